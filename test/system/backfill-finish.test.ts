@@ -1,158 +1,24 @@
-/** When backfills are done, as it is told while they run: several services, failures, a pause, and others that share the pace. */
-import { afterEach, describe, expect, test } from 'vitest';
-import { DAY } from '../../src/core/interval.ts';
-import { scheduleVariable } from '../../src/ingest/schedule/schedule-plan.ts';
-import { SCHEDULES } from '../../src/ingest/schedule/schedules.ts';
-import { wantSeries } from '../../src/store/candle/series.ts';
-import { changeBackfill, queueBackfill } from '../../src/store/work/backfill-queue.ts';
-import { type BackfillRow, readBackfills } from '../../src/views/operations/backfills.ts';
-import { createServiceWorld, type ServiceWorld } from '../support/service-world.ts';
+/** When backfills are done, as it is told while they run: after a pause, and while others share the pace. */
+import { afterEach, expect, test } from 'vitest';
+import { changeBackfill } from '../../src/store/work/backfill-queue.ts';
+import { begin, checkAccurate, checkSteady, record, watch, world } from './backfill-finish.ts';
 
-const START = Date.UTC(2026, 5, 10, 12);
-const TO = START - 4 * DAY - (START % DAY);
-const DAYS = 100;
-const SECOND = 1_000;
-const PER_SECOND = 5;
-const EVERY_MS = 4 * SECOND;
-/** One request in so many fails. */
-const FAILS = 9;
-
-let world: ServiceWorld;
 afterEach(() => world?.close());
 
-async function begin(services: readonly string[]): Promise<readonly string[]> {
-  let asked = 0;
-  world = await createServiceWorld({
-    startAt: START,
-    redis: null,
-    env: {
-      CHANDLER_PLAN: 'enterprise',
-      CHANDLER_REQUESTS_PER_SECOND: String(PER_SECOND),
-      CHANDLER_CANDLES_PER_REQUEST: '1',
-      ...Object.fromEntries(SCHEDULES.map(({ name }) => [scheduleVariable(name), 'off'])),
-      CHANDLER_SCHEDULE_COINS: '7 0 * * *',
-    },
-    simulator: { seed: 5, coins: 20, limits: { plan: 'enterprise', overrides: { pacePerSecond: PER_SECOND } } },
-    script: (request) => {
-      if (!request.url.includes('/ohlcv/') || ++asked % FAILS !== 0) return null;
-      return Promise.resolve(new Response('busy', { status: 503 }));
-    },
-  });
-  await world.start(services[0]!);
-  const listed = await world.untilListed();
-  for (const name of services.slice(1)) await world.start(name);
-  // With a hole at an edge, a backfill would wait for a second answer.
-  const span = { from: TO - DAYS * DAY, to: TO };
-  const complete: string[] = [];
-  for (const coinId of listed) {
-    const candles = await world.simulator.data.ohlcv({ coinId, quote: 'usd', interval: '24h', ...span, limit: DAYS });
-    if (candles?.length === DAYS) complete.push(coinId);
-  }
-  return complete;
-}
-
-/** One request for each day of each coin. */
-async function record(coinIds: readonly string[], days: number): Promise<number> {
-  const { sql } = world.database;
-  const target = { coinIds, interval: '24h', quote: 'usd', span: { from: TO - days * DAY, to: TO } } as const;
-  await wantSeries(sql, { ...target, priority: 0 });
-  const plannedRequests = coinIds.length * days;
-  return queueBackfill(sql, { ...target, requestedAt: world.clock.now(), spec: {}, plannedRequests, priority: 0 });
-}
-
-type Told = { readonly at: number; readonly rows: ReadonlyMap<number, BackfillRow> };
-
-/** What is told until all are done; `happenings` by the number of the look. */
-async function watch(happenings: Readonly<Record<number, () => Promise<unknown>>> = {}): Promise<readonly Told[]> {
-  const told: Told[] = [];
-  for (let look = 0; look < 200; look++) {
-    await happenings[look]?.();
-    await world.advance(EVERY_MS);
-    const rows = await readBackfills(world.database.sql, { all: true });
-    told.push({ at: world.clock.now(), rows: new Map(rows.map((row) => [row.id, row])) });
-    if (process.env.DBG)
-      console.info(
-        rows
-          .map((r) =>
-            [
-              r.id,
-              r.state,
-              r.spent,
-              r.leftRequests,
-              r.progress?.toFixed(2),
-              r.finishAt && (r.finishAt - world.clock.now()) / 1000,
-              r.finishFrom && (r.finishFrom - world.clock.now()) / 1000,
-              r.finishTo && (r.finishTo - world.clock.now()) / 1000,
-              r.finishChange,
-              r.message,
-              r.retrying,
-            ].join(' '),
-          )
-          .join('\n'),
-      );
-    if (rows.every(({ state }) => state === 'done')) return told;
-  }
-  throw new Error('they are not done');
-}
-
-/** In the last half of its time, the end that was told is right to a tenth of its time. */
-function checkAccurate(told: readonly Told[], id: number): void {
-  const { startedAt, finishedAt } = told.at(-1)!.rows.get(id)!;
-  const took = finishedAt! - startedAt!;
-  const late = told.filter(({ at, rows }) => at > finishedAt! - took / 2 && rows.get(id)!.state === 'running');
-  expect(late.length, `looks at ${id}`).toBeGreaterThan(3);
-  for (const { at, rows } of late) {
-    const { finishAt } = rows.get(id)!;
-    const off = Math.abs(finishAt! - finishedAt!) / took;
-    expect(off, `${id}, ${(finishedAt! - at) / SECOND} s before its end`).toBeLessThan(0.1);
-  }
-}
-
-/** An end that leaves the range that was told before says why; and the part that is done never falls. */
-function checkSteady(told: readonly Told[], id: number): readonly string[] {
-  const changes = new Set<string>();
-  for (const [i, { rows }] of told.entries()) {
-    const [before, now] = [told[i - 1]?.rows.get(id), rows.get(id)!];
-    if (before === undefined) continue;
-    expect(now.progress, `progress of ${id}`).toBeGreaterThanOrEqual(before.progress!);
-    if (now.finishChange !== null) changes.add(now.finishChange);
-    if (now.finishAt === null || before.finishFrom === null) continue;
-    const isInside = now.finishAt >= before.finishFrom && now.finishAt <= before.finishTo!;
-    if (!isInside) expect(now.finishChangedAt, `${id}: why it changed`).toBeGreaterThan(told[i - 1]!.at);
-  }
-  return [...changes];
-}
-
-describe('with several services, failures and others that share the pace', () => {
-  test('the end that is told is right to a tenth in the last half, and says why it changes', {
-    timeout: 240_000,
-  }, async () => {
-    const coinIds = await begin(['a', 'b']);
-    const [big, small] = [await record(coinIds.slice(0, 4), 100), await record(coinIds.slice(4, 6), 100)];
-    // No service is free for it before one of the others is done.
-    const next = await record(coinIds.slice(6, 8), 100);
-    const told = await watch();
-    for (const id of [big, small, next]) {
-      checkSteady(told, id);
-      checkAccurate(told, id);
-    }
-  });
-
-  test('after a pause it says that it was resumed, and the others that it takes no turns meanwhile', {
-    timeout: 240_000,
-  }, async () => {
-    const coinIds = await begin(['a', 'b']);
-    const [one, other] = [await record(coinIds.slice(0, 3), 100), await record(coinIds.slice(3, 6), 100)];
-    const change = (what: 'pause' | 'resume') => changeBackfill(world.database.sql, other, what, world.clock.now());
-    const told = await watch({ 8: () => change('pause'), 14: () => change('resume') });
-    const paused = told[12]!.rows.get(other)!;
-    expect(paused).toMatchObject({ state: 'paused', finishAt: null, finishFrom: null, finishTo: null });
-    expect(paused.progress).toBeGreaterThan(0.1);
-    expect(checkSteady(told, one)).toEqual([
-      `backfill ${other} no longer goes before it`,
-      `backfill ${other} goes before it or takes turns with it`,
-    ]);
-    expect(checkSteady(told, other)).toContain('it was resumed');
-    for (const id of [one, other]) checkAccurate(told, id);
-  });
+test('after a pause it says that it was resumed, and the others that it takes no turns meanwhile', {
+  timeout: 240_000,
+}, async () => {
+  const coinIds = await begin(['a', 'b']);
+  const [one, other] = [await record(coinIds.slice(0, 3), 100), await record(coinIds.slice(3, 6), 100)];
+  const change = (what: 'pause' | 'resume') => changeBackfill(world.database.sql, other, what, world.clock.now());
+  const told = await watch({ 8: () => change('pause'), 14: () => change('resume') });
+  const paused = told[12]!.rows.get(other)!;
+  expect(paused).toMatchObject({ state: 'paused', finishAt: null, finishFrom: null, finishTo: null });
+  expect(paused.progress).toBeGreaterThan(0.1);
+  expect(checkSteady(told, one)).toEqual([
+    `backfill ${other} no longer goes before it`,
+    `backfill ${other} goes before it or takes turns with it`,
+  ]);
+  expect(checkSteady(told, other)).toContain('it was resumed');
+  for (const id of [one, other]) checkAccurate(told, id);
 });

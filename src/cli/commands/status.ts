@@ -16,23 +16,34 @@ import { CATALOGUE_PLAN } from '../../ingest/catalogue/catalogue-plan.ts';
 import { ageOfCatalogue } from '../../ingest/schedule/schedule-plan.ts';
 import type { CatalogueAge, CatalogueKind } from '../../store/catalogue/catalogue-item.ts';
 import { readStatus, type Status } from '../../views/operations/status.ts';
+import { formatSpan } from '../backfill/backfill-columns.ts';
+import { nowAsJson, printNow, readNow } from '../output/now.ts';
 import { number, printTable, text, whole } from '../output/table.ts';
 import { printTiers } from '../output/tier-table.ts';
 import { formatMoment } from '../output/wait-reasons.ts';
 import type { CommandContext } from '../shell/context.ts';
 import type { Output } from '../shell/io.ts';
 import { isGone } from '../shell/owner.ts';
-import { formatSpan } from './backfills.ts';
 
 export function statusCommand(program: Command, context: CommandContext): void {
   const command = program
     .command('status')
-    .description('show the wanted and the stored candles, the running backfills, and the last answers of the upstream');
+    .description(
+      'show what happens now or why nothing does, what broke first, what is wanted and stored, and the last answers of the upstream',
+    );
   context.answer(command, async (app) => {
     const now = app.clock.now();
     const status = withKnownSilence(await readStatus(app.database.sql, now));
-    const achievable = achievableAges(await readBudget(app), status.catalogue);
-    return { json: () => asJson(status, achievable), text: (out) => printStatus(out, status, now, achievable) };
+    const budget = await readBudget(app);
+    const achievable = achievableAges(budget, status.catalogue);
+    const present = await readNow(app, budget, now);
+    return {
+      json: () => ({ ...asJson(status, achievable), now: nowAsJson(present) }),
+      text: (out) => {
+        printNow(out, present, now);
+        printStatus(out, status, now, achievable);
+      },
+    };
   });
 }
 
@@ -152,7 +163,7 @@ function printCatalogue(
   ]);
 }
 
-function asJson(status: Status, achievable: AchievableAges): unknown {
+function asJson(status: Status, achievable: AchievableAges) {
   return {
     ...status,
     series: status.series.map((s) => withIso(s, 'finalUntil', 'finalUntilOldest')),

@@ -1,7 +1,7 @@
 /** Backfills of the service and of commands: the progress of each, and what it waits for. */
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
-import { withIso } from '../../core/format.ts';
+import { formatCounted, formatSeries, withIso } from '../../core/format.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import type { BackfillState } from '../../store/work/backfill.ts';
@@ -65,6 +65,18 @@ export async function readBackfills(
     order by state in ('queued', 'running', 'paused') desc,
       case when state in ('queued', 'running', 'paused') then -priority end, case when finished_at is null then id end, id desc
     limit ${limit}`;
+}
+
+/** What backfills are about and who wants them, by the names under which they spend quota (`backfill 12`). */
+export async function readSubjects(sql: Sql, ids: readonly number[]): Promise<ReadonlyMap<string, string>> {
+  const rows = await sql<Pick<BackfillRow, 'id' | 'interval' | 'quote' | 'coins' | 'requestedBy'>[]>`
+    select id, interval, quote, cardinality(coin_ids) as coins, requested_by from ops.backfill where id = any(${ids as number[]}::int[])`;
+  return new Map(
+    rows.map(({ id, coins, requestedBy, ...series }) => [
+      `backfill ${id}`,
+      [formatSeries(series), coins && formatCounted(coins, 'coin'), requestedBy].filter(Boolean).join(', '),
+    ]),
+  );
 }
 
 const INSTANTS = [
