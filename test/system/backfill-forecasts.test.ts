@@ -6,7 +6,7 @@ import { SCHEDULES } from '../../src/ingest/schedule/schedules.ts';
 import { wantSeries } from '../../src/store/candle/series.ts';
 import { beat, startBackfill } from '../../src/store/work/backfill.ts';
 import { queueBackfill } from '../../src/store/work/backfill-queue.ts';
-import { readBackfills } from '../../src/views/operations/backfills.ts';
+import { readBackfills } from '../../src/views/backfills/backfills.ts';
 import { createServiceWorld, type ServiceWorld } from '../support/service-world.ts';
 
 const START = Date.UTC(2026, 5, 10, 12);

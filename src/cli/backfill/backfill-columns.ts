@@ -2,7 +2,7 @@
 import type { Instant } from '../../clock.ts';
 import { formatCounted, formatDay, formatInstant, formatRelative } from '../../core/format.ts';
 import { DAY } from '../../core/interval.ts';
-import type { BackfillRow } from '../../views/operations/backfills.ts';
+import type { BackfillRow } from '../../views/backfills/backfills.ts';
 import { formatMoment } from '../output/wait-reasons.ts';
 
 /** `2024-01-01 … 2024-02-01`, where an open end is `ever`. */

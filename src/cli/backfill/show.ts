@@ -11,7 +11,7 @@ import {
   formatSeries,
 } from '../../core/format.ts';
 import { readKeyRefusal } from '../../store/quota/account.ts';
-import { type BackfillDetails, detailsAsJson, readBackfillDetails } from '../../views/operations/backfill-details.ts';
+import { type BackfillDetails, detailsAsJson, readBackfillDetails } from '../../views/backfills/backfill-details.ts';
 import { number, printable, printPairs, printTable, text, whole } from '../output/table.ts';
 import { formatMoment, waitingFor } from '../output/wait-reasons.ts';
 import { whyAccountWaits, whyBackfillWaits } from '../output/why-waiting.ts';

@@ -5,7 +5,7 @@ import type { Instant } from '../../clock.ts';
 import { formatPercent, formatRelative, formatSeries } from '../../core/format.ts';
 import { HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../../core/tier.ts';
 import { type BackfillChange, changeBackfill, prioritizeBackfill } from '../../store/work/backfill-queue.ts';
-import { type BackfillRow, backfillAsJson, readBackfills } from '../../views/operations/backfills.ts';
+import { type BackfillRow, backfillAsJson, readBackfills } from '../../views/backfills/backfills.ts';
 import { describeRetries, formatFinish, formatSpan } from '../backfill/backfill-columns.ts';
 import { showBackfill } from '../backfill/show.ts';
 import { integer, parsePriority } from '../input/options.ts';

@@ -7,7 +7,7 @@ import { formatCounted, formatLimit, formatRate, withIso } from '../../core/form
 import { DAY } from '../../core/interval.ts';
 import { catalogueKindOf, requestsIn, type Schedule } from '../../ingest/schedule/schedule-plan.ts';
 import type { Quota, QuotaState, Reserved } from '../../quota/quota.ts';
-import { readSubjects } from '../../views/operations/backfills.ts';
+import { readSubjects } from '../../views/backfills/backfills.ts';
 import { describeHoles, type HolesReport, holesAsJson, readHolesReport } from '../output/holes.ts';
 import { number, printTable, text } from '../output/table.ts';
 import { formatMoment, waitingFor } from '../output/wait-reasons.ts';

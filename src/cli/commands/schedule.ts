@@ -23,7 +23,7 @@ import {
 import { pausedUntil } from '../../ingest/schedule/tick.ts';
 import { countTrackedSeries } from '../../store/tracking/tracked-series.ts';
 import { latestFailures, latestRuns, type ScheduleRun } from '../../store/work/schedule-run.ts';
-import { type BackfillRow, readBackfills } from '../../views/operations/backfills.ts';
+import { type BackfillRow, readBackfills } from '../../views/backfills/backfills.ts';
 import { describeHoles, type HolesReport, holesAsJson, readHolesReport } from '../output/holes.ts';
 import { describeNext, nextRuns } from '../output/now.ts';
 import { number, printTable, text, whole } from '../output/table.ts';

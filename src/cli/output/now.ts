@@ -5,7 +5,7 @@ import type { Instant } from '../../clock.ts';
 import { formatCounted, formatRelative, withIso } from '../../core/format.ts';
 import { readKeyRefusal } from '../../store/quota/account.ts';
 import { liveInstances } from '../../store/work/instance.ts';
-import { type BackfillRow, readBackfills } from '../../views/operations/backfills.ts';
+import { type BackfillRow, readBackfills } from '../../views/backfills/backfills.ts';
 import { type Problem, readProblems } from '../../views/operations/problems.ts';
 import type { Output } from '../shell/io.ts';
 import { number, printable, printTable, text, whole } from './table.ts';

@@ -4,7 +4,7 @@ import type { Instant } from '../../clock.ts';
 import { formatCount, formatCounted, formatDuration, formatRelative } from '../../core/format.ts';
 import type { QuotaState } from '../../quota/quota.ts';
 import type { KeyRefusal } from '../../store/quota/account.ts';
-import type { BackfillDetails } from '../../views/operations/backfill-details.ts';
+import type { BackfillDetails } from '../../views/backfills/backfill-details.ts';
 import { formatMoment, waitingFor } from './wait-reasons.ts';
 
 export type AccountState = {

@@ -18,10 +18,11 @@ import type { ChunkWorker } from '../queue/chunk-worker.ts';
 import { createOutageRetry, outageReason } from '../request/outage-retry.ts';
 import type { Session } from '../session.ts';
 import { refreshForAbsences } from '../snapshot/coin-list.ts';
-import { type BackfillOptions, type BackfillRun, type RunState, runBackfill } from './backfill.ts';
+import { type BackfillOptions, type BackfillRun, runBackfill } from './backfill.ts';
 import { type BackfillEndTold, type ClaimDeps, endBroken, endRun, MOST_WAIT_MS, watchClaim } from './claim.ts';
 import { planBackfill } from './plan.ts';
 import type { BackfillProgress } from './progress.ts';
+import type { RunState } from './run-chunks.ts';
 
 export type BackfillRunnerDeps = ClaimDeps & {
   readonly queue: ChunkQueue;

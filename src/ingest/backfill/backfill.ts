@@ -13,7 +13,6 @@ import {
   finishBackfill,
   startBackfill,
 } from '../../store/work/backfill.ts';
-import type { StoredChunks } from '../../store/work/backfill-finish.ts';
 import { type Left, readLeft } from '../../views/operations/left.ts';
 import { singleFlight } from '../chunk/single-flight.ts';
 import { expectedDepth } from '../limits/history-limit.ts';
@@ -35,7 +34,7 @@ import type { BackfillPlan, BackfillTarget } from './plan.ts';
 import { probeHistoryLimit } from './probe-history-limit.ts';
 import { type BackfillEnd, type BackfillProgress, type BackfillSeen, ProgressTracker } from './progress.ts';
 import { createRefill, type Refill } from './refill.ts';
-import { handBack, readPlaces } from './run-chunks.ts';
+import { handBack, type RunState, readPlaces } from './run-chunks.ts';
 import { createRunEnding, type RunEnding } from './run-ending.ts';
 import { type Verdict, verdictOf } from './verdict.ts';
 
@@ -91,9 +90,6 @@ export type BackfillOptions = {
   /** Called with a function that reads how far the run is. */
   readonly onBegun?: (readState: () => Promise<RunState>) => void;
 };
-
-/** How far a run is: the requests that are left, and where its chunks are (null: unknown). */
-export type RunState = { readonly leftRequests: number; readonly chunks: StoredChunks | null };
 
 const CHECK_EVERY_MS = 2_000;
 /** No wait of the queue before a retry is longer. */

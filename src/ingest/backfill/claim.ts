@@ -8,7 +8,8 @@ import type { BackfillFinish } from '../../store/work/backfill-finish.ts';
 import { type ClaimedBackfill, endClaim, renewClaim } from '../../store/work/backfill-queue.ts';
 import { ConfigurationError } from '../outcome.ts';
 import { outageReason } from '../request/outage-retry.ts';
-import type { BackfillRun, RunState } from './backfill.ts';
+import type { BackfillRun } from './backfill.ts';
+import type { RunState } from './run-chunks.ts';
 import { verdictOf } from './verdict.ts';
 
 export type ClaimDeps = {

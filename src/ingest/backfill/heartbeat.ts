@@ -4,7 +4,7 @@ import type { Sql } from '../../store/connection/connect.ts';
 import { beat, reviveBackfill } from '../../store/work/backfill.ts';
 import { keepRenewing } from '../../store/work/lease.ts';
 import type { IngestChunk } from '../chunk/ingest-chunk.ts';
-import type { RunState } from './backfill.ts';
+import type { RunState } from './run-chunks.ts';
 
 /** Renews the lease of a command's run, and records how far it is, until the signal is aborted. */
 export function keepBeating(

@@ -5,6 +5,9 @@ import type { StoredChunks } from '../../store/work/backfill-finish.ts';
 import { type ChunkJob, chunkJobId } from '../queue/chunk-job.ts';
 import type { ChunkQueue } from '../queue/chunk-queue.ts';
 
+/** How far a run is: the requests that are left, and where its chunks are (null: unknown). */
+export type RunState = { readonly leftRequests: number; readonly chunks: StoredChunks | null };
+
 /** At its end, a run waits so often and so long for another process to finish its chunks: a request rarely takes longer. */
 const LOOKS = 20;
 const LOOK_MS = 250;

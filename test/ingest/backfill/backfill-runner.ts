@@ -6,7 +6,7 @@ import type { BackfillEndTold } from '../../../src/ingest/backfill/claim.ts';
 import { wantSeries } from '../../../src/store/candle/series.ts';
 import { UNKNOWN_FINISH } from '../../../src/store/work/backfill-finish.ts';
 import { queueBackfill } from '../../../src/store/work/backfill-queue.ts';
-import { readBackfills } from '../../../src/views/operations/backfills.ts';
+import { readBackfills } from '../../../src/views/backfills/backfills.ts';
 import { createWorld, type World, type WorldOptions } from '../../support/world.ts';
 
 export const NOW = Date.UTC(2026, 10, 18, 12);
