@@ -97,7 +97,7 @@ async function forecastEach(
   const { state, reserved } = await readQuota(app, session);
   const planGapMs = gapMs(session.limits.perSecond);
   const pace = measurePace(await readSentForBackfills(database.sql, now - PACE_SINCE_MS), planGapMs);
-  const terms: Terms = { session, state, reserved, pace, planGapMs, block, now };
+  const terms: Terms = { session, state, reserved, pace, planGapMs, block, freeAt: freeAt(open, workers, now), now };
   return asked.map((backfill) => {
     const alone: Work = { total: backfill.left, others: new Map() };
     return forecastOne(terms, backfill, backfill.isUnderWay ? alone : (works.get(backfill.id) ?? alone));
@@ -120,6 +120,12 @@ async function countWorkers({ database: { sql } }: App, open: readonly OpenBackf
   return Math.max(1, live.length, running.length);
 }
 
+/** The one that is done first may wait for a retry until then, and the service with it. */
+function freeAt(open: readonly OpenBackfill[], workers: number, now: Instant): Instant {
+  const running = open.filter(({ isRunning, isDetached }) => isRunning && isDetached);
+  return running.length < workers ? now : Math.min(...running.map(({ finish }) => finish.at ?? now));
+}
+
 type Terms = {
   readonly session: Session;
   readonly state: QuotaState;
@@ -128,11 +134,13 @@ type Terms = {
   readonly planGapMs: number;
   /** Requests. */
   readonly block: number;
+  /** When a service can begin another backfill. */
+  readonly freeAt: Instant;
   readonly now: Instant;
 };
 
 /** Null: unknown. */
-function forecastOne(terms: Terms, { left, wait }: Asked, { total, others }: Work): Forecasted | null {
+function forecastOne(terms: Terms, { left, wait, isRunning }: Asked, { total, others }: Work): Forecasted | null {
   const { pace, planGapMs, block, state, now } = terms;
   const { gapMs: gap, spread, perChunk } = pace ?? { gapMs: planGapMs, spread: LEAST_WORK_SPREAD, perChunk: 1 };
   const workSpread = Math.max(LEAST_WORK_SPREAD, Math.abs(perChunk - 1) / 4);
@@ -145,7 +153,8 @@ function forecastOne(terms: Terms, { left, wait }: Asked, { total, others }: Wor
   // Those that take turns do so in blocks.
   const turns = [...others.values()].reduce((sum, theirs) => sum + Math.min(theirs, block) / 2, 0);
   const slackMs = LEAST_SLACK_MS + turns * gap;
-  const after = (at: Instant) => Math.max(now, at, wait?.until ?? 0);
+  const begins = isRunning ? now : terms.freeAt;
+  const after = (at: Instant) => Math.max(now, at, wait?.until ?? 0, begins + left * perChunk * gap);
   const at = after(likely.finishAt);
   return {
     at,

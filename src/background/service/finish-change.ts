@@ -11,15 +11,21 @@ export type Forecasted = {
   readonly basis: Omit<FinishBasis, 'from' | 'to'>;
 };
 
-/** The forecast to tell now. As long as it stays in the range that was told last, nothing has changed; else it says why. */
+/**
+ * The forecast to tell now. The range that was told stands as long as the forecast stays in it, and becomes narrower when the
+ * forecast does. When the forecast leaves it, there is a new range, and the reason.
+ */
 export function tellFinish(told: BackfillFinish, next: Forecasted | null): BackfillFinish {
   if (next === null) return { ...UNKNOWN_FINISH, change: told.change, changedAt: told.changedAt };
   const { at, from, to } = next;
-  const basis: FinishBasis = { ...next.basis, from, to };
-  if (told.basis === null) return { ...told, at, from, to, basis };
-  if (at >= told.basis.from && at <= told.basis.to) return { ...told, at, from, to };
-  const change = changeOf(told.basis, basis, at > told.basis.to);
-  return { at, from, to, change, changedAt: next.basis.madeAt, basis };
+  const now = { at, from, to, basis: { ...next.basis, from, to } };
+  const { basis } = told;
+  if (basis === null) return { ...told, ...now };
+  if (at < basis.from || at > basis.to) {
+    const change = changeOf(basis, now.basis, at > basis.to);
+    return { ...now, change, changedAt: next.basis.madeAt };
+  }
+  return from >= basis.from && to <= basis.to ? { ...told, ...now } : { ...told, at };
 }
 
 /** In words. `isLater`: the new forecast is later than was told. */

@@ -37,7 +37,9 @@ function toMinute(at: Instant): Instant {
 /** What is to be said below the list; null: no chunk waits. */
 export function describeRetries({ retrying, retryFrom, retryTo }: BackfillRow, now: Instant): string | null {
   if (retrying === 0) return null;
-  const first = retryFrom === null ? '' : ` until ${formatMoment(retryFrom, now)}`;
-  const last = retryTo === null || retryTo === retryFrom ? '' : `, the last one until ${formatMoment(retryTo, now)}`;
-  return `${formatCounted(retrying, 'chunk')} ${retrying === 1 ? 'waits' : 'wait'} for a retry${first}${last}`;
+  const [from, to] = [retryFrom, retryTo].map((at) =>
+    at === null ? '' : ` until ${formatMoment(Math.max(now, at), now)}`,
+  );
+  const last = to === from ? '' : `, the last one${to}`;
+  return `${formatCounted(retrying, 'chunk')} ${retrying === 1 ? 'waits' : 'wait'} for a retry${from}${last}`;
 }

@@ -68,7 +68,9 @@ function named(ids: readonly number[]): string {
 }
 
 function freeService(services: number, beside: readonly number[]): string {
-  const busy = beside.length === 0 ? '' : `, and backfills ${beside.slice(0, 5).join(', ')} run`;
+  const shown = beside.slice(0, 5).join(', ');
+  const busy =
+    beside.length === 0 ? '' : beside.length === 1 ? `, and backfill ${shown} runs` : `, and backfills ${shown} run`;
   return `It waits for a free service: ${formatCounted(services, 'service')} ${services === 1 ? 'runs' : 'run'} one backfill at a time${busy}.`;
 }
 

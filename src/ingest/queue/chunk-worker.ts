@@ -1,7 +1,7 @@
 /** A worker of the queue of chunks: gives each chunk to its handler, and then finishes, delays or retries the job as the outcome says. */
 import { DelayedError, UnrecoverableError, Worker } from 'bullmq';
 import { type Instant, systemClock } from '../../clock.ts';
-import { ConfigurationError, type Outcome, SeriesGivenUp } from '../outcome.ts';
+import { ConfigurationError, type Outcome, SeriesGivenUp, UpstreamError } from '../outcome.ts';
 import type { ChunkJob } from './chunk-job.ts';
 import { type ChunkWait, numberOfRetry } from './chunk-wait.ts';
 import { type AnyQueue, type Connections, type RunningJob, unlessGone } from './queue-engine.ts';
@@ -87,7 +87,7 @@ export function startChunkWorker(
     if (!job) return;
     const final = error instanceof UnrecoverableError || isLastAttempt(job);
     events.onFailure(job.data, causeOf(error), final);
-    if (!final) void note(job, { until: now() + job.delay, reason: error.message });
+    if (!final) void note(job, { until: now() + job.delay, reason: problemOf(error) });
   });
   // The chunk of a worker that died is a retry, too: the Postgres engine puts it behind all others.
   worker.on('stalled', (id) => void queue.hasten([id], numberOfRetry).catch(onError));
@@ -129,4 +129,9 @@ function withoutUselessRetry(error: unknown): void {
 /** What the handler threw. */
 function causeOf(error: Error): Error {
   return error instanceof UnrecoverableError && error.cause instanceof Error ? error.cause : error;
+}
+
+/** What went wrong, without the name of the chunk. */
+function problemOf(error: Error): string {
+  return error instanceof UpstreamError ? error.problem : error.message;
 }

@@ -25,6 +25,13 @@ test('the first one, and one within the range, say nothing', () => {
   expect(tellFinish(told, forecast(10.9))).toMatchObject({ at: NOW + 10.9 * MINUTE, change: null });
 });
 
+test('the range that was told stands until it is left, and becomes narrower', () => {
+  const [from, to] = [NOW + 9 * MINUTE, NOW + 11 * MINUTE];
+  expect(tellFinish(told, forecast(10.4))).toMatchObject({ at: NOW + 10.4 * MINUTE, from, to });
+  const narrow = { ...forecast(10.4), from: NOW + 10 * MINUTE, to: NOW + 10.8 * MINUTE };
+  expect(tellFinish(told, narrow)).toMatchObject({ from: narrow.from, to: narrow.to, change: null });
+});
+
 test('many small steps count from what was told, not from the step before', () => {
   const steps = [10.5, 10.9, 11.3].reduce((last, minutes) => tellFinish(last, forecast(minutes, { gapMs: 220 })), told);
   expect(steps.change).toBe('backfills get 4.5 requests/s, not 5 requests/s');
