@@ -3,7 +3,7 @@ import type { Instant } from '../clock.ts';
 import { DAY } from '../core/interval.ts';
 
 /** One percent below the plan's limit, so that jitter of some milliseconds does not put one request too many into a second. */
-const MARGIN = 1.01;
+export const MARGIN = 1.01;
 /** The rate never becomes more than this many times slower. */
 export const SLOWEST = 32;
 /** How fast the rate recovers. */

@@ -17,7 +17,7 @@ import { CATALOGUE_KINDS } from '../../src/store/catalogue/catalogue-item.ts';
 import { addTracks } from '../../src/store/tracking/track-rule.ts';
 import { queueBackfill } from '../../src/store/work/backfill-queue.ts';
 import { latestRuns } from '../../src/store/work/schedule-run.ts';
-import { readBackfills } from '../../src/views/operations/backfills.ts';
+import { readBackfills } from '../../src/views/backfills/backfills.ts';
 import { readTierStatus } from '../../src/views/operations/tiers.ts';
 import { type OwnRedis, startOwnRedis } from '../support/redis-server.ts';
 import { createServiceWorld, expectAlive, type ServiceWorld } from '../support/service-world.ts';

@@ -7,7 +7,7 @@ import { type CandleInterval, DAY, floorToGrid, HOUR, INTERVAL_MS, isCandleInter
 import type { Tier } from '../../src/core/tier.ts';
 import type { Schedule } from '../../src/ingest/schedule/schedule-plan.ts';
 import { latestRuns } from '../../src/store/work/schedule-run.ts';
-import { readBackfills } from '../../src/views/operations/backfills.ts';
+import { readBackfills } from '../../src/views/backfills/backfills.ts';
 import { readTierStatus } from '../../src/views/operations/tiers.ts';
 import type { ServiceWorld } from '../support/service-world.ts';
 import { checkStored, missingOf, seriesOf, unlessUnsettled } from './oracle.ts';

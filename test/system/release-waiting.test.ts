@@ -5,7 +5,7 @@ import { scheduleVariable } from '../../src/ingest/schedule/schedule-plan.ts';
 import { SCHEDULES } from '../../src/ingest/schedule/schedules.ts';
 import { wantSeries } from '../../src/store/candle/series.ts';
 import { queueBackfill } from '../../src/store/work/backfill-queue.ts';
-import { readBackfills } from '../../src/views/operations/backfills.ts';
+import { readBackfills } from '../../src/views/backfills/backfills.ts';
 import { createServiceWorld, type ServiceWorld } from '../support/service-world.ts';
 
 const START = Date.UTC(2026, 5, 10, 12);

@@ -15,7 +15,7 @@ import {
   prioritizeBackfill,
   queueBackfill,
 } from '../../src/store/work/backfill-queue.ts';
-import { readBackfills } from '../../src/views/operations/backfills.ts';
+import { readBackfills } from '../../src/views/backfills/backfills.ts';
 import { readTierStatus } from '../../src/views/operations/tiers.ts';
 import { randomOf } from '../support/random.ts';
 import type { OwnRedis } from '../support/redis-server.ts';

@@ -1,63 +1,192 @@
-/** When the service's backfills will be done: each after those that go before it, holds included. */
+/**
+ * When the service's backfills will be done: by the pace and the failures that backfills really meet, by the work of the others that go
+ * before each or take turns with it, and by the quota, holds included.
+ */
 import type { App } from '../../app.ts';
 import { readQuota } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
-import { WINDOW } from '../../ingest/backfill/backfill-runner.ts';
+import { windowOf } from '../../ingest/backfill/backfill-runner.ts';
+import { NOT_FINAL_YET } from '../../ingest/backfill/claim.ts';
+import type { RunState } from '../../ingest/backfill/run-chunks.ts';
+import { type Work, workUntilDone } from '../../ingest/backfill/work-before.ts';
 import type { Session } from '../../ingest/session.ts';
-import { forecastEachFrom } from '../../quota/forecast.ts';
-import { type OpenBackfill, readOpenBackfills, saveFinishes } from '../../store/work/backfill-queue.ts';
+import { gapMs, MARGIN } from '../../quota/adaptive-rate.ts';
+import { type Forecast, forecastEachFrom } from '../../quota/forecast.ts';
+import { type MeasuredPace, measurePace } from '../../quota/measured-pace.ts';
+import type { QuotaState, Reserved } from '../../quota/quota.ts';
+import {
+  type BackfillFinish,
+  type FinishBasis,
+  type OpenBackfill,
+  readOpenBackfills,
+  saveFinishes,
+} from '../../store/work/backfill-finish.ts';
+import { readSentForBackfills } from '../../store/work/fetch.ts';
+import { liveInstances } from '../../store/work/instance.ts';
+import { type Forecasted, tellFinish } from './finish-change.ts';
 
-/** The ETA of a running backfill with `left` requests to go; null when no limit slows it, because its speed is then unknown. */
-export async function readEta(app: App, session: Session, id: number, left: number): Promise<Instant | null> {
-  const open = await readOpenBackfills(app.database.sql);
+/** `concurrency`: requests at the same time, of this service. */
+export type EtaContext = { readonly app: App; readonly concurrency: number };
+
+/** When a running backfill will be done. Null: unknown, because no limit slows it and it has sent too few requests. */
+export async function readEta(
+  context: EtaContext,
+  session: Session,
+  id: number,
+  state: RunState,
+): Promise<BackfillFinish | null> {
+  const { database, clock } = context.app;
+  const open = (await readOpenBackfills(database.sql, clock.now())).map((backfill) =>
+    backfill.id === id ? { ...backfill, left: state.leftRequests } : backfill,
+  );
   const mine = open.find((backfill) => backfill.id === id);
-  const beside = mine === undefined ? 0 : workBeside({ ...mine, left }, open);
-  const [finishAt] = await etasOf(app, session, [beside + left]);
-  return finishAt!;
+  if (mine === undefined) return null;
+  const retryTo = state.chunks?.retryTo ?? null;
+  const wait = retryTo === null ? null : { until: Date.parse(retryTo), reason: 'a chunk waits for its retry' };
+  const [forecasted] = await forecastEach(context, session, open, [{ ...mine, wait, isUnderWay: isUnderWay(state) }]);
+  return tellFinish(mine.finish, forecasted!);
 }
 
 /** Saves the ETA of each queued backfill; a running one saves its own. */
-export async function saveQueuedEtas(app: App, session: Session): Promise<void> {
-  const { sql } = app.database;
-  const open = await readOpenBackfills(sql);
-  if (open.every(({ isRunning }) => isRunning)) return;
-  let work = 0;
-  const queued = open.flatMap((backfill) => {
-    work += backfill.left;
-    return backfill.isRunning ? [] : [{ ...backfill, work }];
+export async function saveQueuedEtas(context: EtaContext, session: Session): Promise<void> {
+  const { database, clock } = context.app;
+  const { sql } = database;
+  const open = await readOpenBackfills(sql, clock.now());
+  const queued = open.filter(({ isRunning }) => !isRunning);
+  if (queued.length === 0) return;
+  const asked = queued.map((backfill) => {
+    const { waitUntil, message } = backfill;
+    return {
+      ...backfill,
+      isUnderWay: false,
+      wait: waitUntil === null ? null : { until: waitUntil, reason: `it waits (${message})` },
+    };
   });
-  const finishes = await etasOf(
-    app,
-    session,
-    queued.map((backfill) => backfill.work),
-  );
+  const forecasts = await forecastEach(context, session, open, asked);
   await saveFinishes(
     sql,
-    queued.map(({ id, waitUntil }, i) => {
-      const finishAt = finishes[i]!;
-      return { id, finishAt: finishAt === null ? null : Math.max(finishAt, waitUntil ?? 0) };
-    }),
+    queued.map(({ id, finish }, i) => ({ id, finish: tellFinish(finish, forecasts[i]!) })),
   );
 }
 
-/**
- * The requests of other backfills before a running one is done: all of the more urgent ones, and of those that run beside it with the
- * same priority as many as its own, because they take turns, plus what they have in the queue already.
- */
-function workBeside(mine: OpenBackfill, open: readonly OpenBackfill[]): number {
-  return open.reduce((sum, { id, priority, isRunning, left }) => {
-    if (priority > mine.priority) return sum + left;
-    const takesTurns = id !== mine.id && priority === mine.priority && isRunning;
-    return takesTurns ? sum + Math.min(left, mine.left + WINDOW) : sum;
-  }, 0);
+/** `wait`: it is not done before. */
+type Asked = OpenBackfill & {
+  readonly wait: FinishBasis['hold'];
+  /** Workers have begun all that is left: nothing of others goes before it. */
+  readonly isUnderWay: boolean;
+};
+
+function isUnderWay({ leftRequests, chunks }: RunState): boolean {
+  return chunks !== null && chunks.inProgress > 0 && leftRequests <= chunks.inProgress;
 }
 
-/** When each of these numbers of requests will be done, from now on. */
-async function etasOf(app: App, session: Session, ascending: readonly number[]): Promise<readonly (Instant | null)[]> {
+/** One for each that is asked for, in their order. */
+async function forecastEach(
+  { app, concurrency }: EtaContext,
+  session: Session,
+  open: readonly OpenBackfill[],
+  asked: readonly Asked[],
+): Promise<readonly (Forecasted | null)[]> {
+  const { clock, database } = app;
+  const now = clock.now();
+  const workers = await countWorkers(app, open, now);
+  // Those that only wait for a second answer have nothing to send until then.
+  const sharers = open.filter(({ message, waitUntil }) => !(message === NOT_FINAL_YET && (waitUntil ?? 0) > now));
+  const block = windowOf(session.limits.perSecond, concurrency);
+  const works = workUntilDone(sharers, workers, block);
   const { state, reserved } = await readQuota(app, session);
-  return forecastEachFrom(state, ascending, { limits: session.limits, reserved }).map(
-    ({ finishAt, bindingWindow }, i) =>
-      // No window limits it: its speed is that of the upstream, which is unknown.
-      bindingWindow === null && ascending[i]! > 0 ? null : finishAt,
-  );
+  const planGapMs = gapMs(session.limits.perSecond);
+  const pace = measurePace(await readSentForBackfills(database.sql, now - PACE_SINCE_MS), planGapMs);
+  const terms: Terms = { session, state, reserved, pace, planGapMs, block, freeAt: freeAt(open, workers, now), now };
+  return asked.map((backfill) => {
+    const alone: Work = { total: backfill.left, others: new Map() };
+    return forecastOne(terms, backfill, backfill.isUnderWay ? alone : (works.get(backfill.id) ?? alone));
+  });
+}
+
+/** Requests that were sent before say nothing about the pace now. */
+const PACE_SINCE_MS = 6 * 3_600_000;
+/** As long as an answer and its transaction may take, and as late as the others see that a chunk is done. */
+const LEAST_SLACK_MS = 5_000;
+/** From this part of the plan's pace on, the pace is not slowed by 429s. */
+const STEADY = 0.9;
+/** How much more or less than forecast fails. */
+const LEAST_WORK_SPREAD = 0.02;
+
+/** Services that run backfills; at least as many as are running now. */
+async function countWorkers({ database: { sql } }: App, open: readonly OpenBackfill[], now: Instant): Promise<number> {
+  const live = (await liveInstances(sql, now)).filter(({ roles }) => roles.includes('worker'));
+  const running = open.filter(({ isRunning, isDetached }) => isRunning && isDetached);
+  return Math.max(1, live.length, running.length);
+}
+
+/** The one that is done first may wait for a retry until then, and the service with it. */
+function freeAt(open: readonly OpenBackfill[], workers: number, now: Instant): Instant {
+  const running = open.filter(({ isRunning, isDetached }) => isRunning && isDetached);
+  return running.length < workers ? now : Math.min(...running.map(({ finish }) => finish.at ?? now));
+}
+
+type Terms = {
+  readonly session: Session;
+  readonly state: QuotaState;
+  readonly reserved: (at: Instant) => Reserved;
+  readonly pace: MeasuredPace | null;
+  readonly planGapMs: number;
+  /** Requests. */
+  readonly block: number;
+  /** When a service can begin another backfill. */
+  readonly freeAt: Instant;
+  readonly now: Instant;
+};
+
+/** Null: unknown. */
+function forecastOne(terms: Terms, { left, wait, isRunning }: Asked, { total, others }: Work): Forecasted | null {
+  const { pace, planGapMs, block, state, now } = terms;
+  const { gapMs: gap, spread, perChunk } = pace ?? { gapMs: planGapMs, spread: LEAST_WORK_SPREAD, perChunk: 1 };
+  const workSpread = Math.max(LEAST_WORK_SPREAD, Math.abs(perChunk - 1) / 4);
+  const requests = total * perChunk;
+  const likely = forecastAt(terms, requests, gap);
+  const isUnlimited = gap === 0 && likely.bindingWindow === null;
+  if (likely.finishAt === null || (isUnlimited && total > 0)) return null;
+  const early = forecastAt(terms, requests * (1 - workSpread), gap * (1 - spread));
+  const late = forecastAt(terms, requests * (1 + workSpread), gap * (1 + spread));
+  // Those that take turns do so in blocks.
+  const turns = [...others.values()].reduce((sum, theirs) => sum + Math.min(theirs, block) / 2, 0);
+  const slackMs = LEAST_SLACK_MS + turns * gap;
+  const begins = isRunning ? now : terms.freeAt;
+  const after = (at: Instant) => Math.max(now, at, wait?.until ?? 0, begins + left * perChunk * gap);
+  const at = after(likely.finishAt);
+  return {
+    at,
+    from: Math.min(at, after((early.finishAt ?? at) - slackMs)),
+    to: Math.max(at, after((late.finishAt ?? at) + slackMs)),
+    basis: {
+      madeAt: now,
+      left,
+      others: Object.fromEntries([...others].map(([id, n]) => [id, Math.round(n)])),
+      gapMs: gap,
+      perChunk,
+      hold: laterOf(
+        state.hold && { until: state.hold.until, reason: `all requests wait (${state.hold.reason})` },
+        wait,
+      ),
+      window: likely.bindingWindow,
+    },
+  };
+}
+
+function laterOf(a: FinishBasis['hold'], b: FinishBasis['hold']): FinishBasis['hold'] {
+  if (a === null || b === null) return a ?? b;
+  return a.until > b.until ? a : b;
+}
+
+/** When so many requests will have been sent, one every `gap` milliseconds. */
+function forecastAt({ session, state, reserved, pace }: Terms, requests: number, gap: number): Forecast {
+  const { limit, now } = state.rate;
+  // Just after a 429, the pace recovers faster than a measurement shows.
+  const isMeasured = pace !== null && (limit === null || now === null || now > STEADY * limit);
+  const steady = isMeasured ? { ...state, rate: { ...state.rate, limit: null, now: null } } : state;
+  const perSecond = gap === 0 ? null : (1_000 / gap) * MARGIN;
+  const limits = { ...session.limits, perSecond };
+  return forecastEachFrom(steady, [Math.max(0, Math.round(requests))], { limits, reserved })[0]!;
 }

@@ -22,6 +22,7 @@ export function workFreshness(context: SessionContext, queue: ChunkQueue, retry:
     concurrency: context.concurrency,
     handle: (job, attempt) => ingestChunk(job, { attempt, signal: ending, retry }),
     snoozeMs: (outcome) => realMs(outcome.until - clock.now()),
+    now: () => clock.now(),
     events: {
       onOutcome: (job, outcome) => logChunk(context, job, outcome),
       onFailure: (job, error, final) => {
@@ -47,7 +48,7 @@ export async function runBackfills(context: SessionContext): Promise<BackfillRun
     owner,
     concurrency,
     keep: app.config.keep.candles,
-    finishOf: (id, left) => readEta(app, session, id, left),
+    finishOf: (id, state) => readEta(context, session, id, state),
     onBegin: ({ id, interval, quote, coinIds }, requests) =>
       log.info({ backfill: id, interval, quote, coins: coinIds.length, requests }, `backfill ${id} started`),
     onEnd: ({ id, state, message, waitUntil, ...counts }) =>

@@ -8,7 +8,7 @@ import type { Ingestion } from '../../ingestion.ts';
 import type { Listening } from '../../service/http/listen.ts';
 import { type BackfillsQuery, createOperations, DEFAULT_BACKFILLS, MAX_BACKFILLS } from '../../service/operations.ts';
 import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
-import { backfillAsJson, readBackfills } from '../../views/operations/backfills.ts';
+import { backfillAsJson, readBackfills } from '../../views/backfills/backfills.ts';
 import { readGauges } from '../../views/operations/gauges.ts';
 import { createNewestAttestation } from '../attestation/daily-attestation.ts';
 import { databaseError } from '../health/availability.ts';

@@ -51,11 +51,13 @@ export async function keepUp(
   }
 }
 
-async function forecast({ incidents, log, app, ingestion: { session } }: SessionContext): Promise<void> {
+async function forecast(context: SessionContext): Promise<void> {
+  const { incidents, log, app } = context;
+  const { session } = context.ingestion;
   try {
     for (const id of await releaseWaiting(app, session))
       log.info({ backfill: id }, `backfill ${id} is released: the quota has room again`);
-    await saveQueuedEtas(app, session);
+    await saveQueuedEtas(context, session);
     incidents.resolve('the forecasts');
   } catch (error) {
     // Reported here as well: the heartbeat, which resolves it, may still be waiting for a connection.

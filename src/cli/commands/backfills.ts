@@ -2,10 +2,10 @@
 import type { Command } from 'commander';
 import type { App } from '../../app.ts';
 import type { Instant } from '../../clock.ts';
-import { formatDay, formatPercent, formatRelative, formatSeries } from '../../core/format.ts';
+import { formatPercent, formatRelative, formatSeries } from '../../core/format.ts';
 import { HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../../core/tier.ts';
 import { type BackfillChange, changeBackfill, prioritizeBackfill } from '../../store/work/backfill-queue.ts';
-import { type BackfillRow, backfillAsJson, readBackfills } from '../../views/operations/backfills.ts';
+import { type BackfillRow, backfillAsJson, readBackfills } from '../../views/backfills/backfills.ts';
 import {
   type AfterChange,
   cancelledAsJson,
@@ -13,6 +13,8 @@ import {
   recountAfterChange,
   settleCancelled,
 } from '../backfill/after-change.ts';
+import { describeRetries, formatFinish, formatSpan } from '../backfill/backfill-columns.ts';
+import { showBackfill } from '../backfill/show.ts';
 import { integer, parsePriority } from '../input/options.ts';
 import { number, printTable, text, whole } from '../output/table.ts';
 import { formatMoment, waitingFor } from '../output/wait-reasons.ts';
@@ -35,7 +37,7 @@ export function backfillsCommand(program: Command, context: CommandContext): voi
   const backfills = program
     .command('backfills')
     .description(
-      'manage the backfills of the service (chandler backfill --detach): list, pause, resume, cancel, priority',
+      'manage the backfills of the service (chandler backfill --detach): list, show, pause, resume, cancel, priority',
     );
   const list = backfills
     .command('list')
@@ -45,6 +47,14 @@ export function backfillsCommand(program: Command, context: CommandContext): voi
     const rows = await readBackfills(sql, { all });
     return { json: () => rows.map(backfillAsJson), text: (out) => printBackfills(out, rows, clock.now(), all) };
   });
+  context.answer(
+    changeCommand(
+      backfills,
+      'show',
+      'show one backfill: why it does not advance, where its chunks wait, its last failures',
+    ),
+    showBackfill,
+  );
   for (const change of ['pause', 'resume', 'cancel'] as const) {
     context.answer(
       changeCommand(backfills, change, CHANGES[change].does),
@@ -116,21 +126,22 @@ function printBackfills(out: Output, rows: readonly BackfillRow[], now: Instant,
     number('spent', (row) => row.spent),
     number('left', ({ leftRequests, finishedAt }) => (finishedAt === null ? leftRequests : null)),
     number('rows', (row) => row.stored),
-    text('done', (row) => whenDone(row, now)),
+    text('done', (row) => formatFinish(row, now)),
   ]);
-  for (const { id, message, waitUntil } of rows) {
-    if (message === null) continue;
-    const until = waitUntil === null ? '' : `waits until ${formatMoment(waitUntil, now)}: `;
-    out.write(`${id}: ${until}${waitingFor(message)}\n`);
+  for (const row of rows) {
+    for (const remark of remarksOn(row, now)) out.write(`${row.id}: ${remark}\n`);
   }
 }
 
-/** `2024-01-01 … 2024-02-01`, where an open end is `ever`. */
-export function formatSpan({ from, to }: { readonly from: Instant | null; readonly to: Instant | null }): string {
-  return [from, to].map((at) => (at === null ? 'ever' : formatDay(at))).join(' … ');
-}
-
-function whenDone({ finishedAt, finishAt, state }: BackfillRow, now: Instant): string | null {
-  if (finishedAt !== null) return formatRelative(finishedAt, now);
-  return finishAt === null || state === 'paused' ? null : formatRelative(finishAt, now);
+function remarksOn(row: BackfillRow, now: Instant): string[] {
+  const { message, waitUntil, finishAt, finishChange, finishChangedAt } = row;
+  const until = waitUntil === null ? '' : `waits until ${formatMoment(waitUntil, now)}: `;
+  const retries = describeRetries(row, now);
+  return [
+    ...(message === null ? [] : [`${until}${waitingFor(message)}`]),
+    ...(retries === null ? [] : [retries]),
+    ...(finishAt === null || finishChange === null
+      ? []
+      : [`the time of its end changed ${formatRelative(finishChangedAt!, now)}: ${finishChange}`]),
+  ];
 }

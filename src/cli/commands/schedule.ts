@@ -23,13 +23,17 @@ import {
 import { pausedUntil } from '../../ingest/schedule/tick.ts';
 import { countTrackedSeries } from '../../store/tracking/tracked-series.ts';
 import { latestFailures, latestRuns, type ScheduleRun } from '../../store/work/schedule-run.ts';
+import { type BackfillRow, readBackfills } from '../../views/backfills/backfills.ts';
 import { describeHoles, type HolesReport, holesAsJson, readHolesReport } from '../output/holes.ts';
+import { describeNext, nextRuns } from '../output/now.ts';
 import { number, printTable, text, whole } from '../output/table.ts';
 import { formatMoment, waitingFor } from '../output/wait-reasons.ts';
 import type { CommandContext } from '../shell/context.ts';
 import type { Output } from '../shell/io.ts';
 
 type Report = {
+  /** The open ones. */
+  readonly backfills: readonly BackfillRow[];
   readonly budget: Budget;
   readonly now: Instant;
   /** The day and the month in which the schedules together send the most requests. */
@@ -61,13 +65,15 @@ async function readReport(app: App): Promise<Report> {
   checkSchedules(app.config, budget.plan, now);
   const names = budget.schedules.map(({ name }) => name);
   const { sql } = app.database;
-  const [runs, failures, tracked, holes] = await Promise.all([
+  const [runs, failures, tracked, holes, backfills] = await Promise.all([
     latestRuns(sql, names),
     latestFailures(sql, names),
     countTrackedSeries(sql),
     readHolesReport(app, budget),
+    readBackfills(sql, { all: false }),
   ]);
   return {
+    backfills,
     budget,
     now,
     ...loadOf(budget.schedules, now),
@@ -100,7 +106,8 @@ function printSchedules(out: Output, report: Report): void {
     whole('next run', ({ cadence }) => (cadence === null ? null : formatRelative(cadence.next(now), now))),
     text('fetches', ({ fetches }) => fetches),
   ]);
-  out.write(`\n${describeTotal(budget, day, month)}\n`);
+  out.write(`\n${describeNext(nextRuns(budget, now), report.backfills, now)}\n`);
+  out.write(`${describeTotal(budget, day, month)}\n`);
   out.write(`${describeHoles(report.holes, now)}\n`);
   for (const { schedule, consequence } of report.lacking) {
     out.write(`${schedule} is off, which affects ${formatCount(report.tracked)} tracked series: ${consequence}.\n`);

@@ -18,19 +18,22 @@ import { type StandingRefusal, standingRefusal } from '../../ingest/request/acco
 import { ageOfCatalogue } from '../../ingest/schedule/schedule-plan.ts';
 import type { CatalogueAge, CatalogueKind } from '../../store/catalogue/catalogue-item.ts';
 import { readStatus, type Status } from '../../views/operations/status.ts';
+import { formatSpan } from '../backfill/backfill-columns.ts';
 import { describeRefusal } from '../output/key-refusal.ts';
+import { nowAsJson, printNow, readNow } from '../output/now.ts';
 import { number, printTable, text, whole } from '../output/table.ts';
 import { printTiers } from '../output/tier-table.ts';
 import { formatMoment } from '../output/wait-reasons.ts';
 import type { CommandContext } from '../shell/context.ts';
 import type { Output } from '../shell/io.ts';
 import { isGone } from '../shell/owner.ts';
-import { formatSpan } from './backfills.ts';
 
 export function statusCommand(program: Command, context: CommandContext): void {
   const command = program
     .command('status')
-    .description('show the wanted and the stored candles, the running backfills, and the last answers of the upstream');
+    .description(
+      'show what happens now or why nothing does, what broke first, what is wanted and stored, and the last answers of the upstream',
+    );
   context.answer(command, async (app) => {
     const now = app.clock.now();
     const status = withKnownSilence(await readStatus(app.database.sql, now));
@@ -38,10 +41,12 @@ export function statusCommand(program: Command, context: CommandContext): void {
     const achievable = achievableAges(budget, status.catalogue);
     const key = { id: budget.accountId, sentAs: app.config.authScheme };
     const refusal = await standingRefusal(app.database.sql, key);
+    const present = await readNow(app, budget, now);
     return {
-      json: () => asJson(status, achievable, refusal),
+      json: () => ({ ...asJson(status, achievable, refusal), now: nowAsJson(present) }),
       text: (out) => {
         if (refusal !== null) out.write(`${describeRefusal(refusal, now)}\n\n`);
+        printNow(out, present, now);
         printStatus(out, status, now, achievable);
       },
     };
@@ -164,7 +169,7 @@ function printCatalogue(
   ]);
 }
 
-function asJson(status: Status, achievable: AchievableAges, refusal: StandingRefusal | null): unknown {
+function asJson(status: Status, achievable: AchievableAges, refusal: StandingRefusal | null) {
   return {
     ...status,
     keyRefusal:

@@ -18,14 +18,18 @@ import type { ChunkWorker } from '../queue/chunk-worker.ts';
 import { createOutageRetry, outageReason } from '../request/outage-retry.ts';
 import type { Session } from '../session.ts';
 import { refreshForAbsences } from '../snapshot/coin-list.ts';
-import { type BackfillRun, runBackfill } from './backfill.ts';
+import { type BackfillOptions, type BackfillRun, runBackfill } from './backfill.ts';
 import { type BackfillEndTold, type ClaimDeps, endBroken, endRun, MOST_WAIT_MS, watchClaim } from './claim.ts';
 import { planBackfill } from './plan.ts';
 import type { BackfillProgress } from './progress.ts';
+import type { RunState } from './run-chunks.ts';
 
 export type BackfillRunnerDeps = ClaimDeps & {
   readonly queue: ChunkQueue;
-  readonly session: Pick<Session, 'sendRequest' | 'ingestChunk' | 'circuitBreaker' | 'plan' | 'historyLimits'>;
+  readonly session: Pick<
+    Session,
+    'sendRequest' | 'ingestChunk' | 'circuitBreaker' | 'plan' | 'limits' | 'historyLimits'
+  >;
   readonly concurrency: number;
   /** How long candles are kept: candles that became too old while the backfill waited are not requested. */
   readonly keep?: Partial<Keep['candles']>;
@@ -51,8 +55,18 @@ export type BackfillRunner = {
 
 /** More often than the lease needs: a pause or a more urgent backfill is noticed with the next renewal. */
 const LOOK_MS = 2_000;
-/** Large, because other processes work on these chunks as well, and this process learns of that a little later. */
-export const WINDOW = 1024;
+/** Where no limit slows it, because other processes work on these chunks as well, and this one learns of that up to two seconds later. */
+const LARGEST_WINDOW = 1024;
+/** So long a window lasts at the pace of the plan: enough for some looks at the queue, and a short wait for those who take turns. */
+const WINDOW_SECONDS = 10;
+/** At least as many chunks for each worker, those of other services among them. */
+const WINDOW_PER_WORKER = 16;
+
+/** Chunks in the queue at most, of each backfill. Backfills of one priority take turns in blocks of so many. */
+export function windowOf(perSecond: number | null, concurrency: number): number {
+  if (perSecond === null) return LARGEST_WINDOW;
+  return Math.min(LARGEST_WINDOW, Math.max(concurrency * WINDOW_PER_WORKER, Math.ceil(perSecond * WINDOW_SECONDS)));
+}
 
 export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
   const { sql, clock, owner, lookMs = LOOK_MS } = deps;
@@ -85,18 +99,16 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
     const mine = { progress: null as BackfillProgress | null, id: claimed.id };
     current = mine;
     const release = new AbortController();
-    /** Requests; null while the run is not planned. */
-    let left: number | null = null;
-    const watching = watchClaim({ ...deps, lookMs }, claimed, release, () => left);
+    let readState: () => Promise<RunState | null> = async () => null;
+    const watching = watchClaim({ ...deps, lookMs }, claimed, release, () => readState());
     try {
       const run = await execute(deps, claimed, {
         signal: AbortSignal.any([stop.signal, release.signal]),
-        onPlanned: (requests) => {
-          left = requests;
+        onBegun: (read) => {
+          readState = read;
         },
         onProgress: (progress) => {
           mine.progress = progress;
-          left = Math.max(0, progress.chunksPlanned - progress.chunksDone);
         },
       });
       return await endRun(deps, claimed, run);
@@ -139,6 +151,7 @@ function help(deps: BackfillRunnerDeps, signal: AbortSignal): ChunkWorker {
     concurrency: deps.concurrency,
     handle: (job, attempt) => ingestChunk(job, { attempt, signal, retry }),
     snoozeMs: (outcome) => realMs(outcome.until - clock.now()),
+    now: () => clock.now(),
     events: { onOutcome: deps.onChunk, onFailure: deps.onFailure },
   });
 }
@@ -149,13 +162,9 @@ async function execute(
   claimed: ClaimedBackfill,
   {
     signal,
-    onPlanned,
+    onBegun,
     onProgress,
-  }: {
-    readonly signal: AbortSignal;
-    readonly onPlanned: (requests: number) => void;
-    readonly onProgress: (progress: BackfillProgress) => void;
-  },
+  }: Pick<BackfillOptions, 'signal' | 'onProgress'> & Required<Pick<BackfillOptions, 'onBegun'>>,
 ): Promise<BackfillRun> {
   const { sql, clock, queue, owner, concurrency, bringBack, realMs } = deps;
   const { id, coinIds, interval, quote, span, priority } = claimed;
@@ -168,7 +177,6 @@ async function execute(
   const historyLimit = historyLimits.of(interval);
   const place = { id, priority };
   const planned = await planBackfill({ sql, target, now: startedAt, askedSince: startedAt, plan, historyLimit, place });
-  onPlanned(planned.cost.requests);
   deps.onBegin(claimed, planned.cost.requests);
   const running = { sql, clock, queue, historyLimits, circuitBreaker, plan, owner, ingestChunk: reporting(deps) };
   return runBackfill(
@@ -181,9 +189,10 @@ async function execute(
       planned,
       startedAt,
       concurrency,
-      window: WINDOW,
+      window: windowOf(deps.session.limits.perSecond, concurrency),
       maxWaitMs: MOST_WAIT_MS,
       signal,
+      onBegun,
       onProgress,
     },
   );

@@ -27,6 +27,7 @@ import type { BackfillPlan, BackfillTarget } from './plan.ts';
 import { probeHistoryLimit } from './probe-history-limit.ts';
 import { type BackfillEnd, type BackfillProgress, type BackfillSeen, ProgressTracker } from './progress.ts';
 import { createRefill, type Refill } from './refill.ts';
+import { handBack, type RunState, readPlaces } from './run-chunks.ts';
 import { createRunEnding, type RunEnding } from './run-ending.ts';
 import { startCommand } from './start.ts';
 import { type Verdict, verdictOf } from './verdict.ts';
@@ -82,16 +83,20 @@ export type BackfillOptions = {
   readonly maxWaitMs: number;
   readonly signal: AbortSignal;
   readonly onProgress: (progress: BackfillProgress) => void;
+  /** Called with a function that reads how far the run is. */
+  readonly onBegun?: (readState: () => Promise<RunState>) => void;
 };
 
 const CHECK_EVERY_MS = 2_000;
 /** No wait of the queue before a retry is longer. */
 const LONGEST_RETRY_MS = 4 * 60_000;
-/** At its end, a run waits so often and so long for another process to finish its chunks: a request rarely takes longer. */
-const LOOKS = 20;
-const LOOK_MS = 250;
-
-type Run = { readonly id: number; readonly ending: RunEnding; readonly tracker: ProgressTracker };
+type Run = {
+  readonly id: number;
+  readonly ending: RunEnding;
+  readonly tracker: ProgressTracker;
+  /** Its chunks that the queue holds. */
+  inFlight: () => readonly ChunkJob[];
+};
 
 /** Resolves however the run ended. @throws an unexpected error, or the one that `bringBack` rejects with. */
 export async function runBackfill(deps: BackfillDeps, options: BackfillOptions): Promise<BackfillRun> {
@@ -101,10 +106,16 @@ export async function runBackfill(deps: BackfillDeps, options: BackfillOptions):
   const id = claimedId ?? (await startCommand(deps, options));
   const ending = createRunEnding(options.signal);
   const tracker = new ProgressTracker({ ...options, backfillId: id }, ending.stopWith);
-  const heartbeat = isClaimed ? null : keepBeating(sql, clock, id, ending.signal);
+  const run: Run = { id, ending, tracker, inFlight: () => [] };
+  const readState = async () => ({
+    leftRequests: tracker.left(),
+    chunks: await readPlaces(deps.queue, run.inFlight()),
+  });
+  options.onBegun?.(readState);
+  const heartbeat = isClaimed ? null : keepBeating({ sql, clock, id, signal: ending.signal }, readState);
   let hasOthers = false;
   try {
-    hasOthers = await fetchMissing(deps, options, { id, ending, tracker });
+    hasOthers = await fetchMissing(deps, options, run);
   } catch (error) {
     // A run that was stopped, and then met an unavailable database or queue, ended because it was stopped.
     if (ending.end().kind === 'done' || outageReason(error) === null) ending.failWith(error);
@@ -161,6 +172,7 @@ async function fetchMissing(deps: BackfillDeps, options: BackfillOptions, run: R
     onHeldElsewhere: (since) => tracker.heldElsewhere(since, clock.now()),
     onGivenUp: (job) => tracker.fail(job, new Error('ended several times with slots still not answered')),
   });
+  run.inFlight = refill.inFlight;
   const isClaimed = options.claimedId !== undefined;
   const alive = isClaimed ? deps.ingestChunk : withRevival(deps.ingestChunk, { sql, clock, id, signal });
   const ingestChunk = singleFlight(deps.circuitBreaker(alive));
@@ -171,6 +183,7 @@ async function fetchMissing(deps: BackfillDeps, options: BackfillOptions, run: R
       return ingestChunk(job, { attempt, signal, retry });
     },
     snoozeMs: (outcome) => realMs(outcome.until - clock.now()),
+    now: () => clock.now(),
     events: workerEvents(clock, run, refill, own),
   });
   try {
@@ -180,7 +193,7 @@ async function fetchMissing(deps: BackfillDeps, options: BackfillOptions, run: R
     // First the chunks that no worker has begun; then those that were given back while the others finished.
     await tidy(() => queue.remove(refill.inFlight()));
     await worker.close();
-    await tidy(() => handedBack(queue, clock, refill.inFlight()));
+    await tidy(() => handBack(queue, clock, refill.inFlight()));
   }
 }
 
@@ -229,20 +242,6 @@ function workerEvents(clock: Clock, { ending, tracker }: Run, refill: Refill, ow
       refill.ended(job, 'failed');
     },
   };
-}
-
-/**
- * Removes the chunks that no worker has begun, and waits a little for those that another process works on, so that its requests are in our
- * report. It removes again before each look, because the other process may have given a chunk back.
- */
-async function handedBack(queue: ChunkQueue, clock: Clock, jobs: readonly ChunkJob[]): Promise<void> {
-  let left = jobs;
-  for (let looks = 0; looks < LOOKS && left.length > 0; looks++) {
-    if (looks > 0) await clock.sleep(LOOK_MS);
-    await queue.remove(left);
-    const states = await queue.statesOf(left);
-    left = left.filter((_, i) => states[i] !== 'gone');
-  }
 }
 
 /** The state of a command's backfill. */

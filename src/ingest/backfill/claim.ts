@@ -4,11 +4,13 @@ import { asError } from '../../core/as-error.ts';
 import { formatCounted } from '../../core/format.ts';
 import { DAY, MINUTE } from '../../core/interval.ts';
 import type { Sql } from '../../store/connection/connect.ts';
+import type { BackfillFinish } from '../../store/work/backfill-finish.ts';
 import { type ClaimedBackfill, endClaim, renewClaim } from '../../store/work/backfill-queue.ts';
 import { ANOTHER_BACKFILL } from '../../store/work/slot-owner.ts';
 import { ConfigurationError } from '../outcome.ts';
 import { outageReason } from '../request/outage-retry.ts';
 import type { BackfillRun } from './backfill.ts';
+import type { RunState } from './run-chunks.ts';
 import { verdictOf } from './verdict.ts';
 
 export type ClaimDeps = {
@@ -16,21 +18,21 @@ export type ClaimDeps = {
   readonly clock: Clock;
   /** `host:pid`. */
   readonly owner: string;
-  /** When a backfill with so many requests left will be done, by the quota and by the other backfills; null: unknown. */
-  readonly finishOf: (id: number, left: number) => Promise<Instant | null>;
+  /** When a backfill will be done that is so far; null: unknown. */
+  readonly finishOf: (id: number, state: RunState) => Promise<BackfillFinish | null>;
   /** Called with an error after which the service tries again. */
   readonly onError: (error: Error) => void;
 };
 
 /**
  * Renews the claim until `release` is aborted. It aborts `release` itself when the backfill was paused or cancelled, when a more urgent one
- * waits, or when the priority has changed (the chunks in the queue have the old one). `left`: requests; null while the run is not planned.
+ * waits, or when the priority has changed (the chunks in the queue have the old one). `readState`: null while the run is not planned.
  */
 export async function watchClaim(
   { sql, clock, owner, finishOf, onError, lookMs }: ClaimDeps & { readonly lookMs: number },
   { id, priority, claimedAt }: ClaimedBackfill,
   release: AbortController,
-  left: () => number | null,
+  readState: () => Promise<RunState | null>,
 ): Promise<void> {
   // The run itself waits for an unavailable database.
   const report = (error: unknown) => {
@@ -39,10 +41,9 @@ export async function watchClaim(
   };
   while (!release.signal.aborted) {
     try {
-      const leftRequests = left();
+      const state = await readState();
       // Without a forecast the claim must be renewed all the same, or the process would look dead.
-      const known =
-        leftRequests === null ? null : { leftRequests, finishAt: await finishOf(id, leftRequests).catch(report) };
+      const known = state === null ? null : { ...state, finish: await finishOf(id, state).catch(report) };
       const claim = await renewClaim(sql, { id, owner, now: clock.now(), claimedAt, known });
       if (!claim.isMine || claim.isPreempted || claim.priority !== priority) return release.abort();
     } catch (error) {

@@ -4,12 +4,22 @@ import type { Sql } from '../../store/connection/connect.ts';
 import { beat, reviveBackfill } from '../../store/work/backfill.ts';
 import { keepRenewing } from '../../store/work/lease.ts';
 import type { IngestChunk } from '../chunk/ingest-chunk.ts';
+import type { RunState } from './run-chunks.ts';
 
-/** Renews the lease of a command's run until the signal is aborted. */
-export function keepBeating(sql: Sql, clock: Clock, id: number, signal: AbortSignal): Promise<void> {
+/** Renews the lease of a command's run, and records how far it is, until the signal is aborted. */
+export function keepBeating(
+  {
+    sql,
+    clock,
+    id,
+    signal,
+  }: { readonly sql: Sql; readonly clock: Clock; readonly id: number; readonly signal: AbortSignal },
+  readState: () => Promise<RunState>,
+): Promise<void> {
   return keepRenewing(clock, signal, async () => {
+    const state = await readState();
     // Another process took this run for dead and ended it: without a revival its chunks would end without a request.
-    if (!(await beat(sql, id, clock.now())) && !signal.aborted) await reviveBackfill(sql, id, clock.now());
+    if (!(await beat(sql, id, clock.now(), state)) && !signal.aborted) await reviveBackfill(sql, id, clock.now());
   });
 }
 

@@ -83,6 +83,11 @@ export class ProgressTracker {
     return { requests, stored, revised: this.#revised, quarantined: this.#quarantined };
   }
 
+  /** Requests that are still to be sent, as far as is known. */
+  left(): number {
+    return Math.max(0, this.#progress.chunksPlanned - this.#progress.chunksDone);
+  }
+
   /** The totals at the end, with the requests that other processes sent for this backfill. */
   settle({ requests, stored }: BackfillTotals): void {
     // The database has just answered. Whether the queue has recovered does not matter any more.

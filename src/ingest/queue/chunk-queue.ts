@@ -3,9 +3,9 @@
  * what is still missing.
  */
 import pLimit from 'p-limit';
-import { HIGHEST_PRIORITY } from '../../core/tier.ts';
 import { JOB_LOCK_MS } from '../../store/work/lease.ts';
 import { type ChunkIdentity, type ChunkJob, chunkJobId } from './chunk-job.ts';
+import { type ChunkPlaces, numberAt, numberOfNew, readWait } from './chunk-wait.ts';
 import { type ChunkWork, type ChunkWorker, startChunkWorker } from './chunk-worker.ts';
 import { type Connections, connect, type QueueEngine } from './queue-engine.ts';
 import { createTickQueue, type TickQueue } from './tick-queue.ts';
@@ -27,8 +27,8 @@ export type QueueOptions = {
 
 export type ChunkQueue = {
   /**
-   * Adds the jobs that are not there yet. Workers take jobs of the highest priority first, and jobs of one priority in the order they came. A
-   * job that already waits with a lower priority gets this one.
+   * Adds the jobs that are not there yet. Workers take jobs of the highest priority first, and jobs of one priority in the order they came; a
+   * retry keeps its place. A job that already waits with a lower priority gets this one.
    */
   add(jobs: readonly ChunkJob[], priority?: number): Promise<void>;
   /** In the order of `jobs`. `gone`: done, failed for good, or never there. */
@@ -37,6 +37,8 @@ export type ChunkQueue = {
   ids(): Promise<ReadonlySet<string>>;
   /** Of them those that no free worker can take now: a worker has begun them, or they wait for a retry or a second opinion. */
   begunIds(): Promise<ReadonlySet<string>>;
+  /** Where these chunks are. A chunk that changes its state during the call may be missing. */
+  placesOf(jobs: readonly ChunkIdentity[]): Promise<ChunkPlaces>;
   /** Removes the jobs that no worker has begun. */
   remove(jobs: readonly ChunkJob[]): Promise<void>;
   size(): Promise<number>;
@@ -58,6 +60,9 @@ const BACKOFF_MS = 1_000;
 const MOST_CONNECTIONS = 8;
 /** Calls about single jobs at the same time. */
 const MOST_CALLS = 100;
+
+/** Chunks of which the wait for the next attempt is told. */
+const MOST_TOLD = 20;
 
 /** A connected engine; it opens the queues by name. */
 export type QueueHost = {
@@ -95,12 +100,11 @@ function createChunkQueue(
     unpause: queue.unpause,
     add: async (jobs, priority = 0) => {
       if (jobs.length === 0) return;
-      // BullMQ takes the lowest number first; 0 means no priority.
-      const opts = { ...jobOptions, priority: 1 + HIGHEST_PRIORITY - priority };
-      const waiting = new Set(await queue.getRanges(['prioritized'], 0, -1));
+      const opts = { ...jobOptions, priority: numberOfNew(priority) };
+      const waiting = new Set(await queue.getRanges(['prioritized', 'delayed'], 0, -1));
       await queue.addBulk(jobs.map((data) => ({ name: 'chunk', data, opts: { ...opts, jobId: chunkJobId(data) } })));
       const ids = jobs.map(chunkJobId).filter((id) => waiting.has(id));
-      await queue.hasten(ids, opts.priority);
+      await queue.hasten(ids, (number) => numberAt(priority, number));
     },
     statesOf: (jobs) =>
       limit.map(jobs, async (job) => {
@@ -111,6 +115,23 @@ function createChunkQueue(
     // A chunk goes through these states in this order.
     ids: async () => new Set(await queue.getRanges(['waiting', 'prioritized', 'active', 'delayed'], 0, -1)),
     begunIds: async () => new Set(await queue.getRanges(['active', 'delayed'], 0, -1)),
+    placesOf: async (jobs) => {
+      const ids = new Set(jobs.map(chunkJobId));
+      const ours = (all: readonly string[]) => all.filter((id) => ids.has(id));
+      const queued = ours(await queue.getRanges(['waiting', 'prioritized'], 0, -1));
+      const active = ours(await queue.getRanges(['active'], 0, -1));
+      const delayed = ours(await queue.getRanges(['delayed'], 0, -1, true));
+      const progress = await limit.map(delayed.slice(0, MOST_TOLD), async (id) => ({
+        id,
+        job: await queue.progressOf(id),
+      }));
+      const waits = progress.flatMap(({ id, job }) => {
+        const wait = readWait(job?.progress);
+        return wait === null ? [] : [{ id, attempts: job!.attempts, ...wait }];
+      });
+      waits.sort((a, b) => a.until - b.until);
+      return { inProgress: active.length, queued: queued.length, retrying: delayed.length, waits };
+    },
     remove: async (jobs) => {
       await limit.map(jobs, (job) => queue.remove(chunkJobId(job)));
     },

@@ -1,9 +1,10 @@
 /** A worker of the queue of chunks: gives each chunk to its handler, and then finishes, delays or retries the job as the outcome says. */
 import { DelayedError, UnrecoverableError, Worker } from 'bullmq';
-import { systemClock } from '../../clock.ts';
-import { ConfigurationError, type Outcome, SeriesGivenUp } from '../outcome.ts';
+import { type Instant, systemClock } from '../../clock.ts';
+import { ConfigurationError, type Outcome, SeriesGivenUp, UpstreamError } from '../outcome.ts';
 import type { ChunkJob } from './chunk-job.ts';
-import type { AnyQueue, Connections } from './queue-engine.ts';
+import { type ChunkWait, numberOfRetry } from './chunk-wait.ts';
+import { type AnyQueue, type Connections, type RunningJob, unlessGone } from './queue-engine.ts';
 import { QueueUnavailable } from './redis.ts';
 
 export type WorkerEvents = {
@@ -18,6 +19,8 @@ export type ChunkWork = {
   readonly handle: (job: ChunkJob, attempt: number) => Promise<Outcome>;
   /** Turns an outcome's wait into real milliseconds (a test's clock may run faster). */
   readonly snoozeMs: (outcome: Extract<Outcome, { kind: 'snoozed' | 'deferred' }>) => number;
+  /** By the clock of the outcomes; default: the machine's. */
+  readonly now?: () => Instant;
   readonly events: WorkerEvents;
 };
 
@@ -45,24 +48,35 @@ export function startChunkWorker(
   }: {
     readonly connections: Connections;
     readonly name: string;
-    readonly queue: Pick<AnyQueue<ChunkJob>, 'rateLimit'>;
+    readonly queue: Pick<AnyQueue<ChunkJob>, 'rateLimit' | 'hasten'>;
     /** How long the chunk of a dead worker stays locked. */
     readonly lockMs: number;
     /** Errors of the engine's connections; the worker reconnects by itself. */
     readonly onError: (error: Error) => void;
   },
-  { concurrency, handle, snoozeMs, events }: ChunkWork,
+  { concurrency, handle, snoozeMs, now = systemClock.now, events }: ChunkWork,
 ): ChunkWorker {
   const inProgress = new Set<Promise<Outcome>>();
+  /** A retry goes before the chunks of its priority that were not requested yet: they came after it. */
+  const keepPlace = (job: RunningJob<ChunkJob>) =>
+    unlessGone(job.changePriority({ priority: numberOfRetry(job.priority) })).catch(onError);
+  const note = (job: RunningJob<ChunkJob>, wait: ChunkWait) => unlessGone(job.updateProgress(wait)).catch(onError);
   const worker = connections.worker<ChunkJob>(
     name,
     async (job, token) => {
       const mine = handle(job.data, job.attemptsMade + 1);
       inProgress.add(mine);
-      const outcome = await mine.finally(() => inProgress.delete(mine)).catch(withoutUselessRetry);
+      const outcome = await mine
+        .finally(() => inProgress.delete(mine))
+        .catch(async (error: unknown) => {
+          withoutUselessRetry(error);
+          if (!isLastAttempt(job, 1)) await keepPlace(job);
+          throw error;
+        });
       events.onOutcome(job.data, outcome);
       if (outcome.kind === 'snoozed') await snooze(queue, snoozeMs(outcome));
       if (outcome.kind === 'deferred') {
+        await Promise.all([keepPlace(job), note(job, { until: outcome.until, reason: outcome.reason })]);
         await job.moveToDelayed(systemClock.now() + Math.ceil(Math.max(snoozeMs(outcome), 1)), token);
         throw new DelayedError();
       }
@@ -71,9 +85,12 @@ export function startChunkWorker(
   );
   worker.on('failed', (job, error) => {
     if (!job) return;
-    const final = error instanceof UnrecoverableError || job.attemptsMade >= (job.opts.attempts ?? 1);
+    const final = error instanceof UnrecoverableError || isLastAttempt(job);
     events.onFailure(job.data, causeOf(error), final);
+    if (!final) void note(job, { until: now() + job.delay, reason: problemOf(error) });
   });
+  // The chunk of a worker that died is a retry, too: the Postgres engine puts it behind all others.
+  worker.on('stalled', (id) => void queue.hasten([id], numberOfRetry).catch(onError));
   /** Resolves when no chunk is in progress any more, and the engine had time to record it. */
   const finished = async () => {
     while (inProgress.size > 0) await Promise.allSettled(inProgress);
@@ -98,14 +115,23 @@ async function snooze(queue: Pick<AnyQueue<ChunkJob>, 'rateLimit'>, ms: number):
   throw Worker.RateLimitError();
 }
 
+/** `more`: attempts that the engine has not counted yet. */
+function isLastAttempt({ attemptsMade, opts }: RunningJob<ChunkJob>, more = 0): boolean {
+  return attemptsMade + more >= (opts.attempts ?? 1);
+}
+
 /** Tells the engine not to retry where no retry can help. */
-function withoutUselessRetry(error: unknown): never {
+function withoutUselessRetry(error: unknown): void {
   if (error instanceof ConfigurationError || error instanceof SeriesGivenUp)
     throw Object.assign(new UnrecoverableError(error.message), { cause: error });
-  throw error;
 }
 
 /** What the handler threw. */
 function causeOf(error: Error): Error {
   return error instanceof UnrecoverableError && error.cause instanceof Error ? error.cause : error;
+}
+
+/** What went wrong, without the name of the chunk. */
+function problemOf(error: Error): string {
+  return error instanceof UpstreamError ? error.problem : error.message;
 }

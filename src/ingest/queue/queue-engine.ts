@@ -31,13 +31,20 @@ export type WorkerSettings = {
   readonly maximumRateLimitDelay?: number;
 };
 export type Handler<Job> = (
-  job: {
-    readonly data: Job;
-    readonly attemptsMade: number;
-    moveToDelayed(timestamp: number, token?: string): Promise<void>;
-  },
+  job: RunningJob<Job> & { moveToDelayed(timestamp: number, token?: string): Promise<void> },
   token?: string,
 ) => Promise<void>;
+/** What a worker knows of a job, and changes of it. */
+export type RunningJob<Job> = {
+  readonly data: Job;
+  readonly attemptsMade: number;
+  readonly priority: number;
+  readonly opts: { readonly attempts?: number };
+  /** How long it waits before the next attempt. */
+  readonly delay: number;
+  changePriority(to: { readonly priority: number }): Promise<void>;
+  updateProgress(progress: object): Promise<void>;
+};
 const METHODS = [
   'addBulk',
   'getJobState',
@@ -54,18 +61,18 @@ const METHODS = [
 type Call = (...args: unknown[]) => Promise<unknown>;
 type BullQueue<Job> = Pick<Queue<Job>, (typeof METHODS)[number]>;
 export type AnyQueue<Job> = BullQueue<Job> & {
-  /** Jobs that wait with a higher number than this priority get it: they are taken earlier. */
-  hasten(ids: readonly string[], priority: number): Promise<void>;
+  /** Jobs that wait with a higher number than this one get it: they are taken earlier. `numberOf` gets the number that a job has. */
+  hasten(ids: readonly string[], numberOf: (number: number) => number): Promise<void>;
+  /** What `updateProgress` recorded last, and how many attempts were made; null for a job that is gone. */
+  progressOf(id: string): Promise<{ readonly progress: unknown; readonly attempts: number } | null>;
   /** Jobs that wait or are in progress. */
   size(): Promise<number>;
   /** Only a wipe pauses a queue. This resumes a queue whose wipe was killed halfway. */
   unpause(): Promise<void>;
 };
 type AnyWorker<Job> = Pick<Worker<Job, void>, 'close'> & {
-  on(
-    event: 'failed',
-    listener: (job: { data: Job; attemptsMade: number; opts: { attempts?: number } } | undefined, error: Error) => void,
-  ): unknown;
+  on(event: 'failed', listener: (job: RunningJob<Job> | undefined, error: Error) => void): unknown;
+  on(event: 'stalled', listener: (id: string) => void): unknown;
 };
 export type Connections = {
   queue<Job>(name: string): AnyQueue<Job>;
@@ -132,7 +139,7 @@ async function connectRedis(
       };
       const calling = Object.fromEntries(METHODS.map((method) => [method, guarded(queue[method] as Call)]));
       const extended = extend(calling as unknown as BullQueue<Job>, queue);
-      return { ...extended, hasten: guarded(extended.hasten) };
+      return { ...extended, hasten: guarded(extended.hasten), progressOf: guarded(extended.progressOf) };
     },
     worker: <Job>(name: string, handler: Handler<Job>, settings: WorkerSettings) => {
       // A call of a worker waits until Redis is back: the end of a job is reported then.
@@ -244,7 +251,11 @@ function extend<Job>(calls: BullQueue<Job>, jobs: Pick<Queue, 'getJob'>): AnyQue
   const bound = Object.fromEntries(METHODS.map((method) => [method, calls[method].bind(calls)]));
   return {
     ...(bound as unknown as BullQueue<Job>),
-    hasten: (ids, priority) => hasten(jobs, ids, priority),
+    hasten: (ids, numberOf) => hasten(jobs, ids, numberOf),
+    progressOf: async (id) => {
+      const job = await jobs.getJob(id);
+      return job === undefined ? null : { progress: job.progress, attempts: job.attemptsMade };
+    },
     size: async () => {
       const counts = await calls.getJobCounts('waiting', 'active', 'delayed', 'prioritized');
       return Object.values(counts).reduce((sum, n) => sum + n, 0);
@@ -255,14 +266,22 @@ function extend<Job>(calls: BullQueue<Job>, jobs: Pick<Queue, 'getJob'>): AnyQue
   };
 }
 
-async function hasten(queue: Pick<Queue, 'getJob'>, ids: readonly string[], priority: number): Promise<void> {
+async function hasten(
+  queue: Pick<Queue, 'getJob'>,
+  ids: readonly string[],
+  numberOf: (number: number) => number,
+): Promise<void> {
   await pLimit(MOST_HASTENED).map(ids, async (id) => {
     const job = await queue.getJob(id);
-    if (job === undefined || job.priority <= priority) return;
-    await job.changePriority({ priority }).catch((error: unknown) => {
-      // A worker has taken it and finished it meanwhile.
-      if (!/Missing key for job/.test(String(error))) throw error;
-    });
+    if (job === undefined || job.priority <= numberOf(job.priority)) return;
+    await unlessGone(job.changePriority({ priority: numberOf(job.priority) }));
+  });
+}
+
+/** A change of a job that another worker may have finished, or somebody removed, meanwhile: then there is nothing to change. */
+export async function unlessGone(change: Promise<void>): Promise<void> {
+  await change.catch((error: unknown) => {
+    if (!/Missing key for job/.test(String(error))) throw error;
   });
 }
 

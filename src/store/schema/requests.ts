@@ -1,6 +1,16 @@
 /** The tables of requests: each one sent, the backfills that want them, how upstream answered about the catalogue, and what needs a second opinion. */
 import { sql } from 'drizzle-orm';
-import { boolean, check, index, integer, primaryKey, smallint, text, uniqueIndex } from 'drizzle-orm/pg-core';
+import {
+  boolean,
+  check,
+  doublePrecision,
+  index,
+  integer,
+  primaryKey,
+  smallint,
+  text,
+  uniqueIndex,
+} from 'drizzle-orm/pg-core';
 import type { Quote } from '../../core/candle.ts';
 import { ofSeries } from './candles.ts';
 import {
@@ -68,6 +78,26 @@ export type BackfillState =
   | 'failed'
   | 'cancelled';
 
+/** The chunks of a backfill that the queue holds; instants in ISO 8601. */
+export type StoredChunks = {
+  readonly inProgress: number;
+  readonly queued: number;
+  readonly retrying: number;
+  /** When the first of them is retried, and when the last one that is known. */
+  readonly retryFrom: string | null;
+  readonly retryTo: string | null;
+  /** Some of those that wait for a retry, the soonest first. */
+  readonly waits: readonly {
+    readonly coinId: string;
+    readonly from: string;
+    readonly to: string;
+    readonly until: string;
+    readonly reason: string;
+    /** Requests that failed. */
+    readonly attempts: number;
+  }[];
+};
+
 export const backfill = ops.table(
   'backfill',
   {
@@ -91,6 +121,18 @@ export const backfill = ops.table(
     leftRequests: integer('left_requests'),
     waitUntil: instant('wait_until'),
     finishAt: instant('finish_at'),
+    /** The range of `finishAt`. */
+    finishFrom: instant('finish_from'),
+    finishTo: instant('finish_to'),
+    /** Why the forecast last left its range, and when. */
+    finishChange: text('finish_change'),
+    finishChangedAt: instant('finish_changed_at'),
+    /** What the forecast was made from when it last left its range. */
+    finishBasis: jsonb('finish_basis'),
+    /** The part that is done, from 0 to 1: the most that was ever done. */
+    progress: doublePrecision('progress').notNull().default(0),
+    /** Where its chunks are, as the process that runs it saw them last. */
+    chunks: jsonb('chunks').$type<StoredChunks>(),
     message: text('message'),
     /** `user@host`, or which part of the service. */
     requestedBy: text('requested_by'),

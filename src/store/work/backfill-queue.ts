@@ -7,6 +7,7 @@ import type { Instant } from '../../clock.ts';
 import { type SqlOrTransaction, withFreshPlans } from '../connection/connect.ts';
 import { matches, tables, updateRows } from '../connection/tables.ts';
 import { type BackfillState, backfill } from '../schema/requests.ts';
+import { type BackfillFinish, isAdvanced, isForecast, NO_FORECAST, type StoredChunks } from './backfill-finish.ts';
 import { leaseIsAlive } from './lease.ts';
 import { isRunningCommand, wakeThoseAfter, wantTheSame } from './slot-owner.ts';
 import { unwantBackfill, wantBackfillAgain } from './wanted.ts';
@@ -73,13 +74,19 @@ export async function renewClaim(
     readonly now: Instant;
     readonly claimedAt: Instant;
     /** Null: it is not planned yet; what is stored stays. */
-    readonly known: { readonly leftRequests: number; readonly finishAt: Instant | null } | null;
+    readonly known: {
+      readonly leftRequests: number;
+      /** Null: unknown. */
+      readonly finish: BackfillFinish | null;
+      /** Null: unknown; what is stored stays. */
+      readonly chunks: StoredChunks | null;
+    } | null;
   },
 ): Promise<Claim> {
   const { id, owner, now, claimedAt, known } = claim;
   const [row] = await sql<{ priority: number }[]>`
     update ops.backfill set heartbeat_at = ${now}
-      ${known === null ? sql`` : sql`, left_requests = ${known.leftRequests}, finish_at = ${known.finishAt}`}
+      ${known === null ? sql`` : sql`, ${isAdvanced(sql, known)}, ${isForecast(sql, known.finish)}`}
     where id = ${id} and state = 'running' and owner = ${owner} returning priority`;
   if (row === undefined) return { isMine: false, isPreempted: false, priority: null };
   const [urgent] = await sql`
@@ -105,9 +112,10 @@ export async function endClaim(
   const known =
     end.state === 'queued'
       ? { waitUntil: end.waitUntil, finishedAt: null }
-      : { waitUntil: null, finishedAt: now, finishAt: null, leftRequests: end.leftRequests ?? undefined };
+      : { ...NO_FORECAST, waitUntil: null, finishedAt: now, leftRequests: end.leftRequests ?? undefined };
+  const changes = { state, message, heartbeatAt: now, chunks: null, ...known };
   await withFreshPlans(sql, async (tx) => {
-    await updateRows(tx, backfill, { id, owner, state: 'running' }, { state, message, heartbeatAt: now, ...known });
+    await updateRows(tx, backfill, { id, owner, state: 'running' }, changes);
     if (state !== 'queued') await wakeThoseAfter(tx);
   });
 }
@@ -120,6 +128,9 @@ const FROM: Readonly<Record<BackfillChange, readonly BackfillState[]>> = {
   cancel: ['queued', 'running', 'paused'],
 };
 const TO: Readonly<Record<BackfillChange, BackfillState>> = { pause: 'paused', resume: 'queued', cancel: 'cancelled' };
+
+/** Why a forecast differs from the one before the pause. */
+const RESUMED = 'it was resumed';
 
 /**
  * A running backfill finishes the chunks in progress and sends no more requests. What a cancelled one wanted is not wanted any more, unless
@@ -137,7 +148,9 @@ export function changeBackfill(
         select id, state from ops.backfill
         where id = ${id} and is_detached and state = any(${FROM[change] as string[]}::text[]) for update
       )
-      update ops.backfill b set state = ${TO[change]}, wait_until = null, message = null, finish_at = null,
+      update ops.backfill b set state = ${TO[change]}, wait_until = null, message = null, chunks = null,
+        finish_at = null, finish_from = null, finish_to = null, finish_basis = null,
+        finish_change = ${change === 'resume' ? RESUMED : null}::text, finish_changed_at = ${change === 'resume' ? now : null},
         finished_at = ${change === 'cancel' ? now : null}
       from found where b.id = found.id
       returning found.state as before`;
@@ -171,27 +184,6 @@ export async function prioritizeBackfill(sql: SqlOrTransaction, id: number, prio
   return count === 1;
 }
 
-export type OpenBackfill = {
-  readonly id: number;
-  readonly priority: number;
-  readonly isRunning: boolean;
-  readonly left: number;
-  /** Until when it waits for quota; null: it does not. */
-  readonly waitUntil: Instant | null;
-};
-
-/**
- * The open backfills, in the order of their work: highest priority first, running before queued. Those of commands share queue and
- * quota; what is left of them is the number of planned requests that they have not sent.
- */
-export async function readOpenBackfills(sql: SqlOrTransaction): Promise<readonly OpenBackfill[]> {
-  return sql`
-    select id, priority, state = 'running' as is_running, wait_until,
-      case when is_detached then coalesce(left_requests, planned_requests)
-        else greatest(0, planned_requests - (select count(*)::int from ops.fetch f where f.backfill_id = b.id)) end as left
-    from ops.backfill b where state in ('queued', 'running') order by priority desc, state desc, id`;
-}
-
 /** Is there a backfill that somebody works on, or will? One of a command whose process has died is none. */
 export async function isBackfillOpen(sql: SqlOrTransaction, now: Instant): Promise<boolean> {
   const [row] = await sql`
@@ -214,15 +206,4 @@ export async function endWaits(
     .where(and(isWaiting, inArray(backfill.message, [...reasons])))
     .returning({ id: backfill.id });
   return rows.map(({ id }) => id);
-}
-
-/** Saves when queued backfills will be done. One that has begun meanwhile saves that itself. */
-export async function saveFinishes(
-  sql: SqlOrTransaction,
-  finishes: readonly { readonly id: number; readonly finishAt: Instant | null }[],
-): Promise<void> {
-  await sql`
-    update ops.backfill b set finish_at = f.at
-    from unnest(${finishes.map(({ id }) => id)}::int[], ${finishes.map(({ finishAt }) => finishAt)}::timestamptz[]) as f(id, at)
-    where b.id = f.id and b.state = 'queued' and b.finish_at is distinct from f.at`;
 }

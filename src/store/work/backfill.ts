@@ -4,6 +4,7 @@ import type { Instant } from '../../clock.ts';
 import { type SqlOrTransaction, withFreshPlans } from '../connection/connect.ts';
 import { matches, tables, updateRows } from '../connection/tables.ts';
 import { type BackfillState, backfill } from '../schema/requests.ts';
+import { isAdvanced } from './backfill-finish.ts';
 import { leaseIsAlive } from './lease.ts';
 import { wakeThoseAfter } from './slot-owner.ts';
 
@@ -29,9 +30,16 @@ export async function startBackfill(sql: SqlOrTransaction, started: StartedBackf
   return row!.id;
 }
 
-/** Renews the lease of a run. Resolves to false when the run is no longer running, because another process ended it. */
-export async function beat(sql: SqlOrTransaction, id: number, at: Instant): Promise<boolean> {
-  const { count } = await sql`update ops.backfill set heartbeat_at = ${at} where id = ${id} and state = 'running'`;
+/** Renews the lease of a run, and records how far it is. Resolves to false when the run is no longer running, because another process ended it. */
+export async function beat(
+  sql: SqlOrTransaction,
+  id: number,
+  at: Instant,
+  known: Parameters<typeof isAdvanced>[1] | null = null,
+): Promise<boolean> {
+  const { count } = await sql`
+    update ops.backfill set heartbeat_at = ${at} ${known === null ? sql`` : sql`, ${isAdvanced(sql, known)}`}
+    where id = ${id} and state = 'running'`;
   return count === 1;
 }
 
@@ -77,7 +85,7 @@ export async function finishBackfill(
   at: Instant,
 ): Promise<void> {
   await withFreshPlans(sql, async (tx) => {
-    await updateRows(tx, backfill, { id, state: 'running' }, { state, finishedAt: at });
+    await updateRows(tx, backfill, { id, state: 'running' }, { state, finishedAt: at, chunks: null });
     await wakeThoseAfter(tx);
   });
 }

@@ -1,5 +1,7 @@
 /** One row per upstream request, as it happened. */
+
 import { and, isNotNull, sql as raw } from 'drizzle-orm';
+import type { Instant } from '../../clock.ts';
 import type { Spans } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { storableText } from '../connection/storable-text.ts';
@@ -31,6 +33,20 @@ export async function recordFetch(sql: SqlOrTransaction, row: FetchRow): Promise
       ${row.unconfirmedSlots?.length ? row.unconfirmedSlots : null})
     returning id`;
   return made!.id;
+}
+
+/** Of so many requests the last ones, at most. */
+const RECENT = { requests: 5_000, ofBackfills: 1_500 };
+
+/** The requests for backfills since then, the newest first. `isLast`: the chunk is done with it. */
+export async function readSentForBackfills(
+  sql: SqlOrTransaction,
+  since: Instant,
+): Promise<readonly { readonly sentAt: Instant; readonly isLast: boolean }[]> {
+  return sql`
+    select sent_at, outcome not in ('unavailable', 'limited', 'malformed', 'implausible') as is_last from ops.fetch
+    where id > (select max(id) from ops.fetch) - ${RECENT.requests} and backfill_id is not null and sent_at > ${since}
+    order by id desc limit ${RECENT.ofBackfills}`;
 }
 
 /** Did the upstream at `host` ever answer one of our accounts? Looks through all requests, so it is for the rare case. */

@@ -28,7 +28,7 @@ test('a backfill that needs second answers is queued until they are due, and the
   world.clock.advanceTo(waitUntil! + 1_000);
   await become(id, 'done');
   expect(await stateOf(id)).toMatchObject({ message: null, leftRequests: 0, spent: spent + 1 });
-  expect(ends.map(({ state }) => state)).toEqual(['queued', 'done']);
+  await until(() => expect(ends.map(({ state }) => state)).toEqual(['queued', 'done']));
   expect(errors).toEqual([]);
 });
 
@@ -53,5 +53,5 @@ test('a backfill with a row that stays invalid waits for its last word, and has 
   }
   await become(id, 'failed');
   expect((await stateOf(id)).message).toBe('left: 1 slot malformed (failed)');
-  expect(ends.map(({ state }) => state)).toEqual(['queued', 'queued', 'failed']);
+  await until(() => expect(ends.map(({ state }) => state)).toEqual(['queued', 'queued', 'failed']));
 });

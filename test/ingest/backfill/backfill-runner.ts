@@ -4,8 +4,9 @@ import { DAY } from '../../../src/core/interval.ts';
 import { type BackfillRunnerDeps, createBackfillRunner } from '../../../src/ingest/backfill/backfill-runner.ts';
 import type { BackfillEndTold } from '../../../src/ingest/backfill/claim.ts';
 import { wantSeries } from '../../../src/store/candle/series.ts';
+import { UNKNOWN_FINISH } from '../../../src/store/work/backfill-finish.ts';
 import { queueBackfill } from '../../../src/store/work/backfill-queue.ts';
-import { readBackfills } from '../../../src/views/operations/backfills.ts';
+import { readBackfills } from '../../../src/views/backfills/backfills.ts';
 import { createWorld, type World, type WorldOptions } from '../../support/world.ts';
 
 export const NOW = Date.UTC(2026, 10, 18, 12);
@@ -46,7 +47,7 @@ export async function service(
     session,
     owner,
     concurrency: 2,
-    finishOf: async () => NOW + DAY,
+    finishOf: async () => ({ ...UNKNOWN_FINISH, at: NOW + DAY }),
     onBegin: ({ id }) => begun.push(id),
     onEnd: (end) => ends.push(end),
     onChunk: () => undefined,

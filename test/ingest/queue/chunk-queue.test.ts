@@ -12,6 +12,7 @@ import type { ChunkWorker } from '../../../src/ingest/queue/chunk-worker.ts';
 import type { QueueEngine } from '../../../src/ingest/queue/queue-engine.ts';
 import { createTestDatabase, testRedisUrl } from '../../support/database.ts';
 import { openChunkQueue } from '../../support/queues.ts';
+import { createRelay } from '../../support/relay.ts';
 
 const closers: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -34,9 +35,14 @@ const NOTHING = { kind: 'stored', requests: 0, stored: 0, revised: 0, quarantine
 /** No queue snoozes longer at a time. */
 const LONGEST_SNOOZE_MS = 10_000;
 
-type Made = { readonly queue: ChunkQueue; readonly pause: () => Promise<void> };
+type Made = {
+  readonly queue: ChunkQueue;
+  readonly pause: () => Promise<void>;
+  /** The same queue in another process, which can be killed. */
+  readonly open: () => Promise<ChunkQueue & { kill(): Promise<void> }>;
+};
 
-type Own = Partial<Pick<QueueOptions, 'attempts' | 'backoffMs'>>;
+type Own = Partial<Pick<QueueOptions, 'attempts' | 'backoffMs' | 'lockMs'>>;
 
 async function onPostgres(own: Own = {}): Promise<Made> {
   const database = await createTestDatabase();
@@ -49,7 +55,11 @@ async function onPostgres(own: Own = {}): Promise<Made> {
     );
     await pool.end();
   };
-  return { queue, pause };
+  return {
+    queue,
+    pause,
+    open: () => openBehindRelay(database.url, (url) => ({ kind: 'postgres', url }), 'chunks', own),
+  };
 }
 
 async function onRedis(own: Own = {}): Promise<Made> {
@@ -62,7 +72,15 @@ async function onRedis(own: Own = {}): Promise<Made> {
     await other.close();
     await connection.quit();
   };
-  return { queue, pause };
+  return { queue, pause, open: () => openBehindRelay(testRedisUrl()!, (url) => ({ kind: 'redis', url }), name, own) };
+}
+
+async function openBehindRelay(url: string, engineAt: (url: string) => QueueEngine, name: string, own: Own) {
+  const relay = await createRelay(url);
+  closers.push(() => relay.close());
+  const queue = await openChunkQueue({ engine: engineAt(relay.url), name, onError: () => undefined, ...own });
+  closers.push(() => queue.close().catch(() => undefined));
+  return { ...queue, kill: async () => relay.cut() };
 }
 
 async function openQueue(engine: QueueEngine, name: string, own: Own): Promise<ChunkQueue> {
@@ -200,6 +218,115 @@ describe.each(engines)('on %s', (_name, make) => {
     });
     await all;
     expect(taken).toEqual([4, 2, 5, 1, 3, 6]);
+  });
+
+  test('a retry keeps its place: it goes before the chunks that were not requested yet, whoever added them', async () => {
+    const { queue } = await make({ backoffMs: 1 });
+    await queue.add([job(1), job(2), job(3), job(4)]);
+    await queue.add([job(5), job(6)]);
+    const taken: string[] = [];
+    const all = new Promise<void>((done) => {
+      const worker = queue.work({
+        concurrency: 1,
+        handle: async ({ seriesId }, attempt) => {
+          taken.push(`${seriesId}.${attempt}`);
+          if (taken.length === 8) done();
+          if (seriesId === 1 && attempt === 1) throw new Error('no answer');
+          if (seriesId === 2 && taken.filter((one) => one === '2.1').length === 1)
+            return { kind: 'deferred', until: 0, requests: 0, reason: 'failing' };
+          // Meanwhile the backoff of both is over.
+          await systemClock.sleep(20);
+          return NOTHING;
+        },
+        snoozeMs: () => 1,
+        events: { onOutcome: () => undefined, onFailure: () => undefined },
+      });
+      closers.push(() => worker.close());
+    });
+    await all;
+    expect(taken.toSorted()).toEqual(['1.1', '1.2', '2.1', '2.1', '3.1', '4.1', '5.1', '6.1']);
+    expect(taken.slice(-2)).toEqual(['5.1', '6.1']);
+  });
+
+  test('the chunk of a worker that died goes before those that were not requested yet', async () => {
+    const { queue, open } = await make({ lockMs: 300 });
+    await queue.add([job(1), job(2), job(3)]);
+    const events = { onOutcome: () => undefined, onFailure: () => undefined };
+    const dead = await open();
+    await new Promise<void>((begun) => {
+      const worker = dead.work({
+        concurrency: 1,
+        handle: () => {
+          begun();
+          return new Promise(() => undefined);
+        },
+        snoozeMs: () => 0,
+        events,
+      });
+      closers.push(() => worker.close(true));
+    });
+    await dead.kill();
+    const taken: number[] = [];
+    let isFree = false;
+    const all = new Promise<void>((done) => {
+      const worker = queue.work({
+        concurrency: 1,
+        handle: async ({ seriesId }) => {
+          taken.push(seriesId);
+          if (seriesId === 2) {
+            // Until the first one is found to be stalled.
+            await vi.waitFor(async () => expect(await queue.statesOf([job(1)])).toEqual(['waiting']), {
+              timeout: 10_000,
+            });
+            isFree = true;
+          }
+          if (taken.length === 3) done();
+          return NOTHING;
+        },
+        snoozeMs: () => 0,
+        events,
+      });
+      closers.push(() => worker.close());
+    });
+    await all;
+    expect(isFree).toBe(true);
+    expect(taken).toEqual([2, 1, 3]);
+  });
+
+  test('tells where chunks are: in progress, in the queue, or until when they wait for a retry and why', async () => {
+    const { queue } = await make({ backoffMs: 60_000 });
+    await queue.add([job(1), job(2), job(3), job(4), job(5)]);
+    const since = systemClock.now();
+    let finish: () => void = () => undefined;
+    const finished = new Promise<void>((resolve) => {
+      finish = resolve;
+    });
+    const begun = new Promise<void>((third) => {
+      const worker = queue.work({
+        concurrency: 1,
+        handle: async ({ seriesId }) => {
+          if (seriesId === 1) return { kind: 'deferred', until: since + 90_000, requests: 0, reason: 'failing' };
+          if (seriesId === 2) throw new Error('status 500');
+          third();
+          await finished;
+          return NOTHING;
+        },
+        snoozeMs: () => 90_000,
+        events: { onOutcome: () => undefined, onFailure: () => undefined },
+      });
+      closers.push(() => worker.close());
+    });
+    await begun;
+    await vi.waitFor(async () => expect((await queue.placesOf([job(2)])).waits).toHaveLength(1));
+    const places = await queue.placesOf([job(1), job(2), job(3), job(4)]);
+    expect(places).toMatchObject({ inProgress: 1, queued: 1, retrying: 2 });
+    expect(places.waits).toEqual([
+      { id: chunkJobId(job(2)), attempts: 1, until: expect.any(Number), reason: 'status 500' },
+      { id: chunkJobId(job(1)), attempts: 0, until: since + 90_000, reason: 'failing' },
+    ]);
+    expect(places.waits[0]!.until - since).toBeGreaterThanOrEqual(30_000);
+    expect(places.waits[0]!.until - systemClock.now()).toBeLessThanOrEqual(60_000);
+    finish();
   });
 
   test('what waits can be wiped, or taken back one by one', async () => {

@@ -1,7 +1,7 @@
 /** Backfills of the service and of commands: the progress of each, and what it waits for. */
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
-import { withIso } from '../../core/format.ts';
+import { formatCounted, formatSeries, withIso } from '../../core/format.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import type { BackfillState } from '../../store/work/backfill.ts';
@@ -29,11 +29,21 @@ export type BackfillRow = {
   readonly spent: number;
   readonly stored: number;
   readonly leftRequests: number | null;
-  /** The part that is done, from 0 to 1; null when unknown. */
+  /** The part that is done, from 0 to 1, which never falls; null when unknown. */
   readonly progress: number | null;
   readonly waitUntil: Instant | null;
   /** When it will be done, including holds of the whole account. Null: finished or unknown. */
   readonly finishAt: Instant | null;
+  /** The range of `finishAt`. */
+  readonly finishFrom: Instant | null;
+  readonly finishTo: Instant | null;
+  /** Why the forecast last left its range, and when. */
+  readonly finishChange: string | null;
+  readonly finishChangedAt: Instant | null;
+  /** Chunks that wait for a retry; when the first of them is retried, and when the last one that is known. */
+  readonly retrying: number;
+  readonly retryFrom: Instant | null;
+  readonly retryTo: Instant | null;
   readonly message: string | null;
 };
 
@@ -49,7 +59,7 @@ export async function readBackfills(
   return sql<BackfillRow[]>`
     select id, state, is_detached, priority, interval, quote, coins, planned_requests, spent, stored, left_requests,
       progress, owner, requested_by, message, "from", "to", requested_at, started_at, finished_at, heartbeat_at,
-      wait_until, finish_at
+      wait_until, finish_at, finish_from, finish_to, finish_change, finish_changed_at, retrying, retry_from, retry_to
     from ops.backfill_progress
     where (${id}::int is null or id = ${id}::int) and (${all} or state in ('queued', 'running', 'paused'))
     order by state in ('queued', 'running', 'paused') desc,
@@ -57,7 +67,35 @@ export async function readBackfills(
     limit ${limit}`;
 }
 
+/** What backfills are about and who wants them, by the names under which they spend quota (`backfill 12`). */
+export async function readSubjects(sql: Sql, ids: readonly number[]): Promise<ReadonlyMap<string, string>> {
+  const rows = await sql<Pick<BackfillRow, 'id' | 'interval' | 'quote' | 'coins' | 'requestedBy'>[]>`
+    select id, interval, quote, cardinality(coin_ids) as coins, requested_by from ops.backfill where id = any(${ids as number[]}::int[])`;
+  return new Map(
+    rows.map(({ id, coins, requestedBy, ...series }) => [
+      `backfill ${id}`,
+      [formatSeries(series), coins && formatCounted(coins, 'coin'), requestedBy].filter(Boolean).join(', '),
+    ]),
+  );
+}
+
+const INSTANTS = [
+  'from',
+  'to',
+  'requestedAt',
+  'startedAt',
+  'finishedAt',
+  'heartbeatAt',
+  'waitUntil',
+  'finishAt',
+  'finishFrom',
+  'finishTo',
+  'finishChangedAt',
+  'retryFrom',
+  'retryTo',
+] as const;
+
 /** The JSON of the command line and of the service: instants as ISO 8601. */
 export function backfillAsJson(row: BackfillRow): Readonly<Record<string, unknown>> {
-  return withIso(row, 'from', 'to', 'requestedAt', 'startedAt', 'finishedAt', 'heartbeatAt', 'waitUntil', 'finishAt');
+  return withIso(row, ...INSTANTS);
 }

@@ -1,0 +1,45 @@
+/** How backfills are shown: their span, when they are done, and the chunks that wait for a retry. */
+import type { Instant } from '../../clock.ts';
+import { formatCounted, formatDay, formatInstant, formatRelative } from '../../core/format.ts';
+import { DAY } from '../../core/interval.ts';
+import type { BackfillRow } from '../../views/backfills/backfills.ts';
+import { formatMoment } from '../output/wait-reasons.ts';
+
+/** `2024-01-01 … 2024-02-01`, where an open end is `ever`. */
+export function formatSpan({ from, to }: { readonly from: Instant | null; readonly to: Instant | null }): string {
+  return [from, to].map((at) => (at === null ? 'ever' : formatDay(at))).join(' … ');
+}
+
+type Finish = Pick<BackfillRow, 'state' | 'finishedAt' | 'finishAt' | 'finishFrom' | 'finishTo'>;
+
+/** `between 14:02Z and 14:09Z`, with dates where it is not today; null: unknown. */
+export function formatFinish(
+  { state, finishedAt, finishAt, finishFrom, finishTo }: Finish,
+  now: Instant,
+): string | null {
+  if (finishedAt !== null) return formatRelative(finishedAt, now);
+  if (finishAt === null || state === 'paused') return null;
+  if (finishFrom === null || finishTo === null) return formatRelative(Math.max(now, finishAt), now);
+  // A range in seconds that is already here would only flicker.
+  if (finishTo - now < MINUTE) return 'within a minute';
+  const [from, to] = [toMinute(Math.max(now, finishFrom)), toMinute(finishTo + MINUTE - 1)];
+  const isToday = Math.floor(to / DAY) === Math.floor(now / DAY);
+  const shown = (at: Instant) => (isToday ? formatInstant(at).slice(11) : formatInstant(at));
+  return `between ${shown(from)} and ${shown(to)}`;
+}
+
+const MINUTE = 60_000;
+
+function toMinute(at: Instant): Instant {
+  return Math.floor(at / MINUTE) * MINUTE;
+}
+
+/** What is to be said below the list; null: no chunk waits. */
+export function describeRetries({ retrying, retryFrom, retryTo }: BackfillRow, now: Instant): string | null {
+  if (retrying === 0) return null;
+  const [from, to] = [retryFrom, retryTo].map((at) =>
+    at === null ? '' : ` until ${formatMoment(Math.max(now, at), now)}`,
+  );
+  const last = to === from ? '' : `, the last one${to}`;
+  return `${formatCounted(retrying, 'chunk')} ${retrying === 1 ? 'waits' : 'wait'} for a retry${from}${last}`;
+}

@@ -1,0 +1,106 @@
+/** The first lines of `chandler status`: what happens now, why nothing does, what comes next, and what broke first. */
+import type { App } from '../../app.ts';
+import type { Budget } from '../../budget.ts';
+import type { Instant } from '../../clock.ts';
+import { formatCounted, formatRelative, withIso } from '../../core/format.ts';
+import { readKeyRefusal } from '../../store/quota/account.ts';
+import { liveInstances } from '../../store/work/instance.ts';
+import { type BackfillRow, readBackfills } from '../../views/backfills/backfills.ts';
+import { type Problem, readProblems } from '../../views/operations/problems.ts';
+import type { Output } from '../shell/io.ts';
+import { number, printable, printTable, text, whole } from './table.ts';
+import { whyAccountWaits } from './why-waiting.ts';
+
+export type Now = {
+  /** Owners of the services that run. */
+  readonly services: readonly string[];
+  /** What holds all requests, or those of backfills. */
+  readonly waits: readonly string[];
+  readonly backfills: readonly BackfillRow[];
+  readonly next: readonly NextRun[];
+  /** The oldest first. */
+  readonly problems: readonly Problem[];
+};
+
+type NextRun = { readonly schedule: string; readonly at: Instant };
+
+const MOST_NEXT = 3;
+
+export async function readNow({ database: { sql } }: App, budget: Budget, now: Instant): Promise<Now> {
+  const [instances, state, refusal, backfills, problems] = await Promise.all([
+    liveInstances(sql, now),
+    budget.quota.state(),
+    readKeyRefusal(sql, budget.accountId),
+    readBackfills(sql, { all: false }),
+    readProblems(sql, now),
+  ]);
+  return {
+    services: instances.map(({ owner }) => owner),
+    waits: whyAccountWaits({ state, budget, refusal }),
+    backfills,
+    next: nextRuns(budget, now),
+    problems,
+  };
+}
+
+/** The soonest first. */
+export function nextRuns({ schedules }: Pick<Budget, 'schedules'>, now: Instant): readonly NextRun[] {
+  return schedules
+    .flatMap(({ name, cadence }) => (cadence === null ? [] : [{ schedule: name, at: cadence.next(now) }]))
+    .sort((a, b) => a.at - b.at);
+}
+
+/** `Next: tickers in 3m, global in 12m; then backfill 4.` Ends without a line feed. */
+export function describeNext(next: readonly NextRun[], backfills: readonly BackfillRow[], now: Instant): string {
+  const runs = next.slice(0, MOST_NEXT).map(({ schedule, at }) => `${schedule} ${formatRelative(at, now)}`);
+  const running = backfills.filter(({ state }) => state === 'running').map(({ id }) => id);
+  const first = backfills.find(({ state, waitUntil }) => state === 'queued' && (waitUntil ?? 0) <= now);
+  const parts = [
+    ...(runs.length === 0 ? [] : [runs.join(', ')]),
+    ...(running.length === 0 ? [] : [`backfill ${running.slice(0, MOST_NEXT).join(', ')} goes on`]),
+    ...(first === undefined ? [] : [`the next backfill to begin is ${first.id}`]),
+  ];
+  return `Next: ${parts.length === 0 ? 'nothing' : parts.join('; ')}.`;
+}
+
+export function printNow(out: Output, { services, waits, backfills, next, problems }: Now, now: Instant): void {
+  out.write(`${describeServices(services)}\n`);
+  for (const wait of waits) out.write(`${printable(wait)}\n`);
+  if (backfills.length > 0) out.write(`${describeBackfills(backfills)}\n`);
+  if (services.length > 0) out.write(`${describeNext(next, backfills, now)}\n`);
+  if (problems.length > 0) {
+    out.write('\nProblems, the oldest first\n');
+    printTable(out, problems, [
+      whole('since', ({ since }) => formatRelative(since, now)),
+      whole('what', ({ what }) => what),
+      number('times', ({ times }) => times),
+      text('message', ({ message }) => message),
+    ]);
+  }
+  out.write('\n');
+}
+
+function describeServices(services: readonly string[]): string {
+  if (services.length === 0) return 'No service is running, so no schedule runs. Start one with: chandler service';
+  return `${formatCounted(services.length, 'service')} ${services.length === 1 ? 'runs' : 'run'}: ${services.join(', ')}.`;
+}
+
+function describeBackfills(backfills: readonly BackfillRow[]): string {
+  const counts = (['running', 'queued', 'paused'] as const).flatMap((state) => {
+    const n = backfills.filter((one) => one.state === state).length;
+    return n === 0 ? [] : [`${n} ${state}`];
+  });
+  const retrying = backfills.reduce((sum, one) => sum + one.retrying, 0);
+  const retries =
+    retrying === 0 ? '' : `; ${formatCounted(retrying, 'chunk')} ${retrying === 1 ? 'waits' : 'wait'} for a retry`;
+  return `Backfills: ${counts.join(', ')}${retries} (chandler backfills list, show <id>).`;
+}
+
+export function nowAsJson({ services, waits, next, problems }: Now) {
+  return {
+    services,
+    waits,
+    next: next.map((run) => withIso(run, 'at')),
+    problems: problems.map((problem) => withIso(problem, 'since')),
+  };
+}

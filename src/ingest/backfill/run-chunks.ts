@@ -1,0 +1,49 @@
+/** The chunks of a run that the queue holds: where they are, and how they are given back at the end. */
+import type { Clock } from '../../clock.ts';
+import { toIso } from '../../core/format.ts';
+import type { StoredChunks } from '../../store/work/backfill-finish.ts';
+import { type ChunkJob, chunkJobId } from '../queue/chunk-job.ts';
+import type { ChunkQueue } from '../queue/chunk-queue.ts';
+
+/** How far a run is: the requests that are left, and where its chunks are (null: unknown). */
+export type RunState = { readonly leftRequests: number; readonly chunks: StoredChunks | null };
+
+/** At its end, a run waits so often and so long for another process to finish its chunks: a request rarely takes longer. */
+const LOOKS = 20;
+const LOOK_MS = 250;
+
+/**
+ * Where the chunks of a run are, whichever process works on them. Null while the queue is unavailable: the run waits for it, and
+ * reports it.
+ */
+export async function readPlaces(queue: ChunkQueue, jobs: readonly ChunkJob[]): Promise<StoredChunks | null> {
+  const places = await queue.placesOf(jobs).catch(() => null);
+  if (places === null) return null;
+  const byId = new Map(jobs.map((job) => [chunkJobId(job), job]));
+  const { inProgress, queued, retrying, waits } = places;
+  return {
+    inProgress,
+    queued,
+    retrying,
+    retryFrom: toIso(waits[0]?.until ?? null),
+    retryTo: toIso(waits.at(-1)?.until ?? null),
+    waits: waits.map(({ id, until, reason, attempts }) => {
+      const { coinId, from, to } = byId.get(id)!;
+      return { coinId, from: toIso(from)!, to: toIso(to)!, until: toIso(until)!, reason, attempts };
+    }),
+  };
+}
+
+/**
+ * Removes the chunks that no worker has begun, and waits a little for those that another process works on, so that its requests are in our
+ * report. It removes again before each look, because the other process may have given a chunk back.
+ */
+export async function handBack(queue: ChunkQueue, clock: Clock, jobs: readonly ChunkJob[]): Promise<void> {
+  let left = jobs;
+  for (let looks = 0; looks < LOOKS && left.length > 0; looks++) {
+    if (looks > 0) await clock.sleep(LOOK_MS);
+    await queue.remove(left);
+    const states = await queue.statesOf(left);
+    left = left.filter((_, i) => states[i] !== 'gone');
+  }
+}

@@ -1,0 +1,152 @@
+/** How far a backfill is, where its chunks are, and when it will be done: what the process that runs it records. */
+import { z } from 'zod';
+import type { Instant } from '../../clock.ts';
+import type { SqlOrTransaction } from '../connection/connect.ts';
+import type { backfill, StoredChunks } from '../schema/requests.ts';
+import { leaseIsAlive } from './lease.ts';
+
+export type { StoredChunks };
+
+const basis = z.object({
+  /** When it was made, and its range then. */
+  madeAt: z.number(),
+  from: z.number(),
+  to: z.number(),
+  /** Its own requests that are left. */
+  left: z.number(),
+  /** Requests of other backfills before it is done, by their ids: the largest. */
+  others: z.record(z.string(), z.number()),
+  /** From one request to the next. */
+  gapMs: z.number(),
+  /** Requests that a chunk needs: more than one where some fail. */
+  perChunk: z.number(),
+  /** It cannot be done before: all requests wait, or it does, or a chunk of it. */
+  hold: z.object({ until: z.number(), reason: z.string() }).nullable(),
+  /** The widest window that must end before it is done. */
+  window: z.enum(['second', 'day', 'month']).nullable(),
+});
+
+/** What a forecast was made from. */
+export type FinishBasis = z.infer<typeof basis>;
+
+/** When a backfill will be done. */
+export type BackfillFinish = {
+  /** Null: unknown. */
+  readonly at: Instant | null;
+  /** The range of `at`. */
+  readonly from: Instant | null;
+  readonly to: Instant | null;
+  /** Why the forecast last left its range, and when. */
+  readonly change: string | null;
+  readonly changedAt: Instant | null;
+  /** Of the forecast that last left its range, or of the first one. */
+  readonly basis: FinishBasis | null;
+};
+
+export const UNKNOWN_FINISH: BackfillFinish = {
+  at: null,
+  from: null,
+  to: null,
+  change: null,
+  changedAt: null,
+  basis: null,
+};
+
+/** Null: there is none, or another version wrote it. */
+export function readBasis(stored: unknown): FinishBasis | null {
+  return basis.safeParse(stored).data ?? null;
+}
+
+const MOST_DONE = 0.999;
+
+/**
+ * The columns that say how far a backfill is. Where a later plan finds more, all there is grows with it, and the part that is done stays
+ * what it was until that is passed. All of it is done only when the backfill is over.
+ */
+export function isAdvanced(
+  sql: SqlOrTransaction,
+  { leftRequests, chunks }: { readonly leftRequests: number; readonly chunks: StoredChunks | null },
+) {
+  const part = (left: ReturnType<typeof sql>) => sql`1 - ${left}::float8 / greatest(${left}, planned_requests, 1)`;
+  return sql`left_requests = ${leftRequests}, planned_requests = greatest(planned_requests, ${leftRequests}),
+    progress = greatest(progress, least(${MOST_DONE}, greatest(${part(sql`${leftRequests}::int`)}, ${part(sql`left_requests`)})))
+    ${chunks === null ? sql`` : sql`, chunks = ${JSON.stringify(chunks)}::text::jsonb`}`;
+}
+
+/** The columns of a forecast; `finish` null: there is none. */
+export function isForecast(sql: SqlOrTransaction, finish: BackfillFinish | null) {
+  const { at, from, to, change, changedAt, basis } = finish ?? UNKNOWN_FINISH;
+  return sql`finish_at = ${at}, finish_from = ${from}, finish_to = ${to}, finish_change = ${change}, finish_changed_at = ${changedAt},
+    finish_basis = ${basis === null ? null : JSON.stringify(basis)}::text::jsonb`;
+}
+
+/** The same, for the query builder. */
+export const NO_FORECAST = {
+  finishAt: null,
+  finishFrom: null,
+  finishTo: null,
+  finishChange: null,
+  finishChangedAt: null,
+  finishBasis: null,
+};
+
+export type OpenBackfill = {
+  readonly id: number;
+  readonly priority: number;
+  readonly isRunning: boolean;
+  /** The service runs it, or will; false: a command does. */
+  readonly isDetached: boolean;
+  readonly left: number;
+  /** Until when it waits; null: it does not. */
+  readonly waitUntil: Instant | null;
+  /** Why it waits. */
+  readonly message: string | null;
+  readonly finish: BackfillFinish;
+};
+
+/**
+ * The open backfills, in the order of their work: highest priority first, running before queued. Those of commands share queue and
+ * quota, as long as their process lives.
+ */
+export async function readOpenBackfills(sql: SqlOrTransaction, now: Instant): Promise<readonly OpenBackfill[]> {
+  const rows = await sql<(Omit<OpenBackfill, 'finish'> & FinishColumns)[]>`
+    select id, priority, state = 'running' as is_running, is_detached, wait_until, message,
+      coalesce(left_requests, planned_requests) as left,
+      finish_at, finish_from, finish_to, finish_change, finish_changed_at, finish_basis
+    from ops.backfill b
+    where state in ('queued', 'running') and (is_detached or ${leaseIsAlive(sql, now)})
+    order by priority desc, state desc, id`;
+  return rows.map(({ finishAt, finishFrom, finishTo, finishChange, finishChangedAt, finishBasis, ...row }) => ({
+    ...row,
+    finish: {
+      at: finishAt,
+      from: finishFrom,
+      to: finishTo,
+      change: finishChange,
+      changedAt: finishChangedAt,
+      basis: readBasis(finishBasis),
+    },
+  }));
+}
+
+type FinishColumns = Pick<
+  typeof backfill.$inferSelect,
+  'finishAt' | 'finishFrom' | 'finishTo' | 'finishChange' | 'finishChangedAt' | 'finishBasis'
+>;
+
+/** Saves when queued backfills will be done. One that has begun meanwhile saves that itself. */
+export async function saveFinishes(
+  sql: SqlOrTransaction,
+  finishes: readonly { readonly id: number; readonly finish: BackfillFinish }[],
+): Promise<void> {
+  const all = finishes.map(({ finish }) => finish);
+  await sql`
+    update ops.backfill b set finish_at = f.at, finish_from = f.early, finish_to = f.late, finish_change = f.change,
+      finish_changed_at = f.changed_at, finish_basis = f.basis::jsonb
+    from unnest(${finishes.map(({ id }) => id)}::int[], ${all.map(({ at }) => at)}::timestamptz[],
+      ${all.map(({ from }) => from)}::timestamptz[], ${all.map(({ to }) => to)}::timestamptz[],
+      ${all.map(({ change }) => change)}::text[], ${all.map(({ changedAt }) => changedAt)}::timestamptz[],
+      ${all.map(({ basis }) => basis && JSON.stringify(basis))}::text[]
+    ) as f(id, at, early, late, change, changed_at, basis)
+    where b.id = f.id and b.state = 'queued' and (b.finish_at, b.finish_to) is distinct from (f.at, f.late)`;
+}

@@ -1,0 +1,91 @@
+/** One backfill in detail: what goes before it, where its chunks are, and its last requests. */
+import type { Instant } from '../../clock.ts';
+import { withIso } from '../../core/format.ts';
+import type { Sql } from '../../store/connection/connect.ts';
+import { type OpenBackfill, readOpenBackfills, type StoredChunks } from '../../store/work/backfill-finish.ts';
+import { liveInstances } from '../../store/work/instance.ts';
+import { leaseIsAlive } from '../../store/work/lease.ts';
+import { type BackfillRow, backfillAsJson, readBackfills } from './backfills.ts';
+
+export type FailedRequest = {
+  readonly sentAt: Instant;
+  readonly coinId: string | null;
+  readonly from: Instant | null;
+  readonly to: Instant | null;
+  readonly attempt: number;
+  readonly status: number | null;
+  readonly outcome: string;
+  readonly message: string | null;
+};
+
+export type BackfillDetails = {
+  readonly row: BackfillRow;
+  /** Null: no process works on it. */
+  readonly chunks: StoredChunks | null;
+  /** The process that runs it renews its lease. */
+  readonly isAlive: boolean;
+  /** Open backfills with a higher priority, and those of its priority that run as well. */
+  readonly before: readonly number[];
+  readonly beside: readonly number[];
+  /** Services that run backfills. */
+  readonly services: number;
+  readonly lastSentAt: Instant | null;
+  /** The newest first. */
+  readonly failures: readonly FailedRequest[];
+};
+
+const MOST_FAILURES = 10;
+
+/** Null: there is none of this number. */
+export async function readBackfillDetails(sql: Sql, id: number, now: Instant): Promise<BackfillDetails | null> {
+  const [row] = await readBackfills(sql, { all: true, id });
+  if (row === undefined) return null;
+  const [open, instances, [state], [last], failures] = await Promise.all([
+    readOpenBackfills(sql, now),
+    liveInstances(sql, now),
+    sql<{ chunks: StoredChunks | null; isAlive: boolean }[]>`
+      select chunks, state = 'running' and ${leaseIsAlive(sql, now)} as is_alive from ops.backfill where id = ${id}`,
+    sql<{ at: Instant | null }[]>`select max(sent_at) as at from ops.fetch where backfill_id = ${id}`,
+    readFailures(sql, id),
+  ]);
+  return {
+    row,
+    chunks: state?.chunks ?? null,
+    isAlive: state?.isAlive ?? false,
+    ...neighboursOf(row, open),
+    services: instances.filter(({ roles }) => roles.includes('worker')).length,
+    lastSentAt: last?.at ?? null,
+    failures,
+  };
+}
+
+function neighboursOf(row: BackfillRow, open: readonly OpenBackfill[]) {
+  const ids = (which: (one: OpenBackfill) => boolean) =>
+    open.filter((one) => one.id !== row.id && which(one)).map((one) => one.id);
+  const isQueued = row.state === 'queued';
+  return {
+    before: ids(
+      ({ priority, id, isRunning }) =>
+        priority > row.priority || (isQueued && priority === row.priority && !isRunning && id < row.id),
+    ),
+    beside: ids(({ priority, isRunning }) => priority === row.priority && isRunning),
+  };
+}
+
+function readFailures(sql: Sql, id: number): Promise<FailedRequest[]> {
+  return sql<FailedRequest[]>`
+    select f.sent_at, s.coin_id, lower(f.span) as from, upper(f.span) as to, f.attempt, f.status, f.outcome, f.message
+    from ops.fetch f left join market.series s on s.id = f.series_id
+    where f.backfill_id = ${id} and f.outcome <> 'stored' order by f.id desc limit ${MOST_FAILURES}`;
+}
+
+/** The JSON of the command line: instants as ISO 8601. */
+export function detailsAsJson(details: BackfillDetails, reasons: readonly string[]): Readonly<Record<string, unknown>> {
+  const { row, failures, ...rest } = details;
+  return {
+    ...backfillAsJson(row),
+    ...withIso(rest, 'lastSentAt'),
+    reasons,
+    failures: failures.map((failure) => withIso(failure, 'sentAt', 'from', 'to')),
+  };
+}

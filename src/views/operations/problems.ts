@@ -1,0 +1,52 @@
+/** What is broken now, and since when: the oldest problem is often the cause of the others. */
+import type { Instant } from '../../clock.ts';
+import { DAY } from '../../core/interval.ts';
+import type { Sql } from '../../store/connection/connect.ts';
+import { leaseIsAlive } from '../../store/work/lease.ts';
+
+export type Problem = {
+  readonly since: Instant;
+  /** `requests for tickers`, `schedule global`, `backfill 3`, `service host:1`, `key`. */
+  readonly what: string;
+  readonly times: number;
+  readonly message: string | null;
+};
+
+/** Older requests are not looked at. */
+const MOST_REQUESTS = 20_000;
+/** A backfill that failed longer ago is no news. */
+const RECENT_MS = DAY;
+
+/** The oldest first. `now`: by the clock that leases are renewed by. */
+export async function readProblems(sql: Sql, now: Instant): Promise<Problem[]> {
+  return sql<Problem[]>`
+    with recent as (
+      select id, endpoint, sent_at, message, outcome not in ('unavailable', 'limited', 'malformed') as is_answered from ops.fetch
+      where id > (select max(id) from ops.fetch) - ${MOST_REQUESTS} and sent_at > ${now - RECENT_MS}
+    ), answered as (
+      select endpoint, max(id) as id from recent where is_answered group by endpoint
+    ), run as (
+      select schedule, min(begun_at) as since, count(*) as times, (array_agg(message order by id desc))[1] as message
+      from ops.schedule_run r
+      where state in ('failed', 'waiting') and id > coalesce(
+        (select max(d.id) from ops.schedule_run d where d.schedule = r.schedule and d.state = 'done'), 0)
+      group by schedule
+    )
+    select * from (
+      select min(r.sent_at) as since, 'requests for ' || r.endpoint as what, count(*) as times,
+        (array_agg(r.message order by r.id desc))[1] as message
+      from recent r left join answered a on a.endpoint = r.endpoint where r.id > coalesce(a.id, 0) group by r.endpoint
+      union all
+      select since, 'schedule ' || schedule, times, message from run
+      union all
+      select finished_at, 'backfill ' || id, 1, message from ops.backfill
+      where state = 'failed' and is_detached and finished_at > ${now - RECENT_MS}
+      union all
+      select heartbeat_at, 'backfill ' || id, 1, 'its process ' || owner || ' gives no sign of life' from ops.backfill
+      where state = 'running' and not ${leaseIsAlive(sql, now)}
+      union all
+      select heartbeat_at, 'service ' || owner, 1, 'it gives no sign of life' from ops.instance where not ${leaseIsAlive(sql, now)}
+      union all
+      select refused_at, 'key', refusals, refusal from ops.account where is_current and refused_at is not null
+    ) problem order by since, what`;
+}

@@ -1,0 +1,41 @@
+/** What is measured of the requests that backfills sent: the pace without outages and waits, and the requests for each chunk. */
+import { expect, test } from 'vitest';
+import { measurePace } from '../../src/quota/measured-pace.ts';
+
+const SECOND = 1_000;
+const sent = (count: number, gapMs: number, from = 0, isLast: (i: number) => boolean = () => true) =>
+  Array.from({ length: count }, (_, i) => ({ sentAt: from + i * gapMs, isLast: isLast(i) }));
+
+test('from few requests nothing is concluded', () => {
+  expect(measurePace(sent(30, 200), 100)).toBeNull();
+  expect(measurePace([], 0)).toBeNull();
+});
+
+test('the pace is what was sent, and never faster than the plan', () => {
+  expect(measurePace(sent(200, 400), 100)).toMatchObject({ gapMs: 400, perChunk: 1, spread: 0.03 });
+  expect(measurePace(sent(200, 90), 100)).toMatchObject({ gapMs: 100 });
+});
+
+test('a wait between is no pace, and neither is an outage', () => {
+  const before = sent(100, 200);
+  const outage = sent(20, 5 * SECOND, 30 * SECOND, () => false);
+  const after = sent(100, 200, 3_600 * SECOND);
+  const pace = measurePace([...after, ...outage, ...before], 100)!;
+  expect(pace.gapMs).toBeCloseTo(200, -1);
+  expect(pace.perChunk).toBe(1);
+});
+
+test('failures that are no outage cost requests', () => {
+  const pace = measurePace(
+    sent(300, 200, 0, (i) => i % 4 !== 0),
+    100,
+  )!;
+  expect(pace.perChunk).toBeCloseTo(4 / 3, 1);
+  expect(pace.gapMs).toBe(200);
+});
+
+test('a pace that varies is less certain', () => {
+  const even = measurePace(sent(200, 200), 0)!;
+  const uneven = measurePace([...sent(100, 100), ...sent(100, 300, 20 * SECOND)], 0)!;
+  expect(uneven.spread).toBeGreaterThan(even.spread);
+});
