@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../../src/clock.ts';
-import { NOT_FINAL_YET } from '../../src/ingest/backfill/claim.ts';
+import { NOT_FINAL_YET } from '../../src/ingest/runner/claim.ts';
 import { type Listening, listen } from '../../src/service/http/listen.ts';
 import { createSimulator, type Simulator, type SimulatorCounters } from '../../src/simulate.ts';
 import { parseFaultSpec } from '../../src/simulator/faults/fault-spec.ts';

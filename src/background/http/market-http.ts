@@ -12,8 +12,8 @@ import { isDatabaseUnavailable } from '../../store/connection/database-unavailab
 import { SERVE_DATABASE_URL } from '../../store/connection/database-url.ts';
 import { openReader } from '../../store/connection/reader.ts';
 import { createWarehouse } from '../../views/market/warehouse.ts';
-import { createStatementRunner } from '../../views/operations/statement.ts';
 import { createWarehouseTools } from '../../views/operations/warehouse-tools.ts';
+import { createStatementRunner } from '../../views/sql/statement.ts';
 import { asError, type ServiceStatus } from '../health/service-status.ts';
 import { pathOf, type ServingMetrics, withMetrics } from './market-http-metrics.ts';
 

@@ -5,10 +5,10 @@
 import type { App } from '../../app.ts';
 import { readQuota } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
-import { windowOf } from '../../ingest/backfill/backfill-runner.ts';
-import { NOT_FINAL_YET } from '../../ingest/backfill/claim.ts';
 import type { RunState } from '../../ingest/backfill/run-chunks.ts';
 import { type Work, workUntilDone } from '../../ingest/backfill/work-before.ts';
+import { windowOf } from '../../ingest/runner/backfill-runner.ts';
+import { NOT_FINAL_YET } from '../../ingest/runner/claim.ts';
 import type { Session } from '../../ingest/session.ts';
 import { gapMs, MARGIN } from '../../quota/adaptive-rate.ts';
 import { type Forecast, forecastEachFrom } from '../../quota/forecast.ts';

@@ -1,11 +1,12 @@
 /** The work on chunks, of tracked series and of backfills; each attempt is one log line, and is counted in the metrics. */
-import { type BackfillRunner, createBackfillRunner } from '../../ingest/backfill/backfill-runner.ts';
+
 import { singleFlight } from '../../ingest/chunk/single-flight.ts';
 import { type Outcome, UpstreamError } from '../../ingest/outcome.ts';
 import type { ChunkJob } from '../../ingest/queue/chunk-job.ts';
 import type { ChunkQueue } from '../../ingest/queue/chunk-queue.ts';
 import type { ChunkWorker } from '../../ingest/queue/chunk-worker.ts';
 import type { OutageRetry } from '../../ingest/request/outage-retry.ts';
+import { type BackfillRunner, createBackfillRunner } from '../../ingest/runner/backfill-runner.ts';
 import { endFailedRefresh, withEndOfRefresh } from '../../ingest/tracking/keep-fresh.ts';
 import { readEta } from './backfill-eta.ts';
 import type { ServiceContext, SessionContext } from './service-context.ts';

@@ -3,7 +3,7 @@ import type postgres from 'postgres';
 import { formatCount, formatCounted } from '../../core/format.ts';
 import { createClient, type Sql } from '../../store/connection/connect.ts';
 import { explainDatabaseError } from '../../store/connection/store-error.ts';
-import { NUMBER_TYPES, toJsonValue } from '../../views/operations/column-json.ts';
+import { NUMBER_TYPES, toJsonValue } from '../../views/sql/column-json.ts';
 import { formatTable } from '../output/table.ts';
 import { CommandFailed } from '../shell/exit.ts';
 import type { Output } from '../shell/io.ts';

@@ -1,14 +1,6 @@
 /** Queues and workers of BullMQ on Redis or on Postgres, with their connections; for any kind of job. */
 import net from 'node:net';
-import {
-  assertSchemaCompatibility,
-  createPostgresBackend,
-  LATEST_SCHEMA_VERSION,
-  Queue,
-  runMigrations,
-  SchemaMigrationRequiredError,
-  Worker,
-} from 'bullmq';
+import { createPostgresBackend, Queue, Worker } from 'bullmq';
 import type { Redis, RedisOptions } from 'ioredis';
 import pLimit from 'p-limit';
 import pg from 'pg';
@@ -16,6 +8,7 @@ import { systemClock } from '../../clock.ts';
 import { CONNECT_SECONDS } from '../../store/connection/connect.ts';
 import type { Watchdog } from '../../store/connection/connection-watchdog.ts';
 import { readDatabaseUrl } from '../../store/connection/database-url.ts';
+import { migrateQueue } from './migrate-queue.ts';
 import { isRedisUnavailable, openRedis, QueueUnavailable, SILENT_WORKER_MS } from './redis.ts';
 import { explainEviction, readEviction, whereIs, withoutNotice } from './redis-memory.ts';
 
@@ -194,8 +187,7 @@ async function connectPostgres(
   const workers = new Set<Pick<AnyWorker<unknown>, 'close'>>();
   const client = await pool.connect();
   try {
-    // Migrating begins with an advisory lock, which anybody who may log in could hold: not where there is nothing to migrate.
-    if (!(await isMigrated(client))) await runMigrations(client);
+    await migrateQueue(client);
   } finally {
     client.release();
   }
@@ -224,15 +216,6 @@ async function connectPostgres(
       late.abort();
     },
   };
-}
-
-async function isMigrated(client: pg.PoolClient): Promise<boolean> {
-  try {
-    return (await assertSchemaCompatibility(client)) >= LATEST_SCHEMA_VERSION;
-  } catch (error) {
-    if (error instanceof SchemaMigrationRequiredError) return false;
-    throw error;
-  }
 }
 
 function workerOptions({ concurrency, lockMs, maximumRateLimitDelay }: WorkerSettings) {

@@ -1,8 +1,8 @@
 /** Services that claim recorded backfills, on a world of their own. */
 import { expect, vi } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
-import { type BackfillRunnerDeps, createBackfillRunner } from '../../../src/ingest/backfill/backfill-runner.ts';
-import type { BackfillEndTold } from '../../../src/ingest/backfill/claim.ts';
+import { type BackfillRunnerDeps, createBackfillRunner } from '../../../src/ingest/runner/backfill-runner.ts';
+import type { BackfillEndTold } from '../../../src/ingest/runner/claim.ts';
 import { wantSeries } from '../../../src/store/candle/series.ts';
 import { UNKNOWN_FINISH } from '../../../src/store/work/backfill-finish.ts';
 import { queueBackfill } from '../../../src/store/work/backfill-queue.ts';

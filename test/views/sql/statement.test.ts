@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { HOUR } from '../../../src/core/interval.ts';
 import { createClient } from '../../../src/store/connection/connect.ts';
-import { createStatementRunner, type StatementRunner } from '../../../src/views/operations/statement.ts';
+import { createStatementRunner, type StatementRunner } from '../../../src/views/sql/statement.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { seedSeries } from '../../support/warehouse.ts';
 

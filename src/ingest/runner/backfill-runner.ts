@@ -9,6 +9,10 @@ import { setMaxListeners } from 'node:events';
 import { asError } from '../../core/as-error.ts';
 import { type Keep, keptPart } from '../../core/settings/retention-settings.ts';
 import { type ClaimedBackfill, claimBackfill, endClaim } from '../../store/work/backfill-queue.ts';
+import { type BackfillOptions, type BackfillRun, runBackfill } from '../backfill/backfill.ts';
+import { planBackfill } from '../backfill/plan.ts';
+import type { BackfillProgress } from '../backfill/progress.ts';
+import type { RunState } from '../backfill/run-chunks.ts';
 import type { IngestChunk } from '../chunk/ingest-chunk.ts';
 import { singleFlight } from '../chunk/single-flight.ts';
 import type { Outcome } from '../outcome.ts';
@@ -18,11 +22,7 @@ import type { ChunkWorker } from '../queue/chunk-worker.ts';
 import { createOutageRetry, outageReason } from '../request/outage-retry.ts';
 import type { Session } from '../session.ts';
 import { refreshForAbsences } from '../snapshot/coin-list.ts';
-import { type BackfillOptions, type BackfillRun, runBackfill } from './backfill.ts';
 import { type BackfillEndTold, type ClaimDeps, endBroken, endRun, MOST_WAIT_MS, watchClaim } from './claim.ts';
-import { planBackfill } from './plan.ts';
-import type { BackfillProgress } from './progress.ts';
-import type { RunState } from './run-chunks.ts';
 
 export type BackfillRunnerDeps = ClaimDeps & {
   readonly queue: ChunkQueue;

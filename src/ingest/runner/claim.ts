@@ -7,11 +7,11 @@ import type { Sql } from '../../store/connection/connect.ts';
 import type { BackfillFinish } from '../../store/work/backfill-finish.ts';
 import { type ClaimedBackfill, endClaim, renewClaim } from '../../store/work/backfill-queue.ts';
 import { ANOTHER_BACKFILL } from '../../store/work/slot-owner.ts';
+import type { BackfillRun } from '../backfill/backfill.ts';
+import type { RunState } from '../backfill/run-chunks.ts';
+import { verdictOf } from '../backfill/verdict.ts';
 import { ConfigurationError } from '../outcome.ts';
 import { outageReason } from '../request/outage-retry.ts';
-import type { BackfillRun } from './backfill.ts';
-import type { RunState } from './run-chunks.ts';
-import { verdictOf } from './verdict.ts';
 
 export type ClaimDeps = {
   readonly sql: Sql;
