@@ -68,7 +68,7 @@ function parseEvery(text: string): number {
 
 function backUp(context: CommandContext, target: string, { attest, keep }: Options): Promise<Written> {
   const { env, signal, io } = context;
-  return context.withApp({ schema: 'require', handlesInterrupt: true }, async (app) => {
+  return context.withApp({ schema: 'require', handlesInterrupt: true, changes: true }, async (app) => {
     const dumped = await dump(app, { target, attests: attest, env, err: io.err, signal });
     return { ...dumped, removed: keep === undefined ? [] : await keepNewest(target, keep) };
   });

@@ -6,6 +6,7 @@ import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
 import { formatCounted, formatDuration } from '../../core/format.ts';
 import { verify } from '../commands/verify.ts';
 import { verifyAgainst } from '../commands/verify-against.ts';
+import { audited } from '../shell/audited.ts';
 import type { CommandContext } from '../shell/context.ts';
 import { EXIT, type ExitCode } from '../shell/exit.ts';
 import type { Output } from '../shell/io.ts';
@@ -31,7 +32,11 @@ export function restoreCommand(program: Command, context: CommandContext): void 
           const startedAt = stopwatch();
           const loaded = await load(app, file, { env, err: io.err, signal });
           print(io.out, loaded, stopwatch() - startedAt);
-          return unlessAborted(prove(context, app, file), signal);
+          // Now there is an audit log to write to: that of the backup.
+          return unlessAborted(
+            audited(app, context.argv, () => prove(context, app, file)),
+            signal,
+          );
         });
       }),
     );
