@@ -10,14 +10,18 @@ comment on column ops.lock.name is 'What the lock is for.';
 create function ops.admit_no_harm() returns void language plpgsql as $$
 declare
   harmful regprocedure;
+  -- Who owns the tables works with them: it may be another user than the one that migrates.
+  owners constant text := (select string_agg(distinct format('%I', pg_get_userbyid(nspowner)), ', ') from pg_namespace
+    where nspname in ('ops', 'market', 'bullmq'));
 begin
   begin
-    execute format('grant temporary on database %I to %I', current_database(), current_user);
+    execute format('grant temporary on database %I to %I, %s', current_database(), current_user, owners);
     execute format('revoke temporary on database %I from public', current_database());
   exception
     when others then raise notice 'everybody may still make temporary tables: %', sqlerrm;
   end;
-  -- Functions of the server belong to a superuser. Locks without end fill the memory that all sessions share; large objects fill the disk.
+  -- Functions of the server belong to a superuser. Locks without end fill the memory that all sessions share, and BullMQ takes some while it works;
+  -- large objects fill the disk.
   if not (select rolsuper from pg_roles where rolname = current_user) then
     return;
   end if;
@@ -26,6 +30,7 @@ begin
     where p.pronamespace = 'pg_catalog'::regnamespace and p.proname ~ '^(pg_(try_)?advisory_|lo_|loread$|lowrite$)'
       and has_function_privilege('public', p.oid, 'execute')
   loop
+    execute format('grant execute on function %s to %s', harmful, owners);
     execute format('revoke execute on function %s from public', harmful);
   end loop;
 end

@@ -24,6 +24,8 @@ select b.id, b.state, b.is_detached, b.priority, b.interval, b.quote, cardinalit
   b.left_requests, b.wait_until, b.finish_at, b.owner, b.heartbeat_at, b.message,
   case
     when b.state = 'done' then 1
+    -- It has nothing to send, because others send it: that is no progress of its own.
+    when b.state = 'queued' and b.message = 'another backfill' then b.progress
     when b.left_requests is not null
       then greatest(b.progress, 1 - b.left_requests::float8 / greatest(b.left_requests, b.planned_requests, 1))
     -- Of a command of an older version: the part of its planned requests that it has sent.

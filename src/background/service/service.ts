@@ -136,12 +136,12 @@ async function keepInstanceAlive(
   const beat = async () => {
     await followTime();
     if (signal.aborted) return;
-    await keepInstance(sql, { owner, roles, startedAt: status.startedAt, heartbeatAt: clock.now() });
     const blocking = await readBlockingSessions(sql);
     if (blocking.length > 0) incidents.report(LOCK, new Error(describeBlocking(blocking)));
     // A statement that gave up after `lock_timeout` is repeated, and for some seconds its wait is too short to be listed.
     else if (!wasBlocked) incidents.resolve(LOCK);
     wasBlocked = blocking.length > 0;
+    await keepInstance(sql, { owner, roles, startedAt: status.startedAt, heartbeatAt: clock.now() });
   };
   await watchDatabase(app, beat, { incidents, clock, signal, everyMs: LEASE_RENEWED_EVERY_MS, what: HEARTBEAT });
   await forgetInstance(sql, owner).catch((error: unknown) => app.log.debug({ err: error }, 'heartbeat not deleted'));

@@ -90,7 +90,10 @@ function dropCommand(analyst: Command, context: CommandContext): void {
     async ({ database: { sql } }, name: string) => {
       const { sessions } = await ourLogin(sql, name);
       await dropAnalystLogin(sql, name).catch((error: unknown) => {
-        throw explained(error, name) ?? error;
+        if ((error as { readonly code?: string }).code !== '42501') throw error;
+        throw new CommandFailed(
+          `the user of DATABASE_URL may not remove ${name} (${(error as Error).message}); let the user that created it, or an administrator, run this command`,
+        );
       });
       const ended =
         sessions === 0 ? '' : `; ${sessions === 1 ? 'its session was' : `its ${sessions} sessions were`} ended`;

@@ -43,6 +43,12 @@ export async function createAnalystLogin(sql: Sql, login: NewAnalystLogin): Prom
       tx`select format('create role %I login password %L connection limit %s in role analyst',
       ${name}::text, ${verifier}::text, ${connections}::integer) as statement`,
     );
+    // To end its sessions later, a user that is no superuser must be a member.
+    await run(
+      tx,
+      tx`select case when rolsuper then 'select 1' else format('grant %I to %I', ${name}::text, current_user) end as statement
+      from pg_roles where rolname = current_user`,
+    );
     await run(tx, tx`select format('comment on role %I is %L', ${name}::text, ${MADE_BY_US}::text) as statement`);
     for (const [setting, value] of Object.entries(settings))
       await run(
@@ -69,9 +75,9 @@ export async function listAnalystLogins(sql: SqlOrTransaction): Promise<AnalystL
 
 /** Ends its sessions and removes it. */
 export async function dropAnalystLogin(sql: Sql, name: string): Promise<void> {
+  // By itself, so that nobody logs in again while the sessions end.
+  await run(sql, sql`select format('alter role %I nologin', ${name}::text) as statement`);
   await sql.begin(async (tx) => {
-    // It can no longer log in while its sessions end.
-    await run(tx, tx`select format('alter role %I nologin', ${name}::text) as statement`);
     await tx`select pg_terminate_backend(pid) from pg_stat_activity where usename = ${name}`;
     await run(tx, tx`select format('drop owned by %I', ${name}::text) as statement`);
     await run(tx, tx`select format('drop role %I', ${name}::text) as statement`);

@@ -52,7 +52,7 @@ export async function readAudit(
 ): Promise<readonly AuditedCommand[]> {
   const rows = await sql<AuditedCommand[]>`
     select * from (
-      select a.*, lag(settings) over (partition by command order by id) as settings_before from ops.audit a
+      select a.*, lag(settings) over (partition by actor, command order by id) as settings_before from ops.audit a
     ) a
     where ${since}::timestamptz is null or at >= ${since} order by id desc limit ${limit}`;
   return rows.toReversed();

@@ -27,7 +27,8 @@ export async function readBlockingSessions(sql: SqlOrTransaction): Promise<reado
     )
     select b.pid, b.usename as user, b.application_name as application, min(w.query_start) as since
     from waits w join pg_stat_activity b on b.pid = w.pid
-    where b.backend_type = 'client backend' and b.pid not in (select pid from ours)
+    -- Of a session of somebody else, only a superuser sees the type.
+    where coalesce(b.backend_type, 'client backend') = 'client backend' and b.pid not in (select pid from ours)
     group by b.pid, b.usename, b.application_name order by since, b.pid`;
 }
 

@@ -95,3 +95,26 @@ test('wrong names are explained, and a login that somebody else made stays', asy
     await database.sql.unsafe(`drop role ${name}_by_hand`);
   }
 });
+
+test('a user that is no superuser, but may create roles, makes and removes logins', async () => {
+  const keeper = `${name}_keeper`;
+  await database.sql.unsafe(
+    `create role ${keeper} login createrole password 'guess'; grant analyst to ${keeper} with admin option; grant usage on schema ops, market to ${keeper}; grant select, insert, update on all tables in schema ops to ${keeper}; grant select on all tables in schema market to ${keeper}`,
+  );
+  const url = new URL(database.url);
+  Object.assign(url, { username: keeper, password: 'guess' });
+  const asKeeper = (...argv: string[]) => runCommand(['analyst', ...argv], { env: { DATABASE_URL: url.href } });
+  try {
+    const made = await asKeeper('create', name, '--json');
+    expect(made).toMatchObject({ code: 0, err: '' });
+    const theirs = createClient({ url: JSON.parse(made.out).url, max: 1 });
+    await theirs`select 1`;
+    expect(await asKeeper('drop', name)).toMatchObject({
+      code: 0,
+      out: `${name} is removed; its session was ended.\n`,
+    });
+    await theirs.end();
+  } finally {
+    await database.sql.unsafe(`drop owned by ${keeper}; drop role ${keeper}`);
+  }
+});
