@@ -13,13 +13,14 @@ import { createClockOffset } from '../../quota/clock-offset.ts';
 import type { Listening } from '../../service/http/listen.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import { readDatabaseClock } from '../../store/quota/quota.ts';
-import { forgetInstance, keepInstance } from '../../store/work/instance.ts';
+import { forgetInstance } from '../../store/work/instance.ts';
 import { LEASE_RENEWED_EVERY_MS } from '../../store/work/lease.ts';
 import { waitUntilAvailable, watchDatabase } from '../health/availability.ts';
 import { createMetrics } from '../health/metrics.ts';
 import { createIncidents, DATABASE, type ServiceStatus } from '../health/service-status.ts';
 import { openMarket, shutDown } from '../http/market-http.ts';
 import { createServingMetrics } from '../http/market-http-metrics.ts';
+import { beat } from './heartbeat.ts';
 import { notifyOperator } from './notifier.ts';
 import type { ServiceContext, ServiceOptions } from './service-context.ts';
 import { openHttp } from './service-http.ts';
@@ -104,18 +105,20 @@ async function openStore(context: ServiceContext, releasers: Releasers): Promise
 }
 
 /** The service's heartbeat, and the right time, from when the database is open until the end. */
-async function keepInstanceAlive(
-  { clock, incidents, signal, owner, roles, status }: ServiceContext,
-  app: App,
-  followTime: () => Promise<void>,
-): Promise<void> {
+async function keepInstanceAlive(context: ServiceContext, app: App, followTime: () => Promise<void>): Promise<void> {
   const { sql } = app.database;
-  const beat = async () => {
+  const { clock, incidents, signal, owner } = context;
+  const followAndBeat = async () => {
     await followTime();
-    if (signal.aborted) return;
-    await keepInstance(sql, { owner, roles, startedAt: status.startedAt, heartbeatAt: clock.now() });
+    if (!signal.aborted) await beat(context, app);
   };
-  await watchDatabase(app, beat, { incidents, clock, signal, everyMs: LEASE_RENEWED_EVERY_MS, what: 'the heartbeat' });
+  await watchDatabase(app, followAndBeat, {
+    incidents,
+    clock,
+    signal,
+    everyMs: LEASE_RENEWED_EVERY_MS,
+    what: 'the heartbeat',
+  });
   await forgetInstance(sql, owner).catch((error: unknown) => app.log.debug({ err: error }, 'heartbeat not deleted'));
 }
 

@@ -83,7 +83,7 @@ async function makeReport(
   const isOfCandles = isCandleInterval(target.interval);
   const prices =
     lacksCandles && isOfCandles ? await pricesInstead(app, session, target, { now, coins, options }) : null;
-  const fresh = await readDemand(sql);
+  const demand = await readDemand(sql, { accountId: session.accountId, plan: session.plan.name, now });
   return {
     target,
     plan,
@@ -92,12 +92,16 @@ async function makeReport(
     session,
     historyLimit,
     quota: await session.quota.state(),
-    reserved: reservationsOf(schedulesOf(config, session.plan.name, session.limits, fresh)),
+    scheduling: demand.scheduling,
+    reserved: reservationsOf(schedulesOf(config, session.plan.name, session.limits, demand), demand.scheduling),
     now,
     overrides: overridesOf(config),
     termsOf: (name) => {
       const limits = effectiveLimits(name, { ...config, limits: {} });
-      return { limits, reserved: reservationsOf(schedulesOf(config, name, limits, fresh)) };
+      // A service on another plan runs that plan's schedules, and nothing is known yet of what it would refuse.
+      const { freshnessPerDay, catalogue, scheduling } = demand;
+      const schedules = schedulesOf(config, name, limits, { freshnessPerDay, catalogue });
+      return { limits, reserved: reservationsOf(schedules, scheduling) };
     },
   };
 }

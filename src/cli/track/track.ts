@@ -9,6 +9,8 @@ import { INTERVALS, type Interval, PRICE_INTERVALS } from '../../core/interval.t
 import { didYouMean } from '../../core/settings/did-you-mean.ts';
 import { DEFAULT_PRIORITY, HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../../core/tier.ts';
 import { readLearnedLimits } from '../../ingest/limits/learned-limits.ts';
+import { FRESHNESS } from '../../ingest/queue/chunk-job.ts';
+import { longestGapMs } from '../../ingest/schedule/cadence.ts';
 import { CATALOGUE_FRESH_MS } from '../../ingest/snapshot/coin-list.ts';
 import { keepTracks } from '../../ingest/tracking/freshness.ts';
 import { withIngestion } from '../../ingestion.ts';
@@ -188,6 +190,7 @@ async function applyAndPlan(app: App): Promise<TrackReport> {
   const { clock, config } = app;
   const budget = await readBudget(app);
   const { planned: perDay } = await readFreshnessBudget(budget);
+  const cadence = budget.schedules.find(({ name }) => name === FRESHNESS)?.cadence;
   const { applied, plan } = await keepTracks({
     sql,
     now: clock.now(),
@@ -195,6 +198,7 @@ async function applyAndPlan(app: App): Promise<TrackReport> {
     candlesPerRequest: candlesPerRequest(budget.plan, config),
     historyLimits: await readLearnedLimits(sql, clock, planOf(budget.plan)),
     keep: config.keep.candles,
+    tickMs: cadence ? longestGapMs(cadence) : 0,
   });
   return { applied, planName: budget.plan, plan, perDay, tiers: await readTierStatus(sql, clock.now()) };
 }

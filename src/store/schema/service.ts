@@ -1,6 +1,6 @@
 /** The tables of running services: runs of schedules, who runs, what the operator is told, and what has changed. */
 import { sql } from 'drizzle-orm';
-import { check, index, integer, smallint, text, unique } from 'drizzle-orm/pg-core';
+import { check, index, integer, jsonb, smallint, text, unique } from 'drizzle-orm/pg-core';
 import type { NoticeEvent } from '../../core/settings/notice-settings.ts';
 import { bigIdentity, bigNumber, instant, ops } from './columns.ts';
 
@@ -38,6 +38,10 @@ export const instance = ops.table('instance', {
   roles: text('roles').array().$type<readonly string[]>().notNull(),
   startedAt: instant('started_at').notNull(),
   heartbeatAt: instant('heartbeat_at').notNull(),
+  /** The account that it sends requests as; null: none yet, or it only serves. */
+  accountId: text('account_id'),
+  /** The schedules that its scheduler offers, with their cron expressions; null: it has no scheduler. */
+  schedules: jsonb('schedules').$type<Readonly<Record<string, string>>>(),
 });
 
 export const notice = ops.table(
