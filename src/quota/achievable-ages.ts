@@ -69,13 +69,12 @@ export function planFreshness({
   const holdsMs = (tier: TierDemand) => tier.rowsPerRequest * INTERVAL_MS[tier.interval];
   // One request cannot hold the candles of so long a time: such a series is refreshed more often than its target says.
   const targetMs = (tier: TierDemand) => Math.min(tier.targetAgeMs, holdsMs(tier));
-  let waitMs = tickMs;
-  const refreshMs = (tier: TierDemand) => (tier.isDaily ? DAY : Math.max(tickMs, targetMs(tier) - waitMs));
+  const refreshMs = (tier: TierDemand) => (tier.isDaily ? DAY : Math.max(tickMs, targetMs(tier) - tickMs));
   const demandOf = (some: readonly TierDemand[]) =>
     some.reduce((sum, tier) => sum + (tier.series * DAY) / refreshMs(tier), 0);
-  // When requests are short, a tick sends no more than its part of the day's: a series may have to wait for the part of another one.
-  const isShort = requestsPerDay !== null && demandOf(tiers) > requestsPerDay;
-  if (isShort && tickMs > 0) waitMs += Math.max(tickMs, (REQUESTS_BEFORE * DAY) / requestsPerDay);
+  // A tick sends no more than its part of the day's requests: a series that is refreshed as often as these allow waits for those of others.
+  const queueMs =
+    requestsPerDay === null || tickMs === 0 ? 0 : Math.max(tickMs, (REQUESTS_BEFORE * DAY) / requestsPerDay);
 
   const planned: TierPlan[] = [];
   const priorities = [...new Set(tiers.filter((t) => t.series > 0).map((t) => t.priority))].sort((a, b) => b - a);
@@ -93,6 +92,7 @@ export function planFreshness({
     const alike = demandLeft / left;
     stretch = left > 0 ? Math.max(stretch, Math.min(alone, alike)) : Number.POSITIVE_INFINITY;
     for (const tier of level) {
+      const waitMs = stretch > 1 ? tickMs + queueMs : tickMs;
       planned.push(planTier(tier, { refreshMs: refreshMs(tier), stretch, waitMs, holdsMs: holdsMs(tier) }));
     }
     left = Math.max(0, left - demand / stretch);

@@ -189,7 +189,7 @@ describe('choosing who is asked next', () => {
         (tiers, perDay, step) => {
           const plan = planFreshness({ tiers, requestsPerDay: perDay * HEADROOM, tickMs: step });
           const planned = new Map(plan.tiers.map((t) => [t.id, t]));
-          const isShort = plan.requestsPerDay < plan.wantedPerDay * (1 - 1e-9);
+          const isTight = plan.wantedPerDay > 0.8 * perDay * HEADROOM;
           let nextId = 0;
           const series = tiers.flatMap((tier) =>
             Array.from({ length: tier.series }, () => ({
@@ -203,10 +203,10 @@ describe('choosing who is asked next', () => {
           );
           const oldest = Math.max(...series.map((s) => s.achievableAgeMs));
           const end = Math.min(60 * DAY, 5 * Math.max(oldest, DAY));
-          // At first all want their turn at once. Afterwards the figure holds to the millisecond where there are enough requests; where they are
+          // At first all want their turn at once. Afterwards the figure holds to the millisecond where a fifth of the requests is to spare; where they are
           // short, many that are due at the same tick may have to wait for the next ones.
           const settledAt = 3 * Math.max(oldest, DAY);
-          const slack = (age: number) => (isShort ? age / 10 + 2 * step + (2 * DAY) / perDay : 0);
+          const slack = (age: number) => (isTight ? age / 10 + 3 * step + (3 * DAY) / perDay : 0);
           const worst = { late: 0, of: 0 };
           let spentToday = 0;
           for (let at = 0; at < end; at += step) {
