@@ -4,6 +4,7 @@
 import type { Instant } from '../clock.ts';
 import { dayStart } from '../core/calendar.ts';
 import { DAY, INTERVAL_MS, type Interval } from '../core/interval.ts';
+import { HEADROOM } from './achievable-ages.ts';
 
 export type RefreshCandidate = {
   readonly seriesId: number;
@@ -80,8 +81,11 @@ function rankOf({ rank }: RefreshCandidate): number {
   return rank > 0 ? rank : Number.MAX_SAFE_INTEGER;
 }
 
-/** The requests of at least this much time ahead may be sent now. */
-const LEAST_AHEAD_MS = 15 * 60_000;
+/**
+ * The requests of this much time ahead may be sent now: as much as the day has beside what is planned. So a day begins with some, for what is due
+ * then, and its evening keeps what the plan needs.
+ */
+const AHEAD_MS = (1 - HEADROOM) * DAY;
 
 /**
  * How many series may be refreshed now, when `spentToday` were refreshed since midnight UTC: never more than `perDay` in a day, spread
@@ -103,7 +107,7 @@ export function freshnessRoom({
   readonly nextAt: Instant;
 }): number {
   if (perDay === null) return Number.POSITIVE_INFINITY;
-  const until = Math.max(nextAt, now + LEAST_AHEAD_MS);
+  const until = Math.max(nextAt, now + AHEAD_MS);
   const share = Math.min(1, (until - dayStart(now)) / DAY);
   const atMidnight = Math.min(perDay, dailyRequests);
   return Math.max(0, Math.floor(atMidnight + (perDay - atMidnight) * share) - spentToday);

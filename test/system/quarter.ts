@@ -104,7 +104,7 @@ export async function liveAQuarter(options: QuarterOptions, stretch: Stretch): P
   const step = async (ms: number, isLived: boolean) => {
     await world.advance(ms - 1);
     // Ages are told for a service that runs: ticks that were slept through, and what was away, have made them older.
-    await figures.look({ withAges: isLived && world.clock.now() - calmSince > 2 * DAY });
+    await figures.look({ withAges: isLived && world.clock.now() - calmSince > DAY });
     await world.advance(1);
     // Nothing is sent within two seconds of the border of a limited window.
     await world.advance(BORDER_MS);

@@ -50,7 +50,7 @@ export type KeepFresh = {
 };
 
 /**
- * The queue holds at most the chunks of the time between two runs, half an hour with the smallest plan: a short queue lets the next run
+ * The queue holds at most the chunks of half an hour, or of the time between two runs if that is longer: a short queue lets the next run
  * choose by newer ages.
  */
 const MOST_QUEUED = 10_000;
