@@ -111,6 +111,9 @@ const NEW_VALUES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 
 /** Columns that the old database has nothing for. */
 const NEW_COLUMNS: Readonly<Record<string, readonly string[]>> = {
+  'ops.account': ['scheduled_at'],
+  'ops.instance': ['account_id', 'schedules'],
+  'ops.tier': ['refresh_after'],
   // Adopting counts as a change of the series: its version is another.
   'market.series': ['candles', 'digest', 'empty_once', 'link', 'steps', 'version'],
   'market.revision': ['known_at', 'reason', 'step'],
