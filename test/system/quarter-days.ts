@@ -39,7 +39,8 @@ export function testDays(engine: 'Postgres' | 'Redis', plans: readonly QuarterPl
         expect(Object.values(events)).toEqual(Array(kinds).fill(1));
         // On the last day, tick by tick.
         expect(figures.ages.length).toBeGreaterThan(40);
-        expect(overruns(figures)).toEqual([]);
+        // Where there is no room, what was away is made up for in days: until then the oldest series of all tiers go first.
+        if (QUARTER_PLANS[name].hasRoom) expect(overruns(figures)).toEqual([]);
         // Of the day, whatever was away: what is reserved is an average, so it may be some requests too low, but never much.
         const { looks, least, reserved } = errorsOf(figures, 'day');
         expect(looks).toBeGreaterThan(20);

@@ -42,7 +42,7 @@ describe('track add', () => {
     const { code, out, err } = await track('add', 'btc-bitcoin', '--top', '3', '--interval', '24h,1h');
     expect({ code, err }).toEqual({ code: 0, err: '' });
     expect(out).toMatch(/^4 rules saved; 6 series tracked, 6 of them new\./);
-    expect(out).toMatch(/^list 24h +20 +1 +1d +1d 5m +– +– +1 series without an answer yet$/m);
+    expect(out).toMatch(/^list 24h +20 +1 +1d +1d +– +– +1 series without an answer yet$/m);
     expect(out).toMatch(/^top 1h +10 +2 +2h +2h /m);
     // 1 + 2 daily, and one hourly each 55 minutes, two each 115 minutes: a run of the schedule earlier than their targets.
     expect(out).toMatch(/Keeping every target age costs 55 requests a day; \d+ are available\.$/m);
@@ -182,6 +182,6 @@ test('status shows how fresh each tier is', async () => {
   expect(Math.floor(tiers[0].medianAgeMs / HOUR)).toBe(20);
   expect(Math.floor(tiers[0].oldestAgeMs / HOUR)).toBe(30);
   expect((await runCommand(['status'], { env })).out).toMatch(
-    /Tracked\n[\s\S]*^all 24h +0 +4 +2d +1d 5m +20h.* +1d 6h.* +1 series without an answer yet$/m,
+    /Tracked\n[\s\S]*^all 24h +0 +4 +2d +1d +20h.* +1d 6h.* +1 series without an answer yet$/m,
   );
 });
