@@ -30,12 +30,14 @@ export type IngestionOptions = {
   readonly waitsForPlan?: boolean;
   /** As of a session. */
   readonly ignoresKeyRefusal?: boolean;
+  /** For a service with a scheduler: its schedules must fit the plan. Anything else runs none. */
+  readonly runsSchedules?: boolean;
   /** Called for each request, for metrics. */
   readonly onRequest?: SessionOptions['onRequest'];
 };
 
 /**
- * @throws AccountUnknown when the plan is unknown, ConfigurationError when the key is refused or the schedules alone exceed the plan,
+ * @throws AccountUnknown when the plan is unknown, ConfigurationError when the key is refused or the schedules that it runs exceed the plan,
  * StoreError when the database or the queue cannot be used
  */
 export async function openIngestion(app: App, options: IngestionOptions = {}): Promise<Ingestion> {
@@ -69,7 +71,8 @@ export async function openIngestion(app: App, options: IngestionOptions = {}): P
     await Promise.all([upstream.close(), rpc?.client.close()]);
   };
   try {
-    if (config.plan !== null) checkSchedules(config, config.plan, clock.now());
+    const { runsSchedules = false } = options;
+    if (runsSchedules && config.plan !== null) checkSchedules(config, config.plan, clock.now());
     if (options.withQueue) await openHost();
     const session = await openSession({
       sql: database.sql,
@@ -89,7 +92,7 @@ export async function openIngestion(app: App, options: IngestionOptions = {}): P
       ...(options.onRequest ? { onRequest: options.onRequest } : {}),
     });
     // An assumed plan may be wrong, so that nothing is refused because of it.
-    if (session.planSource === 'account') checkSchedules(config, session.plan.name, clock.now());
+    if (runsSchedules && session.planSource === 'account') checkSchedules(config, session.plan.name, clock.now());
     const { accountId, plan } = session;
     const nameOf = async (kind: 'chunks' | 'fresh' | 'ticks') =>
       queueNameOf(await readInstallationId(database.sql), { accountId, baseUrl: config.baseUrl, plan }, kind);

@@ -2,8 +2,11 @@
  * How fresh tracked series can be kept with the requests there are: pure arithmetic.
  *
  * One request refreshes one series, however many candles are new (up to what a request holds). So a tier of n series that is
- * refreshed every `age` costs n/age requests. When all targets together cost more than there is, the ages are stretched: equally within
+ * refreshed every so often costs n/that requests. When all targets together cost more than there is, these times are stretched: equally within
  * a priority, and never more for a higher priority than for a lower one.
+ *
+ * Requests are sent at the ticks of a schedule, so a series waits for the next tick: its data becomes older than the time between two
+ * refreshes. The age that is promised includes this wait. Where there are enough requests, series are refreshed as much earlier.
  */
 import type { Instant } from '../clock.ts';
 import { DAY, INTERVAL_MS, type Interval } from '../core/interval.ts';
@@ -20,12 +23,16 @@ export type TierDemand = {
   readonly series: number;
   /** One request holds so many of its rows. */
   readonly rowsPerRequest: number;
+  /** Its answers are about the last full day: there is a new one each midnight, and none between. */
+  readonly isDaily?: boolean;
 };
 
 type TierPlan = {
   readonly id: number;
-  /** Each series is refreshed before its data is older than this; null = never, because there are no requests for it. */
+  /** The data of no series becomes older than this, while nothing fails; null = never refreshed, because there are no requests for it. */
   readonly achievableAgeMs: number | null;
+  /** The time from one refresh of a series to when it is due again; null = never. */
+  readonly refreshAfterMs: number | null;
   readonly requestsPerDay: number;
   /** False: more candles come between two requests than one request holds. The newest are kept; the others stay gaps. */
   readonly keepsUp: boolean;
@@ -36,7 +43,12 @@ export type FreshnessPlan = {
   readonly requestsPerDay: number;
   /** What it would cost to reach all targets. */
   readonly wantedPerDay: number;
+  /** Of `requestsPerDay`, those for answers about the last full day: they are due at midnight. */
+  readonly dailyRequests: number;
 };
+
+/** When requests are short, a series waits for so many requests of others that are due at the same tick. */
+const REQUESTS_BEFORE = 2;
 
 /** While the budget is short, a priority leaves this share to the lower ones, so that none starves. */
 const SHARE_OF_LOWER = 0.1;
@@ -44,19 +56,25 @@ const SHARE_OF_LOWER = 0.1;
 /** The share of the budget that is planned. The rest is for retries, and for refreshes that fall into the same moment. */
 export const HEADROOM = 0.9;
 
-/** `requestsPerDay` null = any number. */
+/** `requestsPerDay` null = any number. `tickMs`: the longest time between two ticks at which refreshes are sent. */
 export function planFreshness({
   tiers,
   requestsPerDay,
+  tickMs = 0,
 }: {
   readonly tiers: readonly TierDemand[];
   readonly requestsPerDay: number | null;
+  readonly tickMs?: number;
 }): FreshnessPlan {
   const holdsMs = (tier: TierDemand) => tier.rowsPerRequest * INTERVAL_MS[tier.interval];
   // One request cannot hold the candles of so long a time: such a series is refreshed more often than its target says.
   const targetMs = (tier: TierDemand) => Math.min(tier.targetAgeMs, holdsMs(tier));
+  const refreshMs = (tier: TierDemand) => (tier.isDaily ? DAY : Math.max(tickMs, targetMs(tier) - tickMs));
   const demandOf = (some: readonly TierDemand[]) =>
-    some.reduce((sum, tier) => sum + (tier.series * DAY) / targetMs(tier), 0);
+    some.reduce((sum, tier) => sum + (tier.series * DAY) / refreshMs(tier), 0);
+  // A tick sends no more than its part of the day's requests: a series that is refreshed as often as these allow waits for those of others.
+  const queueMs =
+    requestsPerDay === null || tickMs === 0 ? 0 : Math.max(tickMs, (REQUESTS_BEFORE * DAY) / requestsPerDay);
 
   const planned: TierPlan[] = [];
   const priorities = [...new Set(tiers.filter((t) => t.series > 0).map((t) => t.priority))].sort((a, b) => b - a);
@@ -74,33 +92,46 @@ export function planFreshness({
     const alike = demandLeft / left;
     stretch = left > 0 ? Math.max(stretch, Math.min(alone, alike)) : Number.POSITIVE_INFINITY;
     for (const tier of level) {
-      const age = Math.ceil(targetMs(tier) * stretch);
-      planned.push(
-        Number.isFinite(age)
-          ? {
-              id: tier.id,
-              achievableAgeMs: age,
-              requestsPerDay: (tier.series * DAY) / age,
-              keepsUp: age <= holdsMs(tier),
-            }
-          : { id: tier.id, achievableAgeMs: null, requestsPerDay: 0, keepsUp: false },
-      );
+      const waitMs = stretch > 1 ? tickMs + queueMs : tickMs;
+      planned.push(planTier(tier, { refreshMs: refreshMs(tier), stretch, waitMs, holdsMs: holdsMs(tier) }));
     }
     left = Math.max(0, left - demand / stretch);
     demandLeft -= demand;
   }
   const byId = new Map(planned.map((tier) => [tier.id, tier]));
-  const ofNone = ({ id, targetAgeMs }: TierDemand): TierPlan => ({
-    id,
-    achievableAgeMs: targetAgeMs,
-    requestsPerDay: 0,
-    keepsUp: true,
-  });
+  const all = tiers.map((tier) => byId.get(tier.id) ?? planOfNone(tier));
+  const sum = (some: readonly TierPlan[]) => some.reduce((total, tier) => total + tier.requestsPerDay, 0);
   return {
-    tiers: tiers.map((tier) => byId.get(tier.id) ?? ofNone(tier)),
-    requestsPerDay: planned.reduce((sum, tier) => sum + tier.requestsPerDay, 0),
+    tiers: all,
+    requestsPerDay: sum(all),
     wantedPerDay,
+    dailyRequests: sum(all.filter((_, i) => tiers[i]!.isDaily)),
   };
+}
+
+type TierTerms = {
+  readonly refreshMs: number;
+  readonly stretch: number;
+  readonly waitMs: number;
+  readonly holdsMs: number;
+};
+
+function planTier({ id, series }: TierDemand, { refreshMs, stretch, waitMs, holdsMs }: TierTerms): TierPlan {
+  const after = Math.ceil(refreshMs * stretch);
+  if (!Number.isFinite(after))
+    return { id, achievableAgeMs: null, refreshAfterMs: null, requestsPerDay: 0, keepsUp: false };
+  return {
+    id,
+    achievableAgeMs: after + waitMs,
+    refreshAfterMs: after,
+    requestsPerDay: (series * DAY) / after,
+    keepsUp: after <= holdsMs,
+  };
+}
+
+/** A tier without series. */
+function planOfNone({ id, targetAgeMs }: TierDemand): TierPlan {
+  return { id, achievableAgeMs: targetAgeMs, refreshAfterMs: targetAgeMs, requestsPerDay: 0, keepsUp: true };
 }
 
 /** Requests a day for freshness; null = any number. */

@@ -4,13 +4,14 @@
 import type { Instant } from '../clock.ts';
 import { dayStart } from '../core/calendar.ts';
 import { DAY, INTERVAL_MS, type Interval } from '../core/interval.ts';
+import { HEADROOM } from './achievable-ages.ts';
 
 export type RefreshCandidate = {
   readonly seriesId: number;
   readonly priority: number;
   readonly interval: Interval;
-  /** The age that its tier can have under the plan. */
-  readonly achievableAgeMs: number;
+  /** By the plan of its tier, it is due so long after it was asked. */
+  readonly refreshAfterMs: number;
   /** Null: never. */
   readonly askedAt: Instant | null;
   /** For a refresh before the age is reached, the age counts from here (`refreshAtAfter`); null: never refreshed. */
@@ -19,7 +20,7 @@ export type RefreshCandidate = {
   readonly rank: number;
 };
 
-/** If there is room, a series is refreshed at this part of its age: waiting for a permit, and the answer, take time. */
+/** If there is room, a series is refreshed at this part of its time: waiting for a permit, and the answer, take time. */
 export const EAGER = 0.95;
 
 /**
@@ -40,9 +41,9 @@ export function chooseDueSeries<C extends RefreshCandidate>(
   const ranked = candidates.map((c) => {
     if (c.askedAt === null) return { c, ratio: 1, stage: 1, rows: 0 };
     const rows = (now - c.askedAt) / INTERVAL_MS[c.interval];
-    const ratio = (now - c.askedAt) / c.achievableAgeMs;
+    const ratio = (now - c.askedAt) / c.refreshAfterMs;
     if (ratio >= 1) return { c, ratio, stage: 0, rows };
-    const early = (now - (c.refreshAt ?? c.askedAt)) / c.achievableAgeMs;
+    const early = (now - (c.refreshAt ?? c.askedAt)) / c.refreshAfterMs;
     return { c, ratio: early, stage: early >= EAGER ? 2 : 3, rows };
   });
   return ranked
@@ -51,7 +52,7 @@ export function chooseDueSeries<C extends RefreshCandidate>(
       (a, b) =>
         a.stage - b.stage ||
         b.ratio - a.ratio ||
-        (a.stage === 1 ? a.c.achievableAgeMs - b.c.achievableAgeMs : 0) ||
+        (a.stage === 1 ? a.c.refreshAfterMs - b.c.refreshAfterMs : 0) ||
         b.c.priority - a.c.priority ||
         b.rows - a.rows ||
         rankOf(a.c) - rankOf(b.c) ||
@@ -67,11 +68,11 @@ export function chooseDueSeries<C extends RefreshCandidate>(
  * comes some time earlier.
  */
 export function refreshAtAfter(
-  { seriesId, achievableAgeMs, askedAt }: Pick<RefreshCandidate, 'seriesId' | 'achievableAgeMs' | 'askedAt'>,
+  { seriesId, refreshAfterMs, askedAt }: Pick<RefreshCandidate, 'seriesId' | 'refreshAfterMs' | 'askedAt'>,
   now: Instant,
 ): Instant {
   // Multiples of the golden ratio: consecutive ids are spread as far from each other as possible.
-  return askedAt === null ? now - Math.floor(achievableAgeMs * ((seriesId * GOLDEN) % 1)) : now;
+  return askedAt === null ? now - Math.floor(refreshAfterMs * ((seriesId * GOLDEN) % 1)) : now;
 }
 
 const GOLDEN = (Math.sqrt(5) - 1) / 2;
@@ -80,27 +81,34 @@ function rankOf({ rank }: RefreshCandidate): number {
   return rank > 0 ? rank : Number.MAX_SAFE_INTEGER;
 }
 
-/** The requests of at least this much time ahead may be sent now. */
-const LEAST_AHEAD_MS = 15 * 60_000;
+/**
+ * The requests of this much time ahead may be sent now: as much as the day has beside what is planned. So a day begins with some, for what is due
+ * then, and its evening keeps what the plan needs.
+ */
+const AHEAD_MS = (1 - HEADROOM) * DAY;
 
 /**
  * How many series may be refreshed now, when `spentToday` were refreshed since midnight UTC: never more than `perDay` in a day, spread
- * over the day, so that something is left for the evening. `nextAt`: when this is called again.
+ * over the day, so that something is left for the evening. `nextAt`: when this is called again. Those for answers about the last full day may
+ * all be sent at midnight.
  */
 export function freshnessRoom({
   perDay,
+  dailyRequests = 0,
   spentToday,
   now,
   nextAt,
 }: {
   /** Null = any number. */
   readonly perDay: number | null;
+  readonly dailyRequests?: number;
   readonly spentToday: number;
   readonly now: Instant;
   readonly nextAt: Instant;
 }): number {
   if (perDay === null) return Number.POSITIVE_INFINITY;
-  const until = Math.max(nextAt, now + LEAST_AHEAD_MS);
+  const until = Math.max(nextAt, now + AHEAD_MS);
   const share = Math.min(1, (until - dayStart(now)) / DAY);
-  return Math.max(0, Math.floor(perDay * share) - spentToday);
+  const atMidnight = Math.min(perDay, dailyRequests);
+  return Math.max(0, Math.floor(atMidnight + (perDay - atMidnight) * share) - spentToday);
 }

@@ -60,7 +60,14 @@ afterAll(() => database?.drop());
 
 const applied = () => applyTracks(database.sql, NOW);
 const planned = () =>
-  planTracked({ sql: database.sql, now: NOW, requestsPerDay: 30_000, candlesPerRequest: 366, historyLimits });
+  planTracked({
+    sql: database.sql,
+    now: NOW,
+    requestsPerDay: 30_000,
+    candlesPerRequest: 366,
+    historyLimits,
+    tickMs: 0,
+  });
 const chosen = (now: number) => readDueSeries(database.sql, { now, limit: LIMIT, plan, historyLimits });
 
 async function rounds(work: () => Promise<unknown>): Promise<number[]> {

@@ -1,19 +1,22 @@
 /**
  * A quarter of a year of the service in virtual time, under four plans; some days of the same are in every test run
- * (`test/system/quarter-*.test.ts`). `QUARTER_DAYS=20` is a quick look, `-t pro` one plan, `QUARTER_SEED=7` another story.
+ * (`test/system/quarter-*.test.ts`). `QUARTER_DAYS=20` is a quick look, `-t pro` one plan, `QUARTER_SEED=7` another story, `QUARTER_SERVICES=1` the same with
+ * one service. Prints how old series became at the ticks against what was promised, and how far the reservation was from what was needed.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type OwnRedis, startOwnRedis } from '../support/redis-server.ts';
+import { describeFigures, overruns } from '../system/promise-figures.ts';
 import { liveAQuarter, type Stretch } from '../system/quarter.ts';
 import { QUARTER_PLANS, type QuarterPlan } from '../system/quarter-plans.ts';
 
-const { QUARTER_DAYS = '90', QUARTER_SEED } = process.env;
+const { QUARTER_DAYS = '90', QUARTER_SEED, QUARTER_SERVICES = '2' } = process.env;
 const QUARTER: Stretch = {
   startAt: Date.UTC(2026, 0, 1),
   days: Number(QUARTER_DAYS),
   troubled: 0.5,
-  livedEvery: 30,
+  livedEvery: 10,
   calmAtTheEnd: 3,
+  services: Number(QUARTER_SERVICES),
 };
 const ON_REDIS: readonly QuarterPlan[] = ['free', 'enterprise'];
 
@@ -29,12 +32,14 @@ test.each(Object.keys(QUARTER_PLANS) as QuarterPlan[])(
     const plan = QUARTER_PLANS[name];
     const seed = Number(QUARTER_SEED ?? plan.seed);
     const begun = performance.now();
-    const { requests, steps, events } = await liveAQuarter(
+    const { requests, steps, events, figures } = await liveAQuarter(
       { ...plan, seed, redis: ON_REDIS.includes(name) ? redis : null },
       QUARTER,
     );
     const took = ((performance.now() - begun) / 1000).toFixed(0);
     console.info(`${name}: ${QUARTER.days} days, ${requests} requests, looked at ${steps} times, in ${took} s`, events);
+    console.info(`${name}: what was promised\n${describeFigures(figures)}`);
+    for (const overrun of overruns(figures)) console.info(`  ${overrun}`);
     expect(steps).toBeGreaterThan(QUARTER.days);
   },
 );

@@ -10,6 +10,7 @@ import { recordHistoryLimit } from '../../src/store/candle/refusal.ts';
 import { makeCurrentAccount, saveAccount } from '../../src/store/quota/account.ts';
 import { runCommand } from '../support/cli.ts';
 import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { schedulerSeen } from '../support/scheduler-seen.ts';
 import { seedSeries } from '../support/warehouse.ts';
 
 const TODAY = floorToGrid(systemClock.now(), '24h');
@@ -190,6 +191,7 @@ describe('gaps', () => {
 
 describe('quota', () => {
   test('shows both windows of the account, what is left, and asks nothing', async () => {
+    await schedulerSeen(database, { accountId: 'anonymous@api.coinpaprika.com', at: systemClock.now() });
     const quota = await json('quota');
     expect(quota).toMatchObject({
       account: 'anonymous@api.coinpaprika.com',

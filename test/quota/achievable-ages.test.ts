@@ -43,9 +43,10 @@ const tiersOf = (most: number) =>
 describe('the plan of freshness', () => {
   it('2,000 daily series with 1,000 requests a day are two days old', () => {
     expect(plan(1_000, daily({}))).toEqual({
-      tiers: [{ id: 1, achievableAgeMs: 2 * DAY, requestsPerDay: 1_000, keepsUp: true }],
+      tiers: [{ id: 1, achievableAgeMs: 2 * DAY, refreshAfterMs: 2 * DAY, requestsPerDay: 1_000, keepsUp: true }],
       requestsPerDay: 1_000,
       wantedPerDay: 2_000,
+      dailyRequests: 0,
     });
   });
 
@@ -142,7 +143,7 @@ describe('choosing who is asked next', () => {
     seriesId,
     priority: 0,
     interval: '24h',
-    achievableAgeMs: DAY,
+    refreshAfterMs: DAY,
     askedAt: null,
     refreshAt: null,
     rank: seriesId,
@@ -154,14 +155,14 @@ describe('choosing who is asked next', () => {
     const chosen = chooseDueSeries(
       [
         candidate(1, { askedAt: now - 0.96 * DAY }),
-        candidate(2, { askedAt: now - 3 * HOUR, achievableAgeMs: HOUR, interval: '1h' }),
+        candidate(2, { askedAt: now - 3 * HOUR, refreshAfterMs: HOUR, interval: '1h' }),
         candidate(3, { askedAt: now - 2 * DAY }),
         candidate(4, { askedAt: now - 0.9 * DAY }),
         candidate(5, { rank: 7 }),
         candidate(6, { rank: 3 }),
         candidate(7, { rank: 0 }),
         candidate(8, { priority: 20, rank: 900 }),
-        candidate(9, { achievableAgeMs: HOUR, rank: 901 }),
+        candidate(9, { refreshAfterMs: HOUR, rank: 901 }),
       ],
       now,
       10,
@@ -186,33 +187,35 @@ describe('choosing who is asked next', () => {
         fc.integer({ min: 100, max: 3_000 }),
         fc.constantFrom(...STEPS),
         (tiers, perDay, step) => {
-          const ages = new Map(
-            planFreshness({ tiers, requestsPerDay: perDay * HEADROOM }).tiers.map((t) => [t.id, t.achievableAgeMs!]),
-          );
+          const plan = planFreshness({ tiers, requestsPerDay: perDay * HEADROOM, tickMs: step });
+          const planned = new Map(plan.tiers.map((t) => [t.id, t]));
+          const isTight = plan.wantedPerDay > 0.8 * perDay * HEADROOM;
           let nextId = 0;
           const series = tiers.flatMap((tier) =>
             Array.from({ length: tier.series }, () => ({
               ...candidate(++nextId, { priority: tier.priority, interval: tier.interval }),
-              achievableAgeMs: ages.get(tier.id)!,
+              refreshAfterMs: planned.get(tier.id)!.refreshAfterMs!,
+              achievableAgeMs: planned.get(tier.id)!.achievableAgeMs!,
               askedAt: null as number | null,
               refreshAt: null as number | null,
               waitsSince: 0,
             })),
           );
-          const end = Math.min(60 * DAY, 4 * Math.max(...series.map((s) => s.achievableAgeMs), DAY));
           const oldest = Math.max(...series.map((s) => s.achievableAgeMs));
-          // What two looks, a few turns to wait for and the spreading over the day add; at first, when all want
-          // their turn at once, as long again as asking each one once takes.
-          const slack = (age: number, at: number) =>
-            age * 1.2 +
-            2 * step +
-            (4 * DAY) / perDay +
-            HOUR / 4 +
-            (at < 2 * oldest ? (series.length * DAY) / perDay : 0);
+          const end = Math.min(60 * DAY, 5 * Math.max(oldest, DAY));
+          // At first all want their turn at once. Afterwards the figure holds to the millisecond where a fifth of the requests is to spare; where they are
+          // short, many that are due at the same tick may have to wait for the next ones.
+          const settledAt = 3 * Math.max(oldest, DAY);
+          const slack = (age: number) => (isTight ? age / 5 + 3 * step + (3 * DAY) / perDay : 0);
           const worst = { late: 0, of: 0 };
           let spentToday = 0;
           for (let at = 0; at < end; at += step) {
             if (at % DAY === 0) spentToday = 0;
+            // Just before the tick it is as old as it becomes.
+            for (const s of at < settledAt ? [] : series) {
+              const late = at - s.waitsSince - s.achievableAgeMs - slack(s.achievableAgeMs);
+              if (late > worst.late) Object.assign(worst, { late, of: s.achievableAgeMs });
+            }
             const room = freshnessRoom({ perDay, spentToday, now: at, nextAt: at + step });
             for (const s of room === 0 ? [] : chooseDueSeries(series, at, room)) {
               s.refreshAt = refreshAtAfter(s, at);
@@ -221,16 +224,43 @@ describe('choosing who is asked next', () => {
               spentToday++;
             }
             expect(spentToday).toBeLessThanOrEqual(perDay);
-            for (const s of series) {
-              const late = at - s.waitsSince - slack(s.achievableAgeMs, at);
-              if (late > worst.late) Object.assign(worst, { late, of: s.achievableAgeMs });
-            }
           }
           expect(worst).toEqual({ late: 0, of: 0 });
         },
       ),
       { numRuns: 60 },
     );
+  });
+
+  it('a target is met although requests are sent at ticks only: they are sent as much earlier', () => {
+    const hourly = { interval: '1h', targetAgeMs: 2 * HOUR, series: 10 } as const;
+    const tickMs = HOUR / 2;
+    const [tier] = planFreshness({ tiers: [daily(hourly)], requestsPerDay: null, tickMs }).tiers;
+    expect(tier).toMatchObject({ refreshAfterMs: 1.5 * HOUR, achievableAgeMs: 2 * HOUR });
+    // No refresh is more frequent than the ticks: a target as short as that cannot be met, and is not promised.
+    const [short] = planFreshness({
+      tiers: [daily({ ...hourly, targetAgeMs: HOUR / 2 })],
+      requestsPerDay: null,
+      tickMs,
+    }).tiers;
+    expect(short).toMatchObject({ refreshAfterMs: HOUR / 2, achievableAgeMs: HOUR });
+  });
+
+  it('what is known of days only is due at each midnight, however long the ticks, and a tick older until it comes', () => {
+    const plan = planFreshness({
+      tiers: [daily({ isDaily: true, rowsPerRequest: 1, series: 40 })],
+      requestsPerDay: 100,
+      tickMs: HOUR / 2,
+    });
+    expect(plan).toMatchObject({
+      tiers: [{ refreshAfterMs: DAY, achievableAgeMs: DAY + HOUR / 2, keepsUp: true }],
+      dailyRequests: 40,
+    });
+    const room = (hours: number, spentToday: number) =>
+      freshnessRoom({ perDay: 100, dailyRequests: 40, spentToday, now: hours * HOUR, nextAt: hours * HOUR });
+    expect(room(0, 0)).toBe(46);
+    expect(room(12, 40)).toBe(36);
+    expect(room(23.75, 40)).toBe(60);
   });
 });
 
@@ -246,9 +276,8 @@ describe('the room of freshness', () => {
     for (let now = 0; now < DAY; now += step) {
       const room = freshnessRoom({ perDay: DAILY, spentToday, now, nextAt: now + step });
       spentToday += room;
-      expect(Math.abs(spentToday - (DAILY * (now + Math.max(step, HOUR / 4))) / DAY)).toBeLessThan(
-        DAILY * (HOUR / 4 / DAY),
-      );
+      const part = Math.min(1, (now + Math.max(step, (1 - HEADROOM) * DAY)) / DAY);
+      expect(Math.abs(spentToday - DAILY * part)).toBeLessThan(DAILY * (HOUR / 4 / DAY));
     }
     expect(spentToday).toBe(DAILY);
   });
@@ -300,14 +329,14 @@ describe('the budget of freshness', () => {
     expect(planned(15_000, 0)).toBeCloseTo(500);
   });
 
-  it('is spread over the day with a quarter of an hour in advance, and is never more than a day’s', () => {
+  it('is spread over the day, with a tenth of it in advance, and is never more than a day’s', () => {
     const room = (time: string, spentToday: number) => {
       const now = at(`2024-03-02T${time}Z`);
       return freshnessRoom({ perDay: 2_400, spentToday, now, nextAt: now });
     };
-    expect(room('00:00:00', 0)).toBe(25);
-    expect(room('12:00:00', 0)).toBe(1_225);
-    expect(room('12:00:00', 1_215)).toBe(10);
+    expect(room('00:00:00', 0)).toBe(240);
+    expect(room('12:00:00', 0)).toBe(1_440);
+    expect(room('12:00:00', 1_430)).toBe(10);
     expect(room('23:50:00', 2_390)).toBe(10);
     expect(room('23:59:59', 2_500)).toBe(0);
     expect(freshnessRoom({ perDay: null, spentToday: 5, now: 0, nextAt: 0 })).toBe(Number.POSITIVE_INFINITY);

@@ -1,6 +1,7 @@
 /** Days of the quarter under some of the plans, with a queue on one of the engines: each kind of trouble comes, a day for each. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type OwnRedis, startOwnRedis } from '../support/redis-server.ts';
+import { errorsOf, overruns } from './promise-figures.ts';
 import { liveAQuarter } from './quarter.ts';
 import { QUARTER_PLANS, type QuarterPlan } from './quarter-plans.ts';
 
@@ -23,7 +24,7 @@ export function testDays(engine: 'Postgres' | 'Redis', plans: readonly QuarterPl
       { timeout: PATIENCE_MS },
       async (name) => {
         const kinds = engine === 'Redis' ? 9 : 8;
-        const { events } = await liveAQuarter(
+        const { events, figures } = await liveAQuarter(
           { ...QUARTER_PLANS[name], redis },
           {
             // Over the end of a month.
@@ -32,9 +33,18 @@ export function testDays(engine: 'Postgres' | 'Redis', plans: readonly QuarterPl
             troubled: 1,
             livedEvery: Number.POSITIVE_INFINITY,
             calmAtTheEnd: CALM_AT_THE_END,
+            services: 2,
           },
         );
         expect(Object.values(events)).toEqual(Array(kinds).fill(1));
+        // On the last day, tick by tick.
+        expect(figures.ages.length).toBeGreaterThan(40);
+        // Where there is no room, what was away is made up for in days: until then the oldest series of all tiers go first.
+        if (QUARTER_PLANS[name].hasRoom) expect(overruns(figures)).toEqual([]);
+        // Of the day, whatever was away: what is reserved is an average, so it may be some requests too low, but never much.
+        const { looks, least, reserved } = errorsOf(figures, 'day');
+        expect(looks).toBeGreaterThan(20);
+        expect(-least).toBeLessThanOrEqual(reserved / 2);
       },
     );
   });

@@ -15,6 +15,7 @@ import { queueBackfill } from '../../src/store/work/backfill-queue.ts';
 import { randomOf } from '../support/random.ts';
 import { createServiceWorld, expectAlive, type ServiceWorld } from '../support/service-world.ts';
 import { checkSpent, checkStored } from './oracle.ts';
+import { createPromiseFigures, type PromiseFigures } from './promise-figures.ts';
 import {
   checkAges,
   checkCadence,
@@ -35,12 +36,15 @@ export type Stretch = {
   readonly livedEvery: number;
   /** Nothing happens in the last days: everything must be as promised then. */
   readonly calmAtTheEnd: number;
+  /** How many services run from the beginning; default one. */
+  readonly services?: number;
 };
 
 export type QuarterCounts = {
   readonly requests: number;
   readonly steps: number;
   readonly events: Readonly<Record<string, number>>;
+  readonly figures: PromiseFigures;
 };
 
 const MINUTE = 60_000;
@@ -96,8 +100,12 @@ export async function liveAQuarter(options: QuarterOptions, stretch: Stretch): P
   let calmSince = stretch.startAt;
   const events: Record<string, number> = {};
 
-  const step = async (ms: number) => {
-    await world.advance(ms);
+  const figures = createPromiseFigures(world, plan);
+  const step = async (ms: number, isLived: boolean) => {
+    await world.advance(ms - 1);
+    // Ages are told for a service that runs: ticks that were slept through, and what was away, have made them older.
+    await figures.look({ withAges: isLived && world.clock.now() - calmSince > DAY });
+    await world.advance(1);
     // Nothing is sent within two seconds of the border of a limited window.
     await world.advance(BORDER_MS);
     steps++;
@@ -172,7 +180,7 @@ export async function liveAQuarter(options: QuarterOptions, stretch: Stretch): P
   };
 
   try {
-    await start();
+    for (let i = 0; i < (stretch.services ?? 1); i++) await start();
     const coins = await world.untilListed();
     await addTracks(
       sql,
@@ -207,7 +215,7 @@ export async function liveAQuarter(options: QuarterOptions, stretch: Stretch): P
           ? Math.min(...schedules.map(({ cadence }) => cadence!.next(now)))
           : now + between(4 * HOUR, LONGEST_STEP_MS);
         const evening = begin + EVENING_MS;
-        await step(Math.max(1, Math.min(next, now < evening ? evening : end) - now));
+        await step(Math.max(1, Math.min(next, now < evening ? evening : end) - now), isLived);
       }
       const label = `day ${day}`;
       if (isLived) checkTicksOf(world, schedules, from, label);
@@ -215,7 +223,7 @@ export async function liveAQuarter(options: QuarterOptions, stretch: Stretch): P
       if (world.clock.now() - calmSince > DAY) await checkAges(world, { ...options, trackedAt }, label);
     }
     await checkComplete(world, plan);
-    return { requests: world.simulator.counters().requests.total, steps, events };
+    return { requests: world.simulator.counters().requests.total, steps, events, figures };
   } finally {
     await world.close();
   }

@@ -30,6 +30,7 @@ test('an answer at the newest end makes a tracked series fresh; one about the pa
     requestsPerDay: null,
     candlesPerRequest: plan.candlesPerRequest,
     historyLimits,
+    tickMs: 0,
   });
   const chunks = await takeDueChunks(sql, { now: startAt, limit: 10, plan, historyLimits });
   expect(chunks.map((c) => ({ coinId: c.coinId, from: c.from, to: c.to }))).toEqual(

@@ -83,6 +83,7 @@ export async function trackDaily(options: {
     budget: async () => ({ planned: perDay * 0.9, most: perDay }),
     spentToday: async () => (await session.quota.spenders()).find(({ name }) => name === 'freshness')?.day ?? 0,
     nextRun: (now) => now + EVERY_MS,
+    tickMs: EVERY_MS,
   });
   const ingestChunk = withEndOfRefresh(session.ingestChunk, sql);
 

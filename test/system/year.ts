@@ -160,7 +160,8 @@ async function fillPrices(world: ServiceWorld, { plan: name, prices, pricesDays 
     { config, database: { ...database, ledger: sql }, clock, surroundings: { useDatabaseClock: true } },
     { accountId, limits, plan: name },
   );
-  const reserved = reservationsOf(schedulesOf(config, name, limits, await readDemand(sql)));
+  const demand = await readDemand(sql, { accountId, plan: name, now });
+  const reserved = reservationsOf(schedulesOf(config, name, limits, demand), demand.scheduling);
   const { finishAt } = forecastFrom({ ...(await quota.state()), now }, { requests: cost.requests, limits, reserved });
   await wantSeries(sql, { ...target, priority: 0 });
   const id = await queueBackfill(sql, {

@@ -16,6 +16,8 @@ export type ServiceStatus = {
   readonly roles: readonly Role[];
   readonly startedAt: Instant;
   phase: Phase;
+  /** The schedules that its scheduler runs now, with their cron expressions; absent: it runs none. */
+  scheduling?: { readonly accountId: string; readonly schedules: Readonly<Record<string, string>> } | null;
 };
 
 /** What the service cannot work without, as its incidents name it. The account is needed only until it is known. */

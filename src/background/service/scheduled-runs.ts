@@ -1,9 +1,10 @@
 /** Composes the runs of the schedules for one session. */
 import type { App } from '../../app.ts';
-import { readDemand, readFreshnessBudget, readHoleAllowance, reservationsOf, schedulesOf } from '../../budget.ts';
+import { readDemand, readFreshnessBudget, readHoleAllowance, readReserved, schedulesOf } from '../../budget.ts';
 import { createCatalogueRuns } from '../../ingest/catalogue/catalogue-run.ts';
 import { FRESHNESS } from '../../ingest/queue/chunk-job.ts';
 import type { ChunkQueue } from '../../ingest/queue/chunk-queue.ts';
+import { longestGapMs } from '../../ingest/schedule/cadence.ts';
 import type { Runs } from '../../ingest/schedule/schedules.ts';
 import type { Session } from '../../ingest/session.ts';
 import { createSnapshots, snapshotRun } from '../../ingest/snapshot/snapshots.ts';
@@ -15,7 +16,7 @@ import { attestToday } from '../attestation/daily-attestation.ts';
 
 export function createFreshness(app: App, session: Session, queue: ChunkQueue): KeepFresh {
   const { config, clock, database } = app;
-  const { plan, limits, quota } = session;
+  const { accountId, plan, limits, quota } = session;
   const { cadence } = schedulesOf(config, plan.name, limits).find(({ name }) => name === FRESHNESS)!;
   return createKeepFresh({
     sql: database.sql,
@@ -26,8 +27,9 @@ export function createFreshness(app: App, session: Session, queue: ChunkQueue): 
     keep: config.keep.candles,
     perSecond: limits.perSecond,
     nextRun: (now) => cadence?.next(now) ?? now,
+    tickMs: cadence === null ? 0 : longestGapMs(cadence),
     budget: async () => {
-      const demand = await readDemand(database.sql);
+      const demand = await readDemand(database.sql, { accountId, plan: plan.name, now: clock.now() });
       return readFreshnessBudget({ quota, schedules: schedulesOf(config, plan.name, limits, demand) });
     },
     spentToday: async () => {
@@ -73,11 +75,7 @@ export function createRuns(app: App, session: Session, freshness: KeepFresh, eve
       plan,
       historyLimits,
       ingestChunk: session.ingestChunk,
-      allowance: async () => {
-        const demand = await readDemand(sql);
-        const reserved = reservationsOf(schedulesOf(config, plan.name, limits, demand));
-        return readHoleAllowance(sql, { quota, reserved });
-      },
+      allowance: async () => readHoleAllowance(sql, { quota, reserved: await readReserved(app, session) }),
     }),
     retention: async ({ signal }) => {
       const removed = await removeOld(database, { keep: config.keep, now: clock.now(), signal });

@@ -9,12 +9,14 @@ import { createOutageRetry, type OutageRetry } from '../../ingest/request/outage
 import type { BackfillRunner } from '../../ingest/runner/backfill-runner.ts';
 import { createScheduleWorker } from '../../ingest/schedule/schedule-worker.ts';
 import { createScheduler } from '../../ingest/schedule/scheduler.ts';
+import { cadencesOf } from '../../ingest/schedule/scheduling.ts';
 import type { KeepFresh } from '../../ingest/tracking/keep-fresh.ts';
 import { openIngestion } from '../../ingestion.ts';
 import type { RunEnd, ScheduleRun } from '../../store/work/schedule-run.ts';
 import { reportOutage, subjectOf, waitUntilAvailable } from '../health/availability.ts';
-import { QUEUE } from '../health/service-status.ts';
+import { DATABASE, QUEUE } from '../health/service-status.ts';
 import { logChunk, logFailure, runBackfills, workFreshness } from './chunk-work.ts';
+import { beat } from './heartbeat.ts';
 import { createFreshness, createRuns } from './scheduled-runs.ts';
 import type { ServiceContext, SessionContext } from './service-context.ts';
 import { keepUp } from './upkeep.ts';
@@ -34,7 +36,9 @@ export function announceReady({ status, onReady, log }: ServiceContext): void {
 /** One session, from its beginning until the service stops, the account has another plan, or its key is refused. */
 export async function runSession(service: ServiceContext, app: App): Promise<void> {
   const { status, signal, metrics } = service;
-  const opening = () => openIngestion(app, { signal, withQueue: true, waitsForPlan: true, onRequest: metrics.request });
+  const runsSchedules = service.roles.includes('scheduler');
+  const terms = { signal, withQueue: true, waitsForPlan: true, runsSchedules, onRequest: metrics.request };
+  const opening = () => openIngestion(app, terms);
   const ingestion = await waitUntilAvailable(service, QUEUE, opening, (late) => late.close());
   if (ingestion === null) return;
   status.phase = 'starting';
@@ -58,6 +62,7 @@ export async function runSession(service: ServiceContext, app: App): Promise<voi
     if (!ending.aborted) throw error;
   } finally {
     if (signal.aborted) status.phase = 'stopping';
+    status.scheduling = null;
     await endWork(context, work, beginning);
     service.open.ingestion = null;
   }
@@ -79,11 +84,20 @@ async function beginWork(context: SessionContext, work: Work): Promise<KeepFresh
     work.stops.push(runner.stop);
   }
   if (roles.includes('scheduler')) {
+    const schedules = schedulesOf(app.config, session.plan.name, session.limits);
+    // Before the first tick: from then on every process of the account reserves quota for these schedules.
+    context.status.scheduling = { accountId: session.accountId, schedules: cadencesOf(schedules) };
+    await waitUntilAvailable(
+      context,
+      DATABASE,
+      () => beat(context, app),
+      async () => undefined,
+    );
     const scheduler = createScheduler({
       sql: app.database.sql,
       clock: context.clock,
       queue: ticks,
-      schedules: schedulesOf(app.config, session.plan.name, session.limits),
+      schedules,
       onError: (error) => context.incidents.report('the scheduler', error),
     });
     work.stops.push(() => scheduler.stop());

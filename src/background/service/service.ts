@@ -13,7 +13,7 @@ import { accountIdOf, standingRefusal } from '../../ingest/request/account.ts';
 import { refusedBefore } from '../../ingest/request/configuration-errors.ts';
 import { createFailureLog } from '../../log.ts';
 import type { Listening } from '../../service/http/listen.ts';
-import { forgetInstance, keepInstance } from '../../store/work/instance.ts';
+import { forgetInstance } from '../../store/work/instance.ts';
 import { LEASE_RENEWED_EVERY_MS } from '../../store/work/lease.ts';
 import { describeBlocking, readBlockingSessions } from '../../views/operations/blocking-sessions.ts';
 import { waitUntilAvailable, watchDatabase } from '../health/availability.ts';
@@ -23,6 +23,7 @@ import { createSharedClock } from '../health/shared-clock.ts';
 import { openMarket, shutDown } from '../http/market-http.ts';
 import { createServingMetrics } from '../http/market-http-metrics.ts';
 import { createDatabaseOutage } from './database-outage.ts';
+import { beat } from './heartbeat.ts';
 import { notifyOperator } from './notifier.ts';
 import { recordStart } from './recorded-start.ts';
 import type { ServiceContext, ServiceOptions } from './service-context.ts';
@@ -126,14 +127,11 @@ async function openStore(context: ServiceContext, releasers: Releasers): Promise
 }
 
 /** The service's heartbeat, and the right time, from when the database is open until the end. */
-async function keepInstanceAlive(
-  { clock, incidents, signal, owner, roles, status }: ServiceContext,
-  app: App,
-  followTime: () => Promise<void>,
-): Promise<void> {
+async function keepInstanceAlive(context: ServiceContext, app: App, followTime: () => Promise<void>): Promise<void> {
   const { sql } = app.database;
+  const { clock, incidents, signal, owner } = context;
   let wasBlocked = false;
-  const beat = async () => {
+  const followAndBeat = async () => {
     await followTime();
     if (signal.aborted) return;
     const blocking = await readBlockingSessions(sql);
@@ -141,9 +139,10 @@ async function keepInstanceAlive(
     // A statement that gave up after `lock_timeout` is repeated, and for some seconds its wait is too short to be listed.
     else if (!wasBlocked) incidents.resolve(LOCK);
     wasBlocked = blocking.length > 0;
-    await keepInstance(sql, { owner, roles, startedAt: status.startedAt, heartbeatAt: clock.now() });
+    await beat(context, app);
   };
-  await watchDatabase(app, beat, { incidents, clock, signal, everyMs: LEASE_RENEWED_EVERY_MS, what: HEARTBEAT });
+  const watch = { incidents, clock, signal, everyMs: LEASE_RENEWED_EVERY_MS, what: HEARTBEAT };
+  await watchDatabase(app, followAndBeat, watch);
   await forgetInstance(sql, owner).catch((error: unknown) => app.log.debug({ err: error }, 'heartbeat not deleted'));
 }
 

@@ -6,6 +6,7 @@ import { isPriceInterval, type PriceInterval, widthOf } from '../../core/interva
 import type { BackfillPlan, PlanCost } from '../../ingest/backfill/plan.ts';
 import { expectedDepth, type HistoryLimit } from '../../ingest/limits/history-limit.ts';
 import { lastDayOf } from '../../ingest/limits/last-day.ts';
+import type { Scheduling } from '../../ingest/schedule/scheduling.ts';
 import type { Session } from '../../ingest/session.ts';
 import { type Forecast, forecast, forecastFrom } from '../../quota/forecast.ts';
 import type { Limits, QuotaState, Reserved } from '../../quota/quota.ts';
@@ -22,6 +23,8 @@ export type PlanReport = {
   readonly session: Pick<Session, 'plan' | 'planSource' | 'limits' | 'accountId' | 'historyLimits' | 'quota'>;
   readonly historyLimit: HistoryLimit;
   readonly quota: QuotaState;
+  /** Who runs the schedules: what nobody runs is not reserved. */
+  readonly scheduling: Scheduling;
   readonly reserved: (at: Instant) => Reserved;
   readonly now: Instant;
   /** Variables that replace limits of the present plan. */
@@ -144,6 +147,7 @@ export function plansAsJson(reports: PlanReports): Record<string, unknown> {
     heldAfter: only !== null && isOfLastDay(only) ? heldAfter(only.target.coinIds.length) : null,
     prices: only === null ? null : pricesAsJson(only),
     quotaLeft: quotaLeft(first!),
+    quotaReserved: bindingWindow(first!)?.forSchedules ?? null,
     overrides,
     plans: PLAN_NAMES.map((name) => ({ plan: name, ...costAsJson(costUnder(reports, name)) })),
     ...(only === null ? { intervals: reports.map((report) => plansAsJson([report])) } : {}),

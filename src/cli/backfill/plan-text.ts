@@ -97,6 +97,8 @@ function leftText(report: PlanReport): string {
   const window = bindingWindow(report);
   if (window === null) return 'unlimited';
   const when = window.name === 'day' ? 'today' : 'this month';
+  if (report.scheduling.kind === 'none')
+    return `${formatCount(window.left)} ${when} (no service runs: nothing is reserved)`;
   return `${formatCount(window.left)} ${when} (${formatCount(window.forSchedules)} more are reserved for scheduled work)`;
 }
 

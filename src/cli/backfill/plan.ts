@@ -80,7 +80,7 @@ async function makeReport(
           commandOf(coins, { ...options, start: start ?? options.start! }, width),
         )
       : null;
-  const fresh = await readDemand(sql);
+  const demand = await readDemand(sql, { accountId: session.accountId, plan: session.plan.name, now });
   return {
     target,
     plan,
@@ -89,12 +89,16 @@ async function makeReport(
     session,
     historyLimit,
     quota: await session.quota.state(),
-    reserved: reservationsOf(schedulesOf(config, session.plan.name, session.limits, fresh)),
+    scheduling: demand.scheduling,
+    reserved: reservationsOf(schedulesOf(config, session.plan.name, session.limits, demand), demand.scheduling),
     now,
     overrides: overridesOf(config),
     termsOf: (name) => {
       const limits = effectiveLimits(name, { ...config, limits: {} });
-      return { limits, reserved: reservationsOf(schedulesOf(config, name, limits, fresh)) };
+      // A service on another plan runs that plan's schedules, and nothing is known yet of what it would refuse.
+      const { freshnessPerDay, catalogue, scheduling } = demand;
+      const schedules = schedulesOf(config, name, limits, { freshnessPerDay, catalogue });
+      return { limits, reserved: reservationsOf(schedules, scheduling) };
     },
   };
 }

@@ -9,6 +9,7 @@ import { catalogueKindOf, requestsIn, type Schedule } from '../../ingest/schedul
 import type { Quota, QuotaState, Reserved } from '../../quota/quota.ts';
 import { readSubjects } from '../../views/backfills/backfills.ts';
 import { describeHoles, type HolesReport, holesAsJson, readHolesReport } from '../output/holes.ts';
+import { describeScheduling, schedulingAsJson } from '../output/scheduling.ts';
 import { number, printTable, text } from '../output/table.ts';
 import { formatMoment, waitingFor } from '../output/wait-reasons.ts';
 import type { CommandContext } from '../shell/context.ts';
@@ -88,7 +89,10 @@ function printQuota(out: Output, report: Report): void {
     text('resets', (w) => formatMoment(w.reset, state.now)),
   ]);
   out.write('\nBackfills may use the requests that are left. ');
-  out.write(`Reserved for the schedules until each reset: ${describeNeeds(budget.schedules)}.\n`);
+  const why = describeScheduling(budget.scheduling, state.now);
+  if (budget.scheduling.kind !== 'none')
+    out.write(`Reserved for the schedules until each reset: ${describeNeeds(budget.schedules)}.\n`);
+  if (why !== null) out.write(`${why}\n`);
   const { limit, now } = state.rate;
   const isSlowed = limit !== null && now !== null && now < limit;
   const slowed = isSlowed ? `, now ${formatRate(now)} because the upstream answered "too many requests"` : '';
@@ -130,7 +134,7 @@ function describeNeeds(schedules: readonly Schedule[]): string {
     const perDay = requestsIn(catalogue, A_DAY, A_DAY + DAY);
     needs.push(`the catalogue, ${formatCounted(Math.max(1, perDay), 'request')} a day`);
   }
-  return needs.length === 0 ? 'nothing, as all schedules are off' : needs.join('; ');
+  return needs.length === 0 ? 'nothing, as all schedules are off or ask for nothing' : needs.join('; ');
 }
 
 /** Any day gives the same number. */
@@ -144,6 +148,7 @@ function asJson(report: Report): unknown {
     plan: budget.plan,
     planSource: budget.planSource,
     ...Object.fromEntries(windowsOf(report).map(({ name, ...window }) => [name, withIso(window, 'reset')])),
+    scheduling: schedulingAsJson(budget.scheduling),
     scheduled: requestingOf(budget.schedules).map(({ name, requests, cadence }) => ({
       name,
       requests: Math.ceil(requests * 100) / 100,

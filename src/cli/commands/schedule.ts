@@ -26,6 +26,7 @@ import { latestFailures, latestRuns, type ScheduleRun } from '../../store/work/s
 import { type BackfillRow, readBackfills } from '../../views/backfills/backfills.ts';
 import { describeHoles, type HolesReport, holesAsJson, readHolesReport } from '../output/holes.ts';
 import { describeNext, nextRuns } from '../output/now.ts';
+import { describeScheduling, schedulingAsJson } from '../output/scheduling.ts';
 import { number, printTable, text, whole } from '../output/table.ts';
 import { formatMoment, waitingFor } from '../output/wait-reasons.ts';
 import type { CommandContext } from '../shell/context.ts';
@@ -62,7 +63,8 @@ export function scheduleCommand(program: Command, context: CommandContext): void
 async function readReport(app: App): Promise<Report> {
   const budget = await readBudget(app);
   const now = app.clock.now();
-  checkSchedules(app.config, budget.plan, now);
+  // Services run what they were configured with, and have checked that.
+  if (budget.scheduling.kind !== 'running') checkSchedules(app.config, budget.plan, now);
   const names = budget.schedules.map(({ name }) => name);
   const { sql } = app.database;
   const [runs, failures, tracked, holes, backfills] = await Promise.all([
@@ -108,6 +110,8 @@ function printSchedules(out: Output, report: Report): void {
   ]);
   out.write(`\n${describeNext(nextRuns(budget, now), report.backfills, now)}\n`);
   out.write(`${describeTotal(budget, day, month)}\n`);
+  const why = describeScheduling(budget.scheduling, now);
+  if (why !== null) out.write(`${why}\n`);
   out.write(`${describeHoles(report.holes, now)}\n`);
   for (const { schedule, consequence } of report.lacking) {
     out.write(`${schedule} is off, which affects ${formatCount(report.tracked)} tracked series: ${consequence}.\n`);
@@ -177,6 +181,7 @@ function asJson({ budget, now, day, month, lastRuns, lastFailures, lacking, hole
     limits,
     day: { from: toIso(day.from), requests: day.requests, share: share(day.requests, limits.perDay) },
     month: { from: toIso(month.from), requests: month.requests, share: share(month.requests, limits.perMonth) },
+    scheduling: schedulingAsJson(budget.scheduling),
     holes: holesAsJson(holes),
     schedules: schedules.map((schedule) => {
       const { name, fetches, cadence, requests, isSet } = schedule;

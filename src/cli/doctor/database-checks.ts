@@ -106,13 +106,17 @@ async function checkQuota({ quota, accountId }: Budget): Promise<Check> {
 }
 
 /** Whether the plan has room for the schedules, and whether their last runs succeeded. */
-async function checkScheduled(app: App, { plan, limits, schedules }: Budget): Promise<Check[]> {
+async function checkScheduled(app: App, { plan, limits, schedules, scheduling }: Budget): Promise<Check[]> {
   const now = app.clock.now();
   try {
-    checkSchedules(app.config, plan, now);
+    if (scheduling.kind !== 'running') checkSchedules(app.config, plan, now);
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;
-    return [failWith('schedules', error.message)];
+    const check = failWith('schedules', error.message);
+    // Only a service needs them: who runs none may not want to.
+    return [
+      scheduling.kind === 'none' ? { ...check, state: 'warn', found: `no service can start: ${check.found}` } : check,
+    ];
   }
   const { sql } = app.database;
   const { requests } = loadOf(schedules, now).month;

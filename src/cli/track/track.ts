@@ -6,6 +6,8 @@ import type { Quote } from '../../core/candle.ts';
 import { INTERVALS, type Interval, PRICE_INTERVALS } from '../../core/interval.ts';
 import { didYouMean } from '../../core/settings/did-you-mean.ts';
 import { DEFAULT_PRIORITY, HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../../core/tier.ts';
+import { FRESHNESS } from '../../ingest/queue/chunk-job.ts';
+import { longestGapMs } from '../../ingest/schedule/cadence.ts';
 import { CATALOGUE_FRESH_MS } from '../../ingest/snapshot/coin-list.ts';
 import { keepTracks } from '../../ingest/tracking/freshness.ts';
 import { withIngestion } from '../../ingestion.ts';
@@ -193,6 +195,7 @@ async function applyAndPlan(app: App, budget: Budget): Promise<TrackReport> {
   const { sql } = database;
   const { planned: perDay } = await readFreshnessBudget(budget);
   const { plan: terms, historyLimits } = await readPlanning(app, budget.plan);
+  const cadence = budget.schedules.find(({ name }) => name === FRESHNESS)?.cadence;
   const { applied, plan } = await keepTracks({
     sql,
     now: clock.now(),
@@ -200,6 +203,7 @@ async function applyAndPlan(app: App, budget: Budget): Promise<TrackReport> {
     candlesPerRequest: terms.candlesPerRequest,
     historyLimits,
     keep: config.keep.candles,
+    tickMs: cadence ? longestGapMs(cadence) : 0,
   });
   return { applied, planName: budget.plan, plan, perDay, tiers: await readTierStatus(sql, clock.now()) };
 }

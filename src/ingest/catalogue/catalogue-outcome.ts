@@ -1,11 +1,12 @@
 /** How the request of one item of the catalogue can end, and how long it waits after a failure. */
 import type { Clock, Instant } from '../../clock.ts';
+import type { PlanName } from '../../contract/plan/plans.ts';
 import { createBackoff, WHOLE_BOUND } from '../../core/backoff.ts';
 import { DAY } from '../../core/interval.ts';
 import { RULES } from '../../core/second-opinion.ts';
-import type { CatalogueItem, CatalogueKind } from '../../store/catalogue/catalogue-item.ts';
-import type { Sql } from '../../store/connection/connect.ts';
-import type { Claim, ClaimId } from '../../store/work/second-opinion.ts';
+import { CATALOGUE_KINDS, type CatalogueItem, type CatalogueKind } from '../../store/catalogue/catalogue-item.ts';
+import type { Sql, SqlOrTransaction } from '../../store/connection/connect.ts';
+import { type Claim, type ClaimId, readClaims } from '../../store/work/second-opinion.ts';
 import type { OriginCheck } from '../request/origin.ts';
 import type { SentRequest } from '../request/send-request.ts';
 import type { RunContext } from '../schedule-run.ts';
@@ -51,7 +52,30 @@ export function waitAfter(outcome: string, item: CatalogueItem): number {
 
 /** The claim that the plan of the account does not include a kind. */
 export function refusalOf(kind: CatalogueKind, { accountId, plan }: Pick<Session, 'accountId' | 'plan'>): ClaimId {
-  return { claim: 'catalogue refusal', key: `${accountId} ${plan.name} ${kind}` };
+  return { claim: 'catalogue refusal', key: `${refusalsOf(accountId, plan.name)}${kind}` };
+}
+
+/** How the keys of these claims begin. */
+function refusalsOf(accountId: string, plan: PlanName): string {
+  return `${accountId} ${plan} `;
+}
+
+/** A refused kind is asked for once a day: who heard nothing of it for so long does not ask any more. */
+const REFUSAL_HEARD_MS = 3 * DAY;
+
+/** The kinds that upstream refuses to this account on this plan, each with the instant until which it is not asked for. */
+export async function readRefusedKinds(
+  sql: SqlOrTransaction,
+  { accountId, plan, now }: { readonly accountId: string; readonly plan: PlanName; readonly now: Instant },
+): Promise<Partial<Record<CatalogueKind, Instant>>> {
+  const prefix = refusalsOf(accountId, plan);
+  const claims = await readClaims(sql, { claims: ['catalogue refusal'], prefix, since: now - REFUSAL_HEARD_MS });
+  return Object.fromEntries(
+    CATALOGUE_KINDS.flatMap((kind) => {
+      const claim = claims.find(({ key }) => key === `${prefix}${kind}`);
+      return claim === undefined ? [] : [[kind, refusedUntil(claim, now)?.until ?? claim.retryAt]];
+    }),
+  );
 }
 
 /** The claim that a list lost many of its rows. */

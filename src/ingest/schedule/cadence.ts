@@ -150,6 +150,21 @@ function createCadence(cron: string, times: readonly number[], isDay: ((start: I
   };
 }
 
+const GAPS_LOOKED_AT = { days: 32, ticks: 3_000 };
+
+/** The longest time between two ticks. */
+export function longestGapMs({ next }: Cadence): number {
+  let longest = 0;
+  let at = next(A_MONDAY);
+  const { days, ticks } = GAPS_LOOKED_AT;
+  for (let i = 0; i < ticks && at < A_MONDAY + days * DAY; i++) {
+    const following = next(at);
+    longest = Math.max(longest, following - at);
+    at = following;
+  }
+  return longest;
+}
+
 /** How many of `sorted` are less than `bound`. */
 function countBelow(sorted: readonly number[], bound: number): number {
   let low = 0;

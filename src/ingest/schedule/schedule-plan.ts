@@ -33,6 +33,8 @@ export type Schedule = {
   /** The cadence was configured, and is not the plan's. */
   readonly isSet: boolean;
   readonly asksAccount: boolean;
+  /** Upstream refuses what it asks for: until then it asks nothing, and from then on once a day. */
+  readonly refusedUntil?: Instant | undefined;
 };
 
 /** How often a schedule runs, as configured: a cron expression that was checked, or `off`. */
@@ -49,6 +51,10 @@ export type SchedulePlanTerms = {
   readonly freshnessPerDay?: number;
   /** What of the catalogue is wanted. Absent: unknown; then only schedules that were configured count, with their most requests. */
   readonly catalogue?: CatalogueDemand;
+  /** The kinds of the catalogue that upstream refuses to the account, and until when they are not asked for. */
+  readonly refused?: Readonly<Partial<Record<CatalogueKind, Instant>>>;
+  /** The cadences that services run now, instead of the plan's and the configured ones: a schedule that is not named is off. */
+  readonly running?: Cadences | undefined;
 };
 
 /** The share of a limited window that the plan's own cadences may take. If the limits are set too low for that, a smaller plan's cadences apply. */
@@ -64,7 +70,7 @@ export function schedulePlan(terms: SchedulePlanTerms): readonly Schedule[] {
   return schedulesOf(entries, tier, terms);
 }
 
-type Wishes = Pick<SchedulePlanTerms, 'cadences' | 'freshnessPerDay' | 'catalogue'>;
+type Wishes = Pick<SchedulePlanTerms, 'cadences' | 'freshnessPerDay' | 'catalogue' | 'refused' | 'running'>;
 
 function schedulesOf(entries: readonly ScheduleEntry[], tier: Tier, wishes: Wishes): readonly Schedule[] {
   const schedules = entries.map((entry) => scheduleOf(entry, tier, wishes));
@@ -100,23 +106,27 @@ function perTier<T>(of: PerTier<T>, tier: Tier): T {
   return of[named]!;
 }
 
-function scheduleOf(entry: ScheduleEntry, tier: Tier, { cadences, freshnessPerDay = 0, catalogue }: Wishes): Schedule {
+function scheduleOf(entry: ScheduleEntry, tier: Tier, wishes: Wishes): Schedule {
+  const { cadences, freshnessPerDay = 0, catalogue, refused, running } = wishes;
   const configured = cadences[entry.name];
   const isSet = configured !== undefined;
-  const cron = configured ?? perTier(entry.cadence, tier);
+  const settled = configured ?? perTier(entry.cadence, tier);
+  const cron = running === undefined ? settled : (running[entry.name] ?? 'off');
   const own = cron === 'off' ? null : cadence(cron);
-  const runsPerDay = ticksPerDay(own);
+  const runsPerDay = own === null ? 0 : ticksPerDay(own.cron);
   const kind = catalogueKindOf(entry);
   const most = kind === null ? null : perTier(CATALOGUE_PLAN[kind].most, tier);
+  const refusedUntil = kind === null ? undefined : refused?.[kind];
   const requests = () => {
     if (entry.requests === 'freshness') return freshnessPerRun(freshnessPerDay, runsPerDay);
     if (entry.requests !== 'catalogue') return entry.requests;
     const need = catalogue?.[kind!];
     if (need === undefined) return isSet && own !== null ? most! : 0;
-    return requestsPerRun(kind!, need, { mostPerRun: most!, runsPerDay });
+    const perRun = requestsPerRun(kind!, need, { mostPerRun: most!, runsPerDay });
+    return refusedUntil === undefined ? perRun : Math.min(perRun, 1 / Math.max(1, runsPerDay));
   };
   const { name, fetches, asksAccount = false } = entry;
-  return { name, fetches, requests: requests(), most, cadence: own, isSet, asksAccount };
+  return { name, fetches, requests: requests(), most, cadence: own, isSet, asksAccount, refusedUntil };
 }
 
 /** The kind of the catalogue that a schedule requests; null: it is no schedule of the catalogue. */
@@ -128,13 +138,13 @@ export function catalogueKindOf({ name }: { readonly name: ScheduleName }): Cata
 export function ageOfCatalogue(schedule: Schedule, need: CatalogueNeed): number | null {
   const kind = catalogueKindOf(schedule);
   if (kind === null) return null;
-  const runsPerDay = ticksPerDay(schedule.cadence);
+  const runsPerDay = schedule.cadence === null ? 0 : ticksPerDay(schedule.cadence.cron);
   return achievableAgeMs(kind, need, { mostPerRun: schedule.most ?? 0, runsPerDay });
 }
 
 /** The average of a year, because some cadences run on some days only. */
-function ticksPerDay(cadence: Cadence | null): number {
-  return (cadence?.count(A_YEAR, A_YEAR + 366 * DAY) ?? 0) / 366;
+export function ticksPerDay(cron: string): number {
+  return cadence(cron).count(A_YEAR, A_YEAR + 366 * DAY) / 366;
 }
 
 const known = new Map<string, Cadence>();
@@ -148,9 +158,11 @@ function cadence(cron: string): Cadence {
 
 /** The requests that the schedules need, for the reservation. */
 export function needsOf(schedules: readonly Schedule[]): readonly Need[] {
-  return schedules.flatMap(({ name, requests, cadence, asksAccount }) =>
-    cadence === null || requests === 0 ? [] : [{ name, requests, ticks: cadence.count, asksAccount }],
-  );
+  return schedules.flatMap(({ name, requests, cadence, asksAccount, refusedUntil = 0 }) => {
+    if (cadence === null || requests === 0) return [];
+    const ticks = (from: Instant, to: Instant) => cadence.count(Math.max(from, refusedUntil), to);
+    return [{ name, requests, ticks, asksAccount }];
+  });
 }
 
 export type Load = {

@@ -127,7 +127,8 @@ const TABLE = [
     name: 'freshness',
     fetches: 'the newest candles, and those that were not final yet',
     requests: 'freshness',
-    cadence: { sparse: '*/30 * * * *', free: '*/30 * * * *', starter: '*/5 * * * *' },
+    // A run that finds nothing due costs no request, and what is due waits for the next run.
+    cadence: { sparse: '*/5 * * * *' },
     run: (runs, context) => runs.freshness(context),
   },
   {

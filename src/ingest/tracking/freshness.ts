@@ -27,6 +27,7 @@ import { lastDayOf, openDayOf } from '../limits/last-day.ts';
 import type { LearnedLimits } from '../limits/learned-limits.ts';
 
 export type PlannedTier = TierRow & {
+  readonly refreshAfterMs: number | null;
   readonly requestsPerDay: number;
   readonly keepsUp: boolean;
   /** The plan does not include this interval: no requests are sent. */
@@ -44,28 +45,36 @@ export type PlanTrackedOptions = {
   readonly requestsPerDay: number | null;
   readonly candlesPerRequest: number;
   readonly historyLimits: Pick<LearnedLimits, 'of'>;
+  /** The longest time between two runs of the schedule `freshness`. */
+  readonly tickMs: number;
 };
 
 /** How fresh each tier can be kept now; recorded for the refresh order and for `market.freshness`. */
 export async function planTracked(options: PlanTrackedOptions): Promise<TrackedPlan> {
-  const { sql, now, requestsPerDay, candlesPerRequest, historyLimits } = options;
+  const { sql, now, requestsPerDay, candlesPerRequest, historyLimits, tickMs } = options;
   const rows = await readTiers(sql);
   const refused = new Set(rows.filter((row) => knownDepth(historyLimits.of(row.interval)) === 0).map((row) => row.id));
   const plan = planFreshness({
     tiers: rows.map((row) => {
       const depthMs = expectedDepth(historyLimits.of(row.interval));
       const isOfLastDay = lastDayOf(depthMs, row.interval, now) !== null;
-      const demand = { ...row, rowsPerRequest: isOfLastDay ? 1 : rowsPerRequest({ candlesPerRequest }, row.interval) };
+      const demand = {
+        ...row,
+        rowsPerRequest: isOfLastDay ? 1 : rowsPerRequest({ candlesPerRequest }, row.interval),
+        isDaily: isOfLastDay && row.targetAgeMs >= DAY,
+      };
       return refused.has(row.id) ? { ...demand, series: 0 } : demand;
     }),
     requestsPerDay,
+    tickMs,
   });
   const tiers = rows.map((row, i): PlannedTier => {
-    const { achievableAgeMs, keepsUp, requestsPerDay: cost } = plan.tiers[i]!;
+    const { achievableAgeMs, refreshAfterMs, keepsUp, requestsPerDay: cost } = plan.tiers[i]!;
     const isRefused = refused.has(row.id);
     return {
       ...row,
       achievableAgeMs: isRefused ? null : achievableAgeMs,
+      refreshAfterMs: isRefused ? null : refreshAfterMs,
       isPlanned: true,
       requestsPerDay: cost,
       keepsUp: keepsUp && !isRefused,

@@ -38,6 +38,8 @@ export type KeepFreshDeps = {
   readonly spentToday: () => Promise<number>;
   /** The next run of the schedule after an instant; an earlier instant if it never runs. */
   readonly nextRun: (now: Instant) => Instant;
+  /** The longest time between two runs. */
+  readonly tickMs: number;
 };
 
 export type KeepFresh = {
@@ -48,7 +50,7 @@ export type KeepFresh = {
 };
 
 /**
- * The queue holds at most the chunks of the time between two runs, half an hour with the smallest plan: a short queue lets the next run
+ * The queue holds at most the chunks of half an hour, or of the time between two runs if that is longer: a short queue lets the next run
  * choose by newer ages.
  */
 const MOST_QUEUED = 10_000;
@@ -63,12 +65,14 @@ export function createKeepFresh(deps: KeepFreshDeps): KeepFresh {
   const { sql, clock, queue, plan, historyLimits } = deps;
   /** Series whose chunk was not in the queue at the last look. */
   let gone = new Set<number>();
+  /** As planned last. */
+  let dailyRequests = 0;
 
   const topUp = async (): Promise<number> => {
     const now = clock.now();
     const [{ most: perDay }, spent, queued] = await Promise.all([deps.budget(), deps.spentToday(), countQueued(sql)]);
     const nextAt = deps.nextRun(now);
-    const room = freshnessRoom({ perDay, spentToday: spent + queued, now, nextAt });
+    const room = freshnessRoom({ perDay, dailyRequests, spentToday: spent + queued, now, nextAt });
     const longer = Math.max(1, (nextAt - now) / 1000 / QUEUED_FOR_S);
     const perRun = Math.min(MOST_QUEUED, (deps.perSecond ?? Number.POSITIVE_INFINITY) * QUEUED_FOR_S);
     const most = Math.ceil(perRun * longer);
@@ -87,7 +91,17 @@ export function createKeepFresh(deps: KeepFreshDeps): KeepFresh {
       const now = clock.now();
       const { candlesPerRequest } = plan;
       const { planned: requestsPerDay } = await deps.budget();
-      await keepTracks({ sql, now, requestsPerDay, candlesPerRequest, historyLimits, keep: deps.keep });
+      const { keep, tickMs } = deps;
+      const { plan: ages } = await keepTracks({
+        sql,
+        now,
+        requestsPerDay,
+        candlesPerRequest,
+        historyLimits,
+        keep,
+        tickMs,
+      });
+      dailyRequests = ages.dailyRequests;
       await topUp();
       return { kind: 'done' };
     },

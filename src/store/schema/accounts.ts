@@ -30,6 +30,8 @@ export const account = ops.table(
     /** How the refused key was sent, as configured. */
     refusedScheme: text('refused_scheme').$type<'auto' | 'bearer' | 'bare'>(),
     refusal: text('refusal'),
+    /** When a scheduler last ran for it; null: never. */
+    scheduledAt: instant('scheduled_at'),
   },
   (t) => [
     uniqueIndex('account_current').on(t.isCurrent).where(sql`is_current`),

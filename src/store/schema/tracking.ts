@@ -44,6 +44,8 @@ export const tier = ops.table(
     interval: candleInterval('interval').notNull(),
     targetAge: interval('target_age').notNull(),
     achievableAge: interval('achievable_age'),
+    /** From a refresh of a series to when it is due again: shorter than the achievable age, which includes the wait for a tick. */
+    refreshAfter: interval('refresh_after'),
     keepsUp: boolean('keeps_up').notNull().default(true),
     plannedAt: instant('planned_at'),
   },

@@ -29,7 +29,10 @@ export async function readTiers(sql: SqlOrTransaction): Promise<TierRow[]> {
     group by k.id order by k.priority desc, k.tier = 'all', k.tier = 'top', k.interval desc, k.target_age, k.id`;
 }
 
-export type PlannedAge = Pick<TierRow, 'id' | 'achievableAgeMs'> & { readonly keepsUp: boolean };
+export type PlannedAge = Pick<TierRow, 'id' | 'achievableAgeMs'> & {
+  readonly refreshAfterMs: number | null;
+  readonly keepsUp: boolean;
+};
 
 /** Saves what the quota allows each tier: the order of refreshes goes by it, and `market.freshness` shows it. */
 export async function recordPlannedAges(
@@ -38,11 +41,14 @@ export async function recordPlannedAges(
   now: Instant,
 ): Promise<void> {
   if (tiers.length === 0) return;
+  const seconds = (ms: number | null) => (ms === null ? null : String(ms / 1000));
   await sql`
-    update ops.tier k set achievable_age = make_interval(secs => p.age), keeps_up = p.keeps_up, planned_at = ${now}
+    update ops.tier k set achievable_age = make_interval(secs => p.age), refresh_after = make_interval(secs => p.after),
+      keeps_up = p.keeps_up, planned_at = ${now}
     from unnest(${tiers.map((t) => t.id)}::int[],
-        ${tiers.map((t) => (t.achievableAgeMs === null ? null : String(t.achievableAgeMs / 1000)))}::float8[],
-        ${tiers.map((t) => String(t.keepsUp))}::text[]::bool[]) as p(id, age, keeps_up)
+        ${tiers.map((t) => seconds(t.achievableAgeMs))}::float8[],
+        ${tiers.map((t) => seconds(t.refreshAfterMs))}::float8[],
+        ${tiers.map((t) => String(t.keepsUp))}::text[]::bool[]) as p(id, age, after, keeps_up)
     where k.id = p.id`;
 }
 
@@ -50,6 +56,7 @@ export type RefreshCandidateRow = Pick<Tier, 'priority' | 'interval'> & {
   readonly seriesId: number;
   readonly tierId: number;
   readonly achievableAgeMs: number;
+  readonly refreshAfterMs: number;
   readonly askedAt: Instant | null;
   readonly refreshAt: Instant | null;
   readonly rank: number;
@@ -57,8 +64,8 @@ export type RefreshCandidateRow = Pick<Tier, 'priority' | 'interval'> & {
 
 /**
  * Of each tier:
- * - the `limit` series that were requested longest ago, if that is an achievable age ago or more;
- * - the `limit` whose refresh comes early, if the part `eager` of the age is over;
+ * - the `limit` series that were requested longest ago, if they are due;
+ * - the `limit` whose refresh comes early, if the part `eager` of that time is over;
  * - the `limit` that were requested in the future (the clock was set back since): nobody knows their age, so they count as due;
  * - the `limit` that were never requested, best rank first.
  *
@@ -73,18 +80,19 @@ export async function readRefreshCandidates(
   const isOpen = sql`(ends_at is null or ends_at + tier.width <= ${at})`;
   return sql<RefreshCandidateRow[]>`
     with tier as (
-      select k.id, k.priority, k.interval, k.achievable_age as age, market.width_of(k.interval) as width
+      select k.id, k.priority, k.interval, k.achievable_age as age, coalesce(k.refresh_after, k.achievable_age) as after,
+        market.width_of(k.interval) as width
       from ops.tier k where k.achievable_age is not null
     ), next as (
       select tier.*, tr.series_id, tr.asked_at, tr.refresh_at, 0 as rank
       from tier cross join lateral (
         (select series_id, asked_at, refresh_at from ops.tracked
-          where tier_id = tier.id and asked_at <= ${at} - tier.age and ${isOpen} order by asked_at limit ${limit})
+          where tier_id = tier.id and asked_at <= ${at} - tier.after and ${isOpen} order by asked_at limit ${limit})
         union
         (select series_id, asked_at, refresh_at from ops.tracked
-          where tier_id = tier.id and refresh_at <= ${at} - tier.age * ${eager}::float8 and ${isOpen} order by refresh_at limit ${limit})
+          where tier_id = tier.id and refresh_at <= ${at} - tier.after * ${eager}::float8 and ${isOpen} order by refresh_at limit ${limit})
         union
-        (select series_id, ${at} - tier.age, ${at} - tier.age from ops.tracked
+        (select series_id, ${at} - tier.after, ${at} - tier.after from ops.tracked
           where tier_id = tier.id and asked_at > ${now + MOST_SKEW_MS} and ${isOpen} order by asked_at limit ${limit})
       ) tr
       union all
@@ -97,7 +105,8 @@ export async function readRefreshCandidates(
       ) tr
     )
     select series_id, id as tier_id, priority, interval, rank,
-      (extract(epoch from age) * 1000)::float8 as achievable_age_ms, asked_at, refresh_at
+      (extract(epoch from age) * 1000)::float8 as achievable_age_ms,
+      (extract(epoch from after) * 1000)::float8 as refresh_after_ms, asked_at, refresh_at
     from next`;
 }
 
@@ -183,7 +192,7 @@ export async function markDueAgain(sql: SqlOrTransaction, seriesId: number, dueA
   await sql`
     update ops.tracked tr set queued_at = null, asked_at = due.asked_at, refresh_at = due.asked_at
     from (
-      select k.id, ${dueAt}::timestamptz - coalesce(k.achievable_age, k.target_age) as asked_at from ops.tier k
+      select k.id, ${dueAt}::timestamptz - coalesce(k.refresh_after, k.achievable_age, k.target_age) as asked_at from ops.tier k
     ) due
     where tr.series_id = ${seriesId} and tr.queued_at is not null and due.id = tr.tier_id`;
 }
@@ -228,8 +237,8 @@ const SECOND_ANSWERS = 0.05;
 /** The requests a day that the planned ages need: the schedules reserve them. */
 export async function readFreshnessDemand(sql: SqlOrTransaction): Promise<number> {
   const [row] = await sql<{ n: number }[]>`
-    select coalesce(sum(86400 / extract(epoch from k.achievable_age)
-      * case when k.achievable_age <= k.target_age then ${1 + SECOND_ANSWERS}::float8 else 1 end), 0)::float8 as n
+    select coalesce(sum(86400 / extract(epoch from coalesce(k.refresh_after, k.achievable_age))
+      * case when coalesce(k.refresh_after, k.achievable_age) <= k.target_age then ${1 + SECOND_ANSWERS}::float8 else 1 end), 0)::float8 as n
     from ops.tracked tr join ops.tier k on k.id = tr.tier_id where k.achievable_age is not null`;
   return row!.n;
 }

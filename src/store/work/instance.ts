@@ -1,4 +1,7 @@
-/** The services that run: each holds a lease, so that a command that queues work for them can say whether any service runs. */
+/**
+ * The services that run: each holds a lease, so that a command that queues work for them can say whether any service runs. One with a scheduler
+ * also says which schedules it runs, so that every process reserves quota for these and for no others.
+ */
 import { and, lt, ne } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
@@ -27,4 +30,32 @@ export async function forgetInstance(sql: SqlOrTransaction, owner: string): Prom
 /** The services whose lease is alive. */
 export async function liveInstances(sql: SqlOrTransaction, now: Instant): Promise<Instance[]> {
   return sql<Instance[]>`select * from ops.instance where ${leaseIsAlive(sql, now)} order by owner`;
+}
+
+/** When a scheduler last ran is known to within this: a heartbeat every few seconds need not write it each time. */
+const SCHEDULED_EVERY_MS = 10 * 60_000;
+
+/** Records that a scheduler runs for the account. */
+export async function noteScheduler(sql: SqlOrTransaction, accountId: string, now: Instant): Promise<void> {
+  await sql`
+    update ops.account set scheduled_at = ${now}
+    where id = ${accountId} and (scheduled_at is null or scheduled_at not between ${now - SCHEDULED_EVERY_MS} and ${now})`;
+}
+
+export type RunningSchedules = {
+  /** Of each live scheduler of the account: its schedules, with their cron expressions. */
+  readonly running: readonly Readonly<Record<string, string>>[];
+  /** When a scheduler last ran for the account; null: none ever did. */
+  readonly seenAt: Instant | null;
+};
+
+export async function readRunningSchedules(
+  sql: SqlOrTransaction,
+  { accountId, now }: { readonly accountId: string; readonly now: Instant },
+): Promise<RunningSchedules> {
+  const [row] = await sql<RunningSchedules[]>`
+    select (select scheduled_at from ops.account where id = ${accountId}) as seen_at,
+      coalesce((select jsonb_agg(schedules order by owner) from ops.instance
+        where account_id = ${accountId} and schedules is not null and ${leaseIsAlive(sql, now)}), '[]') as running`;
+  return row!;
 }

@@ -15,6 +15,7 @@ import { readInstallationId } from '../../../src/store/work/installation.ts';
 import { runCommand } from '../../support/cli.ts';
 import { createEmptyDatabase, createTestDatabase, type TestDatabase, testRedisUrl } from '../../support/database.ts';
 import { createRelay } from '../../support/relay.ts';
+import { schedulerSeen } from '../../support/scheduler-seen.ts';
 
 let server: Listening;
 
@@ -276,9 +277,12 @@ describe('the service', { concurrent: true }, () => {
 
   test('with the role http alone reports the quota from the database, and no quota while the plan is unknown', async (context) => {
     const { database, env, start } = await setScene(context);
+    const accountId = accountIdOf(null, env.CHANDLER_BASE_URL!);
     await database.sql`
       insert into ops.quota (account_id, month_start, month_spent, limited_until, limited_message)
-      values (${accountIdOf(null, env.CHANDLER_BASE_URL!)}, date_trunc('month', now()), 1234, now() + interval '1 hour', 'too many requests')`;
+      values (${accountId}, date_trunc('month', now()), 1234, now() + interval '1 hour', 'too many requests')`;
+    // Another process of the account has the scheduler, or had it until a moment ago.
+    await schedulerSeen(database, { accountId, at: systemClock.now() });
     const http = start(['--role', 'http'], { CHANDLER_MONTHLY_REQUESTS: '5000' });
     await http.line(/^ready/);
     const { text } = await http.get('/metrics');

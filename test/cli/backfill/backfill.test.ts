@@ -5,10 +5,14 @@ import { createSimulator } from '../../../src/simulate.ts';
 import { runCommand } from '../../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { createJumpingClock } from '../../support/jumping-clock.ts';
+import { schedulerSeen } from '../../support/scheduler-seen.ts';
 import { seedSeries } from '../../support/warehouse.ts';
 
 // Noon, so that no window ends while a test runs.
 const clock = createJumpingClock({ speed: 1, startAt: Date.UTC(2026, 10, 3, 12) });
+/** A service ran lately, and its schedules keep their part. */
+const scheduled = () =>
+  schedulerSeen(database, { accountId: `anonymous@${new URL(server.url).host}`, at: clock.now() });
 const chandler = (argv: readonly string[], more: Record<string, string>, columns?: number) =>
   runCommand(argv, { env: { ...env, ...more }, clock, columns });
 
@@ -51,6 +55,7 @@ test('a backfill that stops early says why, until when, how to go on, and what t
     CHANDLER_DAILY_REQUESTS: '4',
     CHANDLER_SCHEDULE_COINS: '0 18 * * *',
   };
+  await scheduled();
   const argv = ['backfill', '--top', '5', '--start', '-30d', '--max-wait', '0s'];
   const { code, out, err } = await chandler(argv, settings);
   expect(code).toBe(75);
@@ -213,6 +218,7 @@ test('several intervals are planned and filled one after the other, and the repo
 test('of several intervals those are named that there was no time for', async () => {
   const settings = { CHANDLER_PLAN: 'enterprise', CHANDLER_DAILY_REQUESTS: '5', CHANDLER_SCHEDULE_COINS: '0 18 * * *' };
   // Two are for the list of coins, as many reserved for it: one is left for the first interval.
+  await scheduled();
   const argv = ['backfill', 'btc-bitcoin', 'eth-ethereum', '--start', '-30d', '--interval', '24h,12h,6h'];
   const { code, out } = await chandler([...argv, '--max-wait', '0s'], settings);
   expect(code).toBe(75);
@@ -277,6 +283,7 @@ test('what the upstream has refused is no success, also when nothing of it is re
 
 test('the report is about what was asked for, whatever else is wanted of the same series', async () => {
   const settings = { CHANDLER_PLAN: 'enterprise' };
+  await scheduled();
   // It stops before its first request: all of it stays wanted, and was never asked for.
   const stopped = await chandler(['backfill', 'btc-bitcoin', '--start', '-1000d', '--max-wait', '0s'], {
     ...settings,

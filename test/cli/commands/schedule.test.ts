@@ -7,6 +7,8 @@ import { claimRun, endRun } from '../../../src/store/work/schedule-run.ts';
 import { createManualClock } from '../../quota/manual-clock.ts';
 import { type CommandOptions, runCommand } from '../../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { schedulerSeen } from '../../support/scheduler-seen.ts';
+import { seedSeries } from '../../support/warehouse.ts';
 
 const NOW = Date.UTC(2026, 10, 21, 12, 5);
 const clock = createManualClock(NOW);
@@ -51,6 +53,36 @@ describe('schedule', () => {
     expect(named('global')).toMatchObject({ cron: null, requestsPerMonth: 0, nextRun: null });
     expect(named('account')).toMatchObject({ cron: '37 */6 * * *', source: 'plan' });
     expect((await chandler(['schedule'], env)).out).toMatch(/^global +off +1 +0 +– +never +– /m);
+  });
+
+  test('a kind of data that the upstream refuses is requested and reserved once a day, from when it is due', async () => {
+    const { sql } = database;
+    const accountId = 'anonymous@api.coinpaprika.com';
+    await schedulerSeen(database, { accountId, at: NOW });
+    const ids: number[] = [];
+    for (const coinId of ['a-a', 'b-b', 'c-c'])
+      ids.push(await seedSeries(sql, { coinId, interval: '24h', wanted: [], covered: [], candles: [] }));
+    const read = async () => {
+      const [quota, schedule] = await Promise.all([chandler(['quota', '--json']), chandler(['schedule', '--json'])]);
+      const { schedules } = JSON.parse(schedule.out);
+      const markets = schedules.find(({ name }: { name: string }) => name === 'coin_markets');
+      return { reserved: JSON.parse(quota.out).month.reserved, perDay: markets.requestsPerDay };
+    };
+    const before = await read();
+    // Three coins, each every three hours.
+    expect(before.perDay).toBe(24);
+    const key = `${accountId} free coin_markets`;
+    await sql`
+      insert into ops.second_opinion (claim, key, evidence, answers, requested_at, retry_at)
+      values ('catalogue refusal', ${key}, '{"reason": "plan", "message": "not in your plan"}', 2, ${NOW}, ${NOW + DAY})`;
+    const refused = await read();
+    expect(refused.perDay).toBe(1);
+    // 12:05 on the 21st: six ticks of two today, nine days of 24; then eight and a half days of one.
+    expect(before.reserved - refused.reserved).toBeGreaterThanOrEqual(12 + 9 * 24 - 9);
+    await sql`delete from ops.second_opinion where key = ${key}`;
+    await sql`delete from market.series where id = any(${ids}::int[])`;
+    await sql`delete from market.coin where id in ('a-a', 'b-b', 'c-c')`;
+    await sql`delete from ops.account`;
   });
 
   test('says, as doctor does, what tracked series lack because a schedule is off', async () => {
@@ -114,18 +146,15 @@ describe('schedule', () => {
     });
   });
 
-  test.each([['schedule'], ['plan', 'btc-bitcoin', '--start', '-5d'], ['backfill', 'btc-bitcoin', '--start', '-5d']])(
-    '%s refuses schedules that alone exceed the plan, with the arithmetic, before anything is asked',
-    async (...argv) => {
-      const settings = { CHANDLER_SCHEDULE_TICKERS: '*/2 * * * *' };
-      const { code, err, out } = await chandler([...argv, '--json'], settings);
-      expect(code).toBe(2);
-      expect(err).toMatch(
-        /^error: the schedules alone need 24,397 requests in a month of 31 days \(tickers 22,320 × 1 \+ .*the limit is 20,000 \(plan free\); run them less often, like CHANDLER_SCHEDULE_TICKERS='\*\/15 \* \* \* \*'/,
-      );
-      expect(JSON.parse(out)).toMatchObject({ exitCode: 2 });
-      const [row] = await database.sql<{ n: number }[]>`select count(*) as n from ops.fetch`;
-      expect(row?.n).toBe(0);
-    },
-  );
+  test('refuses schedules that alone exceed the plan, with the arithmetic; nothing is asked', async () => {
+    const settings = { CHANDLER_SCHEDULE_TICKERS: '*/2 * * * *' };
+    const { code, err, out } = await chandler(['schedule', '--json'], settings);
+    expect(code).toBe(2);
+    expect(err).toMatch(
+      /^error: the schedules alone need 24,397 requests in a month of 31 days \(tickers 22,320 × 1 \+ .*the limit is 20,000 \(plan free\); run them less often, like CHANDLER_SCHEDULE_TICKERS='\*\/15 \* \* \* \*'/,
+    );
+    expect(JSON.parse(out)).toMatchObject({ exitCode: 2 });
+    const [row] = await database.sql<{ n: number }[]>`select count(*) as n from ops.fetch`;
+    expect(row?.n).toBe(0);
+  });
 });

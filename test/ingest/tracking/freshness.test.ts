@@ -48,7 +48,7 @@ const rule = (tier: 'top' | 'all', rest: Partial<TrackRule> = {}): TrackRule =>
     ...rest,
   }) as TrackRule;
 const keep = (now: number, requestsPerDay: number | null = null) =>
-  keepTracks({ sql: database.sql, now, requestsPerDay, candlesPerRequest: 366, historyLimits });
+  keepTracks({ sql: database.sql, now, requestsPerDay, candlesPerRequest: 366, historyLimits, tickMs: 0 });
 const take = (now: number, limit = 10) => takeDueChunks(database.sql, { now, limit, plan, historyLimits });
 const coins = async (now: number, limit?: number) => (await take(now, limit)).map((c) => c.coinId);
 const idOf = async (coinId: string) => {
@@ -168,7 +168,7 @@ test('an interval that the plan does not have costs nothing and promises nothing
   const noHours = {
     of: (i: Interval): HistoryLimit => (i === '1h' ? { kind: 'met', depthMs: 0, skewMs: 0, message: 'no' } : open),
   };
-  const options = { sql: database.sql, now: NOON, candlesPerRequest: 366 };
+  const options = { sql: database.sql, now: NOON, candlesPerRequest: 366, tickMs: 0 };
   const { tiers, requestsPerDay } = await planTracked({ ...options, requestsPerDay: 2, historyLimits: noHours });
   expect(requestsPerDay).toBe(2);
   expect(tiers).toMatchObject([{ isRefused: false }, { isRefused: true, achievableAgeMs: null, requestsPerDay: 0 }]);

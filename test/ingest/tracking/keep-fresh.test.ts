@@ -43,6 +43,7 @@ async function open(options: WorldOptions = {}, perDay: number | null = null) {
     budget: async () => ({ planned: perDay, most: perDay }),
     spentToday: spent,
     nextRun: (now) => now + HOUR / 4,
+    tickMs: 0,
   });
   const outcomes: Outcome[] = [];
   const work = (concurrency = 2) => {

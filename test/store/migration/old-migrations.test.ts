@@ -112,12 +112,14 @@ const NEW_VALUES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 
 /** Columns that the old database has nothing for. */
 const NEW_COLUMNS: Readonly<Record<string, readonly string[]>> = {
+  'ops.account': ['scheduled_at', 'refused_since'],
+  'ops.instance': ['account_id', 'schedules'],
+  'ops.tier': ['refresh_after'],
   // Adopting counts as a change of the series: its version is another.
   'market.series': ['candles', 'digest', 'empty_once', 'link', 'steps', 'version'],
   'market.revision': ['known_at', 'reason', 'step'],
   'market.document': ['received_sha256'],
   'market.document_revision': ['received_sha256'],
-  'ops.account': ['refused_since'],
   'ops.notice': ['began_at', 'ended_at'],
 };
 
