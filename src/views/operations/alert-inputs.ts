@@ -126,7 +126,8 @@ export async function readAlertInputs(sql: Sql, query: AlertInputsQuery): Promis
     select k.tier, k.interval, (extract(epoch from k.target_age) * 1000)::float8 as target_age_ms,
       (extract(epoch from k.achievable_age) * 1000)::float8 as achievable_age_ms
     from ops.tier k
-    where k.planned_at is not null and (k.achievable_age is null or k.achievable_age > k.target_age)
+    -- The age that is promised includes the wait for the next run, which is no lack of requests.
+    where k.planned_at is not null and (k.achievable_age is null or coalesce(k.refresh_after, k.achievable_age) > k.target_age)
       and exists (select from ops.tracked tr where tr.tier_id = k.id and tr.ends_at is null)
     order by k.priority desc, k.id`;
   return {
