@@ -23,6 +23,7 @@ import {
 } from '../../store/work/backfill-finish.ts';
 import { readSentForBackfills } from '../../store/work/fetch.ts';
 import { liveInstances } from '../../store/work/instance.ts';
+import { ANOTHER_BACKFILL, readOpenForSame } from '../../store/work/slot-owner.ts';
 import { type Forecasted, tellFinish } from './finish-change.ts';
 
 /** `concurrency`: requests at the same time, of this service. */
@@ -54,14 +55,19 @@ export async function saveQueuedEtas(context: EtaContext, session: Session): Pro
   const open = await readOpenBackfills(sql, clock.now());
   const queued = open.filter(({ isRunning }) => !isRunning);
   if (queued.length === 0) return;
-  const asked = queued.map((backfill) => {
-    const { waitUntil, message } = backfill;
-    return {
+  const asked: Asked[] = [];
+  for (const backfill of queued) {
+    const { id, waitUntil, message } = backfill;
+    // What others fetch for it is there when they are done.
+    const owners = message === ANOTHER_BACKFILL ? await readOpenForSame(sql, id, clock.now()) : [];
+    const ends = open.flatMap((other) => (owners.includes(other.id) ? [other.finish?.at ?? 0] : []));
+    const until = waitUntil === null ? null : Math.max(waitUntil, ...ends);
+    asked.push({
       ...backfill,
       isUnderWay: false,
-      wait: waitUntil === null ? null : { until: waitUntil, reason: `it waits (${message})` },
-    };
-  });
+      wait: until === null ? null : { until, reason: `it waits (${message})` },
+    });
+  }
   const forecasts = await forecastEach(context, session, open, asked);
   await saveFinishes(
     sql,
