@@ -15,7 +15,9 @@ test('after a pause it says that it was resumed, and the others that it takes no
   const paused = told[12]!.rows.get(other)!;
   expect(paused).toMatchObject({ state: 'paused', finishAt: null, finishFrom: null, finishTo: null });
   expect(paused.progress).toBeGreaterThan(0.1);
-  expect(checkSteady(told, one)).toEqual([
+  // A busy machine answers more slowly for a while, and that is a cause that is told, too.
+  const isOfMachine = (cause: string) => /^it got (fewer|more) requests/.test(cause);
+  expect(checkSteady(told, one).filter((cause) => !isOfMachine(cause))).toEqual([
     `backfill ${other} no longer goes before it`,
     `backfill ${other} goes before it or takes turns with it`,
   ]);

@@ -136,7 +136,7 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
     release: async () => {
       if (current === null) return;
       const claim = { id: current.id, owner, now: clock.now() };
-      await endClaim(sql, claim, { state: 'queued', waitUntil: null, message: null });
+      await endClaim(sql, claim, { state: 'queued', waitUntil: null, leftRequests: null, message: null });
     },
     current: () => current,
   };

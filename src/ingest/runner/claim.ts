@@ -140,7 +140,10 @@ async function recordEnd({ sql, clock, owner }: ClaimDeps, id: number, end: Clai
   await endClaim(
     sql,
     { id, owner, now: clock.now() },
-    isOver ? { state, leftRequests: state === 'done' ? 0 : null, message } : { state: 'queued', waitUntil, message },
+    isOver
+      ? { state, leftRequests: state === 'done' ? 0 : null, message }
+      : // What is missing then, others fetch.
+        { state: 'queued', waitUntil, leftRequests: message === ANOTHER_BACKFILL ? 0 : null, message },
   );
 }
 

@@ -106,14 +106,21 @@ export async function endClaim(
   end:
     | { readonly state: 'done' | 'failed'; readonly leftRequests: number | null; readonly message: string | null }
     /** For the next process, not before `waitUntil`. */
-    | { readonly state: 'queued'; readonly waitUntil: Instant | null; readonly message: string | null },
+    | {
+        readonly state: 'queued';
+        readonly waitUntil: Instant | null;
+        /** Null: unknown; what is stored stays. */
+        readonly leftRequests: number | null;
+        readonly message: string | null;
+      },
 ): Promise<void> {
   const { state, message } = end;
   const known =
     end.state === 'queued'
       ? { waitUntil: end.waitUntil, finishedAt: null }
-      : { ...NO_FORECAST, waitUntil: null, finishedAt: now, leftRequests: end.leftRequests ?? undefined };
-  const changes = { state, message, heartbeatAt: now, chunks: null, ...known };
+      : { ...NO_FORECAST, waitUntil: null, finishedAt: now };
+  const leftRequests = end.leftRequests ?? undefined;
+  const changes = { state, message, heartbeatAt: now, chunks: null, leftRequests, ...known };
   await withFreshPlans(sql, async (tx) => {
     await updateRows(tx, backfill, { id, owner, state: 'running' }, changes);
     if (state !== 'queued') await wakeThoseAfter(tx);

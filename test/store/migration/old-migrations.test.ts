@@ -121,13 +121,22 @@ const NEW_COLUMNS: Readonly<Record<string, readonly string[]>> = {
   'market.document': ['received_sha256'],
   'market.document_revision': ['received_sha256'],
   'ops.notice': ['began_at', 'ended_at'],
+  'ops.backfill': [
+    'chunks',
+    'finish_from',
+    'finish_to',
+    'finish_change',
+    'finish_changed_at',
+    'finish_basis',
+    'progress',
+  ],
 };
 
 function withoutNew(tables: Record<string, Row[]>): Record<string, Row[]> {
   const without = (row: Row, names: readonly string[]) =>
     Object.fromEntries(Object.entries(row).filter(([name]) => !names.includes(name))) as Row;
-  // The locks that the migration took.
-  const { 'ops.lock': _, ...others } = tables;
+  // The locks that the migration took, and that it was given.
+  const { 'ops.lock': _locks, 'ops.audit': _audit, ...others } = tables;
   return Object.fromEntries(
     Object.entries(others).map(([table, rows]) => [table, rows.map((row) => without(row, NEW_COLUMNS[table] ?? []))]),
   );
