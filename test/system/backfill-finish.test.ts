@@ -22,5 +22,6 @@ test('after a pause it says that it was resumed, and the others that it takes no
     `backfill ${other} goes before it or takes turns with it`,
   ]);
   expect(checkSteady(told, other)).toContain('it was resumed');
-  for (const id of [one, other]) checkAccurate(told, id);
+  // That the other one is resumed, in their last half, nobody can foresee.
+  for (const id of [one, other]) checkAccurate(told, id, 0.2);
 });
