@@ -229,7 +229,8 @@ function workerEvents(clock: Clock, { ending, tracker }: Run, refill: Refill, ow
     onOutcome: (job, outcome) => {
       if (outcome.kind === 'deferred') own.waits(job, outcome.until);
       else own.left(job);
-      if (refill.has(job)) tracker.count(job, outcome, clock.now());
+      // What a chunk of another backfill waits for holds the whole queue, this run's chunks included.
+      if (refill.has(job) || outcome.kind === 'snoozed') tracker.count(job, outcome, clock.now());
       if (outcome.kind !== 'snoozed' && outcome.kind !== 'deferred') refill.ended(job, 'done');
     },
     onFailure: (job, error, final) => {
