@@ -6,14 +6,15 @@ import { liveAYear, type Year } from './year.ts';
 /** The service looks for what is due in steps of half an hour, so an end is seen so late. */
 const STEP_DAYS = 0.03;
 
-function expectAsForetold({ prices }: Year): void {
+/** `earlierDays`: so much sooner than foretold it may be done. */
+function expectAsForetold({ prices }: Year, earlierDays = 0): void {
   const { unanswered, requests, days, gaps } = prices!;
   expect(unanswered).toBe(0);
   // Of a coin that has no prices at the end, a second answer is due.
   expect(gaps.filter((reason) => reason !== 'unconfirmed')).toEqual([]);
   expect(requests.sent).toBeLessThanOrEqual(requests.planned * 1.05);
   expect(days.took).toBeLessThanOrEqual(days.foretold * 1.05 + STEP_DAYS);
-  expect(days.took).toBeGreaterThanOrEqual(days.foretold * 0.95 - STEP_DAYS);
+  expect(days.took).toBeGreaterThanOrEqual(days.foretold * 0.95 - STEP_DAYS - earlierDays);
 }
 
 /** As seldom as that, the lists of coins and tickers take little of the machine. */
@@ -45,7 +46,9 @@ test('free: coins tracked daily have every day, and beside them prices of eight 
   expect(year.candles.held).toBe(year.candles.foretold);
   expect(year.peak.day).toBeLessThanOrEqual(A_FIFTH.perDay);
   expect(year.prices!.days.took).toBeLessThanOrEqual(7);
-  expectAsForetold(year);
+  // What a day leaves is sent right after midnight. So the last few requests are sent today or tomorrow, and what is reserved for freshness is a little
+  // more than it asks.
+  expectAsForetold(year, 1);
 });
 
 test('free: with nothing tracked, the prices are there within four days', { timeout: 900_000 }, async () => {
