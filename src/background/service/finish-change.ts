@@ -25,7 +25,10 @@ export function tellFinish(told: BackfillFinish, next: Forecasted | null): Backf
     const change = changeOf(basis, now.basis, at > basis.to);
     return { ...now, change, changedAt: next.basis.madeAt };
   }
-  return from >= basis.from && to <= basis.to ? { ...told, ...now } : { ...told, at };
+  // The basis stays: what has changed since the range was told explains why it is left.
+  return from >= basis.from && to <= basis.to
+    ? { ...told, at, from, to, basis: { ...basis, from, to } }
+    : { ...told, at };
 }
 
 /** In words. `isLater`: the new forecast is later than was told. */
@@ -36,8 +39,12 @@ function changeOf(old: FinishBasis, now: FinishBasis, isLater: boolean): string 
   const causes: (readonly [effectMs: number, text: string])[] = [
     ...othersChanged(old, now).map(([requests, text]) => [sign * requests * perRequest, text] as const),
     [sign * (now.left - old.left) * perRequest, `it needs ${formatCounted(now.left, 'request')} more, not ${old.left}`],
-    [sign * (now.gapMs - old.gapMs) * now.perChunk * work, paceChanged(old, now)],
-    [sign * (now.perChunk - old.perChunk) * now.gapMs * work, failuresChanged(old, now)],
+    // What is the same in words is no cause.
+    [rateOf(now) === rateOf(old) ? 0 : sign * (now.gapMs - old.gapMs) * now.perChunk * work, paceChanged(old, now)],
+    [
+      eachOf(now) === eachOf(old) ? 0 : sign * (now.perChunk - old.perChunk) * now.gapMs * work,
+      failuresChanged(old, now),
+    ],
     [isLater && now.window !== old.window ? windowEffectMs(now) : 0, windowChanged(now)],
     [isLater ? holdEffectMs(old, now) : 0, holdChanged(now)],
   ];
@@ -64,13 +71,20 @@ function othersChanged(old: FinishBasis, now: FinishBasis): (readonly [requests:
   ];
 }
 
+function rateOf({ gapMs }: FinishBasis): string {
+  return formatRate(1_000 / Math.max(1, gapMs));
+}
+
 function paceChanged(old: FinishBasis, now: FinishBasis): string {
-  return `backfills get ${formatRate(1_000 / Math.max(1, now.gapMs))}, not ${formatRate(1_000 / Math.max(1, old.gapMs))}`;
+  return `backfills get ${rateOf(now)}, not ${rateOf(old)}`;
 }
 
 function failuresChanged(old: FinishBasis, now: FinishBasis): string {
-  const each = ({ perChunk }: FinishBasis) => perChunk.toFixed(2);
-  return `${now.perChunk > old.perChunk ? 'more' : 'fewer'} requests fail: ${each(now)} for each chunk, not ${each(old)}`;
+  return `${now.perChunk > old.perChunk ? 'more' : 'fewer'} requests fail: ${eachOf(now)} for each chunk, not ${eachOf(old)}`;
+}
+
+function eachOf({ perChunk }: FinishBasis): string {
+  return perChunk.toFixed(2);
 }
 
 /** A window that must end first matters more than anything that goes by the pace. */
