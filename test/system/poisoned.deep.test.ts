@@ -141,7 +141,8 @@ describe('an upstream that is down', () => {
     upstream.script = () => new Response('<html><body>Welcome', { headers: { 'content-type': 'text/html' } });
     const run = await chandler.backfill({ ...WORK, maxWaitMs: 5 * MINUTE });
     expect(run.end).toMatchObject({ kind: 'stopped', reason: 'unavailable' });
-    expect(upstream.ohlcv().length).toBeLessThanOrEqual(12);
+    // A few, with growing waits between them. Time passes a hundred times as fast, so a machine that is busy for a moment sees some more.
+    expect(upstream.ohlcv().length).toBeLessThanOrEqual(20);
   });
 
   test('but a web page from time to time, or for a while, is trouble like any other', async () => {

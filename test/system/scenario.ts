@@ -225,7 +225,20 @@ async function chaoticRun(world: World, chandler: Chandler, work: Work, random: 
     });
   // Our own connections may have been cut, too: that must be known before the checks, which have no patience, use them.
   await Promise.all(struck);
-  await new Promise(setImmediate);
+  await untilConnected(world);
+}
+
+/** All connections of the pool answer again: those that were cut have been replaced. */
+async function untilConnected({ database: { sql } }: World): Promise<void> {
+  const all = () => Promise.all(Array.from({ length: sql.options.max }, () => sql`select pg_sleep(0.001)`));
+  for (let tries = 0; tries < 20; tries++) {
+    const failed = await all().then(
+      () => false,
+      () => true,
+    );
+    if (!failed) return;
+  }
+  throw new Error('the connections that were cut do not come back');
 }
 
 async function nextDue(world: World, { interval, coins, from, to }: Work): Promise<number | null> {
