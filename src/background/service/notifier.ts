@@ -8,7 +8,7 @@ import type { Notify } from '../../core/settings/notice-settings.ts';
 import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
 import { liveInstances } from '../../store/work/instance.ts';
 import { beginState, endState, openStates, raiseNotice, watchSince } from '../../store/work/notice.ts';
-import { asError } from '../health/service-status.ts';
+import { asError, DATABASE, HEARTBEAT } from '../health/service-status.ts';
 import { noticesOf } from '../notice/notices.ts';
 import { type State, withoutConsequences } from '../notice/states.ts';
 import { createWebhook } from '../notice/webhook.ts';
@@ -37,10 +37,12 @@ export async function notifyOperator(
       try {
         const now = clock.now();
         const found = await look(app, now);
-        open.peers = await liveInstances(app.database.sql, now);
+        const peers = await liveInstances(app.database.sql, now);
+        // Right after an outage the others have not renewed their leases yet: who was alive before it decides who tells of it.
+        if (!incidents.isOpen(DATABASE) && !incidents.isOpen(HEARTBEAT)) open.peers = peers;
         open.states = found.states;
         if (notify !== null) await raise(context, app, notify, found);
-        await heartbeat?.beat(found.states, open.peers);
+        await heartbeat?.beat(found.states, peers);
         await outage.record(app);
         if (webhook !== null) await deliver(context, app, webhook);
         incidents.resolve(NOTICES);
