@@ -77,7 +77,7 @@ export async function watch(
 }
 
 /** In the last half of its time, the end that was told is right to a tenth of its time. */
-export function checkAccurate(told: readonly Told[], id: number, most = 0.1): void {
+export function checkAccurate(told: readonly Told[], id: number): void {
   const { startedAt, finishedAt } = told.at(-1)!.rows.get(id)!;
   const took = finishedAt! - startedAt!;
   const late = told.filter(({ at, rows }) => at > finishedAt! - took / 2 && rows.get(id)!.state === 'running');
@@ -85,7 +85,7 @@ export function checkAccurate(told: readonly Told[], id: number, most = 0.1): vo
   for (const { at, rows } of late) {
     const { finishAt } = rows.get(id)!;
     const off = Math.abs(finishAt! - finishedAt!) / took;
-    expect(off, `${id}, ${(finishedAt! - at) / SECOND} s before its end`).toBeLessThan(most);
+    expect(off, `${id}, ${(finishedAt! - at) / SECOND} s before its end`).toBeLessThan(0.1);
   }
 }
 

@@ -126,7 +126,7 @@ describe('a coin that upstream always fails on (500)', () => {
     expect(run.end).toEqual({ kind: 'done' });
     expect(run.failed).toHaveLength(60);
     expect(await missing()).toEqual([`${POISONED} not asked yet`]);
-    expect(askedOf(POISONED).length).toBeLessThanOrEqual(20);
+    expect(askedOf(POISONED).length).toBeLessThanOrEqual(12);
     // The next run tries again, as modestly.
     upstream.script = null;
     expect((await chandler.backfill(WORK)).end).toEqual({ kind: 'done' });
@@ -141,8 +141,7 @@ describe('an upstream that is down', () => {
     upstream.script = () => new Response('<html><body>Welcome', { headers: { 'content-type': 'text/html' } });
     const run = await chandler.backfill({ ...WORK, maxWaitMs: 5 * MINUTE });
     expect(run.end).toMatchObject({ kind: 'stopped', reason: 'unavailable' });
-    // A few, with growing waits between them. Time passes a hundred times as fast, so a machine that is busy for a moment sees some more.
-    expect(upstream.ohlcv().length).toBeLessThanOrEqual(20);
+    expect(upstream.ohlcv().length).toBeLessThanOrEqual(12);
   });
 
   test('but a web page from time to time, or for a while, is trouble like any other', async () => {
