@@ -112,8 +112,8 @@ async function forecastEach(
 
 /** Requests that were sent before say nothing about the pace now. */
 const PACE_SINCE_MS = 6 * 3_600_000;
-/** As long as an answer and its transaction may take, and as late as the others see that a chunk is done. */
-const LEAST_SLACK_MS = 5_000;
+/** Nobody wants to be told why an end, which is shown to the minute, has moved by some seconds. */
+const LEAST_SLACK_MS = 12_000;
 /** From this part of the plan's pace on, the pace is not slowed by 429s. */
 const STEADY = 0.9;
 /** How much more or less than forecast fails. */
