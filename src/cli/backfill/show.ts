@@ -10,7 +10,7 @@ import {
   formatRelative,
   formatSeries,
 } from '../../core/format.ts';
-import { readKeyRefusal } from '../../store/quota/account.ts';
+import { standingRefusal } from '../../ingest/request/account.ts';
 import { type BackfillDetails, detailsAsJson, readBackfillDetails } from '../../views/backfills/backfill-details.ts';
 import { number, printable, printPairs, printTable, text, whole } from '../output/table.ts';
 import { formatMoment, waitingFor } from '../output/wait-reasons.ts';
@@ -27,7 +27,8 @@ export async function showBackfill(app: App, id: number): Promise<Answer> {
   const details = await readBackfillDetails(sql, id, now);
   if (details === null) throw new UsageError(`There is no backfill ${id}; chandler backfills list --all shows all.`);
   const budget = await readBudget(app);
-  const [state, refusal] = [await budget.quota.state(), await readKeyRefusal(sql, budget.accountId)];
+  const state = await budget.quota.state();
+  const refusal = await standingRefusal(sql, { id: budget.accountId, sentAs: app.config.authScheme });
   const reasons = whyBackfillWaits(details, whyAccountWaits({ state, budget, refusal }), now);
   return { json: () => detailsAsJson(details, reasons), text: (out) => printDetails(out, details, reasons, now) };
 }

@@ -3,7 +3,6 @@ import type { App } from '../../app.ts';
 import type { Budget } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
 import { formatCounted, formatRelative, withIso } from '../../core/format.ts';
-import { readKeyRefusal } from '../../store/quota/account.ts';
 import { liveInstances } from '../../store/work/instance.ts';
 import { type BackfillRow, readBackfills } from '../../views/backfills/backfills.ts';
 import { type Problem, readProblems } from '../../views/operations/problems.ts';
@@ -27,16 +26,16 @@ type NextRun = { readonly schedule: string; readonly at: Instant };
 const MOST_NEXT = 3;
 
 export async function readNow({ database: { sql } }: App, budget: Budget, now: Instant): Promise<Now> {
-  const [instances, state, refusal, backfills, problems] = await Promise.all([
+  const [instances, state, backfills, problems] = await Promise.all([
     liveInstances(sql, now),
     budget.quota.state(),
-    readKeyRefusal(sql, budget.accountId),
     readBackfills(sql, { all: false }),
     readProblems(sql, now),
   ]);
   return {
     services: instances.map(({ owner }) => owner),
-    waits: whyAccountWaits({ state, budget, refusal }),
+    // That the key is refused, `status` says first of all.
+    waits: whyAccountWaits({ state, budget, refusal: null }),
     backfills,
     next: nextRuns(budget, now),
     problems,

@@ -3,14 +3,13 @@ import type { Budget } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
 import { formatCount, formatCounted, formatDuration, formatRelative } from '../../core/format.ts';
 import type { QuotaState } from '../../quota/quota.ts';
-import type { KeyRefusal } from '../../store/quota/account.ts';
 import type { BackfillDetails } from '../../views/backfills/backfill-details.ts';
 import { formatMoment, waitingFor } from './wait-reasons.ts';
 
 export type AccountState = {
   readonly state: QuotaState;
   readonly budget: Pick<Budget, 'reserved'>;
-  readonly refusal: KeyRefusal | null;
+  readonly refusal: { readonly message: string } | null;
 };
 
 /** What holds all requests, or those of backfills; empty: nothing. */

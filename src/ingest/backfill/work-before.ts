@@ -19,8 +19,8 @@ export type Work = {
 const MOST_OTHERS = 20;
 
 /**
- * `block`: those that take turns do so in blocks of about so many requests. `sharers` in the order in which they begin. Each service runs one backfill at a time, and when it is done, the next one. Of those that
- * run, the ones with the highest priority take turns; the others get nothing until those are done.
+ * Each service runs one backfill at a time. Of those that run, the ones with the highest priority take turns; the others get nothing until
+ * those are done. `sharers`: in the order in which they begin. `block`: a turn is about so many requests.
  */
 export function workUntilDone(sharers: readonly Sharer[], workers: number, block = 0): ReadonlyMap<number, Work> {
   const works = new Map<number, Work>();

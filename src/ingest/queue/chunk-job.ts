@@ -40,12 +40,12 @@ export function chunkJobId(job: ChunkIdentity): string {
   return `${job.kind === 'holes' ? 'holes' : 'chunk'}-${job.seriesId}-${job.from / 1000}-${job.to / 1000}`;
 }
 
-/** For messages. */
 /** `ops.fetch.endpoint` of requests about such a series. */
 export function endpointOf(interval: Interval): 'ohlcv' | 'prices' {
   return isPriceInterval(interval) ? 'prices' : 'ohlcv';
 }
 
+/** For messages. */
 export function describeChunk({ coinId, interval, from, to }: ChunkJob): string {
   const day = (at: Instant) => new Date(at).toISOString().slice(0, 10);
   return `${coinId} ${interval} ${day(from)}…${day(to)}`;
