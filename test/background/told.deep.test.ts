@@ -1,8 +1,7 @@
 /** The longer cases of told.test.ts: whole services, a clock that the test moves, and a webhook that is really there. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
 import { type Hook, startHook } from '../support/hook.ts';
-import { createServiceWorld, expectAlive, type Service, type ServiceWorld } from '../support/service-world.ts';
+import { createServiceWorld, expectAlive, type ServiceWorld, untilLogged } from '../support/service-world.ts';
 
 const MINUTE = 60_000;
 const START = Date.UTC(2030, 4, 15, 10, 3);
@@ -34,16 +33,6 @@ const until = async (isSo: () => boolean, most = 30) => {
   for (let i = 0; i < most && !isSo(); i++) await minutes(1);
   expect(isSo()).toBe(true);
 };
-/** Until it has logged that: connections that were cut are opened again on the machine's time, while minutes of the world's pass in no time. */
-const untilLogged = async ({ lines }: Service, text: string) => {
-  const from = lines.length;
-  const begun = performance.now();
-  while (!lines.slice(from).some((line) => line.includes(text))) {
-    expect(performance.now() - begun, `no line says: ${text}`).toBeLessThan(30_000);
-    await world.advance(5_000);
-    await systemClock.sleep(50);
-  }
-};
 
 test('a database that is down is told late when the service that would tell it cannot', async () => {
   await create({ CHANDLER_WEBHOOK_URL: hook.url, CHANDLER_NOTIFY: 'database-down' });
@@ -52,11 +41,11 @@ test('a database that is down is told late when the service that would tell it c
   await minutes(2);
   teller.kill();
   world.cutDatabase();
-  await untilLogged(other, 'the database: ');
+  await untilLogged(world, other, 'the database: ');
   await minutes(10);
   expect(hook.texts()).toEqual([]);
   world.mend();
-  await untilLogged(other, 'the database recovered');
+  await untilLogged(world, other, 'the database recovered');
   await until(() => hook.texts().length > 0);
   expect(hook.texts()).toEqual([
     expect.stringMatching(/^The database could not be used from .* to .* \(\d+m( \d+s)?\): .* It is back/),
