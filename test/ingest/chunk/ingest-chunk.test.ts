@@ -4,7 +4,7 @@ import { formatTime } from '../../../src/contract/time.ts';
 import { DAY } from '../../../src/core/interval.ts';
 import type { Span } from '../../../src/core/span.ts';
 import type { ChunkJob } from '../../../src/ingest/queue/chunk-job.ts';
-import { parseRange, toMultirange } from '../../../src/store/connection/multirange.ts';
+import { parseRange, toMultirange } from '../../../src/store/values/multirange.ts';
 import { startBackfill } from '../../../src/store/work/backfill.ts';
 import { makeSeriesOf } from '../../bench/prepared.ts';
 import { countLedgerWrites } from '../../support/ledger-writes.ts';
