@@ -22,11 +22,11 @@ import { ACCOUNT, createIncidents, DATABASE, HEARTBEAT, LOCK, type ServiceStatus
 import { createSharedClock } from '../health/shared-clock.ts';
 import { openMarket, shutDown } from '../http/market-http.ts';
 import { createServingMetrics } from '../http/market-http-metrics.ts';
-import { createDatabaseOutage } from './database-outage.ts';
+import { createDatabaseOutage } from '../operator/database-outage.ts';
+import { notifyOperator } from '../operator/notifier.ts';
+import type { ServiceContext, ServiceOptions } from '../service-context.ts';
 import { beat } from './heartbeat.ts';
-import { notifyOperator } from './notifier.ts';
 import { recordStart } from './recorded-start.ts';
-import type { ServiceContext, ServiceOptions } from './service-context.ts';
 import { openHttp } from './service-http.ts';
 import { announceReady, runSession } from './service-session.ts';
 
