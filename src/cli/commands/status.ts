@@ -36,8 +36,8 @@ export function statusCommand(program: Command, context: CommandContext): void {
     );
   context.answer(command, async (app) => {
     const now = app.clock.now();
-    const status = withKnownSilence(await readStatus(app.database.sql, now));
-    const budget = await readBudget(app);
+    const [read, budget] = await Promise.all([readStatus(app.database.sql, now), readBudget(app)]);
+    const status = withKnownSilence(read);
     const achievable = achievableAges(budget, status.catalogue);
     const key = { id: budget.accountId, sentAs: app.config.authScheme };
     const refusal = await standingRefusal(app.database.sql, key);
@@ -72,6 +72,12 @@ export function printStatus(out: Output, status: Status, now: Instant, achievabl
   printBackfills(out, status, now);
   printSilent(out, status, now);
   printFetches(out, status, now);
+  if (status.countedAt !== null) {
+    const ago = formatRelative(status.countedAt, now);
+    out.write(
+      `\nNote: series, ages and requests were counted ${ago}; with so many series the service counts them from time to time.\n`,
+    );
+  }
   const remarks = [
     status.revisions > 0 && `the upstream changed ${formatCounted(status.revisions, 'final value')} (market.revision)`,
     status.quarantined > 0 && `${formatCounted(status.quarantined, 'invalid row')} quarantined (market.quarantine)`,
@@ -171,7 +177,7 @@ function printCatalogue(
 
 function asJson(status: Status, achievable: AchievableAges, refusal: StandingRefusal | null) {
   return {
-    ...status,
+    ...withIso(status, 'countedAt'),
     keyRefusal:
       refusal === null
         ? null

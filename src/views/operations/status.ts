@@ -4,7 +4,9 @@ import type { Quote } from '../../core/candle.ts';
 import { DAY, type Interval } from '../../core/interval.ts';
 import { type CatalogueAge, readCatalogueAges } from '../../store/catalogue/catalogue-item.ts';
 import type { Sql } from '../../store/connection/connect.ts';
+import { readCounted } from '../../store/work/counted.ts';
 import { leaseIsAlive } from '../../store/work/lease.ts';
+import { hasManySeries } from './series-filter.ts';
 import { readTierStatus, type TierStatus } from './tiers.ts';
 
 export type SeriesStatus = {
@@ -54,6 +56,8 @@ export type Status = {
   readonly series: readonly SeriesStatus[];
   /** Of the tracked series, highest priority first. */
   readonly tiers: readonly TierStatus[];
+  /** When `series`, `tiers`, `catalogue` and `fetches` were counted, where there are too many series to count now; null: now. */
+  readonly countedAt: Instant | null;
   readonly catalogue: readonly CatalogueAge[];
   readonly backfills: readonly BackfillStatus[];
   /** Of the last 24 hours, most requests first. */
@@ -66,19 +70,52 @@ export type Status = {
 /** Fetches of this long are counted. */
 const RECENT_MS = DAY;
 
-export async function readStatus(sql: Sql, now: Instant): Promise<Status> {
-  const [counts, series, tiers, catalogue, backfills, fetches] = await Promise.all([
-    sql<{ coins: number; revisions: number; quarantined: number }[]>`
-      select (select count(*) from market.coin) as coins, (select count(*) from market.revision) as revisions,
-        (select count(*) from market.quarantine) as quarantined`,
+/** What takes a look at each series, or at each request of a day. */
+export type SeriesCounts = Pick<Status, 'series' | 'tiers' | 'catalogue' | 'fetches'>;
+
+/** Under this name a service saves its last count of them. */
+export const SERIES_COUNTS = 'series';
+
+const COUNT_AT_LEAST_EVERY_MS = 60_000;
+/** Counting keeps the database busy for this part of the time at most. */
+const COUNTING_SHARE = 0.02;
+/** So many turns of the service late, a count is old: then no service counts. */
+const LATE_TURNS = 3;
+
+/** How often a service counts what took so long the last time. */
+export function countedEveryMs(tookMs: number): number {
+  return Math.max(COUNT_AT_LEAST_EVERY_MS, tookMs / COUNTING_SHARE);
+}
+
+export async function countSeriesNow(sql: Sql, now: Instant): Promise<SeriesCounts> {
+  const [series, tiers, catalogue, fetches] = await Promise.all([
     readSeries(sql),
     readTierStatus(sql, now),
     readCatalogueAges(sql),
-    readRunning(sql, now),
     readFetches(sql, now),
   ]);
+  return { series, tiers, catalogue, fetches };
+}
+
+/** As a service counted them last, where there are too many to count them now. Without a service they are counted, however long that takes. */
+async function readSeriesCounts(sql: Sql, now: Instant): Promise<SeriesCounts & Pick<Status, 'countedAt'>> {
+  const last = (await hasManySeries(sql)) ? await readCounted<SeriesCounts>(sql, SERIES_COUNTS) : null;
+  const isFresh = last !== null && now - last.countedAt <= LATE_TURNS * countedEveryMs(last.tookMs);
+  return isFresh
+    ? { ...last.answer, countedAt: last.countedAt }
+    : { ...(await countSeriesNow(sql, now)), countedAt: null };
+}
+
+export async function readStatus(sql: Sql, now: Instant): Promise<Status> {
+  const [counts, seriesCounts, backfills] = await Promise.all([
+    sql<{ coins: number; revisions: number; quarantined: number }[]>`
+      select (select count(*) from market.coin) as coins, (select count(*) from market.revision) as revisions,
+        (select count(*) from market.quarantine) as quarantined`,
+    readSeriesCounts(sql, now),
+    readRunning(sql, now),
+  ]);
   const { coins, revisions, quarantined } = counts[0]!;
-  return { coins, series, tiers, catalogue, backfills, fetches, revisions, quarantined };
+  return { coins, ...seriesCounts, backfills, revisions, quarantined };
 }
 
 function readSeries(sql: Sql): Promise<SeriesStatus[]> {

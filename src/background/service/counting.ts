@@ -1,0 +1,42 @@
+/** Counts the series for `chandler status`, where there are so many that nobody should wait for it. */
+import type { App } from '../../app.ts';
+import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
+import { readCounted, saveCounted } from '../../store/work/counted.ts';
+import { claimTurn } from '../../store/work/notice.ts';
+import { hasManySeries } from '../../views/operations/series-filter.ts';
+import { countedEveryMs, countSeriesNow, SERIES_COUNTS, type SeriesCounts } from '../../views/operations/status.ts';
+import { asError } from '../health/service-status.ts';
+import type { ServiceContext } from '../service-context.ts';
+
+const LOOK_MS = 60_000;
+const COUNTS = 'the counts of series';
+
+/** Until the service stops; of all services one counts at a time. */
+export async function keepCounting(
+  { clock, signal, incidents, roles }: Pick<ServiceContext, 'clock' | 'signal' | 'incidents' | 'roles'>,
+  app: App,
+): Promise<void> {
+  if (roles.every((role) => role === 'http')) return;
+  while (!signal.aborted) {
+    try {
+      await countWhenDue(app);
+      incidents.resolve(COUNTS);
+    } catch (error) {
+      // The heartbeat reports a database that is unavailable.
+      if (!signal.aborted && !isDatabaseUnavailable(error)) incidents.report(COUNTS, asError(error));
+    }
+    await clock.sleep(LOOK_MS, signal).catch(() => undefined);
+  }
+}
+
+/** Resolves to whether it counted. */
+export async function countWhenDue({ clock, database: { sql } }: Pick<App, 'clock' | 'database'>): Promise<boolean> {
+  if (!(await hasManySeries(sql))) return false;
+  const last = await readCounted<SeriesCounts>(sql, SERIES_COUNTS);
+  const countedAt = clock.now();
+  const turn = { name: COUNTS, everyMs: countedEveryMs(last?.tookMs ?? 0), now: countedAt };
+  if (!(await claimTurn(sql, turn))) return false;
+  const answer = await countSeriesNow(sql, countedAt);
+  await saveCounted(sql, SERIES_COUNTS, { countedAt, tookMs: Math.round(clock.now() - countedAt), answer });
+  return true;
+}
