@@ -2,21 +2,29 @@
 import type { App } from '../../app.ts';
 import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
 import { readCounted, saveCounted } from '../../store/work/counted.ts';
-import { claimTurn } from '../../store/work/notice.ts';
+import { claimTurn, releaseTurn } from '../../store/work/notice.ts';
+import {
+  countedEveryMs,
+  countSeriesNow,
+  countsSeries,
+  SERIES_COUNTS,
+  type SeriesCounts,
+} from '../../views/operations/series-counts.ts';
 import { hasManySeries } from '../../views/operations/series-filter.ts';
-import { countedEveryMs, countSeriesNow, SERIES_COUNTS, type SeriesCounts } from '../../views/operations/status.ts';
 import { asError } from '../health/service-status.ts';
 import type { ServiceContext } from '../service-context.ts';
 
 const LOOK_MS = 60_000;
 const COUNTS = 'the counts of series';
+/** How long the first count takes is not known: meanwhile no other service counts. */
+const FIRST_TOOK_MS = 10_000;
 
 /** Until the service stops; of all services one counts at a time. */
 export async function keepCounting(
   { clock, signal, incidents, roles }: Pick<ServiceContext, 'clock' | 'signal' | 'incidents' | 'roles'>,
   app: App,
 ): Promise<void> {
-  if (roles.every((role) => role === 'http')) return;
+  if (!countsSeries(roles)) return;
   while (!signal.aborted) {
     try {
       await countWhenDue(app);
@@ -34,9 +42,17 @@ export async function countWhenDue({ clock, database: { sql } }: Pick<App, 'cloc
   if (!(await hasManySeries(sql))) return false;
   const last = await readCounted<SeriesCounts>(sql, SERIES_COUNTS);
   const countedAt = clock.now();
-  const turn = { name: COUNTS, everyMs: countedEveryMs(last?.tookMs ?? 0), now: countedAt };
+  const turn = { name: COUNTS, everyMs: countedEveryMs(last?.tookMs ?? FIRST_TOOK_MS), now: countedAt };
   if (!(await claimTurn(sql, turn))) return false;
-  const answer = await countSeriesNow(sql, countedAt);
-  await saveCounted(sql, SERIES_COUNTS, { countedAt, tookMs: Math.round(clock.now() - countedAt), answer });
-  return true;
+  try {
+    // On one connection, because others need the rest of them; and of one moment.
+    const counting = sql.begin('isolation level repeatable read read only', (tx) => countSeriesNow(tx, countedAt));
+    const answer = (await counting) as SeriesCounts;
+    await saveCounted(sql, SERIES_COUNTS, { countedAt, tookMs: Math.round(clock.now() - countedAt), answer });
+    return true;
+  } catch (error) {
+    // Counted again sooner, but not at once: a count that fails costs as much as one that does not.
+    await releaseTurn(sql, turn, Math.min(turn.everyMs, countedEveryMs(clock.now() - countedAt)));
+    throw error;
+  }
 }

@@ -190,16 +190,21 @@ export type CatalogueAge = {
 
 /** How old the answers of each kind are. */
 export async function readCatalogueAges(sql: SqlOrTransaction): Promise<CatalogueAge[]> {
-  return Promise.all(
-    CATALOGUE_KINDS.map(async (kind) => {
-      const [row] = await sql<Omit<CatalogueAge, 'kind'>[]>`
-        select count(*) as items, count(*) filter (where w.is_idle) as idle, count(i.answered_at) as answered,
-          count(*) filter (where i.outcome = 'unknown id') as unknown,
-          min(i.answered_at) filter (where not w.is_idle) as oldest_at, max(i.answered_at) as newest_at
-        from (${wantedOf(sql, kind)}) w left join ops.catalogue_item i on i.kind = ${kind} and i.id = w.id`;
-      return { kind, ...row! };
-    }),
-  );
+  /** Of kinds that want the same ids, which are looked for once. */
+  const ages = (kinds: readonly CatalogueKind[]) => sql<CatalogueAge[]>`
+    select k.kind, count(w.id) as items, count(*) filter (where w.is_idle) as idle, count(i.answered_at) as answered,
+      count(*) filter (where i.outcome = 'unknown id') as unknown,
+      min(i.answered_at) filter (where not w.is_idle) as oldest_at, max(i.answered_at) as newest_at
+    from unnest(${kinds as string[]}::text[]) k(kind) left join (${wantedOf(sql, kinds[0]!)}) w on true
+    left join ops.catalogue_item i on i.kind = k.kind and i.id = w.id group by k.kind`;
+  const others = CATALOGUE_KINDS.filter((kind) => !isOfCoins(kind));
+  const found = (await Promise.all([ages(OF_COINS), ...others.map((kind) => ages([kind]))])).flat();
+  return CATALOGUE_KINDS.map((kind) => found.find((age) => age.kind === kind)!);
+}
+
+/** What is wanted, of ages that were read. */
+export function demandOf(ages: readonly CatalogueAge[]): CatalogueDemand {
+  return Object.fromEntries(ages.map(({ kind, items, idle }) => [kind, { items, idle }])) as CatalogueDemand;
 }
 
 /** How many requests this account has sent for a kind since an instant. */

@@ -2,7 +2,7 @@
 import type { Instant } from '../../clock.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { Tier } from '../../core/tier.ts';
-import type { Sql } from '../../store/connection/connect.ts';
+import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 
 export type TierStatus = {
   readonly tier: Tier;
@@ -24,7 +24,7 @@ export type TierStatus = {
 };
 
 /** Highest priority first. */
-export async function readTierStatus(sql: Sql, now: Instant): Promise<TierStatus[]> {
+export async function readTierStatus(sql: SqlOrTransaction, now: Instant): Promise<TierStatus[]> {
   return sql<TierStatus[]>`
     select k.tier, k.interval, k.priority, k.keeps_up, k.planned_at is not null as is_planned,
       t.series, t.ending, t.unseen,
@@ -44,7 +44,7 @@ export async function readTierStatus(sql: Sql, now: Instant): Promise<TierStatus
 }
 
 /** Null of null. */
-function ageAt(sql: Sql, column: 't.median_until' | 't.oldest_until', now: Instant) {
+function ageAt(sql: SqlOrTransaction, column: 't.median_until' | 't.oldest_until', now: Instant) {
   const until = sql.unsafe(column);
   return sql`case when ${until} is not null then greatest(0, extract(epoch from ${now}::timestamptz - ${until}) * 1000)::float8 end`;
 }

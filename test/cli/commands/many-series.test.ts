@@ -1,12 +1,14 @@
 /** With very many series, no command that a person waits for looks at each of them. Told by the rows that Postgres read, not by time. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { countWhenDue } from '../../../src/background/service/counting.ts';
 import { systemClock } from '../../../src/clock.ts';
-import { DAY } from '../../../src/core/interval.ts';
-import { countSeriesNow } from '../../../src/views/operations/status.ts';
+import { DAY, HOUR, MINUTE } from '../../../src/core/interval.ts';
+import { keepInstance } from '../../../src/store/work/instance.ts';
+import { countedEveryMs, countSeriesNow } from '../../../src/views/operations/series-counts.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { makeManySeries, SERIES_OF_A_COIN } from '../../support/many-series.ts';
 import { type CliResult, runCli } from '../../support/program.ts';
+import { createVirtualClock } from '../../support/virtual-clock.ts';
 
 const COINS = 600;
 const SERIES = COINS * SERIES_OF_A_COIN;
@@ -46,34 +48,100 @@ async function run(...args: string[]): Promise<CliResult & { readonly read: Read
   return { ...result, read: await readSince(before) };
 }
 
-test('status shows what the service counted, and when', async () => {
-  const { sql } = database;
-  const live = await run('status', '--json');
-  expect(JSON.parse(live.out)).toMatchObject({ countedAt: null });
+const covered = (series: readonly { readonly slotsCovered: number }[]) => series.map((one) => one.slotsCovered);
 
-  expect(await countWhenDue({ clock: systemClock, database })).toBe(true);
-  // Of several services one counts, and not before it is due.
-  expect(await countWhenDue({ clock: systemClock, database })).toBe(false);
-  const saved = await run('status', '--json');
-  const status = JSON.parse(saved.out);
-  // Once for the coins that have series: what the schedules need.
-  expect(saved.read.series).toBeLessThanOrEqual(MANY + 1 + SERIES);
-  expect(saved.read.series).toBeLessThan(live.read.series / 2);
-  expect(saved.read.tracked).toBeLessThan(live.read.tracked);
-  expect(Date.now() - Date.parse(status.countedAt)).toBeLessThan(DAY);
-  const { series, tiers } = await countSeriesNow(sql, Date.parse(status.countedAt));
-  const shown = (rows: readonly { readonly interval: string }[]) => JSON.parse(JSON.stringify(rows));
-  expect(status.tiers).toEqual(shown(tiers));
-  expect(status.series.map((one: { slotsCovered: number }) => one.slotsCovered)).toEqual(
-    series.map((one) => one.slotsCovered),
-  );
-  expect((await run('status')).out).toMatch(
-    /\nNote: series, ages and requests were counted .* ago; .* the service counts them/,
-  );
+/** A service that is alive now. */
+const beService = (roles: readonly string[]) =>
+  keepInstance(database.sql, { owner: 'a:1', roles, startedAt: Date.now() - HOUR, heartbeatAt: Date.now() });
 
-  // Nobody has counted for long: then no service runs, and the figures are those of now.
-  await sql`update ops.counted set counted_at = counted_at - interval '1 day'`;
-  expect(JSON.parse((await run('status', '--json')).out)).toMatchObject({ countedAt: null });
+describe('status', () => {
+  beforeEach(async () => {
+    await database.sql`delete from ops.counted`;
+    await database.sql`delete from ops.watch`;
+    await database.sql`delete from ops.instance`;
+  });
+
+  test('shows what a service counted, and when', async () => {
+    const live = await run('status', '--json');
+    await beService(['worker']);
+    expect(await countWhenDue({ clock: systemClock, database })).toBe(true);
+    // Of several services one counts, and not before it is due.
+    expect(await countWhenDue({ clock: systemClock, database })).toBe(false);
+
+    await beService(['worker']);
+    const saved = await run('status', '--json');
+    expect(saved.read).toEqual({ series: expect.any(Number), tracked: 0 });
+    expect(saved.read.series).toBeLessThanOrEqual(MANY + 1);
+    expect(saved.err).toBe('');
+    const status = JSON.parse(saved.out);
+    expect(Date.now() - Date.parse(status.countedAt)).toBeLessThan(DAY);
+    const { series, tiers } = await countSeriesNow(database.sql, Date.parse(status.countedAt));
+    expect(status.tiers).toEqual(JSON.parse(JSON.stringify(tiers)));
+    expect(covered(status.series)).toEqual(covered(series));
+    // What takes no look at each series is of now, and all else is what counting at once shows.
+    const { now: before, countedAt: none, ...counted } = JSON.parse(live.out);
+    expect(none).toBeNull();
+    expect(before.services).toEqual([]);
+    expect(status.now.services).toEqual(['a:1']);
+    expect(status.catalogue).toEqual(counted.catalogue);
+
+    await database.sql`update ops.counted set counted_at = counted_at - interval '4 minutes', took_ms = 10000`;
+    await beService(['worker']);
+    expect((await run('status')).out).toMatch(
+      /\nSeries, ages, catalogue and requests as a service counted them 4m( \d+s)? ago; with so many series it counts from time to time\.\n\nseries /,
+    );
+  });
+
+  test.each<[string, readonly string[] | null, string]>([
+    ['no service runs', null, '1 second'],
+    ['only a service runs that answers callers', ['http'], '1 second'],
+    ['the services could not count for long', ['worker'], '1 day'],
+    ['the count was made before a clock was set back', ['worker'], '-1 day'],
+  ])('counts itself when %s', async (_, roles, age) => {
+    const { sql } = database;
+    expect(await countWhenDue({ clock: systemClock, database })).toBe(true);
+    // Since then a month of work was done, say.
+    await sql`update ops.counted set counted_at = now() - ${age}::interval, answer = jsonb_set(answer, '{series}', '[]')`;
+    if (roles !== null) await beService(roles);
+    const { out, err } = await run('status', '--json');
+    const status = JSON.parse(out);
+    expect(status.countedAt).toBeNull();
+    expect(covered(status.series)).toEqual(covered((await countSeriesNow(sql, Date.now())).series));
+    expect(err).toBe('counting all series, because no service counted them lately; this takes a while\n');
+  });
+
+  test('is counted by one service, also while the first count lasts', async () => {
+    const clock = createVirtualClock(Date.now());
+    let first: Promise<boolean> | undefined;
+    await database.sql.begin(async (tx) => {
+      await tx`lock table ops.fetch in access exclusive mode`;
+      first = countWhenDue({ clock, database });
+      await expect
+        .poll(() => database.sql`select from pg_locks where not granted and relation = 'ops.fetch'::regclass`)
+        .toHaveLength(1);
+      clock.advance(2 * MINUTE);
+      expect(await countWhenDue({ clock, database })).toBe(false);
+    });
+    expect(await first).toBe(true);
+    const [{ tookMs }] = (await database.sql`select took_ms from ops.counted`) as unknown as [{ tookMs: number }];
+    expect(tookMs).toBe(2 * MINUTE);
+    // What takes so long is done seldom.
+    expect(countedEveryMs(tookMs)).toBe(50 * tookMs);
+    clock.advance(50 * tookMs - 2 * MINUTE - 1);
+    expect(await countWhenDue({ clock, database })).toBe(false);
+    clock.advance(1);
+    expect(await countWhenDue({ clock, database })).toBe(true);
+  });
+
+  test('is counted again soon, but not at once, after a count that failed', async () => {
+    const clock = createVirtualClock(Date.now());
+    await database.sql`alter view market.coverage rename to hidden`;
+    await expect(countWhenDue({ clock, database })).rejects.toThrow('coverage');
+    await database.sql`alter view market.hidden rename to coverage`;
+    expect(await countWhenDue({ clock, database })).toBe(false);
+    clock.advance(MINUTE);
+    expect(await countWhenDue({ clock, database })).toBe(true);
+  });
 });
 
 test('gaps with a limit reads what it shows, and says that it did not count the others', async () => {
@@ -103,4 +171,12 @@ test('backfills list sums the requests of a backfill from an index alone', async
 test('what each process reads every minute is counted once', async () => {
   const { read } = await run('quota');
   expect(read.series).toBeLessThan(2 * SERIES);
+});
+
+test('the planner puts the width of an interval into the statement that asks for it', async () => {
+  const plan = await database.sql`
+    explain (verbose, costs off) select ops.seconds_of(interval), ops.settled_until(interval) from market.series`;
+  expect(plan.map((row) => row['QUERY PLAN']).join('\n')).not.toMatch(/seconds_of|settled_until/);
+  const [row] = await database.sql`select ops.seconds_of(null) as width, ops.settled_until(null) as until`;
+  expect(row).toEqual({ width: null, until: null });
 });
