@@ -1,8 +1,9 @@
 /** With very many series, no command that a person waits for looks at each of them. Told by the rows that Postgres read, not by time. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { countWhenDue } from '../../../src/background/service/counting.ts';
-import { systemClock } from '../../../src/clock.ts';
+import { type Clock, type Instant, systemClock } from '../../../src/clock.ts';
 import { DAY, HOUR, MINUTE } from '../../../src/core/interval.ts';
+import { type Database, openDatabase } from '../../../src/store/connection/connect.ts';
 import { keepInstance } from '../../../src/store/work/instance.ts';
 import { countedEveryMs, countSeriesNow } from '../../../src/views/operations/series-counts.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
@@ -17,21 +18,28 @@ const MANY = 20_000;
 
 let database: TestDatabase;
 beforeAll(async () => {
-  database = await createTestDatabase({ max: 4 });
+  database = await createTestDatabase({ max: 1 });
   await makeManySeries(database.sql, { coins: COINS, requests: 1_000 });
 });
 afterAll(() => database?.drop());
 
 type Read = { readonly series: number; readonly tracked: number };
 
-/** Rows of tables that were read since the last call; a process tells its own when it ends. */
+/** Rows of tables that were read since then. */
 async function readSince(before: Read): Promise<Read> {
   const now = await readRows();
   return { series: now.series - before.series, tracked: now.tracked - before.tracked };
 }
 
+/** So far, by all. */
 async function readRows(): Promise<Read> {
-  const [row] = await database.sql<Read[]>`
+  const { sql } = database;
+  // A session tells what it has read when it ends, or when it is told to.
+  const others = () =>
+    sql`select from pg_stat_activity where datname = current_database() and application_name <> 'chandler test'`;
+  await expect.poll(others, { timeout: 60_000 }).toHaveLength(0);
+  await sql`select pg_stat_force_next_flush()`;
+  const [row] = await sql<Read[]>`
     select sum(n) filter (where relname = 'series')::float8 as series, sum(n) filter (where relname = 'tracked')::float8 as tracked
     from (
       select relname, seq_tup_read as n from pg_stat_user_tables
@@ -48,6 +56,18 @@ async function run(...args: string[]): Promise<CliResult & { readonly read: Read
   return { ...result, read: await readSince(before) };
 }
 
+/** A service counts, or would. */
+async function inService<T>(work: (service: Database) => Promise<T>): Promise<T> {
+  const service = await openDatabase({ url: database.url, max: 4, applicationName: 'chandler service' });
+  try {
+    return await work(service);
+  } finally {
+    await service.close();
+  }
+}
+
+const count = (clock: Clock = systemClock) => inService((service) => countWhenDue({ clock, database: service }));
+const countNow = (now: Instant) => inService(({ sql }) => countSeriesNow(sql, now));
 const covered = (series: readonly { readonly slotsCovered: number }[]) => series.map((one) => one.slotsCovered);
 
 /** A service that is alive now. */
@@ -64,9 +84,9 @@ describe('status', () => {
   test('shows what a service counted, and when', async () => {
     const live = await run('status', '--json');
     await beService(['worker']);
-    expect(await countWhenDue({ clock: systemClock, database })).toBe(true);
+    expect(await count()).toBe(true);
     // Of several services one counts, and not before it is due.
-    expect(await countWhenDue({ clock: systemClock, database })).toBe(false);
+    expect(await count()).toBe(false);
 
     await beService(['worker']);
     const saved = await run('status', '--json');
@@ -75,7 +95,7 @@ describe('status', () => {
     expect(saved.err).toBe('');
     const status = JSON.parse(saved.out);
     expect(Date.now() - Date.parse(status.countedAt)).toBeLessThan(DAY);
-    const { series, tiers } = await countSeriesNow(database.sql, Date.parse(status.countedAt));
+    const { series, tiers } = await countNow(Date.parse(status.countedAt));
     expect(status.tiers).toEqual(JSON.parse(JSON.stringify(tiers)));
     expect(covered(status.series)).toEqual(covered(series));
     // What takes no look at each series is of now, and all else is what counting at once shows.
@@ -99,14 +119,14 @@ describe('status', () => {
     ['the count was made before a clock was set back', ['worker'], '-1 day'],
   ])('counts itself when %s', async (_, roles, age) => {
     const { sql } = database;
-    expect(await countWhenDue({ clock: systemClock, database })).toBe(true);
+    expect(await count()).toBe(true);
     // Since then a month of work was done, say.
     await sql`update ops.counted set counted_at = now() - ${age}::interval, answer = jsonb_set(answer, '{series}', '[]')`;
     if (roles !== null) await beService(roles);
     const { out, err } = await run('status', '--json');
     const status = JSON.parse(out);
     expect(status.countedAt).toBeNull();
-    expect(covered(status.series)).toEqual(covered((await countSeriesNow(sql, Date.now())).series));
+    expect(covered(status.series)).toEqual(covered((await countNow(Date.now())).series));
     expect(err).toBe('counting all series, because no service counted them lately; this takes a while\n');
   });
 
@@ -115,12 +135,11 @@ describe('status', () => {
     let first: Promise<boolean> | undefined;
     await database.sql.begin(async (tx) => {
       await tx`lock table ops.fetch in access exclusive mode`;
-      first = countWhenDue({ clock, database });
-      await expect
-        .poll(() => database.sql`select from pg_locks where not granted and relation = 'ops.fetch'::regclass`)
-        .toHaveLength(1);
+      first = count(clock);
+      const waiting = () => tx`select from pg_locks where not granted and relation = 'ops.fetch'::regclass`;
+      await expect.poll(waiting, { timeout: 60_000 }).toHaveLength(1);
       clock.advance(2 * MINUTE);
-      expect(await countWhenDue({ clock, database })).toBe(false);
+      expect(await count(clock)).toBe(false);
     });
     expect(await first).toBe(true);
     const [{ tookMs }] = (await database.sql`select took_ms from ops.counted`) as unknown as [{ tookMs: number }];
@@ -128,19 +147,19 @@ describe('status', () => {
     // What takes so long is done seldom.
     expect(countedEveryMs(tookMs)).toBe(50 * tookMs);
     clock.advance(50 * tookMs - 2 * MINUTE - 1);
-    expect(await countWhenDue({ clock, database })).toBe(false);
+    expect(await count(clock)).toBe(false);
     clock.advance(1);
-    expect(await countWhenDue({ clock, database })).toBe(true);
+    expect(await count(clock)).toBe(true);
   });
 
   test('is counted again soon, but not at once, after a count that failed', async () => {
     const clock = createVirtualClock(Date.now());
     await database.sql`alter view market.coverage rename to hidden`;
-    await expect(countWhenDue({ clock, database })).rejects.toThrow('coverage');
+    await expect(count(clock)).rejects.toThrow('coverage');
     await database.sql`alter view market.hidden rename to coverage`;
-    expect(await countWhenDue({ clock, database })).toBe(false);
+    expect(await count(clock)).toBe(false);
     clock.advance(MINUTE);
-    expect(await countWhenDue({ clock, database })).toBe(true);
+    expect(await count(clock)).toBe(true);
   });
 });
 
