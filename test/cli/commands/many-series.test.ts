@@ -9,6 +9,7 @@ import { countedEveryMs, countSeriesNow } from '../../../src/views/operations/se
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { makeManySeries } from '../../support/many-series.ts';
 import { type CliResult, runCli } from '../../support/program.ts';
+import { startServiceProcess } from '../../support/service-process.ts';
 import { createVirtualClock } from '../../support/virtual-clock.ts';
 
 /** With all their series, more than are few. */
@@ -130,6 +131,21 @@ describe('status', () => {
     expect(status.countedAt).toBeNull();
     expect(covered(status.series)).toEqual(covered((await countNow(Date.now())).series));
     expect(err).toBe('counting all series, because no service counted them lately; this takes a while\n');
+  });
+
+  test('is counted by a service that runs, and by the command once it has stopped', async () => {
+    const { sql, url } = database;
+    // Nobody answers there.
+    const env = { DATABASE_URL: url, CHANDLER_PLAN: 'enterprise', CHANDLER_BASE_URL: 'http://127.0.0.1:9/v1' };
+    const service = await startServiceProcess('scheduler', env);
+    try {
+      await expect.poll(() => sql`select from ops.counted`, { timeout: 60_000 }).toHaveLength(1);
+      const { out } = await runCli(['status', '--json'], env);
+      expect(JSON.parse(out)).toMatchObject({ countedAt: expect.any(String), now: { services: [expect.any(String)] } });
+    } finally {
+      await service.stop();
+    }
+    expect(JSON.parse((await runCli(['status', '--json'], env)).out)).toMatchObject({ countedAt: null });
   });
 
   test('is counted by one service, also while the first count lasts', async () => {
