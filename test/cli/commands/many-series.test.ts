@@ -7,13 +7,14 @@ import { type Database, openDatabase } from '../../../src/store/connection/conne
 import { keepInstance } from '../../../src/store/work/instance.ts';
 import { countedEveryMs, countSeriesNow } from '../../../src/views/operations/series-counts.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
-import { makeManySeries } from '../../support/many-series.ts';
+import { makeManySeries, SERIES_OF_A_COIN } from '../../support/many-series.ts';
 import { type CliResult, runCli } from '../../support/program.ts';
 import { startServiceProcess } from '../../support/service-process.ts';
 import { createVirtualClock } from '../../support/virtual-clock.ts';
 
 /** With all their series, more than are few. */
 const COINS = 600;
+const SERIES = COINS * SERIES_OF_A_COIN;
 /** Whether there are many is known after so many. */
 const MANY = 20_000;
 
@@ -191,6 +192,13 @@ test('gaps with a limit reads what it shows, and says that it did not count the 
   // Of a few series all gaps are counted, as always.
   const few = await run('gaps', 'c1-coin-1', '--limit', '5');
   expect(few.out).toMatch(/ gaps \(5 shown; --all shows every one\): [\d,]+ slots not asked yet/);
+});
+
+test('gaps with a reason that no gap has looks for gaps once', async () => {
+  const { out, read } = await run('gaps', '--limit', '50', '--reason', 'malformed');
+  expect(out).toBe('No gaps with the reason malformed.\n');
+  // The series are counted besides, which is cheap.
+  expect(read.series).toBeLessThanOrEqual(2 * SERIES + MANY + 200);
 });
 
 test('backfills list sums the requests of a backfill from an index alone', async () => {
