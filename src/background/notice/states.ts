@@ -202,7 +202,8 @@ function lowDisk({ now }: StateInputs, { folder, freeBytes, lowSince }: StateInp
   const since = lowSince === null ? '' : `, low since ${formatInstant(Math.min(lowSince, now))}`;
   return {
     event: 'disk',
-    topic: `disk ${where}`,
+    // Without the host: a container has another name after each restart, and the disk is the same.
+    topic: `disk ${folder}`,
     since: lowSince,
     settleMs: SETTLE_MS,
     text: `The disk of ${where} has ${formatBytes(freeBytes)} free${since}. When it is full, nothing can be stored. Make room, or have older data removed (CHANDLER_KEEP_CANDLES, CHANDLER_KEEP_TICKERS).`,

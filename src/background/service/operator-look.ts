@@ -1,5 +1,4 @@
 /** One look at what an operator should know: it reads only tables that the work has written, so no work waits for it. */
-import { hostname } from 'node:os';
 import type { App } from '../../app.ts';
 import { readBudget } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
@@ -41,7 +40,7 @@ export async function look(app: App, now: Instant): Promise<Look> {
   const since = (name: string, holds: boolean) => watchSince(sql, name, holds, now);
   const disks = (await readDisks(config)).map(async (disk) => ({
     ...disk,
-    lowSince: await since(`${hostname()} has little room for ${disk.folder}`, disk.freeBytes < LITTLE_DISK),
+    lowSince: await since(`little room for ${disk.folder}`, disk.freeBytes < LITTLE_DISK),
   }));
   const states = statesOf(
     {

@@ -1,4 +1,5 @@
 /** The notices that one or several services send, read from tables as the work leaves them. */
+import { tmpdir } from 'node:os';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type App, openApp } from '../../../src/app.ts';
 import { createMetrics } from '../../../src/background/health/metrics.ts';
@@ -335,6 +336,14 @@ describe('the operator gets a notice', () => {
     await database.sql`update market.refusal set refused_at = ${at(clock.now())}, depth = '86390 seconds'`;
     await pass(3 * MINUTE);
     expect(hook.posts).toHaveLength(3);
+  });
+
+  test('once about a disk with little room, also when the container that told it comes back under another host name', async () => {
+    await database.sql`
+      insert into ops.notice (event, topic, text, raised_at, began_at, sent_at, attempts)
+      values ('disk', ${`disk ${tmpdir()}`}, 'told by another host', ${at(START - HOUR)}, ${at(START - HOUR)}, ${at(START - HOUR)}, 1)`;
+    await notifier({ ...NO_SCHEDULES, CHANDLER_ATTEST_DIR: tmpdir() });
+    expect((await texts(1))[0]).toMatch(/^Resolved: the disk of .* has .*B free\.$/);
   });
 
   test('only about the events that the settings name', async () => {
