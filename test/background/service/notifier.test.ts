@@ -9,6 +9,7 @@ import { notifyOperator } from '../../../src/background/service/notifier.ts';
 import type { ServiceContext } from '../../../src/background/service/service-context.ts';
 import { type Clock, createScaledClock } from '../../../src/clock.ts';
 import { parseConfig } from '../../../src/config.ts';
+import { formatInstant } from '../../../src/core/format.ts';
 import { accountIdOf } from '../../../src/ingest/request/account.ts';
 import { scheduleVariable } from '../../../src/ingest/schedule/schedule-plan.ts';
 import { SCHEDULE_NAMES } from '../../../src/ingest/schedule/schedules.ts';
@@ -20,6 +21,7 @@ import { type Hook, startHook } from '../../support/hook.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
 /** In the middle of a day and of a month, so that no window ends during a test. */
 const START = Date.UTC(2030, 4, 15, 10);
 const ACCOUNT = 'anonymous@127.0.0.1:9';
@@ -304,6 +306,33 @@ describe('the operator gets a notice', () => {
     await database.sql`
       update ops.backfill set state = 'failed', message = 'left: 2 slots malformed', finished_at = ${at(clock.now())} where id = 2`;
     expect((await texts(2))[1]).toMatch(/^Backfill 2 \(.*\) failed: left: 2 slots malformed\. .*backfills resume 2$/);
+    await pass(2 * MINUTE);
+    expect(hook.posts).toHaveLength(2);
+  });
+
+  test('about the past of tracked series that fails each day for the same reason, once, and when the reason is another one', async () => {
+    const fail = (days: number, message: string) => database.sql`
+      insert into ops.backfill (requested_at, started_at, finished_at, state, is_detached, spec, coin_ids, span, interval, quote,
+        planned_requests, requested_by, message)
+      values (${at(START - days * DAY - HOUR)}, ${at(START - days * DAY - HOUR)}, ${at(START - days * DAY)}, 'failed', true,
+        '{"history": "1h usd"}', '{btc-bitcoin}', '[2030-01-01, 2030-02-01)', '1h', 'usd', 3, 'the audit of gaps', ${message})`;
+    await fail(2.2, 'left: 3 slots malformed');
+    // As the service told it then.
+    const [first] = await database.sql<{ at: number }[]>`select finished_at as at from ops.backfill`;
+    const topic = `history 1h usd failed since ${formatInstant(first!.at)}`;
+    await raiseNotice(database.sql, { event: 'backfill-failed', topic, text: 'told', quietMs: 0 }, first!.at);
+    await database.sql`update ops.notice set due_at = null, sent_at = raised_at`;
+    await fail(1.1, 'left: 1 slot malformed');
+    await fail(0.01, 'left: 2 slots malformed');
+    for (let i = 0; i < 2; i++) await notifier(NO_SCHEDULES);
+    await pass(2 * MINUTE);
+    expect(hook.posts).toEqual([]);
+    await fail(0, 'left: 2 slots refused');
+    expect((await texts(1))[0]).toMatch(/^Backfill 4 \(.*\) failed: left: 2 slots refused\. .*tries again each day/);
+    // Weeks after the last failure it is news.
+    await database.sql`
+      update ops.backfill set requested_at = requested_at - interval '20 days', finished_at = finished_at - interval '20 days' where id < 3`;
+    expect((await texts(2))[1]).toMatch(/^Backfill 3 \(.*\) failed: left: 2 slots malformed\. /);
     await pass(2 * MINUTE);
     expect(hook.posts).toHaveLength(2);
   });
