@@ -7,6 +7,7 @@ import type { Listening } from '../../service/http/listen.ts';
 import { createOperations } from '../../service/operations.ts';
 import { StoreError } from '../../store/connection/store-error.ts';
 import { waitUntilAvailable, watchDatabase } from '../health/availability.ts';
+import { watchLocks } from '../health/lock-watch.ts';
 import { createIncidents, DATABASE, healthOf, isReady, type ServiceStatus } from '../health/service-status.ts';
 import { createSharedClock } from '../health/shared-clock.ts';
 import { listenToAll, type Market, openMarket, requestFailures, settingOf, shutDown } from './market-http.ts';
@@ -73,7 +74,10 @@ export async function serveMarket(options: ServeMarketOptions): Promise<void> {
     status.phase = 'ready';
     log.info({ owner }, 'ready');
     const watch = { incidents, clock, signal, everyMs: CHECK_MS, setting, what: DATABASE };
-    await watchDatabase(app, followTime, watch);
+    await Promise.all([
+      watchDatabase(app, followTime, watch),
+      watchLocks(app.database, { incidents, clock, log, signal }),
+    ]);
   } finally {
     await shutDown({ server, releasers }, { status, clock, log }, STOP);
   }

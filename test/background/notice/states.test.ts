@@ -1,6 +1,12 @@
 /** Which states an operator is told of, from plain inputs without a database. */
 import { describe, expect, test } from 'vitest';
-import { isWell, type StateInputs, statesOf, withoutConsequences } from '../../../src/background/notice/states.ts';
+import {
+  databaseLocked,
+  isWell,
+  type StateInputs,
+  statesOf,
+  withoutConsequences,
+} from '../../../src/background/notice/states.ts';
 import type { StateEvent } from '../../../src/core/settings/notice-settings.ts';
 import { cadenceOf } from '../../../src/ingest/schedule/cadence.ts';
 
@@ -159,6 +165,22 @@ test('an age that the quota does not allow is told after an hour, with the tiers
     /since 2030-05-15 09:00Z: top 1h 4h instead of 2h, top 1h never instead of 1h\. .*plan free .*--target-age/,
   );
   expect(isWell([state])).toBe(true);
+});
+
+test('a lock that somebody else holds is told after two minutes, and explains work that is stuck', () => {
+  const lock = { message: "session 7 (user 'admin', psql) holds a lock that Chandler needs" };
+  const judged = (ms: number) => databaseLocked({ now: NOW, lock, lockedSince: NOW - ms });
+  expect(judged(2 * MINUTE - 1).since).toBeNull();
+  const state = judged(2 * MINUTE);
+  expect(state.since).toBe(NOW - 2 * MINUTE);
+  expect(state.text).toMatch(
+    /^Another session locks the database since 2030-05-15 09:58Z \(2m\): session 7 \(user 'admin', psql\) holds .*nothing is lost\.$/,
+  );
+  expect(isWell([state])).toBe(false);
+  expect(databaseLocked({ now: NOW, lock: null, lockedSince: null }).since).toBeNull();
+  const stuck = states({ couldAskCandlesSince: NOW - 3 * HOUR, alerts: { backfills: 1 } });
+  const told = withoutConsequences([state, ...stuck]).filter(({ since }) => since !== null);
+  expect(told.map(({ event }) => event)).toEqual(['database-locked']);
 });
 
 test('a disk with little room is told with its folder', () => {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type App, openApp } from '../../../src/app.ts';
 import { createMetrics } from '../../../src/background/health/metrics.ts';
-import { createIncidents } from '../../../src/background/health/service-status.ts';
+import { createIncidents, LOCK } from '../../../src/background/health/service-status.ts';
 import { createServingMetrics } from '../../../src/background/http/market-http-metrics.ts';
 import { notifyOperator } from '../../../src/background/service/notifier.ts';
 import type { ServiceContext } from '../../../src/background/service/service-context.ts';
@@ -46,6 +46,8 @@ afterEach(async () => {
 type Notifier = {
   readonly metrics: () => Promise<string>;
   readonly incidents: () => readonly string[];
+  /** As its other parts do that find out who holds a lock. */
+  readonly report: (what: string, message: string | null) => void;
   readonly log: () => string;
   stop(): Promise<void>;
 };
@@ -99,6 +101,8 @@ async function notifier(settings: Record<string, string> = {}): Promise<Notifier
   return {
     metrics: async () => (await metrics.text(async () => ({ ...nothing, states: context.open.states }))).text,
     incidents: () => incidents.open().map(({ what, message }) => `${what}: ${message}`),
+    report: (what, message) =>
+      message === null ? incidents.resolve(what) : incidents.report(what, new Error(message)),
     log: () => lines,
     stop: async () => {
       ending.splice(ending.indexOf(end), 1);
@@ -248,6 +252,36 @@ describe('the operator gets a notice', () => {
     );
     await database.sql`update ops.quota set down_streak = 0`;
     expect((await texts(2))[1]).toBe(`Resolved: the upstream answers again, and all work goes on. (${ACCOUNT})`);
+    await pass(3 * MINUTE);
+    expect(hook.posts).toHaveLength(2);
+  });
+
+  test('about a lock that somebody else holds, once, also while what else it reads is locked, and when it is released', async () => {
+    // As half a minute is in the time of this test.
+    const impatient = { ...NO_SCHEDULES, DATABASE_URL: `${database.url}?options=-c%20lock_timeout%3D250ms` };
+    const services = [await notifier(impatient), await notifier(impatient)];
+    const reported = (message: string | null) => {
+      for (const service of services) service.report(LOCK, message);
+    };
+    reported("session 7 (user 'admin') holds a lock that Chandler needs");
+    await pass(MINUTE);
+    expect(hook.posts).toEqual([]);
+    await database.sql.begin(async (tx) => {
+      await tx`lock table ops.quota, ops.fetch in access exclusive mode`;
+      expect((await texts(1))[0]).toMatch(
+        /^Another session locks the database since .*Z \(\d+m( \d+s)?\): session 7 \(user 'admin'\) holds a lock that Chandler needs\. /,
+      );
+    });
+    await vi.waitFor(
+      async () => expect(await services[0]!.metrics()).toMatch(/^chandler_alert\{event="upstream-down"\} 0$/m),
+      { timeout: 60_000 },
+    );
+    await pass(3 * MINUTE);
+    expect(hook.posts).toHaveLength(1);
+    reported(null);
+    expect((await texts(2))[1]).toBe(
+      'Resolved: no other session holds a lock that Chandler needs, and all work goes on.',
+    );
     await pass(3 * MINUTE);
     expect(hook.posts).toHaveLength(2);
   });
