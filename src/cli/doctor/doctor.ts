@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { type App, openApp } from '../../app.ts';
 import { parseConfig } from '../../config.ts';
 import { formatCounted } from '../../core/format.ts';
-import { explainDatabaseError } from '../../store/connection/store-error.ts';
+import { explainWithHolder } from '../../store/connection/lock.ts';
 import { printable } from '../output/table.ts';
 import type { CommandContext } from '../shell/context.ts';
 import { EXIT } from '../shell/exit.ts';
@@ -82,7 +82,7 @@ async function* runChecks(context: CommandContext, options: Options): AsyncGener
     if (options.online) yield await checkUpstream(app, context.signal);
     yield* await checkRefusal(app);
   } catch (error) {
-    const lost = explainDatabaseError(error, app.database.url);
+    const lost = await explainWithHolder(error, app.database);
     yield failWith(lost === null ? about : 'database', explain(lost ?? error).message);
   } finally {
     await app.close();

@@ -6,7 +6,9 @@ import { type Config, parseConfig } from '../../config.ts';
 import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
 import { createLog, type Log } from '../../log.ts';
 import type { Environment } from '../../settings.ts';
-import { explainDatabaseError, StoreError } from '../../store/connection/store-error.ts';
+import { isLocked } from '../../store/connection/database-unavailable.ts';
+import { explainWithHolder } from '../../store/connection/lock.ts';
+import { StoreError } from '../../store/connection/store-error.ts';
 import { findEmbedded } from '../../store/embedded/embedded.ts';
 import { explainLostServer } from '../../store/embedded/server-failure.ts';
 import { audited } from './audited.ts';
@@ -74,7 +76,7 @@ export function createContext(deps: CliDeps, end: (code: ExitCode) => void, argv
     try {
       return await (handlesInterrupt ? work(app) : unlessAborted(work(app), deps.signal));
     } catch (error) {
-      throw explainLoss(error, settings, app);
+      throw await explainLoss(error, settings, app);
     } finally {
       await app.close();
     }
@@ -105,10 +107,11 @@ export function createContext(deps: CliDeps, end: (code: ExitCode) => void, argv
   }
 }
 
-/** When the database was lost while the command ran: the reason in one sentence. */
-function explainLoss(error: unknown, { databaseUrl, home }: Config, { database }: App): unknown {
-  if (error instanceof StoreError) return error;
-  const explained = explainDatabaseError(error, database.url);
-  if (explained === null || databaseUrl !== null || findEmbedded(home) !== null) return explained ?? error;
+/** When the database was lost or locked while the command ran: the reason in one sentence. */
+async function explainLoss(error: unknown, { databaseUrl, home }: Config, { database }: App): Promise<unknown> {
+  if (error instanceof StoreError && !isLocked(error)) return error;
+  const explained = await explainWithHolder(error, database);
+  const isAlive = isLocked(error) || databaseUrl !== null || findEmbedded(home) !== null;
+  if (explained === null || isAlive) return explained ?? error;
   return explainLostServer(home);
 }
