@@ -76,7 +76,7 @@ export async function renewClaim(
     /** Null: it is not planned yet; what is stored stays. */
     readonly known: {
       readonly leftRequests: number;
-      /** Null: unknown. */
+      /** Null: it could not be computed now; what is stored stays. */
       readonly finish: BackfillFinish | null;
       /** Null: unknown; what is stored stays. */
       readonly chunks: StoredChunks | null;
@@ -86,7 +86,8 @@ export async function renewClaim(
   const { id, owner, now, claimedAt, known } = claim;
   const [row] = await sql<{ priority: number }[]>`
     update ops.backfill set heartbeat_at = ${now}
-      ${known === null ? sql`` : sql`, ${isAdvanced(sql, known)}, ${isForecast(sql, known.finish)}`}
+      ${known === null ? sql`` : sql`, ${isAdvanced(sql, known)}`}
+      ${known === null || known.finish === null ? sql`` : sql`, ${isForecast(sql, known.finish)}`}
     where id = ${id} and state = 'running' and owner = ${owner} returning priority`;
   if (row === undefined) return { isMine: false, isPreempted: false, priority: null };
   const [urgent] = await sql`
