@@ -101,6 +101,21 @@ test('what a rule wants of a cancelled backfill becomes one of its own at once, 
   expect(await audit()).toEqual([]);
 });
 
+test('the answer names nothing that the rules want besides, and the next audit finds that', async () => {
+  const audit = audits(await open());
+  const id = await record(['btc-bitcoin']);
+  await track(['btc-bitcoin', 'eth-ethereum'], SPAN.to - 800 * DAY);
+  const said = await chandler('backfills', 'cancel', String(id));
+  expect(said).toMatch(
+    /^Backfill 1 is cancelled\.\nThe rules of chandler track still want 43\d slots: backfill 2 will request them \(2 requests, priority -10\)\.\nTo stop that as well: chandler backfills cancel 2\n$/,
+  );
+  expect(await audit()).toEqual([3]);
+  expect(await world.database.sql`select coin_ids from ops.backfill where id > 1 order by id`).toEqual([
+    { coinIds: ['btc-bitcoin'] },
+    { coinIds: ['eth-ethereum'] },
+  ]);
+});
+
 test('cancelled and resumed, it is wanted again', async () => {
   await open();
   const id = await record(COINS);
