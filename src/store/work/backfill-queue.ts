@@ -170,18 +170,6 @@ export function changeBackfill(
   });
 }
 
-/** Cancels the open backfills of the past that no rule of their interval and quote wants any more. Resolves to their ids. */
-export async function cancelOrphanedHistory(sql: SqlOrTransaction, now: Instant): Promise<readonly number[]> {
-  const orphans = await sql<{ id: number }[]>`
-    select id from ops.backfill b
-    where is_detached and spec ? 'history' and state in ('queued', 'running', 'paused')
-      and not exists (select from ops.track t where t.interval = b.interval and t.quote = b.quote)
-    order by id`;
-  const cancelled: number[] = [];
-  for (const { id } of orphans) if ((await changeBackfill(sql, id, 'cancel', now)) !== null) cancelled.push(id);
-  return cancelled;
-}
-
 /** Resolves to false when the service has no such backfill, or it is over. */
 export async function prioritizeBackfill(sql: SqlOrTransaction, id: number, priority: number): Promise<boolean> {
   const { count } = await tables(sql)
