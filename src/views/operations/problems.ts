@@ -17,7 +17,7 @@ const MOST_REQUESTS = 20_000;
 /** A backfill that failed longer ago is no news. */
 const RECENT_MS = DAY;
 
-/** The oldest first. A refused key is not among them: whether it stands is not in one table. `now`: by the clock that leases are renewed by. */
+/** The oldest first. A refused key is not among them: `standingRefusal` says whether it counts. `now`: by the clock that leases are renewed by. */
 export async function readProblems(sql: Sql, now: Instant): Promise<Problem[]> {
   return sql<Problem[]>`
     with recent as (
