@@ -7,6 +7,7 @@ import { NUMBER_TYPES, toJsonValue } from '../../views/sql/column-json.ts';
 import { formatTable } from '../output/table.ts';
 import { CommandFailed } from '../shell/exit.ts';
 import type { Output } from '../shell/io.ts';
+import { kindOf } from './sql-kind.ts';
 import { describePosition, type Statement, splitStatements } from './sql-statements.ts';
 
 export type SqlRun = {
@@ -14,6 +15,8 @@ export type SqlRun = {
   readonly text: string;
   readonly json: boolean;
   readonly signal: AbortSignal;
+  /** Called before the first statement that changes something, or when that is known, before it is committed. Called again for others. */
+  readonly onChange?: () => Promise<void>;
 };
 
 const MOST_TABLE_ROWS = 10_000;
@@ -23,11 +26,15 @@ const MOST_TABLE_ROWS = 10_000;
  * @throws CommandFailed with the position of the error at the first statement that fails; the earlier ones are done. Rejects with
  * the reason of `signal` when it is aborted.
  */
-export async function runSql(out: Output, { url, text, json, signal }: SqlRun): Promise<void> {
+export async function runSql(
+  out: Output,
+  { url, text, json, signal, onChange = async () => undefined }: SqlRun,
+): Promise<void> {
   const sql = createClient({ url, max: 1, applicationName: 'chandler sql', columns: 'as named' });
   try {
     const [session] = await sql<{ pid: number }[]>`select pg_backend_pid() as pid`;
     const cancel = () => cancelSession(url, session!.pid);
+    const watching = watchingChanges(sql, onChange);
     for (const statement of splitStatements(text)) {
       if (out.isClosed()) return;
       signal.throwIfAborted();
@@ -36,7 +43,7 @@ export async function runSql(out: Output, { url, text, json, signal }: SqlRun): 
       }
       try {
         const run = (onRow: OnRow) => runStatement(out, sql, statement, { signal, cancel, onRow });
-        await (json ? printAsJson : printAsTable)(out, run);
+        await watching(statement.text, () => (json ? printAsJson : printAsTable)(out, run));
       } catch (error) {
         signal.throwIfAborted();
         throw explainSqlError(error, text, statement.offset, url);
@@ -44,6 +51,36 @@ export async function runSql(out: Output, { url, text, json, signal }: SqlRun): 
     }
   } finally {
     await sql.end({ timeout: 1 });
+  }
+}
+
+/**
+ * Runs a statement, and calls `onChange` if it changes something. Of one that only seems to read, Postgres knows it at the end of its
+ * transaction: a statement that has none of its own gets one.
+ */
+function watchingChanges(sql: Sql, onChange: () => Promise<void>) {
+  let isInTransaction = false;
+  return async (text: string, run: () => Promise<void>): Promise<void> => {
+    const kind = kindOf(text);
+    if (kind === 'changes') await onChange();
+    const isOwn = kind === 'reads' && !isInTransaction;
+    if (isOwn) await sql`begin`.simple();
+    await run();
+    if (kind === 'begins') isInTransaction = true;
+    if (kind === 'ends') isInTransaction = false;
+    if (kind === 'reads' && (await hasChanged(sql))) await onChange();
+    if (isOwn) await sql`commit`.simple();
+  };
+}
+
+async function hasChanged(sql: Sql): Promise<boolean> {
+  try {
+    const [row] = await sql<{ is: boolean }[]>`select pg_catalog.pg_current_xact_id_if_assigned() is not null as is`;
+    return row!.is;
+  } catch (error) {
+    // The reader has gone, and the statement was cancelled: its transaction has failed, and changes nothing.
+    if ((error as { readonly code?: string }).code === '25P02') return false;
+    throw error;
   }
 }
 
