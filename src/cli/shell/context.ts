@@ -1,6 +1,6 @@
 /** What every command receives: streams, clock, configuration, and the ways to open the warehouse and to print an answer. */
 import type { Command } from 'commander';
-import { type App, type AppOptions, openApp } from '../../app.ts';
+import type { App, AppOptions } from '../../app.ts';
 import type { Clock } from '../../clock.ts';
 import { type Config, parseConfig } from '../../config.ts';
 import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
@@ -12,6 +12,7 @@ import { StoreError } from '../../store/connection/store-error.ts';
 import { findEmbedded } from '../../store/embedded/embedded.ts';
 import { explainLostServer } from '../../store/embedded/server-failure.ts';
 import { audited } from './audited.ts';
+import { openCommandApp } from './command-app.ts';
 import { EXIT, type ExitCode, UsageError } from './exit.ts';
 import type { Io, Output } from './io.ts';
 import { printJson } from './json.ts';
@@ -71,7 +72,7 @@ export function createContext(deps: CliDeps, end: (code: ExitCode) => void, argv
   async function withApp<T>(options: UseOptions, use: (app: App) => Promise<T>): Promise<T> {
     const { schema, changes = false, handlesInterrupt = false, overrides } = options;
     const settings = config(overrides);
-    const app = await openApp(settings, { clock: deps.clock, log: log(settings), schema });
+    const app = await openCommandApp(settings, { clock: deps.clock, log: log(settings), schema });
     const work = changes ? (opened: App) => audited(opened, argv, () => use(opened)) : use;
     try {
       return await (handlesInterrupt ? work(app) : unlessAborted(work(app), deps.signal));
