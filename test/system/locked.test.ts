@@ -1,9 +1,11 @@
 /** Others that may log in to the database, and what they can hold up: who only reads nothing (P16), who may write only what is said to wait. */
 import { randomUUID } from 'node:crypto';
-import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createClient, type Sql } from '../../src/store/connection/connect.ts';
 import { takeLock } from '../../src/store/connection/lock.ts';
+import { explainDatabaseError } from '../../src/store/connection/store-error.ts';
 import { migrate } from '../../src/store/migration/migrate.ts';
+import { runCommand } from '../support/cli.ts';
 import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { runCli, startCli, untilSaid } from '../support/program.ts';
 import { type SimulatedUpstream, startUpstream } from '../support/simulated-upstream.ts';
@@ -101,6 +103,52 @@ test('a run waits for a table that somebody has locked, says so, and asks nothin
   expect(code, err).toBe(0);
   expect(JSON.parse(out)).toMatchObject({ backfill: { end: 'done', requests, gaps: [] } });
   expect(upstream.asked()).toBe(requests);
+});
+
+describe('a command that waits for a lock in vain', () => {
+  test.each([
+    ['a table', ['status'], 'lock table market.series in access exclusive mode', 'market.series'],
+    ['the schema', ['status'], 'lock table ops.migration in access exclusive mode', 'ops.migration'],
+    ['a migration', ['migrate'], 'lock table ops.migration in share mode', 'ops.migration'],
+    ['a row', ['track', 'remove', '--all'], 'select from ops.track for update', 'ops.track'],
+    ['a statement', ['sql', 'delete from ops.track'], 'lock table ops.track in share mode', 'ops.track'],
+  ])('names the session that holds it: %s', async (_, command, lock, table) => {
+    const database = await createTestDatabase();
+    onTestFinished(() => database.drop());
+    const url = impatient(database.url, 300);
+    await database.sql`
+      insert into ops.track (tier, interval, quote, since, priority, target_age, created_at)
+      values ('all', '1h', 'usd', now(), 20, '1 hour', now())`;
+    // A reader, whose lock is weaker, and who has been there for longer.
+    await database.sql.begin(async (reader) => {
+      await reader`select from market.coin, ops.track`;
+      await database.sql.begin(async (tx) => {
+        const [holder] = await tx<{ pid: number }[]>`select pg_backend_pid() as pid`;
+        await tx.unsafe(lock);
+        const { code, err } = await runCommand(command, { env: settings(url) });
+        expect(code).toBe(1);
+        expect(err).toMatch(
+          new RegExp(
+            `another session holds a lock that Chandler needs: session ${holder!.pid} \\(user '\\w+', chandler test\\), in a transaction since .*Z that uses .*${table}.*pg_terminate_backend\\(${holder!.pid}\\)`,
+          ),
+        );
+      });
+    });
+  });
+
+  test('gives a query that finds the session, also when nobody waits for it any more', async () => {
+    const database = await createTestDatabase();
+    onTestFinished(() => database.drop());
+    const error = Object.assign(new Error('canceling statement due to lock timeout'), { code: '55P03' });
+    const [, query] = /find it with: (select .*?); /.exec(explainDatabaseError(error, database.url)!.message)!;
+    const find = () => database.sql.unsafe(query!);
+    await database.sql.begin(async (tx) => {
+      const [holder] = await tx<{ pid: number }[]>`select pg_backend_pid() as pid`;
+      await tx`select from market.series for update`;
+      expect(await find()).toMatchObject([{ pid: holder!.pid, state: 'idle in transaction' }]);
+    });
+    expect(await find()).toEqual([]);
+  });
 });
 
 test('a lock is held until the transaction ends, by one at a time', async () => {

@@ -129,7 +129,7 @@ export function subjectOf(reason: OutageReason): string {
   return reason === QUEUE_IS_UNAVAILABLE ? QUEUE : DATABASE;
 }
 
-/** A lock is not reported: the heartbeat finds who holds it, and when it is released. */
+/** A lock is not reported: `watchLocks` finds who holds it, and when it is released. */
 export function reportOutage(incidents: Incidents, reason: OutageReason, error: Error): void {
   if (reason !== DATABASE_IS_LOCKED) incidents.report(subjectOf(reason), error);
 }

@@ -8,7 +8,7 @@ import type { QuotaState, Reserved } from '../../quota/quota.ts';
 import type { RunEnd, ScheduleRun } from '../../store/work/schedule-run.ts';
 import type { Gauges } from '../../views/operations/gauges.ts';
 import type { Disk } from './disk.ts';
-import { DATABASE, HEARTBEAT } from './service-status.ts';
+import { DATABASE, HEARTBEAT, LOCK } from './service-status.ts';
 
 /** What the gauges show. A part that this process does not know is null; its gauges are then left out, and are not 0. */
 export type MetricInputs = {
@@ -156,9 +156,11 @@ function createGauges(registry: Registry): (inputs: MetricInputs) => void {
     ready.set(isReady ? 1 : 0);
     for (const what of incidents) incident.set({ what }, 1);
     for (const { folder, freeBytes } of disks) diskFree.set({ folder }, freeBytes);
-    alert.set({ event: 'database-down' }, incidents.includes(DATABASE) || incidents.includes(HEARTBEAT) ? 1 : 0);
     for (const { event } of states ?? []) alert.set({ event }, 0);
     for (const { event, since } of states ?? []) if (since !== null) alert.set({ event }, 1);
+    // Of the process itself: while the database is down or locked, it may know no states.
+    alert.set({ event: 'database-down' }, incidents.includes(DATABASE) || incidents.includes(HEARTBEAT) ? 1 : 0);
+    alert.set({ event: 'database-locked' }, incidents.includes(LOCK) ? 1 : 0);
     for (const [queue, jobs] of Object.entries(queued ?? {})) depth.set({ queue }, jobs);
     if (ledger !== null) setLedger(ledger);
     if (warehouse !== null) setWarehouse(warehouse);

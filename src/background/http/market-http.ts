@@ -58,7 +58,7 @@ export async function openMarket({ app, config, clock, log, failed, metrics }: M
     onError: (error) =>
       failed({
         level: 'warn',
-        message: "the count of a caller's requests is not exact",
+        message: "a caller's requests could not be counted in the database",
         cause: rootOf(error).message,
         name: 'metering',
         error,

@@ -1,5 +1,5 @@
 /** `chandler serve`: the warehouse over HTTP and nothing else, until it is stopped. Any number of processes may serve at once. */
-import { createReleasers, openApp } from '../../app.ts';
+import { type App, createReleasers, openApp, type Releasers } from '../../app.ts';
 import { type Clock, systemClock } from '../../clock.ts';
 import type { Config } from '../../config.ts';
 import { createFailureLog, type Log } from '../../log.ts';
@@ -7,6 +7,7 @@ import type { Listening } from '../../service/http/listen.ts';
 import { createOperations } from '../../service/operations.ts';
 import { StoreError } from '../../store/connection/store-error.ts';
 import { waitUntilAvailable, watchDatabase } from '../health/availability.ts';
+import { watchLocks } from '../health/lock-watch.ts';
 import { createIncidents, DATABASE, healthOf, isReady, type ServiceStatus } from '../health/service-status.ts';
 import { createSharedClock } from '../health/shared-clock.ts';
 import { listenToAll, type Market, openMarket, requestFailures, settingOf, shutDown } from './market-http.ts';
@@ -22,6 +23,8 @@ export type ServeMarketOptions = {
   readonly signal: AbortSignal;
   /** Called with the address as soon as there is one. */
   readonly onListening?: (url: string) => void;
+  /** Records the start in the audit log. Resolves to what records the end. */
+  readonly recordStart?: (app: App) => Promise<() => Promise<void>>;
 };
 
 /** At the stop: for requests in progress; for closing everything, these included. */
@@ -66,6 +69,7 @@ export async function serveMarket(options: ServeMarketOptions): Promise<void> {
     const followTime = () => (options.clock === systemClock ? clock.follow(sql) : sql`select`.then(() => undefined));
     const setTime = () => followTime().then(() => true);
     if ((await waitUntilAvailable(waiting, DATABASE, setTime, async () => undefined)) === null) return;
+    if (!(await record(options, app, waiting, releasers))) return;
     const openingMarket = () => openMarket({ app, config, clock, log, failed, metrics });
     market = await waitUntilAvailable(waiting, DATABASE, openingMarket, (late) => late.close());
     if (market === null) return;
@@ -73,8 +77,40 @@ export async function serveMarket(options: ServeMarketOptions): Promise<void> {
     status.phase = 'ready';
     log.info({ owner }, 'ready');
     const watch = { incidents, clock, signal, everyMs: CHECK_MS, setting, what: DATABASE };
-    await watchDatabase(app, followTime, watch);
+    await Promise.all([
+      watchDatabase(app, followTime, watch),
+      watchLocks(app.database, { incidents, clock, log, signal }),
+    ]);
   } finally {
     await shutDown({ server, releasers }, { status, clock, log }, STOP);
   }
 }
+
+/** For the end of the record, at the stop: a silent database never answers. */
+const RECORD_MS = 1_000;
+
+/**
+ * Records the start, and adds the record of the end to `releasers`. A database where this user may write nothing serves all the same.
+ * Resolves to false when the server is stopped before.
+ */
+async function record(
+  { recordStart, log }: ServeMarketOptions,
+  app: App,
+  waiting: Parameters<typeof waitUntilAvailable>[0],
+  releasers: Releasers,
+): Promise<boolean> {
+  if (recordStart === undefined) return true;
+  const recording = () =>
+    recordStart(app).catch((error: unknown) => {
+      if (!MAY_NOT_WRITE.has((error as { readonly code?: string }).code ?? '')) throw error;
+      log.info('this start is not in the audit log: the database is read-only, or its user may not write there');
+      return async () => undefined;
+    });
+  const recordEnd = await waitUntilAvailable(waiting, DATABASE, recording, async () => undefined);
+  if (recordEnd === null) return false;
+  releasers.add(() => Promise.race([recordEnd().catch(() => undefined), app.clock.sleep(RECORD_MS)]));
+  return true;
+}
+
+/** A standby; a user without the right to write. */
+const MAY_NOT_WRITE = new Set(['25006', '42501']);

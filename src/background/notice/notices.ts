@@ -106,25 +106,32 @@ function quarantineNotices({ alerts: { quarantined } }: NoticeInputs): RaisedNot
 
 /** Longer than ended backfills are looked for. */
 const BACKFILL_QUIET_MS = 2 * DAY;
+/** As long as notices are kept: the past of the same series may fail for the same reason each day. */
+const HISTORY_QUIET_MS = 365 * DAY;
 
 function backfillNotices(ended: EndedBackfill): RaisedNotice[] {
-  const { id, state, coins, from, to, requestedAt, finishedAt, message, isWanted } = ended;
+  const { id, state, coins, from, to, requestedAt, finishedAt, message, isWanted, failingSince } = ended;
   // What the service asks for itself is news only when it fails.
   if (state === 'done' && !isWanted) return [];
+  const event = state === 'done' ? 'backfill-done' : 'backfill-failed';
   const span = `${formatDay(from)} to ${formatDay(to)}`;
   const name = `Backfill ${id} (${formatSeries(ended)} of ${formatCounted(coins, 'coin')}, ${span})`;
   const took = `It was asked for ${formatInstant(requestedAt)}, and ended ${formatInstant(finishedAt)}.`;
-  const text =
-    state === 'done'
-      ? `${name} is done: nothing is left to fetch. ${took}`
-      : `${name} failed: ${message ?? 'no reason was recorded'}. ${took} What was fetched is kept. When the cause is gone: chandler backfills resume ${id}`;
-  return [
-    {
-      event: state === 'done' ? 'backfill-done' : 'backfill-failed',
-      // A backfill that is resumed ends again.
-      topic: `backfill ${id} ${state} ${formatInstant(finishedAt)}`,
-      text,
-      quietMs: BACKFILL_QUIET_MS,
-    },
-  ];
+  if (state === 'done') {
+    const text = `${name} is done: nothing is left to fetch. ${took}`;
+    return [{ event, topic: topicOf(ended), text, quietMs: BACKFILL_QUIET_MS }];
+  }
+  const failed = `${name} failed: ${message ?? 'no reason was recorded'}. ${took} What was fetched is kept.`;
+  if (failingSince === null) {
+    const text = `${failed} When the cause is gone: chandler backfills resume ${id}`;
+    return [{ event, topic: topicOf(ended), text, quietMs: BACKFILL_QUIET_MS }];
+  }
+  const text = `${failed} It is about the past of tracked series: the service tries again each day, and you are told again when it fails for another reason. chandler gaps shows what is missing.`;
+  const topic = `history ${formatSeries(ended)} failed since ${formatInstant(failingSince)}`;
+  return [{ event, topic, text, quietMs: HISTORY_QUIET_MS }];
+}
+
+/** A backfill that is resumed ends again. */
+function topicOf({ id, state, finishedAt }: EndedBackfill): string {
+  return `backfill ${id} ${state} ${formatInstant(finishedAt)}`;
 }

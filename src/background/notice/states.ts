@@ -70,11 +70,11 @@ export function statesOf(inputs: StateInputs, stuckAfterMs: number): readonly St
   ];
 }
 
-/** A key that is refused and an upstream that is down explain work that is stuck: that is no news beside them. */
+const CAUSES: ReadonlySet<StateEvent> = new Set(['key-refused', 'upstream-down', 'database-locked']);
+
+/** A refused key, an upstream that is down and a lock explain work that is stuck: that is no news beside them. */
 export function withoutConsequences(states: readonly State[]): readonly State[] {
-  const isExplained = states.some(
-    ({ event, since }) => since !== null && (event === 'key-refused' || event === 'upstream-down'),
-  );
+  const isExplained = states.some(({ event, since }) => since !== null && CAUSES.has(event));
   return isExplained ? states.filter(({ event, since }) => event !== 'stuck' || since === null) : states;
 }
 
@@ -111,6 +111,35 @@ function upstreamDown({ downSince, outage, now, accountId }: StateInputs): State
     settleMs: SETTLE_MS,
     text: `${text} (${accountId})`,
     over: `the upstream answers again, and all work goes on. (${accountId})`,
+  };
+}
+
+/** A lock that an administrator or a tool holds for a moment is not worth a message. */
+const LOCKED_AFTER_MS = 2 * MINUTE;
+
+export type LockInputs = {
+  readonly now: Instant;
+  /** The incident of this process, which says who holds the lock; null: nobody does. */
+  readonly lock: { readonly message: string } | null;
+  /** Since when, without a break. */
+  readonly lockedSince: Instant | null;
+};
+
+/** Judged by itself, and first: what the other states are judged by may be behind the lock. */
+export function databaseLocked({ now, lock, lockedSince }: LockInputs): State {
+  const since = lock !== null && lockedSince !== null && now - lockedSince >= LOCKED_AFTER_MS ? lockedSince : null;
+  const text =
+    since === null
+      ? ''
+      : `Another session locks the database since ${formatInstant(since)} (${formatDuration(now - since)}): ${lock!.message}. Work that needs the lock waits meanwhile and goes on by itself, and nothing is lost.`;
+  return {
+    event: 'database-locked',
+    topic: 'database-locked',
+    since,
+    // Longer than until it is told: after a restart, a process sees anew since when the lock is held.
+    settleMs: SETTLE_MS,
+    text,
+    over: 'no other session holds a lock that Chandler needs, and all work goes on.',
   };
 }
 
@@ -202,7 +231,8 @@ function lowDisk({ now }: StateInputs, { folder, freeBytes, lowSince }: StateInp
   const since = lowSince === null ? '' : `, low since ${formatInstant(Math.min(lowSince, now))}`;
   return {
     event: 'disk',
-    topic: `disk ${where}`,
+    // Without the host: a container has another name after each restart, and the disk is the same.
+    topic: `disk ${folder}`,
     since: lowSince,
     settleMs: SETTLE_MS,
     text: `The disk of ${where} has ${formatBytes(freeBytes)} free${since}. When it is full, nothing can be stored. Make room, or have older data removed (CHANDLER_KEEP_CANDLES, CHANDLER_KEEP_TICKERS).`,

@@ -16,7 +16,7 @@ import type { ServiceContext } from '../service-context.ts';
 import type { DatabaseOutage } from './database-outage.ts';
 import { createHeartbeat } from './heartbeat-monitor.ts';
 import { deliver, tell } from './notice-delivery.ts';
-import { type Look, look } from './operator-look.ts';
+import { type Look, look, lookAtLock } from './operator-look.ts';
 
 const LOOK_MS = 20_000;
 const NOTICES = 'the notices';
@@ -36,13 +36,20 @@ export async function notifyOperator(
     while (!signal.aborted) {
       try {
         const now = clock.now();
-        const found = await look(app, now);
+        const locked = await lookAtLock(context, app, now);
+        if (locked.since !== null && notify !== null && webhook !== null) {
+          // At once: what follows may wait for that lock.
+          await settleStates(context, app, notify, [locked], now);
+          await deliver(context, app, webhook);
+        }
+        const { inputs, states: others } = await look(app, now);
+        const states = [locked, ...others];
         const peers = await liveInstances(app.database.sql, now);
         // Right after an outage the others have not renewed their leases yet: who was alive before it decides who tells of it.
         if (!incidents.isOpen(DATABASE) && !incidents.isOpen(HEARTBEAT)) open.peers = peers;
-        open.states = found.states;
-        if (notify !== null) await raise(context, app, notify, found);
-        await heartbeat?.beat(found.states, peers);
+        open.states = states;
+        if (notify !== null) await raise(context, app, notify, { inputs, states });
+        await heartbeat?.beat(states, peers);
         await outage.record(app);
         if (webhook !== null) await deliver(context, app, webhook);
         incidents.resolve(NOTICES);

@@ -1,5 +1,4 @@
 /** One look at what an operator should know: it reads only tables that the work has written, so no work waits for it. */
-import { hostname } from 'node:os';
 import type { App } from '../../app.ts';
 import { readBudget } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
@@ -10,10 +9,26 @@ import type { QuotaState } from '../../quota/quota.ts';
 import { quarantineTold, watchSince } from '../../store/work/notice.ts';
 import { readAlertInputs } from '../../views/operations/alert-inputs.ts';
 import { LITTLE_DISK, readDisks } from '../health/disk.ts';
+import { LOCK } from '../health/service-status.ts';
 import type { NoticeInputs } from '../notice/notices.ts';
-import { hasBudget, type State, statesOf } from '../notice/states.ts';
+import { databaseLocked, hasBudget, type State, statesOf } from '../notice/states.ts';
+import type { ServiceContext } from '../service-context.ts';
 
 export type Look = { readonly inputs: NoticeInputs; readonly states: readonly State[] };
+
+/** Reads and writes only `ops.watch`. */
+export async function lookAtLock(
+  { incidents }: ServiceContext,
+  { database: { sql } }: App,
+  now: Instant,
+): Promise<State> {
+  const lock = incidents.open().find(({ what }) => what === LOCK) ?? null;
+  return databaseLocked({
+    now,
+    lock,
+    lockedSince: await watchSince(sql, 'the database is locked', lock !== null, now),
+  });
+}
 
 export async function look(app: App, now: Instant): Promise<Look> {
   const { config } = app;
@@ -41,7 +56,7 @@ export async function look(app: App, now: Instant): Promise<Look> {
   const since = (name: string, holds: boolean) => watchSince(sql, name, holds, now);
   const disks = (await readDisks(config)).map(async (disk) => ({
     ...disk,
-    lowSince: await since(`${hostname()} has little room for ${disk.folder}`, disk.freeBytes < LITTLE_DISK),
+    lowSince: await since(`little room for ${disk.folder}`, disk.freeBytes < LITTLE_DISK),
   }));
   const states = statesOf(
     {

@@ -29,7 +29,7 @@ import { type Forecasted, tellFinish } from './finish-change.ts';
 /** `concurrency`: requests at the same time, of this service. */
 export type EtaContext = { readonly app: App; readonly concurrency: number };
 
-/** When a running backfill will be done. Null: unknown, because no limit slows it and it has sent too few requests. */
+/** When a running backfill will be done. Null: it does not run any more. */
 export async function readEta(
   context: EtaContext,
   session: Session,

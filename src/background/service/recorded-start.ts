@@ -1,4 +1,4 @@
-/** The start of a service in the audit log: who started it, and the settings, so that the next start shows which of them changed. */
+/** The start of a service or of `chandler serve` in the audit log: who started it, and the settings, so that the next start shows what changed. */
 import { createHash } from 'node:crypto';
 import type { App } from '../../app.ts';
 import { maskPasswords } from '../../log.ts';
@@ -12,8 +12,8 @@ const SECRETS: ReadonlySet<string> = new Set(['CHANDLER_API_KEY', 'CHANDLER_WEBH
 
 /** Records the start. Resolves to what records the end. */
 export async function recordStart(
-  { start, clock }: ServiceContext,
-  { database: { sql } }: App,
+  { start }: Pick<ServiceContext, 'start'>,
+  { clock, database: { sql } }: Pick<App, 'clock' | 'database'>,
 ): Promise<() => Promise<void>> {
   if (start === undefined) return async () => undefined;
   const { actor, command, env } = start;

@@ -15,10 +15,10 @@ import { createFailureLog } from '../../log.ts';
 import type { Listening } from '../../service/http/listen.ts';
 import { forgetInstance } from '../../store/work/instance.ts';
 import { LEASE_RENEWED_EVERY_MS } from '../../store/work/lease.ts';
-import { describeBlocking, readBlockingSessions } from '../../views/operations/blocking-sessions.ts';
 import { waitUntilAvailable, watchDatabase } from '../health/availability.ts';
+import { watchLocks } from '../health/lock-watch.ts';
 import { createMetrics } from '../health/metrics.ts';
-import { ACCOUNT, createIncidents, DATABASE, HEARTBEAT, LOCK, type ServiceStatus } from '../health/service-status.ts';
+import { ACCOUNT, createIncidents, DATABASE, HEARTBEAT, type ServiceStatus } from '../health/service-status.ts';
 import { createSharedClock } from '../health/shared-clock.ts';
 import { openMarket, shutDown } from '../http/market-http.ts';
 import { createServingMetrics } from '../http/market-http-metrics.ts';
@@ -84,6 +84,7 @@ export async function runService(options: ServiceOptions): Promise<void> {
     const lasting = Promise.all([
       keepInstanceAlive(context, app, followTime),
       notifyOperator(context, app, outage),
+      watchLocks(app.database, context),
       watchKey(context, app),
       keepCounting(context, app),
     ]);
@@ -132,15 +133,9 @@ async function openStore(context: ServiceContext, releasers: Releasers): Promise
 async function keepInstanceAlive(context: ServiceContext, app: App, followTime: () => Promise<void>): Promise<void> {
   const { sql } = app.database;
   const { clock, incidents, signal, owner } = context;
-  let wasBlocked = false;
   const followAndBeat = async () => {
     await followTime();
     if (signal.aborted) return;
-    const blocking = await readBlockingSessions(sql);
-    if (blocking.length > 0) incidents.report(LOCK, new Error(describeBlocking(blocking)));
-    // A statement that gave up after `lock_timeout` is repeated, and for some seconds its wait is too short to be listed.
-    else if (!wasBlocked) incidents.resolve(LOCK);
-    wasBlocked = blocking.length > 0;
     await beat(context, app);
   };
   const watch = { incidents, clock, signal, everyMs: LEASE_RENEWED_EVERY_MS, what: HEARTBEAT };

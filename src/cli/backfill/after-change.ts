@@ -33,9 +33,10 @@ export async function settleCancelled(app: App, id: number): Promise<AfterChange
   const planning = await readPlanning(app, budget.plan);
   const alsoWantedBy = await readOpenForSame(sql, id, now);
   const isOff = budget.schedules.find(({ name }) => name === 'gaps')!.cadence === null;
-  const queued = isOff ? [] : await auditGaps(planning);
-  await recountWaiting({ ...planning, now }, id);
   const { requestedBy, ...target } = (await readTargetOf(sql, id))!;
+  // What else the rules want is no consequence of this, and the next audit finds it.
+  const queued = isOff ? [] : await auditGaps(planning, target);
+  await recountWaiting({ ...planning, now }, id);
   const left = await readLeft(sql, {
     ...target,
     settledUntil: settledUntil(now, target.interval),

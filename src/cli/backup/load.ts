@@ -22,8 +22,6 @@ export type Loaded = {
   readonly tables: number;
   /** Made now, as this server lacked them. */
   readonly roles: readonly string[];
-  /** Migrations that the backup lacked. */
-  readonly migrated: readonly string[];
 };
 
 /** @throws UsageError, and changes nothing, when this archive cannot be loaded here; CommandFailed with what pg_restore says */
@@ -54,11 +52,16 @@ export async function load(app: App, file: string, options: LoadOptions): Promis
     await loadEntries(client, archive, { ...options, url: app.database.url, list, count });
     return made;
   });
-  const migrated = await migrate(app.database);
-  await forgetAccountChecks(sql);
-  await analyzeAll(sql);
   const tables = archive.entries.filter((line) => / TABLE DATA /.test(line)).length;
-  return { postgres: archive.postgres, tables, roles, migrated };
+  return { postgres: archive.postgres, tables, roles };
+}
+
+/** What a loaded database needs before it is used. Resolves to the migrations that the backup lacked. */
+export async function settleLoaded({ database }: App): Promise<readonly string[]> {
+  const migrated = await migrate(database);
+  await forgetAccountChecks(database.sql);
+  await analyzeAll(database.sql);
+  return migrated;
 }
 
 /** @throws UsageError when something of a warehouse is there already */

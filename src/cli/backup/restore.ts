@@ -4,14 +4,17 @@ import type { App } from '../../app.ts';
 import { stopwatch } from '../../clock.ts';
 import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
 import { formatCounted, formatDuration } from '../../core/format.ts';
-import { verify } from '../commands/verify.ts';
-import { verifyAgainst } from '../commands/verify-against.ts';
+import { migrate } from '../../store/migration/migrate.ts';
+import { hasAuditLog } from '../../store/work/audit.ts';
+import { isProved, verifiedAsJson, verify, verifyAll } from '../commands/verify.ts';
+import { compareWith, comparisonAsJson, isUntouched, verifyAgainst } from '../commands/verify-against.ts';
 import { audited } from '../shell/audited.ts';
 import type { CommandContext } from '../shell/context.ts';
 import { EXIT, type ExitCode } from '../shell/exit.ts';
 import type { Output } from '../shell/io.ts';
+import { printJson } from '../shell/json.ts';
 import { attestationBeside, backupAt, hasFile } from './backup-file.ts';
-import { type Loaded, load } from './load.ts';
+import { type Loaded, load, settleLoaded } from './load.ts';
 
 export function restoreCommand(program: Command, context: CommandContext): void {
   program
@@ -23,33 +26,44 @@ export function restoreCommand(program: Command, context: CommandContext): void 
       '<file|dir>',
       'a backup, or a folder whose newest backup is meant; any archive of pg_dump --format=custom will do',
     )
+    .option('--json', 'print JSON')
     .action(
-      context.action(async (target: string): Promise<ExitCode> => {
+      context.action(async (target: string, { json = false }: { readonly json?: boolean }): Promise<ExitCode> => {
         const { env, io, signal } = context;
         const file = await backupAt(target);
         return context.withApp({ schema: 'leave', handlesInterrupt: true }, async (app) => {
-          io.out.write(`restoring ${file}\n`);
+          if (!json) io.out.write(`restoring ${file}\n`);
           const startedAt = stopwatch();
+          // When this fails, the database is as empty as before: it has no audit log.
           const loaded = await load(app, file, { env, err: io.err, signal });
-          print(io.out, loaded, stopwatch() - startedAt);
-          // Now there is an audit log to write to: that of the backup.
-          return unlessAborted(
-            audited(app, context.argv, () => prove(context, app, file)),
-            signal,
-          );
+          const early = (await hasAuditLog(app.database.sql)) ? [] : await migrate(app.database);
+          const rest = async () => {
+            const migrated = [...early, ...(await settleLoaded(app))];
+            const restored = { file, ...loaded, migrated, tookMs: Math.round(stopwatch() - startedAt) };
+            return (json ? proveAsJson : prove)(context, app, restored);
+          };
+          return unlessAborted(audited(app, context.argv, rest), signal);
         });
       }),
     );
 }
 
+type Restored = Loaded & {
+  readonly file: string;
+  /** Migrations that the backup lacked. */
+  readonly migrated: readonly string[];
+  readonly tookMs: number;
+};
+
 async function prove(
   { io }: CommandContext,
   { database: { sql }, clock, config }: App,
-  file: string,
+  restored: Restored,
 ): Promise<ExitCode> {
+  print(io.out, restored);
   io.out.write('\n');
   const codes = [await verify(io, sql, {}, clock.now())];
-  const against = attestationBeside(file);
+  const against = attestationBeside(restored.file);
   if (await hasFile(against)) {
     io.out.write('\n');
     codes.push(await verifyAgainst(io, sql, { against }, { keep: config.keep, now: clock.now() }));
@@ -61,14 +75,31 @@ async function prove(
   return isSame ? EXIT.done : EXIT.failed;
 }
 
+async function proveAsJson(
+  { io }: CommandContext,
+  { database: { sql }, clock, config }: App,
+  restored: Restored,
+): Promise<ExitCode> {
+  const verified = await verifyAll(io.err, sql, { filter: {}, now: clock.now(), onProof: () => undefined });
+  const against = attestationBeside(restored.file);
+  const comparison = (await hasFile(against))
+    ? await compareWith(io.err, sql, { against }, { keep: config.keep, now: clock.now() })
+    : null;
+  const isSame = isProved(verified) && (comparison === null || isUntouched(comparison));
+  const exitCode = isSame ? EXIT.done : EXIT.failed;
+  const attestation = comparison === null ? null : { file: against, ...comparisonAsJson(comparison) };
+  printJson(io.out, { ...restored, verify: verifiedAsJson(verified), attestation, exitCode });
+  return exitCode;
+}
+
 const AFTER = `
 The backup is restored. With a key, Chandler asks the account before its next request how many were sent since.
 Stop what still asks the upstream with the original: each would count for itself, and together they would overrun the quota.
 Logins are not in a backup: make those of analysts again.
 `;
 
-function print(out: Output, { postgres, tables, roles, migrated }: Loaded, ms: number): void {
-  out.write(`loaded ${formatCounted(tables, 'table')} of Postgres ${postgres} in ${formatDuration(ms)}\n`);
+function print(out: Output, { postgres, tables, roles, migrated, tookMs }: Restored): void {
+  out.write(`loaded ${formatCounted(tables, 'table')} of Postgres ${postgres} in ${formatDuration(tookMs)}\n`);
   if (roles.length > 0) out.write(`made ${formatCounted(roles.length, 'role')} without a login: ${roles.join(', ')}\n`);
   if (migrated.length > 0) {
     out.write(

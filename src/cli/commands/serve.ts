@@ -1,8 +1,9 @@
 /** `chandler serve`: answers like the upstream, from the warehouse, until it is stopped. */
 import type { Command } from 'commander';
+import { commandLine } from '../shell/audited.ts';
 import type { CommandContext } from '../shell/context.ts';
 import { EXIT } from '../shell/exit.ts';
-import { ownerName } from '../shell/owner.ts';
+import { ownerName, requesterName } from '../shell/owner.ts';
 
 export function serveCommand(program: Command, context: CommandContext): void {
   program
@@ -15,12 +16,15 @@ export function serveCommand(program: Command, context: CommandContext): void {
         const config = context.config();
         // Loaded when it runs, so that the help stays fast.
         const { serveMarket } = await import('../../background/http/market-server.ts');
+        const { recordStart } = await import('../../background/service/recorded-start.ts');
+        const start = { actor: requesterName(), command: commandLine(context.argv), env: context.env };
         await serveMarket({
           config,
           clock: context.clock,
           log: context.log(config),
           owner: ownerName(process.pid),
           signal: context.signal,
+          recordStart: (app) => recordStart({ start }, app),
         });
         return EXIT.done;
       }),

@@ -44,7 +44,7 @@ export function statusCommand(program: Command, context: CommandContext): void {
     const achievable = achievableAges(budget, status.catalogue);
     const key = { id: budget.accountId, sentAs: app.config.authScheme };
     const refusal = await standingRefusal(app.database.sql, key);
-    const present = await readNow(app, budget, now);
+    const present = await readNow(app, budget, { now, refusal });
     return {
       json: () => ({ ...asJson(status, achievable, refusal), now: nowAsJson(present) }),
       text: (out) => {

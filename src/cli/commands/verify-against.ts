@@ -16,26 +16,40 @@ export type AgainstOptions = { readonly against: string; readonly key?: string; 
 /** Of findings that are neither equal nor grown; the counts are about all. */
 const MOST_SHOWN = 1000;
 
-type Comparison = {
+export type Comparison = {
   readonly checked: CheckedFile;
   readonly counts: Readonly<Record<Verdict, number>>;
   readonly shown: readonly Finding[];
 };
 
+type Terms = { readonly keep: Keep; readonly now: number };
+
 /** @throws UsageError for a file or key that cannot be read, CommandFailed for one that cannot be believed. */
-export async function verifyAgainst(
-  io: Io,
+export async function verifyAgainst(io: Io, sql: Sql, options: AgainstOptions, terms: Terms): Promise<ExitCode> {
+  const comparison = await compareWith(io.err, sql, options, terms);
+  if (options.json) printJson(io.out, comparisonAsJson(comparison));
+  else print(io.out, comparison);
+  return isUntouched(comparison) ? EXIT.done : EXIT.failed;
+}
+
+export function isUntouched({ counts }: Comparison): boolean {
+  return counts.tampered === 0;
+}
+
+/** @throws UsageError for a file or key that cannot be read, CommandFailed for one that cannot be believed. */
+export async function compareWith(
+  err: Output,
   sql: Sql,
-  { against, key, json = false }: AgainstOptions,
-  { keep, now }: { readonly keep: Keep; readonly now: number },
-): Promise<ExitCode> {
+  { against, key }: AgainstOptions,
+  { keep, now }: Terms,
+): Promise<Comparison> {
   const publicKey = key === undefined ? null : await readPublicKey(key, '--key');
   const checked = await checkFile(readable(against), publicKey).catch((error: unknown) => {
     throw error instanceof DamagedAttestation ? new CommandFailed(`${against} ${error.message}`) : error;
   });
   const counts = Object.fromEntries(VERDICTS.map((verdict) => [verdict, 0])) as Record<Verdict, number>;
   const shown: Finding[] = [];
-  const bar = await startBar(io.err, 'lines', async () => checked.facts);
+  const bar = await startBar(err, 'lines', async () => checked.facts);
   try {
     for await (const found of compare(
       sql,
@@ -51,10 +65,7 @@ export async function verifyAgainst(
   } finally {
     bar.stop();
   }
-  const comparison = { checked, counts, shown };
-  if (json) printAsJson(io.out, comparison);
-  else print(io.out, comparison);
-  return counts.tampered === 0 ? EXIT.done : EXIT.failed;
+  return { checked, counts, shown };
 }
 
 async function* readable(path: string): AsyncGenerator<string> {
@@ -77,8 +88,8 @@ async function* factsOf(path: string, { facts }: CheckedFile, onFact: () => void
   }
 }
 
-function printAsJson(out: Output, { checked: { at, root, signature }, counts, shown }: Comparison): void {
-  printJson(out, { at: toIso(at), root, signature, isTampered: counts.tampered > 0, counts, findings: shown });
+export function comparisonAsJson({ checked: { at, root, signature }, counts, shown }: Comparison) {
+  return { at: toIso(at), root, signature, isTampered: counts.tampered > 0, counts, findings: shown };
 }
 
 const SIGNATURES: Readonly<Record<CheckedFile['signature'], string>> = {

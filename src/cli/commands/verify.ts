@@ -80,24 +80,29 @@ async function verifyAsJson(io: Io, sql: Sql, filter: VerifyFilter, now: number)
   return differences === 0 ? EXIT.done : EXIT.failed;
 }
 
-/** Also part of what `chandler demo` shows. */
-export async function verify(
-  { out, err }: Pick<Io, 'out' | 'err'>,
+export type Verified = {
+  readonly series: number;
+  readonly counts: { readonly candle: number; readonly price: number };
+  /** Slots known to be empty. */
+  readonly empty: number;
+  /** Series with differences. */
+  readonly differing: number;
+  /** The first of them. */
+  readonly wrong: readonly SeriesProof[];
+  /** What is wrong with rows that belong to no series. */
+  readonly others: readonly string[];
+};
+
+/** Verifies everything that the filter means; `onProof` gets the proof of each series. */
+export async function verifyAll(
+  err: Output,
   sql: Sql,
-  filter: VerifyFilter,
-  now: number,
-): Promise<ExitCode> {
+  { filter, now, onProof }: { filter: VerifyFilter; now: number; onProof: (proof: SeriesProof) => void },
+): Promise<Verified> {
   let [series, empty, differing] = [0, 0, 0];
   const counts = { candle: 0, price: 0 };
   const wrong: SeriesProof[] = [];
-  let page: SeriesProof[] = [];
-  const print = () => {
-    if (page.length > 0) printTable(out, page, COLUMNS);
-    printDifferences(out, page);
-    page = [];
-  };
   const bar = await startBar(err, 'rows', async () => (await sizeOf(sql, filter)).candles);
-  let others: string[];
   try {
     for await (const proof of verifySeries(sql, filter, now)) {
       bar.add(proof.candles + proof.provisional);
@@ -108,14 +113,47 @@ export async function verify(
         differing++;
         if (wrong.length < MOST_CORRECTED) wrong.push(proof);
       }
-      page.push(proof);
-      if (page.length === 500) print();
+      onProof(proof);
     }
-    print();
-    others = await othersWrong(sql, filter);
+    return { series, counts, empty, differing, wrong, others: await othersWrong(sql, filter) };
   } finally {
     bar.stop();
   }
+}
+
+export function isProved({ differing, others }: Verified): boolean {
+  return differing + others.length === 0;
+}
+
+/** Of series that differ only some: `verify --json` has all, with what to do. */
+export function verifiedAsJson({ series, counts, empty, differing, wrong, others }: Verified) {
+  const differences = wrong.map(({ coinId, interval, quote, differences: found }) => ({
+    ...{ coinId, interval, quote },
+    differences: found,
+  }));
+  return { series, candles: counts.candle, prices: counts.price, knownEmpty: empty, differing, differences, others };
+}
+
+/** Also part of what `chandler demo` shows. */
+export async function verify(
+  { out, err }: Pick<Io, 'out' | 'err'>,
+  sql: Sql,
+  filter: VerifyFilter,
+  now: number,
+): Promise<ExitCode> {
+  let page: SeriesProof[] = [];
+  const print = () => {
+    if (page.length > 0) printTable(out, page, COLUMNS);
+    printDifferences(out, page);
+    page = [];
+  };
+  const onProof = (proof: SeriesProof) => {
+    page.push(proof);
+    if (page.length === 500) print();
+  };
+  const verified = await verifyAll(err, sql, { filter, now, onProof });
+  const { series, counts, empty, differing, wrong, others } = verified;
+  print();
   if (series === 0 && others.length === 0) {
     const what =
       filter.since === undefined
@@ -132,16 +170,16 @@ export async function verify(
   out.write(`\n${counted}. ${verdict}.\n`);
   if (others.length > 0) out.write(`\nBeside the series:\n${others.map((text) => `  ${text}\n`).join('')}`);
   if (differing > 0) printCorrections(out, wrong, differing);
-  return differing + others.length === 0 ? EXIT.done : EXIT.failed;
+  return isProved(verified) ? EXIT.done : EXIT.failed;
 }
-
-const MOST_CORRECTED = 20;
 
 /** Rows that belong to no series are of the whole warehouse: not looked for where only some series are asked about. */
 async function othersWrong(sql: Sql, { coinIds, interval, quote, since }: VerifyFilter): Promise<string[]> {
   const isWhole = [coinIds, interval, quote, since].every((narrowed) => narrowed === undefined);
   return isWhole ? verifyWarehouse(sql) : [];
 }
+
+const MOST_CORRECTED = 20;
 
 function printDifferences(out: Output, page: readonly SeriesProof[]): void {
   const list = (heading: string, texts: readonly string[]) => {

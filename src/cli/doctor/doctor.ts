@@ -1,10 +1,11 @@
 /** `chandler doctor`: checks everything Chandler needs, and reports problems and how to fix them. */
 import type { Command } from 'commander';
-import { type App, openApp } from '../../app.ts';
+import type { App } from '../../app.ts';
 import { parseConfig } from '../../config.ts';
 import { formatCounted } from '../../core/format.ts';
-import { explainDatabaseError } from '../../store/connection/store-error.ts';
+import { explainWithHolder } from '../../store/connection/lock.ts';
 import { printable } from '../output/table.ts';
+import { openCommandApp } from '../shell/command-app.ts';
 import type { CommandContext } from '../shell/context.ts';
 import { EXIT } from '../shell/exit.ts';
 import { explain } from '../shell/explain-error.ts';
@@ -70,7 +71,7 @@ async function* runChecks(context: CommandContext, options: Options): AsyncGener
   if (home.some((check) => check.state === 'fail')) return;
   let app: App;
   try {
-    app = await openApp(config, { clock: context.clock, log: context.log(config), schema: 'require' });
+    app = await openCommandApp(config, { clock: context.clock, log: context.log(config), schema: 'require' });
   } catch (error) {
     yield failWith('database', explain(error).message);
     return;
@@ -82,7 +83,7 @@ async function* runChecks(context: CommandContext, options: Options): AsyncGener
     if (options.online) yield await checkUpstream(app, context.signal);
     yield* await checkRefusal(app);
   } catch (error) {
-    const lost = explainDatabaseError(error, app.database.url);
+    const lost = await explainWithHolder(error, app.database);
     yield failWith(lost === null ? about : 'database', explain(lost ?? error).message);
   } finally {
     await app.close();

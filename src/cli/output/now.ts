@@ -3,6 +3,7 @@ import type { App } from '../../app.ts';
 import type { Budget } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
 import { formatCounted, formatRelative, withIso } from '../../core/format.ts';
+import type { StandingRefusal } from '../../ingest/request/account.ts';
 import { liveInstances } from '../../store/work/instance.ts';
 import { type BackfillRow, readBackfills } from '../../views/backfills/backfills.ts';
 import { type Problem, readProblems } from '../../views/operations/problems.ts';
@@ -25,7 +26,12 @@ type NextRun = { readonly schedule: string; readonly at: Instant };
 
 const MOST_NEXT = 3;
 
-export async function readNow({ database: { sql } }: App, budget: Budget, now: Instant): Promise<Now> {
+/** `refusal`: of the key, as `doctor` and `/ready` say it. */
+export async function readNow(
+  { database: { sql } }: App,
+  budget: Budget,
+  { now, refusal }: { readonly now: Instant; readonly refusal: StandingRefusal | null },
+): Promise<Now> {
   const [instances, state, backfills, problems] = await Promise.all([
     liveInstances(sql, now),
     budget.quota.state(),
@@ -38,8 +44,14 @@ export async function readNow({ database: { sql } }: App, budget: Budget, now: I
     waits: whyAccountWaits({ state, budget, refusal: null }),
     backfills,
     next: nextRuns(budget, now),
-    problems,
+    problems: withRefusal(problems, refusal),
   };
+}
+
+function withRefusal(problems: readonly Problem[], refusal: StandingRefusal | null): readonly Problem[] {
+  if (refusal === null) return problems;
+  const { since, times, message } = refusal;
+  return [...problems, { since, what: 'key', times, message }].sort((a, b) => a.since - b.since);
 }
 
 /** The soonest first. */

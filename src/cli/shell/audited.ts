@@ -7,16 +7,34 @@ import { requesterName } from './owner.ts';
 
 /** `argv`: the line that was typed. A command that is killed has no end in the log. */
 export async function audited<T>(app: App, argv: readonly string[], work: () => Promise<T>): Promise<T> {
+  return auditedIfChanging(app, argv, async (onChange) => {
+    await onChange();
+    return work();
+  });
+}
+
+/** The same for a command that may change nothing: the entry begins when `work` first calls `onChange`. */
+export async function auditedIfChanging<T>(
+  app: App,
+  argv: readonly string[],
+  work: (onChange: () => Promise<void>) => Promise<T>,
+): Promise<T> {
   const { clock, log } = app;
   const { sql } = app.database;
-  const id = await beginAudit(sql, { at: clock.now(), actor: requesterName(), command: commandLine(argv) });
-  const end = (message: string | null) =>
+  let begun: Promise<number> | null = null;
+  const onChange = async () => {
+    begun ??= beginAudit(sql, { at: clock.now(), actor: requesterName(), command: commandLine(argv) });
+    await begun;
+  };
+  const end = async (message: string | null) => {
+    if (begun === null) return;
     // The work is done, or its own error is what matters.
-    endAudit(sql, { id, endedAt: clock.now(), message }).catch((error: unknown) =>
-      log.debug({ err: error }, 'the end of the command was not recorded'),
-    );
+    await begun
+      .then((id) => endAudit(sql, { id, endedAt: clock.now(), message }))
+      .catch((error: unknown) => log.debug({ err: error }, 'the end of the command was not recorded'));
+  };
   try {
-    const result = await work();
+    const result = await work(onChange);
     const isCode = typeof result === 'number' && result !== EXIT.done;
     await end(isCode ? `ended with exit code ${result}` : null);
     return result;

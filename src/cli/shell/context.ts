@@ -1,15 +1,18 @@
 /** What every command receives: streams, clock, configuration, and the ways to open the warehouse and to print an answer. */
 import type { Command } from 'commander';
-import { type App, type AppOptions, openApp } from '../../app.ts';
+import type { App, AppOptions } from '../../app.ts';
 import type { Clock } from '../../clock.ts';
 import { type Config, parseConfig } from '../../config.ts';
 import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
 import { createLog, type Log } from '../../log.ts';
 import type { Environment } from '../../settings.ts';
-import { explainDatabaseError, StoreError } from '../../store/connection/store-error.ts';
+import { isLocked } from '../../store/connection/database-unavailable.ts';
+import { explainWithHolder } from '../../store/connection/lock.ts';
+import { StoreError } from '../../store/connection/store-error.ts';
 import { findEmbedded } from '../../store/embedded/embedded.ts';
 import { explainLostServer } from '../../store/embedded/server-failure.ts';
 import { audited } from './audited.ts';
+import { openCommandApp } from './command-app.ts';
 import { EXIT, type ExitCode, UsageError } from './exit.ts';
 import type { Io, Output } from './io.ts';
 import { printJson } from './json.ts';
@@ -69,12 +72,12 @@ export function createContext(deps: CliDeps, end: (code: ExitCode) => void, argv
   async function withApp<T>(options: UseOptions, use: (app: App) => Promise<T>): Promise<T> {
     const { schema, changes = false, handlesInterrupt = false, overrides } = options;
     const settings = config(overrides);
-    const app = await openApp(settings, { clock: deps.clock, log: log(settings), schema });
+    const app = await openCommandApp(settings, { clock: deps.clock, log: log(settings), schema });
     const work = changes ? (opened: App) => audited(opened, argv, () => use(opened)) : use;
     try {
       return await (handlesInterrupt ? work(app) : unlessAborted(work(app), deps.signal));
     } catch (error) {
-      throw explainLoss(error, settings, app);
+      throw await explainLoss(error, settings, app);
     } finally {
       await app.close();
     }
@@ -105,10 +108,11 @@ export function createContext(deps: CliDeps, end: (code: ExitCode) => void, argv
   }
 }
 
-/** When the database was lost while the command ran: the reason in one sentence. */
-function explainLoss(error: unknown, { databaseUrl, home }: Config, { database }: App): unknown {
-  if (error instanceof StoreError) return error;
-  const explained = explainDatabaseError(error, database.url);
-  if (explained === null || databaseUrl !== null || findEmbedded(home) !== null) return explained ?? error;
+/** When the database was lost or locked while the command ran: the reason in one sentence. */
+async function explainLoss(error: unknown, { databaseUrl, home }: Config, { database }: App): Promise<unknown> {
+  if (error instanceof StoreError && !isLocked(error)) return error;
+  const explained = await explainWithHolder(error, database);
+  const isAlive = isLocked(error) || databaseUrl !== null || findEmbedded(home) !== null;
+  if (explained === null || isAlive) return explained ?? error;
   return explainLostServer(home);
 }

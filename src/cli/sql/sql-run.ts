@@ -14,6 +14,7 @@ import { NUMBER_TYPES, toJsonValue } from '../../views/sql/column-json.ts';
 import { formatTable } from '../output/table.ts';
 import { CommandFailed } from '../shell/exit.ts';
 import type { Output } from '../shell/io.ts';
+import { kindOf, type StatementKind } from './sql-kind.ts';
 import { copyDirection, describePosition, splitStatements } from './sql-statements.ts';
 
 export type SqlRun = {
@@ -21,6 +22,8 @@ export type SqlRun = {
   readonly text: string;
   readonly json: boolean;
   readonly signal: AbortSignal;
+  /** Called before the first statement that changes something, or when that is known, before it is committed. Called again for others. */
+  readonly onChange?: () => Promise<void>;
 };
 
 const MOST_TABLE_ROWS = 10_000;
@@ -32,7 +35,10 @@ const BATCH_ROWS = 1_000;
  * @throws CommandFailed with the position of the error at the first statement that fails; the earlier ones are done. Rejects with
  * the reason of `signal` when it is aborted.
  */
-export async function runSql(out: Output, { url, text, json, signal }: SqlRun): Promise<void> {
+export async function runSql(
+  out: Output,
+  { url, text, json, signal, onChange = async () => undefined }: SqlRun,
+): Promise<void> {
   const client = await openPgClient({ url, applicationName: 'chandler sql' }).catch((error: unknown) => {
     throw explainDatabaseError(error, url) ?? error;
   });
@@ -44,6 +50,7 @@ export async function runSql(out: Output, { url, text, json, signal }: SqlRun): 
       cancelled ??= cancelSession(url, rows[0]!.pid, () => isOver);
     };
     signal.addEventListener('abort', cancel, { once: true });
+    const watching = watchingChanges(client, onChange);
     for (const { text: statement, offset } of splitStatements(text)) {
       if (out.isClosed()) return;
       signal.throwIfAborted();
@@ -51,8 +58,10 @@ export async function runSql(out: Output, { url, text, json, signal }: SqlRun): 
       if (copies === 'in') throw new CommandFailed('copy from stdin needs psql; chandler import reads files');
       const run = (onRow: OnRow) => runStatement(client, statement, { out, cancel, onRow });
       try {
-        if (copies === 'out') await printCopy(out, client, statement, cancel);
-        else await (json ? printAsJson : printAsTable)(out, run);
+        await watching(copies === 'out' ? 'reads' : kindOf(statement), () => {
+          if (copies === 'out') return printCopy(out, client, statement, cancel);
+          return (json ? printAsJson : printAsTable)(out, run);
+        });
       } catch (error) {
         signal.throwIfAborted();
         throw explainSqlError(error, text, offset, url);
@@ -63,6 +72,37 @@ export async function runSql(out: Output, { url, text, json, signal }: SqlRun): 
     isOver = true;
     await cancelled;
     await client.end().catch(() => undefined);
+  }
+}
+
+/**
+ * Runs a statement, and calls `onChange` if it changes something. Of one that only seems to read, Postgres knows it at the end of its
+ * transaction: a statement that has none of its own gets one.
+ */
+function watchingChanges(client: pg.Client, onChange: () => Promise<void>) {
+  let isInTransaction = false;
+  return async (kind: StatementKind, run: () => Promise<void>): Promise<void> => {
+    if (kind === 'changes') await onChange();
+    const isOwn = kind === 'reads' && !isInTransaction;
+    if (isOwn) await client.query('begin');
+    await run();
+    if (kind === 'begins') isInTransaction = true;
+    if (kind === 'ends') isInTransaction = false;
+    if (kind === 'reads' && (await hasChanged(client))) await onChange();
+    if (isOwn) await client.query('commit');
+  };
+}
+
+async function hasChanged(client: pg.Client): Promise<boolean> {
+  try {
+    const { rows } = await client.query<{ is: boolean }>(
+      'select pg_catalog.pg_current_xact_id_if_assigned() is not null as is',
+    );
+    return rows[0]!.is;
+  } catch (error) {
+    // The reader has gone, and the statement was cancelled: its transaction has failed, and changes nothing.
+    if ((error as { readonly code?: string }).code === '25P02') return false;
+    throw error;
   }
 }
 

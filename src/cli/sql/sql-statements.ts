@@ -91,7 +91,7 @@ function endOfComment(sql: string, start: number): number {
   return sql.length;
 }
 
-function withoutComments(text: string): string {
+export function withoutComments(text: string): string {
   let out = text.replace(/--[^\n]*/g, '');
   for (let at = out.indexOf('/*'); at !== -1; at = out.indexOf('/*'))
     out = out.slice(0, at) + out.slice(endOfComment(out, at));

@@ -1,11 +1,15 @@
 /** `chandler sql`: opens psql on the warehouse, or runs statements and prints their results. */
 import { spawn } from 'node:child_process';
 import type { Command } from 'commander';
+import { maskPasswords } from '../../log.ts';
 import type { Environment } from '../../settings.ts';
+import type { Sql } from '../../store/connection/connect.ts';
+import { audited, auditedIfChanging } from '../shell/audited.ts';
 import type { CommandContext } from '../shell/context.ts';
 import { EXIT, type ExitCode, UsageError } from '../shell/exit.ts';
 import { findPrograms } from '../shell/find-program.ts';
 import { readAll } from '../shell/io.ts';
+import { withoutPasswords } from './sql-kind.ts';
 import { runSql } from './sql-run.ts';
 
 export function sqlCommand(program: Command, context: CommandContext): void {
@@ -22,8 +26,16 @@ export function sqlCommand(program: Command, context: CommandContext): void {
         if (text === undefined || text.trimStart().startsWith('\\')) return openPsql(context, text);
         if (text.trim() === '')
           throw new UsageError('there is no statement to run; give it as an argument, or pipe it in');
-        await context.withApp({ schema: 'require', handlesInterrupt: true }, ({ database }) =>
-          runSql(context.io.out, { url: database.url, text, json: options.json === true, signal: context.signal }),
+        await context.withApp({ schema: 'require', handlesInterrupt: true }, (app) =>
+          auditedIfChanging(app, ['sql', maskPasswords(withoutPasswords(text.trim()))], (onChange) =>
+            runSql(context.io.out, {
+              url: app.database.url,
+              text,
+              json: options.json === true,
+              signal: context.signal,
+              onChange,
+            }),
+          ),
         );
         return EXIT.done;
       }),
@@ -40,10 +52,25 @@ function openPsql(context: CommandContext, command: string | undefined): Promise
     );
   }
   const args = command === undefined ? [] : ['--command', command.trim()];
-  return context.withApp({ schema: 'require', handlesInterrupt: true }, async ({ database }) => {
-    const code = await context.withoutInterrupts(() => runPsql(psql, args, database.url, context.env));
-    return code === 0 ? EXIT.done : EXIT.failed;
+  return context.withApp({ schema: 'require', handlesInterrupt: true }, async (app) => {
+    const { sql, url } = app.database;
+    const run = async () => {
+      const code = await context.withoutInterrupts(() => runPsql(psql, args, url, context.env));
+      return code === 0 ? EXIT.done : EXIT.failed;
+    };
+    // What is done in psql is not seen from here: whoever opens it may change something.
+    const mayChange = !DESCRIBES.test(command?.trim() ?? '') && !(await isReadOnly(sql));
+    return mayChange ? audited(app, ['sql', ...args.slice(1)], run) : run();
   });
+}
+
+/** Commands of psql that show what there is. */
+const DESCRIBES = /^\\(d|l|z|s[fv]|h|\?)/;
+
+/** On a standby nothing can be changed, and nothing recorded. */
+async function isReadOnly(sql: Sql): Promise<boolean> {
+  const [row] = await sql<{ is: boolean }[]>`select current_setting('transaction_read_only') = 'on' as is`;
+  return row!.is;
 }
 
 /** Runs psql on this terminal; resolves to its exit code. The password is passed in the environment, where `ps` does not show it. */

@@ -6,6 +6,7 @@ import type { Tier } from '../../core/tier.ts';
 import type { PlannedTier, TrackedPlan } from '../../ingest/tracking/freshness.ts';
 import type { AppliedTracks } from '../../store/tracking/apply-track-rules.ts';
 import type { SavedRule } from '../../store/tracking/track-rule.ts';
+import type { OrphanedHistory } from '../../store/work/backfill-coins.ts';
 import type { TierStatus } from '../../views/operations/tiers.ts';
 import { number, printTable, text, whole } from '../output/table.ts';
 import { printTiers } from '../output/tier-table.ts';
@@ -69,18 +70,16 @@ function printCost(out: Output, { wantedPerDay, requestsPerDay }: TrackedPlan, p
   }
 }
 
-export type Removed = {
+export type Removed = OrphanedHistory & {
   /** Rules. */
   readonly removed: number;
   /** Series of these coins that other rules track. */
   readonly stillTracked: number;
-  /** Backfills of their past that are cancelled, because no rule wants it any more. */
-  readonly cancelled: readonly number[];
 };
 
 export function printRemoved(
   out: Output,
-  { removed: rules, stillTracked: still, cancelled }: Removed,
+  { removed: rules, stillTracked: still, cancelled, shortened }: Removed,
   { applied, tiers }: TrackReport,
 ): void {
   out.write(`${formatCounted(rules, 'rule')} removed; ${formatCounted(applied.series, 'series')} still tracked.\n`);
@@ -91,6 +90,8 @@ export function printRemoved(
     );
   }
   for (const id of cancelled) out.write(`Backfill ${id}, of their past, is cancelled.\n`);
+  for (const { id, coins } of shortened)
+    out.write(`Backfill ${id}, of the past, leaves out ${formatCounted(coins, 'coin')} that no rule wants any more.\n`);
   if (still > 0) {
     const series = formatCounted(still, 'series');
     out.write(`Other rules still track ${series} of these coins (chandler track list).\n`);

@@ -21,8 +21,9 @@ import {
   type SavedRule,
   type TrackedCoins,
 } from '../../store/tracking/track-rule.ts';
-import { cancelOrphanedHistory } from '../../store/work/backfill-queue.ts';
+import { cancelOrphanedHistory } from '../../store/work/backfill-coins.ts';
 import { readTierStatus } from '../../views/operations/tiers.ts';
+import { recountAfterChange } from '../backfill/after-change.ts';
 import {
   choice,
   intervalOf,
@@ -129,12 +130,13 @@ async function remove(app: App, coins: readonly TrackedCoins[], { quote, ...opti
   await requireRules(sql, coins, await readTracks(sql, { coins, ...narrowed }), narrowed);
   const removed = (await removeTracks(sql, { coins, ...narrowed })).length;
   const report = await applyAndPlan(app, await readBudget(app));
-  const cancelled = await cancelOrphanedHistory(sql, app.clock.now());
+  const { cancelled, shortened } = await cancelOrphanedHistory(sql, app.clock.now());
+  for (const { id } of shortened) await recountAfterChange(app, id);
   const named = coins.flatMap((c) => (c.tier === 'list' ? [c.coinId] : []));
   const stillTracked = named.length === 0 ? 0 : await countTracked(sql, named);
   return {
-    json: () => ({ removed, stillTracked, cancelled, ...trackAsJson(report) }),
-    text: (out) => printRemoved(out, { removed, stillTracked, cancelled }, report),
+    json: () => ({ removed, stillTracked, cancelled, shortened, ...trackAsJson(report) }),
+    text: (out) => printRemoved(out, { removed, stillTracked, cancelled, shortened }, report),
   };
 }
 

@@ -3,7 +3,15 @@ import { didYouMean } from './did-you-mean.ts';
 import type { Read } from './setting.ts';
 
 /** States that last: the operator is told when one begins, and when it is over. */
-export const STATES = ['key-refused', 'upstream-down', 'database-down', 'stuck', 'behind', 'disk'] as const;
+export const STATES = [
+  'key-refused',
+  'upstream-down',
+  'database-down',
+  'database-locked',
+  'stuck',
+  'behind',
+  'disk',
+] as const;
 export type StateEvent = (typeof STATES)[number];
 
 export const NOTICE_EVENTS = [

@@ -18,7 +18,7 @@ export type ClaimDeps = {
   readonly clock: Clock;
   /** `host:pid`. */
   readonly owner: string;
-  /** When a backfill will be done that is so far; null: unknown. */
+  /** When a backfill will be done that is so far; null: nothing new, what was told stays. */
   readonly finishOf: (id: number, state: RunState) => Promise<BackfillFinish | null>;
   /** Called with an error after which the service tries again. */
   readonly onError: (error: Error) => void;
@@ -42,7 +42,7 @@ export async function watchClaim(
   while (!release.signal.aborted) {
     try {
       const state = await readState();
-      // Without a forecast the claim must be renewed all the same, or the process would look dead.
+      // Without a new forecast the claim must be renewed all the same, or the process would look dead.
       const known = state === null ? null : { ...state, finish: await finishOf(id, state).catch(report) };
       const claim = await renewClaim(sql, { id, owner, now: clock.now(), claimedAt, known });
       if (!claim.isMine || claim.isPreempted || claim.priority !== priority) return release.abort();

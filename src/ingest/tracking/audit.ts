@@ -34,14 +34,17 @@ export type QueuedHistory = HistoryGroup & { readonly id: number; readonly reque
 
 /**
  * Resolves to the backfills that it queued. Safe at any time: of two audits at once, the second finds what the first queued. `track add`
- * and the cancellation of a backfill do not wait for the schedule.
+ * and the cancellation of a backfill do not wait for the schedule. `of`: only the past of these series, where it has a part of this span.
  */
-export async function auditGaps({ sql, clock, plan, historyLimits, keep = {} }: AuditDeps): Promise<QueuedHistory[]> {
+export async function auditGaps(
+  { sql, clock, plan, historyLimits, keep = {} }: AuditDeps,
+  of: HistoryGroup | null = null,
+): Promise<QueuedHistory[]> {
   await historyLimits.reload();
   return sql.begin(async (tx) => {
     await lockHistory(tx);
     const now = clock.now();
-    const groups = await readHistoryGroups(tx, { reach: pastOf(plan, keep, now), now, endedSince: now - RETRY_MS });
+    const groups = await readHistoryGroups(tx, { reach: pastOf(plan, keep, now), now, endedSince: now - RETRY_MS, of });
     const queued: QueuedHistory[] = [];
     for (const group of groups) {
       const historyLimit = historyLimits.of(group.interval);

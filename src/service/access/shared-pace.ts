@@ -3,7 +3,7 @@
  * its own picture of the caller's bucket. Then it takes them from the bucket in the database too, and learns what the others have taken.
  */
 import { LRUCache } from 'lru-cache';
-import type { Clock } from '../../clock.ts';
+import type { Clock, Instant } from '../../clock.ts';
 import { createBatcher } from '../../core/concurrency/batcher.ts';
 import { type TokensTaken, takeTokens } from '../../store/callers/api-pace.ts';
 import type { Sql } from '../../store/connection/connect.ts';
@@ -22,9 +22,14 @@ export type SharedPace = {
  */
 const SHARE = 1 / 5;
 const MAX_CALLERS = 100_000;
+/**
+ * While somebody else holds the row of a bucket, nobody knows what the other processes take. So the process gives no more than its share:
+ * then it refuses the caller, who waits for no lock, and tries to tell the database again this much later. What it took stays untold.
+ */
+const HELD_MS = 1_000;
 
-/** What this process took of one bucket and has not told the database. */
-type Untold = { tokens: number; telling: Promise<void> | null };
+/** What this process took of one bucket and has not told the database; until when it does not try to tell it. */
+type Untold = { tokens: number; telling: Promise<void> | null; heldUntil: Instant };
 
 export function createSharedPace({
   sql,
@@ -34,7 +39,10 @@ export function createSharedPace({
   /** May write `ops.api_pace`. */
   readonly sql: Sql;
   readonly clock: Clock;
-  /** Called when the database could not be told. Until the next time, this process counts by itself. */
+  /**
+   * Called when the database could not be told. While it is unavailable, this process counts by itself; while only the row of a caller is
+   * held, it refuses the caller.
+   */
   readonly onError: (error: Error) => void;
 }): SharedPace {
   const buckets = createTokenBuckets(clock);
@@ -43,36 +51,57 @@ export function createSharedPace({
   const takeFromDatabase = createBatcher(async (taken: readonly TokensTaken[]) => {
     const told = await takeTokens(sql, taken, { now: clock.now(), mostAheadMs: MOST_AHEAD_MS });
     const bySubject = new Map(told.map(({ subject, fullAt }) => [subject, fullAt]));
-    return taken.map(({ subject }) => bySubject.get(subject)!);
+    return taken.map(({ subject }) => bySubject.get(subject) ?? null);
   });
 
   const tell = async (subject: string, perSecond: number, untold: Untold): Promise<void> => {
     try {
-      buckets.delay(subject, await takeFromDatabase({ subject, refillMs: (untold.tokens * 1000) / perSecond }));
+      const fullAt = await takeFromDatabase({ subject, refillMs: (untold.tokens * 1000) / perSecond });
+      if (fullAt === null) {
+        untold.heldUntil = clock.now() + HELD_MS;
+        onError(new Error('somebody holds the row of a caller in ops.api_pace: the caller is refused until then'));
+        return;
+      }
+      buckets.delay(subject, fullAt);
     } catch (error) {
       onError(error as Error);
+    } finally {
+      untold.telling = null;
     }
-    Object.assign(untold, { tokens: 0, telling: null });
+    untold.tokens = 0;
+  };
+  const beginTelling = (subject: string, perSecond: number, untold: Untold): void => {
+    const telling = tell(subject, perSecond, untold).finally(() => underWay.delete(telling));
+    underWay.add(telling);
+    untold.telling = telling;
+  };
+  const hasTakenShare = (perSecond: number, { tokens }: Untold) => tokens >= Math.max(1, Math.floor(perSecond * SHARE));
+  const heldMs = ({ heldUntil }: Untold) => {
+    const ms = heldUntil - clock.now();
+    // A wait that is longer was computed before a clock was set back.
+    return ms > 0 && ms <= HELD_MS ? ms : null;
   };
   const takeHere = (subject: string, perSecond: number, untold: Untold): number | null => {
     const lateMs = buckets.take(subject, perSecond);
     if (lateMs !== null) return lateMs;
     untold.tokens++;
-    if (untold.tokens < Math.max(1, Math.floor(perSecond * SHARE))) return null;
-    const telling = tell(subject, perSecond, untold).finally(() => underWay.delete(telling));
-    underWay.add(telling);
-    untold.telling = telling;
+    if (hasTakenShare(perSecond, untold)) beginTelling(subject, perSecond, untold);
     return null;
   };
   const takeAfterTelling = async (subject: string, perSecond: number, untold: Untold): Promise<number | null> => {
     while (untold.telling !== null) await untold.telling;
-    return takeHere(subject, perSecond, untold);
+    return hasTakenShare(perSecond, untold) ? HELD_MS : takeHere(subject, perSecond, untold);
   };
   return {
     take(subject, perSecond) {
       if (perSecond === null) return null;
-      const untold = callers.get(subject) ?? { tokens: 0, telling: null };
+      const untold = callers.get(subject) ?? { tokens: 0, telling: null, heldUntil: 0 };
       callers.set(subject, untold);
+      if (untold.telling === null && hasTakenShare(perSecond, untold)) {
+        const waitMs = heldMs(untold);
+        if (waitMs !== null) return waitMs;
+        beginTelling(subject, perSecond, untold);
+      }
       return untold.telling === null
         ? takeHere(subject, perSecond, untold)
         : takeAfterTelling(subject, perSecond, untold);

@@ -1,8 +1,12 @@
 /**
  * The locks under which one process at a time does something. Each is a row of `ops.lock`, which only the owner of the schema may read: an
- * advisory lock could be taken, and kept, by anybody who may log in.
+ * advisory lock could be taken, and kept, by anybody who may log in. And who holds a lock that a statement of ours waited for in vain.
  */
-import type { SqlOrTransaction } from './connect.ts';
+import type { Instant } from '../../clock.ts';
+import { formatCounted, formatInstant } from '../../core/format.ts';
+import type { SqlOrTransaction } from '../values/type-map.ts';
+import { isLocked } from './database-unavailable.ts';
+import { explainDatabaseError, StoreError } from './store-error.ts';
 
 /** Migrations and audits of many series hold theirs for longer than any lock of a table: that is no fault. */
 const PATIENCE = '15min';
@@ -15,4 +19,64 @@ export async function takeLock(tx: SqlOrTransaction, name: string): Promise<void
   if (rows.length === 0)
     await tx`insert into ops.lock (name) values (${name}) on conflict (name) do update set name = excluded.name`;
   await tx`set local lock_timeout to default`;
+}
+
+/** As `explainDatabaseError`. When a statement waited for a lock in vain, it names who holds the lock: to be called at once. */
+export async function explainWithHolder(
+  error: unknown,
+  { sql, url }: { readonly sql: SqlOrTransaction; readonly url: string },
+): Promise<StoreError | null> {
+  const explained = explainDatabaseError(error, url);
+  if (explained === null || !isLocked(error)) return explained;
+  // Who may hold it is of no interest beside the error itself.
+  const [holder, ...others] = await readHolders(sql).catch(() => []);
+  if (holder === undefined) return explained;
+  const { pid, user, application, since, tables } = holder;
+  const who = `session ${pid} (user '${user}'${application === '' ? '' : `, ${application}`})`;
+  const where = `in a transaction${since === null ? '' : ` since ${formatInstant(since)}`} that uses ${tables.join(', ')}`;
+  const more =
+    others.length === 0 ? '' : `, or one of ${formatCounted(others.length, 'other session')} that hold weaker locks`;
+  return new StoreError(
+    `another session holds a lock that Chandler needs: ${who}, ${where}${more}`,
+    `let it end its transaction, or end the session (select pg_terminate_backend(${pid})), and run the command again`,
+    error,
+  );
+}
+
+type Holder = {
+  readonly pid: number;
+  readonly user: string;
+  readonly application: string;
+  /** Since when its transaction lasts; null: this user may not know. */
+  readonly since: Instant | null;
+  readonly tables: readonly string[];
+};
+
+/** Postgres' modes, the weakest first. */
+const MODES = [
+  'AccessShareLock',
+  'RowShareLock',
+  'RowExclusiveLock',
+  'ShareUpdateExclusiveLock',
+  'ShareLock',
+  'ShareRowExclusiveLock',
+  'ExclusiveLock',
+  'AccessExclusiveLock',
+];
+
+/**
+ * The sessions that have held locks on our tables for as long as a statement waits. Once it has given up, Postgres no longer tells for
+ * whom it waited. Those of others first, then the strongest lock, then the oldest transaction.
+ */
+async function readHolders(sql: SqlOrTransaction): Promise<readonly Holder[]> {
+  return sql<Holder[]>`
+    select b.pid, b.usename as user, b.application_name as application, b.xact_start as since,
+      array_agg(distinct n.nspname || '.' || c.relname) as tables
+    from pg_locks l join pg_class c on c.oid = l.relation join pg_namespace n on n.oid = c.relnamespace
+    join pg_stat_activity b on b.pid = l.pid
+    where l.granted and c.relkind in ('r', 'p') and n.nspname in ('market', 'ops') and b.datname = current_database()
+      and b.pid <> pg_backend_pid() and coalesce(b.xact_start <= clock_timestamp() - current_setting('lock_timeout')::interval, true)
+    group by b.pid, b.usename, b.application_name, b.xact_start
+    order by b.application_name = current_setting('application_name'), max(array_position(${MODES}::text[], l.mode)) desc,
+      b.xact_start, b.pid`;
 }

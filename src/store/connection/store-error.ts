@@ -133,6 +133,10 @@ function explainTls(code: string, { at, sslmode }: { at: string; sslmode: string
 
 type Login = { at: string; host: string; port: string; user: string; database: string };
 
+/** Whoever holds a lock on our tables, the oldest transaction first: also when nobody waits for it any more. */
+const FIND_HOLDERS =
+  "select pid, usename, application_name, state, xact_start from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and pid in (select pid from pg_locks where granted and relation in (select oid from pg_class where relnamespace::regnamespace::text in ('market', 'ops'))) order by xact_start";
+
 /** What Postgres says, and what the system says of its disk. */
 function explainServer(code: string, { message }: Error, { at, host, port, user, database }: Login): Explained {
   switch (code) {
@@ -164,7 +168,7 @@ function explainServer(code: string, { message }: Error, { at, host, port, user,
     case '55P03':
       return [
         `another session of the database '${database}' holds a lock that Chandler needs`,
-        'find it with: select pid, usename, state, query from pg_stat_activity where pid in (select unnest(pg_blocking_pids(pid)) from pg_stat_activity), and end it, or its transaction',
+        `find it with: ${FIND_HOLDERS}; let it end its transaction, or end it. If nothing is found, the lock was released: run the command again`,
       ];
     case '53300':
       return [`Postgres at ${at} has no connection left`, 'raise its max_connections, or run fewer processes'];

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { DrizzleQueryError } from 'drizzle-orm/errors';
 import { createClient, type Database, type Sql, type SqlOrTransaction } from '../connection/connect.ts';
-import { takeLock } from '../connection/lock.ts';
+import { explainWithHolder, takeLock } from '../connection/lock.ts';
 import { explainDatabaseError, StoreError } from '../connection/store-error.ts';
 import { refuseOldMigrations } from './old-migrations.ts';
 import {
@@ -52,7 +52,7 @@ export async function migrate({ sql, url }: Pick<Database, 'sql' | 'url'>): Prom
       return missing;
     })) as readonly string[];
   } catch (error) {
-    throw explainDatabaseError(error, url) ?? error;
+    throw (await explainWithHolder(error, { sql, url })) ?? error;
   }
 }
 
@@ -121,7 +121,7 @@ export async function isUnmigrated({ sql, url }: Pick<Database, 'sql' | 'url'>):
     refuseForeign(ownership);
     return !ownership.ours;
   } catch (error) {
-    throw explainDatabaseError(error, url) ?? error;
+    throw (await explainWithHolder(error, { sql, url })) ?? error;
   }
 }
 
@@ -132,7 +132,7 @@ export async function checkSchema({ sql, url }: Pick<Database, 'sql' | 'url'>): 
   try {
     applied = await appliedMigrations(sql, await readOwnership(sql));
   } catch (error) {
-    throw explainDatabaseError(error, url) ?? error;
+    throw (await explainWithHolder(error, { sql, url })) ?? error;
   }
   refuseOtherBuilds(applied, journal);
   const missing = journal.find((entry) => !applied.some((row) => row.when === entry.when));

@@ -7,6 +7,7 @@
  */
 import type { Instant } from '../../clock.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
+import { type MovedSeries, renameCoins } from '../work/backfill-coins.ts';
 
 export type Rename = {
   readonly oldId: string;
@@ -98,7 +99,7 @@ export async function renamesReadUntil(sql: SqlOrTransaction): Promise<Instant |
 }
 
 /**
- * Moves series and rules of old ids to the new ids that the catalogue has. Resolves to how many series moved. The evidence of each
+ * Moves series, rules and backfills of old ids to the new ids that the catalogue has. Resolves to how many series moved. The evidence of each
  * says so: its first step is chained to the old id.
  */
 export async function continueHistories(sql: SqlOrTransaction, now: Instant): Promise<number> {
@@ -119,22 +120,23 @@ export async function continueHistories(sql: SqlOrTransaction, now: Instant): Pr
       delete from market.refusal where series_id in (select id from blank)
     )
     delete from market.series where id in (select id from blank)`;
-  const moved = await sql`
+  const moved = await sql<MovedSeries[]>`
     with ${successors(sql)}, moving as materialized (
-      select s.id, f.new_id, s.coin_id || ' ' || f.new_id as ids, s.steps > 0 as has_evidence from successor f
+      select s.id, f.old_id, f.new_id, s.coin_id || ' ' || f.new_id as ids, s.steps > 0 as has_evidence from successor f
       join market.series s on s.coin_id = f.old_id
       where not exists (
         select from market.series n where n.coin_id = f.new_id and n.quote = s.quote and n.interval = s.interval)
       order by s.id for update of s
     ), step as materialized (
-      select id, new_id, case when has_evidence
+      select id, old_id, new_id, case when has_evidence
         then ops.add_evidence(id, 'renamed', '{}', ${now}::timestamptz, ${now}::timestamptz, 0, 0, 0, null, null, ids) end as link
       from moving
     )
     update market.series s
     set coin_id = step.new_id, steps = s.steps + (step.link is not null)::integer, link = coalesce(step.link, s.link)
     from step where s.id = step.id
-    returning s.id`;
+    returning step.old_id, step.new_id, s.interval, s.quote`;
+  await renameCoins(sql, moved);
   await sql`
     with ${successors(sql)}
     update ops.track t set coin_id = f.new_id from successor f

@@ -16,6 +16,12 @@ export type RecordedSettings = Readonly<Record<string, string>>;
 const LONGEST_COMMAND = 1_000;
 const LONGEST_MESSAGE = 500;
 
+/** A database that an earlier version migrated has none. */
+export async function hasAuditLog(sql: SqlOrTransaction): Promise<boolean> {
+  const [row] = await sql<{ is: boolean }[]>`select to_regclass('ops.audit') is not null as is`;
+  return row!.is;
+}
+
 /** Records that a command began. Resolves to the number of the entry. */
 export async function beginAudit(
   sql: SqlOrTransaction,

@@ -73,9 +73,8 @@ export function isAdvanced(
     ${chunks === null ? sql`` : sql`, chunks = ${JSON.stringify(chunks)}::text::jsonb`}`;
 }
 
-/** The columns of a forecast; `finish` null: there is none. */
-export function isForecast(sql: SqlOrTransaction, finish: BackfillFinish | null) {
-  const { at, from, to, change, changedAt, basis } = finish ?? UNKNOWN_FINISH;
+/** The columns of a forecast. */
+export function isForecast(sql: SqlOrTransaction, { at, from, to, change, changedAt, basis }: BackfillFinish) {
   return sql`finish_at = ${at}, finish_from = ${from}, finish_to = ${to}, finish_change = ${change}, finish_changed_at = ${changedAt},
     finish_basis = ${basis === null ? null : JSON.stringify(basis)}::text::jsonb`;
 }

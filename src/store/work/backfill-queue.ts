@@ -76,7 +76,7 @@ export async function renewClaim(
     /** Null: it is not planned yet; what is stored stays. */
     readonly known: {
       readonly leftRequests: number;
-      /** Null: unknown. */
+      /** Null: it could not be computed now; what is stored stays. */
       readonly finish: BackfillFinish | null;
       /** Null: unknown; what is stored stays. */
       readonly chunks: StoredChunks | null;
@@ -86,7 +86,8 @@ export async function renewClaim(
   const { id, owner, now, claimedAt, known } = claim;
   const [row] = await sql<{ priority: number }[]>`
     update ops.backfill set heartbeat_at = ${now}
-      ${known === null ? sql`` : sql`, ${isAdvanced(sql, known)}, ${isForecast(sql, known.finish)}`}
+      ${known === null ? sql`` : sql`, ${isAdvanced(sql, known)}`}
+      ${known === null || known.finish === null ? sql`` : sql`, ${isForecast(sql, known.finish)}`}
     where id = ${id} and state = 'running' and owner = ${owner} returning priority`;
   if (row === undefined) return { isMine: false, isPreempted: false, priority: null };
   const [urgent] = await sql`
@@ -167,18 +168,6 @@ export function changeBackfill(
     await wakeThoseAfter(tx);
     return row.before;
   });
-}
-
-/** Cancels the open backfills of the past that no rule of their interval and quote wants any more. Resolves to their ids. */
-export async function cancelOrphanedHistory(sql: SqlOrTransaction, now: Instant): Promise<readonly number[]> {
-  const orphans = await sql<{ id: number }[]>`
-    select id from ops.backfill b
-    where is_detached and spec ? 'history' and state in ('queued', 'running', 'paused')
-      and not exists (select from ops.track t where t.interval = b.interval and t.quote = b.quote)
-    order by id`;
-  const cancelled: number[] = [];
-  for (const { id } of orphans) if ((await changeBackfill(sql, id, 'cancel', now)) !== null) cancelled.push(id);
-  return cancelled;
 }
 
 /** Resolves to false when the service has no such backfill, or it is over. */

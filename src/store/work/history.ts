@@ -21,6 +21,8 @@ export type HistoryQuery = {
   readonly now: Instant;
   /** A backfill that has ended since then, and could not fetch everything, still counts. */
   readonly endedSince: Instant;
+  /** Only of these coins, and only the groups that have a part of this span; null: everything. */
+  readonly of: HistoryGroup | null;
 };
 
 /** Waits for whoever does it at the moment; until the end of the transaction nobody else does. */
@@ -33,7 +35,11 @@ export async function lockHistory(tx: SqlOrTransaction): Promise<void> {
  * urgent first.
  */
 export async function readHistoryGroups(sql: SqlOrTransaction, query: HistoryQuery): Promise<HistoryGroup[]> {
-  const { reach } = query;
+  const { reach, of } = query;
+  const isAsked =
+    of === null
+      ? sql`true`
+      : sql`t.interval = ${of.interval} and t.quote = ${of.quote} and t.coin_id = any(${of.coinIds as string[]}::text[])`;
   // One aggregation, and no join of what is wanted with what is owned: Postgres cannot know how many coins an array has.
   return sql<HistoryGroup[]>`
     with reach as (
@@ -43,6 +49,7 @@ export async function readHistoryGroups(sql: SqlOrTransaction, query: HistoryQue
       select t.interval, t.quote, t.coin_id, t.priority, nullif(c.rank, 0) as rank, null::tstzrange as owned,
         r.span * tstzrange(date_bin(r.width, t.since + r.width - interval '1 microsecond', 'epoch'), null) as wanted
       from ops.track_target t join reach r on r.interval = t.interval join market.coin c on c.id = t.coin_id
+      where ${isAsked}
       union all
       -- The past grows while a backfill of it waits or runs: freshness keeps what comes, and one backfill is enough.
       select b.interval, b.quote, c.coin_id, null, null,
@@ -56,6 +63,7 @@ export async function readHistoryGroups(sql: SqlOrTransaction, query: HistoryQue
     )
     select s.interval, s.quote, r as span, array_agg(s.coin_id order by s.rank nulls last, s.coin_id) as coin_ids
     from of_series s cross join lateral unnest(s.spans) r
+    where ${of === null ? sql`true` : sql`r && ${of.span}::tstzrange`}
     group by s.interval, s.quote, r order by max(s.priority) desc, s.interval desc, s.quote, r`;
 }
 

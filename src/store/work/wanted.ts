@@ -6,13 +6,20 @@ import { type SqlOrTransaction, withFreshPlans } from '../connection/connect.ts'
  * - what is covered: the candles stay, and stay counted;
  * - what other backfills wanted, however they ended, unless they were cancelled as well;
  * - what the rules of `chandler track` want.
+ *
+ * `coinIds`: only of these, which it has left out; null: of all its coins.
  */
-export function unwantBackfill(sql: SqlOrTransaction, id: number): Promise<void> {
+export function unwantBackfill(
+  sql: SqlOrTransaction,
+  id: number,
+  coinIds: readonly string[] | null = null,
+): Promise<void> {
   return withFreshPlans(sql, async (tx) => {
     // By coin with one aggregation, and no join of these parts: Postgres cannot know how many coins an array has, and would compare each with each.
     await tx`
       with mine as materialized (
-        select id, interval, quote, span, coin_ids from ops.backfill where id = ${id}
+        select id, interval, quote, span, coalesce(${coinIds as string[] | null}::text[], coin_ids) as coin_ids
+        from ops.backfill where id = ${id}
       ), other as materialized (
         select o.span, o.coin_ids from mine b join ops.backfill o on o.id <> b.id and o.state <> 'cancelled'
           and o.interval = b.interval and o.quote = b.quote and o.span && b.span

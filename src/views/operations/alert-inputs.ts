@@ -37,6 +37,8 @@ export type EndedBackfill = {
   readonly message: string | null;
   /** A person asked for it, and not the service itself. */
   readonly isWanted: boolean;
+  /** Of a backfill of the past that failed: when the first one failed of those that failed for the same reason, day after day. Else null. */
+  readonly failingSince: Instant | null;
 };
 
 export type AlertInputs = {
@@ -116,12 +118,6 @@ export async function readAlertInputs(sql: Sql, query: AlertInputsQuery): Promis
     cross join lateral (
       select schedule, tick from ops.schedule_run where schedule = s.name and state = 'done' order by id desc limit 1
     ) r`;
-  // Backfills are few; those that the service asks for itself are marked by who asks (`requested_by`): only a person is `user@host`.
-  const endedBackfills = await sql<EndedBackfill[]>`
-    select id, state, interval, quote, cardinality(coin_ids) as coins, lower(span) as from, upper(span) as to, requested_at,
-      finished_at, message, coalesce(requested_by like '%@%', true) as is_wanted
-    from ops.backfill
-    where is_detached and state in ('done', 'failed') and finished_at > ${since} order by finished_at limit ${MOST_BACKFILLS}`;
   const lateTiers = await sql<LateTier[]>`
     select k.tier, k.interval, (extract(epoch from k.target_age) * 1000)::float8 as target_age_ms,
       (extract(epoch from k.achievable_age) * 1000)::float8 as achievable_age_ms
@@ -139,7 +135,30 @@ export async function readAlertInputs(sql: Sql, query: AlertInputsQuery): Promis
     ...reached!,
     ...work!,
     lateTiers,
-    endedBackfills,
+    endedBackfills: await readEndedBackfills(sql, since),
     doneTicks: new Map(done.map(({ schedule, tick }) => [schedule, tick])),
   };
+}
+
+/** A backfill of the past that was requested so soon after one that failed goes on with the same: the audit of gaps tries again each day. */
+const SAME_HISTORY = '3 days';
+
+/** Backfills are few; those that the service asks for itself are marked by who asks (`requested_by`): only a person is `user@host`. */
+async function readEndedBackfills(sql: Sql, since: Instant): Promise<EndedBackfill[]> {
+  return sql<EndedBackfill[]>`
+    with failed as (
+      -- A reason without its numbers and plurals: 3 slots of today are 2 slots tomorrow.
+      select id, interval, quote, requested_at, finished_at, regexp_replace(coalesce(message, ''), '[0-9]+|s\\M', '', 'g') as reason
+      from ops.backfill where is_detached and state = 'failed' and spec ? 'history'
+    ), begun as (
+      select *, coalesce(requested_at > lag(finished_at) over same_reason + ${SAME_HISTORY}::interval, true) as is_first
+      from failed window same_reason as (partition by interval, quote, reason order by finished_at, id)
+    ), in_a_row as (
+      select id, max(finished_at) filter (where is_first) over (partition by interval, quote, reason order by finished_at, id) as since
+      from begun
+    )
+    select b.id, b.state, b.interval, b.quote, cardinality(b.coin_ids) as coins, lower(b.span) as from, upper(b.span) as to, b.requested_at,
+      b.finished_at, b.message, coalesce(b.requested_by like '%@%', true) as is_wanted, r.since as failing_since
+    from ops.backfill b left join in_a_row r on r.id = b.id
+    where b.is_detached and b.state in ('done', 'failed') and b.finished_at > ${since} order by b.finished_at limit ${MOST_BACKFILLS}`;
 }

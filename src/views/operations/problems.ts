@@ -17,7 +17,7 @@ const MOST_REQUESTS = 20_000;
 /** A backfill that failed longer ago is no news. */
 const RECENT_MS = DAY;
 
-/** The oldest first. `now`: by the clock that leases are renewed by. */
+/** The oldest first. A refused key is not among them: `standingRefusal` says whether it counts. `now`: by the clock that leases are renewed by. */
 export async function readProblems(sql: Sql, now: Instant): Promise<Problem[]> {
   return sql<Problem[]>`
     with recent as (
@@ -46,7 +46,5 @@ export async function readProblems(sql: Sql, now: Instant): Promise<Problem[]> {
       where state = 'running' and not ${leaseIsAlive(sql, now)}
       union all
       select heartbeat_at, 'service ' || owner, 1, 'it gives no sign of life' from ops.instance where not ${leaseIsAlive(sql, now)}
-      union all
-      select refused_at, 'key', refusals, refusal from ops.account where is_current and refused_at is not null
     ) problem order by since, what`;
 }

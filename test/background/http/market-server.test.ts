@@ -463,6 +463,54 @@ describe('chandler serve', () => {
     await vi.waitFor(async () => expect((await fetch(path)).status).toBe(200), { timeout: 60_000 });
   });
 
+  test.each([
+    ['nobody asks', ['serve'], 'lock table market.candle in access exclusive mode', null],
+    ['callers wait', ['serve'], 'lock table ops.api_usage in share mode', '/v1/coins'],
+    ['a service waits', ['service', '--role', 'http'], 'lock table ops.instance in share mode', null],
+  ])('is not ready while another session holds a lock, and says which: %s', async (_, command, lock, path) => {
+    await seed();
+    const serving = start(command, {});
+    await serving.ready();
+    const url = await serving.url();
+    const readiness = async () => {
+      const answer = await fetch(`${url}/ready`);
+      return { status: answer.status, body: await answer.json() };
+    };
+    const callers = new AbortController();
+    await database.sql.begin(async (tx) => {
+      const [{ pid }] = (await tx`select pg_backend_pid() as pid`) as unknown as [{ pid: number }];
+      await tx.unsafe(lock);
+      if (path !== null) void keepAsking(`${url}${path}`, callers.signal);
+      await vi.waitFor(
+        async () =>
+          expect(await readiness()).toMatchObject({
+            status: 503,
+            body: {
+              status: 'waiting',
+              incidents: [
+                {
+                  what: 'a lock in the database',
+                  message: expect.stringMatching(
+                    new RegExp(
+                      `^session ${pid} \\(user '\\w+', chandler test\\) holds a lock that .* pg_terminate_backend\\(${pid}\\)$`,
+                    ),
+                  ),
+                },
+              ],
+            },
+          }),
+        { timeout: 60_000, interval: 100 },
+      );
+    });
+    callers.abort();
+    await serving.ready();
+    expect(await readiness()).toMatchObject({ body: { incidents: [] } });
+  });
+
+  async function keepAsking(url: string, signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) await fetch(url, { signal }).catch(() => undefined);
+  }
+
   test('a service with the role http serves the same', async () => {
     await seed();
     const serving = start(['service', '--role', 'http']);

@@ -90,6 +90,7 @@ describe('a backfill of the service that ended', () => {
     finishedAt: NOW - HOUR,
     message: null,
     isWanted: true,
+    failingSince: null,
   } as const;
   const ending = (change: Partial<NoticeInputs['alerts']['endedBackfills'][number]>) =>
     told({}, { endedBackfills: [{ ...ended, ...change }] });
@@ -109,6 +110,16 @@ describe('a backfill of the service that ended', () => {
     const [notice] = ending({ state: 'failed', message: 'left: 3 slots malformed', isWanted: false });
     expect(notice).toMatchObject({ event: 'backfill-failed' });
     expect(notice!.text).toMatch(/ failed: left: 3 slots malformed\. .*chandler backfills resume 12$/);
+  });
+
+  test('is told once when the past of tracked series fails for the same reason each day', () => {
+    const failed = { state: 'failed', message: 'left: 3 slots malformed', isWanted: false } as const;
+    const failingSince = NOW - 48 * HOUR;
+    const first = ending({ ...failed, id: 11, finishedAt: failingSince, failingSince });
+    const later = ending({ ...failed, id: 12, finishedAt: NOW - HOUR, failingSince });
+    expect(later[0]!.topic).toBe(first[0]!.topic);
+    expect(later[0]!.quietMs).toBeGreaterThanOrEqual(365 * 24 * HOUR);
+    expect(later[0]!.text).toMatch(/the service tries again each day, .* for another reason/);
   });
 
   test('is no news when it is done and only the service itself wanted it', () => {

@@ -1,6 +1,12 @@
 /** Which states an operator is told of, from plain inputs without a database. */
 import { describe, expect, test } from 'vitest';
-import { isWell, type StateInputs, statesOf, withoutConsequences } from '../../../src/background/notice/states.ts';
+import {
+  databaseLocked,
+  isWell,
+  type StateInputs,
+  statesOf,
+  withoutConsequences,
+} from '../../../src/background/notice/states.ts';
 import type { StateEvent } from '../../../src/core/settings/notice-settings.ts';
 import { cadenceOf } from '../../../src/ingest/schedule/cadence.ts';
 
@@ -161,9 +167,26 @@ test('an age that the quota does not allow is told after an hour, with the tiers
   expect(isWell([state])).toBe(true);
 });
 
+test('a lock that somebody else holds is told after two minutes, and explains work that is stuck', () => {
+  const lock = { message: "session 7 (user 'admin', psql) holds a lock that Chandler needs" };
+  const judged = (ms: number) => databaseLocked({ now: NOW, lock, lockedSince: NOW - ms });
+  expect(judged(2 * MINUTE - 1).since).toBeNull();
+  const state = judged(2 * MINUTE);
+  expect(state.since).toBe(NOW - 2 * MINUTE);
+  expect(state.text).toMatch(
+    /^Another session locks the database since 2030-05-15 09:58Z \(2m\): session 7 \(user 'admin', psql\) holds .*nothing is lost\.$/,
+  );
+  expect(isWell([state])).toBe(false);
+  expect(databaseLocked({ now: NOW, lock: null, lockedSince: null }).since).toBeNull();
+  const stuck = states({ couldAskCandlesSince: NOW - 3 * HOUR, alerts: { backfills: 1 } });
+  const told = withoutConsequences([state, ...stuck]).filter(({ since }) => since !== null);
+  expect(told.map(({ event }) => event)).toEqual(['database-locked']);
+});
+
 test('a disk with little room is told with its folder', () => {
   const state = one('disk', { disks: [{ folder: '/data', freeBytes: 5e8, lowSince: NOW }] });
-  expect(state.topic).toMatch(/^disk \/data on ./);
+  // A container that is started again has another host name.
+  expect(state.topic).toBe('disk /data');
   expect(state.text).toMatch(/^The disk of \/data on .* has 500 MB free, low since 2030-05-15 10:00Z\. .*Make room/);
   expect(isWell([state])).toBe(false);
   // Each disk that can be looked at is judged, so that it is known when it is well again.

@@ -1,13 +1,15 @@
 /** The notices that one or several services send, read from tables as the work leaves them. */
+import { tmpdir } from 'node:os';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type App, openApp } from '../../../src/app.ts';
 import { createMetrics } from '../../../src/background/health/metrics.ts';
-import { createIncidents } from '../../../src/background/health/service-status.ts';
+import { createIncidents, LOCK } from '../../../src/background/health/service-status.ts';
 import { createServingMetrics } from '../../../src/background/http/market-http-metrics.ts';
 import { notifyOperator } from '../../../src/background/operator/notifier.ts';
 import type { ServiceContext } from '../../../src/background/service-context.ts';
 import { type Clock, createScaledClock } from '../../../src/clock.ts';
 import { parseConfig } from '../../../src/config.ts';
+import { formatInstant } from '../../../src/core/format.ts';
 import { accountIdOf } from '../../../src/ingest/request/account.ts';
 import { scheduleVariable } from '../../../src/ingest/schedule/schedule-plan.ts';
 import { SCHEDULE_NAMES } from '../../../src/ingest/schedule/schedules.ts';
@@ -19,6 +21,7 @@ import { type Hook, startHook } from '../../support/hook.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
 /** In the middle of a day and of a month, so that no window ends during a test. */
 const START = Date.UTC(2030, 4, 15, 10);
 const ACCOUNT = 'anonymous@127.0.0.1:9';
@@ -43,6 +46,8 @@ afterEach(async () => {
 type Notifier = {
   readonly metrics: () => Promise<string>;
   readonly incidents: () => readonly string[];
+  /** As its other parts do that find out who holds a lock. */
+  readonly report: (what: string, message: string | null) => void;
   readonly log: () => string;
   stop(): Promise<void>;
 };
@@ -96,6 +101,8 @@ async function notifier(settings: Record<string, string> = {}): Promise<Notifier
   return {
     metrics: async () => (await metrics.text(async () => ({ ...nothing, states: context.open.states }))).text,
     incidents: () => incidents.open().map(({ what, message }) => `${what}: ${message}`),
+    report: (what, message) =>
+      message === null ? incidents.resolve(what) : incidents.report(what, new Error(message)),
     log: () => lines,
     stop: async () => {
       ending.splice(ending.indexOf(end), 1);
@@ -249,6 +256,36 @@ describe('the operator gets a notice', () => {
     expect(hook.posts).toHaveLength(2);
   });
 
+  test('about a lock that somebody else holds, once, also while what else it reads is locked, and when it is released', async () => {
+    // As half a minute is in the time of this test.
+    const impatient = { ...NO_SCHEDULES, DATABASE_URL: `${database.url}?options=-c%20lock_timeout%3D250ms` };
+    const services = [await notifier(impatient), await notifier(impatient)];
+    const reported = (message: string | null) => {
+      for (const service of services) service.report(LOCK, message);
+    };
+    reported("session 7 (user 'admin') holds a lock that Chandler needs");
+    await pass(MINUTE);
+    expect(hook.posts).toEqual([]);
+    await database.sql.begin(async (tx) => {
+      await tx`lock table ops.quota, ops.fetch in access exclusive mode`;
+      expect((await texts(1))[0]).toMatch(
+        /^Another session locks the database since .*Z \(\d+m( \d+s)?\): session 7 \(user 'admin'\) holds a lock that Chandler needs\. /,
+      );
+    });
+    await vi.waitFor(
+      async () => expect(await services[0]!.metrics()).toMatch(/^chandler_alert\{event="upstream-down"\} 0$/m),
+      { timeout: 60_000 },
+    );
+    await pass(3 * MINUTE);
+    expect(hook.posts).toHaveLength(1);
+    reported(null);
+    expect((await texts(2))[1]).toBe(
+      'Resolved: no other session holds a lock that Chandler needs, and all work goes on.',
+    );
+    await pass(3 * MINUTE);
+    expect(hook.posts).toHaveLength(2);
+  });
+
   test('about an upstream that nobody has ever reached', async () => {
     await database.sql`
       insert into ops.fetch (sent_at, as_of, account_id, endpoint, attempt, outcome, duration_ms, rows, stored, revised, quarantined,
@@ -307,6 +344,33 @@ describe('the operator gets a notice', () => {
     expect(hook.posts).toHaveLength(2);
   });
 
+  test('about the past of tracked series that fails each day for the same reason, once, and when the reason is another one', async () => {
+    const fail = (days: number, message: string) => database.sql`
+      insert into ops.backfill (requested_at, started_at, finished_at, state, is_detached, spec, coin_ids, span, interval, quote,
+        planned_requests, requested_by, message)
+      values (${at(START - days * DAY - HOUR)}, ${at(START - days * DAY - HOUR)}, ${at(START - days * DAY)}, 'failed', true,
+        '{"history": "1h usd"}', '{btc-bitcoin}', '[2030-01-01, 2030-02-01)', '1h', 'usd', 3, 'the audit of gaps', ${message})`;
+    await fail(2.2, 'left: 3 slots malformed');
+    // As the service told it then.
+    const [first] = await database.sql<{ at: number }[]>`select finished_at as at from ops.backfill`;
+    const topic = `history 1h usd failed since ${formatInstant(first!.at)}`;
+    await raiseNotice(database.sql, { event: 'backfill-failed', topic, text: 'told', quietMs: 0 }, first!.at);
+    await database.sql`update ops.notice set due_at = null, sent_at = raised_at`;
+    await fail(1.1, 'left: 1 slot malformed');
+    await fail(0.01, 'left: 2 slots malformed');
+    for (let i = 0; i < 2; i++) await notifier(NO_SCHEDULES);
+    await pass(2 * MINUTE);
+    expect(hook.posts).toEqual([]);
+    await fail(0, 'left: 2 slots refused');
+    expect((await texts(1))[0]).toMatch(/^Backfill 4 \(.*\) failed: left: 2 slots refused\. .*tries again each day/);
+    // Weeks after the last failure it is news.
+    await database.sql`
+      update ops.backfill set requested_at = requested_at - interval '20 days', finished_at = finished_at - interval '20 days' where id < 3`;
+    expect((await texts(2))[1]).toMatch(/^Backfill 3 \(.*\) failed: left: 2 slots malformed\. /);
+    await pass(2 * MINUTE);
+    expect(hook.posts).toHaveLength(2);
+  });
+
   test('about a history limit of the plan, many revisions, and quarantined rows', async () => {
     await fetched('stored');
     const now = at(clock.now());
@@ -335,6 +399,14 @@ describe('the operator gets a notice', () => {
     await database.sql`update market.refusal set refused_at = ${at(clock.now())}, depth = '86390 seconds'`;
     await pass(3 * MINUTE);
     expect(hook.posts).toHaveLength(3);
+  });
+
+  test('once about a disk with little room, also when the container that told it comes back under another host name', async () => {
+    await database.sql`
+      insert into ops.notice (event, topic, text, raised_at, began_at, sent_at, attempts)
+      values ('disk', ${`disk ${tmpdir()}`}, 'told by another host', ${at(START - HOUR)}, ${at(START - HOUR)}, ${at(START - HOUR)}, 1)`;
+    await notifier({ ...NO_SCHEDULES, CHANDLER_ATTEST_DIR: tmpdir() });
+    expect((await texts(1))[0]).toMatch(/^Resolved: the disk of .* has .*B free\.$/);
   });
 
   test('only about the events that the settings name', async () => {

@@ -124,6 +124,58 @@ describe.skipIf(client === null)('what is restored', () => {
     expect(out).toContain('The backup is restored, and it differs from what was answered');
   });
 
+  test('is printed as JSON: what was loaded, the proof, and the comparison', async () => {
+    expect((await backup()).code).toBe(0);
+    const [dump, attestation] = files() as [string, string];
+    const { code, out, err } = await run(target, ['restore', backups(), '--json']);
+    expect({ code, err }).toEqual({ code: 0, err: '' });
+    expect(JSON.parse(out)).toMatchObject({
+      file: path.join(backups(), dump),
+      postgres: expect.stringMatching(/^\d+/),
+      tables: expect.any(Number),
+      roles: [],
+      migrated: [],
+      tookMs: expect.any(Number),
+      verify: { series: 2, candles: expect.any(Number), differing: 0, differences: [], others: [] },
+      attestation: { file: path.join(backups(), attestation), isTampered: false, findings: [] },
+      exitCode: 0,
+    });
+    // The log of the backup goes on with the restore.
+    const entries = await target.sql`select command, message from ops.audit order by id`;
+    expect(entries.slice(-2)).toEqual([
+      { command: `backup ${backups()}`, message: null },
+      { command: `restore ${backups()} --json`, message: null },
+    ]);
+    const again = await run(target, ['restore', backups(), '--json']);
+    expect([again.code, JSON.parse(again.out)]).toMatchObject([2, { exitCode: 2 }]);
+  });
+
+  test('as JSON names what differs', async () => {
+    await original.sql`update market.candle set close = close + 1 where series_id = ${series}`;
+    expect((await backup()).code).toBe(0);
+    rmSync(path.join(backups(), files()[1]!));
+    const { code, out } = await run(target, ['restore', backups(), '--json']);
+    expect(code).toBe(1);
+    expect(JSON.parse(out)).toMatchObject({
+      verify: {
+        differing: 1,
+        differences: [{ interval: '24h', differences: expect.arrayContaining([expect.any(String)]) }],
+      },
+      attestation: null,
+      exitCode: 1,
+    });
+  });
+
+  test('and that cannot be made ready is in the log with why', async () => {
+    await original.sql.unsafe(`
+      create function ops.refuse() returns trigger language plpgsql as $$ begin raise 'no change here'; end $$;
+      create trigger refuse before update on ops.account for each statement execute function ops.refuse()`);
+    expect((await backup()).code).toBe(0);
+    expect((await restore()).code).toBe(1);
+    const entries = await target.sql`select command, message from ops.audit order by id desc limit 1`;
+    expect(entries).toEqual([{ command: `restore ${backups()}`, message: 'no change here' }]);
+  });
+
   test('goes on with the newest schema when the backup is of an older version', async () => {
     const [old, ready] = await Promise.all([createEmptyDatabase(), createTestDatabase()]);
     try {

@@ -59,6 +59,22 @@ describe('a refused key', () => {
     });
   });
 
+  test('is among the problems of status as the other places say it: since it began, and not when it is another key that was refused', async () => {
+    // As of an account that was in use before its key was revoked.
+    await database.sql`update ops.account set is_current = true where refused_at is not null`;
+    const problems = async (env: Record<string, string>) =>
+      JSON.parse((await runCommand(['status', '--json'], { env })).out).now.problems;
+    const key = { what: 'key', times: 1, message: expect.stringMatching(/^the upstream refused the key/) };
+    expect(await problems(envOf('wrong'))).toContainEqual({ ...key, since: '2030-01-02T03:04:00.000Z' });
+    const isKey = expect.objectContaining({ what: 'key' });
+    expect(await problems(envOf('right'))).not.toContainEqual(isKey);
+    // The refused key in another header may be accepted.
+    await database.sql`update ops.account set refused_scheme = 'bearer' where refused_at is not null`;
+    expect(await problems({ ...envOf('wrong'), CHANDLER_AUTH_SCHEME: 'bare' })).not.toContainEqual(isKey);
+    await database.sql`update ops.account set refused_scheme = 'auto', is_current = false where refused_at is not null`;
+    expect(await problems(envOf('wrong'))).toContainEqual({ ...key, since: '2030-01-02T03:04:00.000Z' });
+  });
+
   test('shows in doctor, also offline', async () => {
     const { code, out } = await runCommand(['doctor'], { env: envOf('wrong') });
     expect(code).toBe(1);

@@ -1,6 +1,10 @@
-import { hostname, userInfo } from 'node:os';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { hostname, tmpdir, userInfo } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { describeSettings } from '../../../src/background/service/recorded-start.ts';
+import { commandLine } from '../../../src/cli/shell/audited.ts';
 import { systemClock } from '../../../src/clock.ts';
 import { type Listening, listen } from '../../../src/service/http/listen.ts';
 import { createSimulator } from '../../../src/simulate.ts';
@@ -79,10 +83,76 @@ test('a mending by SQL is there, with the user of the database', async () => {
   expect(last.actor).toMatch(/^\w+ \(chandler test\)$/);
 });
 
-test('a service says which settings changed since its last start, and of secrets only that', async () => {
+describe('SQL', () => {
+  const commands = async () =>
+    (await log()).map(({ command, message }: { command: string; message: string | null }) => [command, message]);
+  beforeEach(async () => {
+    await chandler('track', 'add', 'btc-bitcoin', '--interval', '24h');
+    await database.sql`delete from ops.audit`;
+  });
+
+  test('that only reads is not there', async () => {
+    await chandler(
+      'sql',
+      'select * from ops.track; set work_mem to default; show work_mem; table ops.track; values (1)',
+    );
+    await chandler('sql', 'begin; select * from ops.track; commit; explain delete from ops.track');
+    await chandler('sql', '-- delete\n(select 1) union (select 2)');
+    expect(await commands()).toEqual([]);
+  });
+
+  test.each([
+    'update ops.track set priority = 3',
+    'select 1; update ops.track set priority = 3',
+    'with gone as (delete from ops.track returning *) select * from gone',
+    "select setval('ops.audit_id_seq', 1000)",
+    'select 1 as one into market.mine',
+    'begin; select 1; with gone as (delete from ops.track returning *) select * from gone; commit',
+    'explain analyze delete from ops.track',
+    '/* harmless */ create table market.mine (x int)',
+    'vacuum ops.track',
+  ])('that changes something is there: %s', async (statement) => {
+    expect(await chandler('sql', statement)).toMatchObject({ code: 0, err: '' });
+    expect(await commands()).toEqual([[commandLine(['sql', statement]), null]]);
+    expect(await log()).toMatchObject([{ actor: ME, endedAt: expect.any(String) }]);
+  });
+
+  test('that is piped in is there with its text, once, and with the error that ended it', async () => {
+    const stdin =
+      'update ops.track set priority = 3;\nselect 1;\ndelete from ops.track;\nselect 1/0;\ndelete from market.coin';
+    expect(await runCommand(['sql'], { env: env(), stdin })).toMatchObject({ code: 1 });
+    expect(await commands()).toEqual([[commandLine(['sql', stdin]), 'division by zero']]);
+  });
+
+  test('is there without the passwords in it', async () => {
+    const role = `reader_${randomUUID().slice(0, 8)}`;
+    await chandler('sql', `create role ${role} password 'hunter2''s'; drop role ${role}`);
+    await chandler('sql', "comment on table ops.track is 'postgres://me:hunter2@db/x'");
+    const all = JSON.stringify(await log());
+    expect(all).toContain(`create role ${role} password`);
+    expect(all).toContain('postgres://me:***@db/x');
+    expect(all).not.toContain('hunter2');
+  });
+
+  test('in psql is there as a session, except where psql only describes something', async () => {
+    const folder = await mkdtemp(path.join(tmpdir(), 'psql-'));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    await writeFile(path.join(folder, 'psql'), '#!/bin/sh\nexit 0\n', { mode: 0o755 });
+    const inPsql = (statement: string) =>
+      runCommand(['sql', statement], { env: { ...env(), PATH: `${folder}:${process.env.PATH}` } });
+    expect(await inPsql('\\d market.candles')).toMatchObject({ code: 0 });
+    expect(await inPsql('\\i mend.sql')).toMatchObject({ code: 0 });
+    expect(await commands()).toEqual([["sql '\\i mend.sql'", null]]);
+  });
+});
+
+test.each([
+  ['a service', ['service', '--role', 'http']],
+  ['serve', ['serve']],
+])('%s says which settings changed since its last start, and of secrets only that', async (_, command) => {
   const run = async (more: Record<string, string>) => {
     const stop = new AbortController();
-    const ended = runCommand(['service', '--role', 'http'], {
+    const ended = runCommand(command, {
       env: { ...env(), CHANDLER_LISTEN: '127.0.0.1:0', ...more },
       signal: stop.signal,
       onError: (said) => {
@@ -94,7 +164,7 @@ test('a service says which settings changed since its last start, and of secrets
   await run({ CHANDLER_WEBHOOK_URL: 'https://hooks.test/services/T0/first-secret' });
   await run({ CHANDLER_WEBHOOK_URL: 'https://hooks.test/services/T0/other-secret', CHANDLER_MONTHLY_REQUESTS: '5000' });
   const [first, second] = await log();
-  expect(first).toMatchObject({ command: 'service --role http', changed: [], endedAt: expect.any(String) });
+  expect(first).toMatchObject({ command: command.join(' '), changed: [], endedAt: expect.any(String) });
   expect(second.changed).toEqual([
     'CHANDLER_MONTHLY_REQUESTS not set → 5000',
     expect.stringMatching(/^CHANDLER_WEBHOOK_URL \(secret, fingerprint \w{8}\) → \(secret, fingerprint \w{8}\)$/),
@@ -102,6 +172,23 @@ test('a service says which settings changed since its last start, and of secrets
   const { out } = await chandler('log');
   expect(out).toContain('settings changed: CHANDLER_MONTHLY_REQUESTS not set → 5000');
   expect(JSON.stringify(await log()) + out).not.toMatch(/first-secret|other-secret/);
+});
+
+test('serve on a database where nothing can be written serves, and says that its start is not recorded', async () => {
+  const url = `${database.url}?options=-c%20default_transaction_read_only%3Don`;
+  const stop = new AbortController();
+  let said = '';
+  const ended = runCommand(['serve'], {
+    env: { CHANDLER_SERVE_DATABASE_URL: url, CHANDLER_LISTEN: '127.0.0.1:0', CHANDLER_SERVE_LIMITS: 'off' },
+    signal: stop.signal,
+    onError: (all) => {
+      said = all;
+      if (/"ready"/.test(all)) stop.abort();
+    },
+  });
+  expect((await ended).code).toBe(0);
+  expect(said).toContain('this start is not in the audit log');
+  expect(await log()).toEqual([]);
 });
 
 test('passwords in addresses are not recorded', () => {

@@ -28,6 +28,8 @@ function slowReader() {
 const run = (out: ReturnType<typeof slowReader>['out'], text: string) =>
   runSql(out, { url: database.url, text, json: true, signal: new AbortController().signal });
 
+/** Its rows come one after the other: in the `from` clause they would all be made first. */
+const ENDLESS = 'select repeat($$x$$, 1000), generate_series(1, 100000000)';
 const ROWS = `select repeat('x', 1000) as text from generate_series(1, 40000)`;
 
 test.each([
@@ -41,8 +43,8 @@ test.each([
 });
 
 test.each([
-  ['rows', 'select repeat($$x$$, 1000) from generate_series(1, 100000000)'],
-  ['a copy', 'copy (select repeat($$x$$, 1000) from generate_series(1, 100000000)) to stdout'],
+  ['rows', ENDLESS],
+  ['a copy', `copy (${ENDLESS}) to stdout`],
 ])('when the reader of %s has gone, the statement ends on the server', async (_what, text) => {
   const reader = slowReader();
   const running = run(reader.out, text);

@@ -117,3 +117,25 @@ test('without a rule the past is not wanted any more, and its backfill is cancel
   const { past } = await json('track', 'add', 'btc-bitcoin', '--since', '2022-01-01');
   expect(past.backfills).toMatchObject([{ id: 2, coins: 1 }]);
 });
+
+test('the past of one coin that no rule wants any more is left out, whatever rules the others have', async () => {
+  await chandler('track', 'add', 'btc-bitcoin', 'eth-ethereum', 'ltc-litecoin', '--since', '2022-01-01');
+  expect(await chandler('track', 'remove', 'eth-ethereum')).toContain(
+    '\nBackfill 1, of the past, leaves out 1 coin that no rule wants any more.\n',
+  );
+  expect(await json('backfills', 'list')).toMatchObject([{ id: 1, coins: 2, leftRequests: 8, plannedRequests: 12 }]);
+  const coins = async () => {
+    const gaps: { from: string; coinId: string }[] = await json('gaps');
+    const past = gaps.filter(({ from }) => Date.parse(from) < Date.UTC(2025, 10, 3));
+    return [...new Set(past.map(({ coinId }) => coinId))].sort();
+  };
+  expect(await coins()).toEqual(['btc-bitcoin', 'ltc-litecoin']);
+  // Two rules want one coin, and the other from before.
+  await chandler('track', 'add', '--top', '2', '--since', '2024-01-01');
+  const { cancelled, shortened } = await json('track', 'remove', 'btc-bitcoin', 'ltc-litecoin');
+  expect({ cancelled, shortened }).toEqual({ cancelled: [], shortened: [{ id: 1, coins: 1 }] });
+  expect(await database.sql`select coin_ids from ops.backfill where id = 1`).toEqual([{ coinIds: ['btc-bitcoin'] }]);
+  // A rule that is made again wants it again.
+  const { past } = await json('track', 'add', 'eth-ethereum', '--since', '2022-01-01');
+  expect(past.backfills).toMatchObject([{ coins: 1 }]);
+});

@@ -40,6 +40,27 @@ test('is worked off, the most urgent first, with what it cost and brought', asyn
   expect(errors).toEqual([]);
 });
 
+test('keeps the range that was told, and why it was left, while no new forecast can be made', async () => {
+  await open({ simulator: { seed: 5, coins: 12, latencyMs: 300 } });
+  const id = await record(COINS);
+  const told = { at: NOW + DAY, from: NOW, to: NOW + 2 * DAY, change: 'requests fail', changedAt: NOW, basis: null };
+  let looks = 0;
+  const finishOf = async () => {
+    if (looks++ > 0) throw new Error('no forecast');
+    return told;
+  };
+  const { errors } = await service('a:1', { finishOf });
+  await until(() => expect(errors.length).toBeGreaterThan(1));
+  expect(await stateOf(id)).toMatchObject({
+    state: 'running',
+    finishAt: told.at,
+    finishFrom: told.from,
+    finishTo: told.to,
+    finishChange: told.change,
+    finishChangedAt: told.changedAt,
+  });
+});
+
 test('of a coin that the upstream always fails on fails in the end, though each of its runs waits for a minute at most', async () => {
   const speed = 20;
   const asked: string[] = [];

@@ -101,6 +101,41 @@ test('what a rule wants of a cancelled backfill becomes one of its own at once, 
   expect(await audit()).toEqual([]);
 });
 
+test('the answer names nothing that the rules want besides, and the next audit finds that', async () => {
+  const audit = audits(await open());
+  const id = await record(['btc-bitcoin']);
+  await track(['btc-bitcoin', 'eth-ethereum'], SPAN.to - 800 * DAY);
+  const said = await chandler('backfills', 'cancel', String(id));
+  expect(said).toMatch(
+    /^Backfill 1 is cancelled\.\nThe rules of chandler track still want 43\d slots: backfill 2 will request them \(2 requests, priority -10\)\.\nTo stop that as well: chandler backfills cancel 2\n$/,
+  );
+  expect(await audit()).toEqual([3]);
+  expect(await world.database.sql`select coin_ids from ops.backfill where id > 1 order by id`).toEqual([
+    { coinIds: ['btc-bitcoin'] },
+    { coinIds: ['eth-ethereum'] },
+  ]);
+});
+
+test('one of the past that runs leaves out a coin whose rule is removed, and goes on with the others', async () => {
+  const audit = audits(await open({ simulator: { seed: 5, coins: 12, latencyMs: 300 } }));
+  await track(COINS, SPAN.from);
+  expect(await audit()).toEqual([1]);
+  const { begun, errors } = await service('a:1', { candlesPerRequest: 60 });
+  await until(async () => expect((await stateOf(1)).spent).toBeGreaterThan(0));
+  await chandler('track', 'remove', 'ltc-litecoin');
+  const asked = () => world.database.sql`
+    select f.id from ops.fetch f join market.series s on s.id = f.series_id where s.coin_id = 'ltc-litecoin'`;
+  await until(() => expect(begun).toEqual([1, 1]));
+  const before = (await asked()).length;
+  await become(1, 'done');
+  expect(await asked()).toHaveLength(before);
+  expect(await stateOf(1)).toMatchObject({ coins: 2, leftRequests: 0 });
+  // What is younger, freshness keeps.
+  const past = NOW - 370 * DAY;
+  expect(await world.database.sql`select coin_id from market.gaps where gap_from < ${past}`).toEqual([]);
+  expect(errors).toEqual([]);
+});
+
 test('cancelled and resumed, it is wanted again', async () => {
   await open();
   const id = await record(COINS);

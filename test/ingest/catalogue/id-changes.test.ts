@@ -3,6 +3,12 @@ import { afterEach, expect, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
 import { readIdChanges } from '../../../src/ingest/catalogue/id-changes.ts';
 import { applyTracks } from '../../../src/store/tracking/apply-track-rules.ts';
+import {
+  changeBackfill,
+  claimBackfill,
+  type QueuedBackfill,
+  queueBackfill,
+} from '../../../src/store/work/backfill-queue.ts';
 import { type Script, says } from '../../support/scripted.ts';
 import { createScriptedWorld, NOW } from '../../support/scripted-world.ts';
 import { seedSeries } from '../../support/warehouse.ts';
@@ -49,6 +55,36 @@ test('a series under an old id goes over to the new one, for one request', async
   expect(upstream.log).toHaveLength(1);
   await applyTracks(sql, NOW);
   expect(await sql`select coin_id from market.series`).toEqual([{ coinId: 'btc-bitcoin' }]);
+});
+
+test('backfills go along with the series, whatever their state; one that runs is planned anew', async () => {
+  const { sql, read, upstream } = await open();
+  const [old, other] = ['btc-bitcoin-duplicate-1', 'eth-ethereum'];
+  await seedSeries(sql, { coinId: old, interval: '1h', wanted: [], covered: [], candles: [] });
+  const span = { from: NOW - 9 * DAY, to: NOW - 5 * DAY };
+  const queue = (coinIds: readonly string[], more: Partial<QueuedBackfill> = {}) =>
+    queueBackfill(sql, {
+      ...{ coinIds, interval: '1h', quote: 'usd', span, requestedAt: NOW, spec: {}, plannedRequests: 1, priority: 0 },
+      ...more,
+    });
+  await queue([other, old]);
+  await queue([old, 'btc-bitcoin']);
+  await queue([old], { interval: '24h' });
+  await queue([other]);
+  await queue([old], { priority: 5 });
+  await claimBackfill(sql, { owner: 'a:1', now: NOW });
+  await changeBackfill(sql, 2, 'cancel', NOW);
+  upstream.script = told(() => [{ ...change(1, NOW - DAY), old_id: old, new_id: 'btc-bitcoin' }]);
+  await read();
+  await applyTracks(sql, NOW);
+  expect(await sql`select coin_ids, state from ops.backfill order by id`).toEqual([
+    { coinIds: [other, 'btc-bitcoin'], state: 'queued' },
+    { coinIds: ['btc-bitcoin'], state: 'cancelled' },
+    // It has no series of this interval, so nothing has moved.
+    { coinIds: [old], state: 'queued' },
+    { coinIds: [other], state: 'queued' },
+    { coinIds: ['btc-bitcoin'], state: 'queued' },
+  ]);
 });
 
 test('a series of the new id of which only evidence is left is not removed for the old one', async () => {

@@ -280,6 +280,52 @@ describe('the pace', () => {
     expect(told[0]?.message).toContain('api_pace');
   });
 
+  test('of a caller whose row somebody holds is kept without a wait: each process gives its share, and then refuses', async () => {
+    const { key, row } = await make({ plan: 'enterprise', requestsPerSecond: 10 });
+    const other = await make({ plan: 'enterprise', requestsPerSecond: 10 });
+    const told: Error[] = [];
+    const processes = [0, 1, 2].map(() => open(true, (error) => told.push(error)));
+    // The database has both buckets, and they are full again.
+    for (const access of processes)
+      for (const { key: one } of [{ key }, other]) for (let i = 0; i < 2; i++) await access.admit(holder(one), 'data');
+    clock.advance(5_000);
+    const ask = (one: string, times: number) =>
+      Promise.all(
+        processes.flatMap((access) => Array.from({ length: times }, () => access.admit(holder(one), 'data'))),
+      );
+    const admittedOf = (answers: readonly Admission[]) => answers.filter(({ kind }) => kind === 'admitted').length;
+    await database.sql.begin(async (tx) => {
+      await tx`select from ops.api_pace where subject = ${`key:${row.id}`} for update`;
+      const began = performance.now();
+      let admitted = 0;
+      for (let i = 0; i < 5; i++) {
+        const answers = await ask(key, 4);
+        admitted += admittedOf(answers);
+        expect(answers.at(-1)).toMatchObject({ kind: 'rejected', status: 429, retryAfterSeconds: 1 });
+        clock.advance(300);
+      }
+      // A fifth of a bucket each.
+      expect(admitted).toBe(3 * 2);
+      // What has been told since is another caller's, who is in no way concerned.
+      expect(admittedOf(await ask(other.key, 2))).toBe(3 * 2);
+      // Not the half minute after which Postgres would give up.
+      expect(performance.now() - began).toBeLessThan(10_000);
+    });
+    expect(new Set(told.map(({ message }) => message))).toEqual(
+      new Set(['somebody holds the row of a caller in ops.api_pace: the caller is refused until then']),
+    );
+    clock.advance(1_000);
+    // What was taken meanwhile counts now: 2 s refill the bucket.
+    const admitted = admittedOf(await ask(key, 10));
+    expect(admitted).toBeGreaterThan(0);
+    expect(admitted).toBeLessThanOrEqual(10 + 3 * 2);
+    const [{ n }] = (await database.sql`
+      select count(*)::int as n from ops.api_pace where full_at > ${clock.now()} and subject = ${`key:${row.id}`}`) as unknown as [
+      { n: number },
+    ];
+    expect(n).toBe(1);
+  });
+
   test('is not spoilt by a bucket that was taken from before the clock was set back', async () => {
     const { key, row } = await make({ plan: 'unlimited', requestsPerSecond: 10 });
     await database.sql`insert into ops.api_pace values (${`key:${row.id}`}, ${NOON + DAY})`;

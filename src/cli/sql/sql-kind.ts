@@ -1,0 +1,36 @@
+/** What a statement may do, by its first words: enough to know when to look whether something was changed. */
+import { withoutComments } from './sql-statements.ts';
+
+/**
+ * `reads`: changes something only through what it calls or contains; Postgres says afterwards whether it did. `begins` and `ends`: a
+ * transaction. `neutral`: changes only the session. Everything else `changes` something.
+ */
+export type StatementKind = 'reads' | 'begins' | 'ends' | 'neutral' | 'changes';
+
+const READS = new Set(['select', 'with', 'values', 'table', 'explain', 'fetch', 'move']);
+const BEGINS = new Set(['begin', 'start']);
+const ENDS = new Set(['commit', 'end', 'rollback', 'abort']);
+const NEUTRAL = new Set([
+  ...['set', 'reset', 'show', 'discard', 'savepoint', 'release', 'lock', 'prepare', 'deallocate'],
+  ...['declare', 'close', 'listen', 'unlisten', 'notify', 'checkpoint'],
+]);
+
+export function kindOf(statement: string): StatementKind {
+  const [first = '', ...others] =
+    withoutComments(statement)
+      .toLowerCase()
+      .match(/[a-z_]+/g) ?? [];
+  if (READS.has(first)) return 'reads';
+  if (BEGINS.has(first)) return 'begins';
+  if (first === 'prepare' && others[0] === 'transaction') return 'ends';
+  if (NEUTRAL.has(first)) return 'neutral';
+  if (!ENDS.has(first) || others[0] === 'prepared') return 'changes';
+  // `rollback to` goes back within a transaction, `and chain` begins the next one.
+  const [second, third] = others[0] === 'work' || others[0] === 'transaction' ? others.slice(1) : others;
+  return second === 'to' || (second === 'and' && third === 'chain') ? 'neutral' : 'ends';
+}
+
+/** The text with the passwords in it replaced by `***`: it is kept in the audit log. */
+export function withoutPasswords(sql: string): string {
+  return sql.replace(/(\bpassword\s*(?:=\s*)?)(?:e?'(?:[^'\\]|\\.|'')*'|\$(\w*)\$[\s\S]*?\$\2\$)/gi, "$1'***'");
+}
