@@ -15,11 +15,11 @@ import { type HoleAllowance, holeAllowance } from './quota/hole-allowance.ts';
 import { createQuota } from './quota/ledger.ts';
 import type { Limits, Quota, Reserved } from './quota/quota.ts';
 import { reservedAt } from './quota/reservation.ts';
+import { isBackfillOpen } from './store/backfill/backfill-queue.ts';
 import { type CatalogueDemand, type CatalogueKind, readCatalogueDemand } from './store/catalogue/catalogue-item.ts';
 import type { SqlOrTransaction } from './store/connection/connect.ts';
 import { readAccount } from './store/quota/account.ts';
 import { readFreshnessDemand } from './store/tracking/tracked-series.ts';
-import { isBackfillOpen } from './store/work/backfill-queue.ts';
 import { readRunningSchedules } from './store/work/instance.ts';
 
 export type Budget = {
