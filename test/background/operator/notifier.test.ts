@@ -320,7 +320,13 @@ describe('the operator gets a notice', () => {
     await pass(3 * MINUTE);
     expect(hook.posts).toHaveLength(1);
     await database.sql`update ops.tier set achievable_age = '1 hour'`;
-    await pass(MINUTE);
+    await vi.waitFor(
+      async () =>
+        expect(
+          await database.sql`select from ops.watch where name = 'behind is over' and since is not null`,
+        ).toHaveLength(1),
+      { timeout: 60_000, interval: 20 },
+    );
     // What the quota suffices for changes a little from run to run: it is over after a day.
     await database.sql`update ops.watch set since = since - interval '1 day' where name = 'behind is over'`;
     expect((await texts(2))[1]).toMatch(
