@@ -128,9 +128,10 @@ async function remove(app: App, coins: readonly TrackedCoins[], { quote, ...opti
   const intervals = intervalsToRemove(options);
   const narrowed = { intervals, quote };
   await requireRules(sql, coins, await readTracks(sql, { coins, ...narrowed }), narrowed);
-  const removed = (await removeTracks(sql, { coins, ...narrowed })).length;
+  const rules = await removeTracks(sql, { coins, ...narrowed });
+  const removed = rules.length;
   const report = await applyAndPlan(app, await readBudget(app));
-  const { cancelled, shortened } = await cancelOrphanedHistory(sql, app.clock.now());
+  const { cancelled, shortened } = await cancelOrphanedHistory(sql, rules, app.clock.now());
   for (const { id } of shortened) await recountAfterChange(app, id);
   const named = coins.flatMap((c) => (c.tier === 'list' ? [c.coinId] : []));
   const stillTracked = named.length === 0 ? 0 : await countTracked(sql, named);

@@ -46,15 +46,40 @@ export type OrphanedHistory = {
   readonly shortened: readonly { readonly id: number; readonly coins: number }[];
 };
 
-/** Open backfills of the past no longer want the coins that no rule of their interval and quote wants in their span. */
-export function cancelOrphanedHistory(sql: SqlOrTransaction, now: Instant): Promise<OrphanedHistory> {
+export type RemovedRule = {
+  readonly interval: Interval;
+  readonly quote: Quote;
+  /** Null: of the top, or of all. */
+  readonly coinId: string | null;
+};
+
+/**
+ * When rules were removed: open backfills of the past no longer want the coins that these rules were about, where no other rule wants them
+ * in the span of the backfill. A coin that is not active any more, or not in the top, keeps its past as long as a rule is there.
+ */
+export function cancelOrphanedHistory(
+  sql: SqlOrTransaction,
+  removed: readonly RemovedRule[],
+  now: Instant,
+): Promise<OrphanedHistory> {
   return withFreshPlans(sql, async (tx) => {
     const orphaned = await tx<{ id: number; orphans: string[]; coins: number }[]>`
+      with removed as materialized (
+        select distinct interval::market.candle_interval, quote, coin_id
+        from unnest(${removed.map(({ interval }) => interval)}::text[], ${removed.map(({ quote }) => quote)}::text[],
+          ${removed.map(({ coinId }) => coinId)}::text[]) as r(interval, quote, coin_id)
+      )
       select b.id, array_agg(c.coin_id) as orphans, cardinality(b.coin_ids) as coins
       from ops.backfill b cross join lateral unnest(b.coin_ids) as c(coin_id)
-      where b.is_detached and b.spec ? 'history' and b.state in ('queued', 'running', 'paused') and not exists (
-        select from ops.track_target t
-        where t.interval = b.interval and t.quote = b.quote and t.coin_id = c.coin_id and t.since < upper(b.span))
+      where b.is_detached and b.spec ? 'history' and b.state in ('queued', 'running', 'paused')
+        and exists (
+          select from removed r where r.interval = b.interval and r.quote = b.quote and coalesce(r.coin_id = c.coin_id, true))
+        and not exists (
+          select from ops.track_target t
+          where t.interval = b.interval and t.quote = b.quote and t.coin_id = c.coin_id and t.since < upper(b.span))
+        and not exists (
+          select from ops.track t
+          where t.interval = b.interval and t.quote = b.quote and t.coin_id = c.coin_id and t.since < upper(b.span))
       group by b.id order by b.id`;
     const cancelled: number[] = [];
     const shortened: { id: number; coins: number }[] = [];

@@ -139,3 +139,12 @@ test('the past of one coin that no rule wants any more is left out, whatever rul
   const { past } = await json('track', 'add', 'eth-ethereum', '--since', '2022-01-01');
   expect(past.backfills).toMatchObject([{ coins: 1 }]);
 });
+
+test('a coin that is not active any more keeps its past when the rule of another one is removed', async () => {
+  await chandler('track', 'add', 'btc-bitcoin', 'eth-ethereum', '--since', '2022-01-01');
+  await database.sql`update market.coin set is_active = false where id = 'btc-bitcoin'`;
+  const { cancelled, shortened } = await json('track', 'remove', 'eth-ethereum');
+  expect({ cancelled, shortened }).toEqual({ cancelled: [], shortened: [{ id: 1, coins: 1 }] });
+  expect(await database.sql`select coin_ids from ops.backfill`).toEqual([{ coinIds: ['btc-bitcoin'] }]);
+  expect((await json('track', 'remove', 'btc-bitcoin')).cancelled).toEqual([1]);
+});
