@@ -29,6 +29,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   keys: async () => (await import('./access/keys.ts')).keysCommand,
   analyst: async () => (await import('./access/analyst.ts')).analystCommand,
   sql: async () => (await import('./sql/sql.ts')).sqlCommand,
+  export: async () => (await import('./files/export.ts')).exportCommand,
   backup: async () => (await import('./backup/backup.ts')).backupCommand,
   restore: async () => (await import('./backup/restore.ts')).restoreCommand,
   migrate: async () => (await import('./commands/migrate.ts')).migrateCommand,

@@ -9,7 +9,7 @@ const NAME = `
   quote text
   interval text = interval::text
 `;
-const BY_SERIES = `${c('coin_id')}, quote, interval`;
+const BY_SERIES = `${c('coin_id')}, quote, ${c('interval::text')}`;
 export const OF_COINS: readonly TableDataset[] = [
   table({
     name: 'coins',

@@ -1,7 +1,7 @@
 /** A folder of this machine as a destination. */
 import { randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { mkdir, open, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { Readable } from 'node:stream';
 import type { ByteSink, Destination, StoredFile } from './destination.ts';
@@ -25,7 +25,10 @@ export function openFolder(folder: string): Destination {
         : createReadStream(target, { start: range.from, end: range.to - 1 });
     },
     list: () => listFiles(folder, ''),
-    delete: (file) => rm(place(file), { force: true }),
+    delete: async (file) => {
+      await rm(place(file), { force: true });
+      await removeEmpty(path.dirname(place(file)), folder);
+    },
     sweep: async () => {
       for await (const { path: file } of listAll(folder, '')) {
         if (PART.test(file)) await rm(place(file), { force: true });
@@ -63,6 +66,18 @@ async function syncFolder(folder: string): Promise<void> {
     await handle.sync();
   } finally {
     await handle.close();
+  }
+}
+
+/** Folders that have become empty, up to the destination. */
+async function removeEmpty(folder: string, top: string): Promise<void> {
+  for (let at = folder; at.length > top.length; at = path.dirname(at)) {
+    try {
+      await rmdir(at);
+    } catch {
+      // It has other files, or is gone.
+      return;
+    }
   }
 }
 
