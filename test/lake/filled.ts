@@ -1,6 +1,9 @@
 /** A warehouse with something in every dataset: candles and prices of several intervals, holes, nulls, what is not final, and rows of every table. */
 import { DAY, HOUR, type Interval, MINUTE } from '../../src/core/interval.ts';
 import { DATASETS } from '../../src/lake/dataset/datasets.ts';
+import { openFolder } from '../../src/lake/destination/folder.ts';
+import { type Exported, type ExportOptions, exportFiles } from '../../src/lake/export/export.ts';
+import type { Selection } from '../../src/lake/export/selection.ts';
 import type { Sql } from '../../src/store/connection/connect.ts';
 import { ensurePartitions, ensurePartitionsOf, TICKER_HISTORY } from '../../src/store/upkeep/partition.ts';
 import { makeSeriesOf, type PreparedChunk, prepareChunks, storePrepared } from '../bench/prepared.ts';
@@ -16,6 +19,36 @@ const KINDS: readonly (readonly [Interval, number, number])[] = [
   ['5m', Date.UTC(2024, 3, 29), Date.UTC(2024, 4, 2)],
   ['prices-1d', Date.UTC(2023, 11, 1), Date.UTC(2024, 1, 1)],
 ];
+
+export const ALL: Selection = {
+  datasets: DATASETS,
+  coinIds: null,
+  intervals: null,
+  span: { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY },
+  finalOnly: false,
+  format: 'parquet',
+  layout: 'hive',
+};
+
+/** Exports into a folder, all unless `selection` says less. */
+export async function exportTo(
+  database: ExportOptions['database'],
+  folder: string,
+  selection: Partial<Selection> = {},
+  options: Partial<ExportOptions> = {},
+): Promise<Exported> {
+  const exported = await exportFiles({
+    database,
+    destination: openFolder(folder),
+    selection: { ...ALL, ...selection },
+    signal: new AbortController().signal,
+    ...options,
+  });
+  if (exported === null) throw new Error('nothing was exported');
+  return exported;
+}
+
+export const datasets = (...names: string[]) => DATASETS.filter(({ name }) => names.includes(name));
 
 /** Resolves to the series of the first coin, by interval. */
 export async function fillAll(sql: Sql): Promise<Map<Interval, number>> {
@@ -39,14 +72,16 @@ export function withHoles({ candles, ...chunk }: PreparedChunk): PreparedChunk {
   const kept = <T>(values: readonly T[]) => values.filter((_, i) => keep[i]);
   const nulls = (values: readonly (number | null)[], every: number) =>
     kept(values).map((value, i) => (i % every === every - 1 ? null : value));
+  // Now and then a slot of which the upstream knows nothing but that it was.
+  const prices = (values: readonly (number | null)[]) => nulls(values, 23);
   return {
     ...chunk,
     candles: {
       openTime: kept(candles.openTime),
-      open: kept(candles.open),
-      high: kept(candles.high),
-      low: kept(candles.low),
-      close: kept(candles.close),
+      open: prices(candles.open),
+      high: prices(candles.high),
+      low: prices(candles.low),
+      close: prices(candles.close),
       volume: nulls(candles.volume, 5),
       marketCap: nulls(candles.marketCap, 3),
     },
@@ -63,6 +98,8 @@ async function storeProvisional(sql: Sql): Promise<void> {
 /** Of each table one row with everything, and one with nothing that may be null. */
 async function fillTables(sql: Sql): Promise<void> {
   await ensurePartitionsOf(sql, TICKER_HISTORY, { from: FROM, to: FROM + 70 * DAY });
+  await sql`update market.coin set first_data_at = ${FROM}::timestamptz where id = ${COINS[0]}`;
+  await sql`update market.coin set type = null where id = ${COINS[1]}`;
   const tables = DATASETS.flatMap((dataset) =>
     dataset.kind === 'series' || dataset.from.startsWith('(') ? [] : [dataset.from],
   );
@@ -74,7 +111,7 @@ async function fillTables(sql: Sql): Promise<void> {
       where table_schema = 'market' and table_name = ${name} order by ordinal_position`;
     for (const [i, isFull] of [true, false].entries()) {
       const given = columns.filter(({ isNullable }) => isFull || isNullable === 'NO');
-      const values = given.map((column) => valueOf(column.name, column.type, i));
+      const values = given.map((column) => literalOf(column.name, column.type, i));
       await sql.unsafe(
         `insert into ${table} (${given.map((column) => `"${column.name}"`).join(', ')}) values (${values.join(', ')})`,
       );
@@ -82,7 +119,7 @@ async function fillTables(sql: Sql): Promise<void> {
   }
 }
 
-function valueOf(name: string, type: string, i: number): string {
+function literalOf(name: string, type: string, i: number): string {
   const at = new Date(FROM + i * 40 * DAY + (i === 0 ? 0 : MINUTE / 4)).toISOString();
   if (name === 'coin_id') return `'${COINS[i]}'`;
   if (name === 'source') return `'coins'`;

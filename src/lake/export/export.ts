@@ -26,7 +26,7 @@ import { type Plan, planFiles } from './plan-files.ts';
 import { readWithin, type SeriesWithin, versionOf } from './read-series.ts';
 import type { Selection } from './selection.ts';
 import { readStates } from './series-states.ts';
-import { fromTable, seriesStatements, tableStatement } from './statements.ts';
+import { readHistoryVersion, seriesStatements, tableStatement } from './statements.ts';
 import { type WrittenFile, writeFile } from './write-file.ts';
 
 export type ExportOptions = {
@@ -152,13 +152,7 @@ async function versionOfFile(
       JSON.stringify([path, columns, selection.finalOnly, isoOrNull(span.from), isoOrNull(span.to)]),
     );
   }
-  // Rows are only added at its newest end, and removed at its oldest.
-  const { time } = dataset;
-  const [row] = await tx.unsafe<{ version: string }[]>(
-    `select encode(sha256(convert_to(row(count(*), min(${time}), max(${time}))::text, 'UTF8')), 'hex') as version
-     ${fromTable(dataset, { ...selection, span })}`,
-  );
-  return row!.version.slice(0, 32);
+  return readHistoryVersion(tx, dataset, { ...selection, span });
 }
 
 async function writeOne(

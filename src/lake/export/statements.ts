@@ -3,6 +3,7 @@ import { countSlots } from '../../core/chunk.ts';
 import { type Interval, isPriceInterval } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
 import { PRICE_AS_CANDLE } from '../../store/candle/stored.ts';
+import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import type { Dataset, HistoryDataset, SourceColumn, TableDataset } from '../dataset/dataset.ts';
 import type { SeriesWithin } from './read-series.ts';
 
@@ -70,6 +71,20 @@ export function fromTable(dataset: HistoryDataset | TableDataset, { span, coinId
   const time = dataset.kind === 'history' ? within(dataset.time, span) : '';
   const coins = coin === undefined || coinIds === null ? '' : `and ${coin} = any(${textArray(coinIds)})`;
   return `from ${from} where true ${time} ${coins}`;
+}
+
+/** Of a stretch of a history, to which rows are only added at its newest end, and from which they are removed at its oldest. */
+export async function readHistoryVersion(
+  sql: SqlOrTransaction,
+  dataset: HistoryDataset,
+  narrowed: Narrowed,
+): Promise<string> {
+  const { time } = dataset;
+  const [row] = await sql.unsafe<{ version: string }[]>(
+    `select encode(sha256(convert_to(row(count(*), min(${time}), max(${time}))::text, 'UTF8')), 'hex') as version
+     ${fromTable(dataset, narrowed)}`,
+  );
+  return row!.version.slice(0, 32);
 }
 
 function within(column: string, { from, to }: Span): string {

@@ -9,7 +9,8 @@
 import type { Span } from '../../core/span.ts';
 import { clearBatch, createBatch, setValue } from '../../store/copy/columns.ts';
 import type { ByteSink } from '../destination/destination.ts';
-import { BATCH_ROWS, type FileColumn, type RowWriter, WRITERS } from '../format/format.ts';
+import { BATCH_ROWS, type FileColumn, type RowWriter } from '../format/format.ts';
+import { WRITERS } from '../format/open-format.ts';
 import type { PlannedFile, SeriesRef } from './layout.ts';
 import { toolCandles, toolFiles } from './tool-candles.ts';
 

@@ -5,7 +5,8 @@ import type { Span } from '../../core/span.ts';
 import type { Dataset, HistoryDataset, SeriesDataset, TableDataset } from '../dataset/dataset.ts';
 import { columnsIn } from '../dataset/series-datasets.ts';
 import type { ByteSink } from '../destination/destination.ts';
-import { type FileColumn, type Format, type RowWriter, WRITERS } from '../format/format.ts';
+import type { FileColumn, Format, RowWriter } from '../format/format.ts';
+import { WRITERS } from '../format/open-format.ts';
 import { monthsEach, type Period, periodsOf } from './period.ts';
 
 export const LAYOUTS = ['hive', 'single', 'freqtrade', 'lean', 'jesse'] as const;

@@ -5,7 +5,8 @@ import os from 'node:os';
 import path from 'node:path';
 import type { Destination } from '../../../src/lake/destination/destination.ts';
 import { openFolder } from '../../../src/lake/destination/folder.ts';
-import { type FileColumn, type Format, READERS, WRITERS } from '../../../src/lake/format/format.ts';
+import type { FileColumn, Format } from '../../../src/lake/format/format.ts';
+import { READERS, WRITERS } from '../../../src/lake/format/open-format.ts';
 import { type Batch, clearBatch, createBatch, setValue, type Value, valueAt } from '../../../src/store/copy/columns.ts';
 
 export type Row = readonly Value[];
