@@ -8,6 +8,8 @@ import { ExportRefused } from '../refused.ts';
 import type { Selection } from './selection.ts';
 
 export type Before = {
+  /** Whether something tells what is at this path: then that must be taken back before the file is replaced. */
+  knows(path: string): boolean;
   /** The file at this path, if it is whole and of this version. */
   find(path: string, version: string | null): Promise<Kept | null>;
   /** Removes the files that are no part of the export any more, and what was noted of killed runs. Resolves to the paths of files. */
@@ -33,6 +35,7 @@ export async function lookBefore(destination: Destination, selection: Selection)
   if (files === null && noted.size === 0 && sizes.size > 0)
     throw new ExportRefused(`${destination.name} is not empty, and has no export; name an empty folder, or a new one`);
   return {
+    knows: (path) => noted.has(path) || (files?.has(path) ?? false),
     find: async (path, version) => {
       if (version === null) return null;
       const entry = noted.has(path) ? await readEntry(destination, path) : null;

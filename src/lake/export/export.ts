@@ -166,7 +166,7 @@ async function writeOne(
   const narrowed = { ...selection, span };
   const statements =
     dataset.kind === 'series' ? seriesStatements(file.source, within, narrowed) : [tableStatement(dataset, narrowed)];
-  await noteBegun(destination, path);
+  if (run.before.knows(path)) await noteBegun(destination, path);
   const written = await writeFile(file, statements, within, { copy, destination, signal, onRows });
   const { months, ...counts } = written;
   for (const [name, found] of months) run.months.add(name, found);

@@ -63,8 +63,8 @@ async function* elements(
 }
 
 function readHead(line: string): ManifestHead {
-  const head = parse(`${line.replace(/,$/, '')}}`) as { readonly manifest?: unknown } & ManifestHead;
-  if (typeof head.manifest !== 'number') throw new DamagedManifest('is no manifest of an export');
+  if (!/^\{"manifest":\d+,/.test(line)) throw new DamagedManifest('is no manifest of an export');
+  const head = parse(`${line.replace(/,$/, '')}}`) as { readonly manifest: number } & ManifestHead;
   if (head.manifest !== MANIFEST_FORMAT)
     throw new DamagedManifest(
       `has format ${head.manifest}, and this version of Chandler reads format ${MANIFEST_FORMAT}; use a newer version`,
