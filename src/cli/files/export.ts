@@ -1,5 +1,6 @@
 /** `chandler export`: writes the warehouse into files, with a manifest. Safe to kill at any time, and to repeat. */
-import { statfs } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { access, stat, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import type { Command } from 'commander';
 import type { App } from '../../app.ts';
@@ -27,7 +28,7 @@ export function exportCommand(program: Command, context: CommandContext): void {
       ),
   ).action(
     context.action(async (options: ExportCommandOptions) => {
-      const out = outOf(options);
+      const out = await outOf(options);
       const selection = readSelection(options, context.clock.now());
       return context.withApp({ schema: 'require', handlesInterrupt: true }, (app) =>
         runExport(app, context, out, selection, options),
@@ -36,12 +37,19 @@ export function exportCommand(program: Command, context: CommandContext): void {
   );
 }
 
-function outOf({ out }: ExportCommandOptions): string {
+async function outOf({ out }: ExportCommandOptions): Promise<string> {
   // Not a required option of commander, which would report it before a misspelt option.
   if (out === undefined || out === '') throw new UsageError('--out is missing; name a folder, like --out ./files.');
   if (/^\w+:\/\//.test(out)) throw new UsageError(`--out ${out} is an address; this version writes to folders only.`);
+  const found = await stat(out).catch(() => null);
+  if (found !== null && !found.isDirectory()) throw new UsageError(`--out: ${out} is a file; name a folder.`);
+  const isWritable = found === null || (await access(out, constants.W_OK).then(isTrue, isFalse));
+  if (!isWritable) throw new UsageError(`--out: this user may not write to ${out}; name another folder.`);
   return out;
 }
+
+const isTrue = () => true;
+const isFalse = () => false;
 
 type Told = Plan & Estimate;
 
