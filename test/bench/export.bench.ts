@@ -1,6 +1,7 @@
 /**
  * `chandler export` in a process of its own, against yardsticks in the same run: Postgres' own COPY of the same rows as CSV, and
- * hyparquet-writer alone on the same columns. `BENCH_EXPORT_ROWS` says how many rows (default: one million; fifty million are possible).
+ * hyparquet-writer alone on the same columns. `BENCH_EXPORT_ROWS` says how many rows (default: one million; fifty million are possible),
+ * `BENCH_EXPORT_FORMATS` which formats (default: all).
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import os from 'node:os';
@@ -20,7 +21,7 @@ import { median, table, thousands, timed, verdict } from './rounds.ts';
 
 const ROWS = Number(process.env.BENCH_EXPORT_ROWS ?? 1_000_000);
 const ROUNDS = ROWS > 5_000_000 ? 1 : 3;
-const FORMATS = ['parquet', 'arrow', 'csv', 'ndjson'] as const;
+const FORMATS = (process.env.BENCH_EXPORT_FORMATS ?? 'parquet,arrow,csv,ndjson').split(',');
 
 let database: TestDatabase;
 let folder: string;

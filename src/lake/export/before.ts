@@ -1,13 +1,15 @@
 /** What an export finds at its destination: the manifest of the one before, what a killed one has finished, and the files themselves. */
 import type { Destination } from '../destination/destination.ts';
 import type { EncodedMonths } from '../digest/month-book.ts';
-import { type Finished, pathOfEntry, readEntry, removeEntry } from '../manifest/journal.ts';
+import { type Finished, noteBegun, pathOfEntry, readEntry, removeEntry } from '../manifest/journal.ts';
 import { MANIFEST_FILE, type ManifestFile, type ManifestHead } from '../manifest/manifest.ts';
 import { DamagedManifest, readManifest } from '../manifest/read-manifest.ts';
 import { ExportRefused } from '../refused.ts';
 import type { Selection } from './selection.ts';
 
 export type Before = {
+  /** From now on a later run knows that what is there is an export, even if this one is killed with its first file. */
+  begin(): Promise<void>;
   /** Whether something tells what is at this path: then that must be taken back before the file is replaced. */
   knows(path: string): boolean;
   /** The file at this path, if it is whole and of this version. */
@@ -32,9 +34,13 @@ export async function lookBefore(destination: Destination, selection: Selection)
     else noted.add(of);
   }
   const { files, months } = await readBefore(destination, selection);
-  if (files === null && noted.size === 0 && sizes.size > 0)
+  const isOurs = files !== null || noted.size > 0;
+  if (!isOurs && sizes.size > 0)
     throw new ExportRefused(`${destination.name} is not empty, and has no export; name an empty folder, or a new one`);
   return {
+    begin: async () => {
+      if (!isOurs) await noteBegun(destination, MANIFEST_FILE);
+    },
     knows: (path) => noted.has(path) || (files?.has(path) ?? false),
     find: async (path, version) => {
       if (version === null) return null;
@@ -44,7 +50,7 @@ export async function lookBefore(destination: Destination, selection: Selection)
       return { file, monthsOf: (series) => monthsIn(entry, months, series) };
     },
     removeOthers: async (paths) => {
-      const known = new Set([...(files?.keys() ?? []), ...noted]);
+      const known = new Set([...(files?.keys() ?? []), ...noted].filter((path) => path !== MANIFEST_FILE));
       const removed = [...known].filter((path) => !paths.has(path) && sizes.has(path)).sort();
       for (const path of removed) await destination.delete(path);
       for await (const { path } of destination.list()) {

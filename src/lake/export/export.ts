@@ -73,6 +73,7 @@ async function exportAlone(options: ExportOptions): Promise<Exported | null> {
     const plan = await planFiles(tx, selection);
     if (!(await onPlan(plan))) return null;
     await destination.sweep();
+    await before.begin();
     const copy = await openCopyOut({ url: database.url, snapshot, watchdog: database.watchdog });
     try {
       const run = { ...options, tx, copy, before, months: createMonthBook() };

@@ -3,6 +3,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, wri
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { DAY, type Interval } from '../../../src/core/interval.ts';
+import type { Destination } from '../../../src/lake/destination/destination.ts';
+import { openFolder } from '../../../src/lake/destination/folder.ts';
 import { recordCoins } from '../../../src/store/snapshot/coin.ts';
 import { ensurePartitionsOf, TICKER_HISTORY } from '../../../src/store/upkeep/partition.ts';
 import { continueHistories, recordRenames } from '../../../src/store/upkeep/rename.ts';
@@ -186,6 +188,24 @@ describe('a run that was stopped', () => {
     expect(exported.written.files).toBe(files - finished);
     expect(differing(filesIn(), filesIn(whole.folder))).toEqual([]);
     whole.remove();
+  });
+
+  test('right after its first file, before anything says whose it is, goes on as well', async () => {
+    const real = openFolder(folder);
+    let isKilled = false;
+    const destination: Destination = {
+      ...real,
+      put: async (file, write) => {
+        if (isKilled) throw new Error('killed');
+        const written = await real.put(file, write);
+        isKilled = file.endsWith('.parquet');
+        return written;
+      },
+    };
+    await expect(exportTo(database, folder, SERIES, { destination })).rejects.toThrow('killed');
+    expect(Object.keys(filesIn()).filter((name) => name.endsWith('.parquet'))).toHaveLength(1);
+    const exported = await exportTo(database, folder, SERIES);
+    expect(exported.written.files).toBe(exported.files);
   });
 
   test('over an earlier export leaves its manifest, and nobody trusts the file that was being replaced', async () => {
