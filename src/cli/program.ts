@@ -30,6 +30,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   analyst: async () => (await import('./access/analyst.ts')).analystCommand,
   db: async () => (await import('./access/db.ts')).dbCommand,
   sql: async () => (await import('./sql/sql.ts')).sqlCommand,
+  export: async () => (await import('./files/export.ts')).exportCommand,
   backup: async () => (await import('./backup/backup.ts')).backupCommand,
   restore: async () => (await import('./backup/restore.ts')).restoreCommand,
   migrate: async () => (await import('./commands/migrate.ts')).migrateCommand,

@@ -13,7 +13,7 @@ const ROWS: readonly (readonly (readonly string[])[])[] = [
   [['contract']],
   [['store']],
   [['upstream'], ['quota'], ['views'], ['simulator']],
-  [['ingest'], ['service'], ['dashboard']],
+  [['ingest'], ['service'], ['dashboard'], ['lake']],
   [['app.ts', 'config.ts', 'settings.ts', 'budget.ts', 'ingestion.ts', 'simulate.ts', 'background']],
   [['main.ts', 'cli']],
 ];
@@ -31,6 +31,11 @@ const PACKAGES: Readonly<Record<string, string>> = {
   'cli-progress': 'cli',
   pino: 'log.ts',
   'prom-client': 'background',
+  hyparquet: 'lake',
+  'hyparquet-writer': 'lake',
+  'apache-arrow': 'lake',
+  fflate: 'lake',
+  'pg-copy-streams': 'store',
 };
 
 type Ban = { readonly pattern: RegExp; readonly what: string; readonly allowed: readonly RegExp[] };

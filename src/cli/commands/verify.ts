@@ -6,6 +6,7 @@ import type { Span } from '../../core/span.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { type SeriesProof, sizeOf, type VerifyFilter, verifySeries } from '../../views/operations/verify.ts';
 import { verifyWarehouse } from '../../views/verify/warehouse.ts';
+import { verifyFiles } from '../files/verify-files.ts';
 import { type NarrowOptions, narrowOptions, seriesFilter } from '../input/series-options.ts';
 import { pastOption } from '../input/time.ts';
 import { startBar } from '../output/bar.ts';
@@ -21,6 +22,7 @@ type Options = NarrowOptions & {
   readonly since?: string;
   readonly against?: string;
   readonly key?: string;
+  readonly files?: string;
 };
 
 export function verifyCommand(program: Command, context: CommandContext): void {
@@ -38,15 +40,18 @@ export function verifyCommand(program: Command, context: CommandContext): void {
     .option('--json', 'print JSON')
     .option('--against <file>', 'compare with this attestation instead: equal, grown, revised on record, or tampered')
     .option('--key <file>', 'with --against: the public key that must have signed it')
+    .option('--files <dir>', 'recount an export against its manifest, the warehouse if there is one, and --against')
     .action(
       context.action(async (coins: string[], options: Options) => {
-        const { against, key } = options;
+        const { against, key, files } = options;
         if (against === undefined && key !== undefined)
           throw new UsageError('--key needs --against, which names the file');
-        if (against !== undefined && (coins.length > 0 || options.interval || options.quote || options.since))
+        const whole = files !== undefined ? '--files' : against !== undefined ? '--against' : null;
+        if (whole !== null && (coins.length > 0 || options.interval || options.quote || options.since))
           throw new UsageError(
-            '--against compares with the whole attestation; leave out coins, --interval, --quote and --since',
+            `${whole} compares with the whole ${whole === '--files' ? 'export' : 'attestation'}; leave out coins, --interval, --quote and --since`,
           );
+        if (files !== undefined) return verifyFiles(context, { ...options, files });
         return context.withApp({ schema: 'require' }, async ({ config, database: { sql }, clock }) => {
           if (against !== undefined)
             return verifyAgainst(context.io, sql, { ...options, against }, { keep: config.keep, now: clock.now() });

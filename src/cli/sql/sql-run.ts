@@ -4,11 +4,10 @@
  */
 import type pg from 'pg';
 import type { QueryResult } from 'pg';
-import { to as copyTo } from 'pg-copy-streams';
 import Cursor from 'pg-cursor';
 import { formatCount, formatCounted } from '../../core/format.ts';
 import { createClient } from '../../store/connection/connect.ts';
-import { openPgClient } from '../../store/connection/pg-client.ts';
+import { copyOf, openPgClient } from '../../store/connection/pg-client.ts';
 import { explainDatabaseError } from '../../store/connection/store-error.ts';
 import { NUMBER_TYPES, toJsonValue } from '../../views/sql/column-json.ts';
 import { formatTable } from '../output/table.ts';
@@ -169,7 +168,7 @@ function columnsOf({ fields }: QueryResult): readonly Column[] {
 async function printCopy(out: Output, client: pg.Client, statement: string, cancel: () => void): Promise<void> {
   let isCancelled = false;
   try {
-    for await (const part of client.query(copyTo(statement))) {
+    for await (const part of copyOf(client, statement)) {
       if (out.isClosed()) {
         // What comes until it has ended on the server is read and dropped.
         if (!isCancelled) cancel();

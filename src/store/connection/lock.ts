@@ -4,7 +4,7 @@
  */
 import type { Instant } from '../../clock.ts';
 import { formatCounted, formatInstant } from '../../core/format.ts';
-import type { SqlOrTransaction } from '../values/type-map.ts';
+import type { Sql, SqlOrTransaction } from '../values/type-map.ts';
 import { isLocked } from './database-unavailable.ts';
 import { explainDatabaseError, StoreError } from './store-error.ts';
 
@@ -79,4 +79,15 @@ async function readHolders(sql: SqlOrTransaction): Promise<readonly Holder[]> {
     group by b.pid, b.usename, b.application_name, b.xact_start
     order by b.application_name = current_setting('application_name'), max(array_position(${MODES}::text[], l.mode)) desc,
       b.xact_start, b.pid`;
+}
+
+/** Runs `work` while no other process does the same under this name; resolves to null, without having run it, when one does. */
+export async function withLockUnlessHeld<T>(sql: Sql, name: string, work: () => Promise<T>): Promise<T | null> {
+  await sql`insert into ops.lock (name) values (${name}) on conflict do nothing`;
+  return (await sql.begin(async (tx) => {
+    // The server may limit such sessions, and this one waits for the work.
+    await tx`select set_config('idle_in_transaction_session_timeout', '0', true)`;
+    const rows = await tx`select from ops.lock where name = ${name} for update skip locked`;
+    return rows.length === 0 ? null : work();
+  })) as T | null;
 }

@@ -1,6 +1,7 @@
 /** A connection of node-postgres, for what postgres.js cannot do: rows and copies that wait for a slow reader. */
 import net from 'node:net';
 import pg from 'pg';
+import { to as copyTo } from 'pg-copy-streams';
 import { CONNECT_SECONDS, LOCK_TIMEOUT } from './connect.ts';
 import { readDatabaseUrl } from './database-url.ts';
 
@@ -37,4 +38,9 @@ export async function openPgClient(options: PgOptions): Promise<pg.Client> {
   client.on('error', () => undefined);
   await client.connect();
   return client;
+}
+
+/** What a statement `copy … to stdout` gives, as it comes; reading no further cancels nothing on the server. */
+export function copyOf(client: pg.Client, statement: string): AsyncIterable<Buffer> {
+  return client.query(copyTo(statement)) as AsyncIterable<Buffer>;
 }

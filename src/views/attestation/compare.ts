@@ -28,32 +28,19 @@ export async function* compare(
   keep: Pick<Keep, 'candles' | 'tickers' | 'global' | 'exchanges'>,
   now: Instant,
 ): AsyncGenerator<Finding> {
-  const former = await readFormerNames(sql);
   const tables: TableFact[] = [];
   let origin: string | null = null;
   async function* series() {
     for await (const line of facts) {
       const fact = parse(line);
       const attested = readSeries(fact);
-      if (attested !== null)
-        yield { ...attested, candles: attested.months.reduce((sum, month) => sum + month.candles, 0) };
+      if (attested !== null) yield attested;
       else if (isTable(fact)) tables.push(fact);
       else if (isOrigin(fact)) origin = fact.origin;
       else throw new Error(`a line of the attestation has no known form: ${line.slice(0, 80)}`);
     }
   }
-  yield* inPages(series(), async (page): Promise<Finding[]> => {
-    const found = await findSeries(sql, page, former);
-    const there = found.filter((one) => one !== undefined);
-    const current = there.length === 0 ? [] : await readCurrent(sql, there);
-    const byId = new Map(current.map((one) => [one.seriesId, one]));
-    const pairs = page.map((attested, i) => ({ attested, current: byId.get(found[i]?.id ?? 0) }));
-    const keptSince = (interval: Interval) => now - (keptMs(interval, keep.candles) ?? Number.POSITIVE_INFINITY);
-    return [
-      ...page.flatMap((attested) => judgeName(attested, former)),
-      ...(await compareSeries(sql, pairs, keptSince)),
-    ];
-  });
+  yield* compareAttested(sql, series(), keep, now);
   const [here] = await sql<{ origin: string }[]>`select coalesce(simulator, 'upstream') as origin from ops.origin`;
   if (origin !== NOTHING_YET && origin !== (here?.origin ?? 'upstream'))
     yield finding(
@@ -65,6 +52,29 @@ export async function* compare(
   const keptSince = ({ kept }: (typeof TABLES)[number]) =>
     kept === undefined || keep[kept] === null ? Number.NEGATIVE_INFINITY : now - keep[kept];
   for (const table of tables) yield await compareTable(sql, table, keptSince);
+}
+
+/** The same of series alone, whoever says what they were. */
+export async function* compareAttested(
+  sql: Sql,
+  attested: AsyncIterable<AttestedSeries>,
+  keep: Pick<Keep, 'candles'>,
+  now: Instant,
+): AsyncGenerator<Finding> {
+  const former = await readFormerNames(sql);
+  async function* counted() {
+    for await (const one of attested)
+      yield { ...one, candles: one.months.reduce((sum, month) => sum + month.candles, 0) };
+  }
+  yield* inPages(counted(), async (page): Promise<Finding[]> => {
+    const found = await findSeries(sql, page, former);
+    const there = found.filter((one) => one !== undefined);
+    const current = there.length === 0 ? [] : await readCurrent(sql, there);
+    const byId = new Map(current.map((one) => [one.seriesId, one]));
+    const pairs = page.map((series, i) => ({ attested: series, current: byId.get(found[i]?.id ?? 0) }));
+    const keptSince = (interval: Interval) => now - (keptMs(interval, keep.candles) ?? Number.POSITIVE_INFINITY);
+    return [...page.flatMap((series) => judgeName(series, former)), ...(await compareSeries(sql, pairs, keptSince))];
+  });
 }
 
 type Pair = { readonly attested: AttestedSeries; readonly current: CurrentSeries | undefined };
@@ -162,7 +172,7 @@ function judge(pair: Known, then: AsOf, keptSince: KeptSince): Finding[] {
   // The digests in the file are short; the seal is about whole ones. It can be checked when nothing was removed.
   const isExplained = findings.every(({ verdict }) => verdict !== 'tampered' && verdict !== 'removed');
   const link = attested.steps === 0 ? Buffer.alloc(0) : (then.link ?? Buffer.alloc(0));
-  if (isExplained && !isSealed(attested.seal, { link, records: then.records, months: whole }))
+  if (isExplained && attested.seal !== null && !isSealed(attested.seal, { link, records: then.records, months: whole }))
     findings.push(finding(name, null, 'tampered', 'its short digests are right, but its seal is not'));
   return findings;
 }

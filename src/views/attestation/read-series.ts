@@ -174,15 +174,18 @@ export async function readFormerNames(sql: SqlOrTransaction): Promise<FormerName
   return names;
 }
 
+/** A series by its name, which it had at this step of its evidence. */
+type NamedThen = Pick<AttestedSeries, 'coinId' | 'quote' | 'interval' | 'steps'>;
+
 /** The first change of the coin's id since it was attested; undefined: it has the attested id still. */
-export function renameOf({ coinId, quote, interval, steps }: AttestedSeries, former: FormerNames): Rename | undefined {
+export function renameOf({ coinId, quote, interval, steps }: NamedThen, former: FormerNames): Rename | undefined {
   return former.get(`${coinId} ${quote} ${interval}`)?.find(({ step }) => step > steps);
 }
 
 /** The series that have, or had at the attested step, these names, in the order of the page; undefined where there is none. */
 export async function findSeries(
   sql: SqlOrTransaction,
-  page: readonly AttestedSeries[],
+  page: readonly NamedThen[],
   former: FormerNames,
 ): Promise<(Listed | undefined)[]> {
   const ids = page.map((attested) => renameOf(attested, former)?.seriesId ?? null);

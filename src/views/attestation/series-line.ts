@@ -7,7 +7,7 @@ import { type Interval, isInterval } from '../../core/interval.ts';
 import { type SeriesName, type SeriesState, sealOf } from './series-state.ts';
 
 /** Bytes of the seal, which proves; and of the digest of a month, of the link and of the records, which tell what differs. */
-const SEAL_BYTES = 16;
+export const SEAL_BYTES = 16;
 export const SHORT_BYTES = 6;
 
 export type AttestedMonth = {
@@ -20,8 +20,8 @@ export type AttestedMonth = {
 
 export type AttestedSeries = SeriesName & {
   readonly steps: number;
-  /** The first sixteen bytes. */
-  readonly seal: Buffer;
+  /** The first sixteen bytes; null: nothing tells the whole digests. */
+  readonly seal: Buffer | null;
   /** The first six bytes. */
   readonly link: Buffer;
   /** The first six bytes. */

@@ -1,0 +1,122 @@
+/** `chandler export`: writes the warehouse into files, with a manifest. Safe to kill at any time, and to repeat. */
+import { constants } from 'node:fs';
+import { access, stat, statfs } from 'node:fs/promises';
+import path from 'node:path';
+import type { Command } from 'commander';
+import type { App } from '../../app.ts';
+import { formatBytes, formatCounted, formatInstant, formatRoughly, toIso } from '../../core/format.ts';
+import { openFolder } from '../../lake/destination/folder.ts';
+import { type Estimate, estimate } from '../../lake/export/estimate.ts';
+import { type Exported, exportFiles } from '../../lake/export/export.ts';
+import type { Plan } from '../../lake/export/plan-files.ts';
+import type { Selection } from '../../lake/export/selection.ts';
+import { ExportRefused } from '../../lake/refused.ts';
+import { seriesFilter } from '../input/series-options.ts';
+import { startBar } from '../output/bar.ts';
+import type { CommandContext } from '../shell/context.ts';
+import { EXIT, type ExitCode, UsageError } from '../shell/exit.ts';
+import type { Output } from '../shell/io.ts';
+import { printJson } from '../shell/json.ts';
+import { type ExportCommandOptions, exportOptions, readSelection } from './export-options.ts';
+
+export function exportCommand(program: Command, context: CommandContext): void {
+  exportOptions(
+    program
+      .command('export')
+      .description(
+        'write the warehouse into files: Parquet, CSV, NDJSON or Arrow, with a manifest that proves them; a later export writes only what has changed',
+      ),
+  ).action(
+    context.action(async (options: ExportCommandOptions) => {
+      const out = await outOf(options);
+      const selection = readSelection(options, context.clock.now());
+      return context.withApp({ schema: 'require', handlesInterrupt: true }, (app) =>
+        runExport(app, context, out, selection, options),
+      );
+    }),
+  );
+}
+
+async function outOf({ out }: ExportCommandOptions): Promise<string> {
+  // Not a required option of commander, which would report it before a misspelt option.
+  if (out === undefined || out === '') throw new UsageError('--out is missing; name a folder, like --out ./files.');
+  if (/^\w+:\/\//.test(out)) throw new UsageError(`--out ${out} is an address; this version writes to folders only.`);
+  const found = await stat(out).catch(() => null);
+  if (found !== null && !found.isDirectory()) throw new UsageError(`--out: ${out} is a file; name a folder.`);
+  const isWritable = found === null || (await access(out, constants.W_OK).then(isTrue, isFalse));
+  if (!isWritable) throw new UsageError(`--out: this user may not write to ${out}; name another folder.`);
+  return out;
+}
+
+const isTrue = () => true;
+const isFalse = () => false;
+
+type Told = Plan & Estimate;
+
+async function runExport(
+  { database }: App,
+  { io, signal }: CommandContext,
+  out: string,
+  selection: Selection,
+  { dryRun = false, json = false }: ExportCommandOptions,
+): Promise<ExitCode> {
+  const { coinIds, datasets, format, layout } = selection;
+  if (coinIds !== null && datasets.some(({ kind }) => kind === 'series')) await seriesFilter(database.sql, coinIds, {});
+  let told: Told | null = null;
+  let bar: Awaited<ReturnType<typeof startBar>> | null = null;
+  const onPlan = async (plan: Plan) => {
+    told = { ...plan, ...estimate(plan.rows, format, layout) };
+    if (!json) printPlan(io.out, told, selection, out);
+    if (dryRun) return false;
+    await checkRoom(out, told.bytes);
+    bar = await startBar(io.err, 'rows', async () => plan.rows);
+    return true;
+  };
+  try {
+    const options = { database, destination: openFolder(out), selection, signal, onPlan };
+    const exported = await exportFiles({ ...options, onRows: (rows) => bar?.add(rows) });
+    if (json) printJson(io.out, asJson(out, told!, exported));
+    else if (exported !== null) print(io.out, out, exported);
+    return EXIT.done;
+  } catch (error) {
+    if (signal.aborted && told !== null) io.err.write('What is finished stays: the same command goes on from there.\n');
+    throw error instanceof ExportRefused ? new UsageError(`--out: ${error.message}`) : error;
+  } finally {
+    (bar as Awaited<ReturnType<typeof startBar>> | null)?.stop();
+  }
+}
+
+/** @throws UsageError when the disk is too small for it by far */
+async function checkRoom(out: string, bytes: number): Promise<void> {
+  for (let folder = path.resolve(out); ; folder = path.dirname(folder)) {
+    const found = await statfs(folder).catch(() => null);
+    if (found === null && folder !== path.dirname(folder)) continue;
+    const free = found === null ? Number.POSITIVE_INFINITY : found.bavail * found.bsize;
+    if (free >= bytes) return;
+    throw new UsageError(
+      `--out: the disk of ${out} has ${formatBytes(free)} free, and the files may need ${formatBytes(bytes)}; choose another disk, or export less.`,
+    );
+  }
+}
+
+function printPlan(out: Output, { rows, bytes, ms }: Told, { datasets, format, layout }: Selection, to: string): void {
+  const what =
+    datasets.length > 6 ? formatCounted(datasets.length, 'dataset') : datasets.map(({ name }) => name).join(', ');
+  const size = `about ${formatCounted(rows, 'row')}, ${formatBytes(bytes)}, ${formatRoughly(ms)}`;
+  out.write(`${what} as ${format} (${layout}) to ${to}: ${size}\n`);
+}
+
+function print(out: Output, to: string, { at, root, written, removed, ...all }: Exported): void {
+  const text = ({ files, rows, bytes }: Exported['written']) =>
+    `${formatCounted(files, 'file')}, ${formatCounted(rows, 'row')}, ${formatBytes(bytes)}`;
+  out.write(`\n${to}: ${text(all)}, as of ${formatInstant(at)}\n`);
+  if (written.files < all.files) out.write(`written now: ${text(written)}; the others had not changed\n`);
+  if (removed.length > 0)
+    out.write(`removed: ${formatCounted(removed.length, 'file')} that are no part of it any more\n`);
+  out.write(`root ${root}\nchandler verify --files ${to} recounts them.\n`);
+}
+
+function asJson(out: string, { rows, bytes, ms }: Told, exported: Exported | null) {
+  const plan = { rows, bytes: Math.round(bytes), seconds: Math.ceil(ms / 1_000) };
+  return { out, plan, export: exported === null ? null : { ...exported, at: toIso(exported.at) } };
+}

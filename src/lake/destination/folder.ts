@@ -1,0 +1,103 @@
+/** A folder of this machine as a destination. */
+import { randomUUID } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { mkdir, open, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { Readable } from 'node:stream';
+import type { ByteSink, Destination, StoredFile } from './destination.ts';
+
+/** What is not whole: the name of the file, and a part that is different for each writer. */
+const PART = /\.[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}\.part$/;
+
+/** The folder is made when the first file is put there. */
+export function openFolder(folder: string): Destination {
+  const place = (file: string) => path.join(folder, ...file.split('/'));
+  return {
+    name: folder,
+    put: (file, write) => putFile(place(file), write),
+    get: async (file, range) => {
+      const target = place(file);
+      const found = await stat(target).catch(nullIfMissing);
+      if (found === null || !found.isFile()) return null;
+      if (range === undefined) return createReadStream(target);
+      return range.from === range.to
+        ? Readable.from([])
+        : createReadStream(target, { start: range.from, end: range.to - 1 });
+    },
+    list: () => listFiles(folder, ''),
+    delete: async (file) => {
+      await rm(place(file), { force: true });
+      await removeEmpty(path.dirname(place(file)), folder);
+    },
+    sweep: async () => {
+      for await (const { path: file } of listAll(folder, '')) {
+        if (PART.test(file)) await rm(place(file), { force: true });
+      }
+    },
+  };
+}
+
+async function putFile<T>(target: string, write: (sink: ByteSink) => Promise<T>): Promise<T> {
+  const part = `${target}.${randomUUID()}.part`;
+  await mkdir(path.dirname(target), { recursive: true });
+  const file = await open(part, 'wx');
+  try {
+    const written = await write(async (bytes) => {
+      for (let at = 0; at < bytes.length; ) at += (await file.write(bytes, at)).bytesWritten;
+    });
+    await file.sync();
+    await file.close();
+    await rename(part, target);
+    await syncFolder(path.dirname(target));
+    return written;
+  } catch (error) {
+    await file.close().catch(() => undefined);
+    await rm(part, { force: true });
+    throw error;
+  }
+}
+
+/** So that the new name survives a power failure, too. */
+async function syncFolder(folder: string): Promise<void> {
+  // Windows cannot open folders.
+  const handle = await open(folder, 'r').catch(() => null);
+  if (handle === null) return;
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Folders that have become empty, up to the destination. */
+async function removeEmpty(folder: string, top: string): Promise<void> {
+  for (let at = folder; at.length > top.length; at = path.dirname(at)) {
+    try {
+      await rmdir(at);
+    } catch {
+      // It has other files, or is gone.
+      return;
+    }
+  }
+}
+
+async function* listFiles(folder: string, below: string): AsyncGenerator<StoredFile> {
+  for await (const file of listAll(folder, below)) if (!PART.test(file.path)) yield file;
+}
+
+async function* listAll(folder: string, below: string): AsyncGenerator<StoredFile> {
+  const entries = await readdir(path.join(folder, below), { withFileTypes: true }).catch(nullIfMissing);
+  for (const entry of entries ?? []) {
+    const name = below === '' ? entry.name : `${below}/${entry.name}`;
+    if (entry.isDirectory()) yield* listAll(folder, name);
+    else {
+      const found = await stat(path.join(folder, name)).catch(nullIfMissing);
+      if (found !== null) yield { path: name, bytes: found.size };
+    }
+  }
+}
+
+function nullIfMissing(error: NodeJS.ErrnoException): null {
+  if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null;
+  throw error;
+}

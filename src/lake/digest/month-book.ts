@@ -1,0 +1,116 @@
+/**
+ * The months of all series of an export, in little memory: they are found file by file, and written or compared series by series. In JSON
+ * they are as short as in an attestation: `["2021-01","<base64>",[[0,20,21]]]`, the first month, the digests one after the other, and the
+ * months that are not complete, as their place, final rows and covered slots.
+ */
+import type { Instant } from '../../clock.ts';
+import { monthReset } from '../../core/calendar.ts';
+import { countSlots } from '../../core/chunk.ts';
+import type { Interval } from '../../core/interval.ts';
+import type { Span } from '../../core/span.ts';
+import { nameOf, SHORT_BYTES } from '../../views/attestation/series-line.ts';
+import { DIGEST_OF_NOTHING, type Month } from '../../views/attestation/series-state.ts';
+
+export type EncodedMonths = readonly [
+  first: string,
+  digests: string,
+  incomplete?: readonly (readonly [place: number, rows: number, slots: number])[],
+];
+
+export type MonthBook = {
+  /** Ascending months, later than those that the series has already. */
+  add(series: string, months: readonly Month[]): void;
+  /** From JSON, those that lie within `span`. */
+  addEncoded(series: string, encoded: EncodedMonths, interval: Interval, span: Span): void;
+  /** Null: no month of it is known. */
+  encode(series: string, interval: Interval): EncodedMonths | null;
+  months(series: string): Month[];
+};
+
+type Entry = { first: Instant; next: Instant; digests: Buffer; counts: Uint16Array };
+
+/** `bytesEach`: how much of a digest is kept; attestations keep the first six bytes, and a seal needs all. */
+export function createMonthBook(bytesEach: number = SHORT_BYTES): MonthBook {
+  const entries = new Map<string, Entry>();
+  const add = (series: string, months: readonly Month[]) => {
+    if (months.length === 0) return;
+    const entry = entries.get(series);
+    const known = entry ?? emptyFrom(months[0]!.from);
+    const all = [...between(known.next, months[0]!.from), ...months];
+    const digests = all.map(({ digest }) => digest.subarray(0, bytesEach));
+    entries.set(series, {
+      first: known.first,
+      next: monthReset(all.at(-1)!.from),
+      digests: Buffer.concat([known.digests, ...digests]),
+      counts: Uint16Array.from([...known.counts, ...all.flatMap(({ candles, slots }) => [candles, slots])]),
+    });
+  };
+  const months = (series: string): Month[] => {
+    const entry = entries.get(series);
+    if (entry === undefined) return [];
+    const { digests, counts } = entry;
+    const out: Month[] = [];
+    for (let i = 0, from = entry.first; i < counts.length / 2; i++, from = monthReset(from)) {
+      const digest = digests.subarray(i * bytesEach, (i + 1) * bytesEach);
+      out.push({ from, candles: counts[2 * i]!, slots: counts[2 * i + 1]!, digest });
+    }
+    return out;
+  };
+  return {
+    add,
+    addEncoded: (series, encoded, interval, span) => {
+      const within = decodeMonths(encoded, interval, bytesEach).filter(
+        ({ from }) => from >= span.from && from < span.to,
+      );
+      // Months without coverage at both ends lie between those of other files.
+      const isCovered = ({ slots }: Month) => slots > 0;
+      add(series, within.slice(Math.max(0, within.findIndex(isCovered)), within.findLastIndex(isCovered) + 1));
+    },
+    encode: (series, interval) => {
+      const entry = entries.get(series);
+      if (entry === undefined) return null;
+      const incomplete = months(series).flatMap(({ from, candles, slots }, i) => {
+        const all = slotsOf(from, interval);
+        return candles === all && slots === all ? [] : [[i, candles, slots] as const];
+      });
+      const encoded = [nameOf(entry.first), entry.digests.toString('base64').replace(/=+$/, '')] as const;
+      return incomplete.length === 0 ? encoded : [...encoded, incomplete];
+    },
+    months,
+  };
+}
+
+/** @throws Error when it is not what `encode` makes */
+export function decodeMonths(
+  [first, text, incomplete = []]: EncodedMonths,
+  interval: Interval,
+  bytesEach = SHORT_BYTES,
+): Month[] {
+  const digests = Buffer.from(text, 'base64');
+  const begin = Date.parse(`${first}-01T00:00:00Z`);
+  if (!Number.isFinite(begin) || digests.length % bytesEach !== 0) throw new Error(`no months of a series: ${first}`);
+  const counts = new Map(incomplete.map(([place, rows, slots]) => [place, { rows, slots }]));
+  const out: Month[] = [];
+  for (let i = 0, from = begin; i < digests.length / bytesEach; i++, from = monthReset(from)) {
+    const all = slotsOf(from, interval);
+    const { rows = all, slots = all } = counts.get(i) ?? {};
+    out.push({ from, candles: rows, slots, digest: digests.subarray(i * bytesEach, (i + 1) * bytesEach) });
+  }
+  return out;
+}
+
+function emptyFrom(first: Instant): Entry {
+  return { first, next: first, digests: Buffer.alloc(0), counts: new Uint16Array(0) };
+}
+
+/** Months without coverage, between others that have some. */
+function between(from: Instant, to: Instant): Month[] {
+  const out: Month[] = [];
+  for (let at = from; at < to; at = monthReset(at))
+    out.push({ from: at, candles: 0, slots: 0, digest: DIGEST_OF_NOTHING });
+  return out;
+}
+
+function slotsOf(month: Instant, interval: Interval): number {
+  return countSlots([{ from: month, to: monthReset(month) }], interval);
+}

@@ -1,0 +1,146 @@
+/**
+ * The SHA-256 of the final rows of each month of each series, as attestations have it (docs/proof.md), from rows on their way into a file
+ * or out of one. So whoever has the files can compute what was attested.
+ */
+import { createHash, type Hash } from 'node:crypto';
+import type { Instant } from '../../clock.ts';
+import { monthReset, monthStart } from '../../core/calendar.ts';
+import type { Quote } from '../../core/candle.ts';
+import type { Interval } from '../../core/interval.ts';
+import type { Batch, Column } from '../../store/copy/columns.ts';
+import type { MonthOfCandles } from '../../views/attestation/series-state.ts';
+import type { SeriesDataset } from '../dataset/dataset.ts';
+import { type Place, placeOf } from './series-name.ts';
+
+/** Time in seconds and six numbers, eight bytes each. */
+const ROW_BYTES = 56;
+const ROWS_AT_ONCE = 1_024;
+const NULL_BITS = 0x7ff80000;
+
+export type DigestedSeries = {
+  readonly coinId: string;
+  readonly quote: Quote;
+  readonly interval: Interval;
+  /** Final or not. */
+  rows: number;
+  readonly months: MonthOfCandles[];
+};
+
+export type SeriesDigests = {
+  /** Rows of a series stand together, in the order of time. */
+  add(batch: Batch): void;
+  /** The series in the order in which they came. */
+  finish(): readonly DigestedSeries[];
+};
+
+/** `columns`: the names of those of the batches, in order; `place`: where they lack interval and quote. */
+export function createSeriesDigests(
+  dataset: SeriesDataset,
+  columns: readonly string[],
+  place: Place | null,
+): SeriesDigests {
+  const index = (name: string) => columns.indexOf(name);
+  const numbers = (
+    dataset.name === 'candles'
+      ? ['open', 'high', 'low', 'close', 'volume', 'market_cap']
+      : ['price', 'price', 'price', 'price', 'volume_24h', 'market_cap']
+  ).map(index);
+  const found: DigestedSeries[] = [];
+  const month = createMonth();
+  let series: DigestedSeries | null = null;
+  let name = '';
+  const close = () => {
+    const closed = month.close();
+    if (closed !== null) series?.months.push(closed);
+  };
+  return {
+    add: (batch) => {
+      const { columns: given } = batch;
+      const coins = given[index('coin_id')]!.values as string[];
+      const nameAt =
+        place === null ? namesIn(batch, index('quote'), index('interval'), coins) : (i: number) => coins[i]!;
+      const times = given[index(dataset.time)]!.values as BigInt64Array;
+      const isFinal = given[index('is_final')]!.values as Uint8Array;
+      const values = numbers.map((i) => given[i]!);
+      for (let i = 0; i < batch.rows; i++) {
+        const named = nameAt(i);
+        if (series === null || named !== name) {
+          close();
+          name = named;
+          series = {
+            coinId: coins[i]!,
+            ...(place ?? placeOf(batch, index('quote'), index('interval'), i, dataset)),
+            rows: 0,
+            months: [],
+          };
+          found.push(series);
+        }
+        series.rows++;
+        if (isFinal[i] === 0) continue;
+        const seconds = Number(times[i]! / 1_000_000n);
+        if (!month.holds(seconds)) {
+          close();
+          month.begin(seconds * 1_000);
+        }
+        month.add(seconds, values, i);
+      }
+    },
+    finish: () => {
+      close();
+      return found;
+    },
+  };
+}
+
+function namesIn({ columns }: Batch, quote: number, interval: number, coins: readonly string[]) {
+  const [quotes, intervals] = [columns[quote]!.values as string[], columns[interval]!.values as string[]];
+  return (i: number) => `${coins[i]} ${quotes[i]} ${intervals[i]}`;
+}
+
+/** The month that is being digested. */
+function createMonth() {
+  const bytes = Buffer.alloc(ROWS_AT_ONCE * ROW_BYTES);
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  let hash: Hash | null = null;
+  let from: Instant = 0;
+  let [fromSeconds, toSeconds] = [0, 0];
+  let candles = 0;
+  let at = 0;
+  const flush = () => {
+    hash!.update(bytes.subarray(0, at));
+    at = 0;
+  };
+  return {
+    holds: (seconds: number) => hash !== null && seconds >= fromSeconds && seconds < toSeconds,
+    begin: (time: Instant) => {
+      hash = createHash('sha256');
+      from = monthStart(time);
+      fromSeconds = from / 1_000;
+      toSeconds = monthReset(time) / 1_000;
+      candles = 0;
+    },
+    add: (seconds: number, values: readonly Column[], row: number) => {
+      if (at === bytes.length) flush();
+      // Seconds are below 2^53, so two halves tell them exactly.
+      view.setInt32(at, Math.floor(seconds / 2 ** 32));
+      view.setUint32(at + 4, seconds >>> 0);
+      at += 8;
+      for (let i = 0; i < values.length; i++) {
+        const column = values[i]!;
+        if (column.isNull[row] === 1) {
+          view.setUint32(at, NULL_BITS);
+          view.setUint32(at + 4, 0);
+        } else view.setFloat64(at, (column.values as Float64Array)[row]!);
+        at += 8;
+      }
+      candles++;
+    },
+    close: (): MonthOfCandles | null => {
+      if (hash === null) return null;
+      flush();
+      const sha256 = hash.digest('hex');
+      hash = null;
+      return { from, candles, sha256 };
+    },
+  };
+}

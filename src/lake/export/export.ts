@@ -1,0 +1,210 @@
+/**
+ * Exports: writes the files of a selection that are not there already, and then the manifest that says so. Everything is of one instant.
+ *
+ * A file that is there, and whose rows cannot have changed since, is left alone; so a run that was killed goes on where it was, and a
+ * later one writes only what has changed. A reader of the manifest never sees half an export: it is replaced last, in one step, and only
+ * then the files that it no longer names are removed.
+ */
+import type { Instant } from '../../clock.ts';
+import { VERSION } from '../../core/version.ts';
+import { withSnapshot } from '../../store/backup/source.ts';
+import type { Database, SqlOrTransaction } from '../../store/connection/connect.ts';
+import { withLockUnlessHeld } from '../../store/connection/lock.ts';
+import { type CopyOut, openCopyOut } from '../../store/copy/copy-out.ts';
+import { NOTHING_YET } from '../../views/attestation/attestation.ts';
+import type { Dataset } from '../dataset/dataset.ts';
+import type { Destination } from '../destination/destination.ts';
+import { createMonthBook, type MonthBook } from '../digest/month-book.ts';
+import { nameOfSeries } from '../digest/series-name.ts';
+import type { PlannedFile } from '../layout/layout.ts';
+import { noteBegun, noteFinished } from '../manifest/journal.ts';
+import { isoOrNull, type ManifestElement, type ManifestFile, type ManifestHead } from '../manifest/manifest.ts';
+import { writeManifest } from '../manifest/write-manifest.ts';
+import { ExportRefused } from '../refused.ts';
+import { type Before, describeSelection, lookBefore } from './before.ts';
+import { type Plan, planFiles } from './plan-files.ts';
+import { readWithin, type SeriesWithin, versionOf } from './read-series.ts';
+import type { Selection } from './selection.ts';
+import { readStates } from './series-states.ts';
+import { readHistoryVersion, seriesStatements, tableStatement } from './statements.ts';
+import { type WrittenFile, writeFile } from './write-file.ts';
+
+export type ExportOptions = {
+  readonly database: Pick<Database, 'sql' | 'url' | 'watchdog'>;
+  readonly destination: Destination;
+  readonly selection: Selection;
+  readonly signal: AbortSignal;
+  /** Called before anything is written. Resolves to false: nothing is. */
+  readonly onPlan?: (plan: Plan) => Promise<boolean>;
+  /** Rows that are in a file now. */
+  readonly onRows?: (rows: number) => void;
+};
+
+export type Exported = {
+  readonly at: Instant;
+  readonly root: string;
+  /** Of all files of the export. */
+  readonly files: number;
+  readonly rows: number;
+  readonly bytes: number;
+  /** Written now; the others were there already. */
+  readonly written: { readonly files: number; readonly rows: number; readonly bytes: number };
+  /** Paths of files that are no part of the export any more. */
+  readonly removed: readonly string[];
+};
+
+/**
+ * Null: `onPlan` did not want it. @throws ExportRefused when something else is at the destination, or is being written there; and the reason
+ * of `signal` when it is aborted: what is finished stays, and the same call goes on from there
+ */
+export async function exportFiles(options: ExportOptions): Promise<Exported | null> {
+  const { database, destination } = options;
+  const ended = await withLockUnlessHeld(database.sql, `export to ${destination.name}`, async () => ({
+    exported: await exportAlone(options),
+  }));
+  if (ended !== null) return ended.exported;
+  throw new ExportRefused(`another export is being written to ${destination.name}; wait until it has ended`);
+}
+
+async function exportAlone(options: ExportOptions): Promise<Exported | null> {
+  const { database, destination, selection, onPlan = async () => true } = options;
+  const before = await lookBefore(destination, selection);
+  const run = await withSnapshot(database.sql, async (tx, snapshot) => {
+    const plan = await planFiles(tx, selection);
+    if (!(await onPlan(plan))) return null;
+    await destination.sweep();
+    await before.begin();
+    const copy = await openCopyOut({ url: database.url, snapshot, watchdog: database.watchdog });
+    try {
+      const run = { ...options, tx, copy, before, months: createMonthBook() };
+      const done = await writeAll(run, plan);
+      const head = await readHead(tx, selection);
+      const root = await writeManifest(destination, head, elementsOf(run, done));
+      return { at: Date.parse(head.at), root, done };
+    } finally {
+      await copy.close();
+    }
+  });
+  if (run === null) return null;
+  const { files, written } = run.done;
+  const removed = await before.removeOthers(new Set(files.map(({ path }) => path)));
+  return { at: run.at, root: run.root, ...totalsOf(files), written: totalsOf(written), removed };
+}
+
+function totalsOf(files: readonly ManifestFile[]) {
+  const sum = (of: 'rows' | 'bytes') => files.reduce((total, file) => total + file[of], 0);
+  return { files: files.length, rows: sum('rows'), bytes: sum('bytes') };
+}
+
+type Run = ExportOptions & {
+  readonly tx: SqlOrTransaction;
+  readonly copy: CopyOut;
+  readonly before: Before;
+  readonly months: MonthBook;
+};
+
+type Done = {
+  readonly files: ManifestFile[];
+  readonly written: ManifestFile[];
+  /** Of all files, in their order. */
+  readonly seriesIds: Set<number>;
+  readonly datasets: Map<Dataset, PlannedFile>;
+};
+
+async function writeAll(run: Run, { files }: Plan): Promise<Done> {
+  const done: Done = { files: [], written: [], seriesIds: new Set(), datasets: new Map() };
+  for (const file of files) {
+    run.signal.throwIfAborted();
+    const { dataset, series, span, path } = file;
+    const isOfSeries = dataset.kind === 'series';
+    const within = isOfSeries ? await readWithin(run.tx, series, span, run.selection.finalOnly) : [];
+    if (isOfSeries && within.length === 0) continue;
+    for (const { id } of within) done.seriesIds.add(id);
+    if (!done.datasets.has(dataset)) done.datasets.set(dataset, file);
+    const version = await versionOfFile(run, file, within);
+    const kept = await run.before.find(path, version);
+    if (kept === null) {
+      const entry = await writeOne(run, file, within, version);
+      done.files.push(entry);
+      done.written.push(entry);
+      continue;
+    }
+    for (const one of within) {
+      const months = kept.monthsOf(nameOfSeries(one));
+      if (months !== null) run.months.addEncoded(nameOfSeries(one), months, one.interval, span);
+    }
+    run.onRows?.(kept.file.rows);
+    done.files.push(kept.file);
+  }
+  return done;
+}
+
+/** Null: nothing but the bytes tells whether the file has changed. */
+async function versionOfFile(
+  { tx, selection }: Run,
+  { dataset, span, source, path }: PlannedFile,
+  within: readonly SeriesWithin[],
+): Promise<string | null> {
+  if (dataset.kind === 'table') return null;
+  if (dataset.kind === 'series') {
+    const columns = source.map(({ name, type }) => `${name} ${type}`);
+    return versionOf(
+      within,
+      JSON.stringify([path, columns, selection.finalOnly, isoOrNull(span.from), isoOrNull(span.to)]),
+    );
+  }
+  return readHistoryVersion(tx, dataset, { ...selection, span });
+}
+
+async function writeOne(
+  run: Run,
+  file: PlannedFile,
+  within: readonly SeriesWithin[],
+  version: string | null,
+): Promise<ManifestFile> {
+  const { destination, selection, copy, signal, onRows = () => undefined } = run;
+  const { dataset, span, place, path } = file;
+  const narrowed = { ...selection, span };
+  const statements =
+    dataset.kind === 'series' ? seriesStatements(file.source, within, narrowed) : [tableStatement(dataset, narrowed)];
+  if (run.before.knows(path)) await noteBegun(destination, path);
+  const written = await writeFile(file, statements, within, { copy, destination, signal, onRows });
+  const { months, ...counts } = written;
+  for (const [name, found] of months) run.months.add(name, found);
+  const [from, to] = dataset.kind === 'table' ? [null, null] : [isoOrNull(span.from), isoOrNull(span.to)];
+  const { interval = null, quote = null } = place ?? {};
+  const entry = { path, dataset: dataset.name, interval, quote, from, to, ...counts, version };
+  await noteFinished(destination, { file: entry, months: encodedOf(months, within) });
+  return entry;
+}
+
+function encodedOf(months: WrittenFile['months'], within: readonly SeriesWithin[]) {
+  const book = createMonthBook();
+  const encoded = within.map((one) => {
+    const name = nameOfSeries(one);
+    book.add(name, months.get(name) ?? []);
+    return [name, book.encode(name, one.interval)] as const;
+  });
+  return Object.fromEntries(encoded.flatMap(([name, of]) => (of === null ? [] : [[name, of] as const])));
+}
+
+async function readHead(tx: SqlOrTransaction, selection: Selection): Promise<ManifestHead> {
+  const [row] = await tx<{ at: Instant; simulator: string | null; isKnown: boolean }[]>`
+    select now() as at, (select simulator from ops.origin) as simulator, exists (select from ops.origin) as is_known`;
+  const { at, simulator, isKnown } = row!;
+  return {
+    at: isoOrNull(at)!,
+    chandler: VERSION,
+    origin: isKnown ? (simulator ?? 'upstream') : NOTHING_YET,
+    ...describeSelection(selection),
+    from: isoOrNull(selection.span.from),
+    to: isoOrNull(selection.span.to),
+  };
+}
+
+async function* elementsOf({ tx, selection, months }: Run, done: Done): AsyncGenerator<ManifestElement> {
+  for (const [{ name }, { columns }] of done.datasets) yield { list: 'datasets', element: { name, columns } };
+  for await (const element of readStates(tx, [...done.seriesIds], selection.span, months))
+    yield { list: 'series', element };
+  for (const element of done.files) yield { list: 'files', element };
+}

@@ -1,0 +1,118 @@
+/** Reads what is known of series before their rows: which there are, and for a stretch of time the state that their rows are of. */
+import { createHash } from 'node:crypto';
+import type { Quote } from '../../core/candle.ts';
+import { ALL_INTERVALS, type Interval, isPriceInterval } from '../../core/interval.ts';
+import type { Span, Spans } from '../../core/span.ts';
+import { storedRows } from '../../store/candle/stored.ts';
+import type { SqlOrTransaction } from '../../store/connection/connect.ts';
+import type { SeriesDataset } from '../dataset/dataset.ts';
+import type { SeriesRef } from '../layout/layout.ts';
+import type { Selection } from './selection.ts';
+
+/** The series of a dataset that have rows, by interval, quote and coin. */
+export async function readSeries(
+  tx: SqlOrTransaction,
+  { name }: SeriesDataset,
+  { coinIds, intervals }: Pick<Selection, 'coinIds' | 'intervals'>,
+): Promise<SeriesRef[]> {
+  const of = ALL_INTERVALS.filter((one) => isPriceInterval(one) === (name === 'prices'));
+  const found: SeriesRef[] = [];
+  for (const interval of of.filter((one) => intervals === null || intervals.includes(one))) {
+    const rows = await tx<Omit<SeriesRef, 'interval'>[]>`
+      select s.id, s.coin_id, co.symbol, s.quote, s.candles, ends.first, ends.last
+      from market.series s join market.coin co on co.id = s.coin_id
+      cross join lateral (
+        select min(c.open_time) as first, max(c.open_time) as last from ${storedRows(tx, tx`s.id`, interval)} c
+      ) ends
+      where s.interval = ${interval}::market.candle_interval and ends.first is not null
+        ${coinIds === null ? tx`` : tx`and s.coin_id = any(${coinIds as string[]}::text[])`}
+      order by s.quote, s.coin_id collate "C"`;
+    for (const row of rows) found.push({ ...row, interval });
+  }
+  return found;
+}
+
+/** A series as it is within a stretch of time. */
+export type SeriesWithin = {
+  readonly id: number;
+  readonly coinId: string;
+  readonly quote: Quote;
+  readonly interval: Interval;
+  readonly covered: Spans;
+  /** The newest step of its evidence that is about the stretch; null: none. */
+  readonly step: number | null;
+  readonly link: Buffer | null;
+  /** Rows that may still change, and the sum of their hashes. */
+  readonly provisional: number;
+  readonly digest: string;
+};
+
+/**
+ * Those of `series` that have rows or coverage within `span`, in their order. Whatever changes a row within the span, or makes it final, changes what
+ * is read here: final rows have their evidence, and the others are counted and hashed.
+ */
+export async function readWithin(
+  tx: SqlOrTransaction,
+  series: readonly SeriesRef[],
+  span: Span,
+  finalOnly: boolean,
+): Promise<SeriesWithin[]> {
+  const found: SeriesWithin[] = [];
+  for (const page of pagesOf(series)) found.push(...(await readPage(tx, page, span, finalOnly)));
+  return found;
+}
+
+/** The most series of one statement. */
+const MOST_SERIES = 1_000;
+
+/** Of one interval each, so that partitions prune. */
+function* pagesOf(series: readonly SeriesRef[]): Generator<SeriesRef[]> {
+  let page: SeriesRef[] = [];
+  for (const one of series) {
+    if (page.length === MOST_SERIES || (page.length > 0 && page[0]!.interval !== one.interval)) {
+      yield page;
+      page = [];
+    }
+    page.push(one);
+  }
+  if (page.length > 0) yield page;
+}
+
+function readPage(
+  tx: SqlOrTransaction,
+  page: readonly SeriesRef[],
+  span: Span,
+  finalOnly: boolean,
+): Promise<SeriesWithin[]> {
+  const { interval } = page[0]!;
+  const stored = storedRows(tx, tx`s.id`, interval);
+  const within = tx`tstzmultirange(${span}::tstzrange)`;
+  return tx<SeriesWithin[]>`
+    select s.id, s.coin_id, s.quote, s.interval, s.covered * ${within} as covered, e.number as step, e.link,
+      p.candles as provisional, p.digest::text as digest
+    from unnest(${page.map(({ id }) => id)}::int[]) with ordinality as page (id, position)
+    join market.series s on s.id = page.id
+    left join lateral (
+      select e.number, e.link from market.evidence e
+      where e.series_id = s.id and (e.slots && ${span}::tstzrange or e.kind = 'renamed') order by e.number desc limit 1
+    ) e on true
+    cross join lateral (
+      select count(*) as candles,
+        coalesce(sum(market.candle_hash(c.open_time, c.open, c.high, c.low, c.close, c.volume, c.market_cap)), 0) as digest
+      from unnest(${within} - s.covered) r
+      join lateral ${stored} c on c.open_time >= coalesce(lower(r), '-infinity') and c.open_time < coalesce(upper(r), 'infinity')
+      where ${!finalOnly}
+    ) p
+    where not isempty(s.covered * ${within}) or p.candles > 0
+    order by page.position`;
+}
+
+/** Two files of the same version have the same rows. `form`: what else the bytes depend on. */
+export function versionOf(within: readonly SeriesWithin[], form: string): string {
+  const hash = createHash('sha256').update(form);
+  for (const { coinId, quote, interval, covered, step, link, provisional, digest } of within) {
+    const spans = covered.map(({ from, to }) => `${from}-${to}`).join(',');
+    hash.update(`${coinId} ${quote} ${interval} ${step} ${link?.toString('hex')} ${spans} ${provisional} ${digest}\n`);
+  }
+  return hash.digest('hex').slice(0, 32);
+}

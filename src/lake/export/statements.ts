@@ -1,0 +1,110 @@
+/** The statements whose rows make a file, each small enough for Postgres to sort its rows in memory. */
+import { countSlots } from '../../core/chunk.ts';
+import { type Interval, isPriceInterval } from '../../core/interval.ts';
+import type { Span } from '../../core/span.ts';
+import { PRICE_AS_CANDLE } from '../../store/candle/stored.ts';
+import type { SqlOrTransaction } from '../../store/connection/connect.ts';
+import type { Dataset, HistoryDataset, SourceColumn, TableDataset } from '../dataset/dataset.ts';
+import type { SeriesWithin } from './read-series.ts';
+
+/** The most rows, and the most series, of one statement. */
+const MOST_ROWS = 200_000;
+const MOST_SERIES = 200;
+
+export type Narrowed = {
+  readonly span: Span;
+  readonly coinIds: readonly string[] | null;
+  readonly finalOnly: boolean;
+};
+
+/** Rows of series in the order of `within`, and then of time. */
+export function* seriesStatements(
+  columns: readonly SourceColumn[],
+  within: readonly SeriesWithin[],
+  { span, finalOnly }: Narrowed,
+): Generator<string> {
+  for (const page of pagesOf(within)) {
+    const { interval } = page[0]!;
+    yield `select ${columns.map(({ sql }) => sql).join(', ')}
+      from unnest('{${page.map(({ id }) => id).join(',')}}'::int[]) with ordinality as page (id, position)
+      join market.series s on s.id = page.id
+      cross join lateral (${stored(interval, span)}) c
+      ${finalOnly ? 'where s.covered @> c.open_time' : ''}
+      order by page.position, c.open_time`;
+  }
+}
+
+function stored(interval: Interval, span: Span): string {
+  return isPriceInterval(interval)
+    ? `select ${PRICE_AS_CANDLE} from market.price where series_id = page.id ${within('time', span)}`
+    : `select * from market.candle where series_id = page.id and interval = ${literal(interval)} ${within('open_time', span)}`;
+}
+
+function* pagesOf(series: readonly SeriesWithin[]): Generator<SeriesWithin[]> {
+  let page: SeriesWithin[] = [];
+  let rows = 0;
+  for (const one of series) {
+    // Of an unbounded coverage nobody knows how many rows it holds.
+    const slots = countSlots(one.covered, one.interval);
+    const most = one.provisional + (Number.isFinite(slots) ? slots : MOST_ROWS);
+    const isFull = page.length >= MOST_SERIES || rows + most > MOST_ROWS;
+    if (page.length > 0 && (isFull || page[0]!.interval !== one.interval)) {
+      yield page;
+      page = [];
+      rows = 0;
+    }
+    page.push(one);
+    rows += most;
+  }
+  if (page.length > 0) yield page;
+}
+
+/** All rows of a table, or of a stretch of a history. */
+export function tableStatement(dataset: HistoryDataset | TableDataset, narrowed: Narrowed): string {
+  const { columns, order } = dataset;
+  return `select ${columns.map(({ sql }) => sql).join(', ')} ${fromTable(dataset, narrowed)} order by ${order}`;
+}
+
+/** `from … where …`. */
+export function fromTable(dataset: HistoryDataset | TableDataset, { span, coinIds }: Narrowed): string {
+  const { from, coin } = dataset;
+  const time = dataset.kind === 'history' ? within(dataset.time, span) : '';
+  const coins = coin === undefined || coinIds === null ? '' : `and ${coin} = any(${textArray(coinIds)})`;
+  return `from ${from} where true ${time} ${coins}`;
+}
+
+/** Of a stretch of a history, to which rows are only added at its newest end, and from which they are removed at its oldest. */
+export async function readHistoryVersion(
+  sql: SqlOrTransaction,
+  dataset: HistoryDataset,
+  narrowed: Narrowed,
+): Promise<string> {
+  const { time } = dataset;
+  const [row] = await sql.unsafe<{ version: string }[]>(
+    `select encode(sha256(convert_to(row(count(*), min(${time}), max(${time}))::text, 'UTF8')), 'hex') as version
+     ${fromTable(dataset, narrowed)}`,
+  );
+  return row!.version.slice(0, 32);
+}
+
+function within(column: string, { from, to }: Span): string {
+  const after = Number.isFinite(from) ? `and ${column} >= '${iso(from)}'` : '';
+  const before = Number.isFinite(to) ? `and ${column} < '${iso(to)}'` : '';
+  return `${after} ${before}`;
+}
+
+function iso(at: number): string {
+  return new Date(at).toISOString();
+}
+
+function textArray(values: readonly string[]): string {
+  return `array[${values.map(literal).join(',')}]::text[]`;
+}
+
+function literal(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`;
+}
+
+export function typesOf({ columns }: Pick<Dataset, 'columns'>) {
+  return columns.map(({ type }) => type);
+}

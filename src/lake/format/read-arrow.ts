@@ -1,0 +1,71 @@
+/** Reads Arrow IPC files, one record batch after the other. */
+import type { FileHandle } from 'node:fs/promises';
+import { type RecordBatch, RecordBatchReader } from 'apache-arrow';
+import { type Column, clearBatch, createBatch, setValue, type Value } from '../../store/copy/columns.ts';
+import { readRange } from '../destination/destination.ts';
+import type { FileColumn, FileToRead, ReadRows } from './format.ts';
+import { NotReadable, readableAs } from './not-readable.ts';
+import { arrowSchema } from './write-arrow.ts';
+
+export const readArrow: ReadRows = async function* (source) {
+  const { columns } = source;
+  const reader = await readableAs('Arrow', async () => {
+    const opened: RecordBatchReader = await RecordBatchReader.from(handleOf(source) as unknown as FileHandle);
+    await opened.open();
+    return opened;
+  });
+  const wanted = String(arrowSchema(columns));
+  if (String(reader.schema) !== wanted) throw new NotReadable(`has the schema ${reader.schema}, and not ${wanted}`);
+  let batch = createBatch(
+    columns.map(({ type }) => type),
+    0,
+  );
+  try {
+    for (;;) {
+      const { value: records, done } = await readableAs(
+        'Arrow',
+        async () => (await reader.next()) as IteratorResult<RecordBatch>,
+      );
+      if (done) return;
+      const { numRows } = records;
+      if (batch.columns[0]!.isNull.length < numRows)
+        batch = createBatch(
+          columns.map(({ type }) => type),
+          numRows,
+        );
+      clearBatch(batch);
+      batch.rows = numRows;
+      for (const [i, column] of columns.entries()) fill(batch.columns[i]!, column, records, i);
+      yield batch;
+    }
+  } finally {
+    await reader.cancel();
+  }
+};
+
+function fill(into: Column, { type, unit }: FileColumn, records: RecordBatch, i: number): void {
+  const vector = records.getChildAt(i)!;
+  // The library gives instants as milliseconds, in which microseconds are lost: the stored numbers are read instead.
+  const stored = type === 'instant' ? (vector.data[0]!.values as BigInt64Array) : null;
+  for (let row = 0; row < records.numRows; row++) {
+    const value = vector.get(row) as Value;
+    if (value === null || stored === null) setValue(into, row, value);
+    else setValue(into, row, unit === 'milliseconds' ? stored[row]! * 1_000n : stored[row]!);
+  }
+}
+
+/** What the library needs of a file handle, so that it reads only what it needs. */
+function handleOf({ destination, path, bytes }: FileToRead) {
+  return {
+    // The library tells file handles by it.
+    fd: -1,
+    stat: async () => ({ size: bytes, isFile: () => true }),
+    read: async (into: Uint8Array, offset: number, length: number, position: number) => {
+      const to = Math.min(bytes, position + length);
+      const found = await readRange(destination, path, { from: position, to });
+      into.set(found, offset);
+      return { bytesRead: found.length, buffer: into };
+    },
+    close: async () => undefined,
+  };
+}

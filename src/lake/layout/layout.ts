@@ -1,0 +1,127 @@
+/** How the rows of datasets become files: their paths, what is in each, and in which form. */
+import type { Quote } from '../../core/candle.ts';
+import { type Interval, widthOf } from '../../core/interval.ts';
+import type { Span } from '../../core/span.ts';
+import type { Dataset, HistoryDataset, SeriesDataset, TableDataset } from '../dataset/dataset.ts';
+import { columnsIn } from '../dataset/series-datasets.ts';
+import type { ByteSink } from '../destination/destination.ts';
+import type { FileColumn, Format, RowWriter } from '../format/format.ts';
+import { WRITERS } from '../format/open-format.ts';
+import { monthsEach, type Period, periodsOf } from './period.ts';
+
+export const LAYOUTS = ['hive', 'single', 'freqtrade', 'lean', 'jesse'] as const;
+export type Layout = (typeof LAYOUTS)[number];
+
+export type SeriesRef = {
+  readonly id: number;
+  readonly coinId: string;
+  readonly symbol: string;
+  readonly quote: Quote;
+  readonly interval: Interval;
+  /** Stored, final or not. */
+  readonly candles: number;
+  readonly first: number;
+  readonly last: number;
+};
+
+/** A file to be written, if it has rows. */
+export type PlannedFile = {
+  readonly path: string;
+  readonly dataset: Dataset;
+  /** Of a file of series: which, in their order. */
+  readonly series: readonly SeriesRef[];
+  /** All that `interval` and `quote` of the series are, where the file has no columns for them. */
+  readonly place: { readonly interval: Interval; readonly quote: Quote } | null;
+  /** By the time of its rows; infinite where it is not cut. */
+  readonly span: Span;
+  /** Of the rows as Postgres gives them. */
+  readonly source: Dataset['columns'];
+  /** Of the file; null: the form is that of a tool, and the rows cannot be read back exactly. */
+  readonly columns: readonly FileColumn[] | null;
+  readonly open: (sink: ByteSink) => Promise<RowWriter>;
+};
+
+export const ALL_TIME: Span = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY };
+
+/** `candles/interval=24h/quote=usd/year=2024/part.parquet`: what the folders say is not in the file. */
+export function hiveFiles(
+  dataset: SeriesDataset,
+  series: readonly SeriesRef[],
+  format: Format,
+  clip: Span,
+): PlannedFile[] {
+  return groupsOf(series).flatMap((group) => {
+    const { interval, quote } = group[0]!;
+    const columns = columnsIn(dataset.columns, true);
+    const first = Math.min(...group.map((one) => one.first));
+    const last = Math.max(...group.map((one) => one.last));
+    return [...periodsOf(monthsEach(interval), first, last, clip)].map((period) => ({
+      path: `${dataset.name}/interval=${widthOf(interval)}/quote=${quote}/${fileOf(period, format)}`,
+      dataset,
+      series: group.filter((one) => one.last >= period.from && one.first < period.to),
+      place: { interval, quote },
+      span: { from: period.from, to: period.to },
+      ...rowsAs(format, columns),
+    }));
+  });
+}
+
+/** `candles.parquet`, with columns for interval and quote. */
+export function singleFile(
+  dataset: SeriesDataset,
+  series: readonly SeriesRef[],
+  format: Format,
+  clip: Span,
+): PlannedFile[] {
+  if (series.length === 0) return [];
+  const path = `${dataset.name}.${format}`;
+  return [{ path, dataset, series, place: null, span: clip, ...rowsAs(format, dataset.columns) }];
+}
+
+/** `tickers/year=2024/part-01.parquet`. */
+export function historyFiles(
+  dataset: HistoryDataset,
+  { first, last }: { readonly first: number; readonly last: number },
+  { format, layout, clip }: { readonly format: Format; readonly layout: 'hive' | 'single'; readonly clip: Span },
+): PlannedFile[] {
+  const rest = { dataset, series: [], place: null, ...rowsAs(format, dataset.columns) };
+  if (layout === 'single') return [{ path: `${dataset.name}.${format}`, span: clip, ...rest }];
+  return [...periodsOf(dataset.months, first, last, clip)].map((period) => ({
+    path: `${dataset.name}/${fileOf(period, format)}`,
+    span: { from: period.from, to: period.to },
+    ...rest,
+  }));
+}
+
+/** `coins/part.parquet`, or `coins.parquet` beside other single files. */
+export function tableFile(
+  dataset: TableDataset,
+  { format, layout }: { readonly format: Format; readonly layout: 'hive' | 'single' },
+): PlannedFile {
+  const path = layout === 'hive' ? `${dataset.name}/part.${format}` : `${dataset.name}.${format}`;
+  return { path, dataset, series: [], place: null, span: ALL_TIME, ...rowsAs(format, dataset.columns) };
+}
+
+function fileOf({ year, name }: Period, format: Format): string {
+  return `year=${String(year).padStart(4, '0')}/${name}.${format}`;
+}
+
+function rowsAs(format: Format, source: Dataset['columns']) {
+  const columns = source.map(({ sql: _, ...column }): FileColumn => column);
+  return {
+    source,
+    columns,
+    open: async (sink: ByteSink) => (await WRITERS[format]())(sink, columns),
+  };
+}
+
+/** Series of one interval and quote, next to each other. */
+export function groupsOf(series: readonly SeriesRef[]): SeriesRef[][] {
+  const groups: SeriesRef[][] = [];
+  for (const one of series) {
+    const group = groups.at(-1);
+    if (group !== undefined && group[0]!.interval === one.interval && group[0]!.quote === one.quote) group.push(one);
+    else groups.push([one]);
+  }
+  return groups;
+}

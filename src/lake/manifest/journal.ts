@@ -1,0 +1,53 @@
+/**
+ * What an export has begun and finished before its manifest says so: a small file for each, so that a run that was killed goes on where it
+ * was. The manifest takes their place, and they are removed.
+ */
+import type { Destination } from '../destination/destination.ts';
+import type { EncodedMonths } from '../digest/month-book.ts';
+import type { ManifestFile } from './manifest.ts';
+
+/** No reader of data looks at what begins with a dot. */
+const FOLDER = '.unfinished/';
+const EXTENSION = '.json';
+
+export type Finished = {
+  readonly file: ManifestFile;
+  /** Of a file of series: the months of each, by its name. */
+  readonly months: Readonly<Record<string, EncodedMonths>>;
+};
+
+/** The path of the file that an entry of the journal is about; null for a file that is no entry. */
+export function pathOfEntry(entry: string): string | null {
+  return entry.startsWith(FOLDER) ? entry.slice(FOLDER.length, -EXTENSION.length) : null;
+}
+
+/** From now on nobody knows what is at this path, until it is noted as finished. */
+export function noteBegun(destination: Destination, path: string): Promise<void> {
+  return note(destination, path, null);
+}
+
+export function noteFinished(destination: Destination, finished: Finished): Promise<void> {
+  return note(destination, finished.file.path, finished);
+}
+
+async function note(destination: Destination, path: string, entry: Finished | null): Promise<void> {
+  await destination.put(placeOf(path), (sink) => sink(Buffer.from(JSON.stringify(entry))));
+}
+
+/** Null: it was begun, and not finished. @throws Error when there is no entry */
+export async function readEntry(destination: Destination, path: string): Promise<Finished | null> {
+  const chunks = await destination.get(placeOf(path));
+  if (chunks === null) throw new Error(`${placeOf(path)} is gone`);
+  let text = '';
+  const decoder = new TextDecoder();
+  for await (const chunk of chunks) text += decoder.decode(chunk, { stream: true });
+  return JSON.parse(text) as Finished | null;
+}
+
+export function removeEntry(destination: Destination, path: string): Promise<void> {
+  return destination.delete(placeOf(path));
+}
+
+function placeOf(path: string): string {
+  return `${FOLDER}${path}${EXTENSION}`;
+}

@@ -1,0 +1,94 @@
+/** Reads a manifest line by line, and tells whether it is whole and unchanged. */
+import { createHash } from 'node:crypto';
+import type { Destination } from '../destination/destination.ts';
+import {
+  LISTS,
+  type List,
+  MANIFEST_FILE,
+  MANIFEST_FORMAT,
+  type ManifestElement,
+  type ManifestHead,
+} from './manifest.ts';
+
+/** The manifest cannot be believed; the message completes a sentence that begins with its name. */
+export class DamagedManifest extends Error {
+  override readonly name = 'DamagedManifest';
+}
+
+export type ReadManifest = {
+  readonly head: ManifestHead;
+  /** Their order is that of the file. What is read is believed only when all of it was read without an error. */
+  readonly elements: AsyncGenerator<ManifestElement, { readonly root: string }>;
+};
+
+/** Null: there is none. @throws DamagedManifest, also while its elements are read */
+export async function readManifest(destination: Destination): Promise<ReadManifest | null> {
+  const chunks = await destination.get(MANIFEST_FILE);
+  if (chunks === null) return null;
+  const hash = createHash('sha256');
+  const lines = linesOf(chunks);
+  const first = await lines.next();
+  if (first.done) throw new DamagedManifest('is empty');
+  const head = readHead(first.value);
+  return { head, elements: elements(first.value, lines, hash) };
+}
+
+async function* elements(
+  first: string,
+  lines: AsyncIterable<string>,
+  hash: ReturnType<typeof createHash>,
+): AsyncGenerator<ManifestElement, { readonly root: string }> {
+  hash.update(`${first}\n`);
+  let list: List | null = null;
+  let root: string | null = null;
+  for await (const line of lines) {
+    if (root !== null) throw new DamagedManifest('goes on behind its root');
+    root = /^"root":"([0-9a-f]{64})"}$/.exec(line)?.[1] ?? null;
+    if (root !== null) continue;
+    hash.update(`${line}\n`);
+    const opened = /^"(\w+)":\[(\],?)?$/.exec(line)?.[1];
+    if (opened !== undefined) {
+      list = LISTS.find((name) => name === opened) ?? null;
+      if (list === null) throw new DamagedManifest(`has a list ${opened}, which this version does not know`);
+    } else if (line !== '],' && line !== ']') {
+      if (list === null) throw new DamagedManifest('has a line that belongs to no list');
+      yield { list, element: parse(line.replace(/,$/, '')) } as ManifestElement;
+    }
+  }
+  const found = hash.digest('hex');
+  if (root === null) throw new DamagedManifest('is cut off: it has no root');
+  if (root !== found)
+    throw new DamagedManifest(`is damaged: the SHA-256 of its lines is ${found}, but its root is ${root}`);
+  return { root };
+}
+
+function readHead(line: string): ManifestHead {
+  if (!/^\{"manifest":\d+,/.test(line)) throw new DamagedManifest('is no manifest of an export');
+  const head = parse(`${line.replace(/,$/, '')}}`) as { readonly manifest: number } & ManifestHead;
+  if (head.manifest !== MANIFEST_FORMAT)
+    throw new DamagedManifest(
+      `has format ${head.manifest}, and this version of Chandler reads format ${MANIFEST_FORMAT}; use a newer version`,
+    );
+  return head;
+}
+
+function parse(text: string): object {
+  try {
+    const parsed: unknown = JSON.parse(text);
+    if (typeof parsed === 'object' && parsed !== null) return parsed;
+  } catch {
+    // Said below.
+  }
+  throw new DamagedManifest(`is damaged: a line of it is no JSON: ${text.slice(0, 80)}`);
+}
+
+async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  let rest = '';
+  for await (const chunk of chunks) {
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n');
+    rest = lines.pop()!;
+    yield* lines;
+  }
+  if (rest !== '') yield rest;
+}

@@ -1,0 +1,56 @@
+/** Compares recounted files with an attestation: whoever has both needs no warehouse. */
+import { formatCounted } from '../../core/format.ts';
+import { parse } from '../../views/attestation/check-file.ts';
+import { type Finding, finding } from '../../views/attestation/finding.ts';
+import { type AttestedSeries, nameOf, readSeries } from '../../views/attestation/series-line.ts';
+import { nameOfSeries } from '../digest/series-name.ts';
+import { attestedSeries } from './against-warehouse.ts';
+import type { Recounted } from './recount.ts';
+
+/**
+ * `facts`: lines of a checked attestation. Months of series that are in both: `equal`; `changed`, when the attestation is of another state of the
+ * evidence of the series, so that only the warehouse can say why; or `tampered`, when it is of the same state.
+ */
+export async function* compareWithAttestation(
+  recounted: Recounted,
+  facts: AsyncIterable<string>,
+): AsyncGenerator<Finding> {
+  const attested = new Map<string, AttestedSeries>();
+  for await (const line of facts) {
+    const series = readSeries(parse(line));
+    if (series !== null && recounted.series.has(nameOfSeries(series))) attested.set(nameOfSeries(series), series);
+  }
+  for await (const found of attestedSeries(recounted)) {
+    const name = nameOfSeries(found);
+    const told = attested.get(name);
+    if (told === undefined) yield finding(name, null, 'changed', 'the attestation does not have this series');
+    else yield* compareOne(name, found, told, recounted);
+  }
+}
+
+function* compareOne(
+  name: string,
+  found: AttestedSeries,
+  told: AttestedSeries,
+  { head, series }: Recounted,
+): Generator<Finding> {
+  const isSameState = found.steps === told.steps && found.link.equals(told.link);
+  const verdict = isSameState ? 'tampered' : 'changed';
+  const why = isSameState
+    ? 'the attestation is of the same state of this series, and says something else'
+    : `the attestation is of step ${told.steps} of its evidence, and the files are of step ${found.steps}`;
+  const byMonth = new Map(told.months.map((month) => [month.from, month]));
+  let isWhole = true;
+  for (const { from, digest, candles } of found.months) {
+    const month = byMonth.get(from);
+    byMonth.delete(from);
+    const isEqual = month?.digest.equals(digest) ?? false;
+    isWhole &&= isEqual;
+    const counts = `${formatCounted(candles, 'final row')}, attested were ${month?.candles ?? 0}`;
+    yield finding(name, nameOf(from), isEqual ? 'equal' : verdict, isEqual ? '' : `${counts}; ${why}`);
+  }
+  // The short digests could be forged one by one, the seal of all of them not.
+  const isAll = byMonth.size === 0 && head.from === null && head.to === null && series.get(name)!.unread.length === 0;
+  if (isWhole && isAll && isSameState && found.seal !== null && told.seal !== null && !found.seal.equals(told.seal))
+    yield finding(name, null, 'tampered', 'its short digests are right, but its seal is not');
+}

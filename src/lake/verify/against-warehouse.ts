@@ -1,0 +1,125 @@
+/**
+ * Compares recounted files with the warehouse. The files of a series, its evidence and its revisions are what an attestation has, so the
+ * comparison is that of attestations: what has grown since, or was changed with a record, is told apart from what nothing explains.
+ * Of that the slots are named.
+ */
+import type { Instant } from '../../clock.ts';
+import { monthReset, monthStart } from '../../core/calendar.ts';
+import type { Keep } from '../../core/settings/retention-settings.ts';
+import { contains, intersect, type Span } from '../../core/span.ts';
+import type { Sql } from '../../store/connection/connect.ts';
+import { NOTHING_YET } from '../../views/attestation/attestation.ts';
+import { compareAttested } from '../../views/attestation/compare.ts';
+import type { Finding } from '../../views/attestation/finding.ts';
+import { SHA256_OF_CANDLES } from '../../views/attestation/read-series.ts';
+import { type AttestedSeries, nameOf, SEAL_BYTES, SHORT_BYTES } from '../../views/attestation/series-line.ts';
+import { sealOf } from '../../views/attestation/series-state.ts';
+import { decodeMonths } from '../digest/month-book.ts';
+import { instantOr } from '../manifest/manifest.ts';
+import type { Recounted, RecountedSeries } from './recount.ts';
+import type { SlotReader } from './slots.ts';
+
+export type WarehouseFinding = Finding & {
+  /** Where nothing explains the difference: the first slots that differ. */
+  readonly slots: readonly Instant[];
+};
+
+const UNEXPLAINED = 'the files and the warehouse differ, and no record says why';
+
+/** `slots` reads rows of the files again, for the months that differ. */
+export async function* compareWithWarehouse(
+  sql: Sql,
+  recounted: Recounted,
+  slots: SlotReader,
+  { keep, now }: { readonly keep: Pick<Keep, 'candles'>; readonly now: Instant },
+): AsyncGenerator<WarehouseFinding> {
+  const [here] = await sql<{ origin: string }[]>`select coalesce(simulator, 'upstream') as origin from ops.origin`;
+  const origin = here?.origin ?? NOTHING_YET;
+  if (recounted.head.origin !== origin) {
+    const detail = `the warehouse holds data of ${origin}, and the files are of ${recounted.head.origin}`;
+    yield { subject: 'the warehouse', month: null, verdict: 'tampered', detail, slots: [] };
+    return;
+  }
+  for await (const found of compareAttested(sql, attestedSeries(recounted), keep, now)) {
+    const series = recounted.series.get(found.subject);
+    const isOpen = found.verdict === 'tampered' && found.month !== null && series !== undefined;
+    if (!isOpen) yield { ...found, slots: [] };
+    else {
+      const from = Date.parse(`${found.month}-01T00:00:00Z`);
+      const differing = await slots.differing(found.subject, series, { from, to: monthReset(from) });
+      yield { ...found, detail: UNEXPLAINED, slots: differing };
+    }
+  }
+  yield* compareEdges(sql, recounted, slots);
+}
+
+/** What an attestation would say, of whole months, as the files have them. */
+export async function* attestedSeries(recounted: Recounted): AsyncGenerator<AttestedSeries> {
+  for (const [name, series] of recounted.series) yield attestedOf(recounted, name, series);
+}
+
+function attestedOf({ months, datasets }: Recounted, name: string, series: RecountedSeries): AttestedSeries {
+  const { coinId, quote, interval, steps, link, records, encoded, unread } = series;
+  const dataset = datasets.get(interval.startsWith('prices-') ? 'prices' : 'candles');
+  const isRead = dataset?.columns != null;
+  const known = isRead ? months.months(name) : encoded === null ? [] : decodeMonths(encoded, interval);
+  const found = known.filter(({ from }) => !contains(unread, from));
+  return {
+    coinId,
+    quote,
+    interval,
+    steps,
+    // Of files in the form of a tool, the manifest alone says what they were made of, and has no whole digests.
+    seal: isRead ? sealOf({ link, records, months: found }).subarray(0, SEAL_BYTES) : null,
+    // Without evidence there is no link.
+    link: link.length === 0 ? Buffer.alloc(SHORT_BYTES) : link.subarray(0, SHORT_BYTES),
+    records: records.subarray(0, SHORT_BYTES),
+    months: found.map((month) => ({ ...month, digest: month.digest.subarray(0, SHORT_BYTES) })),
+  };
+}
+
+/** Months of which only a part was exported: what the evidence of then says of that part, against the rows of the files. */
+async function* compareEdges(
+  sql: Sql,
+  { head, series }: Recounted,
+  slots: SlotReader,
+): AsyncGenerator<WarehouseFinding> {
+  const parts = edgesOf({
+    from: instantOr(head.from, Number.NEGATIVE_INFINITY),
+    to: instantOr(head.to, Number.POSITIVE_INFINITY),
+  });
+  for (const part of parts) {
+    for (const [name, known] of series) {
+      if (intersect(known.covered, [part]).length === 0) continue;
+      const inFiles = await slots.digest(name, known, part);
+      if (inFiles === null) continue;
+      const { interval, steps } = known;
+      const id = await slots.idOf(known);
+      const [row] = await sql<{ sha256: string; isRemoved: boolean }[]>`
+        select encode(${sql.unsafe(SHA256_OF_CANDLES)}, 'hex') as sha256, exists (
+            select from market.evidence e where e.series_id = ${id}::int and e.number > ${steps} and e.kind = 'retention'
+              and e.slots && ${part}::tstzrange
+          ) as is_removed
+        from ops.final_at(${id}::int, ${interval}::market.candle_interval, ${steps}, ${part}::tstzrange) c`;
+      const month = nameOf(monthStart(part.from));
+      const { sha256, isRemoved } = row!;
+      if (isRemoved) {
+        yield { subject: name, month, verdict: 'removed', detail: 'retention removed a part of it', slots: [] };
+        continue;
+      }
+      const isEqual = sha256 === inFiles;
+      const detail = isEqual ? '' : UNEXPLAINED;
+      const differing = isEqual ? [] : await slots.differing(name, known, part);
+      yield { subject: name, month, verdict: isEqual ? 'equal' : 'tampered', detail, slots: differing };
+    }
+  }
+}
+
+function edgesOf({ from, to }: Span): Span[] {
+  const parts: Span[] = [];
+  if (Number.isFinite(from) && monthStart(from) < from) parts.push({ from, to: Math.min(to, monthReset(from)) });
+  const last = Number.isFinite(to) ? monthStart(to) : to;
+  // Not twice when all of it lies in one month.
+  if (Number.isFinite(to) && last < to && last >= (parts[0]?.to ?? from)) parts.push({ from: last, to });
+  return parts;
+}

@@ -1,0 +1,83 @@
+/** Compares files of histories with the warehouse, where it has the same rows still: no row was added or removed since. */
+import { createHash } from 'node:crypto';
+import { withSnapshot } from '../../store/backup/source.ts';
+import type { Database } from '../../store/connection/connect.ts';
+import type { Batch } from '../../store/copy/columns.ts';
+import { openCopyOut } from '../../store/copy/copy-out.ts';
+import type { HistoryDataset } from '../dataset/dataset.ts';
+import { datasetNamed } from '../dataset/datasets.ts';
+import type { Destination } from '../destination/destination.ts';
+import { readHistoryVersion, tableStatement, typesOf } from '../export/statements.ts';
+import { BATCH_ROWS, type FileColumn } from '../format/format.ts';
+import { NotReadable } from '../format/not-readable.ts';
+import { READERS } from '../format/open-format.ts';
+import { openNdjson } from '../format/write-text.ts';
+import type { ManifestFile } from '../manifest/manifest.ts';
+import { type FileFinding, fileFinding } from './finding.ts';
+import { type Recounted, spanOf } from './recount.ts';
+
+export type HistoryVerdict = 'equal' | 'changed' | 'differs';
+
+/** Of each file of a history: whether the warehouse says the same, has changed since, or says something else that nothing explains. */
+export async function compareHistories(
+  { sql, url, watchdog }: Pick<Database, 'sql' | 'url' | 'watchdog'>,
+  destination: Destination,
+  { head, files, datasets }: Recounted,
+): Promise<{ readonly counts: Readonly<Record<HistoryVerdict, number>>; readonly findings: readonly FileFinding[] }> {
+  const counts = { equal: 0, changed: 0, differs: 0 };
+  const findings: FileFinding[] = [];
+  const read = await READERS[head.format]();
+  await withSnapshot(sql, async (tx, snapshot) => {
+    const copy = await openCopyOut({ url, snapshot, watchdog });
+    try {
+      for (const file of files) {
+        const dataset = datasetNamed(file.dataset);
+        const columns = datasets.get(file.dataset)?.columns ?? null;
+        if (dataset.kind !== 'history' || columns === null) continue;
+        const narrowed = { span: spanOf(file), coinIds: head.coins, finalOnly: head.finalOnly };
+        if ((await readHistoryVersion(tx, dataset, narrowed)) !== file.version) {
+          counts.changed++;
+          continue;
+        }
+        const inFile = await hashFile(read({ destination, path: file.path, bytes: file.bytes, columns }), columns);
+        if (inFile === null) continue;
+        const stored = copy.read(one(tableStatement(dataset, narrowed)), typesOf(dataset), BATCH_ROWS);
+        if ((await hashRows(stored, columns)) === inFile) counts.equal++;
+        else {
+          counts.differs++;
+          findings.push(differs(file, dataset));
+        }
+      }
+    } finally {
+      await copy.close();
+    }
+  });
+  return { counts, findings };
+}
+
+function differs({ path }: ManifestFile, { from }: HistoryDataset): FileFinding {
+  return fileFinding(path, `has other values than ${from} in the warehouse, in as many rows of the same time`);
+}
+
+/** Null: it cannot be read, which the recount has said. */
+async function hashFile(batches: AsyncGenerator<Batch>, columns: readonly FileColumn[]): Promise<string | null> {
+  try {
+    return await hashRows(batches, columns);
+  } catch (error) {
+    if (error instanceof NotReadable) return null;
+    throw error;
+  }
+}
+
+/** Of the rows as NDJSON, whatever they were written as. */
+async function hashRows(batches: AsyncGenerator<Batch>, columns: readonly FileColumn[]): Promise<string> {
+  const hash = createHash('sha256');
+  const writer = openNdjson(async (bytes) => void hash.update(bytes), columns);
+  for await (const batch of batches) await writer.write(batch);
+  await writer.finish();
+  return hash.digest('hex');
+}
+
+async function* one<T>(item: T): AsyncGenerator<T> {
+  yield item;
+}

@@ -1,0 +1,222 @@
+/** Recounts files against their manifest: their bytes, their rows, and the digests of their series. Needs no warehouse. */
+import { createHash } from 'node:crypto';
+import type { Quote } from '../../core/candle.ts';
+import { formatBytes, formatCount, formatCounted } from '../../core/format.ts';
+import { type Interval, isInterval } from '../../core/interval.ts';
+import { intersect, normalize, type Span, type Spans } from '../../core/span.ts';
+import { nameOf, SHORT_BYTES } from '../../views/attestation/series-line.ts';
+import { type Month, monthsOf } from '../../views/attestation/series-state.ts';
+import { datasetNamed } from '../dataset/datasets.ts';
+import type { Destination } from '../destination/destination.ts';
+import { createMonthBook, decodeMonths, type EncodedMonths, type MonthBook } from '../digest/month-book.ts';
+import { createSeriesDigests } from '../digest/series-digests.ts';
+import { nameOfSeries } from '../digest/series-name.ts';
+import { wholeMonths } from '../export/write-file.ts';
+import { NotReadable } from '../format/not-readable.ts';
+import { READERS } from '../format/open-format.ts';
+import { pathOfEntry } from '../manifest/journal.ts';
+import {
+  instantOr,
+  MANIFEST_FILE,
+  type ManifestDataset,
+  type ManifestFile,
+  type ManifestHead,
+} from '../manifest/manifest.ts';
+import { DamagedManifest, readManifest } from '../manifest/read-manifest.ts';
+import { type FileFinding, fileFinding } from './finding.ts';
+
+/** A series as the manifest has it, and what was found of it in the files. */
+export type RecountedSeries = {
+  readonly coinId: string;
+  readonly quote: Quote;
+  readonly interval: Interval;
+  readonly steps: number;
+  readonly link: Buffer;
+  readonly records: Buffer;
+  /** Within what was exported. */
+  readonly covered: Spans;
+  readonly encoded: EncodedMonths | null;
+  /** Of months whose file cannot be read nothing is known. */
+  readonly unread: Span[];
+};
+
+export type Recounted = {
+  readonly head: ManifestHead;
+  readonly root: string;
+  readonly datasets: ReadonlyMap<string, ManifestDataset>;
+  readonly files: readonly ManifestFile[];
+  /** By their names, in the order of the manifest. */
+  readonly series: ReadonlyMap<string, RecountedSeries>;
+  /** Whole digests, as the files have them. */
+  readonly months: MonthBook;
+  readonly rows: number;
+  readonly bytes: number;
+  readonly findings: readonly FileFinding[];
+};
+
+const WHOLE_BYTES = 32;
+
+/** `onFile`: of the bytes of each file that was recounted. @throws DamagedManifest when there is no manifest that can be believed */
+export async function recount(
+  destination: Destination,
+  { signal, onFile = () => undefined }: { readonly signal: AbortSignal; readonly onFile?: (bytes: number) => void },
+): Promise<Recounted> {
+  const manifest = await readWhole(destination);
+  const sizes = await readSizes(destination);
+  const findings: FileFinding[] = [];
+  const months = createMonthBook(WHOLE_BYTES);
+  let [rows, bytes] = [0, 0];
+  for (const file of manifest.files) {
+    signal.throwIfAborted();
+    const found = sizes.get(file.path);
+    sizes.delete(file.path);
+    if (found === undefined) {
+      findings.push(fileFinding(file.path, 'is missing'));
+      leaveOut(file, manifest.series);
+      continue;
+    }
+    const problems = await recountFile({ destination, file, bytes: found, ...manifest, months });
+    findings.push(...problems.findings);
+    rows += problems.rows;
+    bytes += found;
+    onFile(found);
+  }
+  for (const path of [...sizes.keys()].sort()) findings.push(fileFinding(path, 'is not named by the manifest'));
+  return { ...manifest, months, rows, bytes, findings };
+}
+
+async function readWhole(destination: Destination) {
+  const manifest = await readManifest(destination);
+  if (manifest === null) throw new DamagedManifest('is not there');
+  const datasets = new Map<string, ManifestDataset>();
+  const series = new Map<string, RecountedSeries>();
+  const files: ManifestFile[] = [];
+  for (;;) {
+    const { value, done } = await manifest.elements.next();
+    if (done) return { head: manifest.head, root: value.root, datasets, series, files };
+    if (value.list === 'datasets') datasets.set(value.element.name, value.element);
+    else if (value.list === 'files') files.push(value.element);
+    else {
+      const { series: name, steps, link, records, covered, months: encoded } = value.element;
+      const [coinId, quote, interval] = name.split(' ') as [string, Quote, string];
+      if (!isInterval(interval)) throw new DamagedManifest(`names a series ${name}, whose interval is unknown`);
+      const spans = covered.map(([from, to]) => ({ from: instantOr(from, -Infinity), to: instantOr(to, Infinity) }));
+      const digests = { link: Buffer.from(link, 'hex'), records: Buffer.from(records, 'hex') };
+      series.set(name, { coinId, quote, interval, steps, ...digests, covered: normalize(spans), encoded, unread: [] });
+    }
+  }
+}
+
+async function readSizes(destination: Destination): Promise<Map<string, number>> {
+  const sizes = new Map<string, number>();
+  for await (const { path, bytes } of destination.list()) {
+    if (path !== MANIFEST_FILE && pathOfEntry(path) === null) sizes.set(path, bytes);
+  }
+  return sizes;
+}
+
+type Recount = {
+  readonly destination: Destination;
+  readonly file: ManifestFile;
+  readonly bytes: number;
+  readonly head: ManifestHead;
+  readonly datasets: ReadonlyMap<string, ManifestDataset>;
+  readonly series: ReadonlyMap<string, RecountedSeries>;
+  readonly months: MonthBook;
+};
+
+async function recountFile(given: Recount): Promise<{ readonly rows: number; readonly findings: FileFinding[] }> {
+  const { destination, file, bytes, series } = given;
+  const findings: FileFinding[] = [];
+  const say = (problem: string) => findings.push(fileFinding(file.path, problem));
+  if (bytes !== file.bytes)
+    say(`has ${formatBytes(bytes)} (${formatCount(bytes)}), and the manifest says ${formatCount(file.bytes)}`);
+  else if ((await hashOf(destination, file.path)) !== file.sha256)
+    say('has other bytes than the manifest says (SHA-256)');
+  try {
+    const rows = await recountRows(given, findings);
+    if (rows === null) return { rows: file.rows, findings };
+    if (rows !== file.rows) say(`has ${formatCounted(rows, 'row')}, and the manifest says ${formatCount(file.rows)}`);
+    return { rows, findings };
+  } catch (error) {
+    if (!(error instanceof NotReadable)) throw error;
+    say(error.message);
+    leaveOut(file, series);
+    return { rows: 0, findings };
+  }
+}
+
+async function hashOf(destination: Destination, path: string): Promise<string> {
+  const hash = createHash('sha256');
+  const chunks = await destination.get(path);
+  if (chunks !== null) for await (const chunk of chunks) hash.update(chunk);
+  return hash.digest('hex');
+}
+
+/** Null: the form of the file is that of a tool, from which rows cannot be read back exactly. */
+async function recountRows(
+  { destination, file, bytes, head, datasets, series, months }: Recount,
+  findings: FileFinding[],
+): Promise<number | null> {
+  const columns = datasets.get(file.dataset)?.columns ?? null;
+  if (columns === null) return null;
+  const read = await READERS[head.format]();
+  const dataset = datasetNamed(file.dataset);
+  const names = columns.map(({ name }) => name);
+  const digests = dataset.kind === 'series' ? createSeriesDigests(dataset, names, placeOfFile(file)) : null;
+  let rows = 0;
+  for await (const batch of read({ destination, path: file.path, bytes, columns })) {
+    digests?.add(batch);
+    rows += batch.rows;
+  }
+  if (digests === null) return rows;
+  const found = new Map(digests.finish().map((one) => [nameOfSeries(one), one]));
+  for (const name of found.keys())
+    if (!series.has(name))
+      findings.push(fileFinding(file.path, `has rows of ${name}, which the manifest does not name`));
+  const whole = wholeMonths(spanOf(file));
+  for (const [name, known] of series) {
+    if (!isIn(known, file)) continue;
+    const recounted = monthsOf(intersect(known.covered, whole), found.get(name)?.months ?? [], known.interval);
+    months.add(name, recounted);
+    findings.push(...compareMonths(file, name, known, recounted));
+  }
+  return rows;
+}
+
+function compareMonths(
+  file: ManifestFile,
+  series: string,
+  { encoded, interval }: RecountedSeries,
+  recounted: readonly Month[],
+): FileFinding[] {
+  const told = encoded === null ? [] : decodeMonths(encoded, interval);
+  const byMonth = new Map(told.map((month) => [month.from, month]));
+  return recounted.flatMap(({ from, candles, digest }) => {
+    const month = byMonth.get(from);
+    if (month !== undefined && digest.subarray(0, SHORT_BYTES).equals(month.digest)) return [];
+    const counts = `${formatCounted(candles, 'final row')}, and the manifest says ${formatCount(month?.candles ?? 0)}`;
+    const problem = `has other rows of ${series} in ${nameOf(from)} than the manifest says: ${counts}`;
+    return [fileFinding(file.path, problem, { series, month: nameOf(from) })];
+  });
+}
+
+/** Whether rows of the series would be in this file. */
+function isIn({ interval, quote }: RecountedSeries, file: ManifestFile): boolean {
+  if (file.interval !== null) return file.interval === interval && file.quote === quote;
+  const isPrice = interval.startsWith('prices-');
+  return file.dataset === (isPrice ? 'prices' : 'candles');
+}
+
+function placeOfFile({ interval, quote }: ManifestFile) {
+  if (interval === null || quote === null) return null;
+  return isInterval(interval) ? { interval, quote: quote as Quote } : null;
+}
+
+export function spanOf({ from, to }: ManifestFile): Span {
+  return { from: instantOr(from, Number.NEGATIVE_INFINITY), to: instantOr(to, Number.POSITIVE_INFINITY) };
+}
+
+function leaveOut(file: ManifestFile, series: ReadonlyMap<string, RecountedSeries>): void {
+  for (const known of series.values()) if (isIn(known, file)) known.unread.push(spanOf(file));
+}

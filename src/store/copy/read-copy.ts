@@ -1,0 +1,148 @@
+/** Reads the binary form of COPY into columns. */
+import { type Batch, type Column, type ColumnType, clearBatch } from './columns.ts';
+
+const SIGNATURE_BYTES = 19;
+/** Postgres counts from 2000-01-01, in microseconds. */
+const EPOCH_MICROSECONDS = BigInt(Date.UTC(2000, 0, 1)) * 1_000n;
+/** In place of a number of fields: the end. */
+const END = -1;
+const NULL = -1;
+
+/**
+ * Adds the rows of one COPY to `batch`, whose columns have the types of its fields, and yields whenever `capacity` rows are in it; it is
+ * cleared when the next row is asked for. What is left at the end stays in it, so that several statements can fill one batch.
+ */
+export async function* readCopy(chunks: AsyncIterable<Buffer>, batch: Batch, capacity: number): AsyncGenerator<Batch> {
+  const readers = batch.columns.map((column) => readerOf(column));
+  let rest: Buffer = Buffer.alloc(0);
+  let isBegun = false;
+  let isEnded = false;
+  for await (const chunk of chunks) {
+    const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
+    let at = 0;
+    if (!isBegun) {
+      if (bytes.length < SIGNATURE_BYTES) {
+        rest = bytes;
+        continue;
+      }
+      // An extension of the header would say how long it is; no version of Postgres has one.
+      at = SIGNATURE_BYTES;
+      isBegun = true;
+    }
+    for (;;) {
+      const end = isEnded ? null : endOfRow(bytes, at);
+      if (end === null) break;
+      if (end === END) {
+        isEnded = true;
+        break;
+      }
+      if (batch.rows === capacity) {
+        yield batch;
+        clearBatch(batch);
+      }
+      readRow(bytes, at, batch, readers);
+      at = end;
+    }
+    rest = bytes.subarray(at);
+  }
+  if (!isEnded) throw new Error('the server ended a COPY before its last row');
+  if (batch.rows === capacity) {
+    yield batch;
+    clearBatch(batch);
+  }
+}
+
+/** Where the row that begins at `at` ends; null when it is not whole, `END` behind the last row. */
+function endOfRow(bytes: Buffer, at: number): number | null {
+  if (at + 2 > bytes.length) return null;
+  const fields = bytes.readInt16BE(at);
+  if (fields === END) return END;
+  let next = at + 2;
+  for (let i = 0; i < fields; i++) {
+    if (next + 4 > bytes.length) return null;
+    const length = readInt(bytes, next);
+    next += length > 0 ? 4 + length : 4;
+  }
+  return next <= bytes.length ? next : null;
+}
+
+function readRow(bytes: Buffer, start: number, batch: Batch, readers: readonly ReadField[]): void {
+  let at = start + 2;
+  const row = batch.rows++;
+  for (let i = 0; i < readers.length; i++) {
+    const length = readInt(bytes, at);
+    at += 4;
+    if (length === NULL) readers[i]!(bytes, at, NULL, row);
+    else {
+      readers[i]!(bytes, at, length, row);
+      at += length;
+    }
+  }
+}
+
+function readInt(bytes: Buffer, at: number): number {
+  return (bytes[at]! << 24) | (bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!;
+}
+
+type ReadField = (bytes: Buffer, at: number, length: number, row: number) => void;
+
+/** A reader of the fields of one column; a field of the length `NULL` is null. */
+function readerOf(column: Column): ReadField {
+  const read = READERS[column.type](column as never);
+  return (bytes, at, length, row) => {
+    if (length !== NULL) return read(bytes, at, length, row);
+    column.isNull[row] = 1;
+    column.nulls++;
+    if (column.type === 'text') column.values[row] = '';
+    else if (column.type === 'instant' || column.type === 'bigint') column.values[row] = 0n;
+    else column.values[row] = 0;
+  };
+}
+
+type Of<Type extends ColumnType> = Extract<Column, { readonly type: Type }>;
+
+const READERS: { readonly [Type in ColumnType]: (column: Of<Type>) => ReadField } = {
+  text: textReader,
+  double: ({ values }) => {
+    // Through a view of its own: `readDoubleBE` checks its arguments at each call.
+    const one = new Float64Array(1);
+    const eight = new Uint8Array(one.buffer);
+    return (bytes, at, _, row) => {
+      for (let i = 0; i < 8; i++) eight[i] = bytes[at + 7 - i]!;
+      values[row] = one[0]!;
+    };
+  },
+  instant: ({ values }) => {
+    return (bytes, at, _, row) => {
+      values[row] = bytes.readBigInt64BE(at) + EPOCH_MICROSECONDS;
+    };
+  },
+  bigint: ({ values }) => {
+    return (bytes, at, _, row) => {
+      values[row] = bytes.readBigInt64BE(at);
+    };
+  },
+  integer: ({ values }) => {
+    return (bytes, at, length, row) => {
+      values[row] = length === 2 ? bytes.readInt16BE(at) : readInt(bytes, at);
+    };
+  },
+  boolean: ({ values }) => {
+    return (bytes, at, _, row) => {
+      values[row] = bytes[at]!;
+    };
+  },
+};
+
+/** Rows are sorted, so a text is often that of the row before: then nothing is decoded. */
+function textReader({ values }: Of<'text'>): ReadField {
+  let last = '';
+  let lastBytes = Buffer.alloc(0);
+  return (bytes, at, length, row) => {
+    if (length !== lastBytes.length || bytes.compare(lastBytes, 0, length, at, at + length) !== 0) {
+      lastBytes = Buffer.from(bytes.subarray(at, at + length));
+      last = lastBytes.toString('utf8');
+    }
+    values[row] = last;
+  };
+}

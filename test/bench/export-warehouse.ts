@@ -1,0 +1,40 @@
+/** Candles for the benchmark of exports: the recorded hours, of as many coins as it takes, each with its own noise in all digits. */
+import { HOUR } from '../../src/core/interval.ts';
+import { readRecordedSeries } from '../../src/simulator/recorded/recorded-series.ts';
+import type { Sql } from '../../src/store/connection/connect.ts';
+import { ensurePartitions } from '../../src/store/upkeep/partition.ts';
+import { makeSeriesOf } from './prepared.ts';
+
+/** Resolves to the ids of the coins and how many candles each has. Market caps were not recorded: they are null, unless `withCaps`. */
+export async function fillRecorded(
+  sql: Sql,
+  rows: number,
+  { withCaps = false, prefix = 'coin' }: { readonly withCaps?: boolean; readonly prefix?: string } = {},
+): Promise<{ readonly coinIds: readonly string[]; readonly each: number }> {
+  const { candles } = readRecordedSeries().find(({ interval }) => interval === '1h')!;
+  const span = { from: candles[0]!.openTime, to: candles.at(-1)!.openTime + HOUR };
+  await ensurePartitions(sql, '1h', span);
+  const coinIds = Array.from(
+    { length: Math.max(1, Math.round(rows / candles.length)) },
+    (_, i) => `${prefix}-${String(i).padStart(5, '0')}`,
+  );
+  const ids = await makeSeriesOf(sql, coinIds, '1h', span);
+  const column = (name: 'open' | 'high' | 'low' | 'close' | 'volume') => candles.map((candle) => candle[name]!);
+  for (const id of ids) {
+    const noise = sql.unsafe('* f.scale * (1 + random() * 1e-6)');
+    // One coin a statement, as a backfill leaves them: series by series.
+    await sql`
+      insert into market.candle (series_id, interval, open_time, open, high, low, close, volume, market_cap)
+      select ${id}::int, '1h', to_timestamp(c.at), c.open ${noise}, c.high ${noise}, c.low ${noise}, c.close ${noise}, c.volume ${noise},
+        case when ${withCaps} then c.close * 19e6 ${noise} end
+      from (select 0.1 + random() * 10 as scale offset 0) f, unnest(${candles.map(({ openTime }) => openTime / 1_000)}::float8[],
+        ${column('open')}::float8[], ${column('high')}::float8[], ${column('low')}::float8[], ${column('close')}::float8[],
+        ${column('volume')}::float8[]) c (at, open, high, low, close, volume)`;
+  }
+  await sql`
+    update market.series set covered = ${[span]}, covered_candles = ${candles.length}, candles = ${candles.length}
+    where id = any(${ids}::int[])`;
+  await sql`select ops.adopt_evidence()`;
+  await sql`vacuum analyze`;
+  return { coinIds, each: candles.length };
+}

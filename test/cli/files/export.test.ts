@@ -1,0 +1,187 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { fillAll } from '../../lake/filled.ts';
+import { runCommand } from '../../support/cli.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+
+let database: TestDatabase;
+let folder: string;
+let out: string;
+let env: Record<string, string>;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  await fillAll(database.sql);
+  folder = mkdtempSync(path.join(os.tmpdir(), 'chandler-export-'));
+  env = { DATABASE_URL: database.url };
+});
+afterAll(async () => {
+  rmSync(folder, { recursive: true });
+  await database?.drop();
+});
+let count = 0;
+beforeEach(() => {
+  out = path.join(folder, `out-${count++}`);
+});
+
+const chandler = (...argv: string[]) => runCommand(['export', '--out', out, ...argv], { env });
+const manifest = () => JSON.parse(readFileSync(path.join(out, 'manifest.json'), 'utf8'));
+
+test('shows the price before, writes, and says how to check', async () => {
+  const { code, out: text, err } = await chandler();
+  expect([code, err]).toEqual([0, '']);
+  const [price, , written, root, check] = text.split('\n');
+  expect(price).toMatch(
+    /^candles, prices, coins as parquet \(hive\) to .*out-0: about 5,\d{3} rows, [\d.]+ kB, under 1 s$/,
+  );
+  expect(written).toMatch(/^.*out-0: 9 files, 5,\d{3} rows, [\d.]+ kB, as of 20\d\d-/);
+  expect(root).toBe(`root ${manifest().root}`);
+  expect(check).toBe(`chandler verify --files ${out} recounts them.`);
+  const checked = await runCommand(['verify', '--files', out], { env });
+  expect(checked.code).toBe(0);
+  expect(checked.out).toMatch(
+    /compared with the warehouse, months of series and files of histories: \d+ equal\nThe files are what the manifest says\.\n$/,
+  );
+  const again = await chandler();
+  expect(again.out).toMatch(/written now: 1 file, 5 rows, [\d.]+ kB; the others had not changed/);
+});
+
+test('--dry-run writes nothing', async () => {
+  const { code, out: text } = await chandler('--dry-run');
+  expect(code).toBe(0);
+  expect(text.trimEnd().split('\n')).toHaveLength(1);
+  expect(existsSync(out)).toBe(false);
+});
+
+test('--json has the price and what was written', async () => {
+  const { code, out: text } = await chandler(
+    '--json',
+    '--what',
+    'candles',
+    '--interval',
+    '1h',
+    '--coins',
+    'btc-bitcoin',
+  );
+  expect(code).toBe(0);
+  const told = JSON.parse(text);
+  expect(told).toMatchObject({
+    out,
+    plan: { seconds: 1 },
+    export: { root: manifest().root, files: 2, written: { files: 2 }, removed: [], at: manifest().at },
+  });
+  expect(told.plan.rows).toBe(told.export.rows);
+  const dry = JSON.parse(
+    (await chandler('--json', '--dry-run', '--what', 'candles', '--interval', '1h', '--coins', 'btc-bitcoin')).out,
+  );
+  expect(dry).toEqual({ out, plan: told.plan, export: null });
+});
+
+test('selects coins, intervals of candles and of prices, times, and what is final', async () => {
+  const { code } = await chandler(
+    '--what',
+    'candles,prices',
+    '--coins',
+    'btc-bitcoin,eth-ethereum',
+    '--interval',
+    '24h',
+    '--from',
+    '2023-12-01',
+    '--to',
+    '2024-04-01',
+    '--final-only',
+  );
+  expect(code).toBe(0);
+  const { files, series, coins, intervals, from, finalOnly } = manifest();
+  expect([coins, intervals, from, finalOnly]).toEqual([
+    ['btc-bitcoin', 'eth-ethereum'],
+    ['24h', 'prices-1d'],
+    '2023-12-01T00:00:00.000Z',
+    true,
+  ]);
+  expect(files.map((file: { path: string }) => file.path)).toEqual([
+    'candles/interval=24h/quote=usd/year=2023/part.parquet',
+    'candles/interval=24h/quote=usd/year=2024/part.parquet',
+    'prices/interval=1d/quote=usd/year=2023/part.parquet',
+    'prices/interval=1d/quote=usd/year=2024/part.parquet',
+  ]);
+  expect(series.map((one: { series: string }) => one.series)).toEqual([
+    'btc-bitcoin usd 24h',
+    'eth-ethereum usd 24h',
+    'btc-bitcoin usd prices-1d',
+    'eth-ethereum usd prices-1d',
+  ]);
+  const [{ rows }] = await database.sql<[{ rows: number }]>`
+    select count(*)::int as rows from market.candles where coin_id in ('btc-bitcoin', 'eth-ethereum') and interval = '24h' and is_final
+      and open_time >= '2023-12-01Z' and open_time < '2024-04-01Z'`;
+  expect(files[0].rows + files[1].rows).toBe(rows);
+  expect(series[0].gaps.length).toBeGreaterThan(0);
+  expect(series[0].gaps[0]).toEqual([expect.any(String), expect.any(String), expect.any(String), null]);
+});
+
+test('a terminal gets a bar', async () => {
+  const { code, err } = await runCommand(['export', '--out', out, '--what', 'candles'], { env, columns: 100 });
+  expect(code).toBe(0);
+  expect(err).toMatch(/\d+% \[.*\] [\d,]+ of [\d,]+ rows/);
+});
+
+test('an interruption ends with 130, and says that the same command goes on', async () => {
+  const stop = new AbortController();
+  const { code, err } = await runCommand(['export', '--out', out, '--what', 'all'], {
+    env,
+    signal: stop.signal,
+    onOutput: () => stop.abort(Object.assign(new Error('interrupted'), { exitCode: 130 })),
+  });
+  expect(code).not.toBe(0);
+  expect(err).toMatch(/What is finished stays: the same command goes on from there\./);
+});
+
+describe('what makes no sense is said in one sentence, ends with 2, and writes nothing', () => {
+  test.each<[string[], RegExp]>([
+    [['--format', 'xlsx'], /'xlsx' is invalid.*parquet, csv, ndjson, arrow/],
+    [['--layout', 'hyve'], /'hyve' is invalid.*did you mean hive\?/],
+    [['--what', 'candels'], /'candels' is invalid.*did you mean candles\?/],
+    [['--interval', '2d'], /'2d' is invalid/],
+    [['--what', 'candles', '--interval', '1d'], /There are no 1d candles; give 24h/],
+    [['--coins', 'btc-bitcion'], /no series of btc-bitcion \(did you mean btc-bitcoin\?\)/],
+    [['--coins', ''], /A coin id is empty/],
+    [['--from', '2099-01-01'], /--from 2099-01-01 lies in the future/],
+    [['--from', '2024-02-30'], /--from '2024-02-30' is not a time/],
+    [['--from', '2024-02-01', '--to', '2024-01-01'], /--to 2024-01-01 is not after --from 2024-02-01/],
+    [
+      ['--layout', 'lean', '--format', 'parquet'],
+      /The layout lean is read by its tool as csv, and not as parquet; leave out --format/,
+    ],
+    [['--layout', 'freqtrade', '--format', 'csv'], /give --format parquet or arrow/],
+    [['--layout', 'jesse', '--what', 'prices'], /The layout jesse has only candles; leave out --what/],
+    [['--layout', 'lean'], /LEAN has hours and days, and no 5m; add --interval 1h,24h/],
+    [['--out', 's3://bucket/x'], /--out s3:\/\/bucket\/x is an address; this version writes to folders only/],
+    [['--out', ''], /--out is missing/],
+    [['--layuot', 'hive'], /unknown option '--layuot'/],
+  ])('%j', async (argv, message) => {
+    const { code, err, out: text } = await chandler(...argv);
+    expect(err).toMatch(message);
+    expect(err.split('\n').filter((line) => line.startsWith('error: '))).toHaveLength(1);
+    expect([code, text]).toEqual([2, '']);
+    expect(existsSync(out)).toBe(false);
+  });
+
+  test('a file where the folder should be', async () => {
+    writeFileSync(out, 'mine');
+    const { code, err } = await chandler();
+    expect(err).toMatch(/error: --out: .*out-\d+ is a file; name a folder/);
+    expect(code).toBe(2);
+    expect(readFileSync(out, 'utf8')).toBe('mine');
+  });
+
+  test.each<[string[], RegExp]>([
+    [['--files', 'x', 'btc-bitcoin'], /--files compares with the whole export; leave out coins/],
+    [['--files', 'x', '--since', '-1d'], /--files compares with the whole export/],
+    [['--files', '/nowhere'], /--files: \/nowhere has no manifest\.json/],
+  ])('verify %j', async (argv, message) => {
+    const { code, err } = await runCommand(['verify', ...argv], { env });
+    expect(err).toMatch(message);
+    expect(code).toBe(2);
+  });
+});

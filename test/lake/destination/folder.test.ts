@@ -1,0 +1,92 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { type Destination, readRange } from '../../../src/lake/destination/destination.ts';
+import { openFolder } from '../../../src/lake/destination/folder.ts';
+import { temporaryFolder } from '../format/rows.ts';
+
+let folder: string;
+let remove: () => void;
+let destination: Destination;
+beforeEach(() => {
+  ({ folder, remove } = temporaryFolder());
+  destination = openFolder(path.join(folder, 'out'));
+});
+afterEach(() => remove());
+
+const put = (file: string, text: string) => destination.put(file, (sink) => sink(Buffer.from(text)));
+const at = (file: string) => path.join(folder, 'out', file);
+
+async function get(file: string, range?: { from: number; to: number }): Promise<string | null> {
+  const chunks = await destination.get(file, range);
+  if (chunks === null) return null;
+  let text = '';
+  for await (const chunk of chunks) text += Buffer.from(chunk).toString();
+  return text;
+}
+
+async function listed(): Promise<[string, number][]> {
+  const found: [string, number][] = [];
+  for await (const { path: file, bytes } of destination.list()) found.push([file, bytes]);
+  return found.sort();
+}
+
+test('puts, gets, lists and deletes files by their paths, and folders go with their last file', async () => {
+  expect(await get('a/b/c.txt')).toBeNull();
+  expect(await listed()).toEqual([]);
+  await put('a/b/c.txt', 'one two');
+  await put('d.txt', '');
+  expect(await listed()).toEqual([
+    ['a/b/c.txt', 7],
+    ['d.txt', 0],
+  ]);
+  expect(await get('a/b/c.txt')).toBe('one two');
+  expect(await get('a/b/c.txt', { from: 4, to: 6 })).toBe('tw');
+  expect(await get('a/b/c.txt', { from: 4, to: 4 })).toBe('');
+  expect(await get('a/b')).toBeNull();
+  await put('a/b/c.txt', 'three');
+  expect(await get('a/b/c.txt')).toBe('three');
+  await destination.delete('a/b/c.txt');
+  await destination.delete('a/b/c.txt');
+  expect(existsSync(at('a'))).toBe(false);
+  expect(existsSync(at('.'))).toBe(true);
+});
+
+test('a file appears when it is whole, and a failure changes nothing', async () => {
+  await put('file', 'before');
+  const writing = destination.put('file', async (sink) => {
+    await sink(Buffer.from('half'));
+    expect(readFileSync(at('file'), 'utf8')).toBe('before');
+    expect(readdirSync(at('.'))).toHaveLength(2);
+    expect(await listed()).toEqual([['file', 6]]);
+    throw new Error('no more');
+  });
+  await expect(writing).rejects.toThrow('no more');
+  expect(readdirSync(at('.'))).toEqual(['file']);
+  expect(await get('file')).toBe('before');
+});
+
+test('the caller may use its bytes again when they are taken', async () => {
+  const bytes = Buffer.from('abc');
+  await destination.put('file', async (sink) => {
+    await sink(bytes);
+    bytes.fill('x');
+    await sink(bytes);
+  });
+  expect(await get('file')).toBe('abcxxx');
+});
+
+test('what killed writers left is swept away, and nothing else', async () => {
+  mkdirSync(at('a'), { recursive: true });
+  writeFileSync(at('a/x.parquet.0f8fad5b-d9cb-469f-a165-70867728950e.part'), 'half');
+  writeFileSync(at('a/mine.part'), 'mine');
+  await destination.sweep();
+  expect(readdirSync(at('a'))).toEqual(['mine.part']);
+});
+
+test('a part of a file that is not there is an error', async () => {
+  await put('file', 'abc');
+  expect(Buffer.from(await readRange(destination, 'file', { from: 1, to: 3 })).toString()).toBe('bc');
+  await expect(readRange(destination, 'file', { from: 1, to: 4 })).rejects.toThrow(/shorter than 4 bytes/);
+  await expect(readRange(destination, 'other', { from: 0, to: 1 })).rejects.toThrow(/other is gone/);
+});

@@ -1,0 +1,377 @@
+/** `chandler verify --files`: any difference in the files is found, and named; what the warehouse can explain is none. */
+import { createHash } from 'node:crypto';
+import {
+  appendFileSync,
+  copyFileSync,
+  cpSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import path from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { writeAttestation } from '../../../src/background/attestation/attestation-file.ts';
+import { DAY, type Interval } from '../../../src/core/interval.ts';
+import { openFolder } from '../../../src/lake/destination/folder.ts';
+import { type FileColumn, FORMATS } from '../../../src/lake/format/format.ts';
+import { READERS, WRITERS } from '../../../src/lake/format/open-format.ts';
+import type { Layout } from '../../../src/lake/layout/layout.ts';
+import { setValue, valueAt } from '../../../src/store/copy/columns.ts';
+import { prepareChunks, storePrepared } from '../../bench/prepared.ts';
+import { runCommand } from '../../support/cli.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { changeOne } from '../../support/proved-warehouse.ts';
+import { AS_OF, datasets, exportTo, fillAll } from '../filled.ts';
+import { temporaryFolder } from '../format/rows.ts';
+
+let database: TestDatabase;
+let series: Map<Interval, number>;
+/** One export, and a copy of it for each test. */
+let original: string;
+let folder: string;
+const made: (() => void)[] = [];
+const newFolder = () => {
+  const { folder: made_, remove } = temporaryFolder();
+  made.push(remove);
+  return made_;
+};
+beforeAll(async () => {
+  database = await createTestDatabase();
+  series = await fillAll(database.sql);
+  original = newFolder();
+  await exportTo(database, original);
+});
+afterAll(async () => {
+  for (const remove of made) remove();
+  await database?.drop();
+});
+beforeEach(() => {
+  folder = newFolder();
+  cpSync(original, folder, { recursive: true });
+});
+
+type Verified = {
+  readonly code: number;
+  readonly isEqual: boolean;
+  readonly findings: readonly {
+    path: string | null;
+    series: string | null;
+    month: string | null;
+    problem: string;
+    slots: string[];
+  }[];
+  readonly warehouse: Record<string, number> | null;
+  readonly attestation: Record<string, number> | null;
+};
+
+/** Without a warehouse unless `env` names it: in a home in which no server ever was. */
+async function verify(
+  more: readonly string[] = [],
+  env: Record<string, string> = {},
+  where = folder,
+): Promise<Verified> {
+  const home = path.join(newFolder(), 'home');
+  const { code, out, err } = await runCommand(['verify', '--files', where, '--json', ...more], {
+    env: { CHANDLER_HOME: home, ...env },
+  });
+  expect(err.replace(/^error: .*\n/, '')).toBe('');
+  return { code, ...JSON.parse(out) };
+}
+const withWarehouse = () => ({ DATABASE_URL: database.url });
+
+const CANDLES_2023 = 'candles/interval=24h/quote=usd/year=2023/part.parquet';
+
+/** Changes one value of a file, and writes it as the export would have. */
+async function changeValue(
+  file: string,
+  column: string,
+  row: number,
+  change: (value: number) => number,
+): Promise<void> {
+  const manifest = JSON.parse(readFileSync(path.join(folder, 'manifest.json'), 'utf8'));
+  const { columns } = manifest.datasets.find(({ name }: { name: string }) => file.startsWith(name)) as {
+    columns: FileColumn[];
+  };
+  const destination = openFolder(folder);
+  const bytes = statSync(path.join(folder, file)).size;
+  const read = (await READERS.parquet())({ destination, path: file, bytes, columns });
+  await destination.put(file, async (sink) => {
+    const writer = (await WRITERS.parquet())(sink, columns);
+    let first = 0;
+    for await (const batch of read) {
+      const at = batch.columns[columns.findIndex(({ name }) => name === column)]!;
+      if (row >= first && row < first + batch.rows)
+        setValue(at, row - first, change(valueAt(at, row - first) as number));
+      first += batch.rows;
+      await writer.write(batch);
+    }
+    await writer.finish();
+  });
+}
+
+/** Makes the manifest say what the files are now: of bytes and digests of files, and its own root. */
+function forgeManifest(change: (text: string) => string = (text) => text): void {
+  const file = path.join(folder, 'manifest.json');
+  const lines = change(readFileSync(file, 'utf8'))
+    .split('\n')
+    .slice(0, -2)
+    .map((line) => {
+      const [, found] = /^\{"path":"([^"]+)"/.exec(line) ?? [];
+      if (found === undefined) return line;
+      const bytes = readFileSync(path.join(folder, found));
+      const sha256 = createHash('sha256').update(bytes).digest('hex');
+      return line.replace(/"bytes":\d+/, `"bytes":${bytes.length}`).replace(/"sha256":"\w+"/, `"sha256":"${sha256}"`);
+    });
+  const text = `${lines.join('\n')}\n`;
+  writeFileSync(file, `${text}"root":"${createHash('sha256').update(text).digest('hex')}"}\n`);
+}
+
+describe('an export as it was written', () => {
+  test.each([...FORMATS.flatMap((format) => (['hive', 'single'] as const).map((layout) => [format, layout] as const))])(
+    'as %s (%s) is what its manifest says, and what the warehouse says',
+    async (format, layout: Layout) => {
+      const where = newFolder();
+      const exported = await exportTo(database, where, { format, layout });
+      const found = await verify([], withWarehouse(), where);
+      expect(found).toMatchObject({ code: 0, isEqual: true, findings: [], files: exported.files, rows: exported.rows });
+      expect(found.warehouse).toMatchObject({ tampered: 0, grown: 0, revised: 0 });
+      expect(found.warehouse!.equal).toBeGreaterThan(50);
+    },
+  );
+
+  test.each(['freqtrade', 'lean', 'jesse'] as const)('for %s as well, as far as that can be told', async (layout) => {
+    const where = newFolder();
+    const format = layout === 'freqtrade' ? 'parquet' : 'csv';
+    const coins = { coinIds: ['btc-bitcoin', 'eth-ethereum'], intervals: ['24h'] } as const;
+    await exportTo(database, where, { ...coins, datasets: datasets('candles'), format, layout });
+    const found = await verify([], withWarehouse(), where);
+    expect(found).toMatchObject({ code: 0, findings: [] });
+    expect(found.warehouse!.equal).toBeGreaterThan(5);
+  });
+
+  test('of a part of the time is compared with the warehouse to the slot', async () => {
+    const where = newFolder();
+    const span = { from: Date.UTC(2023, 10, 7), to: Date.UTC(2024, 1, 20) };
+    await exportTo(database, where, { span });
+    const found = await verify([], withWarehouse(), where);
+    expect(found).toMatchObject({ code: 0, findings: [] });
+    // A slot in a month of which only a part was exported.
+    const [{ id }] = await database.sql<
+      [{ id: number }]
+    >`select id from market.series where coin_id = 'eth-ethereum' and interval = '24h'`;
+    const at = new Date(Date.UTC(2023, 10, 20));
+    await database.sql`update market.candle set close = close * 2 where series_id = ${id} and interval = '24h' and open_time = ${at}`;
+    const after = await verify([], withWarehouse(), where);
+    await database.sql`update market.candle set close = close / 2 where series_id = ${id} and interval = '24h' and open_time = ${at}`;
+    expect(after.findings).toEqual([
+      expect.objectContaining({
+        series: 'eth-ethereum usd 24h',
+        month: '2023-11',
+        slots: ['2023-11-20T00:00:00.000Z'],
+      }),
+    ]);
+    expect(after.code).toBe(1);
+  });
+
+  test('needs no warehouse', async () => {
+    expect(await verify()).toMatchObject({ code: 0, findings: [], warehouse: null });
+  });
+});
+
+describe('what is wrong with the files is named, without a warehouse', () => {
+  test('a bit of any file', async () => {
+    const files = (readdirSync(folder, { recursive: true }) as string[]).filter((name) => name.endsWith('.parquet'));
+    expect(files.length).toBeGreaterThan(30);
+    for (const name of files) {
+      const file = path.join(folder, name);
+      const bytes = readFileSync(file);
+      const at = Math.floor(bytes.length / 3);
+      bytes[at] = bytes[at]! ^ 1;
+      writeFileSync(file, bytes);
+      const { code, findings } = await verify();
+      expect([name, code, findings[0]?.path]).toEqual([name, 1, name]);
+      copyFileSync(path.join(original, name), file);
+    }
+    expect((await verify()).code).toBe(0);
+  });
+
+  test('a file that is missing, too long, cut off, or too many', async () => {
+    rmSync(path.join(folder, 'coins/part.parquet'));
+    appendFileSync(path.join(folder, 'tags/part.parquet'), 'x');
+    truncateSync(path.join(folder, CANDLES_2023), 1_000);
+    copyFileSync(path.join(folder, 'people/part.parquet'), path.join(folder, 'people/other.parquet'));
+    const { code, findings } = await verify();
+    expect(code).toBe(1);
+    expect(findings.map(({ path: name, problem }) => [name, problem.split(' (')[0]])).toEqual([
+      [CANDLES_2023, expect.stringMatching(/^has 1 kB/)],
+      [CANDLES_2023, 'is no Parquet file that can be read'],
+      ['coins/part.parquet', 'is missing'],
+      ['tags/part.parquet', expect.stringMatching(/^has [\d.]+ kB/)],
+      ['tags/part.parquet', 'is no Parquet file that can be read'],
+      ['people/other.parquet', 'is not named by the manifest'],
+    ]);
+  });
+
+  test('a value, with the series and the month, also when the manifest was forged to fit the file', async () => {
+    await changeValue(CANDLES_2023, 'close', 10, (value) => value + 1);
+    const problem = expect.stringMatching(/^has other rows of btc-bitcoin usd 24h in 2023-11 than the manifest says/);
+    const named = { path: CANDLES_2023, series: 'btc-bitcoin usd 24h', month: '2023-11', problem };
+    expect((await verify()).findings).toEqual([
+      expect.objectContaining({ path: CANDLES_2023, problem: 'has other bytes than the manifest says (SHA-256)' }),
+      expect.objectContaining(named),
+    ]);
+    forgeManifest();
+    expect((await verify()).findings).toEqual([expect.objectContaining(named)]);
+  });
+
+  test('a manifest that was changed', async () => {
+    const file = path.join(folder, 'manifest.json');
+    writeFileSync(file, readFileSync(file, 'utf8').replace('"origin":"made-up"', '"origin":"upstream"'));
+    const { code, out, err } = await runCommand(['verify', '--files', folder], { env: {} });
+    expect([code, out]).toEqual([1, '']);
+    expect(err).toMatch(/manifest\.json is damaged: the SHA-256 of its lines is \w+, but its root is \w+/);
+  });
+
+  test('a folder without an export', async () => {
+    const { code, err } = await runCommand(['verify', '--files', newFolder()], { env: {} });
+    expect(code).toBe(2);
+    expect(err).toMatch(/has no manifest.json; name the folder of an export/);
+  });
+});
+
+/** The forger knows everything: the months in the manifest fit the changed file, too. */
+async function forgeAll(file: string, row: number): Promise<void> {
+  await changeValue(file, 'close', row, (value) => value * 1.001);
+  forgeManifest();
+  // What a recount finds is what the manifest is made to say: taken from an honest one of a warehouse with that value.
+  const { findings } = await verify();
+  expect(findings).toHaveLength(1);
+}
+
+describe('against the warehouse', () => {
+  test('a value that was changed in a file is named to the slot', async () => {
+    await changeValue(CANDLES_2023, 'close', 10, (value) => value + 1);
+    const { findings, code } = await verify([], withWarehouse());
+    expect(code).toBe(1);
+    const [, , of] = findings;
+    expect(of).toMatchObject({ path: null, series: 'btc-bitcoin usd 24h', month: '2023-11' });
+    expect(of!.slots).toHaveLength(1);
+    const [slot] = of!.slots;
+    // The tenth row, and a slot that is known to be empty before it.
+    expect(slot).toBe('2023-11-12T00:00:00.000Z');
+  });
+
+  test('a value that was changed in the warehouse is named to the slot; and so are a row that is gone and one too many', async () => {
+    const id = series.get('1h')!;
+    const at = (hour: number) => new Date(Date.UTC(2024, 2, 21, hour));
+    const row = database.sql`series_id = ${id} and interval = '1h'`;
+    const saved = await database.sql`select * from market.candle where ${row} and open_time = ${at(3)}`;
+    await database.sql`update market.candle set low = low - 1 where ${row} and open_time = ${at(1)}`;
+    await database.sql`delete from market.candle where ${row} and open_time = ${at(3)}`;
+    const { findings, code } = await verify([], withWarehouse());
+    await database.sql`update market.candle set low = low + 1 where ${row} and open_time = ${at(1)}`;
+    const { seriesId: _, interval: __, ...values } = saved[0] as Record<string, unknown>;
+    const names = Object.keys(values);
+    expect(names).toHaveLength(7);
+    await database.sql`insert into market.candle (series_id, interval, open_time, open, high, low, close, volume, market_cap)
+      values (${id}, '1h', ${at(3)}, ${values.open as number}, ${values.high as number}, ${values.low as number}, ${values.close as number},
+        ${values.volume as number | null}, ${values.marketCap as number | null})`;
+    expect(code).toBe(1);
+    expect(findings).toEqual([
+      expect.objectContaining({
+        series: 'btc-bitcoin usd 1h',
+        month: '2024-03',
+        slots: [at(1).toISOString(), at(3).toISOString()],
+      }),
+    ]);
+  });
+
+  test('what a later answer changed, what was mended and what has grown is explained', async () => {
+    const copy = await createTestDatabase();
+    try {
+      await fillAll(copy.sql);
+      const where = newFolder();
+      await exportTo(copy, where);
+      const env = { DATABASE_URL: copy.url };
+      expect(await verify([], env, where)).toMatchObject({ code: 0 });
+      await changeOne(copy.sql, 1, 7);
+      const [{ id }] = await copy.sql<
+        [{ id: number }]
+      >`select id from market.series where coin_id = 'eth-ethereum' and interval = '24h'`;
+      await copy.sql`select ops.uncover(${id}, ${new Date(Date.UTC(2023, 10, 5))}, ${new Date(Date.UTC(2023, 10, 9))})`;
+      const span = { from: Date.UTC(2024, 2, 10), to: Date.UTC(2024, 2, 20) };
+      for (const chunk of prepareChunks([id], '24h', span)) await storePrepared(copy.sql, chunk, AS_OF + DAY);
+      const found = await verify([], env, where);
+      expect(found).toMatchObject({ code: 0, findings: [] });
+      expect(found.warehouse).toMatchObject({ revised: 2, grown: 1, tampered: 0 });
+    } finally {
+      await copy.drop();
+    }
+  });
+
+  test('rows of a history: equal while nothing was added or removed', async () => {
+    await database.sql`update market.rate set price = price * 2 where currency = (select min(currency) from market.rate)`;
+    const { findings, code } = await verify([], withWarehouse());
+    await database.sql`update market.rate set price = price / 2 where currency = (select min(currency) from market.rate)`;
+    expect(code).toBe(1);
+    expect(findings).toEqual([
+      expect.objectContaining({
+        path: 'rates/year=2023/part.parquet',
+        problem: expect.stringMatching(/other values than market.rate/),
+      }),
+    ]);
+  });
+
+  test('of somebody else: it says so once', async () => {
+    const other = await createTestDatabase();
+    try {
+      const { findings, code } = await verify([], { DATABASE_URL: other.url });
+      expect([code, findings.length]).toEqual([1, 1]);
+      expect(findings[0]!.problem).toBe('the warehouse holds data of nothing yet, and the files are of made-up');
+    } finally {
+      await other.drop();
+    }
+  });
+});
+
+describe('against an attestation', () => {
+  let attestation: string;
+  beforeAll(async () => {
+    attestation = path.join(newFolder(), 'attestation.jsonl');
+    await writeAttestation(database.sql, attestation, { at: AS_OF, key: null });
+  });
+
+  test('files of the same state are equal, month by month, and by the seal', async () => {
+    const found = await verify(['--against', attestation]);
+    expect(found).toMatchObject({ code: 0, findings: [], warehouse: null });
+    expect(found.attestation).toMatchObject({ tampered: 0, changed: 0 });
+    expect(found.attestation!.equal).toBeGreaterThan(50);
+  });
+
+  test('a value that was changed is found, whatever the manifest says', async () => {
+    await forgeAll(CANDLES_2023, 10);
+    const { findings } = await verify(['--against', attestation]);
+    expect(findings.at(-1)).toMatchObject({ series: 'btc-bitcoin usd 24h', month: '2023-11' });
+    expect(findings.at(-1)!.problem).toMatch(
+      /the attestation is of the same state of this series, and says something else/,
+    );
+  });
+
+  test('of another state says nothing about what changed since', async () => {
+    const copy = await createTestDatabase();
+    try {
+      await fillAll(copy.sql);
+      await changeOne(copy.sql, 1, 7);
+      const where = newFolder();
+      await exportTo(copy, where);
+      const found = await verify(['--against', attestation], {}, where);
+      expect(found).toMatchObject({ code: 0, findings: [] });
+      expect(found.attestation).toMatchObject({ changed: 1, tampered: 0 });
+    } finally {
+      await copy.drop();
+    }
+  });
+});
