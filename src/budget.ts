@@ -15,11 +15,11 @@ import { type HoleAllowance, holeAllowance } from './quota/hole-allowance.ts';
 import { createQuota } from './quota/ledger.ts';
 import type { Limits, Quota, Reserved } from './quota/quota.ts';
 import { reservedAt } from './quota/reservation.ts';
+import { isBackfillOpen } from './store/backfill/backfill-queue.ts';
 import { type CatalogueDemand, type CatalogueKind, readCatalogueDemand } from './store/catalogue/catalogue-item.ts';
 import type { SqlOrTransaction } from './store/connection/connect.ts';
 import { readAccount } from './store/quota/account.ts';
 import { readFreshnessDemand } from './store/tracking/tracked-series.ts';
-import { isBackfillOpen } from './store/work/backfill-queue.ts';
 import { readRunningSchedules } from './store/work/instance.ts';
 
 export type Budget = {
@@ -48,13 +48,18 @@ export type Demand = {
   readonly scheduling: Scheduling;
 };
 
+/** What is counted over all series. */
+export type CountedDemand = Pick<Demand, 'freshnessPerDay' | 'catalogue'>;
+
+/** `counted` when somebody has counted it already. */
 export async function readDemand(
   sql: SqlOrTransaction,
   { accountId, plan, now }: { readonly accountId: string; readonly plan: PlanName; readonly now: Instant },
+  counted?: CountedDemand,
 ): Promise<Demand> {
   const [freshnessPerDay, catalogue, refused, running] = await Promise.all([
-    readFreshnessDemand(sql),
-    readCatalogueDemand(sql),
+    counted?.freshnessPerDay ?? readFreshnessDemand(sql),
+    counted?.catalogue ?? readCatalogueDemand(sql),
     readRefusedKinds(sql, { accountId, plan, now }),
     readRunningSchedules(sql, { accountId, now }),
   ]);
@@ -69,7 +74,7 @@ export async function readPlanning({ config, clock, database: { sql } }: App, na
 }
 
 /** The budget of the configured account, as far as it is known. Sends no requests. */
-export async function readBudget(app: App): Promise<Budget> {
+export async function readBudget(app: App, counted?: CountedDemand): Promise<Budget> {
   const { config, database, clock } = app;
   const accountId = accountIdOf(config.apiKey, config.baseUrl);
   const saved = await readAccount(database.sql, accountId);
@@ -77,7 +82,7 @@ export async function readBudget(app: App): Promise<Budget> {
   const plan = config.plan ?? saved?.plan ?? 'free';
   const planSource = config.plan !== null ? 'configured' : isTold ? 'account' : 'assumed';
   const limits = effectiveLimits(plan, config);
-  const demand = await readDemand(database.sql, { accountId, plan, now: clock.now() });
+  const demand = await readDemand(database.sql, { accountId, plan, now: clock.now() }, counted);
   const { scheduling } = demand;
   const schedules = schedulesOf(config, plan, limits, demand);
   const quota = quotaOf(app, { accountId, limits, plan });

@@ -28,6 +28,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   serve: async () => (await import('./commands/serve.ts')).serveCommand,
   keys: async () => (await import('./access/keys.ts')).keysCommand,
   analyst: async () => (await import('./access/analyst.ts')).analystCommand,
+  db: async () => (await import('./access/db.ts')).dbCommand,
   sql: async () => (await import('./sql/sql.ts')).sqlCommand,
   backup: async () => (await import('./backup/backup.ts')).backupCommand,
   restore: async () => (await import('./backup/restore.ts')).restoreCommand,

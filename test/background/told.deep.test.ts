@@ -1,7 +1,7 @@
 /** The longer cases of told.test.ts: whole services, a clock that the test moves, and a webhook that is really there. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type Hook, startHook } from '../support/hook.ts';
-import { createServiceWorld, expectAlive, type ServiceWorld } from '../support/service-world.ts';
+import { createServiceWorld, expectAlive, type ServiceWorld, untilLogged } from '../support/service-world.ts';
 
 const MINUTE = 60_000;
 const START = Date.UTC(2030, 4, 15, 10, 3);
@@ -36,14 +36,16 @@ const until = async (isSo: () => boolean, most = 30) => {
 
 test('a database that is down is told late when the service that would tell it cannot', async () => {
   await create({ CHANDLER_WEBHOOK_URL: hook.url, CHANDLER_NOTIFY: 'database-down' });
-  await world.start('two', { roles: ['worker'] });
+  const other = await world.start('two', { roles: ['worker'] });
   const teller = await world.start('one', { roles: ['scheduler'] });
   await minutes(2);
   teller.kill();
   world.cutDatabase();
+  await untilLogged(world, other, 'the database: ');
   await minutes(10);
   expect(hook.texts()).toEqual([]);
   world.mend();
+  await untilLogged(world, other, 'the database recovered');
   await until(() => hook.texts().length > 0);
   expect(hook.texts()).toEqual([
     expect.stringMatching(/^The database could not be used from .* to .* \(\d+m( \d+s)?\): .* It is back/),

@@ -1,7 +1,7 @@
 /** What an operator learns while nobody looks: whole services, a clock that the test moves, and a webhook that is really there. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type Hook, startHook } from '../support/hook.ts';
-import { createServiceWorld, expectAlive, type ServiceWorld } from '../support/service-world.ts';
+import { createServiceWorld, expectAlive, type ServiceWorld, untilLogged } from '../support/service-world.ts';
 
 const MINUTE = 60_000;
 const START = Date.UTC(2030, 4, 15, 10, 3);
@@ -46,10 +46,11 @@ const until = async (isSo: () => boolean, most = 30) => {
 
 test('a database that is down is told while it is down, by one of all services, and once when it is back', async () => {
   await create({ CHANDLER_WEBHOOK_URL: hook.url, CHANDLER_NOTIFY: 'database-down' });
-  await world.start('one');
+  const one = await world.start('one');
   await world.start('two', { roles: ['worker'] });
   await minutes(2);
   world.cutDatabase();
+  await untilLogged(world, one, 'the database: ');
   await minutes(1);
   expect(hook.texts()).toEqual([]);
   await until(() => hook.texts().length > 0, 5);
@@ -59,6 +60,7 @@ test('a database that is down is told while it is down, by one of all services, 
   await minutes(10);
   expect(hook.texts()).toHaveLength(1);
   world.mend();
+  await untilLogged(world, one, 'the database recovered');
   await until(() => hook.texts().length > 1);
   expect(hook.texts()[1]).toMatch(
     /^Resolved: the database could not be used from .* to .* \(1\d+m( \d+s)?\)\. It is back/,

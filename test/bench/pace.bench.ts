@@ -1,12 +1,13 @@
 /**
  * How much of the allowed pace a service uses while a backfill has work for it, and what that costs: ten worker processes on one
- * quota, and one process with every role at the pace of the plans. Real processes.
+ * quota, and one process with every role at the pace of the plans; and what a service costs that has nothing to do. Real processes.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { createTestDatabase, type TestDatabase, testRedisUrl } from '../support/database.ts';
 import { runCli } from '../support/program.ts';
 import { type ServiceProcess, startServiceProcess } from '../support/service-process.ts';
+import { sessionSeconds } from './backend-time.ts';
 import { type RunningSimulator, startSimulator } from './measured-cli.ts';
 import { median, spread, table, thousands, verdict } from './rounds.ts';
 
@@ -17,6 +18,9 @@ const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 2);
 const CANDLES = process.env.BENCH_CANDLES;
 /** From the first chunk on, until every worker has begun. */
 const SETTLE_MS = 5_000;
+/** Until the first runs of the schedules are over. */
+const IDLE_AFTER_MS = Number(process.env.BENCH_IDLE_AFTER ?? 60) * 1000;
+const IDLE_SECONDS = Number(process.env.BENCH_IDLE_SECONDS ?? 120);
 const COINS = 1_500;
 const ENGINES = ['postgres', 'redis'] as const;
 const CHOSEN = process.env.BENCH_ENGINES ?? ENGINES.join();
@@ -49,12 +53,9 @@ const WORKER_ROLES = ['scheduler', ...Array<string>(WORKERS).fill('worker')];
 async function pacedRun(engine: Engine, perSecond: number, roles: readonly string[]): Promise<Paced> {
   const database = await createTestDatabase({ max: 2 });
   const env = {
-    DATABASE_URL: database.url,
-    CHANDLER_BASE_URL: simulator.baseUrl,
-    CHANDLER_PLAN: 'enterprise',
+    ...envOf(database, engine),
     CHANDLER_REQUESTS_PER_SECOND: String(perSecond),
     ...(CANDLES === undefined ? {} : { CHANDLER_CANDLES_PER_REQUEST: CANDLES }),
-    ...(engine === 'redis' ? { REDIS_URL: testRedisUrl()! } : {}),
   };
   const services: ServiceProcess[] = [];
   try {
@@ -89,6 +90,15 @@ async function pacedRun(engine: Engine, perSecond: number, roles: readonly strin
     await Promise.all(services.map((service) => service.stop()));
     await database.drop();
   }
+}
+
+function envOf(database: TestDatabase, engine: Engine) {
+  return {
+    DATABASE_URL: database.url,
+    CHANDLER_BASE_URL: simulator.baseUrl,
+    CHANDLER_PLAN: 'enterprise',
+    ...(engine === 'redis' ? { REDIS_URL: testRedisUrl()! } : {}),
+  };
 }
 
 async function standing({ sql }: TestDatabase, services: readonly ServiceProcess[]) {
@@ -146,4 +156,39 @@ it('one service holds the pace of the plans with a twentieth of a core', async (
     expect(Math.min(...used)).toBeGreaterThan(0);
   }
   console.info(table(`one service process, ${perSecond}/s, one backfill, ${SECONDS} s, median of ${ROUNDS}`, lines));
+});
+
+it('a service without work takes a hundredth of a core', async () => {
+  const lines: [string, string][] = [];
+  for (const engine of engines()) {
+    const database = await createTestDatabase({ max: 2 });
+    const service = await startServiceProcess('scheduler,worker,http', envOf(database, engine));
+    try {
+      await service.said(/^ready/);
+      await systemClock.sleep(IDLE_AFTER_MS);
+      const before = service.vitals()!;
+      const sessionsBefore = await sessionSeconds(database.sql);
+      const sizes: number[] = [];
+      for (let second = 0; second < IDLE_SECONDS; second++) {
+        await systemClock.sleep(1_000);
+        sizes.push(service.vitals()!.rssMb);
+      }
+      const after = service.vitals()!;
+      const sessions = [...(await sessionSeconds(database.sql))].reduce(
+        (sum, [pid, seconds]) => sum + seconds - (sessionsBefore.get(pid) ?? 0),
+        0,
+      );
+      const cpu = (after.cpuMs - before.cpuMs) / (after.upMs - before.upMs);
+      lines.push(
+        [`of one core, queue on ${engine} (≤ 1 %)`, `${(100 * cpu).toFixed(2)} % ${verdict(cpu <= 0.01)}`],
+        [`resident size, queue on ${engine} (≤ 110 MB)`, `${spread(sizes, 0)} MB ${verdict(median(sizes) <= 110)}`],
+        [`its Postgres sessions, of one core, queue on ${engine}`, `${((100 * sessions) / IDLE_SECONDS).toFixed(2)} %`],
+      );
+      expect(service.complaints).toEqual([]);
+    } finally {
+      await service.stop();
+      await database.drop();
+    }
+  }
+  console.info(table(`one service process without work, ${IDLE_SECONDS} s`, lines));
 });

@@ -280,7 +280,24 @@ describe('sql', () => {
       /\(line 1, column 8\); Perhaps you meant/,
     );
     expect((await chandler('sql', 'select 1/0')).err).toBe('error: division by zero\n');
-    expect((await chandler('sql', 'copy market.coin to stdout')).err).toMatch(/need psql/);
+  });
+
+  test('prints what is copied to stdout as it comes', async () => {
+    const copy = "copy (select i, 'a,b' as text from generate_series(1, 3) i) to stdout";
+    const csv = await chandler('sql', `select 1 as one; ${copy} (format csv, header); select 2 as two`);
+    expect(csv).toMatchObject({ code: 0, err: '' });
+    expect(csv.out).toBe('one\n───\n  1\n(1 row)\ni,text\n1,"a,b"\n2,"a,b"\n3,"a,b"\ntwo\n───\n  2\n(1 row)\n');
+    expect((await chandler('sql', "/* a list */ copy (select 'from stdin', '-- it''s') to stdout")).out).toBe(
+      "from stdin\t-- it's\n",
+    );
+    const failed = await chandler('sql', 'copy (select 1 / (2 - i) from generate_series(1, 3) i) to stdout');
+    expect(failed).toMatchObject({ code: 1, err: 'error: division by zero\n' });
+    const wanted = await chandler('sql', 'copy (select nonsense) to stdout');
+    expect(wanted.err).toBe('error: column "nonsense" does not exist (line 1, column 14)\n');
+    expect(await chandler('sql', 'copy market.coin from stdin')).toMatchObject({
+      code: 1,
+      err: 'error: copy from stdin needs psql; chandler import reads files\n',
+    });
   });
 });
 

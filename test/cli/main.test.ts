@@ -74,7 +74,7 @@ describe('the program', () => {
     child.kill('SIGINT');
     expect(await end).toEqual({ code: 130, err: 'error: interrupted by SIGINT\n' });
     const left =
-      await database.sql`select from pg_stat_activity where application_name = 'chandler sql' and state = 'active'`;
+      await database.sql`select from pg_stat_activity where application_name = 'chandler sql' and state = 'active' and datname = current_database()`;
     expect(left).toHaveLength(0);
   });
 

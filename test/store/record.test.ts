@@ -1,5 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
+  abandonExpired,
+  backfillTotals,
+  beat,
+  finishBackfill,
+  startBackfill,
+} from '../../src/store/backfill/backfill.ts';
+import {
   readHistoryLimits,
   recordHistoryLimit,
   recordLiftedLimit,
@@ -14,7 +21,6 @@ import {
   saveAccount,
 } from '../../src/store/quota/account.ts';
 import { recordCoins } from '../../src/store/snapshot/coin.ts';
-import { abandonExpired, backfillTotals, beat, finishBackfill, startBackfill } from '../../src/store/work/backfill.ts';
 import { type FetchRow, findFetch, recordFetch } from '../../src/store/work/fetch.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { ANONYMOUS } from '../support/sample-records.ts';

@@ -334,3 +334,17 @@ function unreachable(): Error {
 export function expectAlive(world: ServiceWorld): void {
   for (const service of world.services()) expect(service.failure(), service.name).toBeNull();
 }
+
+/**
+ * Until the service has logged that, from now on: connections that were cut are opened again on the machine's time, while minutes of the
+ * world's pass in no time.
+ */
+export async function untilLogged(world: ServiceWorld, { name, lines }: Service, text: string): Promise<void> {
+  const from = lines.length;
+  const begun = performance.now();
+  while (!lines.slice(from).some((line) => line.includes(text))) {
+    expect(performance.now() - begun, `${name} does not say: ${text}`).toBeLessThan(30_000);
+    await world.advance(5_000);
+    await systemClock.sleep(50);
+  }
+}

@@ -1,6 +1,6 @@
 /** When backfills are done, as it is told while they run: after a pause, and while others share the pace. */
 import { afterEach, expect, test } from 'vitest';
-import { changeBackfill } from '../../src/store/work/backfill-queue.ts';
+import { changeBackfill } from '../../src/store/backfill/backfill-queue.ts';
 import { begin, checkAccurate, checkSteady, record, watch, world } from './backfill-finish.ts';
 
 afterEach(() => world?.close());

@@ -3,8 +3,8 @@ import { expect } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
 import { scheduleVariable } from '../../src/ingest/schedule/schedule-plan.ts';
 import { SCHEDULES } from '../../src/ingest/schedule/schedules.ts';
+import { queueBackfill } from '../../src/store/backfill/backfill-queue.ts';
 import { wantSeries } from '../../src/store/candle/series.ts';
-import { queueBackfill } from '../../src/store/work/backfill-queue.ts';
 import { type BackfillRow, readBackfills } from '../../src/views/backfills/backfills.ts';
 import { createServiceWorld, type ServiceWorld } from '../support/service-world.ts';
 

@@ -1,9 +1,9 @@
 /** A month's requests that are too few for what is tracked, and backfill after backfill: they have their part once, and ages stay. */
 import { afterEach, expect, test } from 'vitest';
 import { DAY, HOUR } from '../../src/core/interval.ts';
+import { queueBackfill } from '../../src/store/backfill/backfill-queue.ts';
 import { wantSeries } from '../../src/store/candle/series.ts';
 import { addTracks } from '../../src/store/tracking/track-rule.ts';
-import { queueBackfill } from '../../src/store/work/backfill-queue.ts';
 import { readBackfills } from '../../src/views/backfills/backfills.ts';
 import { readTierStatus } from '../../src/views/operations/tiers.ts';
 import { createServiceWorld, type ServiceWorld } from '../support/service-world.ts';

@@ -1,9 +1,9 @@
 /** Services whose hosts have clocks that can be set. */
 import { expect } from 'vitest';
 import { DAY, HOUR } from '../../src/core/interval.ts';
+import { queueBackfill } from '../../src/store/backfill/backfill-queue.ts';
 import { wantSeries } from '../../src/store/candle/series.ts';
 import { addTracks } from '../../src/store/tracking/track-rule.ts';
-import { queueBackfill } from '../../src/store/work/backfill-queue.ts';
 import { readBackfills } from '../../src/views/backfills/backfills.ts';
 import { createServiceWorld, expectAlive, type ServiceWorld } from '../support/service-world.ts';
 import { checkSpent, checkStored, missingOf, seriesOf, unlessUnsettled } from './oracle.ts';

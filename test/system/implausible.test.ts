@@ -2,8 +2,8 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
 import type { ChunkJob } from '../../src/ingest/queue/chunk-job.ts';
+import { startBackfill } from '../../src/store/backfill/backfill.ts';
 import { wantSeries } from '../../src/store/candle/series.ts';
-import { startBackfill } from '../../src/store/work/backfill.ts';
 import { createScriptedWorld, type ScriptedWorld, TODAY } from '../support/scripted-world.ts';
 
 const COIN = 'btc-bitcoin';

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
-import { backfillTotals } from '../../src/store/work/backfill.ts';
+import { backfillTotals } from '../../src/store/backfill/backfill.ts';
 import { createScriptedWorld, type ScriptedWorld, TODAY } from '../support/scripted-world.ts';
 import type { World, WorldOptions } from '../support/world.ts';
 

@@ -3,8 +3,8 @@ import { SIMULATOR_HEADER } from '../../src/contract/interface/paths.ts';
 import { HOUR } from '../../src/core/interval.ts';
 import type { ChunkJob } from '../../src/ingest/queue/chunk-job.ts';
 import { refreshCatalogue } from '../../src/ingest/snapshot/coin-list.ts';
+import { finishBackfill, startBackfill } from '../../src/store/backfill/backfill.ts';
 import { wantSeries } from '../../src/store/candle/series.ts';
-import { finishBackfill, startBackfill } from '../../src/store/work/backfill.ts';
 import { createScripted } from '../support/scripted.ts';
 import { createWorld } from '../support/world.ts';
 

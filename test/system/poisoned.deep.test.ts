@@ -136,9 +136,19 @@ describe('a coin that upstream always fails on (500)', () => {
 
 describe('an upstream that is down', () => {
   test('is an outage when the account is proven, whatever page it shows', async () => {
-    await make({ speed: 100 });
+    // Of each backoff the longest: by chance, all of them short, there may be time for one more.
+    await make({ speed: 100, random: () => 0 });
     const chandler = await world.open();
-    upstream.script = () => new Response('<html><body>Welcome', { headers: { 'content-type': 'text/html' } });
+    // The first of each worker are under way at once; on a busy machine one would come so late that another comes twice.
+    let allAsked: () => void;
+    const together = new Promise<void>((resolve) => {
+      allAsked = resolve;
+    });
+    upstream.script = async ({ url }) => {
+      if (upstream.ohlcv().length === WORK.concurrency) allAsked();
+      if (url.includes('/ohlcv')) await together;
+      return new Response('<html><body>Welcome', { headers: { 'content-type': 'text/html' } });
+    };
     const run = await chandler.backfill({ ...WORK, maxWaitMs: 5 * MINUTE });
     expect(run.end).toMatchObject({ kind: 'stopped', reason: 'unavailable' });
     expect(upstream.ohlcv().length).toBeLessThanOrEqual(12);

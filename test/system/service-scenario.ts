@@ -7,14 +7,14 @@ import { expect } from 'vitest';
 import { ceilToGrid, DAY, floorToGrid, HOUR, INTERVAL_MS, type Interval } from '../../src/core/interval.ts';
 import { DEFAULT_PRIORITY, defaultTargetAgeMs } from '../../src/core/tier.ts';
 import { parseFaultSpec } from '../../src/simulator/faults/fault-spec.ts';
-import { wantSeries } from '../../src/store/candle/series.ts';
-import { addTracks, removeTracks, type TrackedCoins } from '../../src/store/tracking/track-rule.ts';
 import {
   type BackfillChange,
   changeBackfill,
   prioritizeBackfill,
   queueBackfill,
-} from '../../src/store/work/backfill-queue.ts';
+} from '../../src/store/backfill/backfill-queue.ts';
+import { wantSeries } from '../../src/store/candle/series.ts';
+import { addTracks, removeTracks, type TrackedCoins } from '../../src/store/tracking/track-rule.ts';
 import { readBackfills } from '../../src/views/backfills/backfills.ts';
 import { readTierStatus } from '../../src/views/operations/tiers.ts';
 import { randomOf } from '../support/random.ts';

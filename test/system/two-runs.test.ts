@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
 import type { BackfillProgress } from '../../src/ingest/backfill/progress.ts';
-import { backfillTotals } from '../../src/store/work/backfill.ts';
+import { backfillTotals } from '../../src/store/backfill/backfill.ts';
 import { createScriptedWorld, type ScriptedWorld, TODAY } from '../support/scripted-world.ts';
 import type { Chandler, World } from '../support/world.ts';
 

@@ -3,7 +3,7 @@ import { afterEach, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
 import { singleFlight } from '../../src/ingest/chunk/single-flight.ts';
 import type { ChunkJob } from '../../src/ingest/queue/chunk-job.ts';
-import { startBackfill } from '../../src/store/work/backfill.ts';
+import { startBackfill } from '../../src/store/backfill/backfill.ts';
 import { makeSeriesOf } from '../bench/prepared.ts';
 import { NOW } from '../support/scripted-world.ts';
 import { CHUNKS, CONCURRENCY, counted, make, SLOTS, upstream, WORK, world } from './unlimited.ts';

@@ -12,9 +12,9 @@ import { readLearnedLimits } from '../../src/ingest/limits/learned-limits.ts';
 import { accountIdOf } from '../../src/ingest/request/account.ts';
 import { forecastFrom } from '../../src/quota/forecast.ts';
 import type { Environment } from '../../src/settings.ts';
+import { queueBackfill } from '../../src/store/backfill/backfill-queue.ts';
 import { wantSeries } from '../../src/store/candle/series.ts';
 import { addTracks } from '../../src/store/tracking/track-rule.ts';
-import { queueBackfill } from '../../src/store/work/backfill-queue.ts';
 import { verifySeries } from '../../src/views/operations/verify.ts';
 import { createServiceWorld, expectAlive, type ServiceWorld } from '../support/service-world.ts';
 

@@ -20,10 +20,10 @@ import {
   type OpenBackfill,
   readOpenBackfills,
   saveFinishes,
-} from '../../store/work/backfill-finish.ts';
+} from '../../store/backfill/backfill-finish.ts';
+import { ANOTHER_BACKFILL, readOpenForSame } from '../../store/backfill/slot-owner.ts';
 import { readSentForBackfills } from '../../store/work/fetch.ts';
 import { liveInstances } from '../../store/work/instance.ts';
-import { ANOTHER_BACKFILL, readOpenForSame } from '../../store/work/slot-owner.ts';
 import { type Forecasted, tellFinish } from './finish-change.ts';
 
 /** `concurrency`: requests at the same time, of this service. */

@@ -8,8 +8,8 @@ import type { ChunkWorker } from '../../ingest/queue/chunk-worker.ts';
 import type { OutageRetry } from '../../ingest/request/outage-retry.ts';
 import { type BackfillRunner, createBackfillRunner } from '../../ingest/runner/backfill-runner.ts';
 import { endFailedRefresh, withEndOfRefresh } from '../../ingest/tracking/keep-fresh.ts';
+import type { ServiceContext, SessionContext } from '../service-context.ts';
 import { readEta } from './backfill-eta.ts';
-import type { ServiceContext, SessionContext } from './service-context.ts';
 
 const sameTime = (ms: number) => ms;
 

@@ -1,7 +1,7 @@
 /** Why a backfill will be done at another time than was told: the largest of the changes that explain it. */
 import type { Instant } from '../../clock.ts';
 import { formatCounted, formatInstant, formatRate } from '../../core/format.ts';
-import { type BackfillFinish, type FinishBasis, UNKNOWN_FINISH } from '../../store/work/backfill-finish.ts';
+import { type BackfillFinish, type FinishBasis, UNKNOWN_FINISH } from '../../store/backfill/backfill-finish.ts';
 
 /** A forecast before it is compared with what was told. */
 export type Forecasted = {

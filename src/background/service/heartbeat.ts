@@ -1,7 +1,7 @@
 /** The service's sign of life: its lease, and which schedules it runs, for which every process reserves quota. */
 import type { App } from '../../app.ts';
 import { keepInstance, noteScheduler } from '../../store/work/instance.ts';
-import type { ServiceContext } from './service-context.ts';
+import type { ServiceContext } from '../service-context.ts';
 
 export async function beat({ clock, owner, roles, status }: ServiceContext, { database }: App): Promise<void> {
   const { startedAt, scheduling = null } = status;

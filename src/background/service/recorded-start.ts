@@ -5,7 +5,7 @@ import { maskPasswords } from '../../log.ts';
 import { type Environment, VARIABLES } from '../../settings.ts';
 import { beginAudit, endAudit } from '../../store/work/audit.ts';
 import { readInstallationId } from '../../store/work/installation.ts';
-import type { ServiceContext } from './service-context.ts';
+import type { ServiceContext } from '../service-context.ts';
 
 /** The whole text of these is a secret, and not only a password in it. */
 const SECRETS: ReadonlySet<string> = new Set(['CHANDLER_API_KEY', 'CHANDLER_WEBHOOK_URL', 'CHANDLER_HEARTBEAT_URL']);

@@ -16,7 +16,7 @@ import { readDisks } from '../health/disk.ts';
 import type { MetricInputs } from '../health/metrics.ts';
 import { asError, DATABASE, healthOf, isReady } from '../health/service-status.ts';
 import { listenToAll, requestFailures } from '../http/market-http.ts';
-import type { ServiceContext } from './service-context.ts';
+import type { ServiceContext } from '../service-context.ts';
 
 /** Prometheus gives up after ten seconds. When the database does not answer, it must still get the metrics of this process. */
 const READ_MS = 5_000;

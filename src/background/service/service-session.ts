@@ -15,10 +15,10 @@ import { openIngestion } from '../../ingestion.ts';
 import type { RunEnd, ScheduleRun } from '../../store/work/schedule-run.ts';
 import { reportOutage, subjectOf, waitUntilAvailable } from '../health/availability.ts';
 import { DATABASE, QUEUE } from '../health/service-status.ts';
+import type { ServiceContext, SessionContext } from '../service-context.ts';
 import { logChunk, logFailure, runBackfills, workFreshness } from './chunk-work.ts';
 import { beat } from './heartbeat.ts';
 import { createFreshness, createRuns } from './scheduled-runs.ts';
-import type { ServiceContext, SessionContext } from './service-context.ts';
 import { keepUp } from './upkeep.ts';
 
 /** How long work in progress may take after the stop; what is unfinished then is left to others. */

@@ -22,11 +22,12 @@ import { ACCOUNT, createIncidents, DATABASE, HEARTBEAT, type ServiceStatus } fro
 import { createSharedClock } from '../health/shared-clock.ts';
 import { openMarket, shutDown } from '../http/market-http.ts';
 import { createServingMetrics } from '../http/market-http-metrics.ts';
-import { createDatabaseOutage } from './database-outage.ts';
+import { createDatabaseOutage } from '../operator/database-outage.ts';
+import { notifyOperator } from '../operator/notifier.ts';
+import type { ServiceContext, ServiceOptions } from '../service-context.ts';
+import { keepCounting } from './counting.ts';
 import { beat } from './heartbeat.ts';
-import { notifyOperator } from './notifier.ts';
 import { recordStart } from './recorded-start.ts';
-import type { ServiceContext, ServiceOptions } from './service-context.ts';
 import { openHttp } from './service-http.ts';
 import { announceReady, runSession } from './service-session.ts';
 
@@ -85,6 +86,7 @@ export async function runService(options: ServiceOptions): Promise<void> {
       notifyOperator(context, app, outage),
       watchLocks(app.database, context),
       watchKey(context, app),
+      keepCounting(context, app),
     ]);
     releasers.add(() => Promise.race([lasting.then(() => undefined), clock.sleep(HEARTBEAT_DELETE_MS)]));
     if (roles.includes('scheduler') || roles.includes('worker')) {

@@ -6,12 +6,12 @@ import { outageReason } from '../../ingest/request/outage-retry.ts';
 import type { Session } from '../../ingest/session.ts';
 import type { KeepFresh } from '../../ingest/tracking/keep-fresh.ts';
 import type { QuotaState, Reserved } from '../../quota/quota.ts';
+import { endWaits } from '../../store/backfill/backfill-queue.ts';
 import { readAccount } from '../../store/quota/account.ts';
-import { endWaits } from '../../store/work/backfill-queue.ts';
 import { databaseError, reportOutage } from '../health/availability.ts';
 import { asError, QUEUE } from '../health/service-status.ts';
+import type { SessionContext } from '../service-context.ts';
 import { saveQueuedEtas } from './backfill-eta.ts';
-import type { SessionContext } from './service-context.ts';
 
 const UPKEEP_MS = 10_000;
 /** How often, in rounds of the upkeep, the ETAs of queued backfills are forecast. */

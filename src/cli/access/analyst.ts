@@ -10,6 +10,7 @@ import {
   listAnalystLogins,
 } from '../../store/callers/analyst-login.ts';
 import type { Sql } from '../../store/connection/connect.ts';
+import { addressForOthers } from '../../store/connection/database-url.ts';
 import { integer } from '../input/options.ts';
 import { parseDuration } from '../input/time.ts';
 import { number, printTable, text, whole } from '../output/table.ts';
@@ -48,11 +49,12 @@ function createCommand(analyst: Command, context: CommandContext): void {
       });
       const address = new URL(url);
       Object.assign(address, { username: name, password });
+      const shown = addressForOthers(address.href);
       return {
-        json: () => ({ name, url: address.href, connections, statementTimeoutMs }),
+        json: () => ({ name, url: shown, connections, statementTimeoutMs }),
         text: (out) =>
           out.write(
-            `${address.href}\n\nCopy the address now: Chandler does not store the password and cannot show it again.\nTimes are UTC, and it can change nothing.\n`,
+            `${shown}\n\nCopy the address now: Chandler does not store the password and cannot show it again.\nTimes are UTC, and it can change nothing.\n`,
           ),
       };
     },

@@ -5,7 +5,7 @@ import { formatCounted } from '../../core/format.ts';
 import { settledUntil } from '../../core/interval.ts';
 import { recountWaiting } from '../../ingest/backfill/recount.ts';
 import { AUDIT, auditGaps, HISTORY_PRIORITY, type QueuedHistory } from '../../ingest/tracking/audit.ts';
-import { readOpenForSame, readTargetOf } from '../../store/work/slot-owner.ts';
+import { readOpenForSame, readTargetOf } from '../../store/backfill/slot-owner.ts';
 import { readLeft } from '../../views/operations/left.ts';
 
 export type AfterChange = {

@@ -4,7 +4,7 @@ import type { App } from '../../app.ts';
 import type { Instant } from '../../clock.ts';
 import { formatPercent, formatRelative, formatSeries } from '../../core/format.ts';
 import { HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../../core/tier.ts';
-import { type BackfillChange, changeBackfill, prioritizeBackfill } from '../../store/work/backfill-queue.ts';
+import { type BackfillChange, changeBackfill, prioritizeBackfill } from '../../store/backfill/backfill-queue.ts';
 import { type BackfillRow, backfillAsJson, readBackfills } from '../../views/backfills/backfills.ts';
 import {
   type AfterChange,

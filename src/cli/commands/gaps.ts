@@ -13,7 +13,7 @@ import {
   readGapRows,
   readGapTotals,
 } from '../../views/operations/gaps.ts';
-import { countSeries, type SeriesFilter } from '../../views/operations/series-filter.ts';
+import { countSeries, hasManySeries, type SeriesFilter } from '../../views/operations/series-filter.ts';
 import { choice, parsePositiveInteger } from '../input/options.ts';
 import { type NarrowOptions, narrowOptions, seriesFilter } from '../input/series-options.ts';
 import { number, printable, printTable, text, whole } from '../output/table.ts';
@@ -60,8 +60,15 @@ export async function printGaps(
   filter: GapFilter,
   limit: number | null,
 ): Promise<void> {
-  await printRows(io, readGapRows(sql, filter, limit), clock);
-  const totals = await readGapTotals(sql, filter);
+  const shown = await printRows(io, readGapRows(sql, filter, limit), clock);
+  if (shown === limit && (await hasManySeries(sql, filter))) {
+    io.out.write(
+      `${formatCounted(shown, 'gap')} shown. There are too many series to count all gaps at once: chandler status says how much is missing, --all shows and counts every gap.\n`,
+    );
+    return;
+  }
+  // Of many series each look at all of them takes long.
+  const totals = shown === 0 ? [] : await readGapTotals(sql, filter);
   if (totals.length > 0) printTotals(io, totals, limit);
   else io.out.write(`${await describeNone(sql, filter)}\n`);
 }
@@ -74,6 +81,7 @@ async function describeNone(sql: Sql, { reason, ...filter }: GapFilter): Promise
   const isNarrow = Object.values(filter).some((value) => value !== undefined);
   const whose = isNarrow ? ` of ${named(filter)}` : '';
   if (reason === undefined) return `No gaps: every wanted slot${whose} has its final answer.`;
+  if (await hasManySeries(sql, filter)) return `No gaps${whose} with the reason ${reason}.`;
   const slots = (await readGapTotals(sql, filter)).reduce((sum, total) => sum + total.slots, 0);
   const others = slots === 0 ? 'there are no gaps at all' : `${formatCounted(slots, 'slot')} missing for other reasons`;
   return `No gaps${whose} with the reason ${reason}; ${others}.`;
@@ -89,9 +97,10 @@ async function* asJson(rows: AsyncIterable<Gap>): AsyncGenerator<unknown> {
   for await (const gap of rows) yield withIso(gap, 'from', 'to', 'nextAskAt');
 }
 
-/** Prints a table per page, so that any number of rows can be printed as they arrive. */
-async function printRows(io: Io, rows: AsyncIterable<Gap>, clock: Clock): Promise<void> {
+/** Prints a table per page, so that any number of rows can be printed as they arrive. Resolves to how many there were. */
+async function printRows(io: Io, rows: AsyncIterable<Gap>, clock: Clock): Promise<number> {
   const notes = createNotes();
+  let shown = 0;
   let page: Gap[] = [];
   const print = () => {
     const now = clock.now();
@@ -112,12 +121,14 @@ async function printRows(io: Io, rows: AsyncIterable<Gap>, clock: Clock): Promis
     page = [];
   };
   for await (const gap of rows) {
-    if (io.out.isClosed()) return;
+    if (io.out.isClosed()) return shown;
+    shown++;
     page.push(gap);
     if (page.length === ROWS_A_PAGE) print();
   }
   print();
   notes.print(io.out);
+  return shown;
 }
 
 const MOST_NOTES = 20;

@@ -16,7 +16,7 @@ import {
 import { CATALOGUE_PLAN } from '../../ingest/catalogue/catalogue-plan.ts';
 import { type StandingRefusal, standingRefusal } from '../../ingest/request/account.ts';
 import { ageOfCatalogue } from '../../ingest/schedule/schedule-plan.ts';
-import type { CatalogueAge, CatalogueKind } from '../../store/catalogue/catalogue-item.ts';
+import { type CatalogueAge, type CatalogueKind, demandOf } from '../../store/catalogue/catalogue-item.ts';
 import { readStatus, type Status } from '../../views/operations/status.ts';
 import { formatSpan } from '../backfill/backfill-columns.ts';
 import { describeRefusal } from '../output/key-refusal.ts';
@@ -36,8 +36,11 @@ export function statusCommand(program: Command, context: CommandContext): void {
     );
   context.answer(command, async (app) => {
     const now = app.clock.now();
-    const status = withKnownSilence(await readStatus(app.database.sql, now));
-    const budget = await readBudget(app);
+    const onLong = () =>
+      context.io.err.write('counting all series, because no service counted them lately; this takes a while\n');
+    const status = withKnownSilence(await readStatus(app.database.sql, now, onLong));
+    const { freshnessPerDay, catalogue } = status;
+    const budget = await readBudget(app, { freshnessPerDay, catalogue: demandOf(catalogue) });
     const achievable = achievableAges(budget, status.catalogue);
     const key = { id: budget.accountId, sentAs: app.config.authScheme };
     const refusal = await standingRefusal(app.database.sql, key);
@@ -61,6 +64,12 @@ function withKnownSilence(status: Status): Status {
 
 /** Also part of what `chandler demo` shows. */
 export function printStatus(out: Output, status: Status, now: Instant, achievable: AchievableAges = new Map()): void {
+  if (status.countedAt !== null) {
+    const ago = formatRelative(status.countedAt, now);
+    out.write(
+      `Series, ages, catalogue and requests as a service counted them ${ago}; with so many series it counts from time to time.\n\n`,
+    );
+  }
   if (status.series.length === 0) {
     out.write('There are no series yet. Begin with: chandler backfill btc-bitcoin --start -30d\n');
   } else printSeries(out, status);
@@ -169,9 +178,9 @@ function printCatalogue(
   ]);
 }
 
-function asJson(status: Status, achievable: AchievableAges, refusal: StandingRefusal | null) {
+function asJson({ freshnessPerDay, ...status }: Status, achievable: AchievableAges, refusal: StandingRefusal | null) {
   return {
-    ...status,
+    ...withIso(status, 'countedAt'),
     keyRefusal:
       refusal === null
         ? null

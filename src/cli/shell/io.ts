@@ -16,6 +16,8 @@ export type Output = {
   setRedrawing(isRedrawing: boolean): void;
   /** The terminal's width; undefined where there is none. */
   columns(): number | undefined;
+  /** Resolves when the reader has taken what was written, or has gone. Whoever writes without end waits for it. */
+  drained(): Promise<void>;
   /** True once the reader has gone (`chandler gaps | head`). */
   isClosed(): boolean;
   /** True once anything was written. */
@@ -68,6 +70,16 @@ function createOutput(stream: TerminalStream, env: Environment): Output {
     },
     // A pseudo-terminal may have no size.
     columns: () => (isTerminal ? stream.columns || undefined : undefined),
+    drained: async () => {
+      if (closed || !stream.writableNeedDrain) return;
+      await new Promise<void>((resolve) => {
+        const end = () => {
+          for (const event of ['drain', 'close', 'error']) stream.off(event, end);
+          resolve();
+        };
+        for (const event of ['drain', 'close', 'error']) stream.on(event, end);
+      });
+    },
     isClosed: () => closed,
     isBegun: () => begun,
     stream,

@@ -1,14 +1,21 @@
-/** Runs SQL statements one after the other, and prints their results as tables or as JSON. */
-import type postgres from 'postgres';
+/**
+ * Runs SQL statements one after the other, and prints their results as tables, as JSON, or as the text of a copy. Rows are read no faster
+ * than they are written, so a result of any size takes little memory.
+ */
+import type pg from 'pg';
+import type { QueryResult } from 'pg';
+import { to as copyTo } from 'pg-copy-streams';
+import Cursor from 'pg-cursor';
 import { formatCount, formatCounted } from '../../core/format.ts';
-import { createClient, type Sql } from '../../store/connection/connect.ts';
+import { createClient } from '../../store/connection/connect.ts';
+import { openPgClient } from '../../store/connection/pg-client.ts';
 import { explainDatabaseError } from '../../store/connection/store-error.ts';
 import { NUMBER_TYPES, toJsonValue } from '../../views/sql/column-json.ts';
 import { formatTable } from '../output/table.ts';
 import { CommandFailed } from '../shell/exit.ts';
 import type { Output } from '../shell/io.ts';
-import { kindOf } from './sql-kind.ts';
-import { describePosition, type Statement, splitStatements } from './sql-statements.ts';
+import { kindOf, type StatementKind } from './sql-kind.ts';
+import { copyDirection, describePosition, splitStatements } from './sql-statements.ts';
 
 export type SqlRun = {
   readonly url: string;
@@ -20,6 +27,8 @@ export type SqlRun = {
 };
 
 const MOST_TABLE_ROWS = 10_000;
+/** Rows that are read at once. */
+const BATCH_ROWS = 1_000;
 
 /**
  * When `signal` is aborted, the server cancels the running statement, too.
@@ -30,27 +39,39 @@ export async function runSql(
   out: Output,
   { url, text, json, signal, onChange = async () => undefined }: SqlRun,
 ): Promise<void> {
-  const sql = createClient({ url, max: 1, applicationName: 'chandler sql', columns: 'as named' });
+  const client = await openPgClient({ url, applicationName: 'chandler sql' }).catch((error: unknown) => {
+    throw explainDatabaseError(error, url) ?? error;
+  });
+  let cancelled: Promise<void> | undefined;
+  let isOver = false;
   try {
-    const [session] = await sql<{ pid: number }[]>`select pg_backend_pid() as pid`;
-    const cancel = () => cancelSession(url, session!.pid);
-    const watching = watchingChanges(sql, onChange);
-    for (const statement of splitStatements(text)) {
+    const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
+    const cancel = () => {
+      cancelled ??= cancelSession(url, rows[0]!.pid, () => isOver);
+    };
+    signal.addEventListener('abort', cancel, { once: true });
+    const watching = watchingChanges(client, onChange);
+    for (const { text: statement, offset } of splitStatements(text)) {
       if (out.isClosed()) return;
       signal.throwIfAborted();
-      if (/^copy\b.*\b(stdin|stdout)\b/is.test(statement.text)) {
-        throw new CommandFailed('copy from stdin and copy to stdout need psql; without psql, use a select with --json');
-      }
+      const copies = copyDirection(statement);
+      if (copies === 'in') throw new CommandFailed('copy from stdin needs psql; chandler import reads files');
+      const run = (onRow: OnRow) => runStatement(client, statement, { out, cancel, onRow });
       try {
-        const run = (onRow: OnRow) => runStatement(out, sql, statement, { signal, cancel, onRow });
-        await watching(statement.text, () => (json ? printAsJson : printAsTable)(out, run));
+        await watching(copies === 'out' ? 'reads' : kindOf(statement), () => {
+          if (copies === 'out') return printCopy(out, client, statement, cancel);
+          return (json ? printAsJson : printAsTable)(out, run);
+        });
       } catch (error) {
         signal.throwIfAborted();
-        throw explainSqlError(error, text, statement.offset, url);
+        throw explainSqlError(error, text, offset, url);
       }
     }
+    signal.removeEventListener('abort', cancel);
   } finally {
-    await sql.end({ timeout: 1 });
+    isOver = true;
+    await cancelled;
+    await client.end().catch(() => undefined);
   }
 }
 
@@ -58,25 +79,26 @@ export async function runSql(
  * Runs a statement, and calls `onChange` if it changes something. Of one that only seems to read, Postgres knows it at the end of its
  * transaction: a statement that has none of its own gets one.
  */
-function watchingChanges(sql: Sql, onChange: () => Promise<void>) {
+function watchingChanges(client: pg.Client, onChange: () => Promise<void>) {
   let isInTransaction = false;
-  return async (text: string, run: () => Promise<void>): Promise<void> => {
-    const kind = kindOf(text);
+  return async (kind: StatementKind, run: () => Promise<void>): Promise<void> => {
     if (kind === 'changes') await onChange();
     const isOwn = kind === 'reads' && !isInTransaction;
-    if (isOwn) await sql`begin`.simple();
+    if (isOwn) await client.query('begin');
     await run();
     if (kind === 'begins') isInTransaction = true;
     if (kind === 'ends') isInTransaction = false;
-    if (kind === 'reads' && (await hasChanged(sql))) await onChange();
-    if (isOwn) await sql`commit`.simple();
+    if (kind === 'reads' && (await hasChanged(client))) await onChange();
+    if (isOwn) await client.query('commit');
   };
 }
 
-async function hasChanged(sql: Sql): Promise<boolean> {
+async function hasChanged(client: pg.Client): Promise<boolean> {
   try {
-    const [row] = await sql<{ is: boolean }[]>`select pg_catalog.pg_current_xact_id_if_assigned() is not null as is`;
-    return row!.is;
+    const { rows } = await client.query<{ is: boolean }>(
+      'select pg_catalog.pg_current_xact_id_if_assigned() is not null as is',
+    );
+    return rows[0]!.is;
   } catch (error) {
     // The reader has gone, and the statement was cancelled: its transaction has failed, and changes nothing.
     if ((error as { readonly code?: string }).code === '25P02') return false;
@@ -94,50 +116,84 @@ type Run = (onRow: OnRow) => Promise<{
   readonly count: number | null;
 }>;
 
-/** Gives each row to `onRow` as it arrives, as texts; resolves to the columns and the name of the command. */
+/** What Postgres sends, as it is. */
+const AS_TEXT = { getTypeParser: () => (value: string) => value } as unknown as pg.CustomTypesConfig;
+
+/** Gives each row to `onRow`, as texts, no faster than the reader of `out` takes them; resolves to the columns and the name of the command. */
 async function runStatement(
-  out: Output,
-  sql: Sql,
-  statement: Statement,
-  { signal, cancel, onRow }: { readonly signal: AbortSignal; readonly cancel: () => void; readonly onRow: OnRow },
+  client: pg.Client,
+  statement: string,
+  { out, cancel, onRow }: { readonly out: Output; readonly cancel: () => void; readonly onRow: OnRow },
 ): ReturnType<Run> {
-  const query = sql.unsafe(statement.text).simple().raw();
-  signal.addEventListener('abort', cancel, { once: true });
-  let stopped = false;
-  try {
-    const result = await query.forEach((row, answer) => {
-      if (stopped) return;
-      if (out.isClosed()) {
-        stopped = true;
-        cancel();
-        return;
-      }
-      const values = (row as unknown as (Buffer | null)[]).map((value) =>
-        value === null ? null : value.toString('utf8'),
-      );
-      onRow(values, columnsOf(answer));
-    });
-    return { columns: columnsOf(result), command: result.command ?? '', count: result.count as number | null };
-  } catch (error) {
-    // Cancelled because the reader has gone: the error is of no interest.
-    if (stopped) return { columns: [], command: '', count: null };
-    throw error;
-  } finally {
-    signal.removeEventListener('abort', cancel);
+  const cursor = client.query(new TaggedCursor(statement, [], { rowMode: 'array', types: AS_TEXT }));
+  for (;;) {
+    const { rows, result } = await readRows(cursor);
+    const columns = columnsOf(result);
+    for (const row of rows) onRow(row, columns);
+    if (out.isClosed()) {
+      cancel();
+      // The reader has gone: that the statement was cancelled is of no interest.
+      await cursor.close().catch(() => undefined);
+      return { columns: [], command: '', count: null };
+    }
+    if (rows.length < BATCH_ROWS) {
+      const [, command = '', count] = /^(\D*?)(?: \d+)*?(?: (\d+))?$/.exec(cursor.tag) ?? [];
+      return { columns, command, count: count === undefined ? null : Number(count) };
+    }
+    await out.drained();
   }
 }
 
-/** Uses a connection of its own, as the library's own cancellation opens one without TLS. */
-function cancelSession(url: string, pid: number): void {
-  const sql = createClient({ url, max: 1, applicationName: 'chandler sql' });
-  // When the server cannot be reached, the statement fails by itself.
-  sql`select pg_cancel_backend(${pid})`.catch(() => undefined).finally(() => sql.end({ timeout: 1 }));
+/** Remembers the whole tag (`CREATE TABLE`), of which the library keeps the first word. */
+class TaggedCursor extends Cursor<Row> {
+  tag = '';
+
+  handleCommandComplete(message: { readonly text: string }): void {
+    this.tag = message.text;
+    const { handleCommandComplete } = Cursor.prototype as unknown as TaggedCursor;
+    handleCommandComplete.call(this, message);
+  }
 }
 
-/** The library sets `statement.columns` when the rows begin, and `columns` when the statement ends. */
-function columnsOf(answer: unknown): readonly Column[] {
-  const { columns, statement } = answer as { columns?: Column[] | null; statement?: { columns?: Column[] } | null };
-  return columns ?? statement?.columns ?? [];
+function readRows(cursor: Cursor<Row>): Promise<{ readonly rows: Row[]; readonly result: QueryResult }> {
+  return new Promise((resolve, reject) =>
+    cursor.read(BATCH_ROWS, (error, rows, result) => (error ? reject(error) : resolve({ rows, result }))),
+  );
+}
+
+function columnsOf({ fields }: QueryResult): readonly Column[] {
+  return fields.map(({ name, dataTypeID }) => ({ name, type: dataTypeID }));
+}
+
+/** The bytes of the copy as they come: text, CSV or binary. */
+async function printCopy(out: Output, client: pg.Client, statement: string, cancel: () => void): Promise<void> {
+  let isCancelled = false;
+  try {
+    for await (const part of client.query(copyTo(statement))) {
+      if (out.isClosed()) {
+        // What comes until it has ended on the server is read and dropped.
+        if (!isCancelled) cancel();
+        isCancelled = true;
+      } else if (!out.stream.write(part)) await out.drained();
+    }
+  } catch (error) {
+    if (!isCancelled) throw error;
+  }
+}
+
+/**
+ * Cancels what runs in the session, on a connection of its own, again and again until `isOver`: between two messages of the driver nothing
+ * runs that could be cancelled.
+ */
+async function cancelSession(url: string, pid: number, isOver: () => boolean): Promise<void> {
+  const sql = createClient({ url, max: 1, applicationName: 'chandler sql' });
+  try {
+    while (!isOver()) await sql`select pg_cancel_backend(${pid}), pg_sleep(0.05)`;
+  } catch {
+    // When the server cannot be reached, the statement fails by itself.
+  } finally {
+    await sql.end({ timeout: 1 });
+  }
 }
 
 async function printAsTable(out: Output, run: Run): Promise<void> {
@@ -186,7 +242,7 @@ function uniqueNames(columns: readonly Column[]): string[] {
 }
 
 function explainSqlError(error: unknown, text: string, offset: number, url: string): unknown {
-  const { code, position, hint, detail, message } = error as postgres.PostgresError;
+  const { code, position, hint, detail, message } = error as pg.DatabaseError;
   const isStatement =
     typeof code === 'string' && /^(0A|2[12]|2B|2F|34|3F|40|42|44|P0|57014|25)/.test(code) && code !== '25006';
   if (!isStatement) return explainDatabaseError(error, url) ?? error;

@@ -4,9 +4,9 @@ import { formatCount, formatCounted, formatDay, formatDuration, formatSeries, wi
 import { describeInterval, type Interval } from '../../core/interval.ts';
 import type { Tier } from '../../core/tier.ts';
 import type { PlannedTier, TrackedPlan } from '../../ingest/tracking/freshness.ts';
+import type { OrphanedHistory } from '../../store/backfill/backfill-coins.ts';
 import type { AppliedTracks } from '../../store/tracking/apply-track-rules.ts';
 import type { SavedRule } from '../../store/tracking/track-rule.ts';
-import type { OrphanedHistory } from '../../store/work/backfill-coins.ts';
 import type { TierStatus } from '../../views/operations/tiers.ts';
 import { number, printTable, text, whole } from '../output/table.ts';
 import { printTiers } from '../output/tier-table.ts';

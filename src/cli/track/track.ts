@@ -11,6 +11,7 @@ import { longestGapMs } from '../../ingest/schedule/cadence.ts';
 import { CATALOGUE_FRESH_MS } from '../../ingest/snapshot/coin-list.ts';
 import { keepTracks } from '../../ingest/tracking/freshness.ts';
 import { withIngestion } from '../../ingestion.ts';
+import { cancelOrphanedHistory } from '../../store/backfill/backfill-coins.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { catalogueSeenAt, findCoins } from '../../store/snapshot/coin.ts';
 import {
@@ -21,7 +22,6 @@ import {
   type SavedRule,
   type TrackedCoins,
 } from '../../store/tracking/track-rule.ts';
-import { cancelOrphanedHistory } from '../../store/work/backfill-coins.ts';
 import { readTierStatus } from '../../views/operations/tiers.ts';
 import { recountAfterChange } from '../backfill/after-change.ts';
 import {

@@ -3,7 +3,7 @@
  * byte; of any other row the JSON is stored as well. Pure and written by hand, because there may be 50,000 rows.
  */
 import { TICKER_QUOTE_KEYS } from '../../core/ticker.ts';
-import { storableJsonText } from '../../store/connection/storable-text.ts';
+import { storableJsonText } from '../../store/values/storable-text.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 

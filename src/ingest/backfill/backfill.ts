@@ -2,10 +2,15 @@
 import type { Clock, Instant } from '../../clock.ts';
 import { settledUntil } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
+import {
+  type BackfillState,
+  type BackfillTotals,
+  backfillTotals,
+  finishBackfill,
+} from '../../store/backfill/backfill.ts';
 import { type RefusalReason, withdrawRefusals } from '../../store/candle/refusal.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
-import { type BackfillState, type BackfillTotals, backfillTotals, finishBackfill } from '../../store/work/backfill.ts';
 import { type Left, readLeft } from '../../views/operations/left.ts';
 import { singleFlight } from '../chunk/single-flight.ts';
 import { expectedDepth } from '../limits/history-limit.ts';

@@ -1,7 +1,7 @@
 /** The lease of a command's run: when it has expired, other processes take the run for dead, and drop its chunks. */
 import type { Clock } from '../../clock.ts';
+import { beat, reviveBackfill } from '../../store/backfill/backfill.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { beat, reviveBackfill } from '../../store/work/backfill.ts';
 import { keepRenewing } from '../../store/work/lease.ts';
 import type { IngestChunk } from '../chunk/ingest-chunk.ts';
 import type { RunState } from './run-chunks.ts';

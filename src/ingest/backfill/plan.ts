@@ -5,9 +5,9 @@ import type { Quote } from '../../core/candle.ts';
 import { countChunks, countSlots } from '../../core/chunk.ts';
 import type { Interval } from '../../core/interval.ts';
 import { intersect, type Span, type Spans, subtract } from '../../core/span.ts';
+import { type Place, readOwnedByOthers } from '../../store/backfill/slot-owner.ts';
 import { type CoinGaps, readGaps } from '../../store/candle/gaps.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
-import { type Place, readOwnedByOthers } from '../../store/work/slot-owner.ts';
 import { documentedLimit, expectedDepth, type HistoryLimit } from '../limits/history-limit.ts';
 import { splitAtReach } from '../limits/last-day.ts';
 

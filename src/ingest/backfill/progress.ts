@@ -2,8 +2,8 @@
 import type { Instant } from '../../clock.ts';
 import { ASK_AGAIN_MS } from '../../core/second-opinion.ts';
 import type { Span } from '../../core/span.ts';
+import type { BackfillTotals } from '../../store/backfill/backfill.ts';
 import type { RefusalReason } from '../../store/candle/refusal.ts';
-import type { BackfillTotals } from '../../store/work/backfill.ts';
 import { INTERRUPTED, type Outcome } from '../outcome.ts';
 import { type ChunkJob, chunkJobId } from '../queue/chunk-job.ts';
 import { DATABASE_IS_LOCKED, DATABASE_IS_UNAVAILABLE, type OutageReason } from '../request/outage-retry.ts';

@@ -1,8 +1,8 @@
 /** Counts again what is left for the backfills that wait, when another one that wants the same slots has come or changed: no slot counts twice. */
 import type { Instant } from '../../clock.ts';
 import { type Keep, keptPart } from '../../core/settings/retention-settings.ts';
+import { readWaitingForSame, saveLeft } from '../../store/backfill/slot-owner.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { readWaitingForSame, saveLeft } from '../../store/work/slot-owner.ts';
 import type { LearnedLimits } from '../limits/learned-limits.ts';
 import { type PlanOptions, planBackfill } from './plan.ts';
 

@@ -1,7 +1,7 @@
 /** The chunks of a run that the queue holds: where they are, and how they are given back at the end. */
 import type { Clock } from '../../clock.ts';
 import { toIso } from '../../core/format.ts';
-import type { StoredChunks } from '../../store/work/backfill-finish.ts';
+import type { StoredChunks } from '../../store/backfill/backfill-finish.ts';
 import { type ChunkJob, chunkJobId } from '../queue/chunk-job.ts';
 import type { ChunkQueue } from '../queue/chunk-queue.ts';
 

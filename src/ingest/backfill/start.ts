@@ -1,7 +1,7 @@
 /** The beginning of a command's backfill: what it wants is recorded, and that it is running. */
 import type { Instant } from '../../clock.ts';
+import { startBackfill } from '../../store/backfill/backfill.ts';
 import { type WantedSeries, wantSeries } from '../../store/candle/series.ts';
-import { startBackfill } from '../../store/work/backfill.ts';
 import type { BackfillPlan, BackfillTarget } from './plan.ts';
 import { type RecountDeps, recountWaiting } from './recount.ts';
 

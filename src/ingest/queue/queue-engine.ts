@@ -5,9 +5,8 @@ import type { Redis, RedisOptions } from 'ioredis';
 import pLimit from 'p-limit';
 import pg from 'pg';
 import { systemClock } from '../../clock.ts';
-import { CONNECT_SECONDS } from '../../store/connection/connect.ts';
 import type { Watchdog } from '../../store/connection/connection-watchdog.ts';
-import { readDatabaseUrl } from '../../store/connection/database-url.ts';
+import { pgSettings } from '../../store/connection/pg-client.ts';
 import { migrateQueue } from './migrate-queue.ts';
 import { isRedisUnavailable, openRedis, QueueUnavailable, SILENT_WORKER_MS } from './redis.ts';
 import { explainEviction, readEviction, whereIs, withoutNotice } from './redis-memory.ts';
@@ -163,20 +162,19 @@ async function connectPostgres(
   max: number,
   onError: (error: Error) => void,
 ): Promise<Connections> {
-  // We parse the address ourselves: `sslmode` must mean the same here as for our other driver.
-  const { applicationName, connectTimeoutSeconds = CONNECT_SECONDS, options, ...address } = readDatabaseUrl(url);
   const settings = {
-    ...address,
-    connectionTimeoutMillis: connectTimeoutSeconds * 1000,
+    // BullMQ finds its tables through the search path. A queue is a cache of the plan: if a crash of the server loses jobs, the next plan
+    // finds what is still missing. So no commit waits for the disk.
+    ...pgSettings({
+      url,
+      applicationName: 'chandler queue',
+      settings: '-c search_path=bullmq -c synchronous_commit=off',
+    }),
     stream: () => {
       const socket = new net.Socket();
       watchdog?.add(socket);
       return socket;
     },
-    application_name: applicationName ?? 'chandler queue',
-    // BullMQ finds its tables through the search path. A queue is a cache of the plan: if a crash of the server loses jobs, the next plan
-    // finds what is still missing. So no commit waits for the disk.
-    options: `-c lock_timeout=30s ${options ?? ''} -c search_path=bullmq -c synchronous_commit=off`,
   };
   const pool = new pg.Pool({ ...settings, max, keepAlive: true });
   let isClosing = false;

@@ -8,7 +8,7 @@
 import { setMaxListeners } from 'node:events';
 import { asError } from '../../core/as-error.ts';
 import { type Keep, keptPart } from '../../core/settings/retention-settings.ts';
-import { type ClaimedBackfill, claimBackfill, endClaim } from '../../store/work/backfill-queue.ts';
+import { type ClaimedBackfill, claimBackfill, endClaim } from '../../store/backfill/backfill-queue.ts';
 import { type BackfillOptions, type BackfillRun, runBackfill } from '../backfill/backfill.ts';
 import { planBackfill } from '../backfill/plan.ts';
 import type { BackfillProgress } from '../backfill/progress.ts';

@@ -11,10 +11,10 @@ import {
 import { parseTime } from '../../contract/time.ts';
 import { EXCHANGE_VOLUMES } from '../../core/exchange.ts';
 import { DAY } from '../../core/interval.ts';
-import { outOfJsonb } from '../../store/connection/storable-text.ts';
 import type { ListedCoin } from '../../store/snapshot/coin.ts';
 import { type ExchangeFacts, exchangeRecord } from '../../store/snapshot/exchange.ts';
 import { type GlobalFacts, globalRecord } from '../../store/snapshot/global-history.ts';
+import { outOfJsonb } from '../../store/values/storable-text.ts';
 import type { Exchange as Exchanged } from '../../upstream/answer.ts';
 import { isCanonicalCoin, otherwiseWritten } from '../answer/canonical-row.ts';
 import {

@@ -7,9 +7,9 @@ import { type Plan, rowsPerRequest } from '../../contract/plan/plans.ts';
 import { ALL_INTERVALS, ceilToGrid, DAY, INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import { type Keep, keptPart } from '../../core/settings/retention-settings.ts';
 import type { Span } from '../../core/span.ts';
+import { queueBackfill } from '../../store/backfill/backfill-queue.ts';
+import { type HistoryGroup, lockHistory, readHistoryGroups } from '../../store/backfill/history.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { queueBackfill } from '../../store/work/backfill-queue.ts';
-import { type HistoryGroup, lockHistory, readHistoryGroups } from '../../store/work/history.ts';
 import { planBackfill } from '../backfill/plan.ts';
 import type { LearnedLimits } from '../limits/learned-limits.ts';
 

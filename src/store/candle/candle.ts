@@ -3,8 +3,8 @@ import type { Instant } from '../../clock.ts';
 import type { CandleColumns } from '../../core/candle.ts';
 import { type Interval, isPriceInterval } from '../../core/interval.ts';
 import { contains, type Span, type Spans } from '../../core/span.ts';
-import { writeInstants, writeNumbers } from '../connection/array-types.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
+import { writeInstants, writeNumbers } from '../values/array-types.ts';
 import { PRICE_AS_CANDLE } from './stored.ts';
 
 /** A price comes as a candle whose open, high, low and close are the price, as `ops.stored` gives it back. */

@@ -5,7 +5,7 @@ import type { Interval } from '../../core/interval.ts';
 import { ASK_AGAIN_MS, WITHIN_RUN_MS } from '../../core/second-opinion.ts';
 import type { Span, Spans } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
-import { toRange } from '../connection/multirange.ts';
+import { toRange } from '../values/multirange.ts';
 
 export type GapsQuery = {
   readonly coinIds: readonly string[];

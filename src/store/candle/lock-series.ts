@@ -5,7 +5,7 @@ import type { Interval } from '../../core/interval.ts';
 import { RULES } from '../../core/second-opinion.ts';
 import { intersect, type Span, type Spans } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
-import { parseMultirange, parseRange } from '../connection/multirange.ts';
+import { parseMultirange, parseRange } from '../values/multirange.ts';
 import type { FetchRow } from '../work/fetch.ts';
 import type { Pending } from '../work/second-opinion.ts';
 import type { OpenCandle } from './candle.ts';

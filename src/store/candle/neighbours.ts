@@ -3,7 +3,7 @@ import type { Instant } from '../../clock.ts';
 import { DAY, INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import type { Span, Spans } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
-import { parseMultirange } from '../connection/multirange.ts';
+import { parseMultirange } from '../values/multirange.ts';
 import { storedRows } from './stored.ts';
 
 /** The prices of one slot; what else is known of it does not matter. */

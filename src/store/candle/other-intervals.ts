@@ -4,7 +4,7 @@ import type { CandleColumns } from '../../core/candle.ts';
 import { ceilToGrid, floorToGrid, INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import { intersect, type Span, type Spans } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
-import { parseMultirange } from '../connection/multirange.ts';
+import { parseMultirange } from '../values/multirange.ts';
 import type { PricedCandle } from './neighbours.ts';
 
 /** A slot of the wider interval of the two, and what the other interval says of it: of a narrower one, all its candles as one. */

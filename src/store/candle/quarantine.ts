@@ -1,7 +1,7 @@
 /** The quarantine: rows that cannot be true, as upstream sent them, with the reason. They are stored nowhere else. */
 import type { Instant } from '../../clock.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
-import { storableJson, storableText } from '../connection/storable-text.ts';
+import { storableJson, storableText } from '../values/storable-text.ts';
 import { type FetchRow, recordFetch } from '../work/fetch.ts';
 
 export type QuarantinedRow = {

@@ -8,7 +8,7 @@ import type { Quote } from '../../core/candle.ts';
 import { type CandleInterval, ceilToGrid, floorToGrid, INTERVAL_MS, INTERVALS } from '../../core/interval.ts';
 import { intersect, normalize, type Spans, subtract, union } from '../../core/span.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
-import { parseMultirange } from '../connection/multirange.ts';
+import { parseMultirange } from '../values/multirange.ts';
 import { CANDLE_VALUES, coarseCandle, widthOf } from './coarse-candle.ts';
 
 /**

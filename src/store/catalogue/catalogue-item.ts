@@ -32,6 +32,13 @@ export type CatalogueItem = {
   readonly times: number;
 };
 
+/** The kinds with an item for each coin that has a series. */
+const OF_COINS = ['coin_details', 'coin_events', 'coin_exchanges', 'coin_markets', 'coin_mappings'] as const;
+
+function isOfCoins(kind: CatalogueKind): kind is (typeof OF_COINS)[number] {
+  return OF_COINS.some((one) => one === kind);
+}
+
 /** Coins that have a series. `is_idle`: upstream no longer follows the coin, so it seldom changes. */
 function trackedCoins(sql: SqlOrTransaction) {
   return sql`
@@ -41,6 +48,7 @@ function trackedCoins(sql: SqlOrTransaction) {
 
 /** The wanted ids of a kind: `id`, `is_idle`, and `rank` (of those never requested, the smallest is first). */
 function wantedOf(sql: SqlOrTransaction, kind: CatalogueKind) {
+  if (isOfCoins(kind)) return trackedCoins(sql);
   switch (kind) {
     case 'platforms':
       return sql`select '' as id, false as is_idle, 0 as rank`;
@@ -68,12 +76,6 @@ function wantedOf(sql: SqlOrTransaction, kind: CatalogueKind) {
           union
           select x.exchange_id from market.coin_market x join (${trackedCoins(sql)}) c on c.id = x.coin_id where x.gone_at is null
         ) u left join market.exchange e on e.id = u.id group by u.id`;
-    case 'coin_details':
-    case 'coin_events':
-    case 'coin_exchanges':
-    case 'coin_markets':
-    case 'coin_mappings':
-      return trackedCoins(sql);
   }
 }
 
@@ -81,12 +83,15 @@ function wantedOf(sql: SqlOrTransaction, kind: CatalogueKind) {
 export type CatalogueDemand = Readonly<Record<CatalogueKind, { readonly items: number; readonly idle: number }>>;
 
 export async function readCatalogueDemand(sql: SqlOrTransaction): Promise<CatalogueDemand> {
+  const count = async (kind: CatalogueKind) => {
+    const [row] = await sql<{ items: number; idle: number }[]>`
+      select count(*) as items, count(*) filter (where is_idle) as idle from (${wantedOf(sql, kind)}) w`;
+    return row!;
+  };
+  // Of the same coins each time: counted once, as there may be many, and each process reads this every minute.
+  const ofCoins = count('coin_details');
   const counted = await Promise.all(
-    CATALOGUE_KINDS.map(async (kind) => {
-      const [row] = await sql<{ items: number; idle: number }[]>`
-        select count(*) as items, count(*) filter (where is_idle) as idle from (${wantedOf(sql, kind)}) w`;
-      return [kind, row!] as const;
-    }),
+    CATALOGUE_KINDS.map(async (kind) => [kind, await (isOfCoins(kind) ? ofCoins : count(kind))] as const),
   );
   return Object.fromEntries(counted) as CatalogueDemand;
 }
@@ -185,16 +190,21 @@ export type CatalogueAge = {
 
 /** How old the answers of each kind are. */
 export async function readCatalogueAges(sql: SqlOrTransaction): Promise<CatalogueAge[]> {
-  return Promise.all(
-    CATALOGUE_KINDS.map(async (kind) => {
-      const [row] = await sql<Omit<CatalogueAge, 'kind'>[]>`
-        select count(*) as items, count(*) filter (where w.is_idle) as idle, count(i.answered_at) as answered,
-          count(*) filter (where i.outcome = 'unknown id') as unknown,
-          min(i.answered_at) filter (where not w.is_idle) as oldest_at, max(i.answered_at) as newest_at
-        from (${wantedOf(sql, kind)}) w left join ops.catalogue_item i on i.kind = ${kind} and i.id = w.id`;
-      return { kind, ...row! };
-    }),
-  );
+  /** Of kinds that want the same ids, which are looked for once. */
+  const ages = (kinds: readonly CatalogueKind[]) => sql<CatalogueAge[]>`
+    select k.kind, count(w.id) as items, count(*) filter (where w.is_idle) as idle, count(i.answered_at) as answered,
+      count(*) filter (where i.outcome = 'unknown id') as unknown,
+      min(i.answered_at) filter (where not w.is_idle) as oldest_at, max(i.answered_at) as newest_at
+    from unnest(${kinds as string[]}::text[]) k(kind) left join (${wantedOf(sql, kinds[0]!)}) w on true
+    left join ops.catalogue_item i on i.kind = k.kind and i.id = w.id group by k.kind`;
+  const others = CATALOGUE_KINDS.filter((kind) => !isOfCoins(kind));
+  const found = (await Promise.all([ages(OF_COINS), ...others.map((kind) => ages([kind]))])).flat();
+  return CATALOGUE_KINDS.map((kind) => found.find((age) => age.kind === kind)!);
+}
+
+/** What is wanted, of ages that were read. */
+export function demandOf(ages: readonly CatalogueAge[]): CatalogueDemand {
+  return Object.fromEntries(ages.map(({ kind, items, idle }) => [kind, { items, idle }])) as CatalogueDemand;
 }
 
 /** How many requests this account has sent for a kind since an instant. */

@@ -5,10 +5,10 @@
 import { getTableColumns } from 'drizzle-orm';
 import { getTableConfig, type PgColumn, type PgTable } from 'drizzle-orm/pg-core';
 import type { Instant } from '../../clock.ts';
-import { writeArray } from '../connection/array-types.ts';
 import { type SqlOrTransaction, withFreshPlans } from '../connection/connect.ts';
-import { writeInstant } from '../connection/instant.ts';
-import { storableJson } from '../connection/storable-text.ts';
+import { writeArray } from '../values/array-types.ts';
+import { writeInstant } from '../values/instant.ts';
+import { storableJson } from '../values/storable-text.ts';
 
 const ADDED = ['firstSeenAt', 'lastSeenAt', 'goneAt', 'validFrom', 'validTo'] as const;
 

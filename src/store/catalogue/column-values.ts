@@ -1,7 +1,7 @@
 /** The values of records as columns: what upstream leaves out, in its several ways, is null. */
 import type { Instant } from '../../clock.ts';
 import { parseTime } from '../../contract/time.ts';
-import { storableText } from '../connection/storable-text.ts';
+import { storableText } from '../values/storable-text.ts';
 
 /** A key of an index may not be longer than a third of a page. */
 const LONGEST_KEY = 600;

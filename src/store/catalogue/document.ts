@@ -5,12 +5,12 @@
 import { createHash } from 'node:crypto';
 import { max } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
-import { writeArray } from '../connection/array-types.ts';
 import { type SqlOrTransaction, withFreshPlans } from '../connection/connect.ts';
 import { takeLock } from '../connection/lock.ts';
-import { storableJsonText } from '../connection/storable-text.ts';
 import { matches, tables } from '../connection/tables.ts';
 import { document } from '../schema/catalogue.ts';
+import { writeArray } from '../values/array-types.ts';
+import { storableJsonText } from '../values/storable-text.ts';
 
 /** Each list is one document. The exception is the list of tags: each tag is a document. */
 export const DOCUMENT_KINDS = [

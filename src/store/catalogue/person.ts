@@ -2,9 +2,9 @@
 import type { Instant } from '../../clock.ts';
 import type { CoinDetails, Person } from '../../contract/record/catalogue.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
-import { storableText } from '../connection/storable-text.ts';
 import { tables } from '../connection/tables.ts';
 import { person, position } from '../schema/catalogue.ts';
+import { storableText } from '../values/storable-text.ts';
 import { writeVersions } from './catalogue-rows.ts';
 import { plainInteger, plainKey, plainText } from './column-values.ts';
 

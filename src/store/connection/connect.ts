@@ -2,11 +2,11 @@
 import net from 'node:net';
 import postgres from 'postgres';
 import { createBackoff } from '../../core/backoff.ts';
+import { type Sql, type SqlOrTransaction, TYPE_MAP } from '../values/type-map.ts';
 import { createWatchdog, runWatchdog, type Watchdog } from './connection-watchdog.ts';
 import { readDatabaseUrl } from './database-url.ts';
 import { closeForAll, FLUSHED_AT_ONCE, survivesLostConnections } from './postgres-js-patches.ts';
 import { explainDatabaseError, StoreError } from './store-error.ts';
-import { type Sql, type SqlOrTransaction, TYPE_MAP } from './type-map.ts';
 
 export type { Sql, SqlOrTransaction };
 
@@ -51,7 +51,7 @@ const OLDEST_SUPPORTED = 150_000;
  * Our own transactions hold locks for seconds at most. Another session that holds one for longer is reported, instead of waited for in silence.
  * `options` of the address may say otherwise.
  */
-const LOCK_TIMEOUT = '-c lock_timeout=30s';
+export const LOCK_TIMEOUT = '-c lock_timeout=30s';
 
 /** @throws StoreError when the address is wrong, nobody answers there, or the server is older than Postgres 15. */
 export async function openDatabase({ url, max = 10, applicationName = 'chandler' }: ConnectOptions): Promise<Database> {

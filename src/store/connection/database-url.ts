@@ -153,3 +153,8 @@ function readAuthority(file: string, url: string): string {
     );
   }
 }
+
+/** The same address for other programs: SQLAlchemy, and so pandas, knows no `postgres:`. */
+export function addressForOthers(url: string): string {
+  return url.replace(/^postgres:/, 'postgresql:');
+}

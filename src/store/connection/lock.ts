@@ -4,9 +4,9 @@
  */
 import type { Instant } from '../../clock.ts';
 import { formatCounted, formatInstant } from '../../core/format.ts';
+import type { SqlOrTransaction } from '../values/type-map.ts';
 import { isLocked } from './database-unavailable.ts';
 import { explainDatabaseError, StoreError } from './store-error.ts';
-import type { SqlOrTransaction } from './type-map.ts';
 
 /** Migrations and audits of many series hold theirs for longer than any lock of a table: that is no fault. */
 const PATIENCE = '15min';

@@ -15,7 +15,7 @@
  */
 import type net from 'node:net';
 import { systemClock } from '../../clock.ts';
-import type { Sql, SqlOrTransaction } from './type-map.ts';
+import type { Sql, SqlOrTransaction } from '../values/type-map.ts';
 
 /** White space after a setting's value: postgres.js writes at once what has 1,024 bytes. */
 export const FLUSHED_AT_ONCE = ' '.repeat(1024);

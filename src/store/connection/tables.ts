@@ -13,7 +13,7 @@ import {
   type PreparedQueryConfig,
 } from 'drizzle-orm/pg-core';
 import { PgRemoteSession, type PreparedQuery } from 'drizzle-orm/pg-proxy/session';
-import type { SqlOrTransaction } from './type-map.ts';
+import type { SqlOrTransaction } from '../values/type-map.ts';
 
 /** What a write resolves to that returns no rows: how many it wrote. */
 interface Written extends PgQueryResultHKT {

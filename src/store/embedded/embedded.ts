@@ -3,19 +3,20 @@
  *
  * Commands that run at the same time share one server. The last command stops it: when no other living command has signed in
  * (`users/`), and no other client has a session (an analyst's psql, a notebook). A command that is killed cannot stop the server: it
- * stays up, and the next command uses it, or recovers the data if the server was killed, too. `stopEmbedded` stops it in any case.
+ * stays up, and the next command uses it, or recovers the data if the server was killed, too. After `keepEmbedded` it stays without
+ * commands and sessions. `stopEmbedded` stops it.
  *
  * The folder: `data/` (Postgres), `password` (0600), `port` (kept, so that saved connections go on working), `users/`,
- * `postgres.log` (what the server said while starting), `start.lock.<n>`.
+ * `postgres.log` (what the server said while starting), `start.lock.<n>`, `keep` (it stays until it is told to stop).
  */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Clock } from '../../clock.ts';
 import { createClient } from '../connection/connect.ts';
 import { explainDatabaseError, StoreError } from '../connection/store-error.ts';
 import { type Binaries, findBinaries } from './binaries.ts';
 import { ensureCluster, makeHome, readPassword, SUPERUSER } from './cluster.ts';
-import { enter, leave, withHomeLock } from './home-lock.ts';
+import { enter, leave, usersOf, withHomeLock } from './home-lock.ts';
 import {
   endOrphans,
   findPort,
@@ -76,19 +77,48 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedS
   }
 }
 
-/** Stops the server of this home, whoever uses it. False when none runs. */
-export async function stopEmbedded({ home: folder, clock }: Pick<EmbeddedOptions, 'home' | 'clock'>): Promise<boolean> {
+const keepFile = (home: string) => path.join(home, 'keep');
+
+/** From now on the server stays when the last command and session have ended, until `stopEmbedded`. */
+export function keepEmbedded(folder: string): void {
   const home = path.resolve(folder);
-  if (!findPostmaster(home)) return false;
+  try {
+    writeFileSync(keepFile(home), '');
+  } catch (error) {
+    throw explainFileError(error, home);
+  }
+}
+
+/** `stopped`: with its sessions. `not running`: none ran. `used`: processes of these numbers use it, and it was left alone. */
+export type Stop = 'stopped' | 'not running' | { readonly usedBy: readonly number[] };
+
+/** Stops the server of this home; with `isForced` whoever uses it. It starts again with the next command, and then stops with the last one. */
+export async function stopEmbedded({
+  home: folder,
+  clock,
+  isForced = true,
+}: Pick<EmbeddedOptions, 'home' | 'clock'> & { readonly isForced?: boolean }): Promise<Stop> {
+  const home = path.resolve(folder);
+  if (!existsSync(home)) return 'not running';
   try {
     return await withHomeLock(home, clock, async () => {
       const running = findPostmaster(home);
-      if (running) await stopPostmaster(home, running.pid, findBinaries(path.join(home, 'lib')), clock);
-      return running !== null;
+      const usedBy = running === null ? [] : usersOf(home);
+      if (usedBy.length > 0 && !isForced) return { usedBy };
+      rmSync(keepFile(home), { force: true });
+      if (running === null) return 'not running';
+      await stopPostmaster(home, running.pid, findBinaries(path.join(home, 'lib')), clock);
+      return 'stopped';
     });
   } catch (error) {
     throw explainFileError(error, home);
   }
+}
+
+/** Which processes use the server of this home, and whether it stays without them. */
+export function useOfEmbedded(folder: string): { readonly usedBy: readonly number[]; readonly stays: boolean } {
+  const home = path.resolve(folder);
+  return { usedBy: usersOf(home), stays: existsSync(keepFile(home)) };
 }
 
 /** The address of the server that runs on this home now, and its process; null when none does. Starts nothing. */
@@ -177,7 +207,7 @@ async function startServer(
 
 async function signOut(home: string, name: string, binaries: Binaries, clock: Clock): Promise<void> {
   await withHomeLock(home, clock, async () => {
-    if (leave(home, name) > 0) return;
+    if (leave(home, name) > 0 || existsSync(keepFile(home))) return;
     const running = findPostmaster(home);
     if (running && !(await hasOtherSessions(urlOf(home, running.port, 'postgres'), clock))) {
       await stopPostmaster(home, running.pid, binaries, clock);

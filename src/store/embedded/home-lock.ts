@@ -9,6 +9,7 @@
 import { randomUUID } from 'node:crypto';
 import {
   chmodSync,
+  existsSync,
   linkSync,
   mkdirSync,
   readdirSync,
@@ -117,17 +118,26 @@ export function leave(home: string, name: string | null): number {
   let left = 0;
   for (const other of readdirSync(usersFolder(home))) {
     const file = path.join(usersFolder(home), other);
-    if (livesOn(readFileSync(file, 'utf8'))) left++;
+    const user = identityIn(file);
+    if (user !== null && isAlive(user)) left++;
     else rmSync(file, { force: true });
   }
   return left;
 }
 
-function livesOn(text: string): boolean {
+/** The numbers of the living processes that are signed in. */
+export function usersOf(home: string): number[] {
+  const names = existsSync(usersFolder(home)) ? readdirSync(usersFolder(home)) : [];
+  const users = names.flatMap((name) => identityIn(path.join(usersFolder(home), name)) ?? []);
+  return users.filter(isAlive).map(({ pid }) => pid);
+}
+
+/** Null when it has signed out meanwhile, or was killed while it signed in. */
+function identityIn(file: string): ProcessIdentity | null {
   try {
-    return isAlive(JSON.parse(text));
-  } catch {
-    // The file is incomplete: its process was killed while writing it.
-    return false;
+    return JSON.parse(readFileSync(file, 'utf8'));
+  } catch (error) {
+    if (error instanceof SyntaxError || (error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
   }
 }

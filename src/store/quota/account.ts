@@ -3,9 +3,9 @@ import { and, isNotNull, sql as raw } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
 import { takeLock } from '../connection/lock.ts';
-import { storableText } from '../connection/storable-text.ts';
 import { matches, tables, updateRows } from '../connection/tables.ts';
 import { account } from '../schema/accounts.ts';
+import { storableText } from '../values/storable-text.ts';
 
 type Row = Readonly<typeof account.$inferSelect>;
 

@@ -3,7 +3,7 @@ import type { Instant } from '../../clock.ts';
 import type { Spans } from '../../core/span.ts';
 import { type OpenGapsQuery, openGaps } from '../candle/gaps.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
-import { parseMultirange } from '../connection/multirange.ts';
+import { parseMultirange } from '../values/multirange.ts';
 import type { At } from './quota.ts';
 
 export type TakeArgs = At & {

@@ -64,7 +64,7 @@ export const fetch = ops.table(
     index('fetch_by_time').using('brin', t.sentAt).with({ autosummarize: 'on' }),
     index('fetch_of_series').on(t.seriesId, t.asOf).where(sql`series_id is not null`),
     index('fetch_of_endpoint').on(t.endpoint, t.accountId, t.sentAt).where(sql`series_id is null`),
-    index('fetch_of_backfill').on(t.backfillId).where(sql`backfill_id is not null`),
+    index('fetch_of_backfill').on(t.backfillId, t.stored).where(sql`backfill_id is not null`),
   ],
 );
 

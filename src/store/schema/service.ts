@@ -92,6 +92,14 @@ export const audit = ops.table(
   (t) => [index('audit_at').on(t.at)],
 );
 
+export const counted = ops.table('counted', {
+  /** What was counted. */
+  name: text('name').primaryKey(),
+  countedAt: instant('counted_at').notNull(),
+  tookMs: integer('took_ms').notNull(),
+  answer: jsonb('answer').notNull(),
+});
+
 /** Rows that transactions lock (`store/connection/lock.ts`). */
 export const lock = ops.table('lock', { name: text('name').primaryKey() });
 

@@ -3,12 +3,12 @@ import { and, desc, getTableColumns, gt, max, not, or, sql as raw } from 'drizzl
 import type { Instant } from '../../clock.ts';
 import type { CoinSummary } from '../../contract/record/records.ts';
 import { nearestNames } from '../../core/settings/did-you-mean.ts';
-import { writeArray, writeInstants, writeNumbers } from '../connection/array-types.ts';
 import { type SqlOrTransaction, withFreshPlans } from '../connection/connect.ts';
 import { takeLock } from '../connection/lock.ts';
-import { storableText } from '../connection/storable-text.ts';
 import { tables } from '../connection/tables.ts';
 import { coin } from '../schema/coins.ts';
+import { writeArray, writeInstants, writeNumbers } from '../values/array-types.ts';
+import { storableText } from '../values/storable-text.ts';
 
 const { rankSeenAt: _rank, position: _position, answer: _answer, ...COLUMNS } = getTableColumns(coin);
 export type Coin = Readonly<Pick<typeof coin.$inferSelect, keyof typeof COLUMNS>>;

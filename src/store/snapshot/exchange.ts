@@ -3,10 +3,10 @@ import type { Instant } from '../../clock.ts';
 import type { Exchange } from '../../contract/record/records.ts';
 import { formatTime } from '../../contract/time.ts';
 import { EXCHANGE_VOLUMES } from '../../core/exchange.ts';
-import { writeArray } from '../connection/array-types.ts';
 import { type SqlOrTransaction, withFreshPlans } from '../connection/connect.ts';
-import { writeInstant } from '../connection/instant.ts';
-import { storableJson } from '../connection/storable-text.ts';
+import { writeArray } from '../values/array-types.ts';
+import { writeInstant } from '../values/instant.ts';
+import { storableJson } from '../values/storable-text.ts';
 
 /** Whole numbers: they are stored as such. */
 export const EXCHANGE_WHOLE = ['adjusted_rank', 'reported_rank', 'currencies', 'markets'] as const;

@@ -1,8 +1,8 @@
 /** Exchange rates of currencies that have no coin of their own, at every reading. */
 import type { Instant } from '../../clock.ts';
 import { RATE_CHANGES, type RateChange } from '../../core/ticker.ts';
-import { writeArray, writeNumbers } from '../connection/array-types.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
+import { writeArray, writeNumbers } from '../values/array-types.ts';
 
 export type RateFacts = {
   /** Upper-case symbol. */

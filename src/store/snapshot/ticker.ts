@@ -2,10 +2,10 @@
 import { max } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import { inPieces, TICKER_NUMBERS, type TickerColumns, type TickerNumber } from '../../core/ticker.ts';
-import { writeArray, writeInstants, writeNumbers } from '../connection/array-types.ts';
 import { type SqlOrTransaction, withFreshPlans } from '../connection/connect.ts';
 import { tables } from '../connection/tables.ts';
 import { ticker } from '../schema/snapshots.ts';
+import { writeArray, writeInstants, writeNumbers } from '../values/array-types.ts';
 import { lockCatalogue, recordTickers } from './coin.ts';
 
 const HISTORY_NUMBERS: readonly TickerNumber[] = ['price', 'volume_24h', 'market_cap', 'circulating_supply'];

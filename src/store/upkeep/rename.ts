@@ -6,8 +6,8 @@
  * lost, and two sets of answers are never mixed.
  */
 import type { Instant } from '../../clock.ts';
+import { type MovedSeries, renameCoins } from '../backfill/backfill-coins.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
-import { type MovedSeries, renameCoins } from '../work/backfill-coins.ts';
 
 export type Rename = {
   readonly oldId: string;

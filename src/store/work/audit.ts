@@ -1,9 +1,9 @@
 /** The audit log: which commands changed something, by whom and when, and how they ended. */
 import type { Instant } from '../../clock.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
-import { storableText } from '../connection/storable-text.ts';
 import { tables, updateRows } from '../connection/tables.ts';
 import { audit } from '../schema/service.ts';
+import { storableText } from '../values/storable-text.ts';
 
 export type AuditedCommand = Readonly<typeof audit.$inferSelect> & {
   /** Of the start of a service: the settings of the start of the same command before; null: it is the first. */

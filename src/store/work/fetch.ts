@@ -4,9 +4,9 @@ import { and, isNotNull, sql as raw } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import type { Spans } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
-import { storableText } from '../connection/storable-text.ts';
 import { tables } from '../connection/tables.ts';
 import { fetch } from '../schema/requests.ts';
+import { storableText } from '../values/storable-text.ts';
 
 type Row = Readonly<typeof fetch.$inferSelect>;
 type Optional = 'subject' | 'answeredSlots' | 'unconfirmedSlots';

@@ -6,9 +6,9 @@ import { and, eq, gt, isNotNull, isNull, lt, max, or, sql as raw } from 'drizzle
 import { type Instant, MOST_SKEW_MS } from '../../clock.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
 import { takeLock } from '../connection/lock.ts';
-import { storableText } from '../connection/storable-text.ts';
 import { tables, updateRows } from '../connection/tables.ts';
 import { notice } from '../schema/service.ts';
+import { storableText } from '../values/storable-text.ts';
 import { leaseEnd } from './lease.ts';
 
 type Notice = Readonly<typeof notice.$inferSelect>;

@@ -2,9 +2,9 @@
 import { and, gt, sql as raw } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
-import { storableText } from '../connection/storable-text.ts';
 import { matches, tables, updateRows } from '../connection/tables.ts';
 import { type ListedTool, rpc } from '../schema/requests.ts';
+import { storableText } from '../values/storable-text.ts';
 
 export type { ListedTool };
 export type RpcState = Readonly<Omit<typeof rpc.$inferSelect, 'url'>>;

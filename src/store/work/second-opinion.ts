@@ -11,9 +11,9 @@ import {
 } from '../../core/second-opinion.ts';
 import { intersect, type Span, type Spans } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
-import { storableJson } from '../connection/storable-text.ts';
 import { matches, tables } from '../connection/tables.ts';
 import { type Evidence, secondOpinion } from '../schema/requests.ts';
+import { storableJson } from '../values/storable-text.ts';
 
 export type { Evidence };
 export type Claim = Standing & { readonly evidence: Evidence | null };

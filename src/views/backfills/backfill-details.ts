@@ -1,8 +1,8 @@
 /** One backfill in detail: what goes before it, where its chunks are, and its last requests. */
 import type { Instant } from '../../clock.ts';
 import { withIso } from '../../core/format.ts';
+import { type OpenBackfill, readOpenBackfills, type StoredChunks } from '../../store/backfill/backfill-finish.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { type OpenBackfill, readOpenBackfills, type StoredChunks } from '../../store/work/backfill-finish.ts';
 import { liveInstances } from '../../store/work/instance.ts';
 import { leaseIsAlive } from '../../store/work/lease.ts';
 import { type BackfillRow, backfillAsJson, readBackfills } from './backfills.ts';

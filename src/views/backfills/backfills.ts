@@ -3,8 +3,8 @@ import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import { formatCounted, formatSeries, withIso } from '../../core/format.ts';
 import type { Interval } from '../../core/interval.ts';
+import type { BackfillState } from '../../store/backfill/backfill.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import type { BackfillState } from '../../store/work/backfill.ts';
 
 export type BackfillRow = {
   readonly id: number;

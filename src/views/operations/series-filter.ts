@@ -31,6 +31,15 @@ export async function coinIdsWithSeries(sql: SqlOrTransaction): Promise<string[]
   return rows.map((row) => row.coinId);
 }
 
+/** With more series, what needs a look at each of them is not counted while somebody waits. */
+const MANY_SERIES = 20_000;
+
+/** Do more series match the filter than can be counted at once? Reads no more than it must to know that. */
+export async function hasManySeries(sql: SqlOrTransaction, filter: SeriesFilter = {}): Promise<boolean> {
+  const rows = await sql`select from market.series where ${matching(sql, filter)} offset ${MANY_SERIES} limit 1`;
+  return rows.length > 0;
+}
+
 /** How many series match the filter. */
 export async function countSeries(sql: SqlOrTransaction, filter: SeriesFilter): Promise<number> {
   const [row] = await sql<

@@ -1,28 +1,10 @@
 /** The warehouse at a glance: what is wanted, what is stored, what is running, and what the upstream answered in the last day. */
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
-import { DAY, type Interval } from '../../core/interval.ts';
-import { type CatalogueAge, readCatalogueAges } from '../../store/catalogue/catalogue-item.ts';
+import type { Interval } from '../../core/interval.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { leaseIsAlive } from '../../store/work/lease.ts';
-import { readTierStatus, type TierStatus } from './tiers.ts';
-
-export type SeriesStatus = {
-  readonly interval: Interval;
-  readonly quote: Quote;
-  readonly series: number;
-  readonly slotsWanted: number;
-  readonly slotsCovered: number;
-  /** Wanted up to now and not covered, including slots too recent for a final answer; the sum of all gaps. */
-  readonly slotsMissing: number;
-  /** Of the missing slots, those too recent for a final answer. */
-  readonly slotsUnsettled: number;
-  /** Candles inside coverage, as recorded when it was granted. */
-  readonly candles: number;
-  /** The end of coverage, of the most advanced series and of the least advanced one. */
-  readonly finalUntil: Instant | null;
-  readonly finalUntilOldest: Instant | null;
-};
+import { type DatedCounts, readSeriesCounts } from './series-counts.ts';
 
 export type BackfillStatus = {
   readonly id: number;
@@ -41,56 +23,26 @@ export type BackfillStatus = {
   readonly isSilent: boolean;
 };
 
-export type FetchStatus = {
-  readonly outcome: string;
-  readonly requests: number;
-  readonly rows: number;
-  readonly lastAt: Instant;
-};
-
-export type Status = {
+export type Status = DatedCounts & {
   /** Coins in the list of coins. */
   readonly coins: number;
-  readonly series: readonly SeriesStatus[];
-  /** Of the tracked series, highest priority first. */
-  readonly tiers: readonly TierStatus[];
-  readonly catalogue: readonly CatalogueAge[];
   readonly backfills: readonly BackfillStatus[];
-  /** Of the last 24 hours, most requests first. */
-  readonly fetches: readonly FetchStatus[];
   readonly revisions: number;
   /** Rows in quarantine. */
   readonly quarantined: number;
 };
 
-/** Fetches of this long are counted. */
-const RECENT_MS = DAY;
-
-export async function readStatus(sql: Sql, now: Instant): Promise<Status> {
-  const [counts, series, tiers, catalogue, backfills, fetches] = await Promise.all([
+/** `onLong` is called before there are many series to count. */
+export async function readStatus(sql: Sql, now: Instant, onLong?: () => void): Promise<Status> {
+  const [counts, seriesCounts, backfills] = await Promise.all([
     sql<{ coins: number; revisions: number; quarantined: number }[]>`
       select (select count(*) from market.coin) as coins, (select count(*) from market.revision) as revisions,
         (select count(*) from market.quarantine) as quarantined`,
-    readSeries(sql),
-    readTierStatus(sql, now),
-    readCatalogueAges(sql),
+    readSeriesCounts(sql, now, onLong),
     readRunning(sql, now),
-    readFetches(sql, now),
   ]);
   const { coins, revisions, quarantined } = counts[0]!;
-  return { coins, series, tiers, catalogue, backfills, fetches, revisions, quarantined };
-}
-
-function readSeries(sql: Sql): Promise<SeriesStatus[]> {
-  return sql<SeriesStatus[]>`
-    select c.interval, c.quote, count(*) as series, sum(c.slots_wanted)::bigint as slots_wanted,
-      sum(c.slots_covered)::bigint as slots_covered, sum(c.slots_missing)::bigint as slots_missing,
-      sum(c.slots_unsettled)::bigint as slots_unsettled, sum(s.covered_candles)::bigint as candles,
-      max(upper(s.covered)) as final_until,
-      nullif(min(coalesce(upper(s.covered), '-infinity')), '-infinity') as final_until_oldest
-    from market.coverage c
-    join market.series s on s.coin_id = c.coin_id and s.quote = c.quote and s.interval = c.interval
-    group by c.interval, c.quote order by c.interval desc, c.quote desc`;
+  return { coins, ...seriesCounts, backfills, revisions, quarantined };
 }
 
 function readRunning(sql: Sql, now: Instant): Promise<BackfillStatus[]> {
@@ -100,11 +52,4 @@ function readRunning(sql: Sql, now: Instant): Promise<BackfillStatus[]> {
         + (select coalesce(sum(p.requests), 0)::bigint from ops.fetch_totals p where p.backfill_id = b.id) as requests,
       b.is_detached, b.owner, b.heartbeat_at, not ${leaseIsAlive(sql, now)} as is_silent
     from ops.backfill b where b.state = 'running' order by b.id`;
-}
-
-function readFetches(sql: Sql, now: Instant): Promise<FetchStatus[]> {
-  return sql<FetchStatus[]>`
-    select outcome, count(*) as requests, sum(rows)::bigint as rows, max(sent_at) as last_at
-    from ops.fetch where sent_at > ${now - RECENT_MS}
-    group by outcome order by requests desc, outcome`;
 }

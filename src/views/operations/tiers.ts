@@ -2,7 +2,7 @@
 import type { Instant } from '../../clock.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { Tier } from '../../core/tier.ts';
-import type { Sql } from '../../store/connection/connect.ts';
+import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 
 export type TierStatus = {
   readonly tier: Tier;
@@ -24,18 +24,27 @@ export type TierStatus = {
 };
 
 /** Highest priority first. */
-export async function readTierStatus(sql: Sql, now: Instant): Promise<TierStatus[]> {
+export async function readTierStatus(sql: SqlOrTransaction, now: Instant): Promise<TierStatus[]> {
   return sql<TierStatus[]>`
     select k.tier, k.interval, k.priority, k.keeps_up, k.planned_at is not null as is_planned,
-      count(*) as series, count(tr.ends_at) as ending,
-      count(*) filter (where tr.seen_until is null and tr.ends_at is null) as unseen,
+      t.series, t.ending, t.unseen,
       (extract(epoch from k.target_age) * 1000)::float8 as target_age_ms,
       (extract(epoch from k.achievable_age) * 1000)::float8 as achievable_age_ms,
-      percentile_disc(0.5) within group (order by a.age) filter (where tr.ends_at is null) as median_age_ms,
-      max(a.age) filter (where tr.ends_at is null) as oldest_age_ms
+      ${ageAt(sql, 't.median_until', now)} as median_age_ms, ${ageAt(sql, 't.oldest_until', now)} as oldest_age_ms
     from ops.tier k
-    join ops.tracked tr on tr.tier_id = k.id
-    cross join lateral (select greatest(0, extract(epoch from ${now}::timestamptz - tr.seen_until) * 1000)::float8 as age
-      where tr.seen_until is not null union all select null where tr.seen_until is null) a
-    group by k.id order by k.priority desc, k.tier = 'all', k.tier = 'top', k.interval desc, k.target_age, k.id`;
+    -- Ages are computed of the results only: there may be millions of series.
+    join (
+      select tier_id, count(*) as series, count(ends_at) as ending,
+        count(*) filter (where seen_until is null and ends_at is null) as unseen,
+        percentile_disc(0.5) within group (order by seen_until desc) filter (where ends_at is null) as median_until,
+        min(seen_until) filter (where ends_at is null) as oldest_until
+      from ops.tracked group by tier_id
+    ) t on t.tier_id = k.id
+    order by k.priority desc, k.tier = 'all', k.tier = 'top', k.interval desc, k.target_age, k.id`;
+}
+
+/** Null of null. */
+function ageAt(sql: SqlOrTransaction, column: 't.median_until' | 't.oldest_until', now: Instant) {
+  const until = sql.unsafe(column);
+  return sql`case when ${until} is not null then greatest(0, extract(epoch from ${now}::timestamptz - ${until}) * 1000)::float8 end`;
 }

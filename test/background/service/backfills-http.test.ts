@@ -1,6 +1,6 @@
 /** The progress of backfills over HTTP: the same as in SQL and on the command line. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { queueBackfill } from '../../../src/store/work/backfill-queue.ts';
+import { queueBackfill } from '../../../src/store/backfill/backfill-queue.ts';
 import { runCommand } from '../../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 

@@ -1,7 +1,7 @@
 /** A forecast that leaves the range that was told says why. */
 import { expect, test } from 'vitest';
 import { type Forecasted, tellFinish } from '../../../src/background/service/finish-change.ts';
-import { type FinishBasis, UNKNOWN_FINISH } from '../../../src/store/work/backfill-finish.ts';
+import { type FinishBasis, UNKNOWN_FINISH } from '../../../src/store/backfill/backfill-finish.ts';
 
 const NOW = Date.UTC(2026, 5, 10, 12);
 const MINUTE = 60_000;

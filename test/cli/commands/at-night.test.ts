@@ -1,9 +1,14 @@
 /** The questions of the night, each answered on one screen: why is nothing sent, what was spent, what comes next, what broke first. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { DAY, HOUR } from '../../../src/core/interval.ts';
+import { UNKNOWN_FINISH } from '../../../src/store/backfill/backfill-finish.ts';
+import {
+  changeBackfill,
+  claimBackfill,
+  queueBackfill,
+  renewClaim,
+} from '../../../src/store/backfill/backfill-queue.ts';
 import { wantSeries } from '../../../src/store/candle/series.ts';
-import { UNKNOWN_FINISH } from '../../../src/store/work/backfill-finish.ts';
-import { changeBackfill, claimBackfill, queueBackfill, renewClaim } from '../../../src/store/work/backfill-queue.ts';
 import { recordFetch } from '../../../src/store/work/fetch.ts';
 import { keepInstance } from '../../../src/store/work/instance.ts';
 import { runCommand } from '../../support/cli.ts';

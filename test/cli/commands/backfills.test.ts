@@ -2,7 +2,7 @@ import { hostname } from 'node:os';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type Listening, listen } from '../../../src/service/http/listen.ts';
 import { createSimulator } from '../../../src/simulate.ts';
-import { startBackfill } from '../../../src/store/work/backfill.ts';
+import { startBackfill } from '../../../src/store/backfill/backfill.ts';
 import { keepInstance } from '../../../src/store/work/instance.ts';
 import { runCommand } from '../../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';

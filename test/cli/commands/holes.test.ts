@@ -1,8 +1,8 @@
 /** What `chandler quota` and `chandler schedule` say of holes. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { queueBackfill } from '../../../src/store/backfill/backfill-queue.ts';
 import { recordHistoryLimit } from '../../../src/store/candle/refusal.ts';
 import { ensurePartitions } from '../../../src/store/upkeep/partition.ts';
-import { queueBackfill } from '../../../src/store/work/backfill-queue.ts';
 import { createManualClock } from '../../quota/manual-clock.ts';
 import { runCommand } from '../../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';

@@ -3,9 +3,9 @@ import { randomUUID } from 'node:crypto';
 import { afterEach, describe, expect, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
 import { auditGaps } from '../../../src/ingest/tracking/audit.ts';
+import { changeBackfill, claimBackfill, prioritizeBackfill } from '../../../src/store/backfill/backfill-queue.ts';
 import { applyTracks } from '../../../src/store/tracking/apply-track-rules.ts';
 import { addTracks } from '../../../src/store/tracking/track-rule.ts';
-import { changeBackfill, claimBackfill, prioritizeBackfill } from '../../../src/store/work/backfill-queue.ts';
 import { LEASE_EXPIRES_AFTER_MS } from '../../../src/store/work/lease.ts';
 import { testRedisUrl } from '../../support/database.ts';
 import {

@@ -3,9 +3,9 @@ import { expect, vi } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
 import { type BackfillRunnerDeps, createBackfillRunner } from '../../../src/ingest/runner/backfill-runner.ts';
 import type { BackfillEndTold } from '../../../src/ingest/runner/claim.ts';
+import { UNKNOWN_FINISH } from '../../../src/store/backfill/backfill-finish.ts';
+import { queueBackfill } from '../../../src/store/backfill/backfill-queue.ts';
 import { wantSeries } from '../../../src/store/candle/series.ts';
-import { UNKNOWN_FINISH } from '../../../src/store/work/backfill-finish.ts';
-import { queueBackfill } from '../../../src/store/work/backfill-queue.ts';
 import { readBackfills } from '../../../src/views/backfills/backfills.ts';
 import { createWorld, type World, type WorldOptions } from '../../support/world.ts';
 

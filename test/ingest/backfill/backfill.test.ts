@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
-import { abandonExpired } from '../../../src/store/work/backfill.ts';
+import { abandonExpired } from '../../../src/store/backfill/backfill.ts';
 import { LEASE_EXPIRES_AFTER_MS } from '../../../src/store/work/lease.ts';
 import { verifySeries } from '../../../src/views/operations/verify.ts';
 import { createWorld, type World, type WorldOptions } from '../../support/world.ts';

@@ -1,8 +1,8 @@
 /** A chunk of another backfill that waits for quota: it stands before ours in the queue, and our run must not wait for it without an end. */
 import { expect, onTestFinished, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
+import { startBackfill } from '../../../src/store/backfill/backfill.ts';
 import { wantSeries } from '../../../src/store/candle/series.ts';
-import { startBackfill } from '../../../src/store/work/backfill.ts';
 import { createWorld } from '../../support/world.ts';
 
 test('a run ends when the quota is used up, also while a chunk of another backfill is the one that meets it', async () => {

@@ -2,10 +2,10 @@
 import { afterEach, expect, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
 import { auditGaps } from '../../../src/ingest/tracking/audit.ts';
+import { startBackfill } from '../../../src/store/backfill/backfill.ts';
 import { wantSeries } from '../../../src/store/candle/series.ts';
 import { applyTracks } from '../../../src/store/tracking/apply-track-rules.ts';
 import { addTracks } from '../../../src/store/tracking/track-rule.ts';
-import { startBackfill } from '../../../src/store/work/backfill.ts';
 import { runCommand } from '../../support/cli.ts';
 import { become, COINS, closers, NOW, open, record, SPAN, service, stateOf, until, world } from './backfill-runner.ts';
 

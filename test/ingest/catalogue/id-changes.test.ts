@@ -2,13 +2,13 @@
 import { afterEach, expect, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
 import { readIdChanges } from '../../../src/ingest/catalogue/id-changes.ts';
-import { applyTracks } from '../../../src/store/tracking/apply-track-rules.ts';
 import {
   changeBackfill,
   claimBackfill,
   type QueuedBackfill,
   queueBackfill,
-} from '../../../src/store/work/backfill-queue.ts';
+} from '../../../src/store/backfill/backfill-queue.ts';
+import { applyTracks } from '../../../src/store/tracking/apply-track-rules.ts';
 import { type Script, says } from '../../support/scripted.ts';
 import { createScriptedWorld, NOW } from '../../support/scripted-world.ts';
 import { seedSeries } from '../../support/warehouse.ts';

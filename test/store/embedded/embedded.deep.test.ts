@@ -20,8 +20,8 @@ describe('startEmbedded', () => {
     await server.stop();
     expect(await analyst.sql`select 1 as one`).toEqual([{ one: 1 }]);
     await analyst.close();
-    expect(await stopEmbedded({ home, clock: systemClock })).toBe(true);
-    expect(await stopEmbedded({ home, clock: systemClock })).toBe(false);
+    expect(await stopEmbedded({ home, clock: systemClock })).toBe('stopped');
+    expect(await stopEmbedded({ home, clock: systemClock })).toBe('not running');
   });
 
   test.runIf(process.platform === 'linux')(

@@ -69,6 +69,7 @@ test('the commands that it names move every row', async () => {
     'market.rate': _rates,
     'market.price': _prices,
     'ops.api_pace': _pace,
+    'ops.counted': _counted,
     ...moved
   } = await allRows(fresh.sql);
   expect(withoutNew(moved)).toEqual(withoutNew(rows));

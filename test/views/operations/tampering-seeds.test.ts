@@ -1,3 +1,3 @@
 import { testSeeds } from './tampering-seeds.ts';
 
-testSeeds(150);
+testSeeds(40);

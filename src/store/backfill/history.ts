@@ -5,7 +5,7 @@ import type { Interval } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { takeLock } from '../connection/lock.ts';
-import { leaseIsAlive } from './lease.ts';
+import { leaseIsAlive } from '../work/lease.ts';
 
 export type HistoryGroup = {
   readonly interval: Interval;

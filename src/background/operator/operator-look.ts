@@ -12,7 +12,7 @@ import { LITTLE_DISK, readDisks } from '../health/disk.ts';
 import { LOCK } from '../health/service-status.ts';
 import type { NoticeInputs } from '../notice/notices.ts';
 import { databaseLocked, hasBudget, type State, statesOf } from '../notice/states.ts';
-import type { ServiceContext } from './service-context.ts';
+import type { ServiceContext } from '../service-context.ts';
 
 export type Look = { readonly inputs: NoticeInputs; readonly states: readonly State[] };
 

@@ -4,8 +4,8 @@ import type { Instant } from '../../clock.ts';
 import { type SqlOrTransaction, withFreshPlans } from '../connection/connect.ts';
 import { matches, tables, updateRows } from '../connection/tables.ts';
 import { type BackfillState, backfill } from '../schema/requests.ts';
+import { leaseIsAlive } from '../work/lease.ts';
 import { isAdvanced } from './backfill-finish.ts';
-import { leaseIsAlive } from './lease.ts';
 import { wakeThoseAfter } from './slot-owner.ts';
 
 export type { BackfillState };

@@ -1,16 +1,16 @@
 /** What the parts of the service share: its options, its state and its metrics. */
-import type { App, Surroundings } from '../../app.ts';
-import type { Clock } from '../../clock.ts';
-import type { Config } from '../../config.ts';
-import type { Ingestion } from '../../ingestion.ts';
-import type { FailureLog, Log } from '../../log.ts';
-import type { Environment } from '../../settings.ts';
-import type { Instance } from '../../store/work/instance.ts';
-import type { Metrics } from '../health/metrics.ts';
-import type { Incidents, Role, ServiceStatus } from '../health/service-status.ts';
-import type { Market } from '../http/market-http.ts';
-import type { ServingMetrics } from '../http/market-http-metrics.ts';
-import type { State } from '../notice/states.ts';
+import type { App, Surroundings } from '../app.ts';
+import type { Clock } from '../clock.ts';
+import type { Config } from '../config.ts';
+import type { Ingestion } from '../ingestion.ts';
+import type { FailureLog, Log } from '../log.ts';
+import type { Environment } from '../settings.ts';
+import type { Instance } from '../store/work/instance.ts';
+import type { Metrics } from './health/metrics.ts';
+import type { Incidents, Role, ServiceStatus } from './health/service-status.ts';
+import type { Market } from './http/market-http.ts';
+import type { ServingMetrics } from './http/market-http-metrics.ts';
+import type { State } from './notice/states.ts';
 
 export type ServiceOptions = {
   readonly config: Config;

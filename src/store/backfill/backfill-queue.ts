@@ -7,8 +7,8 @@ import type { Instant } from '../../clock.ts';
 import { type SqlOrTransaction, withFreshPlans } from '../connection/connect.ts';
 import { matches, tables, updateRows } from '../connection/tables.ts';
 import { type BackfillState, backfill } from '../schema/requests.ts';
+import { leaseIsAlive } from '../work/lease.ts';
 import { type BackfillFinish, isAdvanced, isForecast, NO_FORECAST, type StoredChunks } from './backfill-finish.ts';
-import { leaseIsAlive } from './lease.ts';
 import { isRunningCommand, wakeThoseAfter, wantTheSame } from './slot-owner.ts';
 import { unwantBackfill, wantBackfillAgain } from './wanted.ts';
 

@@ -12,11 +12,11 @@ import { asError, DATABASE, HEARTBEAT } from '../health/service-status.ts';
 import { noticesOf } from '../notice/notices.ts';
 import { type State, withoutConsequences } from '../notice/states.ts';
 import { createWebhook } from '../notice/webhook.ts';
+import type { ServiceContext } from '../service-context.ts';
 import type { DatabaseOutage } from './database-outage.ts';
 import { createHeartbeat } from './heartbeat-monitor.ts';
 import { deliver, tell } from './notice-delivery.ts';
 import { type Look, look, lookAtLock } from './operator-look.ts';
-import type { ServiceContext } from './service-context.ts';
 
 const LOOK_MS = 20_000;
 const NOTICES = 'the notices';

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Instant } from '../../clock.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import type { backfill, StoredChunks } from '../schema/requests.ts';
-import { leaseIsAlive } from './lease.ts';
+import { leaseIsAlive } from '../work/lease.ts';
 
 export type { StoredChunks };
 

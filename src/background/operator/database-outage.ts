@@ -13,8 +13,8 @@ import type { Instance } from '../../store/work/instance.ts';
 import { beginState, endState, raiseNotice, wasRaised } from '../../store/work/notice.ts';
 import { DATABASE, HEARTBEAT } from '../health/service-status.ts';
 import { createWebhook, type Webhook } from '../notice/webhook.ts';
+import type { ServiceContext } from '../service-context.ts';
 import { deliveryBackoff, tell } from './notice-delivery.ts';
-import type { ServiceContext } from './service-context.ts';
 
 const EVENT = 'database-down';
 const LOOK_MS = 5_000;

@@ -11,7 +11,7 @@ import type { Span, Spans } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { matches, tables } from '../connection/tables.ts';
 import { backfill } from '../schema/requests.ts';
-import { leaseIsAlive } from './lease.ts';
+import { leaseIsAlive } from '../work/lease.ts';
 
 /** Why a backfill waits whose missing slots all belong to others. */
 export const ANOTHER_BACKFILL = 'another backfill';

@@ -8,7 +8,7 @@ import { claimTurn, releaseTurn } from '../../store/work/notice.ts';
 import { isReady, type Role } from '../health/service-status.ts';
 import { isWell, type State } from '../notice/states.ts';
 import { createWebhook } from '../notice/webhook.ts';
-import type { ServiceContext } from './service-context.ts';
+import type { ServiceContext } from '../service-context.ts';
 
 const EVERY_MS = 5 * 60_000;
 const RETRY_MS = 30_000;

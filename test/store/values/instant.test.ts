@@ -1,10 +1,10 @@
 import { and, eq } from 'drizzle-orm';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { readInstant, writeInstant } from '../../../src/store/connection/instant.ts';
 import { tables } from '../../../src/store/connection/tables.ts';
 import { series } from '../../../src/store/schema/candles.ts';
 import { coin } from '../../../src/store/schema/coins.ts';
+import { readInstant, writeInstant } from '../../../src/store/values/instant.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 
 let database: TestDatabase;

@@ -8,7 +8,7 @@ import { createOutageRetry } from '../../ingest/request/outage-retry.ts';
 import { holdingLease } from '../../store/work/lease.ts';
 import { type ClaimedNotice, claimNotice, endNotice, type NoticeEnd, renewNotice } from '../../store/work/notice.ts';
 import type { Delivery, Webhook } from '../notice/webhook.ts';
-import type { ServiceContext } from './service-context.ts';
+import type { ServiceContext } from '../service-context.ts';
 
 const MOST_PER_HOUR = 30;
 const LONGEST_RETRY_MS = 30 * 60_000;

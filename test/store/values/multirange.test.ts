@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { normalize, type Span } from '../../../src/core/span.ts';
-import { parseMultirange, parseRange, toMultirange, toRange } from '../../../src/store/connection/multirange.ts';
+import { parseMultirange, parseRange, toMultirange, toRange } from '../../../src/store/values/multirange.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 
 let database: TestDatabase;

@@ -1,0 +1,40 @@
+/** A connection of node-postgres, for what postgres.js cannot do: rows and copies that wait for a slow reader. */
+import net from 'node:net';
+import pg from 'pg';
+import { CONNECT_SECONDS, LOCK_TIMEOUT } from './connect.ts';
+import { readDatabaseUrl } from './database-url.ts';
+
+export type PgOptions = {
+  readonly url: string;
+  /** Shown in `pg_stat_activity`, unless the address says otherwise. */
+  readonly applicationName: string;
+  /** Of the server: `-c name=value`; they come after those of the address. */
+  readonly settings?: string;
+};
+
+/**
+ * What node-postgres connects with. We parse the address ourselves: `sslmode` must mean the same here as for postgres.js.
+ * @throws StoreError when the address is wrong.
+ */
+export function pgSettings({ url, applicationName, settings = '' }: PgOptions) {
+  const { applicationName: named, connectTimeoutSeconds = CONNECT_SECONDS, options, ...address } = readDatabaseUrl(url);
+  return {
+    ...address,
+    connectionTimeoutMillis: connectTimeoutSeconds * 1000,
+    application_name: named ?? applicationName,
+    options: [LOCK_TIMEOUT, options, settings].filter(Boolean).join(' '),
+  };
+}
+
+/** In UTC. Rejects with the driver's error when the server cannot be reached. */
+export async function openPgClient(options: PgOptions): Promise<pg.Client> {
+  const client = new pg.Client({
+    ...pgSettings({ ...options, settings: `-c TimeZone=UTC -c DateStyle=ISO ${options.settings ?? ''}` }),
+    keepAlive: true,
+    stream: () => new net.Socket().setNoDelay(true),
+  });
+  // A statement under way rejects with it; without a listener it would end the process.
+  client.on('error', () => undefined);
+  await client.connect();
+  return client;
+}

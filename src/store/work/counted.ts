@@ -1,0 +1,25 @@
+/** Figures that take long to count over millions of rows: as a service counted them last, with when it did. */
+import type { Instant } from '../../clock.ts';
+import type { SqlOrTransaction } from '../connection/connect.ts';
+import { matches, tables } from '../connection/tables.ts';
+import { counted } from '../schema/service.ts';
+
+export type Counted<T> = {
+  readonly countedAt: Instant;
+  /** What counting cost: the next count waits accordingly. */
+  readonly tookMs: number;
+  readonly answer: T;
+};
+
+/** Null: nobody has counted it. */
+export async function readCounted<T>(sql: SqlOrTransaction, name: string): Promise<Counted<T> | null> {
+  const [row] = await tables(sql).select().from(counted).where(matches(counted, { name }));
+  return row === undefined ? null : { countedAt: row.countedAt, tookMs: row.tookMs, answer: row.answer as T };
+}
+
+export async function saveCounted<T>(sql: SqlOrTransaction, name: string, row: Counted<T>): Promise<void> {
+  await tables(sql)
+    .insert(counted)
+    .values({ name, ...row })
+    .onConflictDoUpdate({ target: counted.name, set: row });
+}

@@ -1,0 +1,133 @@
+/**
+ * What takes a look at each series, or at each request of a day. Where there are many, a service counts from time to time, and who asks is
+ * shown its last count, with when that was.
+ */
+import { type Instant, MOST_SKEW_MS } from '../../clock.ts';
+import type { Quote } from '../../core/candle.ts';
+import { DAY, type Interval } from '../../core/interval.ts';
+import { type CatalogueAge, readCatalogueAges } from '../../store/catalogue/catalogue-item.ts';
+import type { Sql, SqlOrTransaction } from '../../store/connection/connect.ts';
+import { readFreshnessDemand } from '../../store/tracking/tracked-series.ts';
+import { readCounted } from '../../store/work/counted.ts';
+import { liveInstances } from '../../store/work/instance.ts';
+import { hasManySeries } from './series-filter.ts';
+import { readTierStatus, type TierStatus } from './tiers.ts';
+
+export type SeriesStatus = {
+  readonly interval: Interval;
+  readonly quote: Quote;
+  readonly series: number;
+  readonly slotsWanted: number;
+  readonly slotsCovered: number;
+  /** Wanted up to now and not covered, including slots too recent for a final answer; the sum of all gaps. */
+  readonly slotsMissing: number;
+  /** Of the missing slots, those too recent for a final answer. */
+  readonly slotsUnsettled: number;
+  /** Candles inside coverage, as recorded when it was granted. */
+  readonly candles: number;
+  /** The end of coverage, of the most advanced series and of the least advanced one. */
+  readonly finalUntil: Instant | null;
+  readonly finalUntilOldest: Instant | null;
+};
+
+export type FetchStatus = {
+  readonly outcome: string;
+  readonly requests: number;
+  readonly rows: number;
+  readonly lastAt: Instant;
+};
+
+export type SeriesCounts = {
+  readonly series: readonly SeriesStatus[];
+  /** Of the tracked series, highest priority first. */
+  readonly tiers: readonly TierStatus[];
+  readonly catalogue: readonly CatalogueAge[];
+  /** Of the last 24 hours, most requests first. */
+  readonly fetches: readonly FetchStatus[];
+  /** Requests a day that keep the tracked series fresh. */
+  readonly freshnessPerDay: number;
+};
+
+export type DatedCounts = SeriesCounts & {
+  /** When a service counted them; null: just now, by who asks. */
+  readonly countedAt: Instant | null;
+};
+
+/** Fetches of this long are counted. */
+const RECENT_MS = DAY;
+
+/**
+ * Under this name a service saves its last count. Services and commands of several versions share it: another form of `SeriesCounts` needs
+ * another name.
+ */
+export const SERIES_COUNTS = 'series';
+
+const COUNT_AT_LEAST_EVERY_MS = 60_000;
+/** Counting keeps the database busy for this part of the time at most. */
+const COUNTING_SHARE = 0.02;
+/** A count that is older than so many turns of the service is not shown: the service cannot count. */
+const LATE_TURNS = 3;
+
+/** How often a service counts what took so long the last time. */
+export function countedEveryMs(tookMs: number): number {
+  return Math.max(COUNT_AT_LEAST_EVERY_MS, tookMs / COUNTING_SHARE);
+}
+
+/** Does a service with these roles count? One that only answers callers does not. */
+export function countsSeries(roles: readonly string[]): boolean {
+  return roles.some((role) => role !== 'http');
+}
+
+export async function countSeriesNow(sql: SqlOrTransaction, now: Instant): Promise<SeriesCounts> {
+  const [series, tiers, catalogue, fetches, freshnessPerDay] = await Promise.all([
+    readSeries(sql),
+    readTierStatus(sql, now),
+    readCatalogueAges(sql),
+    readFetches(sql, now),
+    readFreshnessDemand(sql),
+  ]);
+  return { series, tiers, catalogue, fetches, freshnessPerDay };
+}
+
+/**
+ * What a service counted last, where there are many series. They are counted now, however long that takes, when no service runs that
+ * counts: then only commands change anything, and nobody would correct an old count. `onLong` is called before that.
+ */
+export async function readSeriesCounts(sql: Sql, now: Instant, onLong?: () => void): Promise<DatedCounts> {
+  const isMany = await hasManySeries(sql);
+  const last = isMany ? await readServiceCounts(sql, now) : null;
+  if (last !== null) return last;
+  if (isMany) onLong?.();
+  return { ...(await countSeriesNow(sql, now)), countedAt: null };
+}
+
+/** Null: no service keeps them up. */
+async function readServiceCounts(sql: Sql, now: Instant): Promise<DatedCounts | null> {
+  const instances = await liveInstances(sql, now);
+  if (!instances.some(({ roles }) => countsSeries(roles))) return null;
+  const last = await readCounted<SeriesCounts>(sql, SERIES_COUNTS);
+  if (last === null) return null;
+  const age = now - last.countedAt;
+  // One that lies ahead was counted before a clock was set back: how old it is, nobody knows.
+  if (age < -MOST_SKEW_MS || age > LATE_TURNS * countedEveryMs(last.tookMs)) return null;
+  return { ...last.answer, countedAt: last.countedAt };
+}
+
+function readSeries(sql: SqlOrTransaction): Promise<SeriesStatus[]> {
+  return sql<SeriesStatus[]>`
+    select c.interval, c.quote, count(*) as series, sum(c.slots_wanted)::bigint as slots_wanted,
+      sum(c.slots_covered)::bigint as slots_covered, sum(c.slots_missing)::bigint as slots_missing,
+      sum(c.slots_unsettled)::bigint as slots_unsettled, sum(s.covered_candles)::bigint as candles,
+      max(upper(s.covered)) as final_until,
+      nullif(min(coalesce(upper(s.covered), '-infinity')), '-infinity') as final_until_oldest
+    from market.coverage c
+    join market.series s on s.coin_id = c.coin_id and s.quote = c.quote and s.interval = c.interval
+    group by c.interval, c.quote order by c.interval desc, c.quote desc`;
+}
+
+function readFetches(sql: SqlOrTransaction, now: Instant): Promise<FetchStatus[]> {
+  return sql<FetchStatus[]>`
+    select outcome, count(*) as requests, sum(rows)::bigint as rows, max(sent_at) as last_at
+    from ops.fetch where sent_at > ${now - RECENT_MS}
+    group by outcome order by requests desc, outcome`;
+}

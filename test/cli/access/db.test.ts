@@ -1,0 +1,86 @@
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import { createClient } from '../../../src/store/connection/connect.ts';
+import { findEmbedded, startEmbedded, stopEmbedded } from '../../../src/store/embedded/embedded.ts';
+import { runCommand } from '../../support/cli.ts';
+
+let parent: string;
+let home: string;
+beforeEach(() => {
+  parent = mkdtempSync(path.join(os.tmpdir(), 'chandler-db-'));
+  // Root runs the server as another user, who must be able to enter it.
+  chmodSync(parent, 0o755);
+  home = path.join(parent, 'home');
+});
+afterEach(async () => {
+  await stopEmbedded({ home, clock: systemClock });
+  rmSync(parent, { recursive: true, force: true });
+});
+
+const db = (...argv: string[]) => runCommand(['db', ...argv], { env: { CHANDLER_HOME: home } });
+const status = async () => JSON.parse((await db('status', '--json')).out);
+
+test('a server that was started so stays without commands, at an address for other programs, until it is stopped', async () => {
+  expect(await db('url')).toEqual({
+    code: 1,
+    out: '',
+    err: `error: the embedded server in ${home} does not run; chandler db start starts it, and then it stays\n`,
+  });
+  expect(await status()).toEqual({ home, running: false });
+  const { code, out } = await db('start');
+  expect(code).toBe(0);
+  expect(out).toContain('It stays until chandler db stop');
+  const [url] = out.split('\n');
+  expect((await db('url')).out).toBe(`${url}\n`);
+  expect(url).toMatch(/^postgresql:\/\/chandler:[^@]+@127\.0\.0\.1:\d+\/chandler$/);
+  // A command comes and goes, and the server is still there.
+  expect((await runCommand(['sql', 'select 1'], { env: { CHANDLER_HOME: home } })).code).toBe(0);
+  const sql = createClient({ url: url!, max: 1, applicationName: 'a notebook' });
+  expect(await sql`select count(*)::int as n from market.candles`).toEqual([{ n: 0 }]);
+  expect(await status()).toMatchObject({
+    running: true,
+    stays: true,
+    usedBy: [],
+    sessions: [{ application: 'a notebook', count: 1 }],
+    version: expect.stringMatching(/^18\./),
+    startedAt: expect.stringMatching(/Z$/),
+  });
+  const shown = await db('status');
+  expect(shown.out).toContain('chandler:***@');
+  expect(shown.out).toContain('a notebook (1)');
+  await sql.end();
+  expect((await db('stop')).out).toBe('The embedded server is stopped.\n');
+  expect(findEmbedded(home)).toBeNull();
+  expect((await db('stop')).out).toBe(`The embedded server in ${home} does not run.\n`);
+  // It stayed because it was told to, and is told no more.
+  const later = await startEmbedded({ home, clock: systemClock });
+  await later.stop();
+  expect(findEmbedded(home)).toBeNull();
+});
+
+test('is not stopped under a command of Chandler, unless that is wanted', async () => {
+  const used = await startEmbedded({ home, clock: systemClock });
+  const refused = await db('stop');
+  expect(refused).toEqual({
+    code: 1,
+    out: '',
+    err: `error: Chandler itself uses the embedded server in ${home} (process ${process.pid}); let that end first, or give --force\n`,
+  });
+  expect(findEmbedded(home)?.pid).toBe(used.pid);
+  expect(await status()).toMatchObject({ stays: false, usedBy: [process.pid] });
+  expect(JSON.parse((await db('stop', '--force', '--json')).out)).toEqual({ home, stopped: true });
+  await used.stop();
+});
+
+test('is about the embedded server only; the address is that of any', async () => {
+  const env = { CHANDLER_HOME: home, DATABASE_URL: 'postgres://ana:secret@db.test/warehouse' };
+  expect((await runCommand(['db', 'url'], { env })).out).toBe('postgres://ana:secret@db.test/warehouse\n');
+  for (const what of ['start', 'stop', 'status']) {
+    const { code, err } = await runCommand(['db', what], { env });
+    expect([what, code]).toEqual([what, 2]);
+    expect(err).toMatch(/^error: DATABASE_URL is set, and that server is not started or stopped by Chandler/);
+  }
+});
