@@ -154,17 +154,27 @@ it('needs no more memory for more rows', async () => {
   console.info(table('peak resident memory of chandler export --format parquet (goal: below 250 MB)', found));
 });
 
-it('writes nothing again when nothing has changed', async () => {
+it('writes nothing again when nothing has changed, and recounts', async () => {
   const out = path.join(folder, 'again');
   const argv = ['export', '--what', 'candles', '--out', out, '--json'];
-  await runMeasured(argv, { DATABASE_URL: database.url });
-  const { ms, out: text } = await runMeasured(argv, { DATABASE_URL: database.url });
-  expect(JSON.parse(text).export.written.rows).toBe(0);
+  const env = { DATABASE_URL: database.url };
+  await runMeasured(argv, env);
+  const again = await runMeasured(argv, env);
+  expect(JSON.parse(again.out).export.written.rows).toBe(0);
   const manifest = readFileSync(path.join(out, 'manifest.json'));
+  const verified = await runMeasured(['verify', '--files', out, '--json'], env);
+  expect(JSON.parse(verified.out)).toMatchObject({ rows, findings: [] });
+  const alone = await runMeasured(['verify', '--files', out, '--json'], {
+    CHANDLER_HOME: path.join(folder, 'nowhere'),
+  });
+  expect(JSON.parse(alone.out)).toMatchObject({ rows, findings: [], warehouse: null });
+  const speed = ({ ms, rssMb }: Measured) => `${thousands((rows * 1_000) / ms)} rows/s, ${thousands(rssMb)} MB`;
   console.info(
     table('the same export again', [
-      ['time', `${thousands(ms)} ms`],
+      ['time', `${thousands(again.ms)} ms`],
       ['manifest', `${thousands(manifest.length)} bytes, ${(manifest.length / coinIds.length).toFixed(0)} a series`],
+      ['verify --files', speed(alone)],
+      ['verify --files, and the warehouse', speed(verified)],
     ]),
   );
 });

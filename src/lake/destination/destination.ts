@@ -27,6 +27,11 @@ export type Destination = {
   sweep(): Promise<void>;
 };
 
+/** What file managers and editors leave beside other files: no reader of data looks at it. */
+export function isHiddenFile(path: string): boolean {
+  return /(^|\/)\.[^/]*$/.test(path);
+}
+
 /** A whole part of a file, in memory. @throws Error when the file is gone, or shorter */
 export async function readRange(
   destination: Destination,

@@ -1,5 +1,5 @@
 /** What an export finds at its destination: the manifest of the one before, what a killed one has finished, and the files themselves. */
-import type { Destination } from '../destination/destination.ts';
+import { type Destination, isHiddenFile } from '../destination/destination.ts';
 import type { EncodedMonths } from '../digest/month-book.ts';
 import { type Finished, noteBegun, pathOfEntry, readEntry, removeEntry } from '../manifest/journal.ts';
 import { MANIFEST_FILE, type ManifestFile, type ManifestHead } from '../manifest/manifest.ts';
@@ -30,8 +30,8 @@ export async function lookBefore(destination: Destination, selection: Selection)
   const noted = new Set<string>();
   for await (const { path, bytes } of destination.list()) {
     const of = pathOfEntry(path);
-    if (of === null) sizes.set(path, bytes);
-    else noted.add(of);
+    if (of !== null) noted.add(of);
+    else if (!isHiddenFile(path)) sizes.set(path, bytes);
   }
   const { files, months } = await readBefore(destination, selection);
   const isOurs = files !== null || noted.size > 0;

@@ -6,7 +6,7 @@
 import type { Instant } from '../../clock.ts';
 import { monthReset, monthStart } from '../../core/calendar.ts';
 import type { Keep } from '../../core/settings/retention-settings.ts';
-import { contains, intersect, type Span } from '../../core/span.ts';
+import { contains } from '../../core/span.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { NOTHING_YET } from '../../views/attestation/attestation.ts';
 import { compareAttested } from '../../views/attestation/compare.ts';
@@ -15,7 +15,6 @@ import { SHA256_OF_CANDLES } from '../../views/attestation/read-series.ts';
 import { type AttestedSeries, nameOf, SEAL_BYTES, SHORT_BYTES } from '../../views/attestation/series-line.ts';
 import { sealOf } from '../../views/attestation/series-state.ts';
 import { decodeMonths } from '../digest/month-book.ts';
-import { instantOr } from '../manifest/manifest.ts';
 import type { Recounted, RecountedSeries } from './recount.ts';
 import type { SlotReader } from './slots.ts';
 
@@ -46,7 +45,7 @@ export async function* compareWithWarehouse(
     if (!isOpen) yield { ...found, slots: [] };
     else {
       const from = Date.parse(`${found.month}-01T00:00:00Z`);
-      const differing = await slots.differing(found.subject, series, { from, to: monthReset(from) });
+      const differing = await slots.differing(series, { from, to: monthReset(from) });
       yield { ...found, detail: UNEXPLAINED, slots: differing };
     }
   }
@@ -78,48 +77,40 @@ function attestedOf({ months, datasets }: Recounted, name: string, series: Recou
   };
 }
 
-/** Months of which only a part was exported: what the evidence of then says of that part, against the rows of the files. */
+/** The most series of one statement. */
+const MOST_EDGES = 200;
+
+/** Of months of which only a part was exported: what the evidence of then says of that part. */
 async function* compareEdges(
   sql: Sql,
-  { head, series }: Recounted,
+  { edges, series }: Recounted,
   slots: SlotReader,
 ): AsyncGenerator<WarehouseFinding> {
-  const parts = edgesOf({
-    from: instantOr(head.from, Number.NEGATIVE_INFINITY),
-    to: instantOr(head.to, Number.POSITIVE_INFINITY),
-  });
-  for (const part of parts) {
-    for (const [name, known] of series) {
-      if (intersect(known.covered, [part]).length === 0) continue;
-      const inFiles = await slots.digest(name, known, part);
-      if (inFiles === null) continue;
-      const { interval, steps } = known;
-      const id = await slots.idOf(known);
-      const [row] = await sql<{ sha256: string; isRemoved: boolean }[]>`
-        select encode(${sql.unsafe(SHA256_OF_CANDLES)}, 'hex') as sha256, exists (
-            select from market.evidence e where e.series_id = ${id}::int and e.number > ${steps} and e.kind = 'retention'
-              and e.slots && ${part}::tstzrange
-          ) as is_removed
-        from ops.final_at(${id}::int, ${interval}::market.candle_interval, ${steps}, ${part}::tstzrange) c`;
+  for (let at = 0; at < edges.length; at += MOST_EDGES) {
+    const page = edges.slice(at, at + MOST_EDGES);
+    const known = page.map((edge) => series.get(edge.series)!);
+    const ids = await slots.idsOf(known);
+    const rows = await sql<{ sha256: string; isRemoved: boolean }[]>`
+      select found.sha256, exists (
+          select from market.evidence e
+          where e.series_id = a.id and e.number > a.step and e.kind = 'retention' and e.slots && a.part
+        ) as is_removed
+      from unnest(${ids}::int[], ${known.map(({ interval }) => interval)}::text[], ${known.map(({ steps }) => steps)}::int[],
+        ${page.map(({ part }) => part)}::tstzrange[]) with ordinality as a (id, interval, step, part, position)
+      cross join lateral (
+        select encode(${sql.unsafe(SHA256_OF_CANDLES)}, 'hex') as sha256
+        from ops.final_at(a.id, a.interval::market.candle_interval, a.step, a.part) c
+      ) found
+      order by a.position`;
+    for (const [i, { series: subject, part, sha256 }] of page.entries()) {
       const month = nameOf(monthStart(part.from));
-      const { sha256, isRemoved } = row!;
-      if (isRemoved) {
-        yield { subject: name, month, verdict: 'removed', detail: 'retention removed a part of it', slots: [] };
-        continue;
+      const { sha256: told, isRemoved } = rows[i]!;
+      if (isRemoved) yield { subject, month, verdict: 'removed', detail: 'retention removed a part of it', slots: [] };
+      else if (told === sha256) yield { subject, month, verdict: 'equal', detail: '', slots: [] };
+      else {
+        const differing = await slots.differing(known[i]!, part);
+        yield { subject, month, verdict: 'tampered', detail: UNEXPLAINED, slots: differing };
       }
-      const isEqual = sha256 === inFiles;
-      const detail = isEqual ? '' : UNEXPLAINED;
-      const differing = isEqual ? [] : await slots.differing(name, known, part);
-      yield { subject: name, month, verdict: isEqual ? 'equal' : 'tampered', detail, slots: differing };
     }
   }
-}
-
-function edgesOf({ from, to }: Span): Span[] {
-  const parts: Span[] = [];
-  if (Number.isFinite(from) && monthStart(from) < from) parts.push({ from, to: Math.min(to, monthReset(from)) });
-  const last = Number.isFinite(to) ? monthStart(to) : to;
-  // Not twice when all of it lies in one month.
-  if (Number.isFinite(to) && last < to && last >= (parts[0]?.to ?? from)) parts.push({ from: last, to });
-  return parts;
 }

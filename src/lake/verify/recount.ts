@@ -1,13 +1,14 @@
 /** Recounts files against their manifest: their bytes, their rows, and the digests of their series. Needs no warehouse. */
 import { createHash } from 'node:crypto';
+import { monthReset, monthStart } from '../../core/calendar.ts';
 import type { Quote } from '../../core/candle.ts';
 import { formatBytes, formatCount, formatCounted } from '../../core/format.ts';
 import { type Interval, isInterval } from '../../core/interval.ts';
-import { intersect, normalize, type Span, type Spans } from '../../core/span.ts';
+import { intersect, normalize, type Span, type Spans, subtract } from '../../core/span.ts';
 import { nameOf, SHORT_BYTES } from '../../views/attestation/series-line.ts';
 import { type Month, monthsOf } from '../../views/attestation/series-state.ts';
 import { datasetNamed } from '../dataset/datasets.ts';
-import type { Destination } from '../destination/destination.ts';
+import { type Destination, isHiddenFile } from '../destination/destination.ts';
 import { createMonthBook, decodeMonths, type EncodedMonths, type MonthBook } from '../digest/month-book.ts';
 import { createSeriesDigests } from '../digest/series-digests.ts';
 import { nameOfSeries } from '../digest/series-name.ts';
@@ -40,6 +41,9 @@ export type RecountedSeries = {
   readonly unread: Span[];
 };
 
+/** A month of which only a part was exported. */
+export type Edge = { readonly series: string; readonly part: Span; readonly sha256: string };
+
 export type Recounted = {
   readonly head: ManifestHead;
   readonly root: string;
@@ -49,12 +53,14 @@ export type Recounted = {
   readonly series: ReadonlyMap<string, RecountedSeries>;
   /** Whole digests, as the files have them. */
   readonly months: MonthBook;
+  readonly edges: readonly Edge[];
   readonly rows: number;
   readonly bytes: number;
   readonly findings: readonly FileFinding[];
 };
 
 const WHOLE_BYTES = 32;
+const SHA256_OF_NOTHING = createHash('sha256').digest('hex');
 
 /** `onFile`: of the bytes of each file that was recounted. @throws DamagedManifest when there is no manifest that can be believed */
 export async function recount(
@@ -65,6 +71,7 @@ export async function recount(
   const sizes = await readSizes(destination);
   const findings: FileFinding[] = [];
   const months = createMonthBook(WHOLE_BYTES);
+  const edges: Edge[] = [];
   let [rows, bytes] = [0, 0];
   for (const file of manifest.files) {
     signal.throwIfAborted();
@@ -75,14 +82,14 @@ export async function recount(
       leaveOut(file, manifest.series);
       continue;
     }
-    const problems = await recountFile({ destination, file, bytes: found, ...manifest, months });
+    const problems = await recountFile({ destination, file, bytes: found, ...manifest, months, edges });
     findings.push(...problems.findings);
     rows += problems.rows;
     bytes += found;
     onFile(found);
   }
   for (const path of [...sizes.keys()].sort()) findings.push(fileFinding(path, 'is not named by the manifest'));
-  return { ...manifest, months, rows, bytes, findings };
+  return { ...manifest, months, edges, rows, bytes, findings };
 }
 
 async function readWhole(destination: Destination) {
@@ -110,7 +117,8 @@ async function readWhole(destination: Destination) {
 async function readSizes(destination: Destination): Promise<Map<string, number>> {
   const sizes = new Map<string, number>();
   for await (const { path, bytes } of destination.list()) {
-    if (path !== MANIFEST_FILE && pathOfEntry(path) === null) sizes.set(path, bytes);
+    const isHidden = pathOfEntry(path) !== null || isHiddenFile(path);
+    if (path !== MANIFEST_FILE && !isHidden) sizes.set(path, bytes);
   }
   return sizes;
 }
@@ -123,6 +131,7 @@ type Recount = {
   readonly datasets: ReadonlyMap<string, ManifestDataset>;
   readonly series: ReadonlyMap<string, RecountedSeries>;
   readonly months: MonthBook;
+  readonly edges: Edge[];
 };
 
 async function recountFile(given: Recount): Promise<{ readonly rows: number; readonly findings: FileFinding[] }> {
@@ -155,7 +164,7 @@ async function hashOf(destination: Destination, path: string): Promise<string> {
 
 /** Null: the form of the file is that of a tool, from which rows cannot be read back exactly. */
 async function recountRows(
-  { destination, file, bytes, head, datasets, series, months }: Recount,
+  { destination, file, bytes, head, datasets, series, months, edges }: Recount,
   findings: FileFinding[],
 ): Promise<number | null> {
   const columns = datasets.get(file.dataset)?.columns ?? null;
@@ -175,13 +184,25 @@ async function recountRows(
     if (!series.has(name))
       findings.push(fileFinding(file.path, `has rows of ${name}, which the manifest does not name`));
   const whole = wholeMonths(spanOf(file));
+  const parts = subtract([spanOf(file)], whole).flatMap(monthsOfPart);
   for (const [name, known] of series) {
     if (!isIn(known, file)) continue;
+    for (const part of parts) {
+      if (intersect(known.covered, [part]).length === 0) continue;
+      const month = found.get(name)?.months.find(({ from }) => from === monthStart(part.from));
+      edges.push({ series: name, part, sha256: month?.sha256 ?? SHA256_OF_NOTHING });
+    }
     const recounted = monthsOf(intersect(known.covered, whole), found.get(name)?.months ?? [], known.interval);
     months.add(name, recounted);
     findings.push(...compareMonths(file, name, known, recounted));
   }
   return rows;
+}
+
+/** What is left of one or two months of which all is not there. */
+function monthsOfPart({ from, to }: Span): Span[] {
+  const end = monthReset(from);
+  return end >= to ? [{ from, to }] : [{ from, to: end }, ...monthsOfPart({ from: end, to })];
 }
 
 function compareMonths(

@@ -176,7 +176,8 @@ describe('an export as it was written', () => {
     expect(after.code).toBe(1);
   });
 
-  test('needs no warehouse', async () => {
+  test('needs no warehouse, and is not disturbed by what a file manager leaves', async () => {
+    writeFileSync(path.join(folder, 'candles/.DS_Store'), 'x');
     expect(await verify()).toMatchObject({ code: 0, findings: [], warehouse: null });
   });
 });
@@ -191,11 +192,11 @@ describe('what is wrong with the files is named, without a warehouse', () => {
       const at = Math.floor(bytes.length / 3);
       bytes[at] = bytes[at]! ^ 1;
       writeFileSync(file, bytes);
-      const { code, findings } = await verify();
-      expect([name, code, findings[0]?.path]).toEqual([name, 1, name]);
-      copyFileSync(path.join(original, name), file);
     }
-    expect((await verify()).code).toBe(0);
+    const { code, findings } = await verify();
+    expect(code).toBe(1);
+    const named = findings.filter(({ problem }) => problem === 'has other bytes than the manifest says (SHA-256)');
+    expect(named.map((found) => found.path).sort()).toEqual(files.sort());
   });
 
   test('a file that is missing, too long, cut off, or too many', async () => {
