@@ -117,7 +117,8 @@ async function writeAll(run: Run, { files }: Plan): Promise<Done> {
     run.signal.throwIfAborted();
     const { dataset, series, span, path } = file;
     const isOfSeries = dataset.kind === 'series';
-    const within = isOfSeries ? await readWithin(run.tx, series, span, run.selection.finalOnly) : [];
+    const maybe = series.filter(({ first, last }) => last >= span.from && first < span.to);
+    const within = isOfSeries ? await readWithin(run.tx, maybe, span, run.selection.finalOnly) : [];
     if (isOfSeries && within.length === 0) continue;
     for (const { id } of within) done.seriesIds.add(id);
     if (!done.datasets.has(dataset)) done.datasets.set(dataset, file);

@@ -28,7 +28,7 @@ export type SeriesRef = {
 export type PlannedFile = {
   readonly path: string;
   readonly dataset: Dataset;
-  /** Of a file of series: which, in their order. */
+  /** Of a file of series: which may be in it, in their order. */
   readonly series: readonly SeriesRef[];
   /** All that `interval` and `quote` of the series are, where the file has no columns for them. */
   readonly place: { readonly interval: Interval; readonly quote: Quote } | null;
@@ -53,12 +53,12 @@ export function hiveFiles(
   return groupsOf(series).flatMap((group) => {
     const { interval, quote } = group[0]!;
     const columns = columnsIn(dataset.columns, true);
-    const first = Math.min(...group.map((one) => one.first));
-    const last = Math.max(...group.map((one) => one.last));
+    const first = group.reduce((least, one) => Math.min(least, one.first), Number.POSITIVE_INFINITY);
+    const last = group.reduce((most, one) => Math.max(most, one.last), Number.NEGATIVE_INFINITY);
     return [...periodsOf(monthsEach(interval), first, last, clip)].map((period) => ({
       path: `${dataset.name}/interval=${widthOf(interval)}/quote=${quote}/${fileOf(period, format)}`,
       dataset,
-      series: group.filter((one) => one.last >= period.from && one.first < period.to),
+      series: group,
       place: { interval, quote },
       span: { from: period.from, to: period.to },
       ...rowsAs(format, columns),

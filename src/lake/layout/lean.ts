@@ -50,7 +50,7 @@ function openLean(sink: ByteSink, name: string): RowWriter {
   };
   const lines = lineWriter(
     async (bytes) => {
-      file.push(bytes.slice());
+      file.push(new Uint8Array(bytes));
       await drain();
     },
     '',
