@@ -160,12 +160,13 @@ function forecastOne(terms: Terms, { left, wait, isRunning }: Asked, { total, ot
   const turns = [...others.values()].reduce((sum, theirs) => sum + Math.min(theirs, block) / 2, 0);
   const slackMs = LEAST_SLACK_MS + turns * gap;
   const begins = isRunning ? now : terms.freeAt;
-  const after = (at: Instant) => Math.max(now, at, wait?.until ?? 0, begins + left * perChunk * gap);
-  const at = after(likely.finishAt);
+  const ownMs = left * perChunk * gap;
+  const after = (at: Instant, own: number) => Math.max(now, at, wait?.until ?? 0, begins + own);
+  const at = after(likely.finishAt, ownMs);
   return {
     at,
-    from: Math.min(at, after((early.finishAt ?? at) - slackMs)),
-    to: Math.max(at, after((late.finishAt ?? at) + slackMs)),
+    from: Math.min(at, after((early.finishAt ?? at) - slackMs, ownMs * (1 - workSpread) * (1 - spread) - slackMs)),
+    to: Math.max(at, after((late.finishAt ?? at) + slackMs, ownMs * (1 + workSpread) * (1 + spread) + slackMs)),
     basis: {
       madeAt: now,
       left,
