@@ -6,11 +6,12 @@ useUpstream();
 
 describe.skipIf(!canMount)('the embedded server', () => {
   test('whose disk fills up in the middle of a backfill says so; with more room the next run ends complete and proven', {
-    timeout: 180_000,
+    timeout: 480_000,
   }, async () => {
     const target = '--top 12 --start 2025-06-01 --end 2026-06-01 --interval 1h --yes';
     const [first, second, third] = await onDisk(
-      'size=58m,mode=755',
+      // Room for an empty warehouse, a second file of Postgres' log (16 MB), and half of the candles.
+      'size=70m,mode=755',
       `chandler backfill ${target}
        mount -o remount,size=400m /mnt
        chandler backfill ${target} --json

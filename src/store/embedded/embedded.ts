@@ -206,13 +206,17 @@ async function startServer(
 }
 
 async function signOut(home: string, name: string, binaries: Binaries, clock: Clock): Promise<void> {
-  await withHomeLock(home, clock, async () => {
-    if (leave(home, name) > 0 || existsSync(keepFile(home))) return;
-    const running = findPostmaster(home);
-    if (running && !(await hasOtherSessions(urlOf(home, running.port, 'postgres'), clock))) {
-      await stopPostmaster(home, running.pid, binaries, clock);
-    }
-  });
+  try {
+    await withHomeLock(home, clock, async () => {
+      if (leave(home, name) > 0 || existsSync(keepFile(home))) return;
+      const running = findPostmaster(home);
+      if (running && !(await hasOtherSessions(urlOf(home, running.port, 'postgres'), clock))) {
+        await stopPostmaster(home, running.pid, binaries, clock);
+      }
+    });
+  } catch (error) {
+    throw explainFileError(error, home);
+  }
 }
 
 /** Postgres may still list a session that was closed a moment ago, so this looks several times before it answers yes. */
