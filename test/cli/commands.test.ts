@@ -296,7 +296,7 @@ describe('sql', () => {
     expect(wanted.err).toBe('error: column "nonsense" does not exist (line 1, column 14)\n');
     expect(await chandler('sql', 'copy market.coin from stdin')).toMatchObject({
       code: 1,
-      err: 'error: copy from stdin needs psql; chandler import reads files\n',
+      err: 'error: copy from stdin needs psql: open it with chandler sql, or connect it to the address of chandler db url\n',
     });
   });
 });

@@ -16,9 +16,7 @@ type Options = { readonly json?: boolean };
 export function dbCommand(program: Command, context: CommandContext): void {
   const db = program
     .command('db')
-    .description(
-      'the embedded server, for psql, DBeaver, pandas and Grafana: url shows its address, start lets it stay, stop ends it, status',
-    );
+    .description('let psql, DBeaver, pandas and Grafana use the embedded server: url, start, stop, status');
   urlCommand(db, context);
   startCommand(db, context);
   stopCommand(db, context);
@@ -35,7 +33,7 @@ function urlCommand(db: Command, context: CommandContext): void {
         const found = databaseUrl === null ? findEmbedded(home) : null;
         if (databaseUrl === null && found === null)
           throw new CommandFailed(`${notRunning(home)}; chandler db start starts it, and then it stays`);
-        const url = databaseUrl ?? addressForOthers(found!.url);
+        const url = addressForOthers(databaseUrl ?? found!.url);
         // Not through the mask of secrets: this password is what was asked for.
         context.io.out.stream.write(json ? `${JSON.stringify({ url })}\n` : `${url}\n`);
         return EXIT.done;

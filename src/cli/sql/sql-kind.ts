@@ -1,5 +1,5 @@
 /** What a statement may do, by its first words: enough to know when to look whether something was changed. */
-import { withoutComments } from './sql-statements.ts';
+import { withoutComments, withoutTexts } from './sql-statements.ts';
 
 /**
  * `reads`: changes something only through what it calls or contains; Postgres says afterwards whether it did. `begins` and `ends`: a
@@ -20,7 +20,7 @@ export function kindOf(statement: string): StatementKind {
     withoutComments(statement)
       .toLowerCase()
       .match(/[a-z_]+/g) ?? [];
-  if (READS.has(first)) return 'reads';
+  if (READS.has(first) || copyDirection(statement) === 'out') return 'reads';
   if (BEGINS.has(first)) return 'begins';
   if (first === 'prepare' && others[0] === 'transaction') return 'ends';
   if (NEUTRAL.has(first)) return 'neutral';
@@ -28,6 +28,14 @@ export function kindOf(statement: string): StatementKind {
   // `rollback to` goes back within a transaction, `and chain` begins the next one.
   const [second, third] = others[0] === 'work' || others[0] === 'transaction' ? others.slice(1) : others;
   return second === 'to' || (second === 'and' && third === 'chain') ? 'neutral' : 'ends';
+}
+
+/** `copy … to stdout` gives, and `copy … from stdin` wants, data beside the statement; null: it is neither. */
+export function copyDirection(statement: string): 'in' | 'out' | null {
+  const bare = withoutTexts(statement).trim();
+  if (!/^copy\b/i.test(bare)) return null;
+  if (/\bfrom\s+stdin\b/i.test(bare)) return 'in';
+  return /\bto\s+stdout\b/i.test(bare) ? 'out' : null;
 }
 
 /** The text with the passwords in it replaced by `***`: it is kept in the audit log. */

@@ -13,8 +13,8 @@ import { NUMBER_TYPES, toJsonValue } from '../../views/sql/column-json.ts';
 import { formatTable } from '../output/table.ts';
 import { CommandFailed } from '../shell/exit.ts';
 import type { Output } from '../shell/io.ts';
-import { kindOf, type StatementKind } from './sql-kind.ts';
-import { copyDirection, describePosition, splitStatements } from './sql-statements.ts';
+import { copyDirection, kindOf, type StatementKind } from './sql-kind.ts';
+import { describePosition, splitStatements } from './sql-statements.ts';
 
 export type SqlRun = {
   readonly url: string;
@@ -54,10 +54,13 @@ export async function runSql(
       if (out.isClosed()) return;
       signal.throwIfAborted();
       const copies = copyDirection(statement);
-      if (copies === 'in') throw new CommandFailed('copy from stdin needs psql; chandler import reads files');
+      if (copies === 'in')
+        throw new CommandFailed(
+          'copy from stdin needs psql: open it with chandler sql, or connect it to the address of chandler db url',
+        );
       const run = (onRow: OnRow) => runStatement(client, statement, { out, cancel, onRow });
       try {
-        await watching(copies === 'out' ? 'reads' : kindOf(statement), () => {
+        await watching(kindOf(statement), () => {
           if (copies === 'out') return printCopy(out, client, statement, cancel);
           return (json ? printAsJson : printAsTable)(out, run);
         });

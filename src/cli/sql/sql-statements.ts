@@ -56,16 +56,8 @@ export function splitStatements(sql: string): Statement[] {
   }
 }
 
-/** `copy … to stdout` gives, and `copy … from stdin` wants, data beside the statement; null: it is neither. */
-export function copyDirection(statement: string): 'in' | 'out' | null {
-  const bare = withoutTexts(statement).trim();
-  if (!/^copy\b/i.test(bare)) return null;
-  if (/\bfrom\s+stdin\b/i.test(bare)) return 'in';
-  return /\bto\s+stdout\b/i.test(bare) ? 'out' : null;
-}
-
 /** Without comments, and without what is in quotes. */
-function withoutTexts(sql: string): string {
+export function withoutTexts(sql: string): string {
   let bare = '';
   for (let i = 0; i < sql.length; ) {
     TOKEN.lastIndex = i;

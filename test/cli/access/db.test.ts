@@ -77,7 +77,7 @@ test('is not stopped under a command of Chandler, unless that is wanted', async 
 
 test('is about the embedded server only; the address is that of any', async () => {
   const env = { CHANDLER_HOME: home, DATABASE_URL: 'postgres://ana:secret@db.test/warehouse' };
-  expect((await runCommand(['db', 'url'], { env })).out).toBe('postgres://ana:secret@db.test/warehouse\n');
+  expect((await runCommand(['db', 'url'], { env })).out).toBe('postgresql://ana:secret@db.test/warehouse\n');
   for (const what of ['start', 'stop', 'status']) {
     const { code, err } = await runCommand(['db', what], { env });
     expect([what, code]).toEqual([what, 2]);
