@@ -1,6 +1,8 @@
 # Names in the dump of a database that was made before 0.1.0, as they are now: `chandler migrate` names the command that uses this file.
 s/^COPY market\.pending (.*)/COPY ops.second_opinion (series_id, span, claim, answers, requested_at, retry_at)/
-s/^COPY market\.rolled /COPY market.rollup_coverage /
+# Candles that were made ahead are made again.
+/^COPY market\.rolled /,/^\\\.$/d
+/^COPY market\.rollup /,/^\\\.$/d
 s/^COPY ops\.backfill_past /COPY ops.fetch_totals /
 s/^COPY ops\.open_wall /COPY ops.lifted_history_limit /
 /^COPY /{

@@ -3,24 +3,28 @@ import type { App } from './app.ts';
 import { type Instant, systemClock } from './clock.ts';
 import { type Config, candlesPerRequest, effectiveLimits } from './config.ts';
 import { type PlanName, planOf } from './contract/plan/plans.ts';
-import { readRefusedKinds } from './ingest/catalogue/catalogue-outcome.ts';
 import { readLearnedLimits } from './ingest/limits/learned-limits.ts';
 import { CONFIRM_HOLES } from './ingest/queue/chunk-job.ts';
 import { accountIdOf } from './ingest/request/account.ts';
-import { needsOf, refuseOverspending, type Schedule, schedulePlan } from './ingest/schedule/schedule-plan.ts';
-import { type Scheduling, schedulingOf } from './ingest/schedule/scheduling.ts';
+import {
+  type Demand,
+  freshnessBudgetOf,
+  readDemand,
+  readScheduling,
+  reservationsOf,
+} from './ingest/schedule/demand.ts';
+import type { ComingWork } from './ingest/schedule/needs.ts';
+import { refuseOverspending, type Schedule, schedulePlan } from './ingest/schedule/schedule-plan.ts';
+import type { Scheduling } from './ingest/schedule/scheduling.ts';
 import type { Session } from './ingest/session.ts';
-import { type FreshnessBudget, freshnessBudget } from './quota/achievable-ages.ts';
+import type { FreshnessBudget } from './quota/achievable-ages.ts';
 import { type HoleAllowance, holeAllowance } from './quota/hole-allowance.ts';
 import { createQuota } from './quota/ledger.ts';
-import type { Limits, Quota, Reserved } from './quota/quota.ts';
-import { reservedAt } from './quota/reservation.ts';
+import type { LedgerReads, Limits, Quota, Reserved } from './quota/quota.ts';
+import { nothingReserved } from './quota/reservation.ts';
 import { isBackfillOpen } from './store/backfill/backfill-queue.ts';
-import { type CatalogueDemand, type CatalogueKind, readCatalogueDemand } from './store/catalogue/catalogue-item.ts';
 import type { SqlOrTransaction } from './store/connection/connect.ts';
 import { readAccount } from './store/quota/account.ts';
-import { readFreshnessDemand } from './store/tracking/tracked-series.ts';
-import { readRunningSchedules } from './store/work/instance.ts';
 
 export type Budget = {
   readonly accountId: string;
@@ -32,39 +36,11 @@ export type Budget = {
   readonly schedules: readonly Schedule[];
   readonly scheduling: Scheduling;
   readonly quota: Quota;
+  /** What the other schedules leave for the freshness of tracked series. */
+  readonly freshness: FreshnessBudget;
   /** Requests reserved for the schedules from an instant until the windows end. */
   reserved(at: Instant): Reserved;
 };
-
-/** What the schedules will really ask for. */
-export type Demand = {
-  /** Requests a day for the freshness of tracked series. */
-  readonly freshnessPerDay: number;
-  /** The wanted part of the catalogue. */
-  readonly catalogue: CatalogueDemand;
-  /** Kinds of the catalogue that upstream refuses to this account, and until when they are not asked for. */
-  readonly refused: Readonly<Partial<Record<CatalogueKind, Instant>>>;
-  /** Who runs the schedules of this account. */
-  readonly scheduling: Scheduling;
-};
-
-/** What is counted over all series. */
-export type CountedDemand = Pick<Demand, 'freshnessPerDay' | 'catalogue'>;
-
-/** `counted` when somebody has counted it already. */
-export async function readDemand(
-  sql: SqlOrTransaction,
-  { accountId, plan, now }: { readonly accountId: string; readonly plan: PlanName; readonly now: Instant },
-  counted?: CountedDemand,
-): Promise<Demand> {
-  const [freshnessPerDay, catalogue, refused, running] = await Promise.all([
-    counted?.freshnessPerDay ?? readFreshnessDemand(sql),
-    counted?.catalogue ?? readCatalogueDemand(sql),
-    readRefusedKinds(sql, { accountId, plan, now }),
-    readRunningSchedules(sql, { accountId, now }),
-  ]);
-  return { freshnessPerDay, catalogue, refused, scheduling: schedulingOf(running, now) };
-}
 
 /** What the backfills of the service are planned with, under this plan: as a session does, without one. Sends no requests. */
 export async function readPlanning({ config, clock, database: { sql } }: App, name: PlanName) {
@@ -73,8 +49,8 @@ export async function readPlanning({ config, clock, database: { sql } }: App, na
   return { sql, clock, plan, historyLimits, keep: config.keep.candles };
 }
 
-/** The budget of the configured account, as far as it is known. Sends no requests. */
-export async function readBudget(app: App, counted?: CountedDemand): Promise<Budget> {
+/** The budget of the configured account, as far as it is known; with what is due, where the caller knows that. Sends no requests. */
+export async function readBudget(app: LedgerDeps, coming?: ComingWork): Promise<Budget> {
   const { config, database, clock } = app;
   const accountId = accountIdOf(config.apiKey, config.baseUrl);
   const saved = await readAccount(database.sql, accountId);
@@ -82,12 +58,13 @@ export async function readBudget(app: App, counted?: CountedDemand): Promise<Bud
   const plan = config.plan ?? saved?.plan ?? 'free';
   const planSource = config.plan !== null ? 'configured' : isTold ? 'account' : 'assumed';
   const limits = effectiveLimits(plan, config);
-  const demand = await readDemand(database.sql, { accountId, plan, now: clock.now() }, counted);
+  const quota = quotaOf(app, { accountId, limits, plan });
+  const demand = await readDemand(database.sql, { accountId, plan, now: clock.now(), quota, coming });
   const { scheduling } = demand;
   const schedules = schedulesOf(config, plan, limits, demand);
-  const quota = quotaOf(app, { accountId, limits, plan });
-  const reserved = reservationsOf(schedules, scheduling);
-  return { accountId, plan, planSource, limits, schedules, scheduling, quota, reserved };
+  const reserved = reservationsOf(schedules, demand);
+  const freshness = freshnessBudgetOf(schedules, demand);
+  return { accountId, plan, planSource, limits, schedules, scheduling, quota, reserved, freshness };
 }
 
 /**
@@ -98,35 +75,32 @@ export function schedulesOf(
   config: Config,
   plan: PlanName,
   limits: Limits,
-  { scheduling, ...demand }: Partial<Demand> = {},
+  { scheduling, ...wanted }: Partial<Pick<Demand, 'freshnessPerDay' | 'catalogue' | 'refused' | 'scheduling'>> = {},
 ): readonly Schedule[] {
-  const [hasKey, hasAttestDir] = [config.apiKey !== null, config.attest !== null];
+  const hasKey = config.apiKey !== null;
+  const places = new Set([
+    ...(config.attest === null ? [] : (['attestations'] as const)),
+    ...(config.lake === null ? [] : (['lake'] as const)),
+  ]);
   const running = scheduling?.kind === 'running' ? scheduling.cadences : undefined;
-  return schedulePlan({ plan, limits, hasKey, hasAttestDir, cadences: config.cadences, running, ...demand });
-}
-
-/** Requests reserved for the schedules from an instant until its windows end: none while nobody runs them. */
-export function reservationsOf(schedules: readonly Schedule[], { kind }: Scheduling): (at: Instant) => Reserved {
-  const needs = kind === 'none' ? [] : needsOf(schedules);
-  return (at) => reservedAt(at, needs);
+  return schedulePlan({ plan, limits, hasKey, places, cadences: config.cadences, running, ...wanted });
 }
 
 /** The quota of a session's account, and the requests reserved for its schedules with the present demand. */
 export async function readQuota(app: Pick<App, 'config' | 'database' | 'clock'>, session: SessionBudget) {
-  // One after the other: when the database hangs, this blocks only one connection.
-  const state = await session.quota.state();
-  return { state, reserved: await readReserved(app, session) };
+  const { schedules, demand } = await readScheduledWork(app, session);
+  return { state: demand.state, reserved: reservationsOf(schedules, demand) };
 }
 
 type SessionBudget = Pick<Session, 'accountId' | 'quota' | 'plan' | 'limits'>;
 
-/** Requests reserved for the schedules of a session's account, with the present demand. */
-export async function readReserved(
+/** The schedules of a session's account, and what they will ask for. */
+export async function readScheduledWork(
   { config, clock, database: { sql } }: Pick<App, 'config' | 'database' | 'clock'>,
-  { accountId, plan, limits }: Omit<SessionBudget, 'quota'>,
-): Promise<(at: Instant) => Reserved> {
-  const demand = await readDemand(sql, { accountId, plan: plan.name, now: clock.now() });
-  return reservationsOf(schedulesOf(config, plan.name, limits, demand), demand.scheduling);
+  { accountId, plan, limits, quota }: SessionBudget,
+): Promise<{ readonly schedules: readonly Schedule[]; readonly demand: Demand }> {
+  const demand = await readDemand(sql, { accountId, plan: plan.name, now: clock.now(), quota });
+  return { schedules: schedulesOf(config, plan.name, limits, demand), demand };
 }
 
 /** @throws ConfigurationError, with the arithmetic, when the schedules alone need more requests than `plan` has */
@@ -159,28 +133,24 @@ export function quotaOf(
   });
 }
 
-/** The demand of tracked series changes seldom, and every take needs it. */
+/** Every take needs it. */
 const DEMAND_FRESH_MS = 60_000;
 
-/** Requests reserved at this moment, with the demand of freshness as it was last planned. */
+/** Requests reserved at this moment, with the work that was known a minute ago at most. */
 function standingOf(
   { config, clock, database }: LedgerDeps,
   { accountId, plan, limits }: { readonly accountId: string; readonly plan: PlanName; readonly limits: Limits },
-): () => Promise<Reserved> {
+): (quota: LedgerReads) => Promise<Reserved> {
   let read: { readonly at: Instant; readonly need: Promise<(at: Instant) => Reserved> } | null = null;
-  let last: { readonly demand: string; readonly need: (at: Instant) => Reserved } | null = null;
-  const readNeed = async () => {
-    const demand = await readDemand(database.ledger, { accountId, plan, now: clock.now() });
-    const known = JSON.stringify(demand);
-    if (last?.demand !== known) {
-      const schedules = schedulesOf(config, plan, limits, demand);
-      last = { demand: known, need: reservationsOf(schedules, demand.scheduling) };
-    }
-    return last.need;
-  };
-  return async () => {
+  const readNeed = async (quota: LedgerReads) => {
     const now = clock.now();
-    if (read === null || Math.abs(now - read.at) > DEMAND_FRESH_MS) read = { at: now, need: readNeed() };
+    if ((await readScheduling(database.ledger, { accountId, now })).kind === 'none') return nothingReserved;
+    const demand = await readDemand(database.ledger, { accountId, plan, now, quota });
+    return reservationsOf(schedulesOf(config, plan, limits, demand), demand);
+  };
+  return async (quota) => {
+    const now = clock.now();
+    if (read === null || Math.abs(now - read.at) > DEMAND_FRESH_MS) read = { at: now, need: readNeed(quota) };
     const mine = read;
     const need = await mine.need.catch((error: unknown) => {
       if (read === mine) read = null;
@@ -188,20 +158,6 @@ function standingOf(
     });
     return need(clock.now());
   };
-}
-
-/** Requests a day available for the freshness of tracked series: what the other schedules leave. */
-export async function readFreshnessBudget({
-  quota,
-  schedules,
-}: Pick<Budget, 'quota' | 'schedules'>): Promise<FreshnessBudget> {
-  // What a service would leave, whether one runs now or not: the ages are planned before it starts.
-  const needs = needsOf(schedules.filter(({ name }) => name !== 'freshness'));
-  const reserved = (at: Instant) => reservedAt(at, needs);
-  const [state, spenders] = await Promise.all([quota.state(), quota.spenders()]);
-  const backfills = spenders.filter((spender) => spender.class === 'backfill');
-  const backfillSpent = backfills.reduce((sum, { month }) => sum + month, 0);
-  return freshnessBudget({ state, reserved, backfillSpent });
 }
 
 /** What may be spent on holes now: what is left over when all other work has what it needs. */

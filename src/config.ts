@@ -6,6 +6,7 @@ import type { Notify } from './core/settings/notice-settings.ts';
 import type { Keep } from './core/settings/retention-settings.ts';
 import { type Cadences, scheduleVariable } from './ingest/schedule/schedule-plan.ts';
 import { SCHEDULE_NAMES } from './ingest/schedule/schedules.ts';
+import type { Address, S3Settings } from './lake/destination/address.ts';
 import type { LogLevel } from './log.ts';
 import type { Limits } from './quota/quota.ts';
 import {
@@ -58,6 +59,10 @@ export type Config = {
   readonly keep: Keep;
   /** Where the service writes an attestation each day, and the file with the key that signs it; null: none is written. */
   readonly attest: { readonly dir: string; readonly keyFile: string | null } | null;
+  /** What the service keeps up to date as files, and where; null: nothing. */
+  readonly lake: { readonly address: Address; readonly datasets: readonly string[] } | null;
+  /** How to reach `s3://`: of the lake, and of exports. */
+  readonly s3: S3Settings;
   /** Null: no notices are sent. */
   readonly notify: Notify | null;
   /** A service is stuck after it had work and quota for so long without any result: for notices, the heartbeat and metrics. */
@@ -78,6 +83,7 @@ function configOf(settings: Settings): Config {
   const baseUrl = settings.CHANDLER_BASE_URL ?? (apiKey === null ? FREE_BASE_URL : PAID_BASE_URL);
   const rpcUrl = settings.CHANDLER_RPC_URL;
   const attestDir = settings.CHANDLER_ATTEST_DIR;
+  const lakeAddress = settings.CHANDLER_LAKE_URL;
   const webhookUrl = settings.CHANDLER_WEBHOOK_URL;
   const notify = {
     events: settings.CHANDLER_NOTIFY,
@@ -117,10 +123,30 @@ function configOf(settings: Settings): Config {
       candles: settings.CHANDLER_KEEP_CANDLES,
     },
     attest: attestDir === null ? null : { dir: attestDir, keyFile: settings.CHANDLER_ATTEST_KEY },
+    lake: lakeAddress === null ? null : { address: lakeAddress, datasets: settings.CHANDLER_LAKE_DATASETS },
+    s3: s3SettingsOf(settings),
     notify: webhookUrl === null ? null : { url: webhookUrl, ...notify },
     stuckAfterMs: settings.CHANDLER_STUCK_AFTER,
     heartbeatUrl: settings.CHANDLER_HEARTBEAT_URL,
     logLevel: settings.LOG_LEVEL,
+  };
+}
+
+/** The region that AWS itself falls back to, and that other storage takes. */
+const DEFAULT_REGION = 'us-east-1';
+
+function s3SettingsOf(settings: Settings): S3Settings {
+  const [accessKeyId, secretAccessKey] = [settings.AWS_ACCESS_KEY_ID, settings.AWS_SECRET_ACCESS_KEY];
+  const endpoint = settings.AWS_ENDPOINT_URL_S3 ?? settings.AWS_ENDPOINT_URL;
+  return {
+    endpoint,
+    region: settings.AWS_REGION ?? settings.AWS_DEFAULT_REGION ?? DEFAULT_REGION,
+    // Storage beside AWS seldom has a name for each bucket.
+    pathStyle: (settings.CHANDLER_S3_PATH_STYLE ?? (endpoint === null ? 'off' : 'on')) === 'on',
+    credentials:
+      accessKeyId === null || secretAccessKey === null
+        ? null
+        : { accessKeyId, secretAccessKey, sessionToken: settings.AWS_SESSION_TOKEN },
   };
 }
 

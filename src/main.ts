@@ -5,6 +5,9 @@ import { createIo } from './cli/shell/io.ts';
 import { tuneV8 } from './cli/shell/v8.ts';
 import { systemClock } from './clock.ts';
 
+// The client of S3 would tell the operator that its later versions need a newer Node: that is for us, who choose its version.
+process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= 'true';
+
 // The servers are not tuned: every request leaves garbage, which a small young generation would collect all the time.
 if (process.argv[2] !== 'serve' && process.argv[2] !== 'simulate') tuneV8();
 

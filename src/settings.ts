@@ -2,6 +2,7 @@
 import { RPC_PATH } from './contract/interface/json-rpc.ts';
 import { MAX_CANDLES, PLAN_NAMES } from './contract/plan/plans.ts';
 import { parseProxies } from './core/caller/address.ts';
+import { parseEndpoint, parseHttpUrl, parseRedisUrl, quoted, wrong } from './core/settings/address-settings.ts';
 import { didYouMean, misspeltSettings } from './core/settings/did-you-mean.ts';
 import { DEFAULT_LISTEN, parseListen, parseOperationsListen } from './core/settings/listen-settings.ts';
 import {
@@ -19,11 +20,13 @@ import {
   parseCandlesKept,
   parseKept,
 } from './core/settings/retention-settings.ts';
-import type { Problem, Read } from './core/settings/setting.ts';
+import type { Read } from './core/settings/setting.ts';
 import { parseCadence } from './ingest/schedule/cadence.ts';
 import { type ScheduleVariable, scheduleVariable } from './ingest/schedule/schedule-plan.ts';
 import { SCHEDULE_NAMES } from './ingest/schedule/schedules.ts';
-import { LOG_LEVELS, type LogLevel, maskPasswords } from './log.ts';
+import { DATASET_NAMES } from './lake/dataset/datasets.ts';
+import { type Address, parseAddress } from './lake/destination/address.ts';
+import { LOG_LEVELS, type LogLevel } from './log.ts';
 import { checkDatabaseUrl, SERVE_DATABASE_URL } from './store/connection/database-url.ts';
 import { StoreError } from './store/connection/store-error.ts';
 
@@ -88,6 +91,17 @@ function attested<T>(parse: Parse<T>): Parse<T> {
   return onlyWith('CHANDLER_ATTEST_DIR', 'folder for attestations', parse);
 }
 
+/** Refuses a setting of the lake when there is none. */
+function ofLake<T>(parse: Parse<T>): Parse<T> {
+  return onlyWith('CHANDLER_LAKE_URL', 'lake', parse);
+}
+
+/** A schedule that writes to a place needs that place. */
+function parseOfSchedule(name: string): Parse<string> {
+  if (name === 'attest') return attested(parseSchedule);
+  return name === 'lake' ? ofLake(parseSchedule) : parseSchedule;
+}
+
 /** Each is described in docs/configuration.md. */
 const SETTINGS = {
   DATABASE_URL: optional(parseDatabaseUrl),
@@ -122,12 +136,19 @@ const SETTINGS = {
   CHANDLER_REVISIONS_A_DAY: setting(DEFAULT_REVISIONS_A_DAY, noticed(parseRevisionsADay)),
   CHANDLER_ATTEST_DIR: optional(parsePath),
   CHANDLER_ATTEST_KEY: optional(attested(parsePath)),
+  CHANDLER_LAKE_URL: optional(parseLake),
+  CHANDLER_LAKE_DATASETS: setting<readonly string[]>(['candles', 'prices', 'coins'], ofLake(parseDatasets)),
+  CHANDLER_S3_PATH_STYLE: optional<'on' | 'off'>(anyCase(oneOf(['on', 'off']))),
+  AWS_ACCESS_KEY_ID: optional(asGiven),
+  AWS_SECRET_ACCESS_KEY: optional(asGiven),
+  AWS_SESSION_TOKEN: optional(asGiven),
+  AWS_REGION: optional(asGiven),
+  AWS_DEFAULT_REGION: optional(asGiven),
+  AWS_ENDPOINT_URL_S3: optional(parseEndpoint),
+  AWS_ENDPOINT_URL: optional(parseEndpoint),
   LOG_LEVEL: setting<LogLevel>('info', oneOf(LOG_LEVELS)),
   ...(Object.fromEntries(
-    SCHEDULE_NAMES.map((name) => [
-      scheduleVariable(name),
-      optional(name === 'attest' ? attested(parseSchedule) : parseSchedule),
-    ]),
+    SCHEDULE_NAMES.map((name) => [scheduleVariable(name), optional(parseOfSchedule(name))]),
   ) as Record<ScheduleVariable, Setting<string | null>>),
 };
 
@@ -163,10 +184,6 @@ export function rpcUrlOf(baseUrl: string): string {
   const { origin } = new URL(baseUrl);
   const isVendor = [FREE_BASE_URL, PAID_BASE_URL].some((url) => new URL(url).origin === origin);
   return isVendor ? RPC_URL : origin + RPC_PATH;
-}
-
-function wrong(problem: string, shown?: string): Problem {
-  return shown === undefined ? { problem } : { problem, shown };
 }
 
 function notShown(text: string): string {
@@ -210,45 +227,11 @@ function parseDatabaseUrl(text: string, name: string): Read<string> {
   }
 }
 
-function parseRedisUrl(text: string): Read<string> {
-  const url = URL.canParse(text) ? new URL(text) : null;
-  const isRedis = url !== null && /^rediss?:$/.test(url.protocol) && url.hostname !== '' && isDecodable(url.password);
-  if (!isRedis) return wrong('which is not a Redis address; write it like redis://host:6379', masked(text));
-  if (!/^\/?\d{0,5}$/.test(url.pathname)) {
-    return wrong('which must end with the number of a database, like redis://host:6379/0', masked(text));
-  }
-  // The client would read them as its own options.
-  if (url.search !== '' || url.hash !== '') return wrong('which must have no ? and no #', masked(text));
-  return { ok: text };
-}
-
-/** False for a % that is not followed by two hex digits. */
-function isDecodable(part: string): boolean {
-  try {
-    decodeURIComponent(part);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 function parseBaseUrl(text: string): Read<string> {
   const read = parseHttpUrl(text);
   if (!('ok' in read)) return read;
   const trimmed = read.ok.replace(/\/+$/, '');
   return trimmed.endsWith('/v1') ? { ok: trimmed } : wrong(`which does not end in /v1; write it like ${FREE_BASE_URL}`);
-}
-
-function parseHttpUrl(text: string): Read<string> {
-  const url = URL.canParse(text) ? new URL(text) : null;
-  if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
-    return wrong('which is not a web address; it must start with https:// or http://', masked(text));
-  }
-  if (url.username !== '' || url.password !== '') {
-    return wrong('which contains a user name or password; leave them out and set CHANDLER_API_KEY', masked(text));
-  }
-  if (url.search !== '' || url.hash !== '') return wrong('which must end with its path: no ? and no #', masked(text));
-  return { ok: text };
 }
 
 /** An address, or `off` (null). */
@@ -261,6 +244,28 @@ function parseRpcUrl(text: string): Read<string | null> {
 /** Of a file or a folder. */
 function parsePath(text: string): Read<string> {
   return text.startsWith('~') ? wrong('but Chandler does not expand ~; write the whole path') : { ok: text };
+}
+
+/** What other programs read as well: Chandler does not judge it. */
+function asGiven(text: string): Read<string> {
+  return { ok: text };
+}
+
+function parseLake(text: string): Read<Address> {
+  const read = parseAddress(text);
+  if (!('ok' in read) || read.ok.kind === 's3') return read;
+  const path = parsePath(text);
+  return 'ok' in path ? read : path;
+}
+
+function parseDatasets(text: string): Read<readonly string[]> {
+  const names = text.split(/[\s,]+/).filter((name) => name !== '');
+  if (names.length === 1 && names[0] === 'all') return { ok: DATASET_NAMES };
+  const other = names.find((name) => !DATASET_NAMES.includes(name));
+  if (other === undefined) return { ok: DATASET_NAMES.filter((name) => names.includes(name)) };
+  return wrong(
+    `of which ${quoted(other)} is no dataset; there are ${DATASET_NAMES.join(', ')}, and all${didYouMean(other, DATASET_NAMES)}`,
+  );
 }
 
 /** A cron expression, normalised, or `off`. */
@@ -277,14 +282,4 @@ function parseOrigins(text: string): Read<readonly string[]> {
   const other = origins.find((origin) => !isOrigin(origin));
   if (other === undefined) return { ok: origins };
   return wrong(`of which ${quoted(other)} is not an origin; write it like https://app.example, or * for all`);
-}
-
-/** An address with its password masked, even when it is too malformed to be parsed. */
-function masked(text: string): string {
-  const at = text.lastIndexOf('@');
-  return quoted(at === -1 ? maskPasswords(text) : `***${text.slice(at)}`);
-}
-
-function quoted(text: string): string {
-  return JSON.stringify(text.length > 120 ? `${text.slice(0, 120)}…` : text);
 }

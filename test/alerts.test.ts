@@ -45,7 +45,7 @@ async function exposed(): Promise<string> {
     },
     ledger: { quota, reserved: { day: 0, month: 0 } },
     queued: null,
-    states: (['key-refused', 'upstream-down', 'stuck', 'behind', 'disk'] as const).map((event) => ({
+    states: (['key-refused', 'upstream-down', 'stuck', 'behind', 'disk', 'lake'] as const).map((event) => ({
       event,
       since: event === 'stuck' ? 0 : null,
     })),

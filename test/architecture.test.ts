@@ -7,7 +7,7 @@ const ROOT = join(import.meta.dirname, '..');
 
 function sourcesOfTheHouse(): Map<string, string> {
   const files = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' }).filter((file) =>
-    file.endsWith('.ts'),
+    /\.tsx?$/.test(file),
   );
   return new Map(files.map((file) => [file.replaceAll('\\', '/'), readFileSync(join(ROOT, 'src', file), 'utf8')]));
 }
@@ -40,6 +40,7 @@ test('the top level holds what the design says, and nothing else', () => {
   const allowed = new Set([
     ...[
       'docs',
+      'examples',
       'src',
       'migrations',
       'test',

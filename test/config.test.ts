@@ -22,6 +22,8 @@ describe('parseConfig', () => {
     expect(config({})).toEqual({
       databaseUrl: null,
       attest: null,
+      lake: null,
+      s3: { endpoint: null, region: 'us-east-1', pathStyle: false, credentials: null },
       serveDatabaseUrl: null,
       redisUrl: null,
       home: '.chandler',
@@ -95,10 +97,27 @@ describe('parseConfig', () => {
         CHANDLER_SCHEDULE_RETENTION: '@weekly',
         CHANDLER_ATTEST_DIR: 'attestations',
         CHANDLER_ATTEST_KEY: 'key.pem',
+        CHANDLER_LAKE_URL: 's3://bucket/a/b/',
+        CHANDLER_LAKE_DATASETS: 'coins, candles',
+        CHANDLER_SCHEDULE_LAKE: '@hourly',
+        CHANDLER_S3_PATH_STYLE: 'Off',
+        AWS_ACCESS_KEY_ID: 'id',
+        AWS_SECRET_ACCESS_KEY: 'secret',
+        AWS_SESSION_TOKEN: 'token',
+        AWS_DEFAULT_REGION: 'eu-central-1',
+        AWS_ENDPOINT_URL: 'https://elsewhere.example',
+        AWS_ENDPOINT_URL_S3: 'http://127.0.0.1:9001',
       }),
     ).toEqual({
       databaseUrl: 'postgresql://u:p@db/x',
       attest: { dir: 'attestations', keyFile: 'key.pem' },
+      lake: { address: { kind: 's3', bucket: 'bucket', prefix: 'a/b' }, datasets: ['candles', 'coins'] },
+      s3: {
+        endpoint: 'http://127.0.0.1:9001',
+        region: 'eu-central-1',
+        pathStyle: false,
+        credentials: { accessKeyId: 'id', secretAccessKey: 'secret', sessionToken: 'token' },
+      },
       serveDatabaseUrl: 'postgresql://r:p@replica/x',
       redisUrl: 'rediss://r:6380',
       serveLimits: false,
@@ -112,7 +131,7 @@ describe('parseConfig', () => {
       limits: { perMonth: 5000, perDay: null, perSecond: 0.5 },
       candlesPerRequest: 100,
       authScheme: 'bare',
-      cadences: { tickers: '*/5 * * * *', global: 'off', retention: '@weekly' },
+      cadences: { tickers: '*/5 * * * *', global: 'off', retention: '@weekly', lake: '@hourly' },
       listen: { host: '::1', port: 0 },
       operationsListen: { host: '127.0.0.1', port: 9090 },
       serveSql: true,
@@ -236,6 +255,34 @@ describe('parseConfig', () => {
     ]);
     expect(config({ [name]: value, CHANDLER_ATTEST_DIR: 'there' }).attest?.dir).toBe('there');
     expect(config({ CHANDLER_SCHEDULE_ATTEST: 'off' }).attest).toBeNull();
+  });
+
+  test.each([
+    [
+      { CHANDLER_LAKE_URL: 's3://key:hidden@bucket' },
+      'CHANDLER_LAKE_URL is (not shown), which has an @; leave out keys',
+    ],
+    [{ CHANDLER_LAKE_URL: 'gs://bucket' }, 'CHANDLER_LAKE_URL is "gs://bucket", which is neither a folder nor s3://'],
+    [{ CHANDLER_LAKE_URL: 's3://' }, 'CHANDLER_LAKE_URL is "s3://", which names no bucket'],
+    [{ CHANDLER_LAKE_URL: 's3://bucket/a//b' }, 'whose prefix may have letters, digits'],
+    [{ CHANDLER_LAKE_URL: '~/lake' }, 'CHANDLER_LAKE_URL is "~/lake", but Chandler does not expand ~'],
+    [{ CHANDLER_LAKE_DATASETS: 'coins' }, 'but there is no lake; set CHANDLER_LAKE_URL too'],
+    [{ CHANDLER_SCHEDULE_LAKE: '@hourly' }, 'but there is no lake; set CHANDLER_LAKE_URL too'],
+    [{ CHANDLER_LAKE_URL: 'x', CHANDLER_LAKE_DATASETS: 'coin' }, '"coin" is no dataset; there are candles, '],
+    [{ AWS_ENDPOINT_URL: 'https://id:hidden@x' }, 'AWS_ENDPOINT_URL is "***@x", which contains keys; leave them out'],
+    [{ AWS_ENDPOINT_URL_S3: 'storage:9000' }, 'which is not a web address; it must start with https:// or http://'],
+  ])('refuses %j', (env, message) => {
+    const found = problems(env);
+    expect(found).toEqual([expect.stringContaining(message)]);
+    expect(found[0]).not.toContain('hidden');
+  });
+
+  test('a bucket is a part of the path where another address than that of AWS is given, unless that is set', () => {
+    const styleOf = (env: Record<string, string>) => config(env).s3.pathStyle;
+    expect([styleOf({}), styleOf({ AWS_ENDPOINT_URL: 'https://x' })]).toEqual([false, true]);
+    expect(styleOf({ AWS_ENDPOINT_URL: 'https://x', CHANDLER_S3_PATH_STYLE: 'off' })).toBe(false);
+    // Half of a key is none: then the machine's own count.
+    expect(config({ AWS_ACCESS_KEY_ID: 'id' }).s3.credentials).toBeNull();
   });
 
   test('candles may be kept for one time, whatever their interval', () => {

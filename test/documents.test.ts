@@ -10,7 +10,7 @@ const DOCUMENTS = [
   'README.md',
   'CHANGELOG.md',
   'src/README.md',
-  ...readdirSync(join(ROOT, 'docs')).map((f) => `docs/${f}`),
+  ...readdirSync(join(ROOT, 'docs')).flatMap((f) => (f.endsWith('.md') ? [`docs/${f}`] : [])),
 ];
 
 test('docs/configuration.md names every setting', () => {

@@ -7,11 +7,14 @@
  *
  * Requests are sent at the ticks of a schedule, so a series waits for the next tick: its data becomes older than the time between two
  * refreshes. The age that is promised includes this wait. Where there are enough requests, series are refreshed as much earlier.
+ * That no series waits longer than for its tick, however short requests are, is the work of `refresh-order.ts`.
  */
 import type { Instant } from '../clock.ts';
-import { DAY, INTERVAL_MS, type Interval } from '../core/interval.ts';
+import { dayStart } from '../core/calendar.ts';
+import { DAY, INTERVAL_MS, type Interval, MINUTE } from '../core/interval.ts';
 import { forecast } from './forecast.ts';
 import type { QuotaState, Reserved } from './quota.ts';
+import { refreshStepMs } from './refresh-order.ts';
 
 /** Tracked series that are treated alike. */
 export type TierDemand = {
@@ -23,8 +26,8 @@ export type TierDemand = {
   readonly series: number;
   /** One request holds so many of its rows. */
   readonly rowsPerRequest: number;
-  /** Its answers are about the last full day: there is a new one each midnight, and none between. */
-  readonly isDaily?: boolean;
+  /** Its answers are about whole days: the last one, which is there at midnight, and the open one. */
+  readonly isOfDays?: boolean;
 };
 
 type TierPlan = {
@@ -43,42 +46,46 @@ export type FreshnessPlan = {
   readonly requestsPerDay: number;
   /** What it would cost to reach all targets. */
   readonly wantedPerDay: number;
-  /** Of `requestsPerDay`, those for answers about the last full day: they are due at midnight. */
-  readonly dailyRequests: number;
 };
 
-/** When requests are short, a series waits for so many requests of others that are due at the same tick. */
-const REQUESTS_BEFORE = 2;
+/** By so many requests the refreshes of a day may differ from the average, beside one for each tier. */
+const UNEVEN = 2;
 
 /** While the budget is short, a priority leaves this share to the lower ones, so that none starves. */
 const SHARE_OF_LOWER = 0.1;
 
-/** The share of the budget that is planned. The rest is for retries, and for refreshes that fall into the same moment. */
+/** The share of the budget that is planned. The rest is for retries, for new series, and for those that something has made late. */
 export const HEADROOM = 0.9;
 
-/** `requestsPerDay` null = any number. `tickMs`: the longest time between two ticks at which refreshes are sent. */
+/**
+ * Null = any number: `requestsPerDay` are planned, and no day has more than `mostPerDay`. `tickMs`: the longest time between two ticks at which
+ * refreshes are sent.
+ */
 export function planFreshness({
   tiers,
   requestsPerDay,
+  mostPerDay = null,
   tickMs = 0,
 }: {
   readonly tiers: readonly TierDemand[];
   readonly requestsPerDay: number | null;
+  readonly mostPerDay?: number | null;
   readonly tickMs?: number;
 }): FreshnessPlan {
   const holdsMs = (tier: TierDemand) => tier.rowsPerRequest * INTERVAL_MS[tier.interval];
-  // One request cannot hold the candles of so long a time: such a series is refreshed more often than its target says.
-  const targetMs = (tier: TierDemand) => Math.min(tier.targetAgeMs, holdsMs(tier));
-  const refreshMs = (tier: TierDemand) => (tier.isDaily ? DAY : Math.max(tickMs, targetMs(tier) - tickMs));
+  const refreshMs = (tier: TierDemand) => {
+    // One request cannot hold the candles of so long a time: such a series is refreshed more often than its target says.
+    const targetMs = Math.min(tier.targetAgeMs, holdsMs(tier));
+    if (tier.isOfDays) return tier.targetAgeMs >= DAY ? DAY : partOfDay(Math.max(tickMs, tier.targetAgeMs - tickMs));
+    const ms = Math.max(tickMs, targetMs - tickMs);
+    return tickMs === 0 ? ms : Math.floor(ms / tickMs) * tickMs;
+  };
   const demandOf = (some: readonly TierDemand[]) =>
     some.reduce((sum, tier) => sum + (tier.series * DAY) / refreshMs(tier), 0);
-  // A tick sends no more than its part of the day's requests: a series that is refreshed as often as these allow waits for those of others.
-  const queueMs =
-    requestsPerDay === null || tickMs === 0 ? 0 : Math.max(tickMs, (REQUESTS_BEFORE * DAY) / requestsPerDay);
 
   const planned: TierPlan[] = [];
   const priorities = [...new Set(tiers.filter((t) => t.series > 0).map((t) => t.priority))].sort((a, b) => b - a);
-  let left = requestsPerDay ?? Number.POSITIVE_INFINITY;
+  let left = planable(requestsPerDay, mostPerDay, tiers.filter((tier) => tier.series > 0).length);
   let demandLeft = demandOf(tiers);
   let stretch = 1;
   const wantedPerDay = demandLeft;
@@ -91,42 +98,71 @@ export function planFreshness({
     const alone = demand / (left * (isLast ? 1 : 1 - SHARE_OF_LOWER));
     const alike = demandLeft / left;
     stretch = left > 0 ? Math.max(stretch, Math.min(alone, alike)) : Number.POSITIVE_INFINITY;
-    for (const tier of level) {
-      const waitMs = stretch > 1 ? tickMs + queueMs : tickMs;
-      planned.push(planTier(tier, { refreshMs: refreshMs(tier), stretch, waitMs, holdsMs: holdsMs(tier) }));
-    }
-    left = Math.max(0, left - demand / stretch);
+    const plans = level.map((tier) =>
+      planTier(tier, { refreshMs: refreshMs(tier), stretch, tickMs, holdsMs: holdsMs(tier) }),
+    );
+    planned.push(...plans);
+    const rounded = plans.filter((_, j) => level[j]!.isOfDays);
+    const exact = demandOf(level.filter((tier) => !tier.isOfDays)) / stretch;
+    left = Math.max(0, left - exact - requestsOf(rounded));
     demandLeft -= demand;
   }
   const byId = new Map(planned.map((tier) => [tier.id, tier]));
   const all = tiers.map((tier) => byId.get(tier.id) ?? planOfNone(tier));
-  const sum = (some: readonly TierPlan[]) => some.reduce((total, tier) => total + tier.requestsPerDay, 0);
-  return {
-    tiers: all,
-    requestsPerDay: sum(all),
-    wantedPerDay,
-    dailyRequests: sum(all.filter((_, i) => tiers[i]!.isDaily)),
-  };
+  return { tiers: all, requestsPerDay: requestsOf(all), wantedPerDay };
+}
+
+/** Some days have more refreshes than others, of each tier about one: where days are limited, and have few requests, these must fit. */
+function planable(requestsPerDay: number | null, mostPerDay: number | null, tiers: number): number {
+  if (requestsPerDay === null) return Number.POSITIVE_INFINITY;
+  if (mostPerDay === null) return requestsPerDay;
+  return Math.min(requestsPerDay, Math.max(mostPerDay - UNEVEN * (tiers + 1), mostPerDay / 2));
+}
+
+function requestsOf(tiers: readonly TierPlan[]): number {
+  return tiers.reduce((total, tier) => total + tier.requestsPerDay, 0);
+}
+
+/** Where answers are about whole days, a day is divided evenly: a refresh at each midnight, when the last day is there. At most so long. */
+function partOfDay(mostMs: number): number {
+  let parts = Math.max(1, Math.ceil(DAY / mostMs));
+  while (DAY % (parts * MINUTE) !== 0) parts++;
+  return DAY / parts;
+}
+
+/** The next longer one, when requests do not suffice for `ms`. */
+function nextPartOfDay(ms: number): number {
+  if (ms > DAY) return Math.ceil(ms / DAY) * DAY;
+  let parts = Math.floor(DAY / ms);
+  while (DAY % (parts * MINUTE) !== 0) parts--;
+  return DAY / parts;
 }
 
 type TierTerms = {
   readonly refreshMs: number;
   readonly stretch: number;
-  readonly waitMs: number;
+  readonly tickMs: number;
   readonly holdsMs: number;
 };
 
-function planTier({ id, series }: TierDemand, { refreshMs, stretch, waitMs, holdsMs }: TierTerms): TierPlan {
-  const after = Math.ceil(refreshMs * stretch);
-  if (!Number.isFinite(after))
+function planTier({ id, series, isOfDays }: TierDemand, { refreshMs, stretch, tickMs, holdsMs }: TierTerms): TierPlan {
+  if (!Number.isFinite(stretch))
     return { id, achievableAgeMs: null, refreshAfterMs: null, requestsPerDay: 0, keepsUp: false };
+  const stretched = Math.ceil(refreshMs * stretch);
+  const after = stretch > 1 && isOfDays ? nextPartOfDay(stretched) : stretched;
   return {
     id,
-    achievableAgeMs: after + waitMs,
-    refreshAfterMs: after,
+    achievableAgeMs: after + tickMs,
+    refreshAfterMs: roundDown(after),
     requestsPerDay: (series * DAY) / after,
     keepsUp: after <= holdsMs,
   };
+}
+
+/** To a step of the refresh times. */
+function roundDown(ms: number): number {
+  const step = refreshStepMs(ms);
+  return ms < step ? ms : Math.floor(ms / step) * step;
 }
 
 /** A tier without series. */
@@ -134,29 +170,47 @@ function planOfNone({ id, targetAgeMs }: TierDemand): TierPlan {
   return { id, achievableAgeMs: targetAgeMs, refreshAfterMs: targetAgeMs, requestsPerDay: 0, keepsUp: true };
 }
 
-/** Requests a day for freshness; null = any number. */
+/** Requests for freshness; null = any number. */
 export type FreshnessBudget = {
-  /** The ages are planned with this number. */
+  /** Of a day; the ages are planned with this number. */
   readonly planned: number | null;
-  /** At most this many are sent: the planned ones, retries, and what rounding leaves. */
+  /** Of a day: the planned ones, retries, and what rounding leaves. */
   readonly most: number | null;
+  /** Where days are limited: no day has more. */
+  readonly mostPerDay: number | null;
+  /** Until the day and the month end, beside what the other schedules need. */
+  readonly left: number | null;
+  /** Refreshes that are due until midnight UTC. */
+  readonly coming: number;
 };
+
+/** So much less than what is planned may be left of a month: what is due in a part of it is never quite the average. */
+const SHORT_OF_PLAN = 0.02;
+const SHORT_BY = 3;
 
 /**
  * From day to day: what the plan allows after `reserved` for the other schedules, and no more than what is left of this month lasts
  * for. Backfills may use what is not planned. What they have used of it is not subtracted a second time: otherwise each backfill would
  * take its share of the rest, and the ages would become longer and longer.
+ *
+ * It is the same all day long, so that refresh times stay where they are: what the refreshes of the day have used is added again.
  */
 export function freshnessBudget({
   state,
   reserved,
   backfillSpent = 0,
+  spentToday = 0,
+  coming = 0,
 }: {
   readonly state: Pick<QuotaState, 'now' | 'month' | 'day' | 'rate'>;
   /** The reservation of the other schedules from an instant to the end of its windows. */
   readonly reserved: (at: Instant) => Reserved;
   /** Of this month, by backfills. */
   readonly backfillSpent?: number;
+  /** Since midnight UTC, for series that were due. */
+  readonly spentToday?: number;
+  /** Refreshes that are due until midnight UTC. */
+  readonly coming?: number;
 }): FreshnessBudget {
   const { now, month, day, rate } = state;
   const limits = { perMonth: month.limit, perDay: day.limit, perSecond: rate.limit };
@@ -167,12 +221,19 @@ export function freshnessBudget({
     now,
     reserved,
   });
-  if (perDay === null) return { planned: null, most: null };
-  const days = (month.reset - now) / DAY;
-  const left = month.limit === null ? null : Math.max(0, month.limit - month.spent - reserved(now).month);
-  const most = Math.max(0, left === null ? perDay : Math.min(perDay, left / days));
-  const held = left === null ? perDay : Math.min(perDay, (left + backfillSpent) / days);
-  return { planned: Math.min(most, Math.max(0, held) * HEADROOM), most };
+  if (perDay === null) return { planned: null, most: null, mostPerDay: null, left: null, coming };
+  const beside = reserved(now);
+  const leftOf = ({ limit, spent }: QuotaState['day'], others: number) =>
+    limit === null ? Number.POSITIVE_INFINITY : Math.max(0, limit - spent - others);
+  const ofMonth = leftOf(month, beside.month);
+  const left = Math.min(ofMonth, leftOf(day, beside.day));
+  const days = (month.reset - dayStart(now)) / DAY;
+  const aDay = (requests: number) => Math.max(0, Math.min(perDay, (requests + spentToday) / days));
+  const most = aDay(ofMonth);
+  const held = aDay(ofMonth + backfillSpent) * HEADROOM;
+  const isShort = most * days + SHORT_BY < held * days * (1 - SHORT_OF_PLAN);
+  const mostPerDay = day.limit === null ? null : most;
+  return { planned: isShort ? most : held, most, mostPerDay, left: Number.isFinite(left) ? left : null, coming };
 }
 
 /** Requests of one run on average, when there are so many runs a day; 0 when there are none. */

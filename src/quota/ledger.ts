@@ -7,7 +7,7 @@ import { slowdownAt } from './adaptive-rate.ts';
 import { isOutage } from './backoff-state.ts';
 import { createLedgerClock } from './clock-offset.ts';
 import { createGate } from './gate.ts';
-import type { Limits, Quota, QuotaState, Reserved } from './quota.ts';
+import type { LedgerReads, Limits, Quota, QuotaState, Reserved } from './quota.ts';
 import { createTake } from './take.ts';
 import { createUpstreamReports } from './upstream-reports.ts';
 
@@ -25,8 +25,8 @@ export type QuotaOptions = {
   readonly limits: Limits;
   /** The operator set `limits.perMonth`: upstream's own figure may lower it but not raise it. */
   readonly perMonthFixed?: boolean;
-  /** The reservation at this instant. */
-  readonly reserved: () => Reserved | Promise<Reserved>;
+  /** The reservation at this instant. `ledger` reads over the connection of the takes, so that it waits for nothing that they do not wait for. */
+  readonly reserved: (ledger: LedgerReads) => Reserved | Promise<Reserved>;
   /** True: all hosts go by the database's clock. False: by `clock`, which all callers must then share. */
   readonly useDatabaseClock: boolean;
   /** In [0, 1): spreads backoffs. */
@@ -54,16 +54,20 @@ export function createQuota(options: QuotaOptions): Quota {
   const { noteBackoff, ...reports } = createUpstreamReports({ ...ledger, gate, graceMs, random });
   const terms = { accountId, limits, perMonthFixed };
   const waits = { runAheadMs, graceMs, probeMs, lateMs };
-  return {
-    gate,
-    take: createTake({ ...ledger, ...terms, ...waits, reserved, onBackoff: noteBackoff }),
-    ...reports,
+  const readsOver = (connection: Sql): LedgerReads => ({
     async state() {
       const askedAt = clock.now();
-      const { ledger, now } = await readLedger(reads, { accountId, now: ledgerClock.now() });
+      const { ledger, now } = await readLedger(connection, { accountId, now: ledgerClock.now() });
       return stateOf(terms, ledger, now, ledgerClock.shiftMs(askedAt, now));
     },
-    spenders: () => readSpenders(reads, { accountId, now: ledgerClock.now() }),
+    spenders: () => readSpenders(connection, { accountId, now: ledgerClock.now() }),
+  });
+  const ofTakes = readsOver(sql);
+  return {
+    gate,
+    take: createTake({ ...ledger, ...terms, ...waits, reserved: () => reserved(ofTakes), onBackoff: noteBackoff }),
+    ...reports,
+    ...readsOver(reads),
   };
 }
 

@@ -110,6 +110,9 @@ export type Quota = {
    * unlimited.
    */
   reconcile(usage: { readonly made: number; readonly left: number | null }): Promise<void>;
+} & LedgerReads;
+
+export type LedgerReads = {
   state(): Promise<QuotaState>;
   /** Who spent how much in the current month, most first. */
   spenders(): Promise<

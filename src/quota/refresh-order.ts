@@ -1,78 +1,123 @@
 /**
  * Which tracked series are refreshed next, and how many now: pure functions that carry out the plan of the tiers (`achievable-ages.ts`).
+ * The service calls them at each run of its schedule, and the forecast (`coming-requests.ts`) at each run that is still to come.
+ *
+ * A series has a refresh time in each `refreshAfterMs`, and the refresh times of the series of a tier are spread evenly. A series that is refreshed
+ * late, because something was away or requests were short, keeps its refresh times: it is not due later ever after, and series that waited together
+ * are not due together again. So each refresh time costs one request, whatever happened before.
  */
 import type { Instant } from '../clock.ts';
-import { dayStart } from '../core/calendar.ts';
-import { DAY, INTERVAL_MS, type Interval } from '../core/interval.ts';
-import { HEADROOM } from './achievable-ages.ts';
+import { dayReset, dayStart } from '../core/calendar.ts';
+import { DAY, MINUTE } from '../core/interval.ts';
 
+/** A series, or some series that are alike. */
 export type RefreshCandidate = {
-  readonly seriesId: number;
   readonly priority: number;
-  readonly interval: Interval;
-  /** By the plan of its tier, it is due so long after it was asked. */
+  /** From one refresh time to the next. */
   readonly refreshAfterMs: number;
-  /** Null: never. */
-  readonly askedAt: Instant | null;
-  /** For a refresh before the age is reached, the age counts from here (`refreshAtAfter`); null: never refreshed. */
-  readonly refreshAt: Instant | null;
+  /** The refresh time for which it waits; null: it was never refreshed. */
+  readonly dueAt: Instant | null;
   /** Of its coin; 0: none. */
   readonly rank: number;
+  readonly seriesId: number;
 };
 
-/** If there is room, a series is refreshed at this part of its time: waiting for a permit, and the answer, take time. */
-export const EAGER = 0.95;
+/** How many series may be refreshed at a run; infinite: any number. */
+export type RefreshRoom = {
+  /** All together. */
+  readonly all: number;
+  /** Of these, series that missed their refresh time or were never refreshed. */
+  readonly late: number;
+};
 
 /**
- * The next series, most urgent first, at most `limit`. No series comes before its time, so that each request brings as many rows as its
- * age allows. The order:
- *
- * 1. Series that have reached their age; the one that is oldest relative to its age first. So a lack of requests is shared fairly, and
- *    the plan has made the ages of higher priorities no longer than those of lower ones.
- * 2. Series that were never refreshed; the shortest age first, then by priority and rank. The plan counts them, so the series of step 1
- *    leave at least their part, and none starves.
- * 3. Series that are nearly due.
+ * The series of a run, most urgent first, and of a candidate that stands for several, how many. The highest priority comes first; within it
+ * series that were refreshed before, the latest one relative to its time first; then those that were never refreshed, the shortest time first, then by
+ * rank. A series that became due since the last run is refreshed in any case: the plan counts on it. Late series get what the day has beside these.
+ * `tickMs`: the longest time between two runs.
  */
-export function chooseDueSeries<C extends RefreshCandidate>(
+export function chooseDue<C extends RefreshCandidate>(
   candidates: readonly C[],
-  now: Instant,
-  limit: number,
-): C[] {
-  const ranked = candidates.map((c) => {
-    if (c.askedAt === null) return { c, ratio: 1, stage: 1, rows: 0 };
-    const rows = (now - c.askedAt) / INTERVAL_MS[c.interval];
-    const ratio = (now - c.askedAt) / c.refreshAfterMs;
-    if (ratio >= 1) return { c, ratio, stage: 0, rows };
-    const early = (now - (c.refreshAt ?? c.askedAt)) / c.refreshAfterMs;
-    return { c, ratio: early, stage: early >= EAGER ? 2 : 3, rows };
-  });
-  return ranked
-    .filter(({ stage }) => stage < 3)
+  { now, tickMs, room, countOf = () => 1 }: DueTerms<C>,
+): { readonly candidate: C; readonly count: number }[] {
+  const ranked = candidates
+    .filter(({ dueAt }) => dueAt === null || dueAt <= now)
+    .map((c) => ({
+      c,
+      isLate: c.dueAt === null || now - c.dueAt > tickMs,
+      lateness: c.dueAt === null ? -1 : (now - c.dueAt) / c.refreshAfterMs,
+    }))
     .sort(
       (a, b) =>
-        a.stage - b.stage ||
-        b.ratio - a.ratio ||
-        (a.stage === 1 ? a.c.refreshAfterMs - b.c.refreshAfterMs : 0) ||
         b.c.priority - a.c.priority ||
-        b.rows - a.rows ||
+        b.lateness - a.lateness ||
+        a.c.refreshAfterMs - b.c.refreshAfterMs ||
         rankOf(a.c) - rankOf(b.c) ||
         a.c.seriesId - b.c.seriesId,
-    )
-    .slice(0, Math.max(0, limit))
-    .map(({ c }) => c);
+    );
+  let { all } = room;
+  let late = room.late - ranked.reduce((sum, { c, isLate }) => (isLate ? sum : sum + countOf(c)), 0);
+  return ranked.flatMap(({ c, isLate }) => {
+    const count = Math.max(0, Math.min(countOf(c), all, isLate ? late : all));
+    if (count === 0) return [];
+    all -= count;
+    if (isLate) late -= count;
+    return [{ candidate: c, count }];
+  });
+}
+
+export type DueTerms<C> = {
+  readonly now: Instant;
+  readonly tickMs: number;
+  readonly room: RefreshRoom;
+  /** How many series a candidate stands for. */
+  readonly countOf?: (candidate: C) => number;
+};
+
+type RefreshTimes = {
+  readonly seriesId: number;
+  readonly refreshAfterMs: number;
+  /** Its last refresh time; null: it was never refreshed. */
+  readonly refreshAt: Instant | null;
+};
+
+/**
+ * The refresh time from which the next one counts, of a series that is refreshed at `now`: the last one that has passed.
+ * Series that are refreshed for the first time are refreshed together; so their second refresh is spread evenly over their time.
+ */
+export function lastRefreshTime({ seriesId, refreshAfterMs, refreshAt }: RefreshTimes, now: Instant): Instant {
+  if (refreshAt === null) return roundDown(now - refreshAfterMs * partOf(seriesId), MINUTE);
+  const passed = Math.floor((now - refreshAt) / refreshAfterMs) * refreshAfterMs;
+  return roundDown(refreshAt + passed, refreshStepMs(refreshAfterMs));
 }
 
 /**
- * The `refreshAt` of a series that is refreshed at `now`: `now` itself. But series that are refreshed for the first time are refreshed
- * together, and would be due together ever after. So their second refreshes are spread evenly over the age: where there is room, each
- * comes some time earlier.
+ * Refresh times are multiples of this. Runs come at whole minutes, so the forecast knows at which of them a series is refreshed, and many series have
+ * few different refresh times. Short times are rounded less, because that costs requests.
  */
-export function refreshAtAfter(
-  { seriesId, refreshAfterMs, askedAt }: Pick<RefreshCandidate, 'seriesId' | 'refreshAfterMs' | 'askedAt'>,
-  now: Instant,
-): Instant {
-  // Multiples of the golden ratio: consecutive ids are spread as far from each other as possible.
-  return askedAt === null ? now - Math.floor(refreshAfterMs * ((seriesId * GOLDEN) % 1)) : now;
+export function refreshStepMs(refreshAfterMs: number): number {
+  return refreshAfterMs >= 100 * MINUTE ? MINUTE : 1_000;
+}
+
+function roundDown(ms: number, toMs: number): number {
+  return Math.floor(ms / toMs) * toMs;
+}
+
+/**
+ * Where an answer is about a whole day, all series have the same refresh times: at midnight, and each `refreshAfterMs` after it. Above a day, each
+ * series is refreshed on one of the days.
+ */
+export function lastRefreshTimeOfDay(series: RefreshTimes, now: Instant): Instant {
+  const { seriesId, refreshAfterMs, refreshAt } = series;
+  const days = refreshAfterMs / DAY;
+  if (days <= 1) return Math.floor(now / refreshAfterMs) * refreshAfterMs;
+  if (refreshAt === null) return dayStart(now) - Math.floor(days * partOf(seriesId)) * DAY;
+  return dayStart(lastRefreshTime(series, now));
+}
+
+/** From 0 to 1, by multiples of the golden ratio: consecutive ids are spread as far from each other as possible. */
+function partOf(seriesId: number): number {
+  return (seriesId * GOLDEN) % 1;
 }
 
 const GOLDEN = (Math.sqrt(5) - 1) / 2;
@@ -82,33 +127,43 @@ function rankOf({ rank }: RefreshCandidate): number {
 }
 
 /**
- * The requests of this much time ahead may be sent now: as much as the day has beside what is planned. So a day begins with some, for what is due
- * then, and its evening keeps what the plan needs.
+ * How many series may be refreshed at a run. Late ones get what the day has beside those that were refreshed already, and those that will be
+ * due until midnight UTC.
  */
-const AHEAD_MS = (1 - HEADROOM) * DAY;
-
-/**
- * How many series may be refreshed now, when `spentToday` were refreshed since midnight UTC: never more than `perDay` in a day, spread
- * over the day, so that something is left for the evening. `nextAt`: when this is called again. Those for answers about the last full day may
- * all be sent at midnight.
- */
-export function freshnessRoom({
-  perDay,
-  dailyRequests = 0,
+export function refreshRoom({
+  most,
+  left,
   spentToday,
-  now,
-  nextAt,
-}: {
-  /** Null = any number. */
-  readonly perDay: number | null;
-  readonly dailyRequests?: number;
+  coming,
+  atOnce = Number.POSITIVE_INFINITY,
+}: RoomTerms): RefreshRoom {
+  const all = Math.min(left, atOnce);
+  const ofDay = Math.min(left, Math.floor((most ?? Number.POSITIVE_INFINITY) - spentToday));
+  return { all, late: Math.min(all, ofDay - coming) };
+}
+
+export type RoomTerms = {
+  /** Requests a day for refreshes; null = any number. */
+  readonly most: number | null;
+  /** Requests that are left of the day and the month beside what other schedules need. */
+  readonly left: number;
+  /** Refreshes since midnight UTC, those that wait in the queue included. */
   readonly spentToday: number;
-  readonly now: Instant;
-  readonly nextAt: Instant;
-}): number {
-  if (perDay === null) return Number.POSITIVE_INFINITY;
-  const until = Math.max(nextAt, now + AHEAD_MS);
-  const share = Math.min(1, (until - dayStart(now)) / DAY);
-  const atMidnight = Math.min(perDay, dailyRequests);
-  return Math.max(0, Math.floor(atMidnight + (perDay - atMidnight) * share) - spentToday);
+  /** Refreshes that will be due until the last run of the day. */
+  readonly coming: number;
+  /** At one run. */
+  readonly atOnce?: number;
+};
+
+/** Refreshes that these series are due for after the run at `now` until the last one before midnight UTC; `nextAt`: the run after it. */
+export function refreshesToday(
+  series: readonly { readonly dueAt: Instant | null; readonly refreshAfterMs: number; readonly series: number }[],
+  { now, nextAt }: { readonly now: Instant; readonly nextAt: Instant },
+): number {
+  const last = dayReset(now) - (nextAt - now);
+  return series.reduce((sum, { dueAt, refreshAfterMs, series }) => {
+    if (dueAt === null || last <= now) return sum;
+    const next = dueAt + Math.max(0, Math.floor((now - dueAt) / refreshAfterMs) + 1) * refreshAfterMs;
+    return next > last ? sum : sum + series * (1 + Math.floor((last - next) / refreshAfterMs));
+  }, 0);
 }

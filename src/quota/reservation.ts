@@ -17,6 +17,11 @@ const MINUTE = 60_000;
 /** Fractions of requests do not add up exactly. */
 const ROUNDING = 1e-6;
 
+/** While nobody runs the schedules. */
+export function nothingReserved(): Reserved {
+  return { day: 0, month: 0, account: { day: 0, month: 0 } };
+}
+
 /** Requests of `needs` from `now` to the end of the UTC day and month, counted tick by tick. */
 export function reservedAt(now: Instant, needs: readonly Need[]): Reserved {
   const account = needs.filter((need) => need.asksAccount);

@@ -1,5 +1,5 @@
 /** Sends one HTTP request and returns its response as it arrives: over real sockets, or through an injected `fetch`. */
-import { Agent } from 'undici';
+import { createHttpAgent } from './agent.ts';
 
 type WireRequest = {
   readonly url: URL;
@@ -36,7 +36,7 @@ export type FetchFunction = (request: Request) => Promise<Response>;
 
 /** Keep-alive connections of an own agent. Not `fetch`: it sends a second request by itself after a 421, and every request counts. */
 export function createSocketWire(timeouts: Timeouts): Wire {
-  const agent = new Agent({
+  const agent = createHttpAgent({
     connect: { timeout: timeouts.connectMs },
     headersTimeout: timeouts.headersMs,
     bodyTimeout: timeouts.bodyMs,

@@ -9,7 +9,16 @@ import { makeSeriesOf } from './prepared.ts';
 export async function fillRecorded(
   sql: Sql,
   rows: number,
-  { withCaps = false, prefix = 'coin' }: { readonly withCaps?: boolean; readonly prefix?: string } = {},
+  {
+    withCaps = false,
+    prefix = 'coin',
+    isPossible = false,
+  }: {
+    readonly withCaps?: boolean;
+    readonly prefix?: string;
+    /** High and low are the highest and the lowest also behind the noise. */
+    readonly isPossible?: boolean;
+  } = {},
 ): Promise<{ readonly coinIds: readonly string[]; readonly each: number }> {
   const { candles } = readRecordedSeries().find(({ interval }) => interval === '1h')!;
   const span = { from: candles[0]!.openTime, to: candles.at(-1)!.openTime + HOUR };
@@ -25,11 +34,13 @@ export async function fillRecorded(
     // One coin a statement, as a backfill leaves them: series by series.
     await sql`
       insert into market.candle (series_id, interval, open_time, open, high, low, close, volume, market_cap)
-      select ${id}::int, '1h', to_timestamp(c.at), c.open ${noise}, c.high ${noise}, c.low ${noise}, c.close ${noise}, c.volume ${noise},
-        case when ${withCaps} then c.close * 19e6 ${noise} end
+      select ${id}::int, '1h', to_timestamp(at), open, case when ${isPossible} then greatest(open, high, low, close) else high end,
+        case when ${isPossible} then least(open, high, low, close) else low end, close, volume, cap
+      from (select c.at, c.open ${noise} as open, c.high ${noise} as high, c.low ${noise} as low, c.close ${noise} as close,
+        c.volume ${noise} as volume, case when ${withCaps} then c.close * 19e6 ${noise} end as cap
       from (select 0.1 + random() * 10 as scale offset 0) f, unnest(${candles.map(({ openTime }) => openTime / 1_000)}::float8[],
         ${column('open')}::float8[], ${column('high')}::float8[], ${column('low')}::float8[], ${column('close')}::float8[],
-        ${column('volume')}::float8[]) c (at, open, high, low, close, volume)`;
+        ${column('volume')}::float8[]) c (at, open, high, low, close, volume) offset 0) noisy`;
   }
   await sql`
     update market.series set covered = ${[span]}, covered_candles = ${candles.length}, candles = ${candles.length}

@@ -68,7 +68,8 @@ const planned = () =>
     historyLimits,
     tickMs: 0,
   });
-const chosen = (now: number) => readDueSeries(database.sql, { now, limit: LIMIT, plan, historyLimits });
+const chosen = (now: number) =>
+  readDueSeries(database.sql, { now, room: { all: LIMIT, late: LIMIT }, tickMs: 0, plan, historyLimits });
 
 async function rounds(work: () => Promise<unknown>): Promise<number[]> {
   const ms: number[] = [];
@@ -105,11 +106,14 @@ it(`keeps ${thousands(SERIES)} tracked series in turn in under two seconds a loo
   await sql`vacuum analyze ops.tracked, market.series`;
   const steady = await rounds(() => chosen(NOW));
   const late = await rounds(() => chosen(NOW + 10 * DAY));
-  const taking = await rounds(() => takeDueChunks(sql, { now: NOW + 10 * DAY, limit: LIMIT, plan, historyLimits }));
+  const taking = await rounds(() =>
+    takeDueChunks(sql, { now: NOW + 10 * DAY, room: { all: LIMIT, late: LIMIT }, tickMs: 0, plan, historyLimits }),
+  );
   const cycle = await cycles([
     applied,
     planned,
-    () => takeDueChunks(sql, { now: NOW + 11 * DAY, limit: LIMIT, plan, historyLimits }),
+    () =>
+      takeDueChunks(sql, { now: NOW + 11 * DAY, room: { all: LIMIT, late: LIMIT }, tickMs: 0, plan, historyLimits }),
   ]);
   const status = await rounds(() => readTierStatus(sql, NOW));
   const look = median(steady) + median(planning) + median(again);

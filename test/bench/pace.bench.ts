@@ -6,9 +6,10 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { createTestDatabase, type TestDatabase, testRedisUrl } from '../support/database.ts';
 import { runCli } from '../support/program.ts';
-import { type ServiceProcess, startServiceProcess } from '../support/service-process.ts';
+import { type ServiceProcess, startServiceProcess, UNWATCHED } from '../support/service-process.ts';
 import { sessionSeconds } from './backend-time.ts';
 import { type RunningSimulator, startSimulator } from './measured-cli.ts';
+import { cpuSecondsOf, rssMbOf } from './process-use.ts';
 import { median, spread, table, thousands, verdict } from './rounds.ts';
 
 const WORKERS = Number(process.env.BENCH_WORKERS ?? 10);
@@ -97,13 +98,14 @@ function envOf(database: TestDatabase, engine: Engine) {
     DATABASE_URL: database.url,
     CHANDLER_BASE_URL: simulator.baseUrl,
     CHANDLER_PLAN: 'enterprise',
+    ...UNWATCHED,
     ...(engine === 'redis' ? { REDIS_URL: testRedisUrl()! } : {}),
   };
 }
 
 async function standing({ sql }: TestDatabase, services: readonly ServiceProcess[]) {
   const [ledger] = await sql<{ spent: number }[]>`select sum(month_spent)::int as spent from ops.quota_spent`;
-  const cpuMs = services.reduce((sum, service) => sum + (service.vitals()?.cpuMs ?? 0), 0);
+  const cpuMs = 1_000 * cpuSecondsOf(services.map(({ pid }) => pid));
   return { at: systemClock.now(), spent: ledger!.spent, cpuMs };
 }
 
@@ -166,19 +168,19 @@ it('a service without work takes a hundredth of a core', async () => {
     try {
       await service.said(/^ready/);
       await systemClock.sleep(IDLE_AFTER_MS);
-      const before = service.vitals()!;
+      const before = { at: systemClock.now(), cpu: cpuSecondsOf([service.pid]) };
       const sessionsBefore = await sessionSeconds(database.sql);
       const sizes: number[] = [];
       for (let second = 0; second < IDLE_SECONDS; second++) {
         await systemClock.sleep(1_000);
-        sizes.push(service.vitals()!.rssMb);
+        sizes.push(rssMbOf(service.pid));
       }
-      const after = service.vitals()!;
+      const after = { at: systemClock.now(), cpu: cpuSecondsOf([service.pid]) };
       const sessions = [...(await sessionSeconds(database.sql))].reduce(
         (sum, [pid, seconds]) => sum + seconds - (sessionsBefore.get(pid) ?? 0),
         0,
       );
-      const cpu = (after.cpuMs - before.cpuMs) / (after.upMs - before.upMs);
+      const cpu = (1_000 * (after.cpu - before.cpu)) / (after.at - before.at);
       lines.push(
         [`of one core, queue on ${engine} (≤ 1 %)`, `${(100 * cpu).toFixed(2)} % ${verdict(cpu <= 0.01)}`],
         [`resident size, queue on ${engine} (≤ 110 MB)`, `${spread(sizes, 0)} MB ${verdict(median(sizes) <= 110)}`],

@@ -5,9 +5,10 @@
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type OwnRedis, startOwnRedis } from '../support/redis-server.ts';
-import { describeFigures, overruns } from '../system/promise-figures.ts';
+import { describeFigures, misreserved, overruns } from '../system/promise-figures.ts';
 import { liveAQuarter, type Stretch } from '../system/quarter.ts';
 import { QUARTER_PLANS, type QuarterPlan } from '../system/quarter-plans.ts';
+import { describeTold, FINISH_WITHIN } from '../system/told-figures.ts';
 
 const { QUARTER_DAYS = '90', QUARTER_SEED, QUARTER_SERVICES = '2' } = process.env;
 const QUARTER: Stretch = {
@@ -32,14 +33,19 @@ test.each(Object.keys(QUARTER_PLANS) as QuarterPlan[])(
     const plan = QUARTER_PLANS[name];
     const seed = Number(QUARTER_SEED ?? plan.seed);
     const begun = performance.now();
-    const { requests, steps, events, figures } = await liveAQuarter(
+    const { requests, steps, events, figures, told, toldTwice } = await liveAQuarter(
       { ...plan, seed, redis: ON_REDIS.includes(name) ? redis : null },
       QUARTER,
     );
     const took = ((performance.now() - begun) / 1000).toFixed(0);
     console.info(`${name}: ${QUARTER.days} days, ${requests} requests, looked at ${steps} times, in ${took} s`, events);
-    console.info(`${name}: what was promised\n${describeFigures(figures)}`);
-    for (const overrun of overruns(figures)) console.info(`  ${overrun}`);
+    console.info(`${name}: what was promised\n${describeFigures(figures)}\n${describeTold(told, toldTwice)}`);
+    for (const miss of [...overruns(figures), ...misreserved(figures), ...toldTwice]) console.info(`  ${miss}`);
+    for (const { id, at, off, isCalm } of told.finishes())
+      if (off > FINISH_WITHIN)
+        console.info(
+          `  backfill ${id} at ${new Date(at).toISOString()}: ${Math.round(off * 100)} % off${isCalm ? '' : ', something was away'}`,
+        );
     expect(steps).toBeGreaterThan(QUARTER.days);
   },
 );

@@ -6,7 +6,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -21,6 +21,7 @@ import { ensurePartitions } from '../../src/store/upkeep/partition.ts';
 import { createWarehouse } from '../../src/views/market/warehouse.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { type RunningCli, startCli } from '../support/program.ts';
+import { cpuSecondsOf, rssMbOf } from './process-use.ts';
 import { median, spread, table, thousands, timed, verdict } from './rounds.ts';
 
 const CANDLES = Number(process.env.CHANDLER_BENCH_CANDLES ?? 2_000_000);
@@ -171,20 +172,20 @@ it('serves as fast as it should, in no more memory', async () => {
     const costs = { bare: [] as number[], ours: [] as number[], postgres: [] as number[] };
     const backends = await backendsOf('chandler serve');
     for (let round = 0; round < ROUNDS; round++) {
-      const bareCpu = cpuOf([bare.pid!]);
+      const bareCpu = cpuSecondsOf([bare.pid!]);
       const yardstick = await load(bareAt + asked);
-      costs.bare.push((cpuOf([bare.pid!]) - bareCpu) / yardstick.answers);
-      const cpu = cpuOf([serving.process.pid!]);
-      const cpuOfPostgres = cpuOf(backends);
+      costs.bare.push((cpuSecondsOf([bare.pid!]) - bareCpu) / yardstick.answers);
+      const cpu = cpuSecondsOf([serving.process.pid!]);
+      const cpuOfPostgres = cpuSecondsOf(backends);
       const ours = await load(servedAt + asked);
-      costs.ours.push((cpuOf([serving.process.pid!]) - cpu) / ours.answers);
-      costs.postgres.push((cpuOf(backends) - cpuOfPostgres) / ours.answers);
+      costs.ours.push((cpuSecondsOf([serving.process.pid!]) - cpu) / ours.answers);
+      costs.postgres.push((cpuSecondsOf(backends) - cpuOfPostgres) / ours.answers);
       expect([yardstick.failures, ours.failures]).toEqual([0, 0]);
       ratios.push(ours.perSecond / yardstick.perSecond);
       rates.push(ours.perSecond);
       p99s.push(ours.p99);
     }
-    sizes.push(rssOf(serving.process.pid!));
+    sizes.push(rssMbOf(serving.process.pid!));
     rows.push([`${name}, requests/s`, thousands(median(rates))]);
     rows.push([`  of the yardstick's (≥ ${least})`, `${spread(ratios)} ${verdict(median(ratios) >= least)}`]);
     // Where other programs run beside it, this says more than requests a second do.
@@ -204,7 +205,7 @@ it('serves as fast as it should, in no more memory', async () => {
   const under: number[] = [];
   for (let spent = 0; spent < most; spent += LOOK_SECONDS) {
     await load(servedAt + CASES[(spent / LOOK_SECONDS) % CASES.length]!.path, LOOK_SECONDS * 1_000);
-    under.push(rssOf(serving.process.pid!));
+    under.push(rssMbOf(serving.process.pid!));
   }
   if (under.length > 1) {
     // Between two collections it is as large as the lists in flight: what stays is in the least of them.
@@ -218,26 +219,10 @@ it('serves as fast as it should, in no more memory', async () => {
   console.info(table(`served over loopback, median of ${ROUNDS} rounds of ${SECONDS} s`, rows));
 });
 
-/** Processor time of these processes, in seconds. */
-function cpuOf(pids: readonly number[]): number {
-  const ticks = pids.map((pid) => {
-    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
-      .replace(/^.*\) /s, '')
-      .split(' ');
-    return Number(fields[11]) + Number(fields[12]);
-  });
-  return ticks.reduce((sum, n) => sum + n, 0) / 100;
-}
-
 async function backendsOf(name: string): Promise<number[]> {
   const rows = await database.sql<{ pid: number }[]>`
     select pid from pg_stat_activity where application_name = ${name} and datname = current_database()`;
   return rows.map((row) => row.pid);
-}
-
-function rssOf(pid: number): number {
-  const [, kb] = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
-  return Number(kb) / 1024;
 }
 
 const QUESTIONS = 1_000;

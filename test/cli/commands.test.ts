@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -336,6 +336,41 @@ describe('doctor', () => {
       const { out } = await runCommand(['doctor', '--json'], { env: { ...gone, ...key, ...file } });
       const both = (JSON.parse(out) as { name: string; state: string }[]).filter(({ name }) => name === 'attestations');
       expect(both.map(({ state }) => state)).toEqual(['fail', 'fail']);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
+
+  test('says whether the lake can be written, and what is there', async () => {
+    const folder = await mkdtemp(path.join(tmpdir(), 'lake-'));
+    const checked = async (lake: string) => {
+      const env = { CHANDLER_HOME: `${import.meta.filename}/deeper`, CHANDLER_LAKE_URL: lake };
+      const { out } = await runCommand(['doctor', '--json'], { env });
+      return (JSON.parse(out) as { name: string }[]).find(({ name }) => name === 'lake');
+    };
+    try {
+      const file = path.join(folder, 'manifest.json');
+      expect(await checked(path.join(folder, 'new'))).toMatchObject({
+        state: 'ok',
+        found: `${path.join(folder, 'new')}, nothing there yet`,
+      });
+      const head = { manifest: 1, kind: 'lake', at: '2025-01-02T03:04:00.000Z' };
+      await writeFile(file, `${JSON.stringify(head).slice(0, -1)},\n`);
+      expect(await checked(folder)).toMatchObject({ state: 'ok', found: `${folder}, as of 2025-01-02 03:04Z` });
+      await writeFile(file, `${JSON.stringify({ ...head, kind: 'export' }).slice(0, -1)},\n`);
+      expect(await checked(folder)).toMatchObject({
+        state: 'fail',
+        found: `${folder} has an export that was made by hand`,
+      });
+      await writeFile(file, 'mine\n');
+      expect(await checked(folder)).toMatchObject({
+        state: 'fail',
+        found: `manifest.json of ${folder} is no manifest of an export`,
+      });
+      expect(await checked(import.meta.filename)).toMatchObject({
+        state: 'fail',
+        found: `${import.meta.filename} cannot be written (ENOTDIR)`,
+      });
     } finally {
       await rm(folder, { recursive: true });
     }

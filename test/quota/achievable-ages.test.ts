@@ -9,10 +9,12 @@ import {
   type TierDemand,
 } from '../../src/quota/achievable-ages.ts';
 import {
-  chooseDueSeries,
-  freshnessRoom,
+  chooseDue,
+  lastRefreshTime,
+  lastRefreshTimeOfDay,
   type RefreshCandidate,
-  refreshAtAfter,
+  refreshesToday,
+  refreshRoom,
 } from '../../src/quota/refresh-order.ts';
 
 const daily = (rest: Partial<TierDemand>): TierDemand => ({
@@ -46,7 +48,6 @@ describe('the plan of freshness', () => {
       tiers: [{ id: 1, achievableAgeMs: 2 * DAY, refreshAfterMs: 2 * DAY, requestsPerDay: 1_000, keepsUp: true }],
       requestsPerDay: 1_000,
       wantedPerDay: 2_000,
-      dailyRequests: 0,
     });
   });
 
@@ -142,40 +143,67 @@ describe('choosing who is asked next', () => {
   const candidate = (seriesId: number, rest: Partial<RefreshCandidate>): RefreshCandidate => ({
     seriesId,
     priority: 0,
-    interval: '24h',
     refreshAfterMs: DAY,
-    askedAt: null,
-    refreshAt: null,
+    dueAt: null,
     rank: seriesId,
     ...rest,
   });
   const now = 100 * DAY;
+  const choose = (candidates: readonly RefreshCandidate[], all: number, late = all) =>
+    chooseDue(candidates, { now, tickMs: HOUR, room: { all, late } }).map(({ candidate }) => candidate.seriesId);
 
-  it('takes the oldest relative to its age first, then those never asked by age, priority and rank, then the nearly due', () => {
-    const chosen = chooseDueSeries(
-      [
-        candidate(1, { askedAt: now - 0.96 * DAY }),
-        candidate(2, { askedAt: now - 3 * HOUR, refreshAfterMs: HOUR, interval: '1h' }),
-        candidate(3, { askedAt: now - 2 * DAY }),
-        candidate(4, { askedAt: now - 0.9 * DAY }),
-        candidate(5, { rank: 7 }),
-        candidate(6, { rank: 3 }),
-        candidate(7, { rank: 0 }),
-        candidate(8, { priority: 20, rank: 900 }),
-        candidate(9, { refreshAfterMs: HOUR, rank: 901 }),
-      ],
-      now,
-      10,
-    );
-    expect(chosen.map((c) => c.seriesId)).toEqual([2, 3, 9, 8, 6, 5, 7, 1]);
-    expect(chooseDueSeries(chosen, now, 2).map((c) => c.seriesId)).toEqual([2, 3]);
-    expect(chooseDueSeries(chosen, now, -1)).toEqual([]);
+  it('takes the highest priority first, of it the latest relative to its time, then those never asked by time and rank', () => {
+    const some = [
+      candidate(1, { dueAt: now + 1 }),
+      candidate(2, { dueAt: now - 2 * HOUR, refreshAfterMs: HOUR }),
+      candidate(3, { dueAt: now - DAY }),
+      candidate(5, { rank: 7 }),
+      candidate(6, { rank: 3 }),
+      candidate(7, { rank: 0 }),
+      candidate(8, { priority: 20, rank: 900 }),
+      candidate(9, { refreshAfterMs: HOUR, rank: 901 }),
+      candidate(10, { priority: 20, dueAt: now }),
+    ];
+    expect(choose(some, 10)).toEqual([10, 8, 2, 3, 9, 6, 5, 7]);
+    expect(choose(some, 3)).toEqual([10, 8, 2]);
+    expect(choose(some, -1)).toEqual([]);
   });
 
-  it('of equally late ones the one that brings more rows comes first', () => {
-    const late = { askedAt: now - DAY };
-    const chosen = chooseDueSeries([candidate(1, late), candidate(2, { ...late, interval: '5m' })], now, 1);
-    expect(chosen[0]?.seriesId).toBe(2);
+  it('that became due just now is refreshed, however many are late', () => {
+    const late = [1, 2, 3].map((id) => candidate(id, { priority: 20, dueAt: now - DAY }));
+    // It counts as one of those that the day is to have room for.
+    expect(choose([...late, candidate(4, { dueAt: now - HOUR })], 10, 2)).toEqual([1, 4]);
+    expect(choose([...late, candidate(4, { dueAt: now - HOUR })], 2, 2)).toEqual([1, 4]);
+  });
+
+  it('who is late keeps its refresh times', () => {
+    const series = { seriesId: 1, refreshAfterMs: 6 * HOUR, refreshAt: now };
+    expect(lastRefreshTime(series, now + 7 * HOUR)).toBe(now + 6 * HOUR);
+    expect(lastRefreshTime(series, now + 19 * HOUR)).toBe(now + 18 * HOUR);
+    // It was asked once more, before its time.
+    expect(lastRefreshTime(series, now + HOUR)).toBe(now);
+  });
+
+  it('refresh times that were recorded to the millisecond come to whole minutes, or seconds where they are frequent', () => {
+    const refreshAt = now + 83_456;
+    expect(lastRefreshTime({ seriesId: 1, refreshAfterMs: 6 * HOUR, refreshAt }, now + 7 * HOUR)).toBe(
+      now + 6 * HOUR + 60_000,
+    );
+    expect(lastRefreshTime({ seriesId: 1, refreshAfterMs: HOUR, refreshAt }, now + 1.5 * HOUR)).toBe(
+      now + HOUR + 83_000,
+    );
+  });
+
+  it('where answers are about days, refresh times are at midnight and evenly after it', () => {
+    const series = { seriesId: 1, refreshAfterMs: 8 * HOUR, refreshAt: null };
+    expect(lastRefreshTimeOfDay(series, now + 9 * HOUR)).toBe(now + 8 * HOUR);
+    expect(lastRefreshTimeOfDay({ ...series, refreshAfterMs: DAY, refreshAt: now + 8 * HOUR }, now + 40 * HOUR)).toBe(
+      now + DAY,
+    );
+    const times = [1, 2, 3, 4, 5, 6].map((seriesId) =>
+      lastRefreshTimeOfDay({ ...series, seriesId, refreshAfterMs: 3 * DAY }, now),
+    );
+    expect(new Set(times)).toEqual(new Set([now, now - DAY, now - 2 * DAY]));
   });
 
   /** From look to look. */
@@ -184,42 +212,52 @@ describe('choosing who is asked next', () => {
     fc.assert(
       fc.property(
         tiersOf(40),
-        fc.integer({ min: 100, max: 3_000 }),
+        fc.integer({ min: 20, max: 3_000 }),
         fc.constantFrom(...STEPS),
         (tiers, perDay, step) => {
-          const plan = planFreshness({ tiers, requestsPerDay: perDay * HEADROOM, tickMs: step });
+          const plan = planFreshness({
+            tiers,
+            requestsPerDay: perDay * HEADROOM,
+            mostPerDay: perDay,
+            tickMs: step,
+          });
           const planned = new Map(plan.tiers.map((t) => [t.id, t]));
-          const isTight = plan.wantedPerDay > 0.8 * perDay * HEADROOM;
           let nextId = 0;
           const series = tiers.flatMap((tier) =>
             Array.from({ length: tier.series }, () => ({
-              ...candidate(++nextId, { priority: tier.priority, interval: tier.interval }),
+              seriesId: ++nextId,
+              priority: tier.priority,
+              rank: nextId,
+              series: 1,
               refreshAfterMs: planned.get(tier.id)!.refreshAfterMs!,
               achievableAgeMs: planned.get(tier.id)!.achievableAgeMs!,
-              askedAt: null as number | null,
               refreshAt: null as number | null,
+              dueAt: null as number | null,
               waitsSince: 0,
             })),
           );
           const oldest = Math.max(...series.map((s) => s.achievableAgeMs));
           const end = Math.min(60 * DAY, 5 * Math.max(oldest, DAY));
-          // At first all want their turn at once. Afterwards the figure holds to the millisecond where a fifth of the requests is to spare; where they are
-          // short, many that are due at the same tick may have to wait for the next ones.
+          // At first all are due at once. Afterwards the figure holds to the millisecond, also where requests are short.
           const settledAt = 3 * Math.max(oldest, DAY);
-          const slack = (age: number) => (isTight ? age / 5 + 3 * step + (3 * DAY) / perDay : 0);
           const worst = { late: 0, of: 0 };
           let spentToday = 0;
           for (let at = 0; at < end; at += step) {
             if (at % DAY === 0) spentToday = 0;
             // Just before the tick it is as old as it becomes.
             for (const s of at < settledAt ? [] : series) {
-              const late = at - s.waitsSince - s.achievableAgeMs - slack(s.achievableAgeMs);
+              const late = at - s.waitsSince - s.achievableAgeMs;
               if (late > worst.late) Object.assign(worst, { late, of: s.achievableAgeMs });
             }
-            const room = freshnessRoom({ perDay, spentToday, now: at, nextAt: at + step });
-            for (const s of room === 0 ? [] : chooseDueSeries(series, at, room)) {
-              s.refreshAt = refreshAtAfter(s, at);
-              s.askedAt = at;
+            const room = refreshRoom({
+              most: perDay,
+              left: perDay - spentToday,
+              spentToday,
+              coming: refreshesToday(series, { now: at, nextAt: at + step }),
+            });
+            for (const { candidate: s } of chooseDue(series, { now: at, tickMs: step, room })) {
+              s.refreshAt = lastRefreshTime(s, at);
+              s.dueAt = s.refreshAt + s.refreshAfterMs;
               s.waitsSince = at;
               spentToday++;
             }
@@ -228,7 +266,7 @@ describe('choosing who is asked next', () => {
           expect(worst).toEqual({ late: 0, of: 0 });
         },
       ),
-      { numRuns: 60 },
+      { numRuns: Number(process.env.RUNS ?? 60) },
     );
   });
 
@@ -247,39 +285,52 @@ describe('choosing who is asked next', () => {
   });
 
   it('what is known of days only is due at each midnight, however long the ticks, and a tick older until it comes', () => {
-    const plan = planFreshness({
-      tiers: [daily({ isDaily: true, rowsPerRequest: 1, series: 40 })],
-      requestsPerDay: 100,
-      tickMs: HOUR / 2,
-    });
-    expect(plan).toMatchObject({
-      tiers: [{ refreshAfterMs: DAY, achievableAgeMs: DAY + HOUR / 2, keepsUp: true }],
-      dailyRequests: 40,
-    });
-    const room = (hours: number, spentToday: number) =>
-      freshnessRoom({ perDay: 100, dailyRequests: 40, spentToday, now: hours * HOUR, nextAt: hours * HOUR });
-    expect(room(0, 0)).toBe(46);
-    expect(room(12, 40)).toBe(36);
-    expect(room(23.75, 40)).toBe(60);
+    const ofDays = (targetAgeMs: number, requestsPerDay: number) =>
+      planFreshness({
+        tiers: [daily({ isOfDays: true, targetAgeMs, rowsPerRequest: 1, series: 40 })],
+        requestsPerDay,
+        tickMs: HOUR / 2,
+      }).tiers[0]!;
+    expect(ofDays(DAY, 100)).toMatchObject({ refreshAfterMs: DAY, achievableAgeMs: DAY + HOUR / 2, keepsUp: true });
+    expect(ofDays(2 * DAY, 100)).toMatchObject({ refreshAfterMs: DAY, requestsPerDay: 40 });
+    // The last day at midnight, and the open one twice: whatever the last day tells, it is about the time before midnight.
+    expect(ofDays(12 * HOUR, 120)).toMatchObject({ refreshAfterMs: 8 * HOUR, requestsPerDay: 120 });
+    expect(ofDays(12 * HOUR, 119)).toMatchObject({ refreshAfterMs: 12 * HOUR, requestsPerDay: 80 });
+    expect(ofDays(12 * HOUR, 79)).toMatchObject({ refreshAfterMs: DAY, requestsPerDay: 40 });
+    // Of every second day nothing is known for good.
+    expect(ofDays(12 * HOUR, 39)).toMatchObject({ refreshAfterMs: 2 * DAY, requestsPerDay: 20, keepsUp: false });
   });
 });
 
-describe('the room of freshness', () => {
-  const DAILY = 1_000;
-  it.each([
-    ['every ten minutes', 10 * 60_000],
-    ['every half hour', HOUR / 2],
-    ['every six hours', 6 * HOUR],
-    ['once a day', DAY],
-  ])('looked at %s, all of a day can be asked, each part of it when its time comes', (_, step) => {
-    let spentToday = 0;
-    for (let now = 0; now < DAY; now += step) {
-      const room = freshnessRoom({ perDay: DAILY, spentToday, now, nextAt: now + step });
-      spentToday += room;
-      const part = Math.min(1, (now + Math.max(step, (1 - HEADROOM) * DAY)) / DAY);
-      expect(Math.abs(spentToday - DAILY * part)).toBeLessThan(DAILY * (HOUR / 4 / DAY));
-    }
-    expect(spentToday).toBe(DAILY);
+describe('the room of refreshes', () => {
+  it('late series have what the day has beside those that will be due', () => {
+    const room = (spentToday: number, coming: number) => refreshRoom({ most: 2_400, left: 3_000, spentToday, coming });
+    expect(room(0, 2_160)).toEqual({ all: 3_000, late: 240 });
+    expect(room(0, 1_080)).toMatchObject({ late: 1_320 });
+    expect(room(1_310, 1_080)).toMatchObject({ late: 10 });
+    expect(room(2_500, 90)).toMatchObject({ late: -190 });
+  });
+
+  it('is no more than what is left of day and month, and any number where nothing is limited', () => {
+    expect(refreshRoom({ most: 2_400, left: 7, spentToday: 0, coming: 3 })).toEqual({ all: 7, late: 4 });
+    expect(refreshRoom({ most: null, left: 500, spentToday: 0, coming: 300, atOnce: 90 })).toEqual({
+      all: 90,
+      late: 90,
+    });
+    const any = Number.POSITIVE_INFINITY;
+    expect(refreshRoom({ most: null, left: any, spentToday: 5, coming: 3 })).toEqual({ all: any, late: any });
+  });
+
+  it('what comes is asked for at the runs of the day: what is due after the last one belongs to the next', () => {
+    const series = [{ dueAt: 10 * HOUR, refreshAfterMs: 6 * HOUR, series: 2 }];
+    const coming = (hours: number, everyHours: number) =>
+      refreshesToday(series, { now: hours * HOUR, nextAt: (hours + everyHours) * HOUR });
+    // At 10, 16 and 22 o'clock.
+    expect(coming(0, 1)).toBe(6);
+    expect(coming(10, 1)).toBe(4);
+    expect(coming(12, 6)).toBe(2);
+    expect(coming(0, 24)).toBe(0);
+    expect(refreshesToday([{ dueAt: null, refreshAfterMs: HOUR, series: 2 }], { now: 0, nextAt: HOUR })).toBe(0);
   });
 });
 
@@ -299,19 +350,43 @@ describe('the budget of freshness', () => {
 
   it('is what the plan sustains after the other schedules, and what is left of the month lasts for', () => {
     const fresh = state('2024-03-02T00:00:00Z', { day: 0, month: 0 }, { day: 1_000, month: 30_000 });
-    expect(freshnessBudget({ state: fresh, reserved: nothing })).toEqual({ planned: 900, most: 1_000 });
+    expect(freshnessBudget({ state: fresh, reserved: nothing })).toEqual({
+      planned: 900,
+      most: 1_000,
+      mostPerDay: 1_000,
+      left: 1_000,
+      coming: 0,
+    });
     const reserved = () => ({ day: 100, month: 3_000 });
-    expect(freshnessBudget({ state: fresh, reserved })).toEqual({ planned: 810, most: 900 });
+    expect(freshnessBudget({ state: fresh, reserved })).toEqual({
+      planned: 810,
+      most: 900,
+      mostPerDay: 900,
+      left: 900,
+      coming: 0,
+    });
     const late = state('2024-03-22T00:00:00Z', { day: 0, month: 29_000 }, { day: 1_000, month: 30_000 });
-    expect(freshnessBudget({ state: late, reserved: nothing })).toEqual({ planned: 90, most: 100 });
+    expect(freshnessBudget({ state: late, reserved: nothing })).toEqual({
+      planned: 90,
+      most: 100,
+      mostPerDay: 100,
+      left: 1_000,
+      coming: 0,
+    });
     const spent = state('2024-03-22T00:00:00Z', { day: 0, month: 31_000 }, { day: 1_000, month: 30_000 });
-    expect(freshnessBudget({ state: spent, reserved: nothing })).toEqual({ planned: 0, most: 0 });
+    expect(freshnessBudget({ state: spent, reserved: nothing })).toEqual({
+      planned: 0,
+      most: 0,
+      mostPerDay: 0,
+      left: 0,
+      coming: 0,
+    });
     const unlimited = { ...fresh, month: { ...fresh.month, limit: null }, day: { ...fresh.day, limit: null } };
     // 855 a day at most, of which the schedules have theirs.
     const slow = { ...unlimited, rate: { ...fresh.rate, limit: 0.01 } };
     expect(freshnessBudget({ state: slow, reserved }).most).toBe(755);
     const rate = { ...fresh.rate, limit: null };
-    const none = { planned: null, most: null };
+    const none = { planned: null, most: null, mostPerDay: null, left: null, coming: 0 };
     expect(freshnessBudget({ state: { ...unlimited, rate }, reserved: nothing })).toEqual(none);
   });
 
@@ -329,17 +404,32 @@ describe('the budget of freshness', () => {
     expect(planned(15_000, 0)).toBeCloseTo(500);
   });
 
-  it('is spread over the day, with a tenth of it in advance, and is never more than a day’s', () => {
-    const room = (time: string, spentToday: number) => {
-      const now = at(`2024-03-02T${time}Z`);
-      return freshnessRoom({ perDay: 2_400, spentToday, now, nextAt: now });
+  it('stays what it is all day long, however many refreshes it has had', () => {
+    const budget = (now: string, spentToday: number, others = 0) => {
+      const { most, planned } = freshnessBudget({
+        state: state(now, { day: spentToday, month: 20_000 + others + spentToday }, { day: null, month: 30_000 }),
+        reserved: nothing,
+        spentToday,
+      });
+      return { most, planned };
     };
-    expect(room('00:00:00', 0)).toBe(240);
-    expect(room('12:00:00', 0)).toBe(1_440);
-    expect(room('12:00:00', 1_430)).toBe(10);
-    expect(room('23:50:00', 2_390)).toBe(10);
-    expect(room('23:59:59', 2_500)).toBe(0);
-    expect(freshnessRoom({ perDay: null, spentToday: 5, now: 0, nextAt: 0 })).toBe(Number.POSITIVE_INFINITY);
+    const morning = budget('2024-03-12T00:00:00Z', 0);
+    expect(morning).toEqual({ most: 500, planned: 450 });
+    expect(budget('2024-03-12T18:00:00Z', 337)).toEqual(morning);
+    // Other requests, of new series and retries, are missing on all days that come.
+    expect(budget('2024-03-12T18:00:00Z', 337, 200)).toEqual({ most: 490, planned: 441 });
+    expect(budget('2024-03-31T18:00:00Z', 9_800)).toEqual({ most: 1_000, planned: 900 });
+  });
+
+  it('does not change for a few requests that backfills did not leave, or the ages would grow a little again and again', () => {
+    const planned = (left: number) =>
+      freshnessBudget({
+        state: state('2024-03-12T00:00:00Z', { day: 0, month: 30_000 - left }, { day: null, month: 30_000 }),
+        reserved: nothing,
+        backfillSpent: 20_000 - left,
+      }).planned;
+    expect([planned(20_000), planned(18_000), planned(17_800)]).toEqual([900, 900, 900]);
+    expect(planned(17_000)).toBe(850);
   });
 
   it('is shared out among the runs of a day', () => {

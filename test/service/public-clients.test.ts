@@ -58,7 +58,14 @@ beforeAll(async () => {
   // As the vendor's paid host: a key is needed, and alone in its header.
   const limits = { requireKey: true, scheme: 'bare', keys: { [KEY.key]: 'enterprise' } } as const;
   const paidSimulator = createSimulator({ ...simulated, limits }).fetch;
-  const terms = { name: null, plan: 'enterprise', requestsPerMonth: null, requestsPerSecond: 1_000, expiresAt: null };
+  const terms = {
+    name: null,
+    plan: 'enterprise',
+    requestsPerMonth: null,
+    requestsPerSecond: 1_000,
+    expiresAt: null,
+    isOperator: false,
+  };
   await createApiKey(sql, terms, { ...KEY, now: clock.now() });
   metered = createMeteredAccess({ sql, clock, limits: true, onError });
   const paidWarehouse = createService({ data, access: metered, clock, onError });

@@ -30,7 +30,7 @@ test.each([
   'alter table market.coin alter column rank drop not null',
   'alter table ops.quota alter column day_spent set default 1',
   'alter table ops.notice alter column id drop identity',
-  'alter table market.rollup_coverage drop constraint rollup_coverage_pkey',
+  'alter table market.rollup_coverage drop constraint rollup_coverage_series_id_interval_pk',
   'alter table market.rollup_coverage drop constraint rollup_coverage_series_id_series_id_fk',
   'alter table ops.second_opinion drop constraint second_opinion_span',
   'drop index market.coin_by_rank',

@@ -258,6 +258,8 @@ describe('market.candles', () => {
         volume: 10,
         marketCap: null,
         isFinal: true,
+        madeOf: null,
+        seriesId,
       },
       expect.objectContaining({ close: 3, isFinal: false }),
     ]);

@@ -7,7 +7,8 @@ export const SERIES_OF_A_COIN = 2 * ALL_INTERVALS.length;
 
 /**
  * Seven of ten series are tracked, and end near now; the others want five years. One of ten is untouched, one has only its newer part, one
- * has holes. Eight backfills of all coins are open, and `requests` were sent in the last day, ten a second.
+ * has holes. No candle is stored, but the figures say that each covered slot has one. Eight backfills of all coins are open, and `requests`
+ * were sent in the last day, ten a second.
  */
 export async function makeManySeries(
   sql: Sql,
@@ -20,16 +21,17 @@ export async function makeManySeries(
     from generate_series(1, ${coins}::int) i`;
   await sql`
     insert into market.series (coin_id, quote, interval, wanted, covered, covered_candles, answered_at, candles, steps)
-    select 'c' || i || '-coin-' || i, q, k.interval::market.candle_interval,
-      tstzmultirange(tstzrange('2020-01-01', case when (i + k.n) % 10 >= 7 then '2025-01-01'::timestamptz end)),
+    select coin, q, interval, wanted, covered, n, now(), n + 100, 2 from (select 'c' || i || '-coin-' || i as coin, q, k.interval::market.candle_interval,
+      tstzmultirange(tstzrange('2020-01-01', case when (i + k.n) % 10 >= 7 then '2025-01-01'::timestamptz end)) as wanted,
       case (i * 7 + k.n) % 10
         when 0 then '{}'::tstzmultirange
         when 1 then tstzmultirange(tstzrange('2023-01-01', t.today - interval '1 day'))
         when 2 then tstzmultirange(tstzrange('2020-01-01', '2021-03-01'), tstzrange('2021-03-04', t.today - interval '1 day'))
         else tstzmultirange(tstzrange('2020-01-01', t.today - (i % 3) * interval '1 day'))
-      end, 1500, now(), 1600, 2
+      end as covered
     from generate_series(1, ${coins}::int) i, unnest(array['usd', 'btc']) q,
-      unnest(${ALL_INTERVALS as string[]}::text[]) with ordinality as k(interval, n), (select date_trunc('day', now()) as today) t`;
+      unnest(${ALL_INTERVALS as string[]}::text[]) with ordinality as k(interval, n), (select date_trunc('day', now()) as today) t) s,
+      lateral (select coalesce(sum(extract(epoch from upper(r) - lower(r))), 0) / ops.seconds_of(interval) as n from unnest(covered) r) slots`;
   await sql`
     insert into ops.tier (tier, priority, interval, target_age, achievable_age, planned_at)
     select 'all', 0, i::market.candle_interval, interval '1 day', interval '2 days', now() from unnest(${ALL_INTERVALS as string[]}::text[]) i`;

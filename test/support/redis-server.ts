@@ -1,11 +1,11 @@
 /** The Redis the tests run on, when there is one. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
-import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { systemClock } from '../../src/clock.ts';
 import { dockerAnswers } from './docker.ts';
+import { accepts, freePort } from './ports.ts';
 
 export type RedisServer = { readonly url: string; stop(): Promise<void> };
 
@@ -112,30 +112,5 @@ function endProcess(child: ChildProcess, life: { readonly ended: boolean }, how:
   return new Promise((resolve) => {
     child.once('exit', () => resolve());
     child.kill(how);
-  });
-}
-
-function accepts(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = net.connect({ port, host: '127.0.0.1' });
-    const answer = (open: boolean) => {
-      socket.destroy();
-      resolve(open);
-    };
-    socket.once('connect', () => answer(true));
-    socket.once('error', () => answer(false));
-  });
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = net.createServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() =>
-        address && typeof address === 'object' ? resolve(address.port) : reject(new Error('no port')),
-      );
-    });
   });
 }

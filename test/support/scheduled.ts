@@ -28,6 +28,7 @@ export async function runSchedules(
     gaps: none,
     confirmHoles: none,
     attest: none,
+    lake: none,
     retention: none,
   };
   for (const name of names) {

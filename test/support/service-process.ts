@@ -26,13 +26,16 @@ export type ServiceProcess = {
   said(like: RegExp): Promise<LogLine>;
   /** What it said that was no information: warnings and errors. */
   readonly complaints: readonly LogLine[];
-  /** Null in its first second. */
+  /** Null in its first second, and if it is `UNWATCHED`. */
   vitals(): Vitals | null;
   /** SIGTERM; resolves to the code it ended with. */
   stop(): Promise<number | null>;
   /** SIGKILL. */
   kill(): Promise<void>;
 };
+
+/** In its environment: it has no vitals, which take a quarter of what an idle service needs. */
+export const UNWATCHED = { NODE_OPTIONS: '' };
 
 const PRELOAD = new URL('vitals.mjs', import.meta.url).href;
 /** Waited for by `said`, which may come a little late. */
@@ -48,9 +51,9 @@ export async function startServiceProcess(
   const file = path.join(folder, 'vitals.json');
   const cli: RunningCli = await startCli([program, ...(program === 'service' ? ['--role', role] : []), ...args], {
     CHANDLER_LISTEN: '127.0.0.1:0',
-    ...env,
     NODE_OPTIONS: `--import ${PRELOAD}`,
     VITALS_FILE: file,
+    ...env,
   });
   const { process: child, ended } = cli;
   const remembered: LogLine[] = [];

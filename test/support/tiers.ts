@@ -7,6 +7,7 @@ const NEEDS_SERVER = [
   'test/support/database.ts',
   'test/support/postgres-server.ts',
   'test/support/redis-server.ts',
+  'test/support/s3-server.ts',
   'test/support/build.ts',
 ];
 /** These start an embedded Postgres through the code of `src` itself. */

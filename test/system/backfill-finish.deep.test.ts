@@ -1,5 +1,6 @@
 /** When backfills are done, as it is told while two services run three of them, one request in nine fails, and all share the pace. */
-import { afterEach, test } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
+import { changeBackfill } from '../../src/store/backfill/backfill-queue.ts';
 import { begin, checkAccurate, checkSteady, record, watch, world } from './backfill-finish.ts';
 
 afterEach(() => world?.close());
@@ -16,4 +17,30 @@ test('the end that is told is right to a tenth in the last half, and says why it
     checkSteady(told, id);
     checkAccurate(told, id);
   }
+});
+
+/** The look before which it is resumed. */
+const RESUMED = 14;
+
+test('after a pause it says that it was resumed, and the others that it takes no turns meanwhile', {
+  timeout: 240_000,
+}, async () => {
+  const coinIds = await begin(['a', 'b']);
+  const [one, other] = [await record(coinIds.slice(0, 3), 100), await record(coinIds.slice(3, 6), 100)];
+  const change = (what: 'pause' | 'resume') => changeBackfill(world.database.sql, other, what, world.clock.now());
+  const told = await watch({ 8: () => change('pause'), [RESUMED]: () => change('resume') });
+  const paused = told[12]!.rows.get(other)!;
+  expect(paused).toMatchObject({ state: 'paused', finishAt: null, finishFrom: null, finishTo: null });
+  expect(paused.progress).toBeGreaterThan(0.1);
+  // It may be a little faster than forecast, too, and that is no news.
+  const alone = told[10]!.rows.get(one)!;
+  expect(alone.finishFrom).toBeLessThan(alone.finishAt! - 5_000);
+  expect(checkSteady(told, one)).toEqual([
+    `backfill ${other} no longer goes before it`,
+    `backfill ${other} goes before it or takes turns with it`,
+  ]);
+  expect(checkSteady(told, other)).toContain('it was resumed');
+  // Not before the other one is resumed, which nobody can foresee; and the forecast is made anew every half minute.
+  const resumed = told.slice(RESUMED + 8);
+  for (const id of [one, other]) checkAccurate(resumed, id);
 });

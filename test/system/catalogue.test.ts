@@ -1,12 +1,13 @@
 /** The catalogue against a simulator that fails: what is stored in the end is what upstream has, and each request is counted. */
 import { afterEach, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
+import { CATALOGUE_PLAN } from '../../src/ingest/catalogue/catalogue-plan.ts';
 import { createCatalogueRuns } from '../../src/ingest/catalogue/catalogue-run.ts';
 import { UpstreamError } from '../../src/ingest/outcome.ts';
 import { withoutRetry } from '../../src/ingest/request/outage-retry.ts';
 import { parseFaultSpec } from '../../src/simulator/faults/fault-spec.ts';
 import { wantSeries } from '../../src/store/candle/series.ts';
-import { CATALOGUE_KINDS, readCatalogueDemand } from '../../src/store/catalogue/catalogue-item.ts';
+import { CATALOGUE_KINDS, demandOf, readComingItems } from '../../src/store/catalogue/catalogue-item.ts';
 import { readDocument, readDocuments } from '../../src/store/catalogue/document.ts';
 import { createWorld, type World } from '../support/world.ts';
 
@@ -38,7 +39,7 @@ test.each([1, 2])('faults lose nothing, and no request goes uncounted (seed %i)'
   const runs = createCatalogueRuns({ sql, clock, session, mostOf: () => 50 });
   const signal = new AbortController().signal;
   const answered = async () => {
-    const demand = await readCatalogueDemand(sql);
+    const demand = demandOf(await readComingItems(sql, clock.now(), CATALOGUE_PLAN));
     const [done] = await sql<
       { n: number }[]
     >`select count(*) as n from ops.catalogue_item where answered_at is not null`;

@@ -12,13 +12,17 @@ import {
   reportOf,
   settings,
   TARGET,
+  testStoppedAndStarted,
   untilAsked,
   useServer,
 } from './database-unavailable.ts';
 
 useServer();
 
-describe.each(engines)('the database of DATABASE_URL, with the queue on %s', (_engine, env) => {
+describe.each(engines)('the database of DATABASE_URL, with the queue on %s', (engine, env) => {
+  // Of the other one in `database-unavailable.test.ts`.
+  if (engine === 'Redis') testStoppedAndStarted(env);
+
   test('that does not come back ends the run after --max-wait, with a report and code 75; the next run completes it', {
     timeout: 120_000,
   }, async () => {

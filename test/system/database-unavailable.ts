@@ -2,13 +2,13 @@
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { afterEach, beforeEach } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { DAY } from '../../src/core/interval.ts';
 import { createClient } from '../../src/store/connection/connect.ts';
-import { stopEmbedded } from '../../src/store/embedded/embedded.ts';
+import { startEmbedded, stopEmbedded } from '../../src/store/embedded/embedded.ts';
 import { testRedisUrl } from '../support/database.ts';
-import { type RunningCli, runCli } from '../support/program.ts';
+import { type RunningCli, runCli, startCli, untilSaid } from '../support/program.ts';
 import { type SimulatedUpstream, startUpstream } from '../support/simulated-upstream.ts';
 
 export const TO = Math.floor(Date.now() / DAY) * DAY - 5 * DAY;
@@ -74,5 +74,37 @@ export function useServer(): void {
     await upstream.close();
     await stopEmbedded({ home, clock: systemClock });
     rmSync(home, { recursive: true, force: true });
+  });
+}
+
+export function testStoppedAndStarted(env: () => Record<string, string>): void {
+  test('stopped and started again is waited for: the run says so, goes on, and asks nothing twice', {
+    timeout: 120_000,
+  }, async () => {
+    const { url } = await startEmbedded({ home, clock: systemClock });
+    const all = { ...settings(), ...env(), DATABASE_URL: url };
+    const requests = await plannedRequests(all);
+    const run = await startCli(RUN, all);
+    for (const share of [0.2, 0.5]) {
+      await untilAsked(run, requests * share);
+      const told = untilSaid(run, /the database is unavailable; waiting up to/);
+      await stopEmbedded({ home, clock: systemClock });
+      await told;
+      const back = untilSaid(run, /the database recovered/);
+      expect((await startEmbedded({ home, clock: systemClock })).url).toBe(url);
+      await back;
+    }
+    const { code, out, err } = await run.ended;
+    expect(code, err).toBe(0);
+    expect(err.match(/the database is unavailable/g)!.length).toBeGreaterThanOrEqual(2);
+    expect(err).not.toMatch(/ECONN|error:/);
+    expect(reportOf(out)).toMatchObject({ end: 'done', requests, gaps: [] });
+    expect(asked()).toBe(requests);
+    const { ledger, recorded, stored } = await spentOf(url);
+    expect([recorded, stored]).toEqual([requests, requests]);
+    // A unit whose grant nobody heard of stays counted.
+    expect(ledger).toBeGreaterThanOrEqual(requests);
+    expect(ledger).toBeLessThanOrEqual(requests + 2 * 4);
+    expect((await runCli(['verify', '--json'], all)).code).toBe(0);
   });
 }

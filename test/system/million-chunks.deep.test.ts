@@ -5,13 +5,10 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { type Demand, readDemand, reservationsOf, schedulesOf } from '../../src/budget.ts';
-import { effectiveLimits } from '../../src/config.ts';
 import { planOf } from '../../src/contract/plan/plans.ts';
 import { ceilToGrid, DAY, HOUR } from '../../src/core/interval.ts';
 import { planBackfill } from '../../src/ingest/backfill/plan.ts';
 import { documentedLimit } from '../../src/ingest/limits/history-limit.ts';
-import { accountIdOf } from '../../src/ingest/request/account.ts';
 import type { Schedule } from '../../src/ingest/schedule/schedule-plan.ts';
 import { queueBackfill } from '../../src/store/backfill/backfill-queue.ts';
 import { wantSeries } from '../../src/store/candle/series.ts';
@@ -20,6 +17,7 @@ import { addTracks } from '../../src/store/tracking/track-rule.ts';
 import { latestRuns } from '../../src/store/work/schedule-run.ts';
 import { readBackfills } from '../../src/views/backfills/backfills.ts';
 import { readTierStatus } from '../../src/views/operations/tiers.ts';
+import { budgetOf } from '../support/budget.ts';
 import { type OwnRedis, startOwnRedis } from '../support/redis-server.ts';
 import { createServiceWorld, expectAlive, type ServiceWorld } from '../support/service-world.ts';
 import { checkSpent } from './oracle.ts';
@@ -110,15 +108,8 @@ async function record(coinIds: readonly string[]): Promise<{ readonly id: number
   return { id, chunks: plannedRequests };
 }
 
-async function demand(): Promise<Demand> {
-  const { clock, config, database } = world;
-  const accountId = accountIdOf(config.apiKey, config.baseUrl);
-  return readDemand(database.sql, { accountId, plan: 'enterprise', now: clock.now() });
-}
-
 async function schedules(): Promise<readonly Schedule[]> {
-  const { config } = world;
-  return schedulesOf(config, 'enterprise', effectiveLimits('enterprise', config), await demand());
+  return (await budgetOf(world)).schedules;
 }
 
 /** How many requests of the day are spent, and of how many that the schedules will not need any more. */
@@ -127,7 +118,7 @@ async function readDay(): Promise<{ readonly spent: number; readonly free: numbe
   const [row] = await world.database.sql<{ spent: number }[]>`
     select coalesce(sum(day_spent), 0)::int as spent from ops.quota
     where day_start = date_trunc('day', ${now}::timestamptz, 'UTC')`;
-  return { spent: row!.spent, free: PER_DAY - reservationsOf(await schedules(), (await demand()).scheduling)(now).day };
+  return { spent: row!.spent, free: PER_DAY - (await budgetOf(world)).reserved(now).day };
 }
 
 /** Each schedule's latest run was begun within its interval, and no tick older than a minute waits. */

@@ -1,9 +1,9 @@
 /** Answers that are true of another question, or that lie about their own time: nothing of them is taken. */
 import { afterEach, describe, expect, test } from 'vitest';
-import type { Interval } from '../../src/core/interval.ts';
-import { DAY, HOUR } from '../../src/core/interval.ts';
+import { DAY, floorToGrid, HOUR, type Interval } from '../../src/core/interval.ts';
 import type { Script } from '../support/scripted.ts';
 import { createScriptedWorld, NOW, type ScriptedWorld, TODAY } from '../support/scripted-world.ts';
+import { checkStored } from './oracle.ts';
 
 const COIN = 'btc-bitcoin';
 const PAGE = () => new Response('<html><body>Maintenance', { headers: { 'content-type': 'text/html' } });
@@ -129,6 +129,29 @@ describe('a Date or an Age that cannot be true', () => {
     expect(await sql`select from market.series where covered @> ${open}::timestamptz`).toHaveLength(0);
     expect(await sql`select from market.series where covered @> ${open - 3 * DAY}::timestamptz`).toHaveLength(1);
     expect(await latestAsk()).toBeLessThan(NOW + 2 * DAY);
+  });
+
+  test.each([
+    ['no Date in any answer', null, '/'],
+    ['the year 1970 in each answer', 'Thu, 01 Jan 1970 00:00:00 GMT', '/'],
+    ['a Date three days ahead in the answer', new Date(NOW + 3 * DAY).toUTCString(), '/historical'],
+  ])('with %s and with our clock two hours ahead, an open price is not final', async (_, date, path) => {
+    made = await createScriptedWorld({ upstreamAheadMs: -2 * HOUR });
+    const lie = answering({ date });
+    made.upstream.script = (request, simulated, clock) =>
+      request.url.includes(path) ? lie(request, simulated, clock) : null;
+    const chandler = await made.world.open();
+    const hours = { coins: [COIN], interval: 'prices-1h', from: NOW - 20 * HOUR, to: NOW } as const;
+    await chandler.backfill(hours);
+    const { sql } = made.world.database;
+    const open = floorToGrid(made.world.clock.now() - 2 * HOUR, '1h');
+    expect(await sql`select from market.series where covered @> ${open}::timestamptz`).toHaveLength(0);
+    expect(await sql`select from market.series where covered @> ${open}::timestamptz`).toHaveLength(0);
+    made.upstream.script = null;
+    made.world.clock.advanceTo(NOW + 2 * DAY);
+    await chandler.backfill(hours);
+    await checkStored(made.world, date ?? 'no Date');
+    expect(await sql`select from market.gaps`).toHaveLength(0);
   });
 
   test('an answer dated before its own rows is asked for again', async () => {

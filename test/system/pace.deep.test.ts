@@ -1,11 +1,13 @@
 /** A 429 or a 503 in the midst of a run at full pace. */
 import { afterEach, describe, expect, test } from 'vitest';
 import { says } from '../support/scripted.ts';
-import { make, readLast, upstream, WORK, world } from './pace.ts';
+import { make, readLast, testRetryAfter, upstream, WORK, world } from './pace.ts';
 
 afterEach(() => world?.close());
 
 describe('429', () => {
+  testRetryAfter('as a date');
+
   test.each([429, 503])(
     'a %i with Retry-After stops the process that reads it at once: not even the turns it had taken are used',
     async (status) => {

@@ -1,44 +1,12 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { says } from '../support/scripted.ts';
-import { arrivals, COINS, make, mostWithin, upstream, WORK, world } from './pace.ts';
+import { arrivals, COINS, make, mostWithin, testRetryAfter, upstream, WORK, world } from './pace.ts';
 
 afterEach(() => world?.close());
 
 describe('429', () => {
-  test.each([
-    ['in seconds', (at: number) => String(Math.ceil((at - world.clock.now()) / 1000))],
-    ['as a date', (at: number) => new Date(Math.ceil(at / 1000) * 1000).toUTCString()],
-  ])(
-    'with Retry-After %s is obeyed by all workers of all processes: nobody asks inside the pause',
-    async (_, header) => {
-      await make({ speed: 4 });
-      const chandlers = [await world.open({ candlesPerRequest: 20 }), await world.open({ candlesPerRequest: 20 })];
-      const pauses: { from: number; to: number }[] = [];
-      let n = 0;
-      upstream.forget();
-      upstream.script = (request) => {
-        if (!request.url.includes('ohlcv') || ++n % 25 !== 0 || pauses.length === 2) return null;
-        const to = world.clock.now() + 10_000;
-        pauses.push({ from: world.clock.now(), to });
-        return says(429, 'slow down', { 'Retry-After': header(to) });
-      };
-      const [one, two] = await Promise.all(
-        chandlers.map((chandler, i) =>
-          chandler.backfill({ ...WORK, concurrency: 4, coins: i === 0 ? COINS : [...COINS].reverse() }),
-        ),
-      );
-      expect([one!.end, two!.end]).toEqual([{ kind: 'done' }, { kind: 'done' }]);
-      expect(pauses).toHaveLength(2);
-      // The other process hears of it from the ledger: what its workers had taken until then is on its way.
-      const HEARD_OF_MS = 1_500;
-      for (const { from, to } of pauses) {
-        const inside = upstream.ohlcv().filter((asked) => asked.at > from && asked.at < to - 1_000);
-        expect(inside.filter((asked) => asked.at > from + HEARD_OF_MS)).toEqual([]);
-      }
-      expect(upstream.ohlcv().filter((asked) => asked.status === 429)).toHaveLength(2);
-    },
-  );
+  testRetryAfter('in seconds');
 
   test('without Retry-After makes everybody wait longer each time, and ends the run beyond its patience', async () => {
     // Not faster: what this machine takes to hear of an answer would be minutes, after which a 429 counts as another first one.

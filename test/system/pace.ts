@@ -1,5 +1,7 @@
 /** An upstream that tells us to slow down, and how fast it was asked. */
+import { expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
+import { says } from '../support/scripted.ts';
 import { createScriptedWorld, type ScriptedWorld, TODAY } from '../support/scripted-world.ts';
 import type { WorldOptions } from '../support/world.ts';
 
@@ -36,4 +38,40 @@ export function readLast(answer: Response, onRead: () => void): Response {
     { highWaterMark: 0 },
   );
   return new Response(body, { status: answer.status, headers: answer.headers });
+}
+
+const RETRY_AFTER = {
+  'in seconds': (at: number) => String(Math.ceil((at - world.clock.now()) / 1000)),
+  'as a date': (at: number) => new Date(Math.ceil(at / 1000) * 1000).toUTCString(),
+};
+
+export function testRetryAfter(how: keyof typeof RETRY_AFTER): void {
+  test(`with Retry-After ${how} is obeyed by all workers of all processes: nobody asks inside the pause`, async () => {
+    const header = RETRY_AFTER[how];
+    await make({ speed: 4 });
+    const chandlers = [await world.open({ candlesPerRequest: 20 }), await world.open({ candlesPerRequest: 20 })];
+    const pauses: { from: number; to: number }[] = [];
+    let n = 0;
+    upstream.forget();
+    upstream.script = (request) => {
+      if (!request.url.includes('ohlcv') || ++n % 25 !== 0 || pauses.length === 2) return null;
+      const to = world.clock.now() + 10_000;
+      pauses.push({ from: world.clock.now(), to });
+      return says(429, 'slow down', { 'Retry-After': header(to) });
+    };
+    const [one, two] = await Promise.all(
+      chandlers.map((chandler, i) =>
+        chandler.backfill({ ...WORK, concurrency: 4, coins: i === 0 ? COINS : [...COINS].reverse() }),
+      ),
+    );
+    expect([one!.end, two!.end]).toEqual([{ kind: 'done' }, { kind: 'done' }]);
+    expect(pauses).toHaveLength(2);
+    // The other process hears of it from the ledger: what its workers had taken until then is on its way.
+    const HEARD_OF_MS = 1_500;
+    for (const { from, to } of pauses) {
+      const inside = upstream.ohlcv().filter((asked) => asked.at > from && asked.at < to - 1_000);
+      expect(inside.filter((asked) => asked.at > from + HEARD_OF_MS)).toEqual([]);
+    }
+    expect(upstream.ohlcv().filter((asked) => asked.status === 429)).toHaveLength(2);
+  });
 }

@@ -2,14 +2,11 @@
  * What a service says of its ages and of its reservation, looked at tick by tick and compared with what came of it: is any series older than the
  * age that is told to be achievable, and how far are the requests that are reserved from those that the schedules then really take?
  */
-import { readDemand, reservationsOf, schedulesOf } from '../../src/budget.ts';
-import { effectiveLimits } from '../../src/config.ts';
-import type { PlanName } from '../../src/contract/plan/plans.ts';
 import { dayReset, monthReset } from '../../src/core/calendar.ts';
 import { formatDuration, formatPercent } from '../../src/core/format.ts';
-import { CONFIRM_HOLES } from '../../src/ingest/queue/chunk-job.ts';
 import { accountIdOf } from '../../src/ingest/request/account.ts';
 import { readTierStatus } from '../../src/views/operations/tiers.ts';
+import { budgetOf } from '../support/budget.ts';
 import type { ServiceWorld } from '../support/service-world.ts';
 
 export type AgeFigure = {
@@ -24,54 +21,72 @@ export type ReservationFigure = {
   readonly at: number;
   readonly window: 'day' | 'month';
   readonly reserved: number;
-  /** Requests that the schedules took from then until the window ended. */
+  /** Requests that the schedules sent from then until the window ended. */
   readonly needed: number;
+  /** From then on nothing was away, and no tick was slept through. */
+  readonly isCalm: boolean;
 };
 
 export type PromiseFigures = {
-  /** Just before a tick data is as old as it becomes. `withAges` false: something was away, or ticks were skipped. */
-  look(options: { readonly withAges: boolean }): Promise<void>;
+  /**
+   * Just before a tick data is as old as it becomes. `withAges` false: something was away, or ticks were skipped. `isCalm` false: ticks were slept
+   * through just now, so their runs are under way.
+   */
+  look(options: { readonly withAges: boolean; readonly isCalm: boolean }): Promise<void>;
+  /** Something is away, or ticks are skipped: nobody can foretell that. */
+  disturb(): void;
   readonly ages: readonly AgeFigure[];
   readonly reservations: readonly ReservationFigure[];
 };
 
-type Open = { readonly at: number; readonly end: number; readonly spent: number; readonly reserved: number };
+type Open = {
+  readonly at: number;
+  readonly end: number;
+  readonly sent: number;
+  readonly reserved: number;
+  isCalm: boolean;
+};
 
-export function createPromiseFigures(world: ServiceWorld, plan: PlanName): PromiseFigures {
+export function createPromiseFigures(world: ServiceWorld): PromiseFigures {
   const { sql } = world.database;
   const ages: AgeFigure[] = [];
   const reservations: ReservationFigure[] = [];
   const open: Record<'day' | 'month', Open[]> = { day: [], month: [] };
   const accountId = accountIdOf(world.config.apiKey, world.config.baseUrl);
-  const limits = effectiveLimits(plan, world.config);
 
-  /** Since the beginning: nothing is reserved for what is left over. */
-  const readSpent = async () => {
+  /**
+   * Requests of the schedules that were sent since the beginning: all but those of backfills. Where the plan has a pace, a slow machine wakes too late for
+   * some permits and takes others (`quota/permit.ts`): these are spent, and no schedule asked for them.
+   */
+  const readSent = async () => {
     const [row] = await sql<{ spent: number }[]>`
       select coalesce(sum(month_spent), 0)::int as spent from ops.quota_spent
-      where account_id = ${accountId} and class = 'scheduled' and name <> ${CONFIRM_HOLES}`;
-    return row!.spent;
+      where account_id = ${accountId} and class = 'backfill'`;
+    return world.asked.length - row!.spent;
   };
-  /** Looks of a window that is over: what was spent by the last look in it counts. */
+  /** Looks of a window that is over: what was sent by the last look in it counts. */
   let before = 0;
   const close = (window: 'day' | 'month', now: number) => {
-    for (const { at, reserved, spent } of open[window].filter(({ end }) => end <= now))
-      reservations.push({ at, window, reserved, needed: before - spent });
+    for (const { at, reserved, sent, isCalm } of open[window].filter(({ end }) => end <= now))
+      reservations.push({ at, window, reserved, needed: before - sent, isCalm });
     open[window] = open[window].filter(({ end }) => end > now);
   };
 
   return {
     ages,
     reservations,
-    look: async ({ withAges }) => {
+    disturb: () => {
+      const now = world.clock.now();
+      for (const one of [...open.day, ...open.month]) if (one.end > now) one.isCalm = false;
+    },
+    look: async ({ withAges, isCalm }) => {
       const now = world.clock.now();
       for (const window of ['day', 'month'] as const) close(window, now);
-      const spent = await readSpent();
-      before = spent;
-      const demand = await readDemand(sql, { accountId, plan, now });
-      const reserved = reservationsOf(schedulesOf(world.config, plan, limits, demand), demand.scheduling)(now);
-      open.day.push({ at: now, end: dayReset(now), spent, reserved: reserved.day });
-      open.month.push({ at: now, end: monthReset(now), spent, reserved: reserved.month });
+      const sent = await readSent();
+      before = sent;
+      const reserved = (await budgetOf(world)).reserved(now);
+      open.day.push({ at: now, end: dayReset(now), sent, reserved: reserved.day, isCalm });
+      open.month.push({ at: now, end: monthReset(now), sent, reserved: reserved.month, isCalm });
       if (!withAges) return;
       for (const { tier, interval, oldestAgeMs, achievableAgeMs } of await readTierStatus(sql, now)) {
         if (oldestAgeMs === null || achievableAgeMs === null) continue;
@@ -91,12 +106,34 @@ export function overruns({ ages }: Pick<PromiseFigures, 'ages'>): readonly strin
     );
 }
 
+/**
+ * Looks from which on nothing was away, and whose window brought other requests than were reserved for it. `unreserved`: so many more may be sent that
+ * are not reserved.
+ */
+export function misreserved(
+  { reservations }: Pick<PromiseFigures, 'reservations'>,
+  { unreserved = 0 } = {},
+): readonly string[] {
+  const isOff = (more: number) => more < 0 || more > unreserved;
+  return reservations
+    .filter(({ window, isCalm, reserved, needed }) => window === 'day' && isCalm && isOff(needed - reserved))
+    .map(({ at, reserved, needed }) => `${new Date(at).toISOString()}: ${reserved} reserved, ${needed} asked`);
+}
+
+type Errors = {
+  readonly looks: number;
+  readonly most: number;
+  readonly least: number;
+  readonly reserved: number;
+};
+
 /** Of the looks of a window: how many requests were reserved too many (above 0) or too few (below). */
 export function errorsOf(
   { reservations }: Pick<PromiseFigures, 'reservations'>,
   window: 'day' | 'month',
-): { readonly looks: number; readonly most: number; readonly least: number; readonly reserved: number } {
-  const some = reservations.filter((one) => one.window === window);
+  isCalm?: boolean,
+): Errors {
+  const some = reservations.filter((one) => one.window === window && (isCalm === undefined || one.isCalm === isCalm));
   const errors = some.map(({ reserved, needed }) => reserved - needed);
   return {
     looks: some.length,
@@ -114,10 +151,13 @@ export function describeFigures(figures: PromiseFigures): string {
     const over = some.filter(({ oldestMs, promisedMs }) => oldestMs > promisedMs).length;
     return `  ${tier}: at most ${formatDuration(worst.oldestMs)} of ${formatDuration(worst.promisedMs)} promised; ${over} of ${some.length} looks over`;
   });
-  const windows = (['day', 'month'] as const).map((window) => {
-    const { looks, most, least, reserved } = errorsOf(figures, window);
-    const share = (n: number) => (reserved === 0 ? '–' : formatPercent(Math.abs(n), reserved));
-    return `  reserved until the ${window} ends: at most ${reserved}; up to ${most} too many (${share(most)}), up to ${-least} too few (${share(least)}), ${looks} looks`;
-  });
+  const windows = (['day', 'month'] as const).flatMap((window) =>
+    [true, false].map((isCalm) => {
+      const { looks, most, least, reserved } = errorsOf(figures, window, isCalm);
+      const share = (n: number) => (reserved === 0 ? '–' : formatPercent(Math.abs(n), reserved));
+      const when = isCalm ? 'undisturbed' : 'disturbed, or ticks skipped';
+      return `  reserved until the ${window} ends, ${when}: at most ${reserved}; up to ${most} too many (${share(most)}), up to ${-least} too few (${share(least)}), ${looks} looks`;
+    }),
+  );
   return [...lines, ...windows].join('\n');
 }

@@ -23,8 +23,6 @@ const LONGEST_RUN_MS = 60_000;
 /** How much time passes at once, on days that are not lived from tick to tick. */
 export const LONGEST_STEP_MS = 7 * HOUR;
 const FRESHNESS_EVERY_MS = HOUR / 2;
-/** How long the service, or what it stands on, is away at most: a budget without room makes up for that in days, not at once. */
-const LONGEST_TROUBLE_MS = 12 * HOUR;
 /** Answers of 402, 403 and 404 that a day may bring: a history limit and a refused coin are tested once a day each. */
 const MOST_REFUSED_A_DAY = 12;
 
@@ -76,10 +74,12 @@ export async function checkRefusals({ database, clock }: ServiceWorld, label: st
   expect(row!.refused, `${label}: refused requests of a day`).toBeLessThanOrEqual(MOST_REFUSED_A_DAY);
 }
 
+type AgeTerms = { readonly trackedAt: number; readonly isLived: boolean };
+
 /** No series is older than its target or, where there is no room for that, than what was told to be achievable. */
 export async function checkAges(
   world: ServiceWorld,
-  { plan, hasRoom, trackedAt }: Pick<QuarterOptions, 'plan' | 'hasRoom'> & { readonly trackedAt: number },
+  { plan, hasRoom, trackedAt, isLived }: Pick<QuarterOptions, 'plan' | 'hasRoom'> & AgeTerms,
   label: string,
 ): Promise<void> {
   const now = world.clock.now();
@@ -94,9 +94,10 @@ export async function checkAges(
     }
     if (achievableAgeMs === null) throw new Error(`${what}: nobody knows how old it may become`);
     // What is known of days only comes at midnight, and a tick later at most.
-    if (hasRoom) expect(achievableAgeMs, what).toBeLessThanOrEqual(targetAgeMs + FRESHNESS_EVERY_MS);
-    const stepsMs = LONGEST_STEP_MS + FRESHNESS_EVERY_MS;
-    const latest = achievableAgeMs + stepsMs + (hasRoom ? 0 : LONGEST_TROUBLE_MS);
+    const isOfDays = PLANS[plan].historyDepthMs === DAY && targetAgeMs >= DAY;
+    if (hasRoom) expect(achievableAgeMs, what).toBeLessThanOrEqual(targetAgeMs + (isOfDays ? FRESHNESS_EVERY_MS : 0));
+    // On a day that is lived no tick is slept through.
+    const latest = achievableAgeMs + (isLived ? 0 : LONGEST_STEP_MS + FRESHNESS_EVERY_MS);
     if (now - trackedAt > latest) expect(unseen, `${what} unseen`).toBe(0);
     if (oldestAgeMs !== null) expect(oldestAgeMs, what).toBeLessThanOrEqual(latest);
     if (now - trackedAt > latest) await checkNewest(world, { tier, interval, latest }, what);

@@ -1,9 +1,10 @@
 /** Days of the quarter under some of the plans, with a queue on one of the engines: each kind of trouble comes, a day for each. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type OwnRedis, startOwnRedis } from '../support/redis-server.ts';
-import { errorsOf, overruns } from './promise-figures.ts';
+import { errorsOf, misreserved, overruns } from './promise-figures.ts';
 import { liveAQuarter } from './quarter.ts';
 import { QUARTER_PLANS, type QuarterPlan } from './quarter-plans.ts';
+import { FINISH_WITHIN } from './told-figures.ts';
 
 /** The longest of the four takes half a minute on two quiet cores. */
 const PATIENCE_MS = 420_000;
@@ -24,7 +25,7 @@ export function testDays(engine: 'Postgres' | 'Redis', plans: readonly QuarterPl
       { timeout: PATIENCE_MS },
       async (name) => {
         const kinds = engine === 'Redis' ? 9 : 8;
-        const { events, figures } = await liveAQuarter(
+        const { events, figures, told, toldTwice } = await liveAQuarter(
           { ...QUARTER_PLANS[name], redis },
           {
             // Over the end of a month.
@@ -39,12 +40,17 @@ export function testDays(engine: 'Postgres' | 'Redis', plans: readonly QuarterPl
         expect(Object.values(events)).toEqual(Array(kinds).fill(1));
         // On the last day, tick by tick.
         expect(figures.ages.length).toBeGreaterThan(40);
-        // Where there is no room, what was away is made up for in days: until then the oldest series of all tiers go first.
-        if (QUARTER_PLANS[name].hasRoom) expect(overruns(figures)).toEqual([]);
-        // Of the day, whatever was away: what is reserved is an average, so it may be some requests too low, but never much.
+        expect(overruns(figures)).toEqual([]);
+        // What is reserved for the rest of a day is asked, to the request, if nothing is away meanwhile.
+        expect(errorsOf(figures, 'day', true).looks).toBeGreaterThan(40);
+        // The list of tools is requested once a day, and not reserved (docs/quota.md).
+        expect(misreserved(figures, { unreserved: name === 'enterprise' ? 1 : 0 })).toEqual([]);
         const { looks, least, reserved } = errorsOf(figures, 'day');
         expect(looks).toBeGreaterThan(20);
         expect(-least).toBeLessThanOrEqual(reserved / 2);
+        expect(toldTwice).toEqual([]);
+        expect(told.told()).toBeGreaterThan(0);
+        expect(told.finishes().filter(({ isCalm, off }) => isCalm && off > FINISH_WITHIN)).toEqual([]);
       },
     );
   });

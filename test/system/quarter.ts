@@ -4,7 +4,6 @@
  * mostly passes in steps of some hours; the calm days are lived from tick to tick.
  */
 import { schedulesOf } from '../../src/budget.ts';
-import { systemClock } from '../../src/clock.ts';
 import { effectiveLimits } from '../../src/config.ts';
 import { ceilToGrid, DAY, HOUR } from '../../src/core/interval.ts';
 import { DEFAULT_PRIORITY } from '../../src/core/tier.ts';
@@ -12,6 +11,8 @@ import type { Environment } from '../../src/settings.ts';
 import { queueBackfill } from '../../src/store/backfill/backfill-queue.ts';
 import { wantSeries } from '../../src/store/candle/series.ts';
 import { addTracks } from '../../src/store/tracking/track-rule.ts';
+import { readBackfills } from '../../src/views/backfills/backfills.ts';
+import { startHook } from '../support/hook.ts';
 import { randomOf } from '../support/random.ts';
 import { createServiceWorld, expectAlive, type ServiceWorld } from '../support/service-world.ts';
 import { checkSpent, checkStored } from './oracle.ts';
@@ -24,8 +25,10 @@ import {
   checkTicksOf,
   LONGEST_STEP_MS,
 } from './quarter-checks.ts';
+import { createHappenings } from './quarter-happenings.ts';
 import type { QuarterOptions } from './quarter-plans.ts';
 import { askAgain } from './service-scenario.ts';
+import { createToldFigures, type ToldFigures } from './told-figures.ts';
 
 export type Stretch = {
   readonly startAt: number;
@@ -45,12 +48,15 @@ export type QuarterCounts = {
   readonly steps: number;
   readonly events: Readonly<Record<string, number>>;
   readonly figures: PromiseFigures;
+  readonly told: ToldFigures;
+  readonly toldTwice: readonly string[];
 };
 
 const MINUTE = 60_000;
 const RECORDED_EVERY = 14;
 const RECORDED_ON = 3;
-const CADENCES: Environment = {
+/** Each tick of a day that is lived is a step. */
+export const CADENCES: Environment = {
   CHANDLER_SCHEDULE_TICKERS: '0 */6 * * *',
   CHANDLER_SCHEDULE_GLOBAL: '30 */12 * * *',
   CHANDLER_SCHEDULE_COINS: '7 */12 * * *',
@@ -61,6 +67,8 @@ const CADENCES: Environment = {
 const BORDER_MS = 2_100;
 /** The day's last step: what a day has for freshness is spread over it, and must not be slept through. */
 const EVENING_MS = 23 * HOUR + 40 * MINUTE;
+const WATCH_MS = 250;
+const MOST_WATCHED = 240;
 /** A host's clock may be a day behind when it asks, and a candle of a day is final a day after it has closed. */
 const FINAL_FOR_ALL_MS = 4 * DAY;
 
@@ -70,11 +78,14 @@ export async function liveAQuarter(options: QuarterOptions, stretch: Stretch): P
   const chance = (share: number) => random() < share;
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)]!;
   const between = (least: number, most: number) => least + Math.floor(random() * (most - least + 1));
+  const hook = await startHook();
   const world = await createServiceWorld({
     startAt: stretch.startAt,
     redis,
     env: {
       ...CADENCES,
+      CHANDLER_WEBHOOK_URL: hook.url,
+      CHANDLER_NOTIFY: 'all',
       ...options.env,
       ...(hasKey ? { CHANDLER_API_KEY: 'right', CHANDLER_SCHEDULE_ACCOUNT: '37 */12 * * *' } : {}),
       CHANDLER_PLAN: plan,
@@ -100,11 +111,17 @@ export async function liveAQuarter(options: QuarterOptions, stretch: Stretch): P
   let calmSince = stretch.startAt;
   const events: Record<string, number> = {};
 
-  const figures = createPromiseFigures(world, plan);
+  const figures = createPromiseFigures(world);
+  const told = createToldFigures(world, hook);
+  const disturb = () => {
+    figures.disturb();
+    told.disturb();
+  };
   const step = async (ms: number, isLived: boolean) => {
+    if (!isLived) disturb();
     await world.advance(ms - 1);
     // Ages are told for a service that runs: ticks that were slept through, and what was away, have made them older.
-    await figures.look({ withAges: isLived && world.clock.now() - calmSince > DAY });
+    await figures.look({ withAges: isLived && world.clock.now() - calmSince > DAY, isCalm: isLived });
     await world.advance(1);
     // Nothing is sent within two seconds of the border of a limited window.
     await world.advance(BORDER_MS);
@@ -113,65 +130,12 @@ export async function liveAQuarter(options: QuarterOptions, stretch: Stretch): P
       .map(([name, n]) => `${n} × ${name}`)
       .join(', ')}`;
     expectAlive(world);
+    await told.look();
     await checkSpent(world, label);
     await checkStored(world, label, ({ id }) => id % 7 === steps % 7);
     await checkCadence(world, schedules, label);
   };
-  /** Time in which connections are made again, which goes by the machine's clock. */
-  const recover = async () => {
-    for (let i = 0; i < 25; i++) {
-      await world.advance(4_000);
-      await systemClock.sleep(40);
-    }
-  };
-  const away = async (cut: () => void) => {
-    cut();
-    for (let i = between(3, 9); i > 0; i--) await world.advance(25_000);
-    world.mend();
-    await recover();
-  };
-  const happenings: Readonly<Record<string, () => Promise<unknown>>> = {
-    'stopped and started again': async () => {
-      await world.services()[0]!.stop();
-      if (chance(0.5)) await world.advance(between(1, 6) * HOUR);
-      await start();
-    },
-    killed: async () => {
-      world.services()[0]!.kill();
-      await start();
-      // What the dead one had in hand is believed to be under way for a while.
-      for (let i = 0; i < 8; i++) await world.advance(15_000);
-      await recover();
-    },
-    'a second instance': async () => (world.services().length < 2 ? start() : world.services()[0]!.stop()),
-    'upstream away': async () => {
-      world.upstream = pick(['down', 'broken']);
-      await world.advance(10 * MINUTE);
-      await world.advance(between(1, 9) * HOUR);
-      world.upstream = 'up';
-      // The longest hold of an outage, and the longest pause of a schedule that failed again and again.
-      for (let i = 0; i < 8; i++) await world.advance(10 * MINUTE);
-    },
-    'database away': () => away(world.cutDatabase),
-    ...(redis === null ? {} : { 'Redis away': () => away(world.cutRedis) }),
-    'queues lost': async () => {
-      await world.wipeQueues();
-      for (let i = 0; i < 6; i++) await world.advance(11_000);
-    },
-    ...Object.fromEntries(
-      [DAY, -DAY].map((off) => [
-        `a clock set ${off > 0 ? 'forward' : 'back'} by a day`,
-        async () => {
-          const { clock } = pick(world.services());
-          clock.setOff(off);
-          for (let i = 0; i < 3; i++) await world.advance(11_000);
-          await world.advance(between(1, 5) * HOUR);
-          clock.setOff(0);
-          for (let i = 0; i < 3; i++) await world.advance(11_000);
-        },
-      ]),
-    ),
-  };
+  const happenings = createHappenings(world, { start, chance, pick, between, hasRedis: redis !== null });
   /** Each happens once before one happens again. */
   let deck: string[] = [];
   const draw = (): string => {
@@ -200,12 +164,17 @@ export async function liveAQuarter(options: QuarterOptions, stretch: Stretch): P
       const isLived = day === last || day % stretch.livedEvery === stretch.livedEvery - 1;
       const isCalm = isLived || day > last - stretch.calmAtTheEnd;
       if (day > last - stretch.calmAtTheEnd) await askAgain(world);
-      if (day % RECORDED_EVERY === RECORDED_ON) await record(world, coins.slice(0, 6), options.backfill);
+      if (day % RECORDED_EVERY === RECORDED_ON) {
+        await record(world, coins.slice(0, 6), options.backfill);
+        if (perSecond !== null) await watch(world, told);
+      }
       if (!isCalm && day > 0 && chance(stretch.troubled)) {
+        disturb();
         const what = draw();
         events[what] = (events[what] ?? 0) + 1;
         await world.advance(between(1, 10) * HOUR);
         await happenings[what]!();
+        disturb();
         calmSince = world.clock.now();
       }
       const from = world.clock.now();
@@ -220,12 +189,25 @@ export async function liveAQuarter(options: QuarterOptions, stretch: Stretch): P
       const label = `day ${day}`;
       if (isLived) checkTicksOf(world, schedules, from, label);
       await checkRefusals(world, label);
-      if (world.clock.now() - calmSince > DAY) await checkAges(world, { ...options, trackedAt }, label);
+      if (world.clock.now() - calmSince > DAY) await checkAges(world, { ...options, trackedAt, isLived }, label);
     }
+    // The last day is over.
+    await figures.look({ withAges: false, isCalm: true });
     await checkComplete(world, plan);
-    return { requests: world.simulator.counters().requests.total, steps, events, figures };
+    const requests = world.simulator.counters().requests.total;
+    return { requests, steps, events, figures, told, toldTwice: await told.readToldTwice() };
   } finally {
     await world.close();
+    await hook.close();
+  }
+}
+
+/** Looks at what is told of a backfill while it runs: the pace makes it last some seconds. */
+async function watch(world: ServiceWorld, told: ToldFigures): Promise<void> {
+  for (let looks = 0; looks < MOST_WATCHED; looks++) {
+    await world.advance(WATCH_MS);
+    await told.look();
+    if ((await readBackfills(world.database.sql, { all: false })).length === 0) return;
   }
 }
 

@@ -1,7 +1,8 @@
 /** The schedules that ask through what a backfill asks through, against the simulator: what two processes spend on them, request by request. */
 import { afterEach, expect, test, vi } from 'vitest';
 import { DAY, HOUR } from '../../src/core/interval.ts';
-import { needsOf, schedulePlan } from '../../src/ingest/schedule/schedule-plan.ts';
+import { averageNeeds } from '../../src/ingest/schedule/needs.ts';
+import { schedulePlan } from '../../src/ingest/schedule/schedule-plan.ts';
 import { createScheduleWorker } from '../../src/ingest/schedule/schedule-worker.ts';
 import { createScheduler } from '../../src/ingest/schedule/scheduler.ts';
 import type { Run } from '../../src/ingest/schedule-run.ts';
@@ -34,7 +35,7 @@ test('a day of coins, account, renames and partitions costs what was reserved fo
     plan: 'pro',
     limits: { perMonth: 1_000_000, perDay: null, perSecond: 10 },
     hasKey: true,
-    hasAttestDir: false,
+    places: new Set(),
     cadences: {
       ...everyKind(() => 'off'),
       tickers: 'off',
@@ -63,6 +64,7 @@ test('a day of coins, account, renames and partitions costs what was reserved fo
         gaps: none,
         confirmHoles: none,
         attest: none,
+        lake: none,
         partitions: none,
         retention: none,
       };
@@ -90,7 +92,7 @@ test('a day of coins, account, renames and partitions costs what was reserved fo
   await tick();
   const asked = () => world.simulator.counters().accounts.reduce((sum, { requests }) => sum + requests, 0);
   const before = asked();
-  const expected = reservedAt(TODAY, needsOf(schedules)).day;
+  const expected = reservedAt(TODAY, averageNeeds(schedules)).day;
   expect(expected).toBe(24 * 2 + 4 + 1);
   for (let at = TODAY + 7 * 60_000; at < TODAY + DAY; at += 30 * 60_000) {
     clock.advanceTo(at);

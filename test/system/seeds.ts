@@ -6,8 +6,10 @@ import { runSeed, type SeedCounts } from './scenario.ts';
 
 /** `SEED=17` runs that one alone; `SEEDS=1000` runs so many. Every fifth has its queue on Redis, where there is one. */
 const only = process.env.SEED === undefined ? null : Number(process.env.SEED);
-const count = Number(process.env.SEEDS ?? 200);
-/** Files over which all seeds are spread, so that they use every core. */
+const count = Number(process.env.SEEDS ?? 120);
+/** Between them they meet every kind of fault, on both engines of the queue: `seeds-faults.deep.test.ts` runs these. */
+export const FAULTY = [1, 3, 5, 8, 9, 10, 12, 14, 15, 19, 20, 24, 26, 27, 29, 30, 33, 35, 36, 38];
+/** Files over which the other seeds are spread, so that they use every core. */
 const SHARDS = 4;
 
 function engineOf(seed: number): QueueEngine | undefined {
@@ -15,10 +17,15 @@ function engineOf(seed: number): QueueEngine | undefined {
   return url === null ? undefined : { kind: 'redis', url };
 }
 
-/** One of the four files that run all seeds between them. */
+/** One of the four files that run the other seeds between them. */
 export function testShard(shard: number): void {
   if (only !== null) testSeeds(shard === 0 ? [only] : []);
-  else testSeeds(Array.from({ length: count }, (_, i) => i + 1).filter((seed) => seed % SHARDS === shard));
+  else
+    testSeeds(
+      Array.from({ length: count }, (_, i) => i + 1).filter(
+        (seed) => seed % SHARDS === shard && !FAULTY.includes(seed),
+      ),
+    );
 }
 
 export function testSeeds(seeds: readonly number[], onCounts?: (counts: SeedCounts) => void): void {

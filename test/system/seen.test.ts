@@ -32,7 +32,13 @@ test('an answer at the newest end makes a tracked series fresh; one about the pa
     historyLimits,
     tickMs: 0,
   });
-  const chunks = await takeDueChunks(sql, { now: startAt, limit: 10, plan, historyLimits });
+  const chunks = await takeDueChunks(sql, {
+    now: startAt,
+    room: { all: 10, late: 10 },
+    tickMs: 0,
+    plan,
+    historyLimits,
+  });
   expect(chunks.map((c) => ({ coinId: c.coinId, from: c.from, to: c.to }))).toEqual(
     coins.map((coinId) => ({ coinId, from: since, to: ceilToGrid(startAt, '1h') })),
   );
@@ -48,7 +54,7 @@ test('an answer at the newest end makes a tracked series fresh; one about the pa
   expect(row!.provisional).toBeGreaterThan(0);
   // Both have what there is; nothing but the newest end is asked when their time has come.
   const later = startAt + 3 * HOUR;
-  const again = await takeDueChunks(sql, { now: later, limit: 10, plan, historyLimits });
+  const again = await takeDueChunks(sql, { now: later, room: { all: 10, late: 10 }, tickMs: 0, plan, historyLimits });
   expect(again).toHaveLength(2);
   for (const chunk of again) {
     expect(chunk.to).toBe(ceilToGrid(later, '1h'));

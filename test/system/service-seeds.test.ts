@@ -1,4 +1,3 @@
 import { testServiceSeeds } from './service-seeds.ts';
 
 testServiceSeeds('Postgres', [1]);
-testServiceSeeds('Redis', [2]);

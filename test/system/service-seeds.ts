@@ -1,4 +1,4 @@
-/** The seeds of the services: one for each engine in `npm test`, all of them in `npm run test:deep`. */
+/** The seeds of the services: one in `npm test`, all of them in `npm run test:deep`. */
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { type OwnRedis, startOwnRedis } from '../support/redis-server.ts';
 import { runServiceSeed } from './service-scenario.ts';

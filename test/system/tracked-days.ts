@@ -3,7 +3,9 @@ import { DAY, HOUR } from '../../src/core/interval.ts';
 import type { ChunkJob } from '../../src/ingest/queue/chunk-job.ts';
 import { chunkJobId } from '../../src/ingest/queue/chunk-job.ts';
 import { createKeepFresh, endFailedRefresh, withEndOfRefresh } from '../../src/ingest/tracking/keep-fresh.ts';
+import { refreshesToday } from '../../src/quota/refresh-order.ts';
 import { addTracks } from '../../src/store/tracking/track-rule.ts';
+import { readComingRefreshes } from '../../src/store/tracking/tracked-series.ts';
 import { createWorld, type World } from '../support/world.ts';
 
 const KEEP_ALL = { '5m': null, '15m': null, '30m': null, '1h': null, '6h': null, '12h': null, '24h': null };
@@ -66,6 +68,7 @@ export async function trackDaily(options: {
     startAt,
   );
   const waiting = new Map<string, { job: ChunkJob; at: number; attempt: number }>();
+  const spentToday = async () => (await session.quota.spenders()).find(({ name }) => name === 'freshness')?.day ?? 0;
   const keep = createKeepFresh({
     sql,
     clock,
@@ -80,8 +83,17 @@ export async function trackDaily(options: {
     historyLimits: session.historyLimits,
     keep: KEEP_ALL,
     perSecond: 10,
-    budget: async () => ({ planned: perDay * 0.9, most: perDay }),
-    spentToday: async () => (await session.quota.spenders()).find(({ name }) => name === 'freshness')?.day ?? 0,
+    budget: async () => ({
+      planned: perDay * 0.9,
+      most: perDay,
+      mostPerDay: perDay,
+      left: perDay - (await spentToday()),
+      coming: refreshesToday(await readComingRefreshes(sql, { now: clock.now() }), {
+        now: clock.now(),
+        nextAt: clock.now() + EVERY_MS,
+      }),
+    }),
+    spentToday,
     nextRun: (now) => now + EVERY_MS,
     tickMs: EVERY_MS,
   });

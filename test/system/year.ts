@@ -2,20 +2,18 @@
  * The life of a service under one plan, in virtual time and undisturbed: some coins tracked daily, and beside them a backfill of daily prices of
  * many more. What `chandler plan` says of it at the beginning is compared with what came of it.
  */
-import { quotaOf, readDemand, reservationsOf, schedulesOf } from '../../src/budget.ts';
-import { effectiveLimits } from '../../src/config.ts';
 import type { PlanName } from '../../src/contract/plan/plans.ts';
 import { PLANS } from '../../src/contract/plan/plans.ts';
 import { DAY, floorToGrid, HOUR, MINUTE } from '../../src/core/interval.ts';
 import { planBackfill } from '../../src/ingest/backfill/plan.ts';
 import { readLearnedLimits } from '../../src/ingest/limits/learned-limits.ts';
-import { accountIdOf } from '../../src/ingest/request/account.ts';
 import { forecastFrom } from '../../src/quota/forecast.ts';
 import type { Environment } from '../../src/settings.ts';
 import { queueBackfill } from '../../src/store/backfill/backfill-queue.ts';
 import { wantSeries } from '../../src/store/candle/series.ts';
 import { addTracks } from '../../src/store/tracking/track-rule.ts';
 import { verifySeries } from '../../src/views/operations/verify.ts';
+import { budgetOf } from '../support/budget.ts';
 import { createServiceWorld, expectAlive, type ServiceWorld } from '../support/service-world.ts';
 
 export type YearOptions = {
@@ -141,7 +139,7 @@ type Chosen = {
 
 /** As `chandler backfill --series prices --detach` does, after what `chandler plan` says. */
 async function fillPrices(world: ServiceWorld, { plan: name, prices, pricesDays }: YearOptions): Promise<Chosen> {
-  const { database, clock, config } = world;
+  const { database, clock } = world;
   const { sql } = database;
   const now = clock.now();
   const coins = await sql<
@@ -154,14 +152,7 @@ async function fillPrices(world: ServiceWorld, { plan: name, prices, pricesDays 
   const historyLimits = await readLearnedLimits(sql, clock, plan);
   const historyLimit = historyLimits.of('prices-1d');
   const { cost } = await planBackfill({ sql, target, now, askedSince: now, plan, historyLimit });
-  const limits = effectiveLimits(name, config);
-  const accountId = accountIdOf(config.apiKey, config.baseUrl);
-  const quota = quotaOf(
-    { config, database: { ...database, ledger: sql }, clock, surroundings: { useDatabaseClock: true } },
-    { accountId, limits, plan: name },
-  );
-  const demand = await readDemand(sql, { accountId, plan: name, now });
-  const reserved = reservationsOf(schedulesOf(config, name, limits, demand), demand.scheduling);
+  const { limits, quota, reserved } = await budgetOf(world);
   const { finishAt } = forecastFrom({ ...(await quota.state()), now }, { requests: cost.requests, limits, reserved });
   await wantSeries(sql, { ...target, priority: 0 });
   const id = await queueBackfill(sql, {

@@ -3,19 +3,21 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import type { OhlcvCandle } from '../../src/contract/record/market-data.ts';
-import type { CandleColumns } from '../../src/core/candle.ts';
 import { type CandleInterval, DAY, HOUR, INTERVAL_MS } from '../../src/core/interval.ts';
 import { DEFAULT_KEEP } from '../../src/core/settings/retention-settings.ts';
 import type { Span } from '../../src/core/span.ts';
-import { storeChunk } from '../../src/store/candle/chunk.ts';
 import { rollUp } from '../../src/store/candle/rollup.ts';
-import { wantSeries } from '../../src/store/candle/series.ts';
 import type { Sql } from '../../src/store/connection/connect.ts';
-import { recordCoins } from '../../src/store/snapshot/coin.ts';
-import { ensurePartitions } from '../../src/store/upkeep/partition.ts';
 import { removeOld } from '../../src/store/upkeep/retention.ts';
 import { createWarehouse } from '../../src/views/market/warehouse.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import {
+  type CandleValues,
+  type GivenAnswer,
+  type GivenSeries,
+  givenSeries,
+  storeAnswer,
+} from '../support/given-candles.ts';
 
 let database: TestDatabase;
 let sql: Sql;
@@ -31,82 +33,14 @@ const TO = FROM + DAYS * DAY;
 const NOW = TO + 30 * DAY;
 const COARSE = ['1h', '6h', '12h', '24h'] as const satisfies readonly CandleInterval[];
 
-type Series = { readonly id: number; readonly coinId: string; readonly interval: CandleInterval };
+type Series = GivenSeries;
+type Values = CandleValues;
 let coins = 0;
 
-async function newSeries(interval: CandleInterval, coinId = `c${++coins}-coin`): Promise<Series> {
-  const coin = { id: coinId, name: coinId, symbol: 'C', rank: 1, is_new: false, is_active: true, type: 'coin' };
-  await recordCoins(sql, [coin], FROM);
-  await ensurePartitions(sql, interval, { from: FROM, to: TO });
-  const asked = { coinIds: [coinId], quote: 'usd', interval, span: { from: FROM, to: TO }, priority: 0 } as const;
-  const [id = 0] = await wantSeries(sql, asked);
-  return { id, coinId, interval };
-}
+const newSeries = (interval: CandleInterval, coinId = `c${++coins}-coin`): Promise<Series> =>
+  givenSeries(sql, { coinId, interval, span: { from: FROM, to: TO } });
 
-type Values = readonly [open: number, high: number | null, low: number | null, volume: number | null];
-/** What the upstream answers for each slot of the span; null: no candle. */
-type Answer = { readonly span: Span; readonly slots: readonly (Values | null)[] };
-
-let answers = 0;
-/** Stores an answer that covers all it was requested for, younger than all before. */
-function store({ id, interval }: Series, { span, slots }: Answer): Promise<unknown> {
-  const candles: { -readonly [K in keyof CandleColumns]: CandleColumns[K][number][] } = {
-    openTime: [],
-    open: [],
-    high: [],
-    low: [],
-    close: [],
-    volume: [],
-    marketCap: [],
-  };
-  slots.forEach((values, i) => {
-    if (values === null) return;
-    const [open, high, low, volume] = values;
-    candles.openTime.push(span.from + i * INTERVAL_MS[interval]);
-    candles.open.push(open);
-    candles.high.push(high as number);
-    candles.low.push(low as number);
-    candles.close.push(open * 1.01);
-    candles.volume.push(volume);
-    candles.marketCap.push(volume === null ? null : Math.floor(volume * 3));
-  });
-  const asOf = TO + 10 * DAY + ++answers * 1_000;
-  const fetch = {
-    sentAt: asOf,
-    asOf,
-    accountId: 'anonymous@example',
-    endpoint: 'ohlcv',
-    seriesId: id,
-    span,
-    backfillId: null,
-    attempt: 1,
-    status: 200,
-    outcome: 'stored',
-    durationMs: 1,
-    rows: candles.openTime.length,
-    bytes: 1,
-    bodySha256: null,
-    message: null,
-  } as const;
-  const answer = {
-    series: { id, interval },
-    span,
-    asOf,
-    candles: candles as CandleColumns,
-    open: [],
-    quarantined: [],
-    fetch,
-  };
-  return storeChunk(sql, answer, () => ({
-    answeredSlots: [span],
-    proven: [span],
-    unconfirmedSlots: [],
-    confirmed: [],
-    uncontradicted: [],
-    contradicted: [],
-    pending: [],
-  }));
-}
+const store = (series: Series, answer: GivenAnswer) => storeAnswer(sql, series, answer);
 
 const at = (slot: number, interval: CandleInterval) => FROM + slot * INTERVAL_MS[interval];
 const slotsOf = (interval: CandleInterval) => (TO - FROM) / INTERVAL_MS[interval];
@@ -245,11 +179,11 @@ describe('candles that were made ahead of time', () => {
     return Object.fromEntries(rows.map(({ interval, n }) => [interval, n]));
   };
 
-  it('are made where a candle would have many parts, and are read then', async () => {
+  it('are made of 6h and wider, of all finer intervals, and are read then', async () => {
     const [five, hourly] = [await filled('5m'), await filled('1h')];
     await rollUp(sql);
     expect(await rolledOf(five)).toEqual({ '6h': 16, '12h': 8, '24h': 4 });
-    expect(await rolledOf(hourly)).toEqual({ '24h': 4 });
+    expect(await rolledOf(hourly)).toEqual({ '6h': 16, '12h': 8, '24h': 4 });
     // Nothing is left to be made, and what was made is read.
     expect(await rollUp(sql)).toBe(0);
     await sql`update market.rollup set close = 42 where series_id in (${five.id}, ${hourly.id}) and interval = '24h'`;
@@ -267,7 +201,7 @@ describe('candles that were made ahead of time', () => {
     await rollUp(sql);
     expect([await rolledOf(five), await rolledOf(hourly), await rolledOf(daily)]).toEqual([
       { '6h': 4, '12h': 2, '24h': 1 },
-      { '24h': 1 },
+      { '6h': 12, '12h': 6, '24h': 1 },
       {},
     ]);
   });
@@ -281,7 +215,7 @@ describe('candles that were made ahead of time', () => {
     const before = candlesOf(await warehouse.ohlcv(query));
     const span = { from: FROM + DAY + HOUR, to: FROM + DAY + 2 * HOUR };
     await store(series, { span, slots: Array.from({ length: 12 }, () => [1, 1e9, 1, 7]) });
-    expect(await rolledOf(series)).toEqual({ '6h': 12, '12h': 6, '24h': 3 });
+    expect(await rolledOf(series)).toEqual({ '6h': 15, '12h': 7, '24h': 3 });
     const after = candlesOf(await warehouse.ohlcv(query));
     expect(after.map((c, i) => c.high === before[i]!.high)).toEqual([true, false, true, true]);
     expect(after[1]!.high).toBe(1e9);

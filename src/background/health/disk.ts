@@ -8,9 +8,18 @@ export const NO_DISK = 100e6;
 
 export type Disk = { readonly folder: string; readonly freeBytes: number };
 
-/** Of the folder of the embedded server, and of the folder of attestations. A folder that cannot be read is left out: others report that. */
-export async function readDisks({ databaseUrl, home, attest }: Pick<Config, 'databaseUrl' | 'home' | 'attest'>) {
-  const folders = [...(databaseUrl === null ? [home] : []), ...(attest === null ? [] : [attest.dir])];
+/** Of the folders of the embedded server, of attestations, and of the lake. A folder that cannot be read is left out: others report that. */
+export async function readDisks({
+  databaseUrl,
+  home,
+  attest,
+  lake,
+}: Pick<Config, 'databaseUrl' | 'home' | 'attest' | 'lake'>) {
+  const folders = [
+    ...(databaseUrl === null ? [home] : []),
+    ...(attest === null ? [] : [attest.dir]),
+    ...(lake?.address.kind === 'folder' ? [lake.address.folder] : []),
+  ];
   const disks = await Promise.all(
     folders.map(async (folder): Promise<Disk | null> => {
       const full = path.resolve(folder);

@@ -3,6 +3,7 @@ import type { App, Releasers } from '../../app.ts';
 import type { Clock } from '../../clock.ts';
 import type { Config } from '../../config.ts';
 import type { Handler, Peer } from '../../contract/interface/handler.ts';
+import { DASHBOARD_PATHS, dashboardStarting } from '../../dashboard/paths.ts';
 import type { FailureLog, Log } from '../../log.ts';
 import { createMeteredAccess } from '../../service/access/metered-access.ts';
 import { answerStarting } from '../../service/http/answer.ts';
@@ -110,6 +111,8 @@ const OPERATIONS = /^\/(health|ready|metrics|backfills)([/?]|$)/;
 
 export type Served = {
   readonly operations: Handler;
+  /** Where it is, with the paths for operators; null while there is no database yet. Without it there is none here. */
+  readonly dashboard?: (() => Handler | null) | undefined;
   /** Null while there is no database yet. */
   readonly market: () => Handler | null;
   readonly metrics: ServingMetrics;
@@ -120,7 +123,7 @@ export type Served = {
  * there, and `onListening` that of callers.
  */
 export async function listenToAll(
-  { operations, market, metrics }: Served,
+  { operations: operationsAlone, dashboard, market, metrics }: Served,
   { config, log, onListening }: HttpOptions,
   operationsPaths: string,
   onError: (error: unknown, url: string) => void,
@@ -130,9 +133,15 @@ export async function listenToAll(
     { fromCache: (peer: Peer) => market()?.fromCache?.(peer) ?? null },
   );
   const measured = withMetrics(now, metrics);
+  const operations: Handler = async (request, peer) =>
+    dashboard !== undefined && DASHBOARD_PATHS.test(peer?.target ?? '')
+      ? ((await dashboard()?.(request, peer)) ?? dashboardStarting())
+      : operationsAlone(request, peer);
+  const isForOperators = (target: string) =>
+    OPERATIONS.test(target) || (dashboard !== undefined && DASHBOARD_PATHS.test(target));
   // Judged by the target as it was sent: what a reverse proxy took for a path of the market never becomes one for operators.
   const withOperations: Handler = (request, peer) =>
-    (OPERATIONS.test(peer?.target ?? '') ? operations : measured)(request, peer);
+    isForOperators(peer?.target ?? '') ? operations(request, peer) : measured(request, peer);
   const options = {
     onError,
     limits: { idleMs: IDLE_MS, maxPerAddress: config.connectionsPerAddress },

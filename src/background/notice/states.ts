@@ -33,6 +33,16 @@ export type StateInputs = {
   readonly behindSince: Instant | null;
   /** The disks that this process can look at. */
   readonly disks: readonly (Disk & { readonly lowSince: Instant | null })[];
+  /** Null: there is none. */
+  readonly lake: LakeState | null;
+};
+
+export type LakeState = {
+  readonly place: string;
+  /** Why the last run failed, and since when runs have; null: it did not. */
+  readonly failure: { readonly since: Instant; readonly message: string } | null;
+  /** When the newest state began to be written that readers see; null: none is known. */
+  readonly doneAt: Instant | null;
 };
 
 export type State = {
@@ -67,6 +77,7 @@ export function statesOf(inputs: StateInputs, stuckAfterMs: number): readonly St
     stuckSchedules(inputs, stuckAfterMs),
     behind(inputs),
     ...inputs.disks.map((disk) => lowDisk(inputs, disk)),
+    ...(inputs.lake === null ? [] : [lakeNotWritten(inputs.lake)]),
   ];
 }
 
@@ -237,6 +248,21 @@ function lowDisk({ now }: StateInputs, { folder, freeBytes, lowSince }: StateInp
     settleMs: SETTLE_MS,
     text: `The disk of ${where} has ${formatBytes(freeBytes)} free${since}. When it is full, nothing can be stored. Make room, or have older data removed (CHANDLER_KEEP_CANDLES, CHANDLER_KEEP_TICKERS).`,
     over: `the disk of ${where} has ${formatBytes(freeBytes)} free.`,
+  };
+}
+
+function lakeNotWritten({ place, failure, doneAt }: LakeState): State {
+  const seen = doneAt === null ? 'Readers see nothing yet' : `Readers see it as of ${formatInstant(doneAt)}`;
+  return {
+    event: 'lake',
+    topic: 'lake',
+    since: failure?.since ?? null,
+    settleMs: 0,
+    text:
+      failure === null
+        ? ''
+        : `The lake ${place} could not be written since ${formatInstant(failure.since)}: ${failure.message}. ${seen}. What is finished stays, and the schedule lake tries again; chandler doctor checks the place.`,
+    over: `the lake ${place} is up to date again.`,
   };
 }
 

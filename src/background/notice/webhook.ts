@@ -2,10 +2,10 @@
  * Sends to an address of the operator's: a text to a webhook in the form of Slack and Mattermost (`{"text": …}` by POST), or a sign of
  * life to a heartbeat monitor (GET). The address is secret.
  */
-import { Agent } from 'undici';
 import { type Clock, systemClock } from '../../clock.ts';
 import { withDeadline } from '../../core/concurrency/unless-aborted.ts';
 import { createMask } from '../../log.ts';
+import { createHttpAgent } from '../../upstream/agent.ts';
 import { readRawBody } from '../../upstream/body.ts';
 import { describeNetworkError } from '../../upstream/network-error.ts';
 import { retryAfterMs } from '../../upstream/retry-after.ts';
@@ -45,7 +45,7 @@ export function createWebhook(
 ): Webhook {
   const url = new URL(address);
   const withoutAddress = createMask([url.href, url.pathname + url.search].filter((text) => text.length >= 12));
-  const agent = new Agent({
+  const agent = createHttpAgent({
     connect: { timeout: Math.min(CONNECT_MS, deadlineMs) },
     headersTimeout: deadlineMs,
     bodyTimeout: deadlineMs,

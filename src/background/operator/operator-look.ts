@@ -1,17 +1,20 @@
 /** One look at what an operator should know: it reads only tables that the work has written, so no work waits for it. */
 import type { App } from '../../app.ts';
-import { readBudget } from '../../budget.ts';
+import { type Budget, readBudget } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
+import type { Config } from '../../config.ts';
 import { DAY } from '../../core/interval.ts';
 import { DEFAULT_REVISIONS_A_DAY } from '../../core/settings/notice-settings.ts';
 import { standingRefusal } from '../../ingest/request/account.ts';
 import type { QuotaState } from '../../quota/quota.ts';
+import type { Sql } from '../../store/connection/connect.ts';
 import { quarantineTold, watchSince } from '../../store/work/notice.ts';
 import { readAlertInputs } from '../../views/operations/alert-inputs.ts';
 import { LITTLE_DISK, readDisks } from '../health/disk.ts';
 import { LOCK } from '../health/service-status.ts';
+import { readLakeRuns } from '../lake/lake-state.ts';
 import type { NoticeInputs } from '../notice/notices.ts';
-import { databaseLocked, hasBudget, type State, statesOf } from '../notice/states.ts';
+import { databaseLocked, hasBudget, type LakeState, type State, statesOf } from '../notice/states.ts';
 import type { ServiceContext } from '../service-context.ts';
 
 export type Look = { readonly inputs: NoticeInputs; readonly states: readonly State[] };
@@ -30,10 +33,11 @@ export async function lookAtLock(
   });
 }
 
-export async function look(app: App, now: Instant): Promise<Look> {
+/** `known`: the budget of the account, where the caller has read it lately. */
+export async function look(app: App, now: Instant, known?: Budget): Promise<Look> {
   const { config } = app;
   const { sql } = app.database;
-  const budget = await readBudget(app);
+  const budget = known ?? (await readBudget(app));
   const isKnown = budget.planSource !== 'assumed';
   const { accountId, plan, schedules, quota: ledger, reserved: reservedAt } = budget;
   const state = await ledger.state();
@@ -72,10 +76,19 @@ export async function look(app: App, now: Instant): Promise<Look> {
       couldRunSince: await since(`${accountId} could run schedules`, couldRun),
       behindSince: await since(`${accountId} is behind`, alerts.lateTiers.length > 0),
       disks: await Promise.all(disks),
+      lake: await lakeState(sql, config, now),
     },
     config.stuckAfterMs,
   );
   return { inputs, states };
+}
+
+async function lakeState(sql: Sql, config: Config, now: Instant): Promise<LakeState | null> {
+  const runs = await readLakeRuns(sql, config);
+  if (runs === null) return null;
+  const { place, failure, doneAt } = runs;
+  const since = await watchSince(sql, 'the lake cannot be written', failure !== null, now);
+  return { place, failure: failure === null || since === null ? null : { since, message: failure }, doneAt };
 }
 
 function withoutLimits(state: QuotaState): QuotaState {

@@ -1,7 +1,9 @@
-/** Counts the series for `chandler status`, where there are so many that nobody should wait for it. */
+/** Counts the series for `chandler status`, and what is due for the reservation, where there are so many that nobody should wait for it. */
 import type { App } from '../../app.ts';
+import { COMING_WORK, countComingWork } from '../../ingest/schedule/demand.ts';
+import type { ComingWork } from '../../ingest/schedule/needs.ts';
 import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
-import { readCounted, saveCounted } from '../../store/work/counted.ts';
+import { forgetCounted, readCounted, saveCounted } from '../../store/work/counted.ts';
 import { claimTurn, releaseTurn } from '../../store/work/notice.ts';
 import {
   countedEveryMs,
@@ -39,16 +41,23 @@ export async function keepCounting(
 
 /** Resolves to whether it counted. */
 export async function countWhenDue({ clock, database: { sql } }: Pick<App, 'clock' | 'database'>): Promise<boolean> {
-  if (!(await hasManySeries(sql))) return false;
+  if (!(await hasManySeries(sql))) {
+    await forgetCounted(sql, COMING_WORK);
+    return false;
+  }
   const last = await readCounted<SeriesCounts>(sql, SERIES_COUNTS);
   const countedAt = clock.now();
   const turn = { name: COUNTS, everyMs: countedEveryMs(last?.tookMs ?? FIRST_TOOK_MS), now: countedAt };
   if (!(await claimTurn(sql, turn))) return false;
   try {
     // On one connection, because others need the rest of them; and of one moment.
-    const counting = sql.begin('isolation level repeatable read read only', (tx) => countSeriesNow(tx, countedAt));
-    const answer = (await counting) as SeriesCounts;
-    await saveCounted(sql, SERIES_COUNTS, { countedAt, tookMs: Math.round(clock.now() - countedAt), answer });
+    const [answer, coming] = (await sql.begin('isolation level repeatable read read only', async (tx) => [
+      await countSeriesNow(tx, countedAt),
+      await countComingWork(tx, countedAt),
+    ])) as [SeriesCounts, ComingWork];
+    const tookMs = Math.round(clock.now() - countedAt);
+    await saveCounted(sql, COMING_WORK, { countedAt, tookMs, answer: coming });
+    await saveCounted(sql, SERIES_COUNTS, { countedAt, tookMs, answer });
     return true;
   } catch (error) {
     // Counted again sooner, but not at once: a count that fails costs as much as one that does not.

@@ -8,7 +8,13 @@ import { readInstallationId } from '../../store/work/installation.ts';
 import type { ServiceContext } from '../service-context.ts';
 
 /** The whole text of these is a secret, and not only a password in it. */
-const SECRETS: ReadonlySet<string> = new Set(['CHANDLER_API_KEY', 'CHANDLER_WEBHOOK_URL', 'CHANDLER_HEARTBEAT_URL']);
+const SECRETS: ReadonlySet<string> = new Set([
+  'CHANDLER_API_KEY',
+  'CHANDLER_WEBHOOK_URL',
+  'CHANDLER_HEARTBEAT_URL',
+  'AWS_SECRET_ACCESS_KEY',
+  'AWS_SESSION_TOKEN',
+]);
 
 /** Records the start. Resolves to what records the end. */
 export async function recordStart(

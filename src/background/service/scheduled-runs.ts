@@ -1,22 +1,24 @@
 /** Composes the runs of the schedules for one session. */
 import type { App } from '../../app.ts';
-import { readDemand, readFreshnessBudget, readHoleAllowance, readReserved, schedulesOf } from '../../budget.ts';
+import { readHoleAllowance, readQuota, readScheduledWork, schedulesOf } from '../../budget.ts';
 import { createCatalogueRuns } from '../../ingest/catalogue/catalogue-run.ts';
 import { FRESHNESS } from '../../ingest/queue/chunk-job.ts';
 import type { ChunkQueue } from '../../ingest/queue/chunk-queue.ts';
 import { longestGapMs } from '../../ingest/schedule/cadence.ts';
+import { freshnessBudgetOf, spentOnFreshness } from '../../ingest/schedule/demand.ts';
 import type { Runs } from '../../ingest/schedule/schedules.ts';
 import type { Session } from '../../ingest/session.ts';
 import { createSnapshots, snapshotRun } from '../../ingest/snapshot/snapshots.ts';
 import { auditGaps } from '../../ingest/tracking/audit.ts';
 import { type ConfirmHolesDeps, createConfirmHoles } from '../../ingest/tracking/confirm-holes.ts';
 import { createKeepFresh, type KeepFresh } from '../../ingest/tracking/keep-fresh.ts';
-import { removeOld } from '../../store/upkeep/retention.ts';
+import { type CandleArchive, removeOld } from '../../store/upkeep/retention.ts';
 import { attestToday } from '../attestation/daily-attestation.ts';
+import { withArchive, writeLake } from '../lake/lake-run.ts';
 
 export function createFreshness(app: App, session: Session, queue: ChunkQueue): KeepFresh {
   const { config, clock, database } = app;
-  const { accountId, plan, limits, quota } = session;
+  const { plan, limits, quota } = session;
   const { cadence } = schedulesOf(config, plan.name, limits).find(({ name }) => name === FRESHNESS)!;
   return createKeepFresh({
     sql: database.sql,
@@ -29,13 +31,10 @@ export function createFreshness(app: App, session: Session, queue: ChunkQueue): 
     nextRun: (now) => cadence?.next(now) ?? now,
     tickMs: cadence === null ? 0 : longestGapMs(cadence),
     budget: async () => {
-      const demand = await readDemand(database.sql, { accountId, plan: plan.name, now: clock.now() });
-      return readFreshnessBudget({ quota, schedules: schedulesOf(config, plan.name, limits, demand) });
+      const { schedules, demand } = await readScheduledWork(app, session);
+      return freshnessBudgetOf(schedules, demand);
     },
-    spentToday: async () => {
-      const spenders = await quota.spenders();
-      return spenders.find((one) => one.class === 'scheduled' && one.name === FRESHNESS)?.day ?? 0;
-    },
+    spentToday: async () => spentOnFreshness(await quota.spenders()),
   });
 }
 
@@ -75,10 +74,20 @@ export function createRuns(app: App, session: Session, freshness: KeepFresh, eve
       plan,
       historyLimits,
       ingestChunk: session.ingestChunk,
-      allowance: async () => readHoleAllowance(sql, { quota, reserved: await readReserved(app, session) }),
+      allowance: async () => readHoleAllowance(sql, { quota, reserved: (await readQuota(app, session)).reserved }),
     }),
     retention: async ({ signal }) => {
-      const removed = await removeOld(database, { keep: config.keep, now: clock.now(), signal });
+      const remove = (archive?: CandleArchive) =>
+        removeOld(database, {
+          keep: config.keep,
+          now: clock.now(),
+          signal,
+          ...(archive === undefined ? {} : { archive }),
+        });
+      // Without need nobody keeps the lake from being written meanwhile.
+      const { lake, keep } = config;
+      const needsLake = lake !== null && Object.values(keep.candles).some((ms) => ms !== null);
+      const removed = needsLake ? await withArchive(app, lake, remove) : await remove();
       log.info({ removed }, 'removed data past its retention');
       return { kind: 'done' };
     },
@@ -87,6 +96,13 @@ export function createRuns(app: App, session: Session, freshness: KeepFresh, eve
       if (config.attest === null) return { kind: 'done' };
       const { file, root, series } = await attestToday(sql, config.attest, { now: clock.now(), signal });
       log.info({ file, root, series }, 'wrote an attestation');
+      return { kind: 'done' };
+    },
+    lake: async ({ signal }) => {
+      // Without a place this schedule is off.
+      if (config.lake === null) return { kind: 'done' };
+      const written = await writeLake(app, config.lake, signal);
+      log.info({ written }, 'brought the lake up to date');
       return { kind: 'done' };
     },
   };

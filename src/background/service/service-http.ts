@@ -3,6 +3,7 @@ import pLimit from 'p-limit';
 import type { App } from '../../app.ts';
 import { readBudget, readQuota } from '../../budget.ts';
 import { type Clock, type Instant, systemClock } from '../../clock.ts';
+import type { Handler } from '../../contract/interface/handler.ts';
 import { withDeadline } from '../../core/concurrency/unless-aborted.ts';
 import type { Ingestion } from '../../ingestion.ts';
 import type { Listening } from '../../service/http/listen.ts';
@@ -11,6 +12,7 @@ import { isDatabaseUnavailable } from '../../store/connection/database-unavailab
 import { backfillAsJson, readBackfills } from '../../views/backfills/backfills.ts';
 import { readGauges } from '../../views/operations/gauges.ts';
 import { createNewestAttestation } from '../attestation/daily-attestation.ts';
+import type { OpenDashboard } from '../dashboard/open-dashboard.ts';
 import { databaseError } from '../health/availability.ts';
 import { readDisks } from '../health/disk.ts';
 import type { MetricInputs } from '../health/metrics.ts';
@@ -49,7 +51,34 @@ export async function openHttp(context: ServiceContext): Promise<Listening> {
   });
   const market = () => context.open.market?.handler ?? null;
   const paths = '/health, /ready, /metrics and /backfills';
-  return listenToAll({ operations, market, metrics: served }, context, paths, onError);
+  const dashboard = dashboardOf(context, onError);
+  const all = { operations, dashboard: dashboard.handler, market, metrics: served };
+  const server = await listenToAll(all, context, paths, onError);
+  return {
+    url: server.url,
+    close: async (graceMs) => {
+      await server.close(graceMs);
+      await dashboard.close();
+    },
+  };
+}
+
+/** Opened with the first page that is asked for: most services never show one. */
+function dashboardOf({ open }: ServiceContext, onError: (error: unknown, url: string) => void) {
+  let opened: { readonly app: App; readonly handler: Promise<OpenDashboard> } | null = null;
+  const handler = (): Handler | null => {
+    const { app } = open;
+    if (app === null) return null;
+    if (opened?.app !== app) {
+      const handler = import('../dashboard/open-dashboard.ts').then(({ openDashboard }) =>
+        openDashboard({ app, states: () => open.states, onError }),
+      );
+      opened = { app, handler };
+    }
+    const mine = opened.handler;
+    return async (request, peer) => (await mine)(request, peer);
+  };
+  return { handler, close: async () => (await opened?.handler)?.close() };
 }
 
 async function readProgress({ open: { app }, incidents }: ServiceContext, which: BackfillsQuery) {

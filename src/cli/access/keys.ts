@@ -1,11 +1,11 @@
 /** `chandler keys`: creates, lists, revokes and rotates the keys of this service. */
 import type { Command } from 'commander';
 import type { Clock, Instant } from '../../clock.ts';
-import { PLAN_NAMES, planOf } from '../../contract/plan/plans.ts';
+import { PLAN_NAMES } from '../../contract/plan/plans.ts';
 import { formatTime } from '../../contract/time.ts';
 import { monthStart } from '../../core/calendar.ts';
 import { makeApiKey, UNLIMITED } from '../../core/caller/api-key.ts';
-import { formatDay, formatInstant, formatLimit, formatRelative } from '../../core/format.ts';
+import { formatDay, formatInstant, formatRelative } from '../../core/format.ts';
 import { nearestNames } from '../../core/settings/did-you-mean.ts';
 import {
   type ApiKey,
@@ -18,6 +18,7 @@ import {
   revokeApiKey,
 } from '../../store/callers/api-key.ts';
 import type { Sql } from '../../store/connection/connect.ts';
+import { limitOf, stateOf } from '../../views/operations/api-keys.ts';
 import { choice, parsePositiveInteger } from '../input/options.ts';
 import { parseDuration, parseTime } from '../input/time.ts';
 import { number, printTable, text, whole } from '../output/table.ts';
@@ -26,7 +27,8 @@ import { CommandFailed, UsageError } from '../shell/exit.ts';
 import type { Output } from '../shell/io.ts';
 
 type CreateOptions = {
-  readonly plan: string;
+  readonly plan?: string;
+  readonly operator?: boolean;
   readonly name?: string;
   readonly expires?: Instant;
   readonly monthlyRequests?: number;
@@ -49,7 +51,12 @@ function createCommand(keys: Command, context: CommandContext): void {
   const command = keys
     .command('create')
     .description('create a key and show it once')
-    .requiredOption('--plan <plan>', `the plan whose limits apply: ${PLANS.join(', ')}`, choice(PLANS))
+    .option(
+      '--plan <plan>',
+      `the plan whose limits apply: ${PLANS.join(', ')} (default with --operator: ${UNLIMITED})`,
+      choice(PLANS),
+    )
+    .option('--operator', 'its holder may also look at the dashboard from anywhere, and act on it')
     .option('--name <text>', 'who holds the key', parseName)
     .option(
       '--expires <when>',
@@ -61,9 +68,14 @@ function createCommand(keys: Command, context: CommandContext): void {
   context.answer(
     command,
     async ({ database: { sql }, clock }, options: CreateOptions) => {
+      const { operator = false, plan = operator ? UNLIMITED : undefined } = options;
+      if (plan === undefined) {
+        throw new UsageError(`Choose the plan whose limits apply: --plan ${PLANS.join(' | ')}; or --operator.`);
+      }
       const terms: ApiKeyTerms = {
         name: options.name ?? null,
-        plan: options.plan,
+        plan,
+        isOperator: operator,
         requestsPerMonth: options.monthlyRequests ?? null,
         requestsPerSecond: options.requestsPerSecond ?? null,
         expiresAt: options.expires ?? null,
@@ -179,8 +191,8 @@ async function rotate(sql: Sql, prefix: string, keepMs: number, clock: Clock): P
   const { key, prefix: newPrefix, hash } = makeApiKey();
   // Both or neither: an old key without a new one would lock its holder out.
   const row = await sql.begin(async (tx) => {
-    const { name, plan, requestsPerMonth, requestsPerSecond, expiresAt } = old;
-    const terms = { name, plan, requestsPerMonth, requestsPerSecond, expiresAt };
+    const { name, plan, requestsPerMonth, requestsPerSecond, expiresAt, isOperator } = old;
+    const terms = { name, plan, requestsPerMonth, requestsPerSecond, expiresAt, isOperator };
     const created = await createApiKey(tx, terms, { prefix: newPrefix, hash, now });
     await replaceApiKey(tx, prefix, { by: created.id, until: now + keepMs, now });
     return created;
@@ -212,9 +224,9 @@ function shownOnce({ key, row }: NewKey): Answer {
 }
 
 function asJson(row: ApiKey) {
-  const { prefix, name, plan, requestsPerMonth, requestsPerSecond } = row;
+  const { prefix, name, plan, isOperator, requestsPerMonth, requestsPerSecond } = row;
   return {
-    ...{ prefix, name, plan, requestsPerMonth, requestsPerSecond },
+    ...{ prefix, name, plan, isOperator, requestsPerMonth, requestsPerSecond },
     createdAt: formatTime(row.createdAt),
     expiresAt: timeOrNull(row.expiresAt),
     revokedAt: timeOrNull(row.revokedAt),
@@ -239,6 +251,7 @@ function printKeys(out: Output, rows: readonly ApiKeyUse[], now: Instant, all: b
     whole('key', (row) => row.prefix),
     text('name', (row) => row.name),
     whole('plan', (row) => row.plan),
+    text('for', (row) => (row.isOperator ? 'operator' : 'caller')),
     number('this month', (row) => row.thisMonth),
     number('leased', (row) => row.leased),
     number('limit', limitOf),
@@ -246,17 +259,4 @@ function printKeys(out: Output, rows: readonly ApiKeyUse[], now: Instant, all: b
     text('state', (row) => stateOf(row, now)),
     text('last used', ({ lastSeenAt }) => (lastSeenAt === null ? 'never' : formatRelative(lastSeenAt, now))),
   ]);
-}
-
-function limitOf({ requestsPerMonth, plan }: ApiKey): string {
-  if (requestsPerMonth !== null) return formatLimit(requestsPerMonth);
-  const named = PLAN_NAMES.find((name) => name === plan);
-  return formatLimit(named === undefined ? null : planOf(named).requestsPerMonth);
-}
-
-function stateOf({ revokedAt, expiresAt, replacedBy }: ApiKey, now: Instant): string {
-  const by = replacedBy === null ? '' : `, replaced by ${replacedBy}`;
-  if (revokedAt !== null) return `revoked ${formatDay(revokedAt)}${by}`;
-  if (expiresAt === null) return `valid${by}`;
-  return expiresAt <= now ? `expired ${formatDay(expiresAt)}${by}` : `valid until ${formatDay(expiresAt)}${by}`;
 }

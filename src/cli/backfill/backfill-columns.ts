@@ -1,9 +1,10 @@
 /** How backfills are shown: their span, when they are done, and the chunks that wait for a retry. */
+
+import { formatMoment } from '../../background/operator/wait-reasons.ts';
 import type { Instant } from '../../clock.ts';
 import { formatCounted, formatDay, formatInstant, formatRelative } from '../../core/format.ts';
 import { DAY } from '../../core/interval.ts';
 import type { BackfillRow } from '../../views/backfills/backfills.ts';
-import { formatMoment } from '../output/wait-reasons.ts';
 
 /** `2024-01-01 … 2024-02-01`, where an open end is `ever`. */
 export function formatSpan({ from, to }: { readonly from: Instant | null; readonly to: Instant | null }): string {

@@ -1,4 +1,6 @@
 /** What a backfill did, as text. */
+
+import { formatMoment, waitingFor } from '../../background/operator/wait-reasons.ts';
 import type { Instant } from '../../clock.ts';
 import {
   formatCount,
@@ -12,7 +14,6 @@ import { describeInterval, rowNoun } from '../../core/interval.ts';
 import type { BackfillEnd } from '../../ingest/backfill/progress.ts';
 import type { Fate, Left } from '../../views/operations/left.ts';
 import { printPairs } from '../output/table.ts';
-import { formatMoment, waitingFor } from '../output/wait-reasons.ts';
 import type { Output } from '../shell/io.ts';
 import { type BackfillReport, countsOf, isOutage, plannedRequests, retryableOf } from './backfill-report.ts';
 import { type PlanReports, sum } from './plan-report.ts';

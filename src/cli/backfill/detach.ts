@@ -1,16 +1,13 @@
 /** `chandler backfill --detach`: records backfills for the service to run. */
 import type { App } from '../../app.ts';
+import { type Recorded, recordBackfill } from '../../background/actions/record-backfill.ts';
 import { formatCounted } from '../../core/format.ts';
-import { planBackfill } from '../../ingest/backfill/plan.ts';
-import { recountWaiting } from '../../ingest/backfill/recount.ts';
-import { queueBackfill } from '../../store/backfill/backfill-queue.ts';
-import { wantSeries } from '../../store/candle/series.ts';
 import { liveInstances } from '../../store/work/instance.ts';
 import type { Output } from '../shell/io.ts';
 import { printJson } from '../shell/json.ts';
 import { requesterName } from '../shell/owner.ts';
 import { type BackfillCommandOptions, specOf } from './backfill-options.ts';
-import { type PlanReport, type PlanReports, plansAsJson } from './plan-report.ts';
+import { type PlanReports, plansAsJson } from './plan-report.ts';
 
 /** Records each interval that is `due` as a backfill of its own, and says so. */
 export async function detachBackfills(
@@ -24,7 +21,10 @@ export async function detachBackfills(
   const recorded: (Recorded & { readonly interval: string; readonly priority: number })[] = [];
   for (const report of due) {
     const { interval } = report.target;
-    const one = await record(app, report, { spec: specOf(coins, options, interval), priority });
+    const { target, historyLimit, session } = report;
+    const { plan, historyLimits } = session;
+    const terms = { spec: specOf(coins, options, interval), priority, requestedBy: requesterName() };
+    const one = await recordBackfill(app, { target, plan, historyLimit, historyLimits }, terms);
     recorded.push({ interval, ...one, priority });
   }
   const services = await liveInstances(app.database.sql, app.clock.now());
@@ -50,32 +50,4 @@ export async function detachBackfills(
       `Backfills that go before it fetch ${formatCounted(othersSlots, 'slot')} of it already${requests === 0 ? '' : `; it sends ${left}`}.\n`,
     );
   }
-}
-
-type Recorded = {
-  readonly id: number;
-  /** Its own: without the slots that belong to backfills before it. */
-  readonly requests: number;
-  readonly othersSlots: number;
-};
-
-async function record(
-  { config, database: { sql }, clock }: App,
-  { target, session, historyLimit }: PlanReport,
-  terms: { readonly spec: Readonly<Record<string, unknown>>; readonly priority: number },
-): Promise<Recorded> {
-  const { coinIds, interval, quote, span } = target;
-  const { plan, historyLimits } = session;
-  const now = clock.now();
-  const place = { id: null, priority: terms.priority };
-  const recorded = (await sql.begin(async (tx) => {
-    await wantSeries(tx, { ...target, priority: 0 });
-    const own = await planBackfill({ sql: tx, target, now, askedSince: now, plan, historyLimit, place });
-    const plannedRequests = own.cost.requests;
-    const requested = { requestedAt: now, requestedBy: requesterName(), coinIds, interval, quote, span };
-    const id = await queueBackfill(tx, { ...terms, ...requested, plannedRequests });
-    return { id, requests: plannedRequests, othersSlots: own.othersSlots };
-  })) as Recorded;
-  await recountWaiting({ sql, now, plan, historyLimits, keep: config.keep.candles }, recorded.id);
-  return recorded;
 }

@@ -1,11 +1,12 @@
 /** `chandler plan`: what a backfill would cost. Sends no requests, except for a list of coins that is missing or old. */
 import type { Command } from 'commander';
 import type { App } from '../../app.ts';
-import { readDemand, reservationsOf, schedulesOf } from '../../budget.ts';
+import { readScheduledWork, schedulesOf } from '../../budget.ts';
 import { effectiveLimits } from '../../config.ts';
 import { type Interval, isCandleInterval, type PriceInterval, widthOf } from '../../core/interval.ts';
 import { planBackfill } from '../../ingest/backfill/plan.ts';
 import { expectedDepth } from '../../ingest/limits/history-limit.ts';
+import { averageReservations, reservationsOf } from '../../ingest/schedule/demand.ts';
 import type { Session } from '../../ingest/session.ts';
 import { withIngestion } from '../../ingestion.ts';
 import { checkTarget, intervalsOf, type TargetOptions, targetOptions } from '../input/series-options.ts';
@@ -80,7 +81,7 @@ async function makeReport(
           commandOf(coins, { ...options, start: start ?? options.start! }, width),
         )
       : null;
-  const demand = await readDemand(sql, { accountId: session.accountId, plan: session.plan.name, now });
+  const { schedules, demand } = await readScheduledWork(app, session);
   return {
     target,
     plan,
@@ -88,9 +89,9 @@ async function makeReport(
     requestsOfLeftOut: ofLeftOut.cost.requests,
     session,
     historyLimit,
-    quota: await session.quota.state(),
+    quota: demand.state,
     scheduling: demand.scheduling,
-    reserved: reservationsOf(schedulesOf(config, session.plan.name, session.limits, demand), demand.scheduling),
+    reserved: reservationsOf(schedules, demand),
     now,
     overrides: overridesOf(config),
     termsOf: (name) => {
@@ -98,7 +99,7 @@ async function makeReport(
       // A service on another plan runs that plan's schedules, and nothing is known yet of what it would refuse.
       const { freshnessPerDay, catalogue, scheduling } = demand;
       const schedules = schedulesOf(config, name, limits, { freshnessPerDay, catalogue });
-      return { limits, reserved: reservationsOf(schedules, scheduling) };
+      return { limits, reserved: averageReservations(schedules, scheduling) };
     },
   };
 }

@@ -1,9 +1,9 @@
 /** Shows progress on standard error: a bar on a terminal, elsewhere a line every few seconds. */
 import { SingleBar } from 'cli-progress';
+import { waitingFor } from '../../background/operator/wait-reasons.ts';
 import type { Clock, Instant } from '../../clock.ts';
 import { formatCount, formatCounted, formatRoughly } from '../../core/format.ts';
 import { ANOTHER_PROCESS } from '../../ingest/backfill/progress.ts';
-import { waitingFor } from '../output/wait-reasons.ts';
 import type { Output } from '../shell/io.ts';
 
 export type ProgressState = {

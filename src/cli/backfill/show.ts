@@ -1,5 +1,7 @@
 /** `chandler backfills show <id>`: one backfill, why it does not advance, where its chunks wait, and its last failures. */
 import type { App } from '../../app.ts';
+import { formatMoment, waitingFor } from '../../background/operator/wait-reasons.ts';
+import { whyAccountWaits, whyBackfillWaits } from '../../background/operator/why-waiting.ts';
 import { readBudget } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
 import {
@@ -12,9 +14,8 @@ import {
 } from '../../core/format.ts';
 import { standingRefusal } from '../../ingest/request/account.ts';
 import { type BackfillDetails, detailsAsJson, readBackfillDetails } from '../../views/backfills/backfill-details.ts';
+import { describeLeft } from '../../views/backfills/backfills.ts';
 import { number, printable, printPairs, printTable, text, whole } from '../output/table.ts';
-import { formatMoment, waitingFor } from '../output/wait-reasons.ts';
-import { whyAccountWaits, whyBackfillWaits } from '../output/why-waiting.ts';
 import type { Answer } from '../shell/context.ts';
 import { UsageError } from '../shell/exit.ts';
 import type { Output } from '../shell/io.ts';
@@ -49,10 +50,13 @@ function pairsOf({ row, chunks }: BackfillDetails, now: Instant): [string, strin
   const by =
     row.state === 'running' ? ` by ${owner}, last sign of life ${formatRelative(heartbeatAt ?? now, now)}` : '';
   const part = row.progress === null ? 'unknown' : formatPercent(row.progress, 1);
+  const said = describeLeft(row);
   const left =
-    leftRequests === null || row.finishedAt !== null
+    said === null
       ? ''
-      : `, ${formatCounted(leftRequests, 'request')} left of ${formatCount(row.plannedRequests)}`;
+      : leftRequests! > 0
+        ? `, ${formatCounted(leftRequests!, 'request')} left of ${formatCount(row.plannedRequests)}`
+        : `; requests left: ${said}`;
   const finish = formatFinish(row, now);
   const changed =
     row.finishChange === null ? null : `${formatRelative(row.finishChangedAt!, now)}: ${row.finishChange}`;

@@ -1,23 +1,23 @@
 /** `chandler backfills`: lists the backfills that the service runs, and pauses, resumes, cancels or prioritises them. */
 import type { Command } from 'commander';
 import type { App } from '../../app.ts';
-import type { Instant } from '../../clock.ts';
-import { formatPercent, formatRelative, formatSeries } from '../../core/format.ts';
-import { HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../../core/tier.ts';
-import { type BackfillChange, changeBackfill, prioritizeBackfill } from '../../store/backfill/backfill-queue.ts';
-import { type BackfillRow, backfillAsJson, readBackfills } from '../../views/backfills/backfills.ts';
 import {
   type AfterChange,
   cancelledAsJson,
   describeCancelled,
   recountAfterChange,
   settleCancelled,
-} from '../backfill/after-change.ts';
+} from '../../background/actions/after-change.ts';
+import { formatMoment, waitingFor } from '../../background/operator/wait-reasons.ts';
+import type { Instant } from '../../clock.ts';
+import { formatPercent, formatRelative, formatSeries } from '../../core/format.ts';
+import { HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../../core/tier.ts';
+import { type BackfillChange, changeBackfill, prioritizeBackfill } from '../../store/backfill/backfill-queue.ts';
+import { type BackfillRow, backfillAsJson, describeLeft, readBackfills } from '../../views/backfills/backfills.ts';
 import { describeRetries, formatFinish, formatSpan } from '../backfill/backfill-columns.ts';
 import { showBackfill } from '../backfill/show.ts';
 import { integer, parsePriority } from '../input/options.ts';
 import { number, printTable, text, whole } from '../output/table.ts';
-import { formatMoment, waitingFor } from '../output/wait-reasons.ts';
 import type { Answer, CommandContext } from '../shell/context.ts';
 import { CommandFailed, UsageError } from '../shell/exit.ts';
 import type { Output } from '../shell/io.ts';
@@ -124,7 +124,7 @@ function printBackfills(out: Output, rows: readonly BackfillRow[], now: Instant,
     number('coins', (row) => row.coins),
     number('progress', (row) => (row.progress === null ? null : formatPercent(row.progress, 1))),
     number('spent', (row) => row.spent),
-    number('left', ({ leftRequests, finishedAt }) => (finishedAt === null ? leftRequests : null)),
+    number('left', describeLeft),
     number('rows', (row) => row.stored),
     text('done', (row) => formatFinish(row, now)),
   ]);

@@ -4,16 +4,20 @@ import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import type { App } from '../../app.ts';
+import { ROLES } from '../../background/health/service-status.ts';
 import type { Config } from '../../config.ts';
+import { makeApiKey, UNLIMITED } from '../../core/caller/api-key.ts';
 import { formatCounted, formatDuration } from '../../core/format.ts';
 import { listen } from '../../service/http/listen.ts';
 import { createSimulator } from '../../simulate.ts';
 import type { FaultSpec } from '../../simulator/faults/fault-spec.ts';
+import { createApiKey } from '../../store/callers/api-key.ts';
 import { stopEmbedded } from '../../store/embedded/embedded.ts';
 import { readStatus } from '../../views/operations/status.ts';
 import { backfill } from '../backfill/backfill.ts';
 import type { CommandContext } from '../shell/context.ts';
 import { EXIT, type ExitCode, UsageError } from '../shell/exit.ts';
+import { ownerName } from '../shell/owner.ts';
 import { runSql } from '../sql/sql-run.ts';
 import { printGaps } from './gaps.ts';
 import { printStatus } from './status.ts';
@@ -86,10 +90,11 @@ export function demoCommand(program: Command, context: CommandContext): void {
     .description(
       'show how Chandler works, in a minute: recorded candles, injected faults, a real Postgres; no account needed',
     )
-    .action(context.action(() => demo(context)));
+    .option('--stay', 'go on as a service with a dashboard, until Ctrl-C')
+    .action(context.action(({ stay = false }: { readonly stay?: boolean }) => demo(context, stay)));
 }
 
-async function demo(context: CommandContext): Promise<ExitCode> {
+async function demo(context: CommandContext, stays: boolean): Promise<ExitCode> {
   const { io, clock } = context;
   const startedAt = clock.now();
   const home = join(context.config().home, 'demo');
@@ -147,14 +152,43 @@ async function demo(context: CommandContext): Promise<ExitCode> {
         `Done in ${formatDuration(clock.now() - startedAt)}`,
         `The upstream counted ${formatCounted(requests.total, 'request')} and answered ${injected} of them with a fault. The reports above show every request.`,
         `Look around:             CHANDLER_HOME=${home} npx chandler sql "select * from market.candles limit 5"`,
+        ...(stays
+          ? []
+          : [`In a browser:            CHANDLER_HOME=${home} npx chandler ui, then http://127.0.0.1:8081/`]),
         'The real upstream gives a year of daily prices without a key, in one request a coin:',
         '  npx chandler backfill --top 50 --start -365d --series prices',
       );
+      if (stays) await stay(app, context);
       return EXIT.done;
     });
   } finally {
     await server.close();
   }
+}
+
+/** Goes on as a service over the same warehouse and upstream, so that the dashboard can be tried, with a key to change something. */
+async function stay({ config, database: { sql }, clock }: App, context: CommandContext): Promise<void> {
+  const { prefix, key, hash } = makeApiKey();
+  const terms = { plan: UNLIMITED, requestsPerMonth: null, requestsPerSecond: null, expiresAt: null };
+  await createApiKey(sql, { name: 'demo', isOperator: true, ...terms }, { prefix, hash, now: clock.now() });
+  const { runService } = await import('../../background/service/service.ts');
+  await runService({
+    config,
+    clock: context.clock,
+    log: context.log({ ...config, logLevel: 'warn' }),
+    roles: ROLES,
+    owner: ownerName(process.pid),
+    concurrency: 4,
+    migrate: false,
+    signal: context.signal,
+    onListening: (url) =>
+      say(
+        context,
+        'The dashboard',
+        `It is at ${url}/ until you press Ctrl-C, over a service that goes on with the same simulated upstream.`,
+        `To change something there, sign in with ${key}`,
+      ),
+  });
 }
 
 async function showBackfills(app: App, context: CommandContext): Promise<ExitCode> {

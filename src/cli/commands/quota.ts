@@ -1,22 +1,19 @@
 /** `chandler quota`: the remaining quota, when it resets, and who used it. */
 import type { Command } from 'commander';
-import type { App } from '../../app.ts';
+import { describeHoles, type HolesReport, holesAsJson, readHolesReport } from '../../background/operator/holes.ts';
+import { describeScheduling, schedulingAsJson } from '../../background/operator/scheduling.ts';
+import { readSpenders, type Spender } from '../../background/operator/spenders.ts';
+import { formatMoment, waitingFor } from '../../background/operator/wait-reasons.ts';
 import { type Budget, readBudget } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
 import { formatCounted, formatLimit, formatRate, withIso } from '../../core/format.ts';
 import { DAY } from '../../core/interval.ts';
 import { catalogueKindOf, requestsIn, type Schedule } from '../../ingest/schedule/schedule-plan.ts';
-import type { Quota, QuotaState, Reserved } from '../../quota/quota.ts';
-import { readSubjects } from '../../views/backfills/backfills.ts';
-import { describeHoles, type HolesReport, holesAsJson, readHolesReport } from '../output/holes.ts';
-import { describeScheduling, schedulingAsJson } from '../output/scheduling.ts';
+import type { QuotaState, Reserved } from '../../quota/quota.ts';
 import { number, printTable, text } from '../output/table.ts';
-import { formatMoment, waitingFor } from '../output/wait-reasons.ts';
 import type { CommandContext } from '../shell/context.ts';
 import type { Output } from '../shell/io.ts';
 
-/** `subject`: the series of a backfill, and who wants it. */
-type Spender = Awaited<ReturnType<Quota['spenders']>>[number] & { readonly subject: string | null };
 type Report = {
   readonly budget: Budget;
   readonly state: QuotaState;
@@ -31,24 +28,11 @@ export function quotaCommand(program: Command, context: CommandContext): void {
     .description('show the remaining quota, when it resets, and who used it; sends no requests');
   context.answer(quota, async (app) => {
     const budget = await readBudget(app);
-    const [state, spenders] = await Promise.all([budget.quota.state(), budget.quota.spenders()]);
+    const [state, spenders] = await Promise.all([budget.quota.state(), readSpenders(app, budget.quota)]);
     const holes = await readHolesReport(app, budget);
-    const report = { budget, state, spenders: await withSubject(app, spenders), holes };
+    const report = { budget, state, spenders, holes };
     return { json: () => asJson(report), text: (out) => printQuota(out, report) };
   });
-}
-
-async function withSubject(
-  { database: { sql } }: App,
-  spenders: readonly Omit<Spender, 'subject'>[],
-): Promise<readonly Spender[]> {
-  const ids = spenders.flatMap(({ name }) =>
-    name.startsWith('backfill ') ? [Number(name.slice('backfill '.length))] : [],
-  );
-  const subjects = await readSubjects(sql, ids);
-  return spenders
-    .map((spender) => ({ ...spender, subject: subjects.get(spender.name) ?? null }))
-    .sort((a, b) => b.day - a.day || b.month - a.month);
 }
 
 type Window = {

@@ -1,17 +1,12 @@
 /** `chandler schedule`: the schedules, how often each one runs, its share of the plan, and how its last run went. */
 import type { Command } from 'commander';
 import type { App } from '../../app.ts';
+import { describeHoles, type HolesReport, holesAsJson, readHolesReport } from '../../background/operator/holes.ts';
+import { describeLast, describeProblem } from '../../background/operator/schedule-runs.ts';
+import { describeScheduling, schedulingAsJson } from '../../background/operator/scheduling.ts';
 import { type Budget, checkSchedules, readBudget } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
-import {
-  formatCount,
-  formatCounted,
-  formatInstant,
-  formatPercent,
-  formatRelative,
-  toIso,
-  withIso,
-} from '../../core/format.ts';
+import { formatCount, formatCounted, formatPercent, formatRelative, toIso, withIso } from '../../core/format.ts';
 import { DAY } from '../../core/interval.ts';
 import {
   type DisabledScheduleWarning,
@@ -20,15 +15,11 @@ import {
   loadOf,
   requestsIn,
 } from '../../ingest/schedule/schedule-plan.ts';
-import { pausedUntil } from '../../ingest/schedule/tick.ts';
 import { countTrackedSeries } from '../../store/tracking/tracked-series.ts';
 import { latestFailures, latestRuns, type ScheduleRun } from '../../store/work/schedule-run.ts';
 import { type BackfillRow, readBackfills } from '../../views/backfills/backfills.ts';
-import { describeHoles, type HolesReport, holesAsJson, readHolesReport } from '../output/holes.ts';
 import { describeNext, nextRuns } from '../output/now.ts';
-import { describeScheduling, schedulingAsJson } from '../output/scheduling.ts';
 import { number, printTable, text, whole } from '../output/table.ts';
-import { formatMoment, waitingFor } from '../output/wait-reasons.ts';
 import type { CommandContext } from '../shell/context.ts';
 import type { Output } from '../shell/io.ts';
 
@@ -132,43 +123,6 @@ function describeTotal({ limits, plan }: Budget, day: Load, month: Load): string
     ...(limits.perDay === null ? [] : [part(day.requests, limits.perDay, 'a day')]),
   ];
   return `Total: ${parts.join('; ')} (plan ${plan}). The rest is available for candles and prices.`;
-}
-
-const STATES = {
-  running: 'running',
-  waiting: 'will be retried',
-  held: 'waiting',
-  done: '',
-  failed: 'failed',
-  superseded: 'not finished',
-};
-
-function describeLast(run: ScheduleRun | undefined, now: Instant): string {
-  if (run === undefined) return 'never';
-  const when = formatRelative(run.endedAt ?? run.begunAt, now);
-  return [STATES[run.state], when].filter(Boolean).join(', ');
-}
-
-function describeProblem(run: ScheduleRun | undefined, now: Instant): string | null {
-  if (run === undefined || run.message === null) return null;
-  const until = run.waitUntil === null ? '' : formatMoment(run.waitUntil, now);
-  switch (run.state) {
-    case 'held':
-      return `waits until ${until}: ${waitingFor(run.message)}`;
-    case 'waiting':
-      return `failed and will be retried at ${until}: ${run.message}`;
-    case 'failed': {
-      const pause = pausedUntil(run);
-      const before = run.failures > 1 ? `, like the ${formatCounted(run.failures - 1, 'run')} before it` : '';
-      const when = pause === null || pause <= now ? '' : ` after ${formatInstant(pause)}`;
-      return `failed after ${formatCounted(run.attempts, 'attempt')}${before}; the next run${when} tries again: ${run.message}`;
-    }
-    case 'superseded':
-      return `did not finish before its next run: ${run.message}`;
-    case 'running':
-    case 'done':
-      return null;
-  }
 }
 
 function asJson({ budget, now, day, month, lastRuns, lastFailures, lacking, holes }: Report): unknown {

@@ -1,5 +1,7 @@
 /** `chandler status`: the warehouse at a glance. */
 import type { Command } from 'commander';
+import { readLakeRuns } from '../../background/lake/lake-state.ts';
+import { formatMoment } from '../../background/operator/wait-reasons.ts';
 import { type Budget, readBudget } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
 import {
@@ -16,14 +18,14 @@ import {
 import { CATALOGUE_PLAN } from '../../ingest/catalogue/catalogue-plan.ts';
 import { type StandingRefusal, standingRefusal } from '../../ingest/request/account.ts';
 import { ageOfCatalogue } from '../../ingest/schedule/schedule-plan.ts';
-import { type CatalogueAge, type CatalogueKind, demandOf } from '../../store/catalogue/catalogue-item.ts';
+import type { CatalogueAge, CatalogueKind } from '../../store/catalogue/catalogue-item.ts';
 import { readStatus, type Status } from '../../views/operations/status.ts';
 import { formatSpan } from '../backfill/backfill-columns.ts';
 import { describeRefusal } from '../output/key-refusal.ts';
+import { lakeAsJson, printLake } from '../output/lake-runs.ts';
 import { nowAsJson, printNow, readNow } from '../output/now.ts';
 import { number, printTable, text, whole } from '../output/table.ts';
 import { printTiers } from '../output/tier-table.ts';
-import { formatMoment } from '../output/wait-reasons.ts';
 import type { CommandContext } from '../shell/context.ts';
 import type { Output } from '../shell/io.ts';
 import { isGone } from '../shell/owner.ts';
@@ -39,18 +41,19 @@ export function statusCommand(program: Command, context: CommandContext): void {
     const onLong = () =>
       context.io.err.write('counting all series, because no service counted them lately; this takes a while\n');
     const status = withKnownSilence(await readStatus(app.database.sql, now, onLong));
-    const { freshnessPerDay, catalogue } = status;
-    const budget = await readBudget(app, { freshnessPerDay, catalogue: demandOf(catalogue) });
+    const budget = await readBudget(app);
     const achievable = achievableAges(budget, status.catalogue);
     const key = { id: budget.accountId, sentAs: app.config.authScheme };
     const refusal = await standingRefusal(app.database.sql, key);
     const present = await readNow(app, budget, { now, refusal });
+    const lake = await readLakeRuns(app.database.sql, app.config);
     return {
-      json: () => ({ ...asJson(status, achievable, refusal), now: nowAsJson(present) }),
+      json: () => ({ ...asJson(status, achievable, refusal), now: nowAsJson(present), lake: lakeAsJson(lake) }),
       text: (out) => {
         if (refusal !== null) out.write(`${describeRefusal(refusal, now)}\n\n`);
         printNow(out, present, now);
         printStatus(out, status, now, achievable);
+        printLake(out, lake, now);
       },
     };
   });
@@ -178,7 +181,7 @@ function printCatalogue(
   ]);
 }
 
-function asJson({ freshnessPerDay, ...status }: Status, achievable: AchievableAges, refusal: StandingRefusal | null) {
+function asJson(status: Status, achievable: AchievableAges, refusal: StandingRefusal | null) {
   return {
     ...withIso(status, 'countedAt'),
     keyRefusal:

@@ -5,6 +5,7 @@ import { rowNoun } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { type SeriesProof, sizeOf, type VerifyFilter, verifySeries } from '../../views/operations/verify.ts';
+import { countImported } from '../../views/verify/imported.ts';
 import { verifyWarehouse } from '../../views/verify/warehouse.ts';
 import { verifyFiles } from '../files/verify-files.ts';
 import { type NarrowOptions, narrowOptions, seriesFilter } from '../input/series-options.ts';
@@ -40,7 +41,10 @@ export function verifyCommand(program: Command, context: CommandContext): void {
     .option('--json', 'print JSON')
     .option('--against <file>', 'compare with this attestation instead: equal, grown, revised on record, or tampered')
     .option('--key <file>', 'with --against: the public key that must have signed it')
-    .option('--files <dir>', 'recount an export against its manifest, the warehouse if there is one, and --against')
+    .option(
+      '--files <place>',
+      'recount an export (a folder, or s3://bucket/prefix) against its manifest, the warehouse if there is one, and --against',
+    )
     .action(
       context.action(async (coins: string[], options: Options) => {
         const { against, key, files } = options;
@@ -159,7 +163,8 @@ export async function verify(
   const verified = await verifyAll(err, sql, { filter, now, onProof });
   const { series, counts, empty, differing, wrong, others } = verified;
   print();
-  if (series === 0 && others.length === 0) {
+  const imported = isWhole(filter) ? await countImported(sql) : { series: 0, candles: 0 };
+  if (series === 0 && others.length === 0 && imported.series === 0) {
     const what =
       filter.since === undefined
         ? 'no such series'
@@ -173,15 +178,22 @@ export async function verify(
       ? 'Every covered slot is accounted for, as it was answered'
       : `${formatCounted(differing, 'series')} with differences`;
   out.write(`\n${counted}. ${verdict}.\n`);
+  if (imported.series > 0)
+    out.write(
+      `Imported: ${formatCounted(imported.series, 'series')}, ${formatCounted(imported.candles, 'candle')}, recounted as well.\n`,
+    );
   if (others.length > 0) out.write(`\nBeside the series:\n${others.map((text) => `  ${text}\n`).join('')}`);
   if (differing > 0) printCorrections(out, wrong, differing);
   return isProved(verified) ? EXIT.done : EXIT.failed;
 }
 
 /** Rows that belong to no series are of the whole warehouse: not looked for where only some series are asked about. */
-async function othersWrong(sql: Sql, { coinIds, interval, quote, since }: VerifyFilter): Promise<string[]> {
-  const isWhole = [coinIds, interval, quote, since].every((narrowed) => narrowed === undefined);
-  return isWhole ? verifyWarehouse(sql) : [];
+async function othersWrong(sql: Sql, filter: VerifyFilter): Promise<string[]> {
+  return isWhole(filter) ? verifyWarehouse(sql) : [];
+}
+
+function isWhole({ coinIds, interval, quote, since }: VerifyFilter): boolean {
+  return [coinIds, interval, quote, since].every((narrowed) => narrowed === undefined);
 }
 
 const MOST_CORRECTED = 20;

@@ -1,6 +1,11 @@
 /** `chandler doctor`: checks everything Chandler needs, and reports problems and how to fix them. */
 import type { Command } from 'commander';
 import type { App } from '../../app.ts';
+import { type Check, failWith } from '../../background/doctor/check.ts';
+import { checkSettings, checkWarehouse } from '../../background/doctor/checks.ts';
+import { checkRefusal } from '../../background/doctor/database-checks.ts';
+import { checkNode } from '../../background/doctor/settings-checks.ts';
+import { checkUpstream } from '../../background/doctor/upstream-check.ts';
 import { parseConfig } from '../../config.ts';
 import { formatCounted } from '../../core/format.ts';
 import { explainWithHolder } from '../../store/connection/lock.ts';
@@ -11,18 +16,6 @@ import { EXIT } from '../shell/exit.ts';
 import { explain } from '../shell/explain-error.ts';
 import type { Output } from '../shell/io.ts';
 import { printJson } from '../shell/json.ts';
-import { type Check, failWith } from './check.ts';
-import { checkDatabase, checkRefusal } from './database-checks.ts';
-import {
-  checkAttestations,
-  checkConfiguration,
-  checkHeartbeat,
-  checkHome,
-  checkNode,
-  checkRedis,
-  checkWebhook,
-} from './settings-checks.ts';
-import { checkUpstream } from './upstream-check.ts';
 
 type Options = { readonly online?: boolean; readonly json?: boolean };
 
@@ -60,15 +53,14 @@ async function* runChecks(context: CommandContext, options: Options): AsyncGener
     return;
   }
   const config = parsed.ok;
-  yield* checkConfiguration(config);
-  const home = await checkHome(config);
-  yield* home;
-  yield* await checkAttestations(config);
-  yield* await checkRedis(config.redisUrl);
-  yield* await checkWebhook(config.notify, { send: options.online ?? false, signal: context.signal });
-  yield* checkHeartbeat(config.heartbeatUrl);
+  const { online = false } = options;
+  let isHomeless = false;
+  for await (const check of checkSettings(config, { online, by: 'command', signal: context.signal })) {
+    isHomeless ||= (check.name === 'home folder' || check.name === 'disk') && check.state === 'fail';
+    yield check;
+  }
   // Without its folder the embedded server cannot start.
-  if (home.some((check) => check.state === 'fail')) return;
+  if (isHomeless) return;
   let app: App;
   try {
     app = await openCommandApp(config, { clock: context.clock, log: context.log(config), schema: 'require' });
@@ -78,9 +70,9 @@ async function* runChecks(context: CommandContext, options: Options): AsyncGener
   }
   let about = 'database';
   try {
-    yield* await checkDatabase(app);
+    yield* checkWarehouse(app);
     about = 'upstream';
-    if (options.online) yield await checkUpstream(app, context.signal);
+    if (online) yield await checkUpstream(app, context.signal);
     yield* await checkRefusal(app);
   } catch (error) {
     const lost = await explainWithHolder(error, app.database);

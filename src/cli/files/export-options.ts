@@ -6,7 +6,7 @@ import type { Dataset } from '../../lake/dataset/dataset.ts';
 import { DATASET_NAMES, DATASETS } from '../../lake/dataset/datasets.ts';
 import type { Selection } from '../../lake/export/selection.ts';
 import { FORMATS, type Format } from '../../lake/format/format.ts';
-import { LAYOUTS, type Layout } from '../../lake/layout/layout.ts';
+import { isOfTool, LAYOUTS, type Layout } from '../../lake/layout/layout.ts';
 import { choice, intervalOf, list, parseWidth, type Width } from '../input/options.ts';
 import { pastOption, timeOption } from '../input/time.ts';
 import { UsageError } from '../shell/exit.ts';
@@ -29,7 +29,10 @@ const ALL = 'all';
 
 export function exportOptions(command: Command): Command {
   return command
-    .option('--out <dir>', 'required: the folder to write to; an export that is there already is brought up to date')
+    .option(
+      '--out <place>',
+      'required: the folder to write to, or s3://bucket/prefix; an export that is there already is brought up to date',
+    )
     .option(
       '--what <datasets>',
       `one or more datasets, separated by commas, or all: ${DATASET_NAMES.join(', ')} (default: candles,prices,coins)`,
@@ -43,7 +46,10 @@ export function exportOptions(command: Command): Command {
     )
     .option('--from <T>', 'only rows from then on: a date (UTC midnight), a date-time with its zone, or like -30d')
     .option('--to <T>', 'only rows before then')
-    .option('--final-only', 'leave out candles and prices that may still change')
+    .option(
+      '--final-only',
+      'leave out candles and prices that may still change; freqtrade, lean and jesse never have them',
+    )
     .option('--format <format>', `${FORMATS.join(', ')} (default: parquet)`, choice(FORMATS))
     .option(
       '--layout <layout>',
@@ -74,17 +80,17 @@ export function readSelection(options: ExportCommandOptions, now: Instant): Sele
     coinIds: options.coins === undefined ? null : [...new Set(options.coins)],
     intervals: options.interval === undefined ? null : intervalsOf(options.interval, datasets),
     span: { from, to },
-    finalOnly: options.finalOnly ?? false,
+    // Tools cannot tell a candle that may still change from others.
+    finalOnly: options.finalOnly ?? isOfTool(options.layout),
     format: formatOf(options),
     layout: options.layout,
   };
 }
 
 function datasetsOf({ what, layout }: ExportCommandOptions): Dataset[] {
-  const isOfTool = layout !== 'hive' && layout !== 'single';
-  const names = what ?? (isOfTool ? ['candles'] : ['candles', 'prices', 'coins']);
+  const names = what ?? (isOfTool(layout) ? ['candles'] : ['candles', 'prices', 'coins']);
   const other = names.find((name) => name !== 'candles');
-  if (isOfTool && other !== undefined)
+  if (isOfTool(layout) && other !== undefined)
     throw new UsageError(`The layout ${layout} has only candles; leave out --what, or give another --layout.`);
   return DATASETS.filter(({ name }) => names.includes(ALL) || names.includes(name));
 }

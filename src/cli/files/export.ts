@@ -5,11 +5,13 @@ import path from 'node:path';
 import type { Command } from 'commander';
 import type { App } from '../../app.ts';
 import { formatBytes, formatCounted, formatInstant, formatRoughly, toIso } from '../../core/format.ts';
-import { openFolder } from '../../lake/destination/folder.ts';
+import { type Address, nameOfAddress } from '../../lake/destination/address.ts';
+import { openDestination } from '../../lake/destination/open-destination.ts';
 import { type Estimate, estimate } from '../../lake/export/estimate.ts';
 import { type Exported, exportFiles } from '../../lake/export/export.ts';
 import type { Plan } from '../../lake/export/plan-files.ts';
 import type { Selection } from '../../lake/export/selection.ts';
+import { type UnstoredInterval, unstoredIntervals } from '../../lake/export/unstored-intervals.ts';
 import { ExportRefused } from '../../lake/refused.ts';
 import { seriesFilter } from '../input/series-options.ts';
 import { startBar } from '../output/bar.ts';
@@ -17,6 +19,7 @@ import type { CommandContext } from '../shell/context.ts';
 import { EXIT, type ExitCode, UsageError } from '../shell/exit.ts';
 import type { Output } from '../shell/io.ts';
 import { printJson } from '../shell/json.ts';
+import { addressOption, asCommandError } from './address-option.ts';
 import { type ExportCommandOptions, exportOptions, readSelection } from './export-options.ts';
 
 export function exportCommand(program: Command, context: CommandContext): void {
@@ -37,15 +40,17 @@ export function exportCommand(program: Command, context: CommandContext): void {
   );
 }
 
-async function outOf({ out }: ExportCommandOptions): Promise<string> {
+/** @throws UsageError when nothing can be written there */
+async function outOf({ out }: ExportCommandOptions): Promise<Address> {
   // Not a required option of commander, which would report it before a misspelt option.
   if (out === undefined || out === '') throw new UsageError('--out is missing; name a folder, like --out ./files.');
-  if (/^\w+:\/\//.test(out)) throw new UsageError(`--out ${out} is an address; this version writes to folders only.`);
+  const address = addressOption('--out', out);
+  if (address.kind === 's3') return address;
   const found = await stat(out).catch(() => null);
   if (found !== null && !found.isDirectory()) throw new UsageError(`--out: ${out} is a file; name a folder.`);
   const isWritable = found === null || (await access(out, constants.W_OK).then(isTrue, isFalse));
   if (!isWritable) throw new UsageError(`--out: this user may not write to ${out}; name another folder.`);
-  return out;
+  return address;
 }
 
 const isTrue = () => true;
@@ -54,36 +59,55 @@ const isFalse = () => false;
 type Told = Plan & Estimate;
 
 async function runExport(
-  { database }: App,
+  { database, config }: App,
   { io, signal }: CommandContext,
-  out: string,
+  address: Address,
   selection: Selection,
   { dryRun = false, json = false }: ExportCommandOptions,
 ): Promise<ExitCode> {
   const { coinIds, datasets, format, layout } = selection;
+  const out = nameOfAddress(address);
   if (coinIds !== null && datasets.some(({ kind }) => kind === 'series')) await seriesFilter(database.sql, coinIds, {});
   let told: Told | null = null;
   let bar: Awaited<ReturnType<typeof startBar>> | null = null;
   const onPlan = async (plan: Plan) => {
     told = { ...plan, ...estimate(plan.rows, format, layout) };
     if (!json) printPlan(io.out, told, selection, out);
+    for (const one of await unstoredIntervals(database.sql, selection))
+      io.err.write(`warning: ${describeUnstored(one)}\n`);
     if (dryRun) return false;
-    await checkRoom(out, told.bytes);
+    if (address.kind === 'folder') await checkRoom(out, told.bytes);
     bar = await startBar(io.err, 'rows', async () => plan.rows);
     return true;
   };
   try {
-    const options = { database, destination: openFolder(out), selection, signal, onPlan };
+    const destination = await openDestination(address, config.s3);
+    const options = { database, destination, selection, signal, onPlan };
     const exported = await exportFiles({ ...options, onRows: (rows) => bar?.add(rows) });
     if (json) printJson(io.out, asJson(out, told!, exported));
     else if (exported !== null) print(io.out, out, exported);
+    if (exported !== null && exported.foreign.length > 0) io.err.write(`warning: ${describeForeign(out, exported)}\n`);
     return EXIT.done;
   } catch (error) {
     if (signal.aborted && told !== null) io.err.write('What is finished stays: the same command goes on from there.\n');
-    throw error instanceof ExportRefused ? new UsageError(`--out: ${error.message}`) : error;
+    throw error instanceof ExportRefused ? new UsageError(`--out: ${error.message}`) : asCommandError('--out', error);
   } finally {
     (bar as Awaited<ReturnType<typeof startBar>> | null)?.stop();
   }
+}
+
+function describeUnstored({ interval, madeOf }: UnstoredInterval): string {
+  if (madeOf === null) return `there are no ${interval} candles of these coins`;
+  return `${interval} candles of these coins are made of ${madeOf} ones; an export holds what the upstream told: export ${madeOf}`;
+}
+
+const MOST_NAMED = 20;
+
+function describeForeign(out: string, { foreign }: Exported): string {
+  const more = foreign.length > MOST_NAMED ? `, and ${foreign.length - MOST_NAMED} more` : '';
+  const names = `${foreign.slice(0, MOST_NAMED).join(', ')}${more}`;
+  const what = foreign.length === 1 ? 'a file that is' : 'files that are';
+  return `${out} has ${what} no part of the export; who reads the whole folder reads them, too: ${names}`;
 }
 
 /** @throws UsageError when the disk is too small for it by far */
@@ -112,7 +136,9 @@ function print(out: Output, to: string, { at, root, written, removed, ...all }: 
   out.write(`\n${to}: ${text(all)}, as of ${formatInstant(at)}\n`);
   if (written.files < all.files) out.write(`written now: ${text(written)}; the others had not changed\n`);
   if (removed.length > 0)
-    out.write(`removed: ${formatCounted(removed.length, 'file')} that are no part of it any more\n`);
+    out.write(
+      `removed: ${formatCounted(removed.length, 'file')} that ${removed.length === 1 ? 'is' : 'are'} no part of it any more\n`,
+    );
   out.write(`root ${root}\nchandler verify --files ${to} recounts them.\n`);
 }
 

@@ -5,11 +5,12 @@ import { linesOf, readPublicKey, whyUnreadable } from '../../background/attestat
 import type { Config } from '../../config.ts';
 import { formatBytes, formatCounted, formatInstant, toIso } from '../../core/format.ts';
 import type { Destination } from '../../lake/destination/destination.ts';
-import { openFolder } from '../../lake/destination/folder.ts';
+import { openDestination } from '../../lake/destination/open-destination.ts';
 import { MANIFEST_FILE } from '../../lake/manifest/manifest.ts';
 import { DamagedManifest } from '../../lake/manifest/read-manifest.ts';
 import { compareWithAttestation } from '../../lake/verify/against-attestation.ts';
 import { compareWithWarehouse } from '../../lake/verify/against-warehouse.ts';
+import { compareArchived } from '../../lake/verify/archived.ts';
 import { type FileFinding, fileFinding } from '../../lake/verify/finding.ts';
 import { compareHistories } from '../../lake/verify/histories.ts';
 import { type Recounted, recount } from '../../lake/verify/recount.ts';
@@ -21,6 +22,7 @@ import type { CommandContext } from '../shell/context.ts';
 import { CommandFailed, EXIT, type ExitCode, UsageError } from '../shell/exit.ts';
 import type { Output } from '../shell/io.ts';
 import { printJson } from '../shell/json.ts';
+import { addressOption, asCommandError } from './address-option.ts';
 
 export type VerifyFilesOptions = {
   readonly files: string;
@@ -41,8 +43,21 @@ type Verified = {
 
 /** @throws UsageError when there is no export, or no attestation, to be read */
 export async function verifyFiles(context: CommandContext, options: VerifyFilesOptions): Promise<ExitCode> {
+  const address = addressOption('--files', options.files);
+  const destination = await openDestination(address, context.config().s3);
+  try {
+    return await verifyDestination(context, destination, options);
+  } catch (error) {
+    throw asCommandError('--files', error);
+  }
+}
+
+async function verifyDestination(
+  context: CommandContext,
+  destination: Destination,
+  options: VerifyFilesOptions,
+): Promise<ExitCode> {
   const { io, signal } = context;
-  const destination = openFolder(options.files);
   const bar = await startBar(io.err, 'MB', () => megabytes(destination));
   let read = 0;
   const onFile = (bytes: number) => {
@@ -56,7 +71,7 @@ export async function verifyFiles(context: CommandContext, options: VerifyFilesO
       const isMissing = error.message === 'is not there';
       if (isMissing)
         throw new UsageError(`--files: ${options.files} has no ${MANIFEST_FILE}; name the folder of an export`);
-      throw new CommandFailed(`${path.join(options.files, MANIFEST_FILE)} ${error.message}`);
+      throw new CommandFailed(`${destination.name}/${MANIFEST_FILE} ${error.message}`);
     })
     .finally(bar.stop);
   const attested =
@@ -95,6 +110,10 @@ function compareStored(context: CommandContext, destination: Destination, recoun
     for await (const found of compareWithWarehouse(database.sql, recounted, slots, options)) {
       counts[found.verdict]++;
       if (found.verdict === 'tampered') findings.push(findingOf(found, found.slots));
+    }
+    for await (const found of compareArchived(database.sql, destination, recounted, slots)) {
+      counts[found.verdict]++;
+      if (found.verdict === 'tampered') findings.push(findingOf(found, []));
     }
     const histories = await compareHistories(database, destination, recounted);
     counts.equal += histories.counts.equal;
@@ -174,7 +193,7 @@ function print(out: Output, folder: string, { recounted, findings, warehouse, at
   out.write(
     findings.length === 0
       ? 'The files are what the manifest says.\n'
-      : `${formatCounted(findings.length, 'difference')}. The same export into a new folder writes them anew.\n`,
+      : `${formatCounted(findings.length, 'difference')}. Remove the files that differ: the same export, or the next run of the lake, writes them anew where the warehouse still has their rows.\n`,
   );
 }
 

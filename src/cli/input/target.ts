@@ -1,4 +1,6 @@
 /** The target of a plan or a backfill, from the command line: existing coins and a valid span. */
+
+import { formatMoment, waitingFor } from '../../background/operator/wait-reasons.ts';
 import type { Clock, Instant } from '../../clock.ts';
 import { formatDuration } from '../../core/format.ts';
 import type { Interval } from '../../core/interval.ts';
@@ -18,7 +20,6 @@ import {
   nearestCoinIds,
   topCoins,
 } from '../../store/snapshot/coin.ts';
-import { formatMoment, waitingFor } from '../output/wait-reasons.ts';
 import { StoppedEarly, UsageError } from '../shell/exit.ts';
 import { parseSpan, type TargetOptions } from './series-options.ts';
 

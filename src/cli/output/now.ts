@@ -1,5 +1,6 @@
 /** The first lines of `chandler status`: what happens now, why nothing does, what comes next, and what broke first. */
 import type { App } from '../../app.ts';
+import { whyAccountWaits } from '../../background/operator/why-waiting.ts';
 import type { Budget } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
 import { formatCounted, formatRelative, withIso } from '../../core/format.ts';
@@ -9,7 +10,6 @@ import { type BackfillRow, readBackfills } from '../../views/backfills/backfills
 import { type Problem, readProblems } from '../../views/operations/problems.ts';
 import type { Output } from '../shell/io.ts';
 import { number, printable, printTable, text, whole } from './table.ts';
-import { whyAccountWaits } from './why-waiting.ts';
 
 export type Now = {
   /** Owners of the services that run. */

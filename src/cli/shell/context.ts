@@ -100,7 +100,8 @@ export function createContext(deps: CliDeps, end: (code: ExitCode) => void, argv
     const run = (...args: A) =>
       withApp(options, async (app) => {
         const { json, text } = await read(app, ...args);
-        if (command.opts<{ readonly json?: boolean }>().json) printJson(deps.io.out, json());
+        // Where the command above has the option as well, commander gives it that one.
+        if (command.optsWithGlobals<{ readonly json?: boolean }>().json) printJson(deps.io.out, json());
         else text(deps.io.out);
         return EXIT.done;
       });

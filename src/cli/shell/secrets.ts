@@ -1,4 +1,4 @@
-/** The secrets: the API key, the addresses of the webhook and of the heartbeat monitor, and the passwords of databases. */
+/** The secrets: the API key, the keys of S3 storage, the addresses of the webhook and of the heartbeat monitor, and the passwords of databases. */
 import type { Config } from '../../config.ts';
 import type { Environment } from '../../settings.ts';
 
@@ -11,7 +11,9 @@ export function secretsOf(config: Config): string[] {
   const addresses = [config.notify?.url ?? null, config.heartbeatUrl].flatMap((url) =>
     url === null ? [] : partsOf(url),
   );
-  return [...(config.apiKey === null ? [] : [config.apiKey]), ...passwords, ...addresses];
+  const { secretAccessKey = null, sessionToken = null } = config.s3.credentials ?? {};
+  const keys = [config.apiKey, secretAccessKey, sessionToken].filter((key) => key !== null);
+  return [...keys, ...passwords, ...addresses];
 }
 
 /**
@@ -19,7 +21,7 @@ export function secretsOf(config: Config): string[] {
  * of its address (`postgres:postgres@…`), is no secret, and masking it would only garble the output.
  */
 export function secretsIn(env: Environment): string[] {
-  const key = env.CHANDLER_API_KEY?.trim() ?? '';
+  const keys = [env.CHANDLER_API_KEY, env.AWS_SECRET_ACCESS_KEY, env.AWS_SESSION_TOKEN].map((key) => key?.trim() ?? '');
   const passwords = [env.DATABASE_URL, env.CHANDLER_SERVE_DATABASE_URL, env.REDIS_URL].flatMap((text) => {
     const url = text !== undefined && URL.canParse(text.trim()) ? new URL(text.trim()) : null;
     const isKnown = url === null || [url.username, url.pathname.slice(1), url.hostname].includes(url.password);
@@ -29,7 +31,7 @@ export function secretsIn(env: Environment): string[] {
     const url = text?.trim() ?? '';
     return URL.canParse(url) ? [url, ...partsOf(url)] : [url];
   });
-  return [key, ...passwords, ...addresses].filter((secret) => secret.length >= 8);
+  return [...keys, ...passwords, ...addresses].filter((secret) => secret.length >= 8);
 }
 
 /** The whole address, and its path: either is enough to post there. */

@@ -15,6 +15,7 @@ import { CommandFailed } from '../shell/exit.ts';
 import type { Output } from '../shell/io.ts';
 import { copyDirection, kindOf, type StatementKind } from './sql-kind.ts';
 import { describePosition, splitStatements } from './sql-statements.ts';
+import { noteUnknownCoins } from './unknown-coins.ts';
 
 export type SqlRun = {
   readonly url: string;
@@ -23,6 +24,8 @@ export type SqlRun = {
   readonly signal: AbortSignal;
   /** Called before the first statement that changes something, or when that is known, before it is committed. Called again for others. */
   readonly onChange?: () => Promise<void>;
+  /** Why a statement found nothing, where that can be told. */
+  readonly onNote?: (note: string) => void;
 };
 
 const MOST_TABLE_ROWS = 10_000;
@@ -36,7 +39,7 @@ const BATCH_ROWS = 1_000;
  */
 export async function runSql(
   out: Output,
-  { url, text, json, signal, onChange = async () => undefined }: SqlRun,
+  { url, text, json, signal, onChange = async () => undefined, onNote = () => undefined }: SqlRun,
 ): Promise<void> {
   const client = await openPgClient({ url, applicationName: 'chandler sql' }).catch((error: unknown) => {
     throw explainDatabaseError(error, url) ?? error;
@@ -64,6 +67,7 @@ export async function runSql(
           if (copies === 'out') return printCopy(out, client, statement, cancel);
           return (json ? printAsJson : printAsTable)(out, run);
         });
+        for (const note of await noteUnknownCoins(url, statement)) onNote(note);
       } catch (error) {
         signal.throwIfAborted();
         throw explainSqlError(error, text, offset, url);
@@ -249,6 +253,5 @@ function explainSqlError(error: unknown, text: string, offset: number, url: stri
     typeof code === 'string' && /^(0A|2[12]|2B|2F|34|3F|40|42|44|P0|57014|25)/.test(code) && code !== '25006';
   if (!isStatement) return explainDatabaseError(error, url) ?? error;
   const where = position ? ` (${describePosition(text, offset, Number(position))})` : '';
-  const more = [detail, hint].filter(Boolean).map((part) => `; ${part}`);
-  return new CommandFailed(`${message}${where}${more.join('')}`);
+  return new CommandFailed([`${message}${where}`, detail, hint].filter(Boolean).join('; '));
 }

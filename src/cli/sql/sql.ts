@@ -4,6 +4,7 @@ import type { Command } from 'commander';
 import { maskPasswords } from '../../log.ts';
 import type { Environment } from '../../settings.ts';
 import type { Sql } from '../../store/connection/connect.ts';
+import { printable } from '../output/table.ts';
 import { audited, auditedIfChanging } from '../shell/audited.ts';
 import type { CommandContext } from '../shell/context.ts';
 import { EXIT, type ExitCode, UsageError } from '../shell/exit.ts';
@@ -34,6 +35,7 @@ export function sqlCommand(program: Command, context: CommandContext): void {
               json: options.json === true,
               signal: context.signal,
               onChange,
+              onNote: (note) => context.io.err.write(`note: ${printable(note)}\n`),
             }),
           ),
         );

@@ -1,5 +1,6 @@
 /** The past of what `track add` tracks: which backfill fetches it, from now on, and what the plan does not give of it. */
 import type { App } from '../../app.ts';
+import { type QueuedPast, queueHistory } from '../../background/actions/track-rules.ts';
 import { type Budget, readPlanning } from '../../budget.ts';
 import { formatCounted, formatDay } from '../../core/format.ts';
 import { ceilToGrid, describeInterval, type Interval, isCandleInterval, widthOf } from '../../core/interval.ts';
@@ -7,9 +8,8 @@ import { keptPart } from '../../core/settings/retention-settings.ts';
 import { planBackfill } from '../../ingest/backfill/plan.ts';
 import { expectedDepth } from '../../ingest/limits/history-limit.ts';
 import { lastDayOf } from '../../ingest/limits/last-day.ts';
-import { auditGaps, HISTORY_PRIORITY, type QueuedHistory } from '../../ingest/tracking/audit.ts';
+import { HISTORY_PRIORITY } from '../../ingest/tracking/audit.ts';
 import { type RuleTarget, readRuleTargets, type TrackRule } from '../../store/tracking/track-rule.ts';
-import { liveInstances } from '../../store/work/instance.ts';
 import type { PricesInstead } from '../backfill/plan-report.ts';
 import { beyondLimitText, pricesTexts } from '../backfill/plan-text.ts';
 import { pricesInstead, quoted } from '../backfill/prices-instead.ts';
@@ -25,16 +25,10 @@ type BeyondLimit = {
   readonly prices: PricesInstead | null;
 };
 
-export type PastReport = {
-  /** Backfills that were queued now. */
-  readonly queued: readonly QueuedHistory[];
-  /** A service runs that will take them. */
-  readonly isServed: boolean;
+export type PastReport = QueuedPast & {
   /** Missing slots that other open backfills fetch already. */
   readonly othersSlots: number;
   readonly beyond: readonly BeyondLimit[];
-  /** The schedule that looks after the past is off: nothing was queued. */
-  readonly isOff: boolean;
 };
 
 /** Queues backfills of what is missing in the past, without waiting for the audit of gaps. Sends no requests. */
@@ -54,10 +48,7 @@ export async function queuePast(
     othersSlots += one.othersSlots;
     if (one.beyond !== null) beyond.push(one.beyond);
   }
-  const isOff = budget.schedules.find(({ name }) => name === 'gaps')!.cadence === null;
-  const queued = isOff ? [] : await auditGaps(planning);
-  const services = await liveInstances(sql, app.clock.now());
-  return { queued, isServed: services.some(({ roles }) => roles.includes('worker')), othersSlots, beyond, isOff };
+  return { ...(await queueHistory(app, budget, planning)), othersSlots, beyond };
 }
 
 async function readPast(

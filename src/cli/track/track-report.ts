@@ -1,25 +1,15 @@
 /** The output of `chandler track`: the rules, the series they track, what that costs, and how fresh they can be kept. */
-import { documentedDepth, PLANS, type PlanName } from '../../contract/plan/plans.ts';
+import type { RemovedRules, TrackReport } from '../../background/actions/track-rules.ts';
+import { documentedDepth, PLANS } from '../../contract/plan/plans.ts';
 import { formatCount, formatCounted, formatDay, formatDuration, formatSeries, withIso } from '../../core/format.ts';
 import { describeInterval, type Interval } from '../../core/interval.ts';
 import type { Tier } from '../../core/tier.ts';
 import type { PlannedTier, TrackedPlan } from '../../ingest/tracking/freshness.ts';
-import type { OrphanedHistory } from '../../store/backfill/backfill-coins.ts';
-import type { AppliedTracks } from '../../store/tracking/apply-track-rules.ts';
 import type { SavedRule } from '../../store/tracking/track-rule.ts';
 import type { TierStatus } from '../../views/operations/tiers.ts';
 import { number, printTable, text, whole } from '../output/table.ts';
 import { printTiers } from '../output/tier-table.ts';
 import type { Output } from '../shell/io.ts';
-
-export type TrackReport = {
-  readonly applied: AppliedTracks;
-  readonly planName: PlanName;
-  readonly plan: TrackedPlan;
-  /** Requests a day available for freshness; null: any number. */
-  readonly perDay: number | null;
-  readonly tiers: readonly TierStatus[];
-};
 
 export function trackAsJson({ plan, perDay, applied, tiers }: TrackReport) {
   const requestsPerDay = { wanted: plan.wantedPerDay, planned: plan.requestsPerDay, available: perDay };
@@ -70,16 +60,9 @@ function printCost(out: Output, { wantedPerDay, requestsPerDay }: TrackedPlan, p
   }
 }
 
-export type Removed = OrphanedHistory & {
-  /** Rules. */
-  readonly removed: number;
-  /** Series of these coins that other rules track. */
-  readonly stillTracked: number;
-};
-
 export function printRemoved(
   out: Output,
-  { removed: rules, stillTracked: still, cancelled, shortened }: Removed,
+  { removed: rules, stillTracked: still, cancelled, shortened }: Omit<RemovedRules, 'report'>,
   { applied, tiers }: TrackReport,
 ): void {
   out.write(`${formatCounted(rules, 'rule')} removed; ${formatCounted(applied.series, 'series')} still tracked.\n`);

@@ -1,29 +1,24 @@
 /** `chandler track`: adds, removes and lists the rules that say which series the service keeps fresh. */
 import type { Command } from 'commander';
 import type { App } from '../../app.ts';
-import { type Budget, readBudget, readFreshnessBudget, readPlanning } from '../../budget.ts';
+import { applyRules, removeRules } from '../../background/actions/track-rules.ts';
+import { readBudget } from '../../budget.ts';
 import type { Quote } from '../../core/candle.ts';
 import { INTERVALS, type Interval, PRICE_INTERVALS } from '../../core/interval.ts';
 import { didYouMean } from '../../core/settings/did-you-mean.ts';
 import { DEFAULT_PRIORITY, HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../../core/tier.ts';
-import { FRESHNESS } from '../../ingest/queue/chunk-job.ts';
-import { longestGapMs } from '../../ingest/schedule/cadence.ts';
 import { CATALOGUE_FRESH_MS } from '../../ingest/snapshot/coin-list.ts';
-import { keepTracks } from '../../ingest/tracking/freshness.ts';
 import { withIngestion } from '../../ingestion.ts';
-import { cancelOrphanedHistory } from '../../store/backfill/backfill-coins.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { catalogueSeenAt, findCoins } from '../../store/snapshot/coin.ts';
 import {
   addTracks,
   countTracked,
   readTracks,
-  removeTracks,
   type SavedRule,
   type TrackedCoins,
 } from '../../store/tracking/track-rule.ts';
 import { readTierStatus } from '../../views/operations/tiers.ts';
-import { recountAfterChange } from '../backfill/after-change.ts';
 import {
   choice,
   intervalOf,
@@ -41,7 +36,7 @@ import type { Answer, CommandContext } from '../shell/context.ts';
 import { UsageError } from '../shell/exit.ts';
 import { coinsOf, parseTargetAge, rulesOf, type TrackOptions } from './track-options.ts';
 import { pastAsJson, printPast, queuePast } from './track-past.ts';
-import { printAdded, printRemoved, printRules, rulesAsJson, type TrackReport, trackAsJson } from './track-report.ts';
+import { printAdded, printRemoved, printRules, rulesAsJson, trackAsJson } from './track-report.ts';
 
 type RemoveOptions = Pick<TrackOptions, 'top' | 'all' | 'interval'> & {
   readonly series?: SeriesKind;
@@ -90,7 +85,7 @@ function addCommand(track: Command, context: CommandContext): void {
     await settleCoins(app, context, coins);
     await addTracks(app.database.sql, rules, app.clock.now());
     const budget = await readBudget(app);
-    const report = await applyAndPlan(app, budget);
+    const report = await applyRules(app, budget);
     const past = await queuePast(app, budget, rules, coins, options);
     return {
       json: () => ({ added: rules.length, ...trackAsJson(report), past: pastAsJson(past) }),
@@ -118,9 +113,9 @@ function removeCommand(track: Command, context: CommandContext): void {
       coinsOf(command.args, command.opts<RemoveOptions>());
       intervalsToRemove(command.opts<RemoveOptions>());
     });
-  const removeRules = (app: App, coins: string[], options: RemoveOptions) =>
+  const removeThem = (app: App, coins: string[], options: RemoveOptions) =>
     remove(app, coinsOf(coins, options), options);
-  context.answer(command, removeRules, { schema: 'require', changes: true });
+  context.answer(command, removeThem, { schema: 'require', changes: true });
 }
 
 async function remove(app: App, coins: readonly TrackedCoins[], { quote, ...options }: RemoveOptions): Promise<Answer> {
@@ -128,16 +123,10 @@ async function remove(app: App, coins: readonly TrackedCoins[], { quote, ...opti
   const intervals = intervalsToRemove(options);
   const narrowed = { intervals, quote };
   await requireRules(sql, coins, await readTracks(sql, { coins, ...narrowed }), narrowed);
-  const rules = await removeTracks(sql, { coins, ...narrowed });
-  const removed = rules.length;
-  const report = await applyAndPlan(app, await readBudget(app));
-  const { cancelled, shortened } = await cancelOrphanedHistory(sql, rules, app.clock.now());
-  for (const { id } of shortened) await recountAfterChange(app, id);
-  const named = coins.flatMap((c) => (c.tier === 'list' ? [c.coinId] : []));
-  const stillTracked = named.length === 0 ? 0 : await countTracked(sql, named);
+  const { report, ...removed } = await removeRules(app, { coins, ...narrowed });
   return {
-    json: () => ({ removed, stillTracked, cancelled, shortened, ...trackAsJson(report) }),
-    text: (out) => printRemoved(out, { removed, stillTracked, cancelled, shortened }, report),
+    json: () => ({ ...removed, ...trackAsJson(report) }),
+    text: (out) => printRemoved(out, removed, report),
   };
 }
 
@@ -191,22 +180,4 @@ async function settleCoins(app: App, { signal }: CommandContext, coins: readonly
   await withIngestion(app, { signal }, ({ session }) =>
     readCatalogueFor({ sql, clock: app.clock, session, log: app.log, signal }, named),
   );
-}
-
-async function applyAndPlan(app: App, budget: Budget): Promise<TrackReport> {
-  const { clock, database, config } = app;
-  const { sql } = database;
-  const { planned: perDay } = await readFreshnessBudget(budget);
-  const { plan: terms, historyLimits } = await readPlanning(app, budget.plan);
-  const cadence = budget.schedules.find(({ name }) => name === FRESHNESS)?.cadence;
-  const { applied, plan } = await keepTracks({
-    sql,
-    now: clock.now(),
-    requestsPerDay: perDay,
-    candlesPerRequest: terms.candlesPerRequest,
-    historyLimits,
-    keep: config.keep.candles,
-    tickMs: cadence ? longestGapMs(cadence) : 0,
-  });
-  return { applied, planName: budget.plan, plan, perDay, tiers: await readTierStatus(sql, clock.now()) };
 }

@@ -11,6 +11,7 @@ export const STATES = [
   'stuck',
   'behind',
   'disk',
+  'lake',
 ] as const;
 export type StateEvent = (typeof STATES)[number];
 

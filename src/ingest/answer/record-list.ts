@@ -112,11 +112,6 @@ export function idOf(row: unknown): string {
   return isId(id) ? id : '';
 }
 
-/** Negative, or not finite. Null is possible: the upstream has no value. */
-export function isImpossible(value: number | null): boolean {
-  return value !== null && !(value >= 0 && value < Number.POSITIVE_INFINITY);
-}
-
 /** Counts and ranks that fit into a Postgres integer. */
 export function isWhole(value: number | null): boolean {
   return value === null || (Number.isInteger(value) && value >= 0 && value < 2 ** 31);

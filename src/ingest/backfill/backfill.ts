@@ -82,7 +82,7 @@ export type BackfillOptions = {
   readonly planned: BackfillPlan;
   readonly startedAt: Instant;
   readonly concurrency: number;
-  /** The least number of chunks in the queue: larger if other processes work on them as well. */
+  /** Chunks in the queue at most. Default: enough for other processes that work on them as well. */
   readonly window?: number;
   /** A longer wait ends the run. */
   readonly maxWaitMs: number;
@@ -113,7 +113,8 @@ export async function runBackfill(deps: BackfillDeps, options: BackfillOptions):
   const tracker = new ProgressTracker({ ...options, backfillId: id }, ending.stopWith);
   const run: Run = { id, ending, tracker, inFlight: () => [] };
   const readState = async () => ({
-    leftRequests: tracker.left(),
+    // However little was planned, what is in the queue is left.
+    leftRequests: Math.max(tracker.left(), run.inFlight().length),
     chunks: await readPlaces(deps.queue, run.inFlight()),
   });
   options.onBegun?.(readState);
@@ -157,7 +158,10 @@ async function fetchMissing(deps: BackfillDeps, options: BackfillOptions, run: R
       ...asking,
       signal,
       ingest: (job: ChunkJob, attempt: number) => deps.ingestChunk(job, { attempt, signal, retry }),
-      onOutcome: (job: ChunkJob, outcome: Outcome) => tracker.count(job, outcome, clock.now()),
+      onOutcome: (job: ChunkJob, outcome: Outcome) => {
+        if (historyLimits.of(target.interval).kind === 'open') tracker.planMore(options.planned.costIfOpen.requests);
+        tracker.count(job, outcome, clock.now());
+      },
       onConfigurationError: (message: string) => ending.stopWith({ kind: 'configurationError', message }),
     };
     await retry(() => probeHistoryLimit(probing));
@@ -169,7 +173,7 @@ async function fetchMissing(deps: BackfillDeps, options: BackfillOptions, run: R
     priority: options.priority ?? 0,
     retry,
     // Few large additions: each costs the queue on Postgres two temporary tables.
-    window: Math.max(options.window ?? 256, concurrency * 16),
+    window: options.window ?? Math.max(256, concurrency * 16),
     checkEveryMs: CHECK_EVERY_MS,
     onGone: () => tracker.countElsewhere(),
     onDueAgain: (at) => tracker.dueAgain(at),

@@ -41,6 +41,8 @@ export type BackfillPlan = {
   readonly costIfOpen: PlanCost;
   /** Missing slots with an answer that is not final: they are requested again later. */
   readonly waitingSlots: number;
+  /** What requesting these costs about: each stretch by itself, for they are due at different times, and some may never be. */
+  readonly later: PlanCost;
   /** Missing slots of series that the upstream refuses (unknown coin …). */
   readonly refusedSlots: number;
   /** Missing slots that backfills before this one request. */
@@ -111,6 +113,7 @@ export async function planBackfill({
     return { name, counter: counter(interval, rowsPerRequest(other, interval), depth, now) };
   });
   const open = counter(interval, limit, null, now);
+  const later = counter(interval, limit, expectedDepth(historyLimit), now);
   let coinsWithGaps = 0;
   let waitingSlots = 0;
   let refusedSlots = 0;
@@ -119,6 +122,7 @@ export async function planBackfill({
     waitingSlots += countSlots(coin.waiting, interval);
     refusedSlots += countSlots(coin.refused, interval);
     othersSlots += countSlots(splitAtReach(coin.others, expectedDepth(historyLimit), interval, now).within, interval);
+    for (const span of coin.waiting) later.add({ gaps: [span] });
     if (coin.gaps.length === 0) continue;
     coinsWithGaps++;
     mine.add(coin);
@@ -134,6 +138,7 @@ export async function planBackfill({
     probe,
     costIfOpen: probe ? open.total() : cost,
     waitingSlots,
+    later: later.total(),
     refusedSlots,
     othersSlots,
     underPlans: Object.fromEntries(others.map((o) => [o.name, o.counter.total()])) as Record<PlanName, PlanCost>,
@@ -145,7 +150,7 @@ function counter(interval: Interval, limit: number, depthMs: number | null, now:
   let slots = 0;
   let refusedSlots = 0;
   return {
-    add: ({ gaps }: CoinGaps) => {
+    add: ({ gaps }: Pick<CoinGaps, 'gaps'>) => {
       const { within, beyond } = splitAtReach(gaps, depthMs, interval, now);
       requests += countChunks(within, interval, limit);
       slots += countSlots(within, interval);

@@ -88,6 +88,11 @@ export class ProgressTracker {
     return Math.max(0, this.#progress.chunksPlanned - this.#progress.chunksDone);
   }
 
+  /** There is more to fetch than was planned; called before anything counts as done that was not planned. */
+  planMore(chunksPlanned: number): void {
+    this.#report({ chunksPlanned: Math.max(this.#progress.chunksPlanned, chunksPlanned) });
+  }
+
   /** The totals at the end, with the requests that other processes sent for this backfill. */
   settle({ requests, stored }: BackfillTotals): void {
     // The database has just answered. Whether the queue has recovered does not matter any more.

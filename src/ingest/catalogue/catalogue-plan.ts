@@ -107,16 +107,24 @@ export const CATALOGUE_PLAN: Readonly<Record<CatalogueKind, CataloguePlan>> = {
 export type CatalogueNeed = CatalogueDemand[CatalogueKind];
 type RunRate = { readonly mostPerRun: number; readonly runsPerDay: number };
 
-/** Requests a day that would keep all items as fresh as planned. */
-export function wantedPerDay(kind: CatalogueKind, { items, idle }: CatalogueNeed): number {
+/** Requests a day that would keep all items as fresh as planned, with so many runs a day. */
+export function wantedPerDay(kind: CatalogueKind, { items, idle }: CatalogueNeed, runsPerDay: number): number {
   const { ageMs, idleAgeMs } = CATALOGUE_PLAN[kind];
-  const perDay = (some: number, age: number) => (some === 0 ? 0 : (some * DAY) / age);
+  const perDay = (some: number, age: number) => (some === 0 ? 0 : (some * DAY) / atRun(age, runsPerDay));
   return perDay(items - idle, ageMs) + perDay(idle, idleAgeMs);
 }
 
+/** What becomes due between two runs is requested at the second one: with a run each two hours, what is due after three is requested each four. */
+function atRun(ageMs: number, runsPerDay: number): number {
+  const betweenMs = DAY / runsPerDay;
+  return Math.ceil(ageMs / betweenMs - ROUNDING) * betweenMs;
+}
+
+const ROUNDING = 1e-9;
+
 /** Requests of a run, on average. */
 export function requestsPerRun(kind: CatalogueKind, need: CatalogueNeed, { mostPerRun, runsPerDay }: RunRate): number {
-  return runsPerDay === 0 ? 0 : Math.min(mostPerRun, wantedPerDay(kind, need) / runsPerDay);
+  return runsPerDay === 0 ? 0 : Math.min(mostPerRun, wantedPerDay(kind, need, runsPerDay) / runsPerDay);
 }
 
 /** How old the answers become with so many runs a day; null: the kind is never requested. */
@@ -126,8 +134,6 @@ export function achievableAgeMs(
   { mostPerRun, runsPerDay }: RunRate,
 ): number | null {
   if (runsPerDay === 0) return null;
-  const wanted = wantedPerDay(kind, need);
-  const stretch = Math.max(1, wanted / (mostPerRun * runsPerDay));
-  // No answer is fresher than the time between two runs.
-  return Math.max(CATALOGUE_PLAN[kind].ageMs * stretch, DAY / runsPerDay);
+  const stretch = Math.max(1, wantedPerDay(kind, need, runsPerDay) / (mostPerRun * runsPerDay));
+  return atRun(CATALOGUE_PLAN[kind].ageMs, runsPerDay) * stretch;
 }

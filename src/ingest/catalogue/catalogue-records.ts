@@ -15,7 +15,8 @@ import type {
   Tag,
 } from '../../contract/record/catalogue.ts';
 import { parseTime } from '../../contract/time.ts';
-import { isId, isImpossible, NO_ID, ROUNDED_MS } from '../answer/record-list.ts';
+import { isImpossible } from '../../core/possible-candle.ts';
+import { isId, NO_ID, ROUNDED_MS } from '../answer/record-list.ts';
 
 export function idFault({ id }: { readonly id: string }): string | null {
   return isId(id) ? null : NO_ID;

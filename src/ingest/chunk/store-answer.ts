@@ -3,12 +3,20 @@ import type { Instant } from '../../clock.ts';
 import { type Plan, rowsPerRequest } from '../../contract/plan/plans.ts';
 import { type OhlcvRowRead, readOhlcvRows } from '../../contract/record/ohlcv.ts';
 import { readPriceRows } from '../../contract/record/price.ts';
-import { INTERVAL_MS, isCandleInterval, isPriceInterval, settledUntil, settleMs } from '../../core/interval.ts';
+import {
+  INTERVAL_MS,
+  type Interval,
+  isCandleInterval,
+  isPriceInterval,
+  settledUntil,
+  settleMs,
+} from '../../core/interval.ts';
 import { type ChunkCommit, storeChunk } from '../../store/candle/chunk.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { createPartitionKeeper } from '../../store/upkeep/partition.ts';
 import { findFetch, recordFetchOnce, type WrittenFetch } from '../../store/work/fetch.ts';
 import type { Answer, Exchange } from '../../upstream/answer.ts';
+import { MOST_CLOCK_ERROR_MS } from '../../upstream/answer-time.ts';
 import { createDriftCheck } from '../answer/schema-drift.ts';
 import { expectedDepth, provesNoLimit, unprovenPart } from '../limits/history-limit.ts';
 import { lastDayOf } from '../limits/last-day.ts';
@@ -76,7 +84,7 @@ export function createStoreAnswer({ sql, plan, historyLimits, limits, turn, prov
     const { candles, quarantined, rowCount } = findings;
     const { sentAt, ageMs, durationMs } = exchange;
     const heardAt = sentAt + durationMs;
-    const asOf = knownUntil(exchange, findings);
+    const asOf = knownUntil(exchange, findings, interval);
     // Only where there are candles: of what is asked, a coin may have existed in the last few years only.
     const [first, last] = [candles.openTime[0], candles.openTime.at(-1)];
     // Questions about a day have no start that a limit could refuse.
@@ -151,10 +159,18 @@ function createRowReader(sql: Sql) {
 
 /**
  * The as-of instant of an answer. One without a credible `Date` knows nothing that is younger than the data of its open candle, however wrong our
- * own clock is: the candle must not become final by it.
+ * own clock is: the candle must not become final by it. A price does not show whether it is open: as long as no answer has had a `Date`, the newest
+ * is taken to be, unless no clock is so wrong.
  */
-function knownUntil({ date, asOf }: Exchange, { candles, cutShort }: Findings): Instant {
+function knownUntil(
+  { date, asOf, isByOurClock }: Exchange,
+  { candles, cutShort }: Findings,
+  interval: Interval,
+): Instant {
+  const newest = candles.openTime.at(-1);
+  if (date !== null || newest === undefined) return asOf;
+  if (isPriceInterval(interval))
+    return isByOurClock ? Math.max(asOf - MOST_CLOCK_ERROR_MS, Math.min(asOf, newest)) : asOf;
   const open = cutShort.at(-1);
-  const isNewest = open !== undefined && open.openTime === candles.openTime.at(-1);
-  return date === null && isNewest ? Math.min(asOf, open.closeTime) : asOf;
+  return open?.openTime === newest ? Math.min(asOf, open.closeTime) : asOf;
 }

@@ -3,11 +3,11 @@ import type { Instant } from '../../clock.ts';
 import { hasPrices, type OhlcvRowRead } from '../../contract/record/ohlcv.ts';
 import { hasPrice } from '../../contract/record/price.ts';
 import type { CandleColumns } from '../../core/candle.ts';
-import { floorToGrid, INTERVAL_MS, type Interval, isPriceInterval, widthOf } from '../../core/interval.ts';
+import { floorToGrid, INTERVAL_MS, type Interval, isPriceInterval } from '../../core/interval.ts';
+import { impossibleTime, impossibleValues, TWO_ROWS_OF_A_SLOT } from '../../core/possible-candle.ts';
 import type { Span } from '../../core/span.ts';
 import type { OpenCandle } from '../../store/candle/candle.ts';
 import type { QuarantinedRow } from '../../store/candle/quarantine.ts';
-import { isImpossible } from '../answer/record-list.ts';
 import { otherWidth } from './other-question.ts';
 
 export type OhlcvQuestion = {
@@ -78,11 +78,11 @@ function onePerSlot(rows: readonly GoodRow[], quarantined: QuarantinedRow[]): Go
     if (other === undefined) bySlot.set(at, read);
     else if (!sameValues(other, read)) {
       contested.add(at);
-      quarantined.push({ openTime: at, reason: 'two different rows for one open time', row: read.row });
+      quarantined.push({ openTime: at, reason: TWO_ROWS_OF_A_SLOT, row: read.row });
     }
   }
   for (const at of contested) {
-    quarantined.push({ openTime: at, reason: 'two different rows for one open time', row: bySlot.get(at)!.row });
+    quarantined.push({ openTime: at, reason: TWO_ROWS_OF_A_SLOT, row: bySlot.get(at)!.row });
     bySlot.delete(at);
   }
   return [...bySlot.values()].sort((a, b) => a.openTime - b.openTime);
@@ -93,27 +93,15 @@ function impossible(row: GoodRow, { coinId, interval, span }: OhlcvQuestion, lat
   const isPrice = isPriceInterval(interval);
   const time = isPrice ? 'timestamp' : 'time_open';
   if (row.coinId !== null && row.coinId !== coinId) return `is of coin ${row.coinId}, not ${coinId}`;
-  if (at % INTERVAL_MS[interval] !== 0) return `${time} is not on the ${widthOf(interval)} grid`;
-  if (at > latest) return `${time} lies in the future`;
+  const when = impossibleTime(at, { interval, latest, name: time });
+  if (when !== null) return when;
   if (at < span.from || at >= span.to) return `${time} lies outside what was asked`;
   if (row.closeTime !== null && row.closeTime < at) return 'time_close lies before time_open';
   const misfit = otherWidth(row, interval, latest);
   if (misfit !== null) return misfit;
   if (isPrice && !hasPrice(row.row)) return 'has no price';
   if (!isPrice && !hasPrices(row.row)) return 'has none of open, high, low, close';
-  const { open, high, low, close } = row;
-  if (isImpossible(open) || isImpossible(high) || isImpossible(low) || isImpossible(close))
-    return 'a price is negative or not finite';
-  if (isImpossible(row.volume)) return 'volume is negative or not finite';
-  if (isImpossible(row.marketCap)) return 'market_cap is negative or not finite';
-  if (high !== null && low !== null && high < low) return 'high is below low';
-  if (high !== null && ((open !== null && open > high) || (close !== null && close > high))) {
-    return 'open or close is above high';
-  }
-  if (low !== null && ((open !== null && open < low) || (close !== null && close < low))) {
-    return 'open or close is below low';
-  }
-  return null;
+  return impossibleValues(row.open, row.high, row.low, row.close, row.volume, row.marketCap);
 }
 
 function sameValues(a: GoodRow, b: GoodRow): boolean {

@@ -57,10 +57,10 @@ export type BackfillRunner = {
 const LOOK_MS = 2_000;
 /** Where no limit slows it, because other processes work on these chunks as well, and this one learns of that up to two seconds later. */
 const LARGEST_WINDOW = 1024;
-/** So long a window lasts at the pace of the plan: enough for some looks at the queue, and a short wait for those who take turns. */
-const WINDOW_SECONDS = 10;
-/** At least as many chunks for each worker, those of other services among them. */
-const WINDOW_PER_WORKER = 16;
+/** So long a window lasts at the pace of the plan: its half outlasts the time between two looks, and those who take turns wait a short time only. */
+const WINDOW_SECONDS = 6;
+/** At least as many chunks for each worker, so that none waits while the window is filled again. */
+const WINDOW_PER_WORKER = 4;
 
 /** Chunks in the queue at most, of each backfill. Backfills of one priority take turns in blocks of so many. */
 export function windowOf(perSecond: number | null, concurrency: number): number {

@@ -70,21 +70,25 @@ const LONGEST_MESSAGE = 1_000;
  * What is asked about again within so long keeps a backfill open. Every claim that is not settled soon is asked about once a day in the end,
  * for some slots for ever: that is no reason to keep the others waiting, and a backfill that is over can be resumed.
  */
-const LONGEST_OPEN_MS = DAY / 2;
+export const LONGEST_OPEN_MS = DAY / 2;
 const SOONEST_AGAIN_MS = 1_000;
 /** A backfill whose slots belong to others looks again when one of these ends, and this often in case nobody tells it. */
 const OTHERS_LOOK_MS = 10 * MINUTE;
 /** Why a backfill waits that has asked for everything: some answers were not the last word. */
 export const NOT_FINAL_YET = 'not final yet';
 
-type ClaimEnd = Pick<BackfillEndTold, 'state' | 'message' | 'waitUntil'>;
+type ClaimEnd = Pick<BackfillEndTold, 'state' | 'message' | 'waitUntil'> & {
+  /** Requests that it would send if it were resumed; absent: unknown. */
+  readonly leftRequests?: number;
+};
 
 /** Records how the run ended. Database errors reject. */
 export async function endRun(deps: ClaimDeps, { id }: ClaimedBackfill, run: BackfillRun): Promise<BackfillEndTold> {
   const { requests, stored } = run.totals ?? run.seen;
   const end = claimEndOf(run, deps.clock.now());
   await recordEnd(deps, id, end);
-  return { id, requests, stored, ...end };
+  const { state, message, waitUntil } = end;
+  return { id, requests, stored, state, message, waitUntil };
 }
 
 /** As the exit code of a command: `done` means that nothing is left. What another answer mends soon goes back to the queue until then. */
@@ -108,7 +112,11 @@ function claimEndOf(run: BackfillRun, now: Instant): ClaimEnd {
       return { state: 'failed', message: whatIsLeft(run), waitUntil: null };
     }
     case 'lacking':
-      return { state: 'failed', message: whatIsLeft(run), waitUntil: null };
+      // What the upstream refuses, or says wrong to the last, is not requested again.
+      return {
+        ...{ state: 'failed', message: whatIsLeft(run), waitUntil: null },
+        ...(end.kind === 'done' ? { leftRequests: run.failed.length } : {}),
+      };
   }
 }
 
@@ -141,7 +149,7 @@ async function recordEnd({ sql, clock, owner }: ClaimDeps, id: number, end: Clai
     sql,
     { id, owner, now: clock.now() },
     isOver
-      ? { state, leftRequests: state === 'done' ? 0 : null, message }
+      ? { state, leftRequests: state === 'done' ? 0 : (end.leftRequests ?? null), message }
       : // What is missing then, others fetch.
         { state: 'queued', waitUntil, leftRequests: message === ANOTHER_BACKFILL ? 0 : null, message },
   );

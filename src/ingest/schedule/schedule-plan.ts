@@ -7,7 +7,6 @@ import { DAY } from '../../core/interval.ts';
 import { freshnessPerRun } from '../../quota/achievable-ages.ts';
 import { requestsPerDayAt } from '../../quota/adaptive-rate.ts';
 import type { Limits } from '../../quota/quota.ts';
-import type { Need } from '../../quota/reservation.ts';
 import { CATALOGUE_KINDS, type CatalogueDemand, type CatalogueKind } from '../../store/catalogue/catalogue-item.ts';
 import {
   achievableAgeMs,
@@ -44,8 +43,8 @@ export type SchedulePlanTerms = {
   readonly plan: PlanName;
   readonly limits: Limits;
   readonly hasKey: boolean;
-  /** Is there a folder for attestations? */
-  readonly hasAttestDir: boolean;
+  /** The places that are configured, which some schedules write to. */
+  readonly places: ReadonlySet<NonNullable<ScheduleEntry['needs']>>;
   readonly cadences: Cadences;
   /** Requests a day for freshness; 0 as long as no series is tracked. */
   readonly freshnessPerDay?: number;
@@ -61,10 +60,10 @@ export type SchedulePlanTerms = {
 const MOST_SHARE = 0.5;
 const TIERS: readonly Tier[] = ['sparse', ...PLAN_NAMES];
 
-/** Without a key there is no account, and no schedule that requests it; without a folder for attestations, none that writes one. */
+/** Without a key there is no account, and no schedule that requests it; without a place to write to, none that writes there. */
 export function schedulePlan(terms: SchedulePlanTerms): readonly Schedule[] {
   const entries = SCHEDULES.filter(
-    (entry) => (terms.hasKey || !entry.asksAccount) && (terms.hasAttestDir || !entry.needsAttestDir),
+    (entry) => (terms.hasKey || !entry.asksAccount) && (entry.needs === undefined || terms.places.has(entry.needs)),
   );
   const tier = tiersUpTo(terms.plan).find((one) => leavesRoom(entries, one, terms.limits)) ?? 'sparse';
   return schedulesOf(entries, tier, terms);
@@ -154,15 +153,6 @@ function cadence(cron: string): Cadence {
   const made = known.get(cron) ?? cadenceOf(cron);
   known.set(cron, made);
   return made;
-}
-
-/** The requests that the schedules need, for the reservation. */
-export function needsOf(schedules: readonly Schedule[]): readonly Need[] {
-  return schedules.flatMap(({ name, requests, cadence, asksAccount, refusedUntil = 0 }) => {
-    if (cadence === null || requests === 0) return [];
-    const ticks = (from: Instant, to: Instant) => cadence.count(Math.max(from, refusedUntil), to);
-    return [{ name, requests, ticks, asksAccount }];
-  });
 }
 
 export type Load = {

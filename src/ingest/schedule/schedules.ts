@@ -28,6 +28,7 @@ export type Runs = {
   readonly confirmHoles: Run;
   readonly retention: Run;
   readonly attest: Run;
+  readonly lake: Run;
 };
 
 type Entry = {
@@ -41,8 +42,8 @@ type Entry = {
   readonly cadence: PerTier<string>;
   /** Requests `/users/me`: only with a key, and before all other requests. */
   readonly asksAccount?: boolean;
-  /** Writes into the folder of attestations: only when one is configured. */
-  readonly needsAttestDir?: boolean;
+  /** Writes to a place that not every installation has: only when it is configured. */
+  readonly needs?: 'attestations' | 'lake';
   readonly run: (runs: Runs, context: RunContext) => Promise<RunOutcome>;
 };
 
@@ -178,10 +179,19 @@ const TABLE = [
     name: 'attest',
     fetches: 'nothing: writes an attestation, digests of all that is stored, into its folder',
     requests: 0,
-    needsAttestDir: true,
+    needs: 'attestations',
     // After `retention`: what that removes is then gone for the whole day.
     cadence: { sparse: '12 3 * * *' },
     run: (runs, context) => runs.attest(context),
+  },
+  {
+    name: 'lake',
+    fetches: 'nothing: writes the files of the lake whose rows have changed',
+    requests: 0,
+    needs: 'lake',
+    // Before `retention`, which removes only what the lake holds.
+    cadence: { sparse: '2 1 * * *' },
+    run: (runs, context) => runs.lake(context),
   },
 ] as const satisfies readonly Entry[];
 

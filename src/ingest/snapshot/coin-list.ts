@@ -5,6 +5,7 @@ import { createBackoff } from '../../core/backoff.ts';
 import { HOUR } from '../../core/interval.ts';
 import { ASK_AGAIN_MS } from '../../core/second-opinion.ts';
 import { pickTickers } from '../../core/ticker.ts';
+import type { Spender } from '../../quota/quota.ts';
 import { type QuarantinedRecord, quarantineRecords } from '../../store/candle/quarantine.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { catalogueSeenAt, countListed, unknownCoins } from '../../store/snapshot/coin.ts';
@@ -25,6 +26,7 @@ import { validateTickers } from './validate-tickers.ts';
 /** Ranks move and coins appear: a list that is older is requested again before it is used. */
 export const CATALOGUE_FRESH_MS = 24 * HOUR;
 const ATTEMPTS = 5;
+const SCHEDULED: Spender = { class: 'scheduled', name: 'catalogue' };
 /** Many processes that start together read the list at the same time: hence the jitter. */
 const backoff = createBackoff({ firstMs: 2_000, mostMs: 16_000 });
 
@@ -41,6 +43,8 @@ export type CatalogueDeps = {
   /** Called after each failed attempt that is followed by another: with an upstream that hangs, the attempts take minutes. */
   readonly onFailure?: (problem: string, attempt: number) => void;
   readonly random?: () => number;
+  /** Default: scheduled work. */
+  readonly spender?: Spender;
 };
 
 /**
@@ -92,7 +96,8 @@ export async function refreshForAbsences(
 ): Promise<CatalogueRefresh | { readonly kind: 'failed'; readonly message: string }> {
   if (!(await absencesAwaitList(deps.sql, deps.clock.now()))) return { kind: 'fresh' };
   try {
-    return await refreshCatalogue(deps, 0);
+    // It is asked for the backfill's sake, which leaves what is reserved for the schedules.
+    return await refreshCatalogue({ ...deps, spender: { class: 'backfill', name: 'catalogue' } }, 0);
   } catch (error) {
     if (!(error instanceof UpstreamError)) throw error;
     return { kind: 'failed', message: error.message };
@@ -116,17 +121,14 @@ type List<T> = {
 };
 
 async function readList<T>(
-  { sendRequest, sql, clock, signal, onFailure, random = Math.random }: CatalogueDeps,
+  { sendRequest, sql, clock, signal, onFailure, random = Math.random, spender = SCHEDULED }: CatalogueDeps,
   path: string,
   endpoint: string,
   validate: (body: unknown, latest: Instant) => Validated<T>,
 ): Promise<List<T> | HeldRequest> {
   let requests = 0;
   for (let attempt = 1; ; attempt++) {
-    const asked = await sendRequest(
-      { path },
-      { spender: { class: 'scheduled', name: 'catalogue' }, record: { endpoint, attempt }, signal },
-    );
+    const asked = await sendRequest({ path }, { spender, record: { endpoint, attempt }, signal });
     if (asked.kind === 'held') {
       // Short holds (a 429, a burst of errors) are waited for here; the caller reports long ones.
       if (asked.until - clock.now() > 60_000 || attempt > ATTEMPTS) return asked;

@@ -11,20 +11,14 @@ import {
 import { parseTime } from '../../contract/time.ts';
 import { EXCHANGE_VOLUMES } from '../../core/exchange.ts';
 import { DAY } from '../../core/interval.ts';
+import { isImpossible } from '../../core/possible-candle.ts';
 import type { ListedCoin } from '../../store/snapshot/coin.ts';
 import { type ExchangeFacts, exchangeRecord } from '../../store/snapshot/exchange.ts';
 import { type GlobalFacts, globalRecord } from '../../store/snapshot/global-history.ts';
 import { outOfJsonb } from '../../store/values/storable-text.ts';
 import type { Exchange as Exchanged } from '../../upstream/answer.ts';
 import { isCanonicalCoin, otherwiseWritten } from '../answer/canonical-row.ts';
-import {
-  isImpossible,
-  isWhole,
-  ROUNDED_MS,
-  type Validated,
-  validateList,
-  withoutValue,
-} from '../answer/record-list.ts';
+import { isWhole, ROUNDED_MS, type Validated, validateList, withoutValue } from '../answer/record-list.ts';
 
 /** A clock that is wrong by a day must not stop the snapshots. */
 const MOST_DAYS_OFF = 2;

@@ -11,7 +11,7 @@ import { DAY, type Interval } from '../../core/interval.ts';
 import type { Keep } from '../../core/settings/retention-settings.ts';
 import { intersect, type Span, type Spans } from '../../core/span.ts';
 import { type FreshnessPlan, planFreshness } from '../../quota/achievable-ages.ts';
-import { chooseDueSeries, EAGER, refreshAtAfter } from '../../quota/refresh-order.ts';
+import { chooseDue, lastRefreshTime, lastRefreshTimeOfDay, type RefreshRoom } from '../../quota/refresh-order.ts';
 import type { Sql, SqlOrTransaction } from '../../store/connection/connect.ts';
 import { type AppliedTracks, applyTracks } from '../../store/tracking/apply-track-rules.ts';
 import {
@@ -41,8 +41,9 @@ export type TrackedPlan = Omit<FreshnessPlan, 'tiers'> & { readonly tiers: reado
 export type PlanTrackedOptions = {
   readonly sql: SqlOrTransaction;
   readonly now: Instant;
-  /** Requests a day that freshness may make: `freshnessPerDay`. Null: any number. */
+  /** Requests a day for refreshes: as planned (`FreshnessBudget`), and at most. Null: any number. */
   readonly requestsPerDay: number | null;
+  readonly mostPerDay?: number | null;
   readonly candlesPerRequest: number;
   readonly historyLimits: Pick<LearnedLimits, 'of'>;
   /** The longest time between two runs of the schedule `freshness`. */
@@ -51,9 +52,21 @@ export type PlanTrackedOptions = {
 
 /** How fresh each tier can be kept now; recorded for the refresh order and for `market.freshness`. */
 export async function planTracked(options: PlanTrackedOptions): Promise<TrackedPlan> {
-  const { sql, now, requestsPerDay, candlesPerRequest, historyLimits, tickMs } = options;
-  const rows = await readTiers(sql);
+  const { sql, now } = options;
+  const plan = planTiers(await readTiers(sql), options);
+  await recordPlannedAges(sql, plan.tiers, now);
+  return plan;
+}
+
+/** How fresh these tiers could be kept; records nothing. */
+export function planTiers(rows: readonly TierRow[], options: Omit<PlanTrackedOptions, 'sql'>): TrackedPlan {
+  const { now, requestsPerDay, mostPerDay = null, candlesPerRequest, historyLimits, tickMs } = options;
   const refused = new Set(rows.filter((row) => knownDepth(historyLimits.of(row.interval)) === 0).map((row) => row.id));
+  // An interval that was refused on another day is only tried once more.
+  const isOut = ({ interval }: TierRow) => {
+    const limit = historyLimits.of(interval);
+    return expectedDepth(limit) === 0 && (limit.kind === 'met' || (limit.kind === 'documented' && limit.refusedBefore));
+  };
   const plan = planFreshness({
     tiers: rows.map((row) => {
       const depthMs = expectedDepth(historyLimits.of(row.interval));
@@ -61,11 +74,12 @@ export async function planTracked(options: PlanTrackedOptions): Promise<TrackedP
       const demand = {
         ...row,
         rowsPerRequest: isOfLastDay ? 1 : rowsPerRequest({ candlesPerRequest }, row.interval),
-        isDaily: isOfLastDay && row.targetAgeMs >= DAY,
+        isOfDays: isOfLastDay,
       };
-      return refused.has(row.id) ? { ...demand, series: 0 } : demand;
+      return isOut(row) ? { ...demand, series: 0 } : demand;
     }),
     requestsPerDay,
+    mostPerDay,
     tickMs,
   });
   const tiers = rows.map((row, i): PlannedTier => {
@@ -82,7 +96,6 @@ export async function planTracked(options: PlanTrackedOptions): Promise<TrackedP
       isNeverFinal: isNeverFinal(expectedDepth(historyLimits.of(row.interval)), row.interval, now),
     };
   });
-  await recordPlannedAges(sql, tiers, now);
   return { ...plan, tiers };
 }
 
@@ -110,7 +123,9 @@ export type FreshChunk = Span & {
 
 export type DueSeriesOptions = {
   readonly now: Instant;
-  readonly limit: number;
+  readonly room: RefreshRoom;
+  /** The longest time between two runs. */
+  readonly tickMs: number;
   readonly plan: { readonly name: string; readonly candlesPerRequest: number };
   readonly historyLimits: Pick<LearnedLimits, 'of'>;
 };
@@ -120,7 +135,7 @@ export type DueSeries = {
   readonly seriesId: number;
   /** When it counts as asked. */
   readonly askedAt: Instant;
-  /** The instant from which its age counts after this refresh. */
+  /** Its last refresh time: the next one counts from it. */
   readonly refreshAt: Instant;
   /** Null: nothing of it can be requested now (the plan's history limit, a refusal). It counts as refreshed nevertheless. */
   readonly chunk: FreshChunk | null;
@@ -128,10 +143,10 @@ export type DueSeries = {
 
 /** The series that are due, most urgent first; changes nothing. */
 export async function readDueSeries(sql: SqlOrTransaction, options: DueSeriesOptions): Promise<DueSeries[]> {
-  const { now, limit, plan, historyLimits } = options;
-  if (limit <= 0) return [];
-  const chosen = chooseDueSeries(await readRefreshCandidates(sql, { now, limit, eager: EAGER }), now, limit);
-  const due = new Map(chosen.map((c) => [c.seriesId, c]));
+  const { now, room, tickMs, plan, historyLimits } = options;
+  if (room.all <= 0) return [];
+  const candidates = await readRefreshCandidates(sql, { now, limit: room.all });
+  const due = new Map(chooseDue(candidates, { now, tickMs, room }).map(({ candidate: c }) => [c.seriesId, c]));
   const slots = { candles: plan.candlesPerRequest, prices: MAX_PRICES };
   const missing = await readMissing(sql, { ids: [...due.keys()], now, plan: plan.name, slots });
   return missing.map(({ missing, ...series }) => {
@@ -139,18 +154,17 @@ export async function readDueSeries(sql: SqlOrTransaction, options: DueSeriesOpt
     const candidate = due.get(seriesId)!;
     const limit = historyLimits.of(interval);
     const lastDay = lastDayOf(expectedDepth(limit), interval, now);
-    const isDaily = lastDay !== null && candidate.achievableAgeMs >= DAY;
+    const isDaily = lastDay !== null && candidate.refreshAfterMs >= DAY;
     const within =
       lastDay === null
         ? splitAtLimit(missing, earliestSlot(knownDepth(limit), interval, now)).within
         : nearEnd(missing, lastDay, isDaily ? null : openDayOf(now));
     const [span] = chunksNewestFirst(within, interval, rowsPerRequest(plan, interval));
     const chunk = span === undefined ? null : { ...series, ...span, slots: countSlots(within, interval) };
-    // The last full day tells nothing of the time since midnight, so its age counts from there. It is gone for good when the next one has
-    // ended: series that see nothing else are spread over each day anew.
-    const isLastDay = chunk !== null && lastDay !== null && chunk.from < lastDay.to;
-    if (isDaily || isLastDay) return { seriesId, askedAt: dayStart(now), refreshAt: dayStart(now), chunk };
-    return { seriesId, askedAt: now, refreshAt: refreshAtAfter(candidate, now), chunk };
+    // The last full day tells nothing of the time since midnight, so its age counts from there.
+    const isLastDay = lastDay !== null && (isDaily || (chunk !== null && chunk.from < lastDay.to));
+    const refreshAt = lastDay === null ? lastRefreshTime(candidate, now) : lastRefreshTimeOfDay(candidate, now);
+    return { seriesId, askedAt: isLastDay ? dayStart(now) : now, refreshAt, chunk };
   });
 }
 

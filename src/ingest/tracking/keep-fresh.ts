@@ -9,7 +9,7 @@ import type { Clock, Instant } from '../../clock.ts';
 import { HOUR } from '../../core/interval.ts';
 import type { Keep } from '../../core/settings/retention-settings.ts';
 import type { FreshnessBudget } from '../../quota/achievable-ages.ts';
-import { freshnessRoom } from '../../quota/refresh-order.ts';
+import { refreshRoom } from '../../quota/refresh-order.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { countQueued, handBack, markDueAgain, markEnded, readQueued } from '../../store/tracking/tracked-series.ts';
 import type { IngestChunk } from '../chunk/ingest-chunk.ts';
@@ -65,18 +65,21 @@ export function createKeepFresh(deps: KeepFreshDeps): KeepFresh {
   const { sql, clock, queue, plan, historyLimits } = deps;
   /** Series whose chunk was not in the queue at the last look. */
   let gone = new Set<number>();
-  /** As planned last. */
-  let dailyRequests = 0;
 
   const topUp = async (): Promise<number> => {
     const now = clock.now();
-    const [{ most: perDay }, spent, queued] = await Promise.all([deps.budget(), deps.spentToday(), countQueued(sql)]);
+    const [budget, spent, queued] = await Promise.all([deps.budget(), deps.spentToday(), countQueued(sql)]);
     const nextAt = deps.nextRun(now);
-    const room = freshnessRoom({ perDay, dailyRequests, spentToday: spent + queued, now, nextAt });
     const longer = Math.max(1, (nextAt - now) / 1000 / QUEUED_FOR_S);
     const perRun = Math.min(MOST_QUEUED, (deps.perSecond ?? Number.POSITIVE_INFINITY) * QUEUED_FOR_S);
-    const most = Math.ceil(perRun * longer);
-    const chunks = await takeDueChunks(sql, { now, limit: Math.min(room, most - queued), plan, historyLimits });
+    const room = refreshRoom({
+      most: budget.most,
+      left: (budget.left ?? Number.POSITIVE_INFINITY) - queued,
+      atOnce: Math.ceil(perRun * longer) - queued,
+      spentToday: spent + queued,
+      coming: budget.coming,
+    });
+    const chunks = await takeDueChunks(sql, { now, room, tickMs: deps.tickMs, plan, historyLimits });
     await queue.add(
       chunks.map(({ seriesId, coinId, quote, interval, from, to }) => {
         return { kind: 'freshness', seriesId, coinId, quote, interval, from, to, askedSince: now } satisfies ChunkJob;
@@ -90,18 +93,18 @@ export function createKeepFresh(deps: KeepFreshDeps): KeepFresh {
       await historyLimits.reload();
       const now = clock.now();
       const { candlesPerRequest } = plan;
-      const { planned: requestsPerDay } = await deps.budget();
+      const budget = await deps.budget();
       const { keep, tickMs } = deps;
-      const { plan: ages } = await keepTracks({
+      await keepTracks({
         sql,
         now,
-        requestsPerDay,
+        requestsPerDay: budget.planned,
+        mostPerDay: budget.mostPerDay,
         candlesPerRequest,
         historyLimits,
         keep,
         tickMs,
       });
-      dailyRequests = ages.dailyRequests;
       await topUp();
       return { kind: 'done' };
     },

@@ -12,6 +12,8 @@ export type StoredFile = {
 export type Destination = {
   /** For readers. */
   readonly name: string;
+  /** The same for every way to name the same place. */
+  readonly place: string;
   /**
    * The file appears, or takes the place of the one before, when `write` has resolved and all of it is safe; when `write` rejects, nothing has
    * changed. Resolves to what `write` resolved to.

@@ -14,6 +14,7 @@ export function openFolder(folder: string): Destination {
   const place = (file: string) => path.join(folder, ...file.split('/'));
   return {
     name: folder,
+    place: path.resolve(folder),
     put: (file, write) => putFile(place(file), write),
     get: async (file, range) => {
       const target = place(file);

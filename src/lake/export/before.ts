@@ -1,21 +1,55 @@
 /** What an export finds at its destination: the manifest of the one before, what a killed one has finished, and the files themselves. */
+import { intersect, normalize, type Spans } from '../../core/span.ts';
 import { type Destination, isHiddenFile } from '../destination/destination.ts';
 import type { EncodedMonths } from '../digest/month-book.ts';
+import { isOfTool } from '../layout/layout.ts';
 import { type Finished, noteBegun, pathOfEntry, readEntry, removeEntry } from '../manifest/journal.ts';
-import { MANIFEST_FILE, type ManifestFile, type ManifestHead } from '../manifest/manifest.ts';
+import {
+  type ExportKind,
+  MANIFEST_FILE,
+  type ManifestDataset,
+  type ManifestFile,
+  type ManifestHead,
+  type ManifestSeries,
+  type RetiredFile,
+  spanOfFile,
+  spansAsIso,
+  spansOf,
+} from '../manifest/manifest.ts';
 import { DamagedManifest, readManifest } from '../manifest/read-manifest.ts';
 import { ExportRefused } from '../refused.ts';
 import type { Selection } from './selection.ts';
 
 export type Before = {
+  /** Null: there is none. */
+  readonly head: ManifestHead | null;
   /** From now on a later run knows that what is there is an export, even if this one is killed with its first file. */
   begin(): Promise<void>;
   /** Whether something tells what is at this path: then that must be taken back before the file is replaced. */
   knows(path: string): boolean;
   /** The file at this path, if it is whole and of this version. */
   find(path: string, version: string | null): Promise<Kept | null>;
-  /** Removes the files that are no part of the export any more, and what was noted of killed runs. Resolves to the paths of files. */
-  removeOthers(paths: ReadonlySet<string>): Promise<string[]>;
+  /** The files that are there and that the manifest, or a killed run, tells of. */
+  readonly known: readonly string[];
+  /** All files that are there now, without hidden ones: their bytes by their paths. */
+  readonly sizes: ReadonlyMap<string, number>;
+  /** Those that the manifest names. */
+  readonly files: ReadonlyMap<string, ManifestFile>;
+  readonly retired: readonly RetiredFile[];
+  readonly datasets: readonly ManifestDataset[];
+  readonly archive: Archive;
+  /** As if only these files of the archive were in it. */
+  narrowArchive(files: readonly ManifestFile[]): Archive;
+  /** Removes files, and what was noted of killed runs. */
+  remove(paths: readonly string[]): Promise<void>;
+};
+
+/** What stays as it is, whatever Postgres has. */
+export type Archive = {
+  /** In the order of the manifest. */
+  readonly files: readonly ManifestFile[];
+  /** Of each series that has something in them: the manifest's element, narrowed to them. */
+  readonly series: ReadonlyMap<string, ManifestSeries>;
 };
 
 export type Kept = {
@@ -25,7 +59,7 @@ export type Kept = {
 };
 
 /** @throws ExportRefused when something else is there */
-export async function lookBefore(destination: Destination, selection: Selection): Promise<Before> {
+export async function lookBefore(destination: Destination, selection: Selection, kind: ExportKind): Promise<Before> {
   const sizes = new Map<string, number>();
   const noted = new Set<string>();
   for await (const { path, bytes } of destination.list()) {
@@ -33,31 +67,33 @@ export async function lookBefore(destination: Destination, selection: Selection)
     if (of !== null) noted.add(of);
     else if (!isHiddenFile(path)) sizes.set(path, bytes);
   }
-  const { files, months } = await readBefore(destination, selection);
-  const isOurs = files !== null || noted.size > 0;
+  const manifest = await readBefore(destination, selection, kind);
+  const { head, files, months } = manifest;
+  const isOurs = head !== null || noted.size > 0;
   if (!isOurs && sizes.size > 0)
     throw new ExportRefused(`${destination.name} is not empty, and has no export; name an empty folder, or a new one`);
+  const known = new Set([...files.keys(), ...noted].filter((path) => path !== MANIFEST_FILE && sizes.has(path)));
   return {
+    ...manifest,
     begin: async () => {
       if (!isOurs) await noteBegun(destination, MANIFEST_FILE);
     },
-    knows: (path) => noted.has(path) || (files?.has(path) ?? false),
+    knows: (path) => noted.has(path) || files.has(path),
     find: async (path, version) => {
       if (version === null) return null;
       const entry = noted.has(path) ? await readEntry(destination, path) : null;
-      const file = noted.has(path) ? entry?.file : files?.get(path);
+      const file = noted.has(path) ? entry?.file : files.get(path);
       if (file === undefined || file.version !== version || sizes.get(path) !== file.bytes) return null;
       return { file, monthsOf: (series) => monthsIn(entry, months, series) };
     },
-    removeOthers: async (paths) => {
-      const known = new Set([...(files?.keys() ?? []), ...noted].filter((path) => path !== MANIFEST_FILE));
-      const removed = [...known].filter((path) => !paths.has(path) && sizes.has(path)).sort();
-      for (const path of removed) await destination.delete(path);
+    known: [...known],
+    sizes,
+    remove: async (paths) => {
+      for (const path of paths) await destination.delete(path);
       for await (const { path } of destination.list()) {
         const of = pathOfEntry(path);
         if (of !== null) await removeEntry(destination, of);
       }
-      return removed;
     },
   };
 }
@@ -71,31 +107,71 @@ function monthsIn(
   return manifest.get(series) ?? null;
 }
 
-type Manifest = {
-  /** Null: there is none. */
-  readonly files: ReadonlyMap<string, ManifestFile> | null;
+type Manifest = Pick<Before, 'head' | 'files' | 'retired' | 'datasets' | 'archive' | 'narrowArchive'> & {
   /** By the names of series. */
   readonly months: ReadonlyMap<string, EncodedMonths>;
 };
 
-async function readBefore(destination: Destination, selection: Selection): Promise<Manifest> {
-  const months = new Map<string, EncodedMonths>();
+const NOTHING: Manifest = {
+  head: null,
+  files: new Map(),
+  months: new Map(),
+  retired: [],
+  datasets: [],
+  archive: { files: [], series: new Map() },
+  narrowArchive: () => NOTHING.archive,
+};
+
+async function readBefore(destination: Destination, selection: Selection, kind: ExportKind): Promise<Manifest> {
   try {
     const manifest = await readManifest(destination);
-    if (manifest === null) return { files: null, months };
-    checkSame(destination, manifest.head, selection);
+    if (manifest === null) return NOTHING;
+    const { head } = manifest;
+    checkSame(destination, head, selection, kind);
+    const months = new Map<string, EncodedMonths>();
     const files = new Map<string, ManifestFile>();
+    const retired: RetiredFile[] = [];
+    const series: ManifestSeries[] = [];
+    const datasets: ManifestDataset[] = [];
     for await (const { list, element } of manifest.elements) {
       if (list === 'files') files.set(element.path, element);
-      else if (list === 'series' && element.months !== null) months.set(element.series, element.months);
+      else if (list === 'retired') retired.push(element);
+      else if (list === 'datasets') datasets.push(element);
+      else {
+        if (element.months !== null) months.set(element.series, element.months);
+        // Only a lake has files that stay.
+        if (kind === 'lake') series.push(element);
+      }
     }
-    return { files, months };
+    const archived = [...files.values()].filter(({ isArchived }) => isArchived);
+    const narrowArchive = (to: readonly ManifestFile[]) => ({ files: to, series: narrowed(series, to) });
+    return { head, files, months, retired, datasets, archive: narrowArchive(archived), narrowArchive };
   } catch (error) {
     if (!(error instanceof DamagedManifest)) throw error;
     throw new ExportRefused(
       `${MANIFEST_FILE} in ${destination.name} ${error.message}; name another folder, or remove what is in this one`,
     );
   }
+}
+
+function narrowed(series: readonly ManifestSeries[], archived: readonly ManifestFile[]): Map<string, ManifestSeries> {
+  const spans = new Map<string, Spans>();
+  for (const file of archived) {
+    const place = `${file.quote} ${file.interval}`;
+    spans.set(place, normalize([...(spans.get(place) ?? []), spanOfFile(file)]));
+  }
+  const found = new Map<string, ManifestSeries>();
+  for (const one of series) {
+    const within = spans.get(one.series.slice(one.series.indexOf(' ') + 1));
+    if (within === undefined) continue;
+    const covered = intersect(spansOf(one.covered), within);
+    const gaps = one.gaps.filter(([from, to]) => {
+      const gap = { from: Date.parse(from), to: Date.parse(to) };
+      return intersect([gap], within).length > 0;
+    });
+    if (covered.length > 0) found.set(one.series, { ...one, covered: spansAsIso(covered), gaps });
+  }
+  return found;
 }
 
 /** What must be the same for one export to go on from another. From and to may move. */
@@ -119,10 +195,21 @@ const OPTIONS = {
   finalOnly: '--final-only',
 } as const;
 
-function checkSame({ name }: Destination, head: ManifestHead, selection: Selection): void {
+function checkSame({ name }: Destination, head: ManifestHead, selection: Selection, kind: ExportKind): void {
+  if (head.kind !== kind)
+    throw new ExportRefused(
+      kind === 'export'
+        ? `${name} is a lake, which the service keeps up to date; name another folder`
+        : `${name} has an export that was made by hand; name an empty place in CHANDLER_LAKE_URL`,
+    );
+  // Which datasets a lake has may change: the service is its only writer.
+  if (kind === 'lake') return;
   const wanted = describeSelection(selection);
   const option = (Object.keys(OPTIONS) as (keyof typeof OPTIONS)[]).find(
-    (key) => JSON.stringify(head[key]) !== JSON.stringify(wanted[key]),
+    (key) =>
+      JSON.stringify(head[key]) !== JSON.stringify(wanted[key]) &&
+      // Earlier versions gave tools what may still change; such files are written anew.
+      !(key === 'finalOnly' && isOfTool(selection.layout)),
   );
   if (option === undefined) return;
   const said = (value: unknown) => (value === null ? 'all' : String(value));

@@ -6,26 +6,26 @@
  * then the files that it no longer names are removed.
  */
 import type { Instant } from '../../clock.ts';
-import { VERSION } from '../../core/version.ts';
 import { withSnapshot } from '../../store/backup/source.ts';
-import type { Database, SqlOrTransaction } from '../../store/connection/connect.ts';
+import type { Database } from '../../store/connection/connect.ts';
 import { withLockUnlessHeld } from '../../store/connection/lock.ts';
 import { type CopyOut, openCopyOut } from '../../store/copy/copy-out.ts';
 import { NOTHING_YET } from '../../views/attestation/attestation.ts';
-import type { Dataset } from '../dataset/dataset.ts';
 import type { Destination } from '../destination/destination.ts';
-import { createMonthBook, type MonthBook } from '../digest/month-book.ts';
+import { createMonthBook } from '../digest/month-book.ts';
 import { nameOfSeries } from '../digest/series-name.ts';
 import type { PlannedFile } from '../layout/layout.ts';
 import { noteBegun, noteFinished } from '../manifest/journal.ts';
-import { isoOrNull, type ManifestElement, type ManifestFile, type ManifestHead } from '../manifest/manifest.ts';
+import { isoOrNull, MANIFEST_FILE, type ManifestFile, type ManifestHead } from '../manifest/manifest.ts';
 import { writeManifest } from '../manifest/write-manifest.ts';
-import { ExportRefused } from '../refused.ts';
-import { type Before, describeSelection, lookBefore } from './before.ts';
+import { ExportBusy, ExportRefused } from '../refused.ts';
+import { addArchivedMonths, stayingArchive, stretchOf, stretchOfPlan } from './archived.ts';
+import { type Before, lookBefore } from './before.ts';
+import { type Done, elementsOf, readHead, type Told } from './elements.ts';
 import { type Plan, planFiles } from './plan-files.ts';
 import { readWithin, type SeriesWithin, versionOf } from './read-series.ts';
+import { BY_HAND, type ExportRules } from './rules.ts';
 import type { Selection } from './selection.ts';
-import { readStates } from './series-states.ts';
 import { readHistoryVersion, seriesStatements, tableStatement } from './statements.ts';
 import { type WrittenFile, writeFile } from './write-file.ts';
 
@@ -51,24 +51,31 @@ export type Exported = {
   readonly written: { readonly files: number; readonly rows: number; readonly bytes: number };
   /** Paths of files that are no part of the export any more. */
   readonly removed: readonly string[];
+  /** Paths of files that are there and of which no manifest has told: somebody else's. They are left alone. */
+  readonly foreign: readonly string[];
 };
 
 /**
  * Null: `onPlan` did not want it. @throws ExportRefused when something else is at the destination, or is being written there; and the reason
  * of `signal` when it is aborted: what is finished stays, and the same call goes on from there
  */
-export async function exportFiles(options: ExportOptions): Promise<Exported | null> {
+export async function exportFiles(options: ExportOptions, rules: ExportRules = BY_HAND): Promise<Exported | null> {
   const { database, destination } = options;
-  const ended = await withLockUnlessHeld(database.sql, `export to ${destination.name}`, async () => ({
-    exported: await exportAlone(options),
+  const ended = await withLockUnlessHeld(database.sql, lockOf(destination), async () => ({
+    exported: await exportAlone(options, rules),
   }));
   if (ended !== null) return ended.exported;
-  throw new ExportRefused(`another export is being written to ${destination.name}; wait until it has ended`);
+  throw new ExportBusy(`another export is being written to ${destination.name}; wait until it has ended`);
 }
 
-async function exportAlone(options: ExportOptions): Promise<Exported | null> {
+/** Whoever writes there holds it. */
+export function lockOf({ place }: Destination): string {
+  return `export to ${place}`;
+}
+
+async function exportAlone(options: ExportOptions, rules: ExportRules): Promise<Exported | null> {
   const { database, destination, selection, onPlan = async () => true } = options;
-  const before = await lookBefore(destination, selection);
+  const before = await lookBefore(destination, selection, rules.kind);
   const run = await withSnapshot(database.sql, async (tx, snapshot) => {
     const plan = await planFiles(tx, selection);
     if (!(await onPlan(plan))) return null;
@@ -76,10 +83,13 @@ async function exportAlone(options: ExportOptions): Promise<Exported | null> {
     await before.begin();
     const copy = await openCopyOut({ url: database.url, snapshot, watchdog: database.watchdog });
     try {
-      const run = { ...options, tx, copy, before, months: createMonthBook() };
+      const archive = await stayingArchive(tx, before, plan.files);
+      const run = { ...options, rules, tx, copy, before, archive, months: createMonthBook() };
+      const head = await readHead(tx, selection, rules.kind);
+      checkOrigin(before, head, destination);
       const done = await writeAll(run, plan);
-      const head = await readHead(tx, selection);
-      const root = await writeManifest(destination, head, elementsOf(run, done));
+      const beside = await rules.beforeManifest(before, done.files);
+      const root = await writeManifest(destination, head, elementsOf(run, done, beside));
       return { at: Date.parse(head.at), root, done };
     } finally {
       await copy.close();
@@ -87,8 +97,28 @@ async function exportAlone(options: ExportOptions): Promise<Exported | null> {
   });
   if (run === null) return null;
   const { files, written } = run.done;
-  const removed = await before.removeOthers(new Set(files.map(({ path }) => path)));
-  return { at: run.at, root: run.root, ...totalsOf(files), written: totalsOf(written), removed };
+  const removed = await rules.afterManifest(before, files);
+  return {
+    at: run.at,
+    root: run.root,
+    ...totalsOf(files),
+    written: totalsOf(written),
+    removed,
+    foreign: foreignOf(before, files),
+  };
+}
+
+function foreignOf({ sizes, known, files: named, retired }: Before, files: readonly ManifestFile[]): string[] {
+  const ours = new Set([MANIFEST_FILE, ...known, ...named.keys(), ...[...retired, ...files].map(({ path }) => path)]);
+  return [...sizes.keys()].filter((path) => !ours.has(path)).sort();
+}
+
+/** A lake may hold what Postgres has no more: the data of another upstream must not come beside it. */
+function checkOrigin({ head: before }: Before, head: ManifestHead, { name }: Destination): void {
+  if (head.kind === 'export' || before === null || [head.origin, NOTHING_YET].includes(before.origin)) return;
+  throw new ExportRefused(
+    `${name} holds data of ${before.origin}, and this warehouse has data of ${head.origin}; name another place`,
+  );
 }
 
 function totalsOf(files: readonly ManifestFile[]) {
@@ -96,26 +126,16 @@ function totalsOf(files: readonly ManifestFile[]) {
   return { files: files.length, rows: sum('rows'), bytes: sum('bytes') };
 }
 
-type Run = ExportOptions & {
-  readonly tx: SqlOrTransaction;
-  readonly copy: CopyOut;
-  readonly before: Before;
-  readonly months: MonthBook;
-};
-
-type Done = {
-  readonly files: ManifestFile[];
-  readonly written: ManifestFile[];
-  /** Of all files, in their order. */
-  readonly seriesIds: Set<number>;
-  readonly datasets: Map<Dataset, PlannedFile>;
-};
+type Run = ExportOptions & Told & { readonly rules: ExportRules; readonly copy: CopyOut };
 
 async function writeAll(run: Run, { files }: Plan): Promise<Done> {
-  const done: Done = { files: [], written: [], seriesIds: new Set(), datasets: new Map() };
+  const done: Done = { files: [...run.archive.files], written: [], seriesIds: new Set(), datasets: new Map() };
+  addArchivedMonths(run.archive, run.months);
+  const archived = new Set(run.archive.files.map(stretchOf));
   for (const file of files) {
     run.signal.throwIfAborted();
-    const { dataset, series, span, path } = file;
+    const { dataset, series, span } = file;
+    if (archived.has(stretchOfPlan(file))) continue;
     const isOfSeries = dataset.kind === 'series';
     const maybe = series.filter(({ first, last }) => last >= span.from && first < span.to);
     const within = isOfSeries ? await readWithin(run.tx, maybe, span, run.selection.finalOnly) : [];
@@ -123,9 +143,10 @@ async function writeAll(run: Run, { files }: Plan): Promise<Done> {
     for (const { id } of within) done.seriesIds.add(id);
     if (!done.datasets.has(dataset)) done.datasets.set(dataset, file);
     const version = await versionOfFile(run, file, within);
+    const path = run.rules.pathOf(file.path, version);
     const kept = await run.before.find(path, version);
     if (kept === null) {
-      const entry = await writeOne(run, file, within, version);
+      const entry = await writeOne(run, { ...file, path }, within, version);
       done.files.push(entry);
       done.written.push(entry);
       continue;
@@ -142,19 +163,20 @@ async function writeAll(run: Run, { files }: Plan): Promise<Done> {
 
 /** Null: nothing but the bytes tells whether the file has changed. */
 async function versionOfFile(
-  { tx, selection }: Run,
-  { dataset, span, source, path }: PlannedFile,
+  { tx, selection, rules }: Run,
+  file: PlannedFile,
   within: readonly SeriesWithin[],
 ): Promise<string | null> {
-  if (dataset.kind === 'table') return null;
-  if (dataset.kind === 'series') {
-    const columns = source.map(({ name, type }) => `${name} ${type}`);
-    return versionOf(
-      within,
-      JSON.stringify([path, columns, selection.finalOnly, isoOrNull(span.from), isoOrNull(span.to)]),
-    );
-  }
+  const { dataset, span } = file;
+  if (dataset.kind === 'table') return rules.versionOfTable(tx, dataset, { ...selection, span });
+  if (dataset.kind === 'series') return versionOf(within, formOf(file, selection));
   return readHistoryVersion(tx, dataset, { ...selection, span });
+}
+
+/** What the bytes of a file of series depend on beside its rows. */
+export function formOf({ source, span, path }: PlannedFile, { finalOnly }: Pick<Selection, 'finalOnly'>): string {
+  const columns = source.map(({ name, type }) => `${name} ${type}`);
+  return JSON.stringify([path, columns, finalOnly, isoOrNull(span.from), isoOrNull(span.to)]);
 }
 
 async function writeOne(
@@ -187,25 +209,4 @@ function encodedOf(months: WrittenFile['months'], within: readonly SeriesWithin[
     return [name, book.encode(name, one.interval)] as const;
   });
   return Object.fromEntries(encoded.flatMap(([name, of]) => (of === null ? [] : [[name, of] as const])));
-}
-
-async function readHead(tx: SqlOrTransaction, selection: Selection): Promise<ManifestHead> {
-  const [row] = await tx<{ at: Instant; simulator: string | null; isKnown: boolean }[]>`
-    select now() as at, (select simulator from ops.origin) as simulator, exists (select from ops.origin) as is_known`;
-  const { at, simulator, isKnown } = row!;
-  return {
-    at: isoOrNull(at)!,
-    chandler: VERSION,
-    origin: isKnown ? (simulator ?? 'upstream') : NOTHING_YET,
-    ...describeSelection(selection),
-    from: isoOrNull(selection.span.from),
-    to: isoOrNull(selection.span.to),
-  };
-}
-
-async function* elementsOf({ tx, selection, months }: Run, done: Done): AsyncGenerator<ManifestElement> {
-  for (const [{ name }, { columns }] of done.datasets) yield { list: 'datasets', element: { name, columns } };
-  for await (const element of readStates(tx, [...done.seriesIds], selection.span, months))
-    yield { list: 'series', element };
-  for (const element of done.files) yield { list: 'files', element };
 }

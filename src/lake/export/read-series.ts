@@ -32,6 +32,8 @@ export async function readSeries(
   return found;
 }
 
+type SeriesKey = Pick<SeriesRef, 'id' | 'interval'>;
+
 /** A series as it is within a stretch of time. */
 export type SeriesWithin = {
   readonly id: number;
@@ -53,7 +55,7 @@ export type SeriesWithin = {
  */
 export async function readWithin(
   tx: SqlOrTransaction,
-  series: readonly SeriesRef[],
+  series: readonly SeriesKey[],
   span: Span,
   finalOnly: boolean,
 ): Promise<SeriesWithin[]> {
@@ -66,8 +68,8 @@ export async function readWithin(
 const MOST_SERIES = 1_000;
 
 /** Of one interval each, so that partitions prune. */
-function* pagesOf(series: readonly SeriesRef[]): Generator<SeriesRef[]> {
-  let page: SeriesRef[] = [];
+function* pagesOf(series: readonly SeriesKey[]): Generator<SeriesKey[]> {
+  let page: SeriesKey[] = [];
   for (const one of series) {
     if (page.length === MOST_SERIES || (page.length > 0 && page[0]!.interval !== one.interval)) {
       yield page;
@@ -80,7 +82,7 @@ function* pagesOf(series: readonly SeriesRef[]): Generator<SeriesRef[]> {
 
 function readPage(
   tx: SqlOrTransaction,
-  page: readonly SeriesRef[],
+  page: readonly SeriesKey[],
   span: Span,
   finalOnly: boolean,
 ): Promise<SeriesWithin[]> {

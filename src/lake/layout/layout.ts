@@ -12,6 +12,11 @@ import { monthsEach, type Period, periodsOf } from './period.ts';
 export const LAYOUTS = ['hive', 'single', 'freqtrade', 'lean', 'jesse'] as const;
 export type Layout = (typeof LAYOUTS)[number];
 
+/** Its files are those of a tool: candles that have ended, and no column that says whether they may still change. */
+export function isOfTool(layout: Layout): boolean {
+  return layout !== 'hive' && layout !== 'single';
+}
+
 export type SeriesRef = {
   readonly id: number;
   readonly coinId: string;

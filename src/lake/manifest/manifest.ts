@@ -2,7 +2,7 @@
  * The manifest of an export: what its files are, of which state of which series, and why what is missing is missing. It is JSON, and each
  * of its elements stands on a line of its own, so that neither writing nor reading needs it in memory as a whole. docs/export.md describes it.
  */
-import type { Spans } from '../../core/span.ts';
+import { normalize, type Span, type Spans } from '../../core/span.ts';
 import type { DatasetColumn } from '../dataset/dataset.ts';
 import type { EncodedMonths } from '../digest/month-book.ts';
 import type { Format } from '../format/format.ts';
@@ -11,7 +11,11 @@ import type { Layout } from '../layout/layout.ts';
 export const MANIFEST_FILE = 'manifest.json';
 export const MANIFEST_FORMAT = 1;
 
+/** By hand, or kept up to date by the service (docs/lake.md). */
+export type ExportKind = 'export' | 'lake';
+
 export type ManifestHead = {
+  readonly kind: ExportKind;
   /** ISO 8601: the instant of the snapshot that everything is of. */
   readonly at: string;
   /** Version of Chandler. */
@@ -64,20 +68,34 @@ export type ManifestFile = {
   readonly sha256: string;
   /** Two files of the same version have the same rows. Null: nothing tells but the bytes. */
   readonly version: string | null;
+  /** Of a lake: Postgres may not have these rows any more, or not all of them; the file stays as it is. */
+  readonly isArchived?: true;
+};
+
+/** Of a lake: a file that an earlier manifest named. It stays for readers of that manifest, for a day. */
+export type RetiredFile = {
+  readonly path: string;
+  /** ISO 8601: no manifest has named it since then. */
+  readonly since: string;
 };
 
 /** The lists of a manifest, in their order. */
-export const LISTS = ['datasets', 'series', 'files'] as const;
+export const LISTS = ['datasets', 'series', 'files', 'retired'] as const;
 export type List = (typeof LISTS)[number];
 
 export type ManifestElement =
   | { readonly list: 'datasets'; readonly element: ManifestDataset }
   | { readonly list: 'series'; readonly element: ManifestSeries }
-  | { readonly list: 'files'; readonly element: ManifestFile };
+  | { readonly list: 'files'; readonly element: ManifestFile }
+  | { readonly list: 'retired'; readonly element: RetiredFile };
 
 /** Instants of spans, for JSON; null where it has no bound. */
 export function spansAsIso(spans: Spans): (readonly [string | null, string | null])[] {
   return spans.map(({ from, to }) => [isoOrNull(from), isoOrNull(to)] as const);
+}
+
+export function spansOf(told: ManifestSeries['covered']): Spans {
+  return normalize(told.map((span) => spanOfFile({ from: span[0], to: span[1] })));
 }
 
 export function isoOrNull(at: number): string | null {
@@ -86,4 +104,8 @@ export function isoOrNull(at: number): string | null {
 
 export function instantOr(text: string | null, otherwise: number): number {
   return text === null ? otherwise : Date.parse(text);
+}
+
+export function spanOfFile({ from, to }: Pick<ManifestFile, 'from' | 'to'>): Span {
+  return { from: instantOr(from, Number.NEGATIVE_INFINITY), to: instantOr(to, Number.POSITIVE_INFINITY) };
 }

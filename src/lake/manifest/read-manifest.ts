@@ -33,6 +33,20 @@ export async function readManifest(destination: Destination): Promise<ReadManife
   return { head, elements: elements(first.value, lines, hash) };
 }
 
+/** The most that the first line of a lake's manifest takes, several times over. */
+const HEAD_BYTES = 65_536;
+
+/** The head alone, of a manifest that may be large. Null: there is none. @throws DamagedManifest */
+export async function readManifestHead(destination: Destination): Promise<ManifestHead | null> {
+  const chunks = await destination.get(MANIFEST_FILE, { from: 0, to: HEAD_BYTES });
+  if (chunks === null) return null;
+  const decoder = new TextDecoder();
+  let text = '';
+  for await (const chunk of chunks) text += decoder.decode(chunk, { stream: true });
+  if (!text.includes('\n')) throw new DamagedManifest('is no manifest of an export');
+  return readHead(text.slice(0, text.indexOf('\n')));
+}
+
 async function* elements(
   first: string,
   lines: AsyncIterable<string>,

@@ -34,12 +34,18 @@ export async function* compareWithWarehouse(
 ): AsyncGenerator<WarehouseFinding> {
   const [here] = await sql<{ origin: string }[]>`select coalesce(simulator, 'upstream') as origin from ops.origin`;
   const origin = here?.origin ?? NOTHING_YET;
-  if (recounted.head.origin !== origin) {
+  // As of an attestation: an empty warehouse had nobody's data yet.
+  if (![origin, NOTHING_YET].includes(recounted.head.origin)) {
     const detail = `the warehouse holds data of ${origin}, and the files are of ${recounted.head.origin}`;
     yield { subject: 'the warehouse', month: null, verdict: 'tampered', detail, slots: [] };
     return;
   }
-  for await (const found of compareAttested(sql, attestedSeries(recounted), keep, now)) {
+  for await (const found of compareAttested(
+    sql,
+    attestedSeries(recounted, () => false),
+    keep,
+    now,
+  )) {
     const series = recounted.series.get(found.subject);
     const isOpen = found.verdict === 'tampered' && found.month !== null && series !== undefined;
     if (!isOpen) yield { ...found, slots: [] };
@@ -53,16 +59,26 @@ export async function* compareWithWarehouse(
 }
 
 /** What an attestation would say, of whole months, as the files have them. */
-export async function* attestedSeries(recounted: Recounted): AsyncGenerator<AttestedSeries> {
-  for (const [name, series] of recounted.series) yield attestedOf(recounted, name, series);
+export async function* attestedSeries(
+  recounted: Recounted,
+  /** Whether what is archived of a series counts. */
+  wants: (name: string, month: Instant) => boolean,
+): AsyncGenerator<AttestedSeries> {
+  for (const [name, series] of recounted.series)
+    yield attestedOf(recounted, name, series, (month) => !contains(series.archived, month) || wants(name, month));
 }
 
-function attestedOf({ months, datasets }: Recounted, name: string, series: RecountedSeries): AttestedSeries {
+function attestedOf(
+  { months, datasets }: Recounted,
+  name: string,
+  series: RecountedSeries,
+  counts: (month: Instant) => boolean,
+): AttestedSeries {
   const { coinId, quote, interval, steps, link, records, encoded, unread } = series;
   const dataset = datasets.get(interval.startsWith('prices-') ? 'prices' : 'candles');
   const isRead = dataset?.columns != null;
   const known = isRead ? months.months(name) : encoded === null ? [] : decodeMonths(encoded, interval);
-  const found = known.filter(({ from }) => !contains(unread, from));
+  const found = known.filter(({ from }) => !contains(unread, from) && counts(from));
   return {
     coinId,
     quote,

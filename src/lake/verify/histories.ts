@@ -12,9 +12,9 @@ import { BATCH_ROWS, type FileColumn } from '../format/format.ts';
 import { NotReadable } from '../format/not-readable.ts';
 import { READERS } from '../format/open-format.ts';
 import { openNdjson } from '../format/write-text.ts';
-import type { ManifestFile } from '../manifest/manifest.ts';
+import { type ManifestFile, spanOfFile } from '../manifest/manifest.ts';
 import { type FileFinding, fileFinding } from './finding.ts';
-import { type Recounted, spanOf } from './recount.ts';
+import type { Recounted } from './recount.ts';
 
 export type HistoryVerdict = 'equal' | 'changed' | 'differs';
 
@@ -34,7 +34,7 @@ export async function compareHistories(
         const dataset = datasetNamed(file.dataset);
         const columns = datasets.get(file.dataset)?.columns ?? null;
         if (dataset.kind !== 'history' || columns === null) continue;
-        const narrowed = { span: spanOf(file), coinIds: head.coins, finalOnly: head.finalOnly };
+        const narrowed = { span: spanOfFile(file), coinIds: head.coins, finalOnly: head.finalOnly };
         if ((await readHistoryVersion(tx, dataset, narrowed)) !== file.version) {
           counts.changed++;
           continue;

@@ -4,7 +4,7 @@ import { monthReset, monthStart } from '../../core/calendar.ts';
 import type { Quote } from '../../core/candle.ts';
 import { formatBytes, formatCount, formatCounted } from '../../core/format.ts';
 import { type Interval, isInterval } from '../../core/interval.ts';
-import { intersect, normalize, type Span, type Spans, subtract } from '../../core/span.ts';
+import { intersect, type Span, type Spans, subtract } from '../../core/span.ts';
 import { nameOf, SHORT_BYTES } from '../../views/attestation/series-line.ts';
 import { type Month, monthsOf } from '../../views/attestation/series-state.ts';
 import { datasetNamed } from '../dataset/datasets.ts';
@@ -17,13 +17,15 @@ import { NotReadable } from '../format/not-readable.ts';
 import { READERS } from '../format/open-format.ts';
 import { pathOfEntry } from '../manifest/journal.ts';
 import {
-  instantOr,
   MANIFEST_FILE,
   type ManifestDataset,
   type ManifestFile,
   type ManifestHead,
+  spanOfFile,
+  spansOf,
 } from '../manifest/manifest.ts';
 import { DamagedManifest, readManifest } from '../manifest/read-manifest.ts';
+import { listsOf, readText } from '../sync/file-lists.ts';
 import { type FileFinding, fileFinding } from './finding.ts';
 
 /** A series as the manifest has it, and what was found of it in the files. */
@@ -39,6 +41,8 @@ export type RecountedSeries = {
   readonly encoded: EncodedMonths | null;
   /** Of months whose file cannot be read nothing is known. */
   readonly unread: Span[];
+  /** Postgres may not have these any more. */
+  readonly archived: Span[];
 };
 
 /** A month of which only a part was exported. */
@@ -75,6 +79,8 @@ export async function recount(
   let [rows, bytes] = [0, 0];
   for (const file of manifest.files) {
     signal.throwIfAborted();
+    if (file.isArchived)
+      for (const known of manifest.series.values()) if (isIn(known, file)) known.archived.push(spanOfFile(file));
     const found = sizes.get(file.path);
     sizes.delete(file.path);
     if (found === undefined) {
@@ -88,7 +94,14 @@ export async function recount(
     bytes += found;
     onFile(found);
   }
-  for (const path of [...sizes.keys()].sort()) findings.push(fileFinding(path, 'is not named by the manifest'));
+  const lists = manifest.head.kind === 'lake' ? listsOf(manifest.files, destination) : new Map<string, string>();
+  for (const [path, text] of lists) {
+    sizes.delete(path);
+    if ((await readText(destination, path)) !== text)
+      findings.push(fileFinding(path, 'does not list the files that the manifest names'));
+  }
+  for (const path of [...sizes.keys()].filter((one) => !manifest.retired.has(one)).sort())
+    findings.push(fileFinding(path, 'is not named by the manifest'));
   return { ...manifest, months, edges, rows, bytes, findings };
 }
 
@@ -98,18 +111,29 @@ async function readWhole(destination: Destination) {
   const datasets = new Map<string, ManifestDataset>();
   const series = new Map<string, RecountedSeries>();
   const files: ManifestFile[] = [];
+  const retired = new Set<string>();
   for (;;) {
     const { value, done } = await manifest.elements.next();
-    if (done) return { head: manifest.head, root: value.root, datasets, series, files };
+    if (done) return { head: manifest.head, root: value.root, datasets, series, files, retired };
     if (value.list === 'datasets') datasets.set(value.element.name, value.element);
     else if (value.list === 'files') files.push(value.element);
+    else if (value.list === 'retired') retired.add(value.element.path);
     else {
       const { series: name, steps, link, records, covered, months: encoded } = value.element;
       const [coinId, quote, interval] = name.split(' ') as [string, Quote, string];
       if (!isInterval(interval)) throw new DamagedManifest(`names a series ${name}, whose interval is unknown`);
-      const spans = covered.map(([from, to]) => ({ from: instantOr(from, -Infinity), to: instantOr(to, Infinity) }));
       const digests = { link: Buffer.from(link, 'hex'), records: Buffer.from(records, 'hex') };
-      series.set(name, { coinId, quote, interval, steps, ...digests, covered: normalize(spans), encoded, unread: [] });
+      series.set(name, {
+        coinId,
+        quote,
+        interval,
+        steps,
+        ...digests,
+        covered: spansOf(covered),
+        encoded,
+        unread: [],
+        archived: [],
+      });
     }
   }
 }
@@ -183,8 +207,8 @@ async function recountRows(
   for (const name of found.keys())
     if (!series.has(name))
       findings.push(fileFinding(file.path, `has rows of ${name}, which the manifest does not name`));
-  const whole = wholeMonths(spanOf(file));
-  const parts = subtract([spanOf(file)], whole).flatMap(monthsOfPart);
+  const whole = wholeMonths(spanOfFile(file));
+  const parts = subtract([spanOfFile(file)], whole).flatMap(monthsOfPart);
   for (const [name, known] of series) {
     if (!isIn(known, file)) continue;
     for (const part of parts) {
@@ -234,10 +258,6 @@ function placeOfFile({ interval, quote }: ManifestFile) {
   return isInterval(interval) ? { interval, quote: quote as Quote } : null;
 }
 
-export function spanOf({ from, to }: ManifestFile): Span {
-  return { from: instantOr(from, Number.NEGATIVE_INFINITY), to: instantOr(to, Number.POSITIVE_INFINITY) };
-}
-
 function leaveOut(file: ManifestFile, series: ReadonlyMap<string, RecountedSeries>): void {
-  for (const known of series.values()) if (isIn(known, file)) known.unread.push(spanOf(file));
+  for (const known of series.values()) if (isIn(known, file)) known.unread.push(spanOfFile(file));
 }

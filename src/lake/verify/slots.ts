@@ -9,8 +9,8 @@ import { datasetNamed } from '../dataset/datasets.ts';
 import type { Destination } from '../destination/destination.ts';
 import { NotReadable } from '../format/not-readable.ts';
 import { READERS } from '../format/open-format.ts';
-import type { ManifestFile } from '../manifest/manifest.ts';
-import { type Recounted, type RecountedSeries, spanOf } from './recount.ts';
+import { type ManifestFile, spanOfFile } from '../manifest/manifest.ts';
+import type { Recounted, RecountedSeries } from './recount.ts';
 
 export type SlotReader = {
   /** The numbers of series in the warehouse, which may have other names there now; null: it is not there. */
@@ -71,7 +71,7 @@ async function readRows(
 }
 
 function holds(file: ManifestFile, { interval, quote }: RecountedSeries, span: Span): boolean {
-  const { from, to } = spanOf(file);
+  const { from, to } = spanOfFile(file);
   const isOfSeries = file.interval === null || (file.interval === interval && file.quote === quote);
   return isOfSeries && from < span.to && to > span.from;
 }

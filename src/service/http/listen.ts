@@ -210,8 +210,34 @@ function settingsOf({ headersMs, requestMs, keepAliveMs, maxHeaderBytes }: Conne
 
 async function sendResponse(response: Response, outgoing: ServerResponse, compress: boolean): Promise<void> {
   const headers = [...response.headers].flat();
+  if (response.headers.get('content-type')?.startsWith(EVENTS)) return sendEvents(response, headers, outgoing);
   const body = response.body === null ? null : new Uint8Array(await response.arrayBuffer());
   return sendReply({ status: response.status, headers, body }, outgoing, compress);
+}
+
+const EVENTS = 'text/event-stream';
+
+/** Events are sent as they come, for as long as the other side listens. */
+async function sendEvents(
+  { status, body }: Response,
+  headers: readonly string[],
+  outgoing: ServerResponse,
+): Promise<void> {
+  const reader = body!.getReader();
+  const closed = new Promise<void>((resolve) => outgoing.once('close', resolve)).then(() => reader.cancel());
+  if (outgoing.destroyed) return reader.cancel();
+  outgoing.writeHead(status, headers as string[]);
+  if (outgoing.req.method === 'HEAD') {
+    outgoing.end();
+    return reader.cancel();
+  }
+  outgoing.flushHeaders();
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return void outgoing.end();
+    // Nobody waits for a slow reader here: who makes the events knows how many are unread, as they are not read from it meanwhile.
+    if (!outgoing.write(value)) await Promise.race([new Promise((resolve) => outgoing.once('drain', resolve)), closed]);
+  }
 }
 
 async function sendReply(reply: Reply, outgoing: ServerResponse, compress: boolean): Promise<void> {

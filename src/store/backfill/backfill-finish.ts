@@ -57,11 +57,13 @@ export function readBasis(stored: unknown): FinishBasis | null {
   return basis.safeParse(stored).data ?? null;
 }
 
-const MOST_DONE = 0.999;
+/** Only what is over is done: the most that is told of any other backfill. */
+export const MOST_DONE = 0.999;
 
 /**
  * The columns that say how far a backfill is. Where a later plan finds more, all there is grows with it, and the part that is done stays
- * what it was until that is passed. All of it is done only when the backfill is over.
+ * what it was until that is passed. All of it is done only when the backfill is over. One that left everything to others had nothing left:
+ * that is no progress.
  */
 export function isAdvanced(
   sql: SqlOrTransaction,
@@ -69,7 +71,7 @@ export function isAdvanced(
 ) {
   const part = (left: ReturnType<typeof sql>) => sql`1 - ${left}::float8 / greatest(${left}, planned_requests, 1)`;
   return sql`left_requests = ${leftRequests}, planned_requests = greatest(planned_requests, ${leftRequests}),
-    progress = greatest(progress, least(${MOST_DONE}, greatest(${part(sql`${leftRequests}::int`)}, ${part(sql`left_requests`)})))
+    progress = greatest(progress, least(${MOST_DONE}, greatest(${part(sql`${leftRequests}::int`)}, ${part(sql`nullif(left_requests, 0)`)})))
     ${chunks === null ? sql`` : sql`, chunks = ${JSON.stringify(chunks)}::text::jsonb`}`;
 }
 

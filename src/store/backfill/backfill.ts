@@ -1,4 +1,4 @@
-/** Backfills: who asked for what, and how far it is. What a backfill did is counted from `ops.fetch`, never stored twice. */
+/** Backfills: who asked for what, and how far it is. What a backfill did, a trigger on `ops.fetch` counts. */
 import { and, inArray, sql as raw } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import { type SqlOrTransaction, withFreshPlans } from '../connection/connect.ts';
@@ -114,13 +114,7 @@ export async function backfillTotals(sql: SqlOrTransaction, id: number): Promise
   const groups = await sql<(Counts & { readonly outcome: string })[]>`
     select outcome, sum(requests)::bigint as requests, sum(rows)::bigint as rows, sum(stored)::bigint as stored,
       sum(revised)::bigint as revised, sum(quarantined)::bigint as quarantined
-    from (
-      select outcome, 1 as requests, rows, stored, revised, quarantined from ops.fetch where backfill_id = ${id}
-      union all
-      -- Those whose records were removed for their age.
-      select outcome, requests, rows, stored, revised, quarantined from ops.fetch_totals where backfill_id = ${id}
-    ) of_backfill
-    group by outcome order by outcome`;
+    from ops.fetch_totals where backfill_id = ${id} group by outcome order by outcome`;
   const sum = (name: keyof Counts) => groups.reduce((total, group) => total + group[name], 0);
   const sums = Object.fromEntries(COUNTS.map((name) => [name, sum(name)])) as Counts;
   return { ...sums, byOutcome: Object.fromEntries(groups.map((group) => [group.outcome, group.requests])) };

@@ -7,7 +7,10 @@ import { apiKey } from '../schema/callers.ts';
 
 type Row = Readonly<typeof apiKey.$inferSelect>;
 
-export type ApiKeyTerms = Pick<Row, 'name' | 'plan' | 'requestsPerMonth' | 'requestsPerSecond' | 'expiresAt'>;
+export type ApiKeyTerms = Pick<
+  Row,
+  'name' | 'plan' | 'requestsPerMonth' | 'requestsPerSecond' | 'expiresAt' | 'isOperator'
+>;
 
 export type ApiKey = Omit<Row, 'hash' | 'replacedBy'> & {
   /** The prefix of the key that took its place. */
@@ -55,7 +58,7 @@ export async function listApiKeys(
     select ${columns(sql)},
       (case when u.month_start >= ${month} then u.month_spent - u.month_leased else 0 end)::float8 as this_month,
       (case when u.month_start >= ${month} then u.month_leased else 0 end)::float8 as leased,
-      u.updated_at as last_seen_at
+      greatest(u.updated_at, (select max(s.created_at) from ops.dashboard_session s where s.key_id = k.id)) as last_seen_at
     from ops.api_key k left join ops.api_usage u on u.subject = 'key:' || ${account(sql)}
     where ${all} or (k.revoked_at is null and (k.expires_at is null or k.expires_at > ${now}))
     order by k.id`.then((rows) =>
@@ -81,7 +84,7 @@ export async function replaceApiKey(
 
 function columns(sql: SqlOrTransaction) {
   return sql`k.id, k.prefix, k.name, k.plan, k.requests_per_month::float8,
-    k.requests_per_second, k.created_at, k.expires_at, k.revoked_at,
+    k.requests_per_second, k.created_at, k.expires_at, k.revoked_at, k.is_operator,
     (select r.prefix from ops.api_key r where r.id = k.replaced_by) as replaced_by, ${account(sql)} as account_id`;
 }
 

@@ -1,7 +1,7 @@
 /** The heart's transaction: candles, coverage, what stays pending, and the record of the request become true together or not at all. */
 import type { Instant } from '../../clock.ts';
 import type { CandleColumns } from '../../core/candle.ts';
-import { settledUntil } from '../../core/interval.ts';
+import { type Interval, settledUntil } from '../../core/interval.ts';
 import { RULES } from '../../core/second-opinion.ts';
 import { contains, intersect, normalize, type Spans, subtract, union } from '../../core/span.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
@@ -76,7 +76,8 @@ export function storeChunk(sql: Sql, answer: ChunkAnswer, weigh: (known: Known) 
       coveredBefore.length === 0 ? [] : await keepRevised(tx, series, pick(candles, coveredBefore), replacing);
     // A provisional candle never goes where a final answer is: that one is younger.
     const writable = union(final, subtract(ours, covered));
-    const written = writeCandles(tx, series, pick(candles, writable), known ? 'overwrite' : 'fresh');
+    const writing = pick(candles, writable);
+    const written = writeCandles(tx, series, writing, known ? 'overwrite' : 'fresh');
     const empty = subtract(
       union(final, intersect(granted, verdict.confirmed)),
       slotsOf(candles.openTime, series.interval),
@@ -110,7 +111,14 @@ export function storeChunk(sql: Sql, answer: ChunkAnswer, weigh: (known: Known) 
         toldTwice: verdict.toldTwice ?? false,
       }),
       replaceOpenCandles(tx, series.id, answer.open, { within: union(writable, empty), isAny: state.hasOpen }),
-      state.hasRollups ? cutRollups(tx, series.id, revisions.length > 0 ? [span] : granted) : null,
+      // What becomes covered, or stops being so, a trigger cuts.
+      state.hasRollups
+        ? cutRollups(
+            tx,
+            series.id,
+            revisions.length > 0 ? [span] : provisionalSlots(writing, series.interval, union(covered, granted)),
+          )
+        : null,
       replacePending(tx, series.id, pendingBefore, pendingAfter(answer, state, verdict, { granted, reopened })),
       // Only at the newest end: what is asked of the past says nothing about how fresh a series is.
       span.to > settledUntil(asOf, series.interval) ? markSeen(tx, series.id, Math.min(asOf, span.to)) : null,
@@ -123,6 +131,11 @@ export function storeChunk(sql: Sql, answer: ChunkAnswer, weigh: (known: Known) 
     await quarantine(tx, series.id, answer.quarantined, { fetchId: await fetchId, seenAt: asOf });
     return { ...counts, covered: granted };
   }) as Promise<ChunkCommit>;
+}
+
+/** Slots whose candle is not final: it comes before one that is made of finer ones. */
+function provisionalSlots({ openTime }: CandleColumns, interval: Interval, final: Spans): Spans {
+  return subtract(slotsOf(openTime, interval), final);
 }
 
 /** Records an implausible answer: the request, its impossible rows and the claim, and nothing else. */

@@ -1,6 +1,6 @@
 /**
  * Makes one coarser candle of the finer candles of its slot: first, highest, lowest, last, sum; the market cap is that of the last
- * (decision 25). Every caller uses this text and gets the same bits: the volumes are added in the order of time.
+ * (decision 25). Both texts give the same bits: the volumes are added in the order of time.
  */
 import { type CandleInterval, INTERVAL_MS } from '../../core/interval.ts';
 
@@ -15,11 +15,21 @@ export function widthOf(interval: CandleInterval): string {
 const MOST_VOLUME = '1e304';
 
 /**
- * A select of `CANDLE_VALUES` for the slot that opens at `slot` (an expression), of the candles of the series `id`; no row where there is
- * none of them. Slot by slot: a stretch that is grouped costs twice as much, and does not end with the last one that is wanted.
+ * The values of one candle, of the finer ones of a group; `ordered` says how to put them in the order of time, where they are not.
  *
  * As a whole or not at all: null where a part is. What stands in for null is what no candle can have, and what wins: NaN is
  * greater than all other numbers. (Counting the parts of each would cost half as much again.)
+ */
+const valuesOf = (ordered = '') => `
+      (array_agg(open${ordered}))[1] as open,
+      nullif(max(coalesce(high, 'NaN')), 'NaN') as high, nullif(min(coalesce(low, '-Infinity')), '-Infinity') as low,
+      (array_agg(close${ordered}))[count(*)] as close,
+      case when max(coalesce(volume, 'NaN')) <= ${MOST_VOLUME} then sum(least(volume, ${MOST_VOLUME})${ordered}) end as volume,
+      (array_agg(market_cap${ordered}))[count(*)] as market_cap`;
+
+/**
+ * A select of `CANDLE_VALUES` for the slot that opens at `slot` (an expression), of the candles of the series `id`; no row where there is
+ * none of them. Slot by slot: it ends with the last one that is wanted.
  */
 export function coarseCandle(
   fine: CandleInterval,
@@ -27,11 +37,7 @@ export function coarseCandle(
   { id, slot, where = 'true' }: { readonly id: string; readonly slot: string; readonly where?: string },
 ): string {
   return `
-    select (array_agg(open))[1] as open,
-      nullif(max(coalesce(high, 'NaN')), 'NaN') as high, nullif(min(coalesce(low, '-Infinity')), '-Infinity') as low,
-      (array_agg(close))[count(*)] as close,
-      case when max(coalesce(volume, 'NaN')) <= ${MOST_VOLUME} then sum(least(volume, ${MOST_VOLUME})) end as volume,
-      (array_agg(market_cap))[count(*)] as market_cap
+    select ${valuesOf()}
     from (
       select ${CANDLE_VALUES.join(', ')} from market.candle
       where series_id = ${id} and interval = '${fine}'
@@ -40,4 +46,11 @@ export function coarseCandle(
       -- Or the order would be forgotten.
       offset 0) finer
     having count(*) > 0`;
+}
+
+/** A select of `open_time` and `CANDLE_VALUES` for each `slot` (an expression) of the rows of `from`: for many slots at once. */
+export function candlesBySlot(slot: string, from: string): string {
+  return `
+    select ${slot} as open_time, ${valuesOf(' order by open_time')}, count(*) as slots
+    from ${from} group by 1`;
 }

@@ -1,6 +1,6 @@
 /** What is known of the span that an answer is about, read under the lock of its series. */
 import type { Instant } from '../../clock.ts';
-import type { CandleColumns } from '../../core/candle.ts';
+import type { CandleColumns, Quote } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
 import { RULES } from '../../core/second-opinion.ts';
 import { intersect, type Span, type Spans } from '../../core/span.ts';
@@ -61,6 +61,7 @@ export type State = Omit<Known, 'repeated'> & {
   readonly askedByYounger: Spans;
   readonly hasRows: boolean;
   readonly hasOpen: boolean;
+  /** Coarser candles were made of those of the span, or of finer ones there. */
   readonly hasRollups: boolean;
 };
 
@@ -137,7 +138,10 @@ export async function lockSeries(tx: SqlOrTransaction, answer: ChunkAnswer): Pro
         coalesce(younger.answered_slots, '{}') as answered_slots, coalesce(younger.asked, '{}') as asked,
         ${listedAt(tx)} as listed_at,
         exists (select from market.open_candle o where o.series_id = ${series.id}) as has_open,
-        exists (select from market.rollup_coverage r where r.series_id = ${series.id} and r.spans && ${span}::tstzrange) as has_rollups,
+        exists (select from market.series f join market.rollup_coverage r on r.series_id = f.id
+            where f.coin_id = s.coin_id and f.quote = s.quote and f.interval <= s.interval and r.spans && ${span}::tstzrange)
+          or exists (select from market.calendar_coverage c
+            where c.coin_id = s.coin_id and c.quote = s.quote and c.spans && ${span}::tstzrange) as has_rollups,
         ${edgesWithin(tx, answer, [span])} as edges,
         coalesce((select json_agg(json_build_object('span', p.span::text, 'claim', p.claim, 'answers', p.answers, 'evidence', p.evidence,
             'requestedAt', extract(epoch from p.requested_at), 'retryAt', extract(epoch from nullif(p.retry_at, 'infinity'))))
@@ -173,4 +177,10 @@ export async function lockSeries(tx: SqlOrTransaction, answer: ChunkAnswer): Pro
       retryAt: p.retryAt === null ? Number.POSITIVE_INFINITY : Math.round(p.retryAt * 1000),
     })),
   };
+}
+
+/** Locks all series of candles of a coin, in one order: no answer about any of them is stored meanwhile. */
+export async function lockCoin(tx: SqlOrTransaction, coinId: string, quote: Quote): Promise<void> {
+  await tx`
+    select from market.series where coin_id = ${coinId} and quote = ${quote} and interval <= '24h' order by id for no key update`;
 }

@@ -74,6 +74,21 @@ export async function readHistoryLimits(sql: SqlOrTransaction, plan: string): Pr
     order by interval`;
 }
 
+/** An interval that the plan does not have, and of which series are tracked; `priority`: the highest of these. */
+export type RefusedInterval = {
+  readonly interval: Interval;
+  readonly refusedAt: Instant;
+  readonly priority: number;
+};
+
+export async function readRefusedIntervals(sql: SqlOrTransaction, plan: string): Promise<RefusedInterval[]> {
+  return sql<RefusedInterval[]>`
+    select r.interval, r.refused_at, max(k.priority) as priority from market.refusal r join ops.tier k on k.interval = r.interval
+    where r.account_plan = ${plan} and r.series_id is null and r.depth is null
+      and exists (select from ops.tracked tr where tr.tier_id = k.id and tr.ends_at is null)
+    group by r.interval, r.refused_at order by r.interval`;
+}
+
 /**
  * Deletes the refusals of single series that a run got and that may not be about the series. If the run ended because everything was
  * refused, that is all of them; else each 403 that was followed by no stored answer. History limits stay, and so do unknown ids if the
@@ -86,9 +101,14 @@ export async function withdrawRefusals(sql: SqlOrTransaction, backfillId: number
       and (${everything}::boolean and not (r.reason = 'unknown coin' and exists (
         select from ops.fetch s
         where s.account_id = f.account_id and s.endpoint in ('ohlcv', 'prices') and s.outcome = 'stored' and s.rows > 0))
-      or (r.reason = 'forbidden' and not exists (
-        select from ops.fetch later
-        where later.backfill_id = f.backfill_id and later.outcome = 'stored' and later.sent_at > f.sent_at)))`;
+      or (r.reason = 'forbidden' and not coalesce(f.sent_at < ${lastStored(sql, backfillId)}, false)))`;
+}
+
+/** When the last request of a backfill was sent whose answer was stored. Only requests since it was asked for are read. */
+function lastStored(sql: SqlOrTransaction, backfillId: number) {
+  return sql`(
+    select max(sent_at) from ops.fetch where backfill_id = ${backfillId} and outcome = 'stored'
+      and sent_at >= (select least(requested_at, started_at) - interval '1 hour' from ops.backfill where id = ${backfillId}))`;
 }
 
 type Refused = Readonly<Pick<typeof refusal.$inferInsert, 'reason' | 'message' | 'refusedAt' | 'fetchId'>> & {

@@ -82,18 +82,43 @@ function wantedOf(sql: SqlOrTransaction, kind: CatalogueKind) {
 /** How many items are wanted, and how many of them seldom change. */
 export type CatalogueDemand = Readonly<Record<CatalogueKind, { readonly items: number; readonly idle: number }>>;
 
-export async function readCatalogueDemand(sql: SqlOrTransaction): Promise<CatalogueDemand> {
-  const count = async (kind: CatalogueKind) => {
-    const [row] = await sql<{ items: number; idle: number }[]>`
-      select count(*) as items, count(*) filter (where is_idle) as idle from (${wantedOf(sql, kind)}) w`;
-    return row!;
-  };
-  // Of the same coins each time: counted once, as there may be many, and each process reads this every minute.
-  const ofCoins = count('coin_details');
-  const counted = await Promise.all(
-    CATALOGUE_KINDS.map(async (kind) => [kind, await (isOfCoins(kind) ? ofCoins : count(kind))] as const),
-  );
-  return Object.fromEntries(counted) as CatalogueDemand;
+/** Items of a kind that are due at the same instant; null: they were never requested, or have to be requested again at once. */
+export type ComingItems = { readonly dueAt: Instant | null; readonly isIdle: boolean; readonly items: number };
+
+export type Ages = { readonly ageMs: number; readonly idleAgeMs: number };
+
+/** When which of the wanted items are due, by `readDue`. */
+export async function readComingItems(
+  sql: SqlOrTransaction,
+  now: Instant,
+  agesOf: Readonly<Record<CatalogueKind, Ages>>,
+): Promise<Readonly<Record<CatalogueKind, readonly ComingItems[]>>> {
+  const at = sql`${now}::timestamptz`;
+  /** Of kinds that want the same ids, which are looked for once. */
+  const coming = (kinds: readonly CatalogueKind[]) => sql<(ComingItems & { readonly kind: CatalogueKind })[]>`
+    select k.kind, case
+        when i.id is null or i.outcome = 'cut' then null
+        when i.wait_until is not null and i.asked_at <= ${at} then i.wait_until
+        else date_trunc('minute', i.asked_at) + make_interval(secs => case when w.is_idle then k.idle_age_ms else k.age_ms end / 1000)
+      end as due_at, w.is_idle, count(*) as items
+    from unnest(${kinds as string[]}::text[], ${kinds.map((kind) => agesOf[kind].ageMs)}::float8[],
+      ${kinds.map((kind) => agesOf[kind].idleAgeMs)}::float8[]) k(kind, age_ms, idle_age_ms)
+    cross join (${wantedOf(sql, kinds[0]!)}) w left join ops.catalogue_item i on i.kind = k.kind and i.id = w.id
+    group by 1, 2, 3 order by 2 nulls first, 3`;
+  const others = CATALOGUE_KINDS.filter((kind) => !isOfCoins(kind));
+  const found = (await Promise.all([coming(OF_COINS), ...others.map((kind) => coming([kind]))])).flat();
+  const of = (one: CatalogueKind) => found.flatMap(({ kind, ...items }) => (kind === one ? [items] : []));
+  return Object.fromEntries(CATALOGUE_KINDS.map((kind) => [kind, of(kind)])) as Record<CatalogueKind, ComingItems[]>;
+}
+
+export function demandOf(items: Readonly<Record<CatalogueKind, readonly ComingItems[]>>): CatalogueDemand {
+  const count = (some: readonly ComingItems[]) => some.reduce((sum, one) => sum + one.items, 0);
+  return Object.fromEntries(
+    CATALOGUE_KINDS.map((kind) => [
+      kind,
+      { items: count(items[kind]), idle: count(items[kind].filter(({ isIdle }) => isIdle)) },
+    ]),
+  ) as CatalogueDemand;
 }
 
 /** Of these kinds, those without any request so far. `isWanted`: the kind has items that could be requested. */
@@ -112,13 +137,8 @@ export async function readNeverRequested(
   return rows.flat();
 }
 
-export type ReadDue = {
-  readonly now: Instant;
-  readonly limit: number;
-  /** The minimum age of an answer before it is requested again; `idleAgeMs` for items that seldom change. */
-  readonly ageMs: number;
-  readonly idleAgeMs: number;
-};
+/** The minimum age of an answer before it is requested again; `idleAgeMs` for items that seldom change. */
+export type ReadDue = Ages & { readonly now: Instant; readonly limit: number };
 
 /** The next items: those never requested, best rank first; then those requested longest ago, if they are old enough. */
 export async function readDue(
@@ -134,7 +154,8 @@ export async function readDue(
       when i.id is null or i.outcome = 'cut' then true
       -- A clock that was set back must not stretch the wait.
       when i.wait_until is not null and i.asked_at <= ${at} then i.wait_until <= ${at}
-      else abs(extract(epoch from ${at} - i.asked_at)) * 1000 >= case when w.is_idle then ${idleAgeMs} else ${ageMs} end::float8
+      -- By the minute of its run: an item that is due once a day is not left out because it was asked for some moments after the run began.
+      else abs(extract(epoch from ${at} - date_trunc('minute', i.asked_at))) * 1000 >= case when w.is_idle then ${idleAgeMs} else ${ageMs} end::float8
     end
     order by i.asked_at nulls first, w.is_idle, w.rank nulls last, w.id limit ${limit}`;
 }
@@ -200,11 +221,6 @@ export async function readCatalogueAges(sql: SqlOrTransaction): Promise<Catalogu
   const others = CATALOGUE_KINDS.filter((kind) => !isOfCoins(kind));
   const found = (await Promise.all([ages(OF_COINS), ...others.map((kind) => ages([kind]))])).flat();
   return CATALOGUE_KINDS.map((kind) => found.find((age) => age.kind === kind)!);
-}
-
-/** What is wanted, of ages that were read. */
-export function demandOf(ages: readonly CatalogueAge[]): CatalogueDemand {
-  return Object.fromEntries(ages.map(({ kind, items, idle }) => [kind, { items, idle }])) as CatalogueDemand;
 }
 
 /** How many requests this account has sent for a kind since an instant. */

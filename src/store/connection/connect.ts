@@ -36,6 +36,8 @@ export type ConnectOptions = {
   readonly watchdog?: Watchdog | undefined;
   /** `as named`: for statements of others (users, drizzle's migrator), whose columns keep their names. */
   readonly columns?: 'camelCase' | 'as named';
+  /** Default UTC, which is what the type map can read. `of the server`: as for a client that says nothing about it. */
+  readonly timeZone?: 'UTC' | 'of the server';
   /** False: no statement stays prepared on the server. For statements of strangers, each of which is another one. Default true. */
   readonly prepare?: boolean;
 };
@@ -113,6 +115,7 @@ export function createClient({
   settings = {},
   watchdog,
   columns = 'camelCase',
+  timeZone = 'UTC',
   prepare = true,
 }: ConnectOptions): Sql {
   const address = readDatabaseUrl(url);
@@ -134,7 +137,7 @@ export function createClient({
       application_name: address.applicationName ?? applicationName,
       options: options === undefined ? LOCK_TIMEOUT : `${LOCK_TIMEOUT} ${options}`,
       ...settings,
-      TimeZone: 'UTC',
+      ...(timeZone === 'UTC' ? { TimeZone: timeZone } : {}),
       DateStyle: `ISO${FLUSHED_AT_ONCE}`,
     },
     prepare,

@@ -1,8 +1,10 @@
 /** A connection of node-postgres, for what postgres.js cannot do: rows and copies that wait for a slow reader. */
 import net from 'node:net';
+import type { Writable } from 'node:stream';
 import pg from 'pg';
-import { to as copyTo } from 'pg-copy-streams';
+import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
 import { CONNECT_SECONDS, LOCK_TIMEOUT } from './connect.ts';
+import type { Watchdog } from './connection-watchdog.ts';
 import { readDatabaseUrl } from './database-url.ts';
 
 export type PgOptions = {
@@ -11,6 +13,7 @@ export type PgOptions = {
   readonly applicationName: string;
   /** Of the server: `-c name=value`; they come after those of the address. */
   readonly settings?: string;
+  readonly watchdog?: Watchdog | undefined;
 };
 
 /**
@@ -32,7 +35,11 @@ export async function openPgClient(options: PgOptions): Promise<pg.Client> {
   const client = new pg.Client({
     ...pgSettings({ ...options, settings: `-c TimeZone=UTC -c DateStyle=ISO ${options.settings ?? ''}` }),
     keepAlive: true,
-    stream: () => new net.Socket().setNoDelay(true),
+    stream: () => {
+      const socket = new net.Socket().setNoDelay(true);
+      options.watchdog?.add(socket);
+      return socket;
+    },
   });
   // A statement under way rejects with it; without a listener it would end the process.
   client.on('error', () => undefined);
@@ -43,4 +50,9 @@ export async function openPgClient(options: PgOptions): Promise<pg.Client> {
 /** What a statement `copy … to stdout` gives, as it comes; reading no further cancels nothing on the server. */
 export function copyOf(client: pg.Client, statement: string): AsyncIterable<Buffer> {
   return client.query(copyTo(statement)) as AsyncIterable<Buffer>;
+}
+
+/** Takes what a statement `copy … from stdin` reads; `finish` comes when the server has stored all of it. */
+export function copyInto(client: pg.Client, statement: string): Writable {
+  return client.query(copyFrom(statement));
 }

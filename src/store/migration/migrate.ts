@@ -48,7 +48,7 @@ export async function migrate({ sql, url }: Pick<Database, 'sql' | 'url'>): Prom
         update ops.migration m set name = j.tag
         from unnest(${journal.map((e) => e.tag)}::text[], ${journal.map((e) => e.when)}::bigint[]) j(tag, at)
         where m.created_at = j.at and m.name is distinct from j.tag`;
-      await tx`select ops.admit_analyst(), ops.admit_server(), ops.admit_no_harm(), ops.admit_sql()`;
+      await tx`select ops.admit_analyst(), ops.admit_server(), ops.admit_no_harm(), ops.admit_sql(), ops.keep_utc()`;
       return missing;
     })) as readonly string[];
   } catch (error) {
@@ -64,12 +64,14 @@ async function missingOf(sql: SqlOrTransaction, journal: readonly JournalEntry[]
   return { ownership, missing: journal.filter((entry) => !known.has(entry.when)).map((entry) => entry.tag) };
 }
 
-/** What two sessions get that make the same thing at once, although each says `if not exists`. */
-const MADE_MEANWHILE = new Set(['23505', '42P06', '42P07', '42701']);
+/** What two sessions get that make the same thing at once, although each says `if not exists`; 42710 names the row type of a table. */
+const MADE_MEANWHILE = new Set(['23505', '42P06', '42P07', '42701', '42710']);
+/** Other processes can make each of these few things only once. */
+const MOST_ATTEMPTS = 20;
 
 /** What must be there before the first migration: drizzle's table, as drizzle would make it, with a name for each migration; and our locks. */
 async function prepareTables(sql: Sql): Promise<void> {
-  for (;;) {
+  for (let attempt = 1; ; attempt++) {
     try {
       await sql`create schema if not exists ops`;
       await sql`create table if not exists ops.migration (id serial primary key, hash text not null, created_at bigint)`;
@@ -78,7 +80,8 @@ async function prepareTables(sql: Sql): Promise<void> {
       await sql`create table if not exists ops.lock (name text primary key)`;
       return;
     } catch (error) {
-      if (!MADE_MEANWHILE.has((error as { readonly code?: string }).code ?? '')) throw error;
+      const isMadeMeanwhile = MADE_MEANWHILE.has((error as { readonly code?: string }).code ?? '');
+      if (!isMadeMeanwhile || attempt === MOST_ATTEMPTS) throw error;
     }
   }
 }

@@ -1,6 +1,6 @@
 /** The tables of the callers of the service: their keys, and what they used. */
 import { sql } from 'drizzle-orm';
-import { type AnyPgColumn, check, doublePrecision, integer, text, unique } from 'drizzle-orm/pg-core';
+import { type AnyPgColumn, boolean, check, doublePrecision, integer, text, unique } from 'drizzle-orm/pg-core';
 import { bigNumber, bytea, identity, instant, ops } from './columns.ts';
 
 export const apiKey = ops.table(
@@ -21,6 +21,8 @@ export const apiKey = ops.table(
     expiresAt: instant('expires_at'),
     revokedAt: instant('revoked_at'),
     replacedBy: integer('replaced_by').references((): AnyPgColumn => apiKey.id),
+    /** Its holder may look at the dashboard from anywhere, and act on it. */
+    isOperator: boolean('is_operator').notNull().default(false),
   },
   (t) => [
     unique('api_key_prefix').on(t.prefix),
@@ -44,3 +46,18 @@ export const apiPace = ops.table('api_pace', {
   subject: text('subject').primaryKey(),
   fullAt: instant('full_at').notNull(),
 });
+
+/** Who is signed in to the dashboard, until when. A revoked key ends its sessions. */
+export const dashboardSession = ops.table(
+  'dashboard_session',
+  {
+    /** SHA-256 of the cookie. */
+    tokenHash: bytea('token_hash').primaryKey(),
+    keyId: integer('key_id')
+      .notNull()
+      .references(() => apiKey.id),
+    createdAt: instant('created_at').notNull(),
+    expiresAt: instant('expires_at').notNull(),
+  },
+  () => [check('dashboard_session_token_hash', sql`octet_length(token_hash) = 32`)],
+);

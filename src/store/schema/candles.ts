@@ -203,7 +203,78 @@ export const rollup = market.table(
   (t) => [primaryKey({ columns: [t.seriesId, t.interval, t.openTime] })],
 );
 
-export const rollupCoverage = market.table('rollup_coverage', {
-  seriesId: withSeries().primaryKey(),
-  spans: tstzmultirange('spans').notNull(),
-});
+export const rollupCoverage = market.table(
+  'rollup_coverage',
+  {
+    seriesId: withSeries().notNull(),
+    interval: candleInterval('interval').notNull(),
+    spans: tstzmultirange('spans').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.seriesId, t.interval] })],
+);
+
+export type Period = 'week' | 'month';
+
+export const calendarCandle = market.table(
+  'calendar_candle',
+  {
+    coinId: ofCoin().notNull(),
+    quote: text('quote').$type<Quote>().notNull(),
+    period: text('period').$type<Period>().notNull(),
+    openTime: instant('open_time').notNull(),
+    ...prices(),
+    slots: integer('slots').notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.coinId, t.quote, t.period, t.openTime] }),
+    check('calendar_candle_period', sql`period in ('week', 'month')`),
+  ],
+);
+
+export const calendarCoverage = market.table(
+  'calendar_coverage',
+  {
+    coinId: ofCoin().notNull(),
+    quote: text('quote').$type<Quote>().notNull(),
+    period: text('period').$type<Period>().notNull(),
+    spans: tstzmultirange('spans').notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.coinId, t.quote, t.period] }),
+    check('calendar_coverage_period', sql`period in ('week', 'month')`),
+  ],
+);
+
+/** What was imported from elsewhere: never mixed with what upstream answers. */
+export const importedSeries = market.table(
+  'imported_series',
+  {
+    id: identity('id').primaryKey(),
+    source: text('source').notNull(),
+    coinId: ofCoin().notNull(),
+    quote: text('quote').$type<Quote>().notNull(),
+    interval: candleInterval('interval').notNull(),
+    importedAt: instant('imported_at').notNull(),
+    candles: bigNumber('candles').notNull().default(0),
+    firstOpenTime: instant('first_open_time'),
+    lastOpenTime: instant('last_open_time'),
+    digest: bigint('digest', { mode: 'bigint' }).notNull().default(sql`0`),
+  },
+  (t) => [
+    unique('imported_series_of_coin').on(t.source, t.coinId, t.quote, t.interval),
+    check('imported_series_source', sql`source ~ '^[A-Za-z0-9._-]{1,63}$' and lower(source) <> 'upstream'`),
+    check('imported_series_quote', sql`quote in ('usd', 'btc')`),
+    check('imported_series_interval', sql`interval <= '24h'`),
+  ],
+);
+
+export const importedCandle = market.table(
+  'imported_candle',
+  {
+    openTime: instant('open_time').notNull(),
+    ...prices(),
+    seriesId: integer('series_id').notNull(),
+    isFinal: boolean('is_final').notNull(),
+  },
+  (t) => [primaryKey({ name: 'imported_candle_pkey', columns: [t.seriesId, t.openTime] })],
+);

@@ -64,7 +64,6 @@ export const fetch = ops.table(
     index('fetch_by_time').using('brin', t.sentAt).with({ autosummarize: 'on' }),
     index('fetch_of_series').on(t.seriesId, t.asOf).where(sql`series_id is not null`),
     index('fetch_of_endpoint').on(t.endpoint, t.accountId, t.sentAt).where(sql`series_id is null`),
-    index('fetch_of_backfill').on(t.backfillId, t.stored).where(sql`backfill_id is not null`),
   ],
 );
 
@@ -151,18 +150,21 @@ export const backfill = ops.table(
   ],
 );
 
+/** Counted by a trigger on `ops.fetch`. */
 export const fetchTotals = ops.table(
   'fetch_totals',
   {
     backfillId: integer('backfill_id').notNull(),
     outcome: text('outcome').notNull(),
+    /** Requests that are recorded at the same time are counted in several rows: none waits for another one's transaction. */
+    part: smallint('part').notNull().default(0),
     requests: bigNumber('requests').notNull(),
     rows: bigNumber('rows').notNull(),
     stored: bigNumber('stored').notNull(),
     revised: bigNumber('revised').notNull(),
     quarantined: bigNumber('quarantined').notNull(),
   },
-  (t) => [primaryKey({ columns: [t.backfillId, t.outcome] })],
+  (t) => [primaryKey({ columns: [t.backfillId, t.outcome, t.part] })],
 );
 
 export const catalogueItem = ops.table(

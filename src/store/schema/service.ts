@@ -89,7 +89,7 @@ export const audit = ops.table(
     message: text('message'),
     settings: jsonb('settings').$type<Readonly<Record<string, string>>>(),
   },
-  (t) => [index('audit_at').on(t.at)],
+  (t) => [index('audit_at').on(t.at), index('audit_starts').on(t.id).where(sql`settings is not null`)],
 );
 
 export const counted = ops.table('counted', {

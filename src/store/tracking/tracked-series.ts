@@ -52,20 +52,26 @@ export async function recordPlannedAges(
     where k.id = p.id`;
 }
 
-export type RefreshCandidateRow = Pick<Tier, 'priority' | 'interval'> & {
+export type RefreshCandidateRow = Pick<Tier, 'priority'> & {
   readonly seriesId: number;
   readonly tierId: number;
   readonly achievableAgeMs: number;
   readonly refreshAfterMs: number;
-  readonly askedAt: Instant | null;
+  /** The refresh time for which it waits; null: it was never requested. */
+  readonly dueAt: Instant | null;
+  /** Its last refresh time; null: it had none. */
   readonly refreshAt: Instant | null;
   readonly rank: number;
 };
 
+/** When a tracked series is due that was requested before: at its next refresh time, or sooner when the answer to its last request was not final. */
+function dueOf(sql: SqlOrTransaction) {
+  return sql`least(tr.asked_at, tr.refresh_at)`;
+}
+
 /**
  * Of each tier:
- * - the `limit` series that were requested longest ago, if they are due;
- * - the `limit` whose refresh comes early, if the part `eager` of that time is over;
+ * - the `limit` series that are due, those first that are due longest;
  * - the `limit` that were requested in the future (the clock was set back since): nobody knows their age, so they count as due;
  * - the `limit` that were never requested, best rank first.
  *
@@ -74,25 +80,25 @@ export type RefreshCandidateRow = Pick<Tier, 'priority' | 'interval'> & {
  */
 export async function readRefreshCandidates(
   sql: SqlOrTransaction,
-  { now, limit, eager }: { readonly now: Instant; readonly limit: number; readonly eager: number },
+  { now, limit }: { readonly now: Instant; readonly limit: number },
 ): Promise<RefreshCandidateRow[]> {
   const at = sql`${now}::timestamptz`;
   const isOpen = sql`(ends_at is null or ends_at + tier.width <= ${at})`;
   return sql<RefreshCandidateRow[]>`
     with tier as (
-      select k.id, k.priority, k.interval, k.achievable_age as age, coalesce(k.refresh_after, k.achievable_age) as after,
+      select k.id, k.priority, k.achievable_age as age, coalesce(k.refresh_after, k.achievable_age) as after,
         market.width_of(k.interval) as width
       from ops.tier k where k.achievable_age is not null
     ), next as (
-      select tier.*, tr.series_id, tr.asked_at, tr.refresh_at, 0 as rank
+      select tier.*, tr.series_id, ${dueOf(sql)} + tier.after as due_at, tr.refresh_at, 0 as rank
       from tier cross join lateral (
         (select series_id, asked_at, refresh_at from ops.tracked
           where tier_id = tier.id and asked_at <= ${at} - tier.after and ${isOpen} order by asked_at limit ${limit})
         union
         (select series_id, asked_at, refresh_at from ops.tracked
-          where tier_id = tier.id and refresh_at <= ${at} - tier.after * ${eager}::float8 and ${isOpen} order by refresh_at limit ${limit})
+          where tier_id = tier.id and refresh_at <= ${at} - tier.after and ${isOpen} order by refresh_at limit ${limit})
         union
-        (select series_id, ${at} - tier.after, ${at} - tier.after from ops.tracked
+        (select series_id, ${at} - tier.after, refresh_at from ops.tracked
           where tier_id = tier.id and asked_at > ${now + MOST_SKEW_MS} and ${isOpen} order by asked_at limit ${limit})
       ) tr
       union all
@@ -104,9 +110,9 @@ export async function readRefreshCandidates(
         order by nullif(c.rank, 0) nulls last, new.series_id limit ${limit}
       ) tr
     )
-    select series_id, id as tier_id, priority, interval, rank,
+    select series_id, id as tier_id, priority, rank,
       (extract(epoch from age) * 1000)::float8 as achievable_age_ms,
-      (extract(epoch from after) * 1000)::float8 as refresh_after_ms, asked_at, refresh_at
+      (extract(epoch from after) * 1000)::float8 as refresh_after_ms, due_at, refresh_at
     from next`;
 }
 
@@ -159,6 +165,7 @@ export async function readMissing(
 export type Refresh = {
   readonly seriesId: number;
   readonly askedAt: Instant;
+  /** Its last refresh time: the next one counts from it. */
   readonly refreshAt: Instant;
   /** A chunk of it goes into the queue. */
   readonly isQueued: boolean;
@@ -187,14 +194,16 @@ export async function markEnded(sql: SqlOrTransaction, seriesId: number): Promis
     .where(and(matches(tracked, { seriesId }), isNotNull(tracked.queuedAt)));
 }
 
-/** The chunk of this series has ended without its last word: it counts as asked so long ago that it is due again at `dueAt`. */
+/**
+ * The chunk of this series has ended with an answer that is not final: the series is due again at `dueAt`, or at its next refresh time if that
+ * comes sooner. Its refresh times stay where they are.
+ */
 export async function markDueAgain(sql: SqlOrTransaction, seriesId: number, dueAt: Instant): Promise<void> {
   await sql`
-    update ops.tracked tr set queued_at = null, asked_at = due.asked_at, refresh_at = due.asked_at
-    from (
-      select k.id, ${dueAt}::timestamptz - coalesce(k.refresh_after, k.achievable_age, k.target_age) as asked_at from ops.tier k
-    ) due
-    where tr.series_id = ${seriesId} and tr.queued_at is not null and due.id = tr.tier_id`;
+    update ops.tracked tr set queued_at = null,
+      asked_at = ${dueAt}::timestamptz - coalesce(k.refresh_after, k.achievable_age, k.target_age)
+    from ops.tier k
+    where tr.series_id = ${seriesId} and tr.queued_at is not null and k.id = tr.tier_id`;
 }
 
 /**
@@ -208,8 +217,7 @@ export async function handBack(sql: SqlOrTransaction, seriesIds: readonly number
       select series_id, seen_until is null or seen_until < asked_at - interval '15 minutes' as is_back from ops.tracked
       where series_id = any(${seriesIds as number[]}::int[]) for update
     )
-    update ops.tracked tr set queued_at = null, asked_at = case when b.is_back then tr.seen_until else tr.asked_at end,
-      refresh_at = case when b.is_back then tr.seen_until else tr.refresh_at end
+    update ops.tracked tr set queued_at = null, asked_at = case when b.is_back then tr.seen_until else tr.asked_at end
     from behind b where tr.series_id = b.series_id returning b.is_back`;
   return rows.filter((row) => row.isBack).length;
 }
@@ -231,18 +239,48 @@ export async function countQueued(sql: SqlOrTransaction): Promise<number> {
   return tables(sql).$count(tracked, isNotNull(tracked.queuedAt));
 }
 
-/** Where all target ages are met: so much more for second answers and retries, which are as urgent. A day without a candle needs two answers. */
-const SECOND_ANSWERS = 0.05;
+/** Tracked series that are due at the same instant, each so often. */
+export type ComingRefreshes = Pick<Tier, 'priority' | 'interval'> & {
+  readonly tierId: number;
+  readonly refreshAfterMs: number;
+  /** Null: they were never requested. */
+  readonly dueAt: Instant | null;
+  readonly series: number;
+  /** Of these, those whose chunk is in the queue. */
+  readonly queued: number;
+  /** Of these, those that are tracked since midnight UTC. */
+  readonly isNew: number;
+};
 
-/** The requests a day that the planned ages need: the schedules reserve them. */
-export async function readFreshnessDemand(sql: SqlOrTransaction): Promise<number> {
-  const [row] = await sql<{ n: number }[]>`
-    select coalesce(sum(t.series * 86400 / extract(epoch from coalesce(k.refresh_after, k.achievable_age))
-      * case when coalesce(k.refresh_after, k.achievable_age) <= k.target_age then ${1 + SECOND_ANSWERS}::float8 else 1 end), 0)::float8 as n
-    -- Counted first: there may be millions of series, and each process reads this every minute.
-    from (select tier_id, count(*) as series from ops.tracked group by tier_id) t
-    join ops.tier k on k.id = t.tier_id where k.achievable_age is not null`;
-  return row!.n;
+/**
+ * When which tracked series are due, as the ages are planned now. Series that end are left out until their last candle can be final. Instants are rounded
+ * up, to `withinMs` or to the step of refresh times (`refreshStepMs`), so the rows are few where the series are many.
+ */
+export async function readComingRefreshes(
+  sql: SqlOrTransaction,
+  { now, withinMs = 0 }: { readonly now: Instant; readonly withinMs?: number },
+): Promise<ComingRefreshes[]> {
+  return sql<ComingRefreshes[]>`
+    with planned as (
+      select k.id, k.priority, k.interval, market.width_of(k.interval) as width,
+        extract(epoch from coalesce(k.refresh_after, k.achievable_age))::float8 as after_s
+      from ops.tier k where k.achievable_age is not null
+    ), tier as (
+      select planned.*, make_interval(secs => after_s) as after, make_interval(secs => step_s) as step,
+        -- From here the steps count: one ends at each instant at which a series may be due.
+        to_timestamp(-after_s) + interval '1 microsecond' as origin
+      from planned, lateral (select greatest(${withinMs / 1000}::float8, case when after_s >= 6000 then 60 else 1 end) as step_s) s
+    )
+    select tier.id as tier_id, tier.priority, tier.interval, tier.after_s * 1000 as refresh_after_ms,
+      d.step + tier.step - interval '1 microsecond' + tier.after as due_at, d.series, d.queued, d.is_new
+    from tier cross join lateral (
+      select date_bin(tier.step, ${dueOf(sql)}, tier.origin) as step, count(*) as series, count(tr.queued_at) as queued,
+        count(*) filter (where tr.tracked_at >= date_trunc('day', ${now}::timestamptz, 'UTC')) as is_new
+      from ops.tracked tr
+      where tr.tier_id = tier.id and (tr.ends_at is null or tr.ends_at + tier.width <= ${now}::timestamptz)
+      group by 1
+    ) d
+    order by due_at nulls last`;
 }
 
 /** Series that end are not counted. */

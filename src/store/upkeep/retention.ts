@@ -5,21 +5,36 @@
 import type { Instant } from '../../clock.ts';
 import { type CandleInterval, INTERVALS } from '../../core/interval.ts';
 import type { Keep } from '../../core/settings/retention-settings.ts';
-import { cutRollups } from '../candle/rollup.ts';
-import { createClient, type Database, type Sql } from '../connection/connect.ts';
+import type { Span } from '../../core/span.ts';
+import { createClient, type Database, type Sql, type SqlOrTransaction } from '../connection/connect.ts';
 import { candlesOf, type Partition, type Partitioned, readPartitionName, TICKER_HISTORY } from './partition.ts';
+
+/** Where candles must be before they are removed here. */
+export type CandleArchive = {
+  /** Called ahead of each partition, the oldest first. Null: not all of its candles are there, so it stays; and so do all later ones. */
+  hold(interval: CandleInterval, partition: Span): Promise<HeldPartition | null>;
+};
+
+export type HeldPartition = {
+  /** In the transaction that has locked the series: are its candles still those that are in the archive? */
+  holds(tx: SqlOrTransaction, seriesId: number): Promise<boolean>;
+};
 
 export type Removed = {
   /** Names of the partitions that are gone. */
   readonly partitions: readonly string[];
   /** Partitions that are still being read, or that another process is removing: the next run looks again. */
   readonly inUse: readonly string[];
+  /** Partitions that are old enough and stay, because the archive does not have all of their candles. */
+  readonly notArchived: readonly string[];
   readonly rows: Readonly<Record<'global_history' | 'exchange_history' | 'fetch', number>>;
 };
 
 export type RetentionOptions = {
   readonly keep: Keep;
   readonly now: Instant;
+  /** Absent: candles are removed for good. */
+  readonly archive?: CandleArchive;
   readonly signal?: AbortSignal;
   /** How long to wait for statements that read an old partition. Later statements no longer see it. */
   readonly waitMs?: number;
@@ -35,24 +50,29 @@ export async function removeOld(
   { sql, url }: Pick<Database, 'sql' | 'url'>,
   options: RetentionOptions,
 ): Promise<Removed> {
-  const { keep, now, batch = BATCH } = options;
+  const { keep, now, archive, batch = BATCH } = options;
   // A session of its own, for its time-outs. (Not one reserved of the pool: postgres.js 3.4.9 never hands out one that it has to open first.)
   const connection = createClient({ url, max: 1 });
   try {
     const before = (ms: number | null) => (ms === null ? Number.NEGATIVE_INFINITY : now - ms);
     const partitions: string[] = [];
     const inUse: string[] = [];
-    const drop = async (of: Partitioned, ms: number | null, prepare: (to: Instant) => Promise<void>) => {
+    const notArchived: string[] = [];
+    const drop = async (of: Partitioned, ms: number | null, prepare: Prepare) => {
       if (ms === null) return false;
       const gone = await dropPartitions(connection, of, before(ms), options, prepare);
       partitions.push(...gone.dropped);
       inUse.push(...gone.inUse);
-      return gone.dropped.length + gone.inUse.length > 0;
+      notArchived.push(...gone.refused);
+      return gone.dropped.length + gone.inUse.length + gone.refused.length > 0;
     };
-    await drop(TICKER_HISTORY, keep.tickers, async () => undefined);
+    await drop(TICKER_HISTORY, keep.tickers, async () => true);
     for (const interval of INTERVALS) {
       const of = candlesOf(interval);
-      const forget = (to: Instant) => forgetCandles(sql, interval, { to, now });
+      const forget = async ({ from, to }: Partition) => {
+        const held = await archive?.hold(interval, { from, to });
+        return held !== null && (await forgetCandles(sql, interval, { to, now, held }));
+      };
       if (await drop(of, keep.candles[interval], forget)) await tellCandlesGone(sql, interval);
     }
     const stop = () => options.signal?.aborted === true;
@@ -61,7 +81,7 @@ export async function removeOld(
       exchange_history: await deleteOld(sql, 'exchange_history', before(keep.exchanges), batch, stop),
       fetch: await deleteFetches(sql, before(keep.fetches), batch, stop),
     };
-    return { partitions, inUse, rows };
+    return { partitions, inUse, notArchived, rows };
   } finally {
     await connection.end({ timeout: 5 });
   }
@@ -75,19 +95,30 @@ const WAITED_TOO_LONG = ['55P03', '57014'];
 const REMOVED_BY_ANOTHER = ['55000', '42P01'];
 const NEXT_TIME: ReadonlySet<string> = new Set([...WAITED_TOO_LONG, ...REMOVED_BY_ANOTHER]);
 
-/** Those that end before `before`. `prepare` is called ahead of each, with its end. */
+/** Called ahead of each partition. Resolves to false: it must stay. */
+type Prepare = (partition: Partition) => Promise<boolean>;
+
+type Gone = {
+  readonly dropped: readonly string[];
+  readonly inUse: readonly string[];
+  readonly refused: readonly string[];
+};
+
+/** Those that end before `before`. */
 async function dropPartitions(
   sql: Sql,
   of: Partitioned,
   before: Instant,
   { signal, waitMs = WAIT_MS }: RetentionOptions,
-  prepare: (to: Instant) => Promise<void>,
-): Promise<{ readonly dropped: readonly string[]; readonly inUse: readonly string[] }> {
+  prepare: Prepare,
+): Promise<Gone> {
   const dropped: string[] = [];
   const old = (await findPartitions(sql, of)).filter((partition) => partition.to <= before);
-  for (const { name, to, state } of old) {
+  for (const found of old) {
+    const { name, state } = found;
     if (signal?.aborted) break;
-    await prepare(to);
+    // What is before a partition that stays would be forgotten with the next one.
+    if (!(await prepare(found))) return { dropped, inUse: [], refused: [name] };
     const [parent, partition] = [`market.${of.table}`, `market.${name}`];
     await sql.unsafe(`set statement_timeout = ${waitMs}; set lock_timeout = ${waitMs}`);
     try {
@@ -98,14 +129,14 @@ async function dropPartitions(
       await sql.unsafe(`drop table ${partition}`);
     } catch (error) {
       // Only one partition of a table can be half detached: the others wait for it.
-      if (NEXT_TIME.has((error as { code?: string }).code ?? '')) return { dropped, inUse: [name] };
+      if (NEXT_TIME.has((error as { code?: string }).code ?? '')) return { dropped, inUse: [name], refused: [] };
       throw error;
     } finally {
       await sql.unsafe('reset statement_timeout; reset lock_timeout');
     }
     dropped.push(name);
   }
-  return { dropped, inUse: [] };
+  return { dropped, inUse: [], refused: [] };
 }
 
 /** Oldest first, but one that is half detached before all others. Tables that only look like partitions are none. */
@@ -126,22 +157,27 @@ async function findPartitions(sql: Sql, of: Partitioned): Promise<Found[]> {
 
 /**
  * Before `to`, nothing is wanted or covered any more: removed candles must count neither as missing nor as stored. What was final leaves a
- * step of evidence, with count and digest.
+ * step of evidence, with count and digest. Resolves to whether that holds for all series: one whose candles are not all in the archive stays.
  */
 async function forgetCandles(
   sql: Sql,
   interval: CandleInterval,
-  { to, now }: { to: Instant; now: Instant },
-): Promise<void> {
+  { to, now, held }: { to: Instant; now: Instant; held: HeldPartition | undefined },
+): Promise<boolean> {
   const until = [{ from: Number.NEGATIVE_INFINITY, to }];
   const series = await sql<{ id: number }[]>`
     select id from market.series
     where interval = ${interval}::market.candle_interval
       and (wanted && ${until}::tstzmultirange or covered && ${until}::tstzmultirange) order by id`;
+  let isAll = true;
   // One by one: the lock of a series is what its chunks wait for.
   for (const { id } of series) {
     await sql.begin(async (tx) => {
       await tx`select from market.series where id = ${id} for update`;
+      if (held !== undefined && !(await held.holds(tx, id))) {
+        isAll = false;
+        return;
+      }
       await tx`delete from ops.second_opinion where series_id = ${id} and span <@ tstzrange(null, ${to})`;
       await tx`
         with gone as materialized (
@@ -163,9 +199,9 @@ async function forgetCandles(
           steps = steps + (step.link is not null)::integer, link = coalesce(step.link, s.link)
         from gone, step
         where s.id = ${id}`;
-      await cutRollups(tx, id, [{ from: Number.NEGATIVE_INFINITY, to }]);
     });
   }
+  return isAll;
 }
 
 /** Changes the versions of the series again: an answer made after `forgetCandles`, and before the partition was gone, must be made anew. */
@@ -194,7 +230,7 @@ async function deleteOld(
 /**
  * Deletes requests that nothing needs any more. These stay, however old they are: requests that a revision, a quarantined row or a
  * refusal refers to; unconfirmed empty slots that are not covered yet, which may still be confirmed; and the newest of each account
- * and endpoint, which prove that it was ever answered, and how. The requests and rows of each backfill stay known as sums.
+ * and endpoint, which prove that it was ever answered, and how. The sums of each backfill stay: they are counted when requests are recorded.
  *
  * In the order of their numbers, up to the first that is young enough: `verify` takes a later one that is gone for tampering.
  */
@@ -218,14 +254,7 @@ async function deleteFetches(sql: Sql, before: Instant, batch: number, stop: () 
           and (f.status is null or exists (
             select from ops.fetch y where y.id > f.id and y.account_id = f.account_id and y.status is not null
               and (f.outcome <> 'stored' or y.outcome = 'stored')))
-        returning f.backfill_id, f.outcome, f.rows, f.stored, f.revised, f.quarantined
-      ), summed as (
-        insert into ops.fetch_totals as p (backfill_id, outcome, requests, rows, stored, revised, quarantined)
-        select backfill_id, outcome, count(*), sum(rows), sum(stored), sum(revised), sum(quarantined)
-        from gone where backfill_id is not null group by 1, 2
-        on conflict (backfill_id, outcome) do update
-        set requests = p.requests + excluded.requests, rows = p.rows + excluded.rows, stored = p.stored + excluded.stored,
-          revised = p.revised + excluded.revised, quarantined = p.quarantined + excluded.quarantined
+        returning f.id
       )
       select (select max(id) from stretch) as last, (select bool_and(is_old) from stretch) as is_old,
         (select count(*) from gone) as removed`;

@@ -1,7 +1,7 @@
 /** The audit log: which commands changed something, by whom and when, and how they ended. */
 import type { Instant } from '../../clock.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
-import { tables, updateRows } from '../connection/tables.ts';
+import { matches, tables, updateRows } from '../connection/tables.ts';
 import { audit } from '../schema/service.ts';
 import { storableText } from '../values/storable-text.ts';
 
@@ -51,15 +51,31 @@ export async function endAudit(
   await updateRows(sql, audit, { id }, { endedAt, message: text });
 }
 
+/** Null: there is no entry of this number. */
+export async function findAudit(
+  sql: SqlOrTransaction,
+  id: number,
+): Promise<Pick<AuditedCommand, 'actor' | 'command' | 'endedAt' | 'message'> | null> {
+  const [row] = await tables(sql).select().from(audit).where(matches(audit, { id }));
+  return row ?? null;
+}
+
+/** Of an entry `a` of the audit log that is a start of a service: the settings of the start of the same command before; null: there is none. */
+export function settingsBefore(sql: SqlOrTransaction) {
+  return sql`(
+    select o.settings from ops.audit o
+    where a.settings is not null and o.settings is not null and o.actor = a.actor and o.command = a.command and o.id < a.id
+    order by o.id desc limit 1)`;
+}
+
 /** Oldest first, the newest `limit` of them. */
 export async function readAudit(
   sql: SqlOrTransaction,
   { since, limit }: { readonly since: Instant | null; readonly limit: number },
 ): Promise<readonly AuditedCommand[]> {
   const rows = await sql<AuditedCommand[]>`
-    select * from (
-      select a.*, lag(settings) over (partition by actor, command order by id) as settings_before from ops.audit a
-    ) a
-    where ${since}::timestamptz is null or at >= ${since} order by id desc limit ${limit}`;
+    select a.*, ${settingsBefore(sql)} as settings_before from (
+      select * from ops.audit ${since === null ? sql`` : sql`where at >= ${since}`} order by id desc limit ${limit}
+    ) a order by id desc`;
   return rows.toReversed();
 }

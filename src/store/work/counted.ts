@@ -23,3 +23,8 @@ export async function saveCounted<T>(sql: SqlOrTransaction, name: string, row: C
     .values({ name, ...row })
     .onConflictDoUpdate({ target: counted.name, set: row });
 }
+
+/** It is no longer kept up. */
+export async function forgetCounted(sql: SqlOrTransaction, name: string): Promise<void> {
+  await tables(sql).delete(counted).where(matches(counted, { name }));
+}

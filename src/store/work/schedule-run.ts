@@ -23,6 +23,11 @@ export async function latestFailures(sql: SqlOrTransaction, schedules: readonly 
   return latest(sql, schedules, sql`and state = 'failed'`);
 }
 
+/** The latest run of each schedule that went well. */
+export async function latestDone(sql: SqlOrTransaction, schedules: readonly string[]): Promise<ScheduleRun[]> {
+  return latest(sql, schedules, sql`and state = 'done'`);
+}
+
 /** Schedule by schedule, so that each is one look into an index. */
 function latest(sql: SqlOrTransaction, schedules: readonly string[], which: ReturnType<SqlOrTransaction>) {
   return sql<ScheduleRun[]>`

@@ -5,6 +5,7 @@ import { type OpenBackfill, readOpenBackfills, type StoredChunks } from '../../s
 import type { Sql } from '../../store/connection/connect.ts';
 import { liveInstances } from '../../store/work/instance.ts';
 import { leaseIsAlive } from '../../store/work/lease.ts';
+import { DISORDER_MS, firstRequestSince } from '../dashboard/request-ids.ts';
 import { type BackfillRow, backfillAsJson, readBackfills } from './backfills.ts';
 
 export type FailedRequest = {
@@ -35,18 +36,21 @@ export type BackfillDetails = {
 };
 
 const MOST_FAILURES = 10;
+/** The last request of a backfill and its failures are looked for among so many, sent before it ended. */
+export const LOOKED_THROUGH = 100_000;
 
 /** Null: there is none of this number. */
 export async function readBackfillDetails(sql: Sql, id: number, now: Instant): Promise<BackfillDetails | null> {
   const [row] = await readBackfills(sql, { all: true, id });
   if (row === undefined) return null;
+  const before = row.finishedAt === null ? null : await firstRequestSince(sql, row.finishedAt + DISORDER_MS);
   const [open, instances, [state], [last], failures] = await Promise.all([
     readOpenBackfills(sql, now),
     liveInstances(sql, now),
     sql<{ chunks: StoredChunks | null; isAlive: boolean }[]>`
       select chunks, state = 'running' and ${leaseIsAlive(sql, now)} as is_alive from ops.backfill where id = ${id}`,
-    sql<{ at: Instant | null }[]>`select max(sent_at) as at from ops.fetch where backfill_id = ${id}`,
-    readFailures(sql, id),
+    readLastSent(sql, id, before),
+    readFailures(sql, id, before),
   ]);
   return {
     row,
@@ -72,11 +76,22 @@ function neighboursOf(row: BackfillRow, open: readonly OpenBackfill[]) {
   };
 }
 
-function readFailures(sql: Sql, id: number): Promise<FailedRequest[]> {
+function readLastSent(sql: Sql, id: number, before: number | null): Promise<{ at: Instant }[]> {
+  return sql<{ at: Instant }[]>`
+    select sent_at as at from (${recent(sql, before)}) f where backfill_id = ${id} limit 1`;
+}
+
+function readFailures(sql: Sql, id: number, before: number | null): Promise<FailedRequest[]> {
   return sql<FailedRequest[]>`
     select f.sent_at, s.coin_id, lower(f.span) as from, upper(f.span) as to, f.attempt, f.status, f.outcome, f.message
-    from ops.fetch f left join market.series s on s.id = f.series_id
+    from (${recent(sql, before)}) f left join market.series s on s.id = f.series_id
     where f.backfill_id = ${id} and f.outcome <> 'stored' order by f.id desc limit ${MOST_FAILURES}`;
+}
+
+/** The newest requests of all, `before` the number of the first one after its end. The index of backfills has no order, and one may have a million requests. */
+function recent(sql: Sql, before: number | null) {
+  return sql`
+    select * from ops.fetch ${before === null ? sql`` : sql`where id < ${before}`} order by id desc limit ${LOOKED_THROUGH}`;
 }
 
 /** The JSON of the command line: instants as ISO 8601. */

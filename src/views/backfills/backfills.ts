@@ -1,9 +1,11 @@
 /** Backfills of the service and of commands: the progress of each, and what it waits for. */
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
-import { formatCounted, formatSeries, withIso } from '../../core/format.ts';
+import { formatCount, formatCounted, formatSeries, withIso } from '../../core/format.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { BackfillState } from '../../store/backfill/backfill.ts';
+import { MOST_DONE } from '../../store/backfill/backfill-finish.ts';
+import { ANOTHER_BACKFILL } from '../../store/backfill/slot-owner.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 
 export type BackfillRow = {
@@ -58,13 +60,22 @@ export async function readBackfills(
 ): Promise<BackfillRow[]> {
   return sql<BackfillRow[]>`
     select id, state, is_detached, priority, interval, quote, coins, planned_requests, spent, stored, left_requests,
-      progress, owner, requested_by, message, "from", "to", requested_at, started_at, finished_at, heartbeat_at,
+      case when finished_at is null and progress > ${MOST_DONE} then ${MOST_DONE} else progress end as progress, owner, requested_by, message, "from", "to", requested_at, started_at, finished_at, heartbeat_at,
       wait_until, finish_at, finish_from, finish_to, finish_change, finish_changed_at, retrying, retry_from, retry_to
     from ops.backfill_progress
     where (${id}::int is null or id = ${id}::int) and (${all} or state in ('queued', 'running', 'paused'))
     order by state in ('queued', 'running', 'paused') desc,
       case when state in ('queued', 'running', 'paused') then -priority end, case when finished_at is null then id end, id desc
     limit ${limit}`;
+}
+
+/** How many requests are left, in words that stand behind a colon or in a cell; null: it is over, or unknown. */
+export function describeLeft({ finishedAt, leftRequests, state, message }: BackfillRow): string | null {
+  if (finishedAt !== null || leftRequests === null) return null;
+  if (leftRequests > 0) return formatCount(leftRequests);
+  if (state === 'running') return 'none known, it looks for more';
+  if (state === 'paused') return 'none known; resume it to look again';
+  return message === ANOTHER_BACKFILL ? 'others fetch it' : 'none known, it looks again';
 }
 
 /** What backfills are about and who wants them, by the names under which they spend quota (`backfill 12`). */

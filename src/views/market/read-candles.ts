@@ -70,7 +70,7 @@ function candleOf(fine: CandleInterval, coarse: CandleInterval): string {
 const coarsened = (fine: CandleInterval, coarse: CandleInterval) => `
   with s as materialized (
     select covered * tstzmultirange(tstzrange($2::timestamptz, $3::timestamptz)) as covered,
-      (select spans from market.rollup_coverage where series_id = $1::int) as rolled
+      (select spans from market.rollup_coverage where series_id = $1::int and interval = '${coarse}') as rolled
     from market.series where id = $1::int
   )
   select ${ARRAYS}, (select covered from s) as covered

@@ -32,6 +32,8 @@ export type LeftQuery = {
   readonly settledUntil: Instant;
   /** Slots that open at or after this are too young even if nobody asked about them: asked for now, they would not be final; null: none. */
   readonly openFrom: Instant | null;
+  /** Slots that are due by then are counted apart from those that are due later; default: all together. */
+  readonly dueBy?: Instant;
   /** What was requested in vain. */
   readonly failed: readonly { readonly coinId: string; readonly span: Span }[];
 };
@@ -41,7 +43,7 @@ export type LeftQuery = {
  * is asked about again, unless its `next_ask_at` is infinite.
  */
 export async function readLeft(sql: SqlOrTransaction, query: LeftQuery): Promise<Left[]> {
-  const { span, interval, settledUntil, openFrom, failed } = query;
+  const { span, interval, settledUntil, openFrom, failed, dueBy = null } = query;
   return sql<Left[]>`
     with failed as (
       select coin_id, range_agg(span) as spans
@@ -74,5 +76,5 @@ export async function readLeft(sql: SqlOrTransaction, query: LeftQuery): Promise
         - ceil(date_part('epoch', lower(r)) / ops.seconds_of(${interval}::market.candle_interval)) as slots
     ) n
     where n.slots > 0
-    group by reason, fate order by slots desc, reason, fate`;
+    group by reason, fate, coalesce(next_ask_at > ${dueBy}::timestamptz, false) order by slots desc, reason, fate`;
 }

@@ -7,7 +7,6 @@ import type { Quote } from '../../core/candle.ts';
 import { DAY, type Interval } from '../../core/interval.ts';
 import { type CatalogueAge, readCatalogueAges } from '../../store/catalogue/catalogue-item.ts';
 import type { Sql, SqlOrTransaction } from '../../store/connection/connect.ts';
-import { readFreshnessDemand } from '../../store/tracking/tracked-series.ts';
 import { readCounted } from '../../store/work/counted.ts';
 import { liveInstances } from '../../store/work/instance.ts';
 import { hasManySeries } from './series-filter.ts';
@@ -44,8 +43,6 @@ export type SeriesCounts = {
   readonly catalogue: readonly CatalogueAge[];
   /** Of the last 24 hours, most requests first. */
   readonly fetches: readonly FetchStatus[];
-  /** Requests a day that keep the tracked series fresh. */
-  readonly freshnessPerDay: number;
 };
 
 export type DatedCounts = SeriesCounts & {
@@ -78,15 +75,19 @@ export function countsSeries(roles: readonly string[]): boolean {
   return roles.some((role) => role !== 'http');
 }
 
+/** Does a service run that counts? */
+export async function isAnyCounting(sql: SqlOrTransaction, now: Instant): Promise<boolean> {
+  return (await liveInstances(sql, now)).some(({ roles }) => countsSeries(roles));
+}
+
 export async function countSeriesNow(sql: SqlOrTransaction, now: Instant): Promise<SeriesCounts> {
-  const [series, tiers, catalogue, fetches, freshnessPerDay] = await Promise.all([
+  const [series, tiers, catalogue, fetches] = await Promise.all([
     readSeries(sql),
     readTierStatus(sql, now),
     readCatalogueAges(sql),
     readFetches(sql, now),
-    readFreshnessDemand(sql),
   ]);
-  return { series, tiers, catalogue, fetches, freshnessPerDay };
+  return { series, tiers, catalogue, fetches };
 }
 
 /**
@@ -103,8 +104,7 @@ export async function readSeriesCounts(sql: Sql, now: Instant, onLong?: () => vo
 
 /** Null: no service keeps them up. */
 async function readServiceCounts(sql: Sql, now: Instant): Promise<DatedCounts | null> {
-  const instances = await liveInstances(sql, now);
-  if (!instances.some(({ roles }) => countsSeries(roles))) return null;
+  if (!(await isAnyCounting(sql, now))) return null;
   const last = await readCounted<SeriesCounts>(sql, SERIES_COUNTS);
   if (last === null) return null;
   const age = now - last.countedAt;

@@ -48,8 +48,7 @@ export async function readStatus(sql: Sql, now: Instant, onLong?: () => void): P
 function readRunning(sql: Sql, now: Instant): Promise<BackfillStatus[]> {
   return sql<BackfillStatus[]>`
     select b.id, b.requested_at, b.interval, b.quote, lower(b.span) as from, upper(b.span) as to, b.planned_requests,
-      (select count(*) from ops.fetch f where f.backfill_id = b.id)
-        + (select coalesce(sum(p.requests), 0)::bigint from ops.fetch_totals p where p.backfill_id = b.id) as requests,
+      (select coalesce(sum(p.requests), 0)::bigint from ops.fetch_totals p where p.backfill_id = b.id) as requests,
       b.is_detached, b.owner, b.heartbeat_at, not ${leaseIsAlive(sql, now)} as is_silent
     from ops.backfill b where b.state = 'running' order by b.id`;
 }

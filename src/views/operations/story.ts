@@ -96,7 +96,8 @@ function rank({ event }: StoryEvent): number {
 async function readTold(sql: Sql, { coinId, interval, quote, from }: Slot, most: number | null = null) {
   const rows = await sql<StoryEvent[]>`
     select at, event, detail
-    from market.story(${coinId}, ${interval}::market.candle_interval, ${from}::timestamptz, ${quote}) with ordinality
+    -- As market.story, of exactly this id.
+    from ops.story(${coinId}, ${interval}::market.candle_interval, ${from}::timestamptz, ${quote}) with ordinality
     order by ordinality desc limit ${most}`;
   const told = rows.map((row) => ({ ...row })).reverse();
   const isPresent = ({ event }: StoryEvent) => event === 'now' || event === 'next';
@@ -209,20 +210,27 @@ function whyNotAsked({ isWanted, isFinal, isEmptyOnce }: Series, now: Instant): 
 /** What is not in `market.gaps`: when Chandler asks about the newest end of the series. */
 async function readRefresh(sql: Sql, slot: Slot, now: Instant): Promise<StoryEvent[]> {
   const [fresh] = await sql<
-    { targetAgeMs: number; refreshAfterMs: number | null; askedAt: Instant | null; seenUntil: Instant | null }[]
+    {
+      targetAgeMs: number;
+      refreshAfterMs: number | null;
+      askedAt: Instant | null;
+      dueAt: Instant | null;
+      seenUntil: Instant | null;
+    }[]
   >`
     select (extract(epoch from ti.target_age) * 1000)::float8 as target_age_ms,
-      (extract(epoch from coalesce(ti.refresh_after, ti.achievable_age)) * 1000)::float8 as refresh_after_ms, tr.asked_at, tr.seen_until
+      (extract(epoch from coalesce(ti.refresh_after, ti.achievable_age)) * 1000)::float8 as refresh_after_ms, tr.asked_at, tr.seen_until,
+      least(tr.asked_at, tr.refresh_at) + coalesce(ti.refresh_after, ti.achievable_age) as due_at
     from ops.tracked tr join ops.tier ti on ti.id = tr.tier_id where tr.series_id = ${slot.seriesId}`;
   if (fresh === undefined) return [];
-  const { targetAgeMs, refreshAfterMs, askedAt, seenUntil } = fresh;
+  const { targetAgeMs, refreshAfterMs, askedAt, dueAt, seenUntil } = fresh;
   // A refresh asks for the newest end only: what is not seen yet.
   if (seenUntil !== null && slot.from + 2 * INTERVAL_MS[slot.interval] <= seenUntil) return [];
   const last = askedAt === null ? 'never asked for' : `last asked for at ${formatInstant(askedAt)}`;
   const due =
     refreshAfterMs === null
       ? 'there is no next request: the service has not planned one yet, or the quota leaves none'
-      : `the next request is due ${askedAt === null ? 'now' : `at ${formatInstant(askedAt + refreshAfterMs)}`}`;
+      : `the next request is due ${dueAt === null ? 'now' : `at ${formatInstant(dueAt)}`}`;
   return [
     next(
       now,

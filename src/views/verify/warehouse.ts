@@ -1,10 +1,10 @@
-/** What verify compares beside the series: rows that belong to no series, claims that no rule makes, rollups, documents. */
+/** What verify compares beside the series: rows that belong to no series, claims that no rule makes, rollups, documents, imported series. */
 import type { Instant } from '../../clock.ts';
-import { DAY, INTERVAL_MS, INTERVALS, type Interval } from '../../core/interval.ts';
+import { DAY, INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import { RULES, type Rule } from '../../core/second-opinion.ts';
-import { coarseCandle } from '../../store/candle/coarse-candle.ts';
-import { isRolledUp } from '../../store/candle/rollup.ts';
 import type { Sql } from '../../store/connection/connect.ts';
+import { wrongImports } from './imported.ts';
+import { wrongCalendar, wrongRollups } from './rollups.ts';
 
 /** All differences, one sentence each. Reads every candle once more, without hashing it. */
 export async function verifyWarehouse(sql: Sql): Promise<string[]> {
@@ -12,7 +12,9 @@ export async function verifyWarehouse(sql: Sql): Promise<string[]> {
     ...(await strangers(sql)),
     ...(await impossibleClaims(sql)),
     ...(await wrongRollups(sql)),
+    ...(await wrongCalendar(sql)),
     ...(await wrongDocuments(sql)),
+    ...(await wrongImports(sql)),
   ];
 }
 
@@ -78,32 +80,6 @@ function longestWait(claim: string, answers: number, interval: Interval): number
   return Math.max(waiting, answers >= rule.agreeing ? rule.believedMs : 0) + DAY;
 }
 
-async function wrongRollups(sql: Sql): Promise<string[]> {
-  const wrong: string[] = [];
-  for (const fine of INTERVALS) {
-    for (const coarse of INTERVALS.filter((target) => isRolledUp(fine, target))) {
-      const rows = await sql<{ seriesId: number; openTime: Instant }[]>`
-        select s.id as series_id, slot as open_time
-        from market.rollup_coverage r join market.series s on s.id = r.series_id and s.interval = ${fine}::market.candle_interval
-        cross join lateral unnest(r.spans * s.covered) span
-        cross join lateral generate_series(lower(span), upper(span) - ${INTERVAL_MS[coarse] / 1000}::int * interval '1 second',
-          ${INTERVAL_MS[coarse] / 1000}::int * interval '1 second') slot
-        left join lateral (${sql.unsafe(coarseCandle(fine, coarse, { id: 's.id', slot: 'slot' }))}) made on true
-        left join market.rollup stored on stored.series_id = s.id and stored.interval = ${coarse}::market.candle_interval
-          and stored.open_time = slot
-        where ${sql.unsafe(hashOf('made'))} <> ${sql.unsafe(hashOf('stored'))}
-        limit 20`;
-      wrong.push(
-        ...rows.map(
-          (row) =>
-            `market.rollup: the ${coarse} candle of ${new Date(row.openTime).toISOString()} of series ${row.seriesId} is not that of its ${fine} candles`,
-        ),
-      );
-    }
-  }
-  return wrong;
-}
-
 /** Documents that are not those whose digest was written with the answer, and versions of them that are gone or too many. */
 async function wrongDocuments(sql: Sql): Promise<string[]> {
   const rows = await sql<{ what: string; kind: string; id: string; at: Instant | null }[]>`
@@ -132,6 +108,3 @@ async function wrongDocuments(sql: Sql): Promise<string[]> {
     ),
   ];
 }
-
-const hashOf = (from: string) =>
-  `market.candle_hash(slot, ${from}.open, ${from}.high, ${from}.low, ${from}.close, ${from}.volume, ${from}.market_cap)`;

@@ -3,73 +3,17 @@ import { once } from 'node:events';
 import net from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { routeOf } from '../../../src/background/http/market-http-metrics.ts';
-import { DAY } from '../../../src/core/interval.ts';
 import { CONNECTION_LIMITS } from '../../../src/service/http/listen.ts';
 import { createClient } from '../../../src/store/connection/connect.ts';
 import { openReader } from '../../../src/store/connection/reader.ts';
 import { runCommand } from '../../support/cli.ts';
-import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { createEmptyDatabase } from '../../support/database.ts';
 import { createRelay } from '../../support/relay.ts';
-import { seedSeries } from '../../support/warehouse.ts';
+import { database, seed, start, testLocked, UNLIMITED, useServers } from './serving.ts';
 
-const FIRST = Date.UTC(2024, 0, 1);
-let database: TestDatabase;
-const running: Serving[] = [];
-beforeEach(async () => {
-  database = await createTestDatabase();
-});
-afterEach(async () => {
-  for (const serving of running.splice(0)) await serving.stop();
-  await database.drop();
-});
-
-type Serving = { url(): Promise<string>; said(): string; stop(): Promise<number>; ready(): Promise<void> };
-
-/** Without limits, because most tests request old candles. */
-const UNLIMITED = { CHANDLER_SERVE_LIMITS: 'off' };
-
-function start(command = ['serve'], env: Record<string, string> = UNLIMITED): Serving {
-  const stop = new AbortController();
-  let text = '';
-  const ended = runCommand(command, {
-    env: { DATABASE_URL: database.url, CHANDLER_LISTEN: '127.0.0.1:0', ...env },
-    signal: stop.signal,
-    onError: (all) => {
-      text = all;
-    },
-  });
-  const patience = { timeout: 60_000, interval: 25 };
-  const serving: Serving = {
-    said: () => text,
-    url: () =>
-      vi.waitFor(() => {
-        const [, url] = /"url":"([^"]+)"/.exec(text) ?? [];
-        expect(url, text).toBeDefined();
-        return url!;
-      }, patience),
-    ready: async () => {
-      const url = await serving.url();
-      await vi.waitFor(async () => expect((await fetch(`${url}/ready`)).status).toBe(200), patience);
-    },
-    stop: async () => {
-      stop.abort();
-      return (await ended).code;
-    },
-  };
-  running.push(serving);
-  return serving;
-}
-
-const seed = () =>
-  seedSeries(database.sql, {
-    coinId: 'btc-bitcoin',
-    interval: '24h',
-    wanted: [{ from: FIRST, to: FIRST + 5 * DAY }],
-    covered: [{ from: FIRST, to: FIRST + 5 * DAY }],
-    candles: [0, 1, 2, 3, 4].map((n) => FIRST + n * DAY),
-  });
+useServers();
 
 test('while there is no database, every request gets a 503 that web pages can read and no cache keeps', async () => {
   const serving = start(['serve'], { ...UNLIMITED, DATABASE_URL: 'postgres://u@127.0.0.1:1/x' });
@@ -463,53 +407,7 @@ describe('chandler serve', () => {
     await vi.waitFor(async () => expect((await fetch(path)).status).toBe(200), { timeout: 60_000 });
   });
 
-  test.each([
-    ['nobody asks', ['serve'], 'lock table market.candle in access exclusive mode', null],
-    ['callers wait', ['serve'], 'lock table ops.api_usage in share mode', '/v1/coins'],
-    ['a service waits', ['service', '--role', 'http'], 'lock table ops.instance in share mode', null],
-  ])('is not ready while another session holds a lock, and says which: %s', async (_, command, lock, path) => {
-    await seed();
-    const serving = start(command, {});
-    await serving.ready();
-    const url = await serving.url();
-    const readiness = async () => {
-      const answer = await fetch(`${url}/ready`);
-      return { status: answer.status, body: await answer.json() };
-    };
-    const callers = new AbortController();
-    await database.sql.begin(async (tx) => {
-      const [{ pid }] = (await tx`select pg_backend_pid() as pid`) as unknown as [{ pid: number }];
-      await tx.unsafe(lock);
-      if (path !== null) void keepAsking(`${url}${path}`, callers.signal);
-      await vi.waitFor(
-        async () =>
-          expect(await readiness()).toMatchObject({
-            status: 503,
-            body: {
-              status: 'waiting',
-              incidents: [
-                {
-                  what: 'a lock in the database',
-                  message: expect.stringMatching(
-                    new RegExp(
-                      `^session ${pid} \\(user '\\w+', chandler test\\) holds a lock that .* pg_terminate_backend\\(${pid}\\)$`,
-                    ),
-                  ),
-                },
-              ],
-            },
-          }),
-        { timeout: 60_000, interval: 100 },
-      );
-    });
-    callers.abort();
-    await serving.ready();
-    expect(await readiness()).toMatchObject({ body: { incidents: [] } });
-  });
-
-  async function keepAsking(url: string, signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) await fetch(url, { signal }).catch(() => undefined);
-  }
+  testLocked('callers wait');
 
   test('a service with the role http serves the same', async () => {
     await seed();

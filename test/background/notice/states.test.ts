@@ -47,6 +47,7 @@ const calm: StateInputs = {
   couldRunSince: null,
   behindSince: null,
   disks: [],
+  lake: null,
 };
 
 type Change = Partial<Omit<StateInputs, 'alerts'>> & { readonly alerts?: Partial<StateInputs['alerts']> };
@@ -192,6 +193,19 @@ test('a disk with little room is told with its folder', () => {
   // Each disk that can be looked at is judged, so that it is known when it is well again.
   expect(states({ disks: [{ folder: '/data', freeBytes: 5e9, lowSince: null }] }).at(-1)).toMatchObject({
     event: 'disk',
+    since: null,
+  });
+});
+
+test('a lake that cannot be written is told with the reason, and with what readers see', () => {
+  const failure = { since: NOW - 2 * HOUR, message: 's3://b/x: writing a failed: there is no such bucket' };
+  const state = one('lake', { lake: { place: 's3://b/x', failure, doneAt: NOW - 26 * HOUR } });
+  expect(state.text).toMatch(
+    /^The lake s3:\/\/b\/x could not be written since 2030-05-15 08:00Z: .*no such bucket\. Readers see it as of 2030-05-14 08:00Z\./,
+  );
+  expect(isWell([state])).toBe(false);
+  expect(states({ lake: { place: 's3://b/x', failure: null, doneAt: null } }).at(-1)).toMatchObject({
+    event: 'lake',
     since: null,
   });
 });

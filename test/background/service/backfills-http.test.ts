@@ -74,7 +74,7 @@ async function waiting(): Promise<number> {
 
 describe('however many clients ask', () => {
   test.each([
-    ['/metrics', 'ops.schedule_run', ['/metrics']],
+    ['/metrics', 'ops.backfill', ['/metrics']],
     ['/backfills', 'ops.backfill', ['/backfills', '/backfills?all=true', '/backfills/1', '/backfills?limit=7']],
   ])('one reads for all of them: %s', async (_, locked, paths) => {
     await queue(8);

@@ -144,17 +144,18 @@ describe('the service', { concurrent: true }, () => {
     expect(await service.get('/ready')).toMatchObject({ status: 200 });
     await service.line(/^schedule freshness: done/);
     await service.line(/^backfill 1: done/);
+    // A refresh has ended a moment after its answer is stored.
     await vi.waitFor(
       async () => {
         const [gaps] = await database.sql`
           select count(*)::int as n, count(*) filter (where reason <> 'provisional')::int as others from market.gaps`;
         expect(gaps!.others).toBe(0);
+        const [seen] = await database.sql`
+          select count(*) filter (where seen_until > now() - interval '2 hours')::int as n, count(queued_at)::int as queued from ops.tracked`;
+        expect(seen).toEqual({ n: 2, queued: 0 });
       },
       { timeout: 60_000 },
     );
-    const [seen] = await database.sql`
-      select count(*) filter (where seen_until > now() - interval '2 hours')::int as n, count(queued_at)::int as queued from ops.tracked`;
-    expect(seen).toEqual({ n: 2, queued: 0 });
     const spenders: { class: string; name: string; day: number }[] = (await json('quota')).spenders;
     // A turn that a busy machine lets lapse stays counted.
     expect(spenders.find(({ name }) => name === 'freshness')).toMatchObject({ class: 'scheduled' });
@@ -395,6 +396,40 @@ describe('the service', { concurrent: true }, () => {
       .poll(async () => JSON.parse((await service.get('/health')).text).attestation, { timeout: 20_000 })
       .toMatchObject({ file: newest, root: last.root, isSigned: true });
     expect(last.signature).toEqual(expect.any(String));
+  });
+
+  test('keeps a lake up to date, and tells when it cannot', async (context) => {
+    const { database, start } = await setScene(context);
+    const folder = await mkdtemp(join(tmpdir(), 'lake-'));
+    context.onTestFinished(() => rm(folder, { recursive: true }));
+    const lake = join(folder, 'lake');
+    const first = start([], { CHANDLER_LAKE_URL: lake, CHANDLER_LAKE_DATASETS: 'coins' });
+    await first.line(/^schedule lake: done/);
+    // Nothing is kept for a limited time, so retention does not hold the lake up.
+    const ofLake = first.lines().filter(({ schedule }) => schedule === 'lake');
+    expect(ofLake.map(({ msg }) => msg)).toEqual(['schedule lake: done']);
+    await first.stop();
+    const env = { DATABASE_URL: database.url };
+    const { code, out } = await runCommand(['verify', '--files', lake, '--json'], { env });
+    expect([code, JSON.parse(out).findings]).toEqual([0, []]);
+    const status = async (place: string) => {
+      const found = await runCommand(['status'], { env: { ...env, CHANDLER_LAKE_URL: place } });
+      return found.out.split('\n').find((line) => line.startsWith('Lake '));
+    };
+    expect(await status(lake)).toMatch(/^Lake .*\/lake: as of /);
+    const shown = await runCommand(['schedule'], { env: { ...env, CHANDLER_LAKE_URL: lake } });
+    expect(shown.out).toMatch(/^lake +/m);
+    expect((await runCommand(['schedule'], { env })).out).not.toMatch(/^lake +/m);
+    // An export by hand is there: no later attempt changes that.
+    await rm(lake, { recursive: true });
+    expect((await runCommand(['export', '--out', lake, '--what', 'coins'], { env })).code).toBe(0);
+    await database.sql`delete from ops.schedule_run where schedule = 'lake'`;
+    const second = start([], { CHANDLER_LAKE_URL: lake, CHANDLER_LAKE_DATASETS: 'coins' });
+    expect(await second.line(/^schedule failed/)).toMatchObject({
+      message: expect.stringContaining('has an export that was made by hand'),
+    });
+    expect(await status(lake)).toMatch(/; the last run failed: .*has an export that was made by hand/);
+    await second.stop();
   });
 
   test('creates the schema in an empty database', async (context) => {

@@ -48,6 +48,7 @@ test('a key is shown once, is good, and nothing in the database gives it away', 
       prefix: prefixOf(key),
       name: 'Grafana of the desk',
       plan: 'pro',
+      isOperator: false,
       requestsPerMonth: null,
       requestsPerSecond: null,
       createdAt: '2026-11-03T12:00:00Z',
@@ -106,6 +107,14 @@ test('a revoked key is refused, and stays in the list of all', async () => {
   expect(again.err).toContain(`${prefix} was already revoked, 2026-11-03 12:00Z`);
 });
 
+test('a key of an operator has no limits unless it is given some, and stays one when it is rotated', async () => {
+  const first = await json('create', '--operator', '--name', 'ada');
+  expect(first).toMatchObject({ name: 'ada', plan: 'unlimited', isOperator: true });
+  expect(await json('rotate', first.prefix)).toMatchObject({ name: 'ada', isOperator: true });
+  expect(await json('create', '--operator', '--plan', 'free')).toMatchObject({ plan: 'free', isOperator: true });
+  expect((await keys('list')).out).toMatch(/ada +unlimited +operator /);
+});
+
 test('a rotated key gives way to one with the same terms, at once or after a while', async () => {
   const first = await json('create', '--plan', 'starter', '--name', 'desk', '--monthly-requests', '5000');
   const second = await json('rotate', first.prefix, '--keep', '1d');
@@ -132,7 +141,7 @@ test('a rotated key gives way to one with the same terms, at once or after a whi
 });
 
 test.each([
-  [['create'], /required option '--plan <plan>'/],
+  [['create'], /Choose the plan whose limits apply: --plan free \| .*; or --operator/],
   [['create', '--plan', 'por'], /did you mean pro\?/],
   [['create', '--plan', 'pro', '--name', ' '], /one line of 1 to 100 characters/],
   [

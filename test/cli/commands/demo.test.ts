@@ -32,10 +32,11 @@ test('the demo begins anew, whatever a killed one left, and shows the proof and 
   expect(out).toMatch(/^btc-bitcoin +1h usd +33,258 +33,258 +0 +0 +3fcccba67a809c46 +ok$/m);
   expect(out).toContain('Every covered slot is accounted for, as it was answered.');
   expect(out).toMatch(/^2017-12-01 +9947\.67 +19666\.00 +9370\.11 +13880\.00 +\d+ +31$/m);
-  expect(out.trimEnd().split('\n').slice(-5)).toEqual([
+  expect(out.trimEnd().split('\n').slice(-6)).toEqual([
     expect.stringMatching(/^▸ Done in \d/),
     expect.stringMatching(/^The upstream counted \d+ requests and answered \d+ of them with a fault\. /),
     expect.stringContaining(`CHANDLER_HOME=${folder} npx chandler sql "select * from market.candles limit 5"`),
+    expect.stringMatching(/^In a browser: +CHANDLER_HOME=\S+ npx chandler ui, then http:\/\/127\.0\.0\.1:8081\/$/),
     'The real upstream gives a year of daily prices without a key, in one request a coin:',
     '  npx chandler backfill --top 50 --start -365d --series prices',
   ]);

@@ -69,16 +69,17 @@ describe('schedule', () => {
       return { reserved: JSON.parse(quota.out).month.reserved, perDay: markets.requestsPerDay };
     };
     const before = await read();
-    // Three coins, each every three hours.
-    expect(before.perDay).toBe(24);
+    // Three coins, each due after three hours, and so requested at each second run.
+    expect(before.perDay).toBe(18);
     const key = `${accountId} free coin_markets`;
     await sql`
       insert into ops.second_opinion (claim, key, evidence, answers, requested_at, retry_at)
       values ('catalogue refusal', ${key}, '{"reason": "plan", "message": "not in your plan"}', 2, ${NOW}, ${NOW + DAY})`;
     const refused = await read();
     expect(refused.perDay).toBe(1);
-    // 12:05 on the 21st: six ticks of two today, nine days of 24; then eight and a half days of one.
-    expect(before.reserved - refused.reserved).toBeGreaterThanOrEqual(12 + 9 * 24 - 9);
+    // A run comes each two hours and asks for two, so each coin has its turn each four hours, not three: six runs today ask for nine, a day for 18. Of
+    // what is refused one a day.
+    expect(before.reserved - refused.reserved).toBe(9 + 9 * 18 - 9);
     await sql`delete from ops.second_opinion where key = ${key}`;
     await sql`delete from market.series where id = any(${ids}::int[])`;
     await sql`delete from market.coin where id in ('a-a', 'b-b', 'c-c')`;

@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { fillAll } from '../../lake/filled.ts';
+import { datasets, exportTo, fillAll } from '../../lake/filled.ts';
 import { runCommand } from '../../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 
@@ -120,6 +120,58 @@ test('selects coins, intervals of candles and of prices, times, and what is fina
   expect(series[0].gaps[0]).toEqual([expect.any(String), expect.any(String), expect.any(String), null]);
 });
 
+test('an interval that is only made of another one is said on stderr', async () => {
+  const made = await chandler('--what', 'candles', '--interval', '6h');
+  expect(made.code).toBe(0);
+  expect(made.err).toBe(
+    'warning: 6h candles of these coins are made of 1h ones; an export holds what the upstream told: export 1h\n',
+  );
+  const trial = await chandler('--what', 'candles', '--interval', '6h', '--from', '-30d', '--dry-run');
+  expect(trial.err).toBe(made.err);
+  out += '-stored';
+  const stored = await chandler('--what', 'candles', '--interval', '24h,1h');
+  expect(stored.err).toBe('');
+});
+
+test('files of somebody else are left alone, and named on stderr', async () => {
+  await chandler('--what', 'candles', '--interval', '24h');
+  const extra = 'candles/interval=24h/quote=usd/extra.parquet';
+  for (const name of ['note.txt', extra]) writeFileSync(path.join(out, name), 'mine');
+  const { code, err } = await chandler('--what', 'candles', '--interval', '24h');
+  expect(code).toBe(0);
+  expect(err).toBe(
+    `warning: ${out} has files that are no part of the export; who reads the whole folder reads them, too: ${extra}, note.txt\n`,
+  );
+  expect(readFileSync(path.join(out, extra), 'utf8')).toBe('mine');
+});
+
+test('one file that goes is removed, in the singular', async () => {
+  await chandler('--what', 'candles', '--interval', '24h');
+  const { out: text } = await chandler('--what', 'candles', '--interval', '24h', '--from', '2024-01-01');
+  expect(text).toContain('removed: 1 file that is no part of it any more\n');
+});
+
+test.each(['jesse', 'lean', 'freqtrade'] as const)('%s gets no candle that may still change', async (layout) => {
+  // As earlier versions did it, with such candles: the same folder is brought up to date.
+  const format = layout === 'freqtrade' ? 'parquet' : 'csv';
+  const before = {
+    layout,
+    format,
+    coinIds: ['btc-bitcoin'],
+    intervals: ['24h'],
+    datasets: datasets('candles'),
+  } as const;
+  await exportTo(database, out, before);
+  const all = manifest().files[0].rows;
+  const { code, err } = await chandler('--layout', layout, '--interval', '24h', '--coins', 'btc-bitcoin');
+  expect([code, err, manifest().finalOnly]).toEqual([0, '', true]);
+  const [found] = await database.sql`
+    select count(*)::int as rows, (count(*) filter (where is_final))::int as final
+    from market.candles where coin_id = 'btc-bitcoin' and interval = '24h' and made_of is null`;
+  expect(found!.final).toBeLessThan(found!.rows);
+  expect([all, manifest().files[0].rows]).toEqual([found!.rows, found!.final]);
+});
+
 test('a terminal gets a bar', async () => {
   const { code, err } = await runCommand(['export', '--out', out, '--what', 'candles'], { env, columns: 100 });
   expect(code).toBe(0);
@@ -156,7 +208,8 @@ describe('what makes no sense is said in one sentence, ends with 2, and writes n
     [['--layout', 'freqtrade', '--format', 'csv'], /give --format parquet or arrow/],
     [['--layout', 'jesse', '--what', 'prices'], /The layout jesse has only candles; leave out --what/],
     [['--layout', 'lean'], /LEAN has hours and days, and no 5m; add --interval 1h,24h/],
-    [['--out', 's3://bucket/x'], /--out s3:\/\/bucket\/x is an address; this version writes to folders only/],
+    [['--out', 'ftp://bucket/x'], /--out ftp:\/\/bucket\/x, which is neither a folder nor s3:\/\/bucket\/prefix/],
+    [['--out', 's3://key:secret@bucket'], /--out \(not shown\), which has an @; leave out keys/],
     [['--out', ''], /--out is missing/],
     [['--layuot', 'hive'], /unknown option '--layuot'/],
   ])('%j', async (argv, message) => {

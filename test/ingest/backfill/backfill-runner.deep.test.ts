@@ -1,5 +1,4 @@
 /** Backfills that wait for a service, the rarer cases: slow processes, forecasts that fail, changed priorities on both engines. */
-import { randomUUID } from 'node:crypto';
 import { afterEach, describe, expect, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
 import { auditGaps } from '../../../src/ingest/tracking/audit.ts';
@@ -13,13 +12,19 @@ import {
   become,
   COINS,
   closers,
+  IN_HAND,
   NOW,
   open,
+  openTwo,
   otherCoins,
   record,
+  SMALL,
   SPAN,
   service,
+  spentBeside,
+  spentOf,
   stateOf,
+  testMoreUrgent,
   until,
   world,
 } from './backfill-runner.ts';
@@ -142,53 +147,34 @@ describe('one of the past that is cancelled', () => {
   });
 });
 
-describe.each([
-  ['Postgres', {}],
-  ...(testRedisUrl() === null
-    ? []
-    : [['Redis', { engine: { kind: 'redis', url: testRedisUrl()! } } as const] as const]),
-] as const)('with two processes, on %s', (_name, engine) => {
-  /** Ten candles a request: ninety chunks a coin. Each has two in hand. */
-  const small = { candlesPerRequest: 10 };
-  const IN_HAND = 2 * 2;
-  const openTwo = (perSecond: number) =>
-    open({
-      ...engine,
-      queueName: randomUUID(),
-      limits: { perSecond },
-      simulator: { seed: 5, coins: 12, latencyMs: 5 },
+describe.each(['Postgres', ...(testRedisUrl() === null ? [] : ['Redis' as const])] as const)(
+  'with two processes, on %s',
+  (engine) => {
+    test('one that is given another priority is worked off by that, wherever its chunks are', async () => {
+      await openTwo(engine);
+      const [one, two] = [await record(COINS.slice(0, 2), 5), await record(await otherCoins(2), 0)];
+      const services = [await service('a:1', SMALL), await service('b:2', SMALL)];
+      await until(() => expect(new Set(services.flatMap(({ begun }) => begun))).toEqual(new Set([one, two])));
+      await until(async () => expect(await spentOf(one)).toBeGreaterThan(5));
+      expect(await spentOf(two)).toBeLessThanOrEqual(IN_HAND);
+      expect(await prioritizeBackfill(world.database.sql, two, 50)).toBe(true);
+      expect(await spentBeside(two, one)).toBeLessThanOrEqual(IN_HAND);
+      expect((await stateOf(one)).state).not.toBe('done');
     });
-  const spentOf = async (id: number) => (await stateOf(id)).spent;
 
-  /** What the others spend while this one spends from 40 to 120: then it has chunks for everybody in the queue. */
-  async function spentBeside(id: number, other: number): Promise<number> {
-    await until(async () => expect(await spentOf(id)).toBeGreaterThan(40));
-    const before = await spentOf(other);
-    await until(async () => expect(await spentOf(id)).toBeGreaterThan(120));
-    return (await spentOf(other)) - before;
-  }
+    test('one that waits for the next day stands in nobody’s way', async () => {
+      await openTwo(engine);
+      const { sql } = world.database;
+      const high = await record(['btc-bitcoin'], 100);
+      await sql`update ops.backfill set wait_until = ${NOW + DAY} where id = ${high}`;
+      const low = await record(['eth-ethereum'], -10);
+      await service('a:1', SMALL);
+      await service('b:2', SMALL);
+      await become(low, 'done');
+      expect(await stateOf(high)).toMatchObject({ state: 'queued', spent: 0 });
+    });
 
-  test('one that is given another priority is worked off by that, wherever its chunks are', async () => {
-    await openTwo(40);
-    const [one, two] = [await record(COINS.slice(0, 2), 5), await record(await otherCoins(2), 0)];
-    const services = [await service('a:1', small), await service('b:2', small)];
-    await until(() => expect(new Set(services.flatMap(({ begun }) => begun))).toEqual(new Set([one, two])));
-    await until(async () => expect(await spentOf(one)).toBeGreaterThan(5));
-    expect(await spentOf(two)).toBeLessThanOrEqual(IN_HAND);
-    expect(await prioritizeBackfill(world.database.sql, two, 50)).toBe(true);
-    expect(await spentBeside(two, one)).toBeLessThanOrEqual(IN_HAND);
-    expect((await stateOf(one)).state).not.toBe('done');
-  });
-
-  test('one that waits for the next day stands in nobody’s way', async () => {
-    await openTwo(40);
-    const { sql } = world.database;
-    const high = await record(['btc-bitcoin'], 100);
-    await sql`update ops.backfill set wait_until = ${NOW + DAY} where id = ${high}`;
-    const low = await record(['eth-ethereum'], -10);
-    await service('a:1', small);
-    await service('b:2', small);
-    await become(low, 'done');
-    expect(await stateOf(high)).toMatchObject({ state: 'queued', spent: 0 });
-  });
-});
+    // Of the other one in `backfill-runner.test.ts`.
+    if (engine === 'Redis') testMoreUrgent(engine);
+  },
+);

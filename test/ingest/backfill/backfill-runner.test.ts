@@ -1,5 +1,4 @@
 /** Backfills that wait for a service: claimed, given back, taken over, against the simulator. */
-import { randomUUID } from 'node:crypto';
 import { afterEach, describe, expect, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
 import { auditGaps } from '../../../src/ingest/tracking/audit.ts';
@@ -7,7 +6,6 @@ import { changeBackfill, claimBackfill, prioritizeBackfill } from '../../../src/
 import { applyTracks } from '../../../src/store/tracking/apply-track-rules.ts';
 import { addTracks } from '../../../src/store/tracking/track-rule.ts';
 import { LEASE_EXPIRES_AFTER_MS } from '../../../src/store/work/lease.ts';
-import { testRedisUrl } from '../../support/database.ts';
 import {
   become,
   COINS,
@@ -19,6 +17,7 @@ import {
   SPAN,
   service,
   stateOf,
+  testMoreUrgent,
   until,
   world,
 } from './backfill-runner.ts';
@@ -207,43 +206,4 @@ describe('one of the past that is cancelled', () => {
   });
 });
 
-describe.each([
-  ['Postgres', {}],
-  ...(testRedisUrl() === null
-    ? []
-    : [['Redis', { engine: { kind: 'redis', url: testRedisUrl()! } } as const] as const]),
-] as const)('with two processes, on %s', (_name, engine) => {
-  /** Ten candles a request: ninety chunks a coin. Each has two in hand. */
-  const small = { candlesPerRequest: 10 };
-  const IN_HAND = 2 * 2;
-  const openTwo = (perSecond: number) =>
-    open({
-      ...engine,
-      queueName: randomUUID(),
-      limits: { perSecond },
-      simulator: { seed: 5, coins: 12, latencyMs: 5 },
-    });
-  const spentOf = async (id: number) => (await stateOf(id)).spent;
-
-  /** What the others spend while this one spends from 40 to 120: then it has chunks for everybody in the queue. */
-  async function spentBeside(id: number, other: number): Promise<number> {
-    await until(async () => expect(await spentOf(id)).toBeGreaterThan(40));
-    const before = await spentOf(other);
-    await until(async () => expect(await spentOf(id)).toBeGreaterThan(120));
-    return (await spentOf(other)) - before;
-  }
-
-  test('one that runs already has nothing more of the budget once a more urgent one has begun, and all of it afterwards', async () => {
-    await openTwo(40);
-    const low = await record(COINS.slice(0, 2), -10);
-    const services = [await service('a:1', small), await service('b:2', small)];
-    await until(async () => expect(await spentOf(low)).toBeGreaterThan(5));
-    const high = await record(await otherCoins(2), 100);
-    expect(await spentBeside(high, low)).toBeLessThanOrEqual(IN_HAND);
-    expect((await stateOf(low)).state).not.toBe('done');
-    await become(low, 'done');
-    // One of its coins began later than the span: its empty slots are asked about again in an hour.
-    expect(await stateOf(high)).toMatchObject({ state: 'queued', message: 'not final yet', leftRequests: 0 });
-    expect(services.flatMap(({ errors }) => errors)).toEqual([]);
-  });
-});
+describe('with two processes, on Postgres', () => testMoreUrgent('Postgres'));

@@ -29,6 +29,7 @@ const exchange: Exchange = {
   bodySha256: null,
   asOf: NOW,
   ageMs: 0,
+  isByOurClock: false,
   date: NOW,
   latest: NOW,
   simulator: null,

@@ -107,7 +107,7 @@ describe('a refusal that nobody expected', () => {
   });
   const exchangeOf = (sentAt: number, ageMs = 0) => ({
     ...{ durationMs: 1, status: 402, bytes: 1, bodySha256: null, asOf: sentAt, date: null, latest: sentAt },
-    ...{ simulator: null, noContact: null, sentAt, ageMs },
+    ...{ simulator: null, isByOurClock: false, noContact: null, sentAt, ageMs },
   });
   /** A 402 that names a limit of thirty days; heard now. */
   const limit = (sentAt: number) =>

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { effectiveLimits } from '../../../src/config.ts';
 import { PLAN_NAMES, PLANS, type PlanName } from '../../../src/contract/plan/plans.ts';
+import { averageNeeds } from '../../../src/ingest/schedule/needs.ts';
 import {
   type Cadences,
   loadOf,
-  needsOf,
   refuseOverspending,
   type Schedule,
   schedulePlan,
@@ -25,7 +25,7 @@ function schedulesOf(
   limits = limitsOf(plan, hasKey),
   cadences: Cadences = {},
 ) {
-  return schedulePlan({ plan, limits, hasKey, hasAttestDir: true, cadences });
+  return schedulePlan({ plan, limits, hasKey, places: new Set(['attestations', 'lake'] as const), cadences });
 }
 
 const cronOf = (schedules: readonly Schedule[], name: string) =>
@@ -94,7 +94,7 @@ describe('the cadences of a plan', () => {
 
 describe('schedules that alone exceed the plan', () => {
   const check = (cadences: Cadences, limits = limitsOf('free', false)) =>
-    refuseOverspending(schedulePlan({ plan: 'free', limits, hasKey: false, hasAttestDir: false, cadences }), {
+    refuseOverspending(schedulePlan({ plan: 'free', limits, hasKey: false, places: new Set(), cadences }), {
       plan: 'free',
       limits,
       now: NOW,
@@ -137,7 +137,7 @@ describe('schedules that alone exceed the plan', () => {
 });
 
 test('a backfill leaves exactly what the ticks that are left will ask', () => {
-  const needs = needsOf(schedulesOf('free'));
+  const needs = averageNeeds(schedulesOf('free'));
   expect(needs.map(({ name }) => name)).toEqual(['tickers', 'global', 'coins', 'exchanges', 'rates']);
   // From 12:01 on: tickers 47, global 23, coins 12:07 and 18:07; then nine more days.
   expect(reservedAt(NOW + 60_000, needs)).toEqual({

@@ -193,7 +193,7 @@ test('a queue that does not answer does not hold up who stops, and is asked agai
   closers.push(() => database.drop());
   const clock = createVirtualClock(START);
   const limits = { perMonth: null, perDay: null, perSecond: null };
-  const schedules = schedulePlan({ plan: 'free', limits, hasKey: false, hasAttestDir: false, cadences: ONLY_TICKERS });
+  const schedules = schedulePlan({ plan: 'free', limits, hasKey: false, places: new Set(), cadences: ONLY_TICKERS });
   const offers: number[] = [];
   const errors: string[] = [];
   const offer = async () => {

@@ -82,10 +82,11 @@ export async function makeBench(kind: 'postgres' | 'redis'): Promise<Bench> {
         gaps: runOf('gaps'),
         confirmHoles: runOf('confirm_holes'),
         attest: runOf('attest'),
+        lake: runOf('lake'),
         retention: runOf('retention'),
       };
       const limits = { perMonth: 20_000, perDay: 1_000, perSecond: 10 };
-      const schedules = schedulePlan({ plan: 'free', limits, hasKey: false, hasAttestDir: false, cadences });
+      const schedules = schedulePlan({ plan: 'free', limits, hasKey: false, places: new Set(), cadences });
       const { sql } = database;
       const worker = createScheduleWorker({ sql, clock, queue, runs, owner: by });
       const scheduler = createScheduler({ sql, clock, queue, schedules, onError: () => undefined });

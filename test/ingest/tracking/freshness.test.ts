@@ -49,24 +49,33 @@ const rule = (tier: 'top' | 'all', rest: Partial<TrackRule> = {}): TrackRule =>
   }) as TrackRule;
 const keep = (now: number, requestsPerDay: number | null = null) =>
   keepTracks({ sql: database.sql, now, requestsPerDay, candlesPerRequest: 366, historyLimits, tickMs: 0 });
-const take = (now: number, limit = 10) => takeDueChunks(database.sql, { now, limit, plan, historyLimits });
+const take = (now: number, limit = 10) =>
+  takeDueChunks(database.sql, { now, room: { all: limit, late: limit }, tickMs: 0, plan, historyLimits });
 const coins = async (now: number, limit?: number) => (await take(now, limit)).map((c) => c.coinId);
 const idOf = async (coinId: string) => {
   const [row] = await database.sql<{ id: number }[]>`select id from market.series where coin_id = ${coinId}`;
   return row!.id;
 };
 
-test('each is asked at once, then before its age is reached, the longest not asked first', async () => {
+test('each is asked at once, then at its refresh times, the longest not asked first', async () => {
   await addTracks(database.sql, [rule('top')], NOON);
   await keep(NOON);
   expect(await coins(NOON, 1)).toEqual(['a-a']);
   expect(await coins(NOON + HOUR, 1)).toEqual(['b-b']);
   expect(await coins(NOON + HOUR)).toEqual([]);
   expect(await coins(NOON + DAY)).toContain('a-a');
-  // Their second turns are spread; the third ones come at their age.
+  // Their refresh times are spread over the day, and stay where they are although both came late together.
   await coins(NOON + 2 * DAY);
-  expect(await coins(NOON + 2 * DAY + 20 * HOUR)).toEqual([]);
-  expect((await coins(NOON + 3 * DAY)).sort()).toEqual(['a-a', 'b-b']);
+  const refreshTimes = async (from: number) => {
+    const seen: string[] = [];
+    for (let at = from; at < from + DAY; at += HOUR)
+      for (const coin of await coins(at)) seen.push(`${coin} ${at - from}`);
+    return seen;
+  };
+  const first = await refreshTimes(NOON + 2 * DAY + HOUR);
+  expect(first).toHaveLength(2);
+  expect(first[0]!.split(' ')[1]).not.toBe(first[1]!.split(' ')[1]);
+  expect(await refreshTimes(NOON + 3 * DAY + HOUR)).toEqual(first);
 });
 
 test('a chunk is the newest end with what is missing before it, and no more than a request holds', async () => {
@@ -78,7 +87,13 @@ test('a chunk is the newest end with what is missing before it, and no more than
     { from: MIDNIGHT, to: NOON - 2 * HOUR },
   ];
   await database.sql`update market.series set covered = ${covered}::tstzmultirange where id = ${id}`;
-  const [first, second] = await readDueSeries(database.sql, { now: NOON + 60_000, limit: 2, plan, historyLimits });
+  const [first, second] = await readDueSeries(database.sql, {
+    now: NOON + 60_000,
+    room: { all: 2, late: 2 },
+    tickMs: 0,
+    plan,
+    historyLimits,
+  });
   expect(first?.chunk).toEqual({
     seriesId: id,
     coinId: 'a-a',
@@ -91,9 +106,15 @@ test('a chunk is the newest end with what is missing before it, and no more than
   // Ten days and a half of hours: as many as one request holds.
   expect(second?.chunk).toMatchObject({ to: NOON + HOUR, from: MIDNIGHT - 10 * DAY, slots: 253 });
   const small = { name: 'free', candlesPerRequest: 24 };
-  const [limited] = await readDueSeries(database.sql, { now: NOON + 60_000, limit: 1, plan: small, historyLimits });
+  const [limited] = await readDueSeries(database.sql, {
+    now: NOON + 60_000,
+    room: { all: 1, late: 1 },
+    tickMs: 0,
+    plan: small,
+    historyLimits,
+  });
   expect(limited?.chunk).toMatchObject({ from: MIDNIGHT - 3 * HOUR, to: NOON + HOUR });
-  // Looking takes no turn.
+  // A look refreshes nothing.
   expect(await coins(NOON + 60_000)).toEqual(['a-a', 'b-b']);
 });
 
@@ -111,7 +132,13 @@ test('nothing before the coin began is asked, nor what a history limit or a refu
     fetchId: null,
   });
   const met: HistoryLimit = { kind: 'met', depthMs: 3 * DAY, skewMs: 0, message: 'no' };
-  const chunks = await takeDueChunks(database.sql, { now: NOON, limit: 10, plan, historyLimits: { of: () => met } });
+  const chunks = await takeDueChunks(database.sql, {
+    now: NOON,
+    room: { all: 10, late: 10 },
+    tickMs: 0,
+    plan,
+    historyLimits: { of: () => met },
+  });
   expect(chunks).toMatchObject([
     { coinId: 'a-a', from: MIDNIGHT - DAY, to: MIDNIGHT + DAY },
     { coinId: 'c-c', from: MIDNIGHT - 2 * DAY, to: MIDNIGHT + DAY },
@@ -189,7 +216,13 @@ test('a series that ends is asked for once its last candle can be final, and lea
   const id = await idOf('b-b');
   await database.sql`insert into ops.second_opinion (series_id, span, claim, requested_at, retry_at)
     values (${id}, tstzrange(null, ${MIDNIGHT + DAY}), 'unconfirmed', now(), ${MIDNIGHT + 3 * DAY})`;
-  const early = await readDueSeries(database.sql, { now: MIDNIGHT + 2 * DAY, limit: 10, plan, historyLimits });
+  const early = await readDueSeries(database.sql, {
+    now: MIDNIGHT + 2 * DAY,
+    room: { all: 10, late: 10 },
+    tickMs: 0,
+    plan,
+    historyLimits,
+  });
   expect(early.map(({ chunk }) => chunk === null)).toEqual(early.map(({ seriesId }) => seriesId === id));
   await database.sql`delete from ops.second_opinion`;
   const chunks = await take(MIDNIGHT + 2 * DAY);

@@ -1,10 +1,11 @@
-/** The newest ends of tracked series, from the turn to the answer: the simulator, the real queue, virtual time. */
+/** The newest ends of tracked series, from when they are due to the answer: the simulator, the real queue, virtual time. */
 import { afterEach, expect, test, vi } from 'vitest';
 import { DAY, HOUR } from '../../../src/core/interval.ts';
 import type { Outcome } from '../../../src/ingest/outcome.ts';
 import { createKeepFresh, withEndOfRefresh } from '../../../src/ingest/tracking/keep-fresh.ts';
+import { refreshesToday } from '../../../src/quota/refresh-order.ts';
 import { addTracks, removeTracks, type TrackRule } from '../../../src/store/tracking/track-rule.ts';
-import { markEnded } from '../../../src/store/tracking/tracked-series.ts';
+import { markEnded, readComingRefreshes } from '../../../src/store/tracking/tracked-series.ts';
 import { createWorld, type World, type WorldOptions } from '../../support/world.ts';
 
 const NOON = Date.UTC(2026, 10, 18, 12);
@@ -40,7 +41,14 @@ async function open(options: WorldOptions = {}, perDay: number | null = null) {
     historyLimits: session.historyLimits,
     keep: { '5m': null, '15m': null, '30m': null, '1h': null, '6h': null, '12h': null, '24h': null },
     perSecond: null,
-    budget: async () => ({ planned: perDay, most: perDay }),
+    budget: async () => {
+      const coming = refreshesToday(await readComingRefreshes(sql, { now: clock.now() }), {
+        now: clock.now(),
+        nextAt: clock.now() + HOUR / 4,
+      });
+      const left = perDay === null ? null : perDay - (await spent());
+      return { planned: perDay, most: perDay, mostPerDay: perDay, left, coming };
+    },
     spentToday: spent,
     nextRun: (now) => now + HOUR / 4,
     tickMs: 0,
@@ -155,7 +163,7 @@ test('what is not tracked any more is not asked, though it is in the queue', asy
 });
 
 test('no more is asked in a day than may be, what waits in the queue included', async () => {
-  const { sql, keep, queue } = await open({}, 8);
+  const { sql, keep, queue } = await open({}, 4);
   await addTracks(
     sql,
     ['btc-bitcoin', 'eth-ethereum', 'ltc-litecoin'].flatMap((id) => [
@@ -164,7 +172,6 @@ test('no more is asked in a day than may be, what waits in the queue included', 
     ]),
     NOON,
   );
-  // At noon half of the day's are there, and a quarter of an hour's in advance.
   await keep.run();
   expect(await queue.size()).toBe(4);
   await keep.run();

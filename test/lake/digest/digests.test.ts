@@ -27,7 +27,7 @@ test.each(['hive', 'single'] as const)(
     await exportTo(database, folder, { datasets: datasets('candles', 'prices'), layout });
     const recounted = await recount(openFolder(folder), { signal: new AbortController().signal });
     const found = new Map<string, unknown>();
-    for await (const one of attestedSeries(recounted)) found.set(nameOfSeries(one), one);
+    for await (const one of attestedSeries(recounted, () => true)) found.set(nameOfSeries(one), one);
     const expected = new Map<string, unknown>();
     for await (const line of attest(database.sql, { at: AS_OF, key: null })) {
       const series = readSeries(JSON.parse(line));

@@ -15,6 +15,7 @@ beforeEach(() => {
 afterEach(() => remove());
 
 const HEAD: ManifestHead = {
+  kind: 'export',
   at: '2025-01-01T00:00:00.000Z',
   chandler: '0.1.0',
   origin: 'upstream',
@@ -32,6 +33,11 @@ const dataset = (name: string): ManifestElement => ({ list: 'datasets', element:
 const file = (name: string): ManifestElement => ({
   list: 'files',
   element: { path: name, sha256: 'f'.repeat(64), ...FILE },
+});
+
+const retired = (path: string): ManifestElement => ({
+  list: 'retired',
+  element: { path, since: '2025-01-01T00:00:00.000Z' },
 });
 
 async function* each(elements: readonly ManifestElement[]) {
@@ -54,7 +60,7 @@ const manifestFile = () => path.join(folder, 'manifest.json');
 describe.each([
   ['without elements', []],
   ['with one list', [file('a')]],
-  ['with several', [dataset('candles'), dataset('prices'), file('a\n"b'), file('c')]],
+  ['with several', [dataset('candles'), dataset('prices'), file('a\n"b'), file('c'), retired('d')]],
   ['with many', Array.from({ length: 2_000 }, (_, i) => file(`file-${i}`))],
 ])('a manifest %s', (_, elements) => {
   test('is read as it was written, line by line', async () => {
@@ -68,15 +74,17 @@ describe.each([
       datasets,
       series,
       files,
+      retired,
       root: found,
       manifest,
       ...head
     } = JSON.parse(readFileSync(manifestFile(), 'utf8'));
     expect([found, manifest, head]).toEqual([root, 1, HEAD]);
-    expect([datasets.length, series, files.length]).toEqual([
+    expect([datasets.length, series, files.length, retired.length]).toEqual([
       elements.filter(({ list }) => list === 'datasets').length,
       [],
       elements.filter(({ list }) => list === 'files').length,
+      elements.filter(({ list }) => list === 'retired').length,
     ]);
   });
 });

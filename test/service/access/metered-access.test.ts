@@ -40,7 +40,14 @@ const holder = (key: string, scheme: 'bearer' | 'bare' = 'bearer'): Caller => ({
 
 async function make(terms: Partial<ApiKeyTerms> = {}) {
   const made = makeApiKey();
-  const all = { name: null, plan: 'free', requestsPerMonth: null, requestsPerSecond: 1_000_000, expiresAt: null };
+  const all = {
+    name: null,
+    plan: 'free',
+    requestsPerMonth: null,
+    requestsPerSecond: 1_000_000,
+    expiresAt: null,
+    isOperator: false,
+  };
   const row = await createApiKey(database.sql, { ...all, ...terms }, { ...made, now: clock.now() });
   return { ...made, row };
 }

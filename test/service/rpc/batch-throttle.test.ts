@@ -41,7 +41,14 @@ afterEach(async () => {
 
 async function keyWith(requestsPerSecond: number | null) {
   const made = makeApiKey();
-  const terms = { name: null, plan: 'starter', requestsPerMonth: null, requestsPerSecond, expiresAt: null };
+  const terms = {
+    name: null,
+    plan: 'starter',
+    requestsPerMonth: null,
+    requestsPerSecond,
+    expiresAt: null,
+    isOperator: false,
+  };
   const { id } = await createApiKey(database.sql, terms, { ...made, now: NOON });
   return { headers: { Authorization: `Bearer ${made.key}` }, subject: `key:${id}` };
 }

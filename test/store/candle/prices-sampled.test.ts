@@ -250,6 +250,7 @@ test('docs/sql.md shows statements that run', async () => {
   const [, shown] = /## Prices.*?```sql\n(.*?)```/s.exec(readFileSync('docs/sql.md', 'utf8'))!;
   const statements = shown!.split(/;\s*\n/).filter((text) => text.trim() !== '');
   expect(statements).toHaveLength(4);
+  await recordCoins(database.sql, [coinNamed('btc-bitcoin')], SUNDAY);
   await priced('prices-1h', [
     [SUNDAY, 10],
     [SUNDAY + HOUR, 12],

@@ -1,8 +1,9 @@
 /** `market.story`: the story of one slot, which analysts may read. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { recordCoins } from '../../../src/store/snapshot/coin.ts';
 import { ensurePartitions } from '../../../src/store/upkeep/partition.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
-import { day, FIRST_DAY, newDailySeries, storeAnswer } from '../../support/stored-answers.ts';
+import { coinNamed, day, FIRST_DAY, newDailySeries, storeAnswer } from '../../support/stored-answers.ts';
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -73,12 +74,14 @@ test('an empty slot was told once, then twice', async () => {
   expect(await now()).toBe('The slot is known to be empty: two answers said so.');
 });
 
-test('a slot that was not asked says so; a series that is not there has no story', async () => {
+test('a slot that was not asked says so; a series that is not there has no story, and an unknown coin is an error', async () => {
   await newDailySeries(database.sql, 'c-coin');
   const story = await storyOf('c-coin', 5);
   expect(story.map(({ event }) => event)).toEqual(['wanted', 'now', 'next']);
   expect(story[2]!.detail).toBe('It is missing: not asked yet. The next backfill or refresh asks.');
-  expect(await storyOf('no-coin', 5)).toEqual([]);
+  await recordCoins(database.sql, [coinNamed('other-coin')], day(0));
+  expect(await storyOf('other-coin', 5)).toEqual([]);
+  await expect(storyOf('no-coin', 5)).rejects.toThrow('no coin is called no-coin');
 });
 
 test('a value that was changed by hand and then mended is not what the answer told', async () => {

@@ -36,6 +36,21 @@ describe('migrate', () => {
     }
   });
 
+  test('another process that makes the same table a moment earlier is no error', async () => {
+    database = await createEmptyDatabase();
+    const { sql } = database;
+    await sql.unsafe(`
+      create sequence collisions;
+      create function collide() returns event_trigger language plpgsql as $$ begin
+        if tg_tag = 'CREATE TABLE' and nextval('collisions') = 2 then
+          raise exception using errcode = 'duplicate_object', message = 'type "lock" already exists';
+        end if;
+      end $$;
+      create event trigger collide on ddl_command_start execute function collide()`);
+    expect((await migrate(database))[0]).toBe('0000_coins_and_candles');
+    await checkSchema(database);
+  });
+
   test('refuses a database that a newer build has migrated, and names the migration', async () => {
     database = await createTestDatabase();
     await database.sql`insert into ops.migration (hash, created_at, name) values ('x', 9999999999999, '0042_future')`;

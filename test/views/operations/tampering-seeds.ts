@@ -12,7 +12,7 @@ const TWO_HOURS = 33;
 const NUMBERS = ['open', 'high', 'low', 'close', 'volume', 'market_cap'] as const;
 
 type Row = Readonly<Record<string, unknown>> & { readonly at: string; readonly openTime: number };
-type Rows = { readonly candles: Row[]; readonly revisions: Row[]; readonly rollups: Row[]; readonly evidence: Row[] };
+type Rows = Readonly<Record<'candles' | 'revisions' | 'rollups' | 'weeks' | 'evidence', Row[]>>;
 type Change = {
   readonly damage: string;
   /** What verify must name; absent where no slot can be known. */
@@ -31,6 +31,10 @@ async function readRows({ sql }: TestDatabase, kept: Kept): Promise<Rows> {
       kept === CANDLES ? `select *, ${candle} from market.candle order by series_id, interval, open_time` : prices,
     ),
     rollups: await read(`select *, ${candle} from market.rollup order by series_id, interval, open_time`),
+    weeks: await read(
+      `select *, format('coin_id = %L and quote = %L and period = %L and open_time = %L', coin_id, quote, period, open_time) as at
+        from market.calendar_candle order by coin_id, quote, period, open_time`,
+    ),
     revisions: await read(
       `select r.*, s.interval, format('id = %s', r.id) as at from market.revision r join market.series s on s.id = r.series_id
         where step is not null order by r.id`,
@@ -78,6 +82,7 @@ const KINDS: Readonly<Record<string, (rows: Rows, pick: Pick) => Change>> = {
     return { damage: `update market.revision set step = step # (1 << ${pick.number(31)}) where ${row.at}` };
   },
   'a bit of a rollup': ({ rollups }, pick) => flipNumber('market.rollup', pick.of(rollups), pick, false),
+  'a bit of a week or month': ({ weeks }, pick) => flipNumber('market.calendar_candle', pick.of(weeks), pick, false),
   'a bit of evidence': ({ evidence }, pick) => {
     const row = pick.of(evidence);
     const change = pick.of([
@@ -227,6 +232,13 @@ const KINDS: Readonly<Record<string, (rows: Rows, pick: Pick) => Change>> = {
       where fetch_id is not null order by fetch_id limit 1 offset ${1 + pick.number(evidence.length - 3)})`,
   }),
   'a rollup deleted': ({ rollups }, pick) => ({ damage: `delete from market.rollup where ${pick.of(rollups).at}` }),
+  'a week or month deleted': ({ weeks }, pick) => ({
+    damage: `delete from market.calendar_candle where ${pick.of(weeks).at}`,
+  }),
+  'a day of what has its rollups taken out': ({ rollups }, pick) => ({
+    damage: `update market.rollup_coverage c set spans = spans - tstzmultirange(tstzrange(r.open_time, r.open_time + interval '24 hours'))
+      from market.rollup r where r.series_id = c.series_id and r.interval = c.interval and r.${pick.of(rollups).at.replaceAll(' and ', ' and r.')}`,
+  }),
   'a series deleted': ({ candles }, pick) => ({
     damage: `delete from market.series where id = ${pick.of(candles).seriesId}`,
   }),
@@ -263,7 +275,7 @@ const slotOf = (row: Row) => ({
 });
 const literal = (value: number | null) => (value === null ? 'null' : `'${value}'::float8`);
 
-/** `count` seeds: the kinds take turns, and each change is undone before the next one. Of prices there are no rollups. */
+/** `count` seeds: the kinds take turns, and each change is undone before the next one. Of prices there are no rollups, weeks and months. */
 export function testSeeds(count: number): void {
   describe.each(BOTH)('of %s', (_of, kept) => {
     let database: TestDatabase;
@@ -279,7 +291,7 @@ export function testSeeds(count: number): void {
       expect((await verifiedAfter(database, 'select 1')).all).toEqual([]);
     });
 
-    const kinds = Object.keys(KINDS).filter((name) => kept === CANDLES || !name.includes('rollup'));
+    const kinds = Object.keys(KINDS).filter((name) => kept === CANDLES || !/rollup|week/.test(name));
     test.each(kinds)('verify finds, always: %s', async (name) => {
       const missed: string[] = [];
       for (let seed = kinds.indexOf(name); seed < count; seed += kinds.length) {

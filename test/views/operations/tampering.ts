@@ -111,14 +111,17 @@ export async function createWarehouse({ interval }: Kept = CANDLES): Promise<Tam
 /** Days of the hourly series. */
 export const FINE_DAYS = 30;
 
-/** An hourly series with rollups. Resolves to its number. */
+/** An hourly series with rollups, and weeks and months of all series. Resolves to its number. */
 export async function addRolledUp({ sql }: TestDatabase): Promise<number> {
   const span = { from: FROM, to: FROM + FINE_DAYS * DAY };
   await ensurePartitions(sql, '1h', span);
   const [id] = await makeSeries(sql, 'fine', 1, '1h', span);
   for (const chunk of prepareChunks([id!], '1h', span)) await storePrepared(sql, chunk, AS_OF);
-  const made = await rollUp(sql);
-  if (made !== FINE_DAYS) throw new Error(`${made} rollups were made instead of ${FINE_DAYS}`);
+  await rollUp(sql);
+  // Of 6h, 12h and 24h.
+  const expected = FINE_DAYS * (4 + 2 + 1);
+  const [{ made } = { made: 0 }] = await sql<{ made: number }[]>`select count(*)::int as made from market.rollup`;
+  if (made !== expected) throw new Error(`${made} rollups were made instead of ${expected}`);
   return id!;
 }
 

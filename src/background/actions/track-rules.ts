@@ -1,0 +1,92 @@
+/** What follows when rules of `chandler track` were added or removed: the series they want, the ages that the quota allows, and their past. */
+import type { App } from '../../app.ts';
+import { type Budget, readBudget, readPlanning } from '../../budget.ts';
+import type { PlanName } from '../../contract/plan/plans.ts';
+import { FRESHNESS } from '../../ingest/queue/chunk-job.ts';
+import { longestGapMs } from '../../ingest/schedule/cadence.ts';
+import { type AuditDeps, auditGaps, type QueuedHistory } from '../../ingest/tracking/audit.ts';
+import { keepTracks, type PlanTrackedOptions, type TrackedPlan } from '../../ingest/tracking/freshness.ts';
+import { cancelOrphanedHistory, type OrphanedHistory } from '../../store/backfill/backfill-coins.ts';
+import type { AppliedTracks } from '../../store/tracking/apply-track-rules.ts';
+import { countTracked, type RuleFilter, removeTracks } from '../../store/tracking/track-rule.ts';
+import { liveInstances } from '../../store/work/instance.ts';
+import { readTierStatus, type TierStatus } from '../../views/operations/tiers.ts';
+import { recountAfterChange } from './after-change.ts';
+
+export type TrackReport = {
+  readonly applied: AppliedTracks;
+  readonly planName: PlanName;
+  readonly plan: TrackedPlan;
+  /** Requests a day available for freshness; null: any number. */
+  readonly perDay: number | null;
+  readonly tiers: readonly TierStatus[];
+};
+
+/** Brings the series in step with the rules at once, as the service does at its next tick. */
+export async function applyRules(app: App, budget: Budget): Promise<TrackReport> {
+  const { clock, database, config } = app;
+  const { sql } = database;
+  const options = await freshnessOptions(app, budget);
+  const { applied, plan } = await keepTracks({ sql, ...options, keep: config.keep.candles });
+  const tiers = await readTierStatus(sql, clock.now());
+  return { applied, planName: budget.plan, plan, perDay: options.requestsPerDay, tiers };
+}
+
+/** What the ages of tracked series are planned with. */
+export async function freshnessOptions(app: App, budget: Budget): Promise<Omit<PlanTrackedOptions, 'sql'>> {
+  const { planned: requestsPerDay, mostPerDay } = budget.freshness;
+  const { plan, historyLimits } = await readPlanning(app, budget.plan);
+  const cadence = budget.schedules.find(({ name }) => name === FRESHNESS)?.cadence;
+  return {
+    now: app.clock.now(),
+    requestsPerDay,
+    mostPerDay,
+    candlesPerRequest: plan.candlesPerRequest,
+    historyLimits,
+    tickMs: cadence ? longestGapMs(cadence) : 0,
+  };
+}
+
+export type QueuedPast = {
+  /** Backfills that were queued now. */
+  readonly queued: readonly QueuedHistory[];
+  /** A service runs that will take them. */
+  readonly isServed: boolean;
+  /** The schedule that looks after the past is off: nothing was queued. */
+  readonly isOff: boolean;
+};
+
+/**
+ * Queues what is missing in the past of tracked series, or of these alone, without waiting for the audit of gaps. Sends no requests.
+ */
+export async function queueHistory(
+  app: App,
+  budget: Budget,
+  planning: AuditDeps,
+  of: Parameters<typeof auditGaps>[1] = null,
+): Promise<QueuedPast> {
+  const isOff = budget.schedules.find(({ name }) => name === 'gaps')!.cadence === null;
+  const queued = isOff ? [] : await auditGaps(planning, of);
+  const services = await liveInstances(app.database.sql, app.clock.now());
+  return { queued, isServed: services.some(({ roles }) => roles.includes('worker')), isOff };
+}
+
+export type RemovedRules = OrphanedHistory & {
+  /** Rules. */
+  readonly removed: number;
+  /** Series of these coins that other rules track. */
+  readonly stillTracked: number;
+  readonly report: TrackReport;
+};
+
+/** Removes these rules; open backfills of the past leave out what no rule wants any more. What is stored stays. */
+export async function removeRules(app: App, filter: RuleFilter): Promise<RemovedRules> {
+  const { sql } = app.database;
+  const rules = await removeTracks(sql, filter);
+  const report = await applyRules(app, await readBudget(app));
+  const { cancelled, shortened } = await cancelOrphanedHistory(sql, rules, app.clock.now());
+  for (const { id } of shortened) await recountAfterChange(app, id);
+  const named = (filter.coins ?? []).flatMap((c) => (c.tier === 'list' ? [c.coinId] : []));
+  const stillTracked = named.length === 0 ? 0 : await countTracked(sql, named);
+  return { removed: rules.length, stillTracked, cancelled, shortened, report };
+}

@@ -1,0 +1,23 @@
+/** One backfill as its page shows it: what `chandler backfills show` says. */
+import type { App } from '../../app.ts';
+import type { Budget } from '../../budget.ts';
+import type { BackfillReport } from '../../dashboard/parts/reports.ts';
+import { standingRefusal } from '../../ingest/request/account.ts';
+import { readBackfillDetails } from '../../views/backfills/backfill-details.ts';
+import { waitingFor } from '../operator/wait-reasons.ts';
+import { whyAccountWaits, whyBackfillWaits } from '../operator/why-waiting.ts';
+
+/** Null: there is none of this number. */
+export async function readBackfillReport(app: App, id: number, budget: Budget): Promise<BackfillReport | null> {
+  const now = app.clock.now();
+  const { sql } = app.database;
+  const details = await readBackfillDetails(sql, id, now);
+  if (details === null) return null;
+  const state = await budget.quota.state();
+  const refusal = await standingRefusal(sql, { id: budget.accountId, sentAs: app.config.authScheme });
+  return {
+    details,
+    reasons: whyBackfillWaits(details, whyAccountWaits({ state, budget, refusal }), now),
+    waits: (details.chunks?.waits ?? []).map(({ reason }) => waitingFor(reason)),
+  };
+}

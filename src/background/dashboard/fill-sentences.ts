@@ -1,0 +1,123 @@
+/** What filling a stretch would request now, what later and when, and what never: in sentences, from the planner and from what is left; and its record. */
+import type { App } from '../../app.ts';
+import type { Budget } from '../../budget.ts';
+import type { Instant } from '../../clock.ts';
+import { formatCounted, formatDay, formatDuration, formatInstant } from '../../core/format.ts';
+import { INTERVAL_MS, isPriceInterval, settledUntil, widthOf } from '../../core/interval.ts';
+import type { Intended } from '../../dashboard/action.ts';
+import type { BackfillPlan, BackfillTarget } from '../../ingest/backfill/plan.ts';
+import { LONGEST_OPEN_MS } from '../../ingest/runner/claim.ts';
+import { forecastFrom } from '../../quota/forecast.ts';
+import type { Sql } from '../../store/connection/connect.ts';
+import { readBackfills } from '../../views/backfills/backfills.ts';
+import { type Left, readLeft } from '../../views/operations/left.ts';
+import { type Recorded, recordBackfill } from '../actions/record-backfill.ts';
+
+/** Of the slots that were answered, but not finally. */
+export type Waiting = {
+  /** By their reason: not due yet. */
+  readonly later: readonly (Left & { readonly nextAskAt: Instant })[];
+  /** The upstream's last word cannot be used. */
+  readonly never: readonly Left[];
+};
+
+export async function readWaiting(sql: Sql, target: BackfillTarget, now: Instant): Promise<Waiting> {
+  const left = await readLeft(sql, {
+    ...target,
+    ...{ settledUntil: settledUntil(now, target.interval), openFrom: null, failed: [], dueBy: now },
+  });
+  const isLater = (one: Left): one is Left & { nextAskAt: Instant } =>
+    one.fate === 'later' && one.nextAskAt !== null && one.nextAskAt > now;
+  return { later: left.filter(isLater), never: left.filter(({ fate }) => fate === 'failed') };
+}
+
+export function sentencesOf(planned: BackfillPlan, waiting: Waiting, now: Instant): string[] {
+  const { probe, costIfOpen, othersSlots, cost } = planned;
+  return [
+    ...(cost.refusedSlots > 0
+      ? [`${formatCounted(cost.refusedSlots, 'slot')} lie beyond what the plan gives: they are not requested.`]
+      : []),
+    ...(probe ? [`The plan's documents say so. ${probeSentence(costIfOpen.requests)}`] : []),
+    ...(othersSlots > 0
+      ? [`Backfills that go before it fetch ${formatCounted(othersSlots, 'slot')} of it already.`]
+      : []),
+    ...waitingSentences(planned, waiting, now),
+  ];
+}
+
+function waitingSentences({ later }: BackfillPlan, waiting: Waiting, now: Instant): string[] {
+  const due = dueOf(waiting);
+  const price = `about ${formatCounted(later.requests, 'more request')}`;
+  const then =
+    due === null || later.requests === 0
+      ? ''
+      : due - now <= LONGEST_OPEN_MS
+        ? ` This backfill waits for that, and sends ${price} then.`
+        : ` This backfill ends before: a later one sends ${price}.`;
+  return [
+    ...(due === null
+      ? []
+      : [
+          `Not requested now: ${namedSlots(waiting.later)}. They wait for a second answer, the first until ${formatInstant(due)}.${then}`,
+        ]),
+    ...(waiting.never.length === 0
+      ? []
+      : [`Not requested any more: ${namedSlots(waiting.never)}. The upstream's last word about them cannot be used.`]),
+  ];
+}
+
+/** Why nothing can be requested now. */
+export function whyNothing({ refusedSlots, cost }: BackfillPlan, waiting: Waiting, now: Instant): string {
+  const due = dueOf(waiting);
+  const refused = refusedSlots + cost.refusedSlots;
+  if (due !== null)
+    return `nothing can be requested now: ${namedSlots(waiting.later)} wait for a second answer, the first until ${formatInstant(due)} (in ${formatDuration(due - now)})`;
+  if (waiting.never.length > 0)
+    return `nothing can be requested: the upstream's last word about ${namedSlots(waiting.never)} cannot be used`;
+  if (refused > 0) return `nothing can be requested: the upstream does not give ${formatCounted(refused, 'slot')}`;
+  return 'nothing is missing there that can be final by now';
+}
+
+function dueOf({ later }: Waiting): Instant | null {
+  return later.length === 0 ? null : Math.min(...later.map(({ nextAskAt }) => nextAskAt));
+}
+
+/** `12 slots malformed and 1 slot unconfirmed`. */
+function namedSlots(left: readonly Left[]): string {
+  const sums = new Map<string, number>();
+  for (const { reason, slots } of left) sums.set(reason, (sums.get(reason) ?? 0) + slots);
+  return [...sums].map(([reason, slots]) => `${formatCounted(slots, 'slot')} ${reason}`).join(' and ');
+}
+
+/** `ifOpen`: requests of all of it, if the upstream gives more than the plan's documents say. */
+export function probeSentence(ifOpen: number): string {
+  return `One request finds out whether the upstream gives more; if it does, all of it costs ${formatCounted(ifOpen, 'request')}.`;
+}
+
+/** When so many requests are done: alone, and after those of all open backfills. */
+export async function forecastOfFill(app: App, budget: Budget, requests: number): Promise<Intended['done']> {
+  const open = await readBackfills(app.database.sql, { all: false });
+  const before = open.reduce((sum, { leftRequests }) => sum + (leftRequests ?? 0), 0);
+  const state = { ...(await budget.quota.state()), now: app.clock.now() };
+  const { limits, reserved } = budget;
+  const endAfter = (sent: number) => forecastFrom(state, { requests: sent, limits, reserved }).finishAt;
+  const [from, to] = [endAfter(requests), endAfter(requests + before)];
+  return from === null || to === null ? null : { from, to };
+}
+
+export function recordFill(app: App, given: Parameters<typeof recordBackfill>[1], actor: string): Promise<Recorded> {
+  const { coinIds, interval, quote, span } = given.target;
+  const spec = { coins: coinIds, interval, quote, start: formatInstant(span.from), end: formatInstant(span.to) };
+  return recordBackfill(app, given, { spec, priority: 0, requestedBy: actor });
+}
+
+/** The command that fills the same. */
+export function commandOf({ coinIds, interval, quote, span }: BackfillTarget): string[] {
+  const instant = (at: number) => (at % INTERVAL_MS['24h'] === 0 ? formatDay(at) : new Date(at).toISOString());
+  return [
+    ...['chandler', 'backfill', ...coinIds, '--interval', widthOf(interval)],
+    ...(isPriceInterval(interval) ? ['--series', 'prices'] : []),
+    ...(quote === 'usd' ? [] : ['--quote', quote]),
+    ...['--start', instant(span.from), '--end', instant(span.to), '--detach'],
+  ];
+}

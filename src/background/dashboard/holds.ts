@@ -1,0 +1,45 @@
+/** What keeps requests from being sent, for the top of every page, the page of the quota, and what needs attention. */
+import type { App } from '../../app.ts';
+import type { Budget } from '../../budget.ts';
+import type { Need } from '../../dashboard/parts/needs.tsx';
+import { type StandingRefusal, standingRefusal } from '../../ingest/request/account.ts';
+import type { QuotaState } from '../../quota/quota.ts';
+import type { State } from '../notice/states.ts';
+import { whyAccountWaits } from '../operator/why-waiting.ts';
+
+export type Holds = {
+  readonly state: QuotaState;
+  readonly refusal: StandingRefusal | null;
+  /** What holds all requests, or those of backfills; sentences. */
+  readonly holds: readonly string[];
+};
+
+export async function readHolds({ config, database: { sql } }: App, budget: Budget): Promise<Holds> {
+  const [state, refusal] = await Promise.all([
+    budget.quota.state(),
+    standingRefusal(sql, { id: budget.accountId, sentAs: config.authScheme }),
+  ]);
+  return { state, refusal, holds: whyAccountWaits({ state, budget, refusal }) };
+}
+
+/** The worst first. What the open states say is not said again. */
+export function needsOfHolds({ state, refusal, holds }: Holds, states: readonly State[]): readonly Need[] {
+  const isSaid = (event: State['event']) => states.some((one) => one.event === event);
+  const button = { text: 'See the requests', href: '/ui/requests' };
+  const [refused, others] = refusal === null ? [[], holds] : [holds.slice(0, 1), holds.slice(1)];
+  const isSilent = state.outage !== null && state.hold === null && !isSaid('upstream-down');
+  return [
+    ...(isSaid('key-refused') ? [] : refused).map(
+      (text): Need => ({ text, since: refusal!.since, kind: 'bad', requests: null, button }),
+    ),
+    ...(isSilent ? [`The upstream gave no usable answer to the last requests: ${state.outage!.message}`] : []).map(
+      (text): Need => ({ text, since: null, kind: 'bad', requests: null, button }),
+    ),
+    ...others.map(
+      (text): Need => ({
+        ...{ text, since: null, kind: 'warn', requests: null },
+        button: { text: 'See the quota', href: '/ui/quota' },
+      }),
+    ),
+  ];
+}

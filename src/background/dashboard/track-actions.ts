@@ -1,0 +1,203 @@
+/** Tracking a series of a coin on the dashboard, as `chandler track add` and `remove` do. The price: requests a day, and those of its past. */
+import type { App } from '../../app.ts';
+import { type Budget, readBudget, readPlanning } from '../../budget.ts';
+import type { Instant } from '../../clock.ts';
+import type { Quote } from '../../core/candle.ts';
+import { formatCounted, formatDay, formatDuration, formatSeries } from '../../core/format.ts';
+import {
+  ceilToGrid,
+  DAY,
+  floorToGrid,
+  type Interval,
+  isInterval,
+  isPriceInterval,
+  widthOf,
+} from '../../core/interval.ts';
+import { keptPart } from '../../core/settings/retention-settings.ts';
+import { DEFAULT_PRIORITY, defaultTargetAgeMs } from '../../core/tier.ts';
+import { type Action, ActionFailed, type Arguments } from '../../dashboard/action.ts';
+import { readText } from '../../dashboard/parts/address.ts';
+import { BadAddress } from '../../dashboard/screen.ts';
+import { planBackfill } from '../../ingest/backfill/plan.ts';
+import { HISTORY_PRIORITY } from '../../ingest/tracking/audit.ts';
+import { planTiers } from '../../ingest/tracking/freshness.ts';
+import { forecastFrom } from '../../quota/forecast.ts';
+import { addTracks, readTracks, type TrackRule } from '../../store/tracking/track-rule.ts';
+import { readTiers, type TierRow } from '../../store/tracking/tracked-series.ts';
+import { applyRules, freshnessOptions, queueHistory, removeRules } from '../actions/track-rules.ts';
+
+type Series = { readonly coinId: string; readonly interval: Interval; readonly quote: Quote };
+
+/** `coin`, `interval`, `quote`, `since` (default: today): keeps the series fresh from now on. */
+export async function trackAction(app: App, given: Arguments): ReturnType<Action> {
+  const { sql } = app.database;
+  const now = app.clock.now();
+  const series = await readSeries(app, given);
+  const { coinId, interval, quote } = series;
+  const since = floorToGrid(readSince(given, now), interval);
+  const targetAgeMs = defaultTargetAgeMs('list', interval);
+  const terms = { interval, quote, since, priority: DEFAULT_PRIORITY.list, targetAgeMs };
+  const rule: TrackRule = { tier: 'list', coinId, ...terms };
+  const budget = await readBudget(app);
+  const past = await pricePast(app, budget, rule, series);
+  const daily = await priceOfDay(app, budget, series, targetAgeMs);
+  const [old] = await readTracks(sql, { coins: [rule], intervals: [interval], quote });
+  return {
+    question: `Track ${formatSeries(series)} of ${coinId}?`,
+    verb: `Track ${formatSeries(series)} of ${coinId}`,
+    sentences: [
+      `Chandler keeps it fresh from now on, and fetches its past since ${formatDay(since)}.`,
+      ...(old === undefined
+        ? []
+        : [`A rule tracks it already, since ${formatDay(old.since)}: this one replaces its terms.`]),
+      `To keep its target age of ${formatDuration(targetAgeMs)}, it costs ${perDay(daily.requests)}.${daily.reach}`,
+      `Its past costs ${formatCounted(past.requests, 'request')} once.`,
+      ...(past.refusedSlots > 0
+        ? [`The plan does not give ${formatCounted(past.refusedSlots, 'slot')} of its past.`]
+        : []),
+    ],
+    requests: past.requests,
+    done: past.done,
+    command: [...commandOf('add', series), '--since', formatDay(since).replace(' ', 'T')],
+    next: pageOf(series),
+    act: async () => {
+      await addTracks(sql, [rule], app.clock.now());
+      const current = await readBudget(app);
+      const { applied } = await applyRules(app, current);
+      const { queued, isOff } = await queueHistory(app, current, await readPlanning(app, current.plan), {
+        ...{ coinIds: [coinId], interval, quote },
+        span: { from: since, to: floorToGrid(app.clock.now(), interval) },
+      });
+      return [
+        `${formatSeries(series)} of ${coinId} is tracked; ${formatCounted(applied.series, 'series')} are in all.`,
+        ...queued.map(({ id, requests }) => `Backfill ${id} fetches the past: ${formatCounted(requests, 'request')}.`),
+        ...(isOff ? ['The schedule gaps is off, so nothing fetches the past of tracked series.'] : []),
+      ];
+    },
+  };
+}
+
+/** `coin`, `interval`, `quote`: removes the rule that names the coin. */
+export async function untrackAction(app: App, given: Arguments): ReturnType<Action> {
+  const { sql } = app.database;
+  const series = await readSeries(app, given);
+  const { coinId, interval, quote } = series;
+  const filter = { coins: [{ tier: 'list', coinId } as const], intervals: [interval], quote };
+  const rules = await readTracks(sql, filter);
+  if (rules.length === 0)
+    throw new ActionFailed(
+      `no rule names ${coinId} with ${formatSeries(series)}; what --top or --all tracks cannot be removed for a single coin`,
+    );
+  return {
+    question: `Stop tracking ${formatSeries(series)} of ${coinId}?`,
+    verb: `Stop tracking ${formatSeries(series)} of ${coinId}`,
+    sentences: [
+      'What is stored stays. Its newest rows are requested until they are final, and then no more.',
+      'Open backfills of its past leave it out, unless another rule wants it.',
+    ],
+    requests: 0,
+    command: commandOf('remove', series),
+    next: pageOf(series),
+    act: async () => {
+      const { removed, stillTracked, cancelled, shortened } = await removeRules(app, filter);
+      if (removed === 0) throw new ActionFailed(`no rule names ${coinId} with ${formatSeries(series)} any more`);
+      return [
+        `The rule for ${formatSeries(series)} of ${coinId} is removed.`,
+        ...cancelled.map((id) => `Backfill ${id}, of its past, is cancelled.`),
+        ...shortened.map(({ id }) => `Backfill ${id} leaves it out.`),
+        ...(stillTracked > 0 ? [`Other rules still track ${formatCounted(stillTracked, 'series')} of this coin.`] : []),
+      ];
+    },
+  };
+}
+
+async function readSeries({ database: { sql } }: App, given: Arguments): Promise<Series> {
+  const coinId = readText(given, 'coin') ?? '';
+  if (coinId === '') throw new BadAddress('coin is missing: name a coin, like coin=btc-bitcoin.');
+  const interval = given.get('interval') || '24h';
+  if (!isInterval(interval))
+    throw new BadAddress(`interval must be like 24h, 1h or prices-1d; got ${JSON.stringify(interval)}.`);
+  const quote = given.get('quote') || 'usd';
+  if (quote !== 'usd' && quote !== 'btc')
+    throw new BadAddress(`quote must be usd or btc; got ${JSON.stringify(quote)}.`);
+  const [coin] = await sql`select from market.coin where id = ${coinId}`;
+  if (coin === undefined) throw new BadAddress(`There is no coin ${JSON.stringify(coinId)}.`);
+  return { coinId, interval, quote };
+}
+
+/** The first day that can be asked for: before the first coin. */
+const EARLIEST = Date.UTC(2009, 0, 1);
+
+function readSince(given: Arguments, now: Instant): Instant {
+  const text = given.get('since') || new Date(now).toISOString().slice(0, 10);
+  const at = /^\d{4}-\d{2}-\d{2}$/.test(text) ? Date.parse(text) : Number.NaN;
+  if (!(at >= EARLIEST && at <= now))
+    throw new BadAddress(`since must be a date like 2024-01-31, not in the future; got ${JSON.stringify(text)}.`);
+  return at;
+}
+
+/** Requests that the past of a rule still needs, and when these would be done. */
+async function pricePast(app: App, budget: Budget, rule: TrackRule, { coinId, interval, quote }: Series) {
+  const now = app.clock.now();
+  const { sql, plan, historyLimits, keep } = await readPlanning(app, budget.plan);
+  const whole = { from: rule.since, to: ceilToGrid(now, interval) };
+  const span = keptPart(whole, interval, keep, now);
+  if (span.from >= span.to) return { requests: 0, refusedSlots: 0, done: null };
+  const target = { coinIds: [coinId], interval, quote, span };
+  const place = { id: null, priority: HISTORY_PRIORITY };
+  const historyLimit = historyLimits.of(interval);
+  const { cost } = await planBackfill({ sql, target, now, askedSince: now, plan, historyLimit, place });
+  const state = await budget.quota.state();
+  const { finishAt } = forecastFrom(
+    { ...state, now },
+    { requests: cost.requests, limits: budget.limits, reserved: budget.reserved },
+  );
+  return { ...cost, done: finishAt === null ? null : { from: finishAt, to: finishAt } };
+}
+
+/** Of none, so far: a tier of its own in the plan. */
+const NEW_TIER = -1;
+
+/** How many requests a day this series adds, and how old its data would become with those there are. Records nothing. */
+async function priceOfDay(app: App, budget: Budget, { coinId, interval, quote }: Series, targetAgeMs: number) {
+  const { sql } = app.database;
+  const [tracked] = await sql<{ tierId: number }[]>`
+    select tr.tier_id from ops.tracked tr join market.series s on s.id = tr.series_id
+    where s.coin_id = ${coinId} and s.interval = ${interval}::market.candle_interval and s.quote = ${quote}`;
+  const rows = await readTiers(sql);
+  const added: TierRow = {
+    ...{ id: NEW_TIER, tier: 'list', priority: DEFAULT_PRIORITY.list, interval, targetAgeMs, series: 1 },
+    ...{ achievableAgeMs: null, isPlanned: false },
+  };
+  const others = rows.map((row) => (row.id === tracked?.tierId ? { ...row, series: row.series - 1 } : row));
+  const options = await freshnessOptions(app, budget);
+  const [before, after] = [planTiers(rows, options), planTiers([...others, added], options)];
+  const reached = after.tiers.find(({ id }) => id === NEW_TIER)!;
+  const reach =
+    reached.achievableAgeMs === null
+      ? ' There are no requests for it under this plan.'
+      : reached.achievableAgeMs > targetAgeMs
+        ? ` With the requests there are, it reaches ${formatDuration(reached.achievableAgeMs)}.`
+        : '';
+  return { requests: Math.max(0, after.wantedPerDay - before.wantedPerDay), reach };
+}
+
+/** `24 requests a day`, `1 request every 2 days`. */
+function perDay(requests: number): string {
+  if (requests === 0) return 'no more requests a day than now';
+  if (requests < 1) return `1 request every ${formatDuration(DAY / requests)}`;
+  return `${formatCounted(Math.ceil(requests), 'request')} a day`;
+}
+
+function commandOf(change: 'add' | 'remove', { coinId, interval, quote }: Series): string[] {
+  return [
+    ...['chandler', 'track', change, coinId, '--interval', widthOf(interval)],
+    ...(change === 'remove' ? ['--series', isPriceInterval(interval) ? 'prices' : 'candles'] : []),
+    ...(change === 'add' && isPriceInterval(interval) ? ['--series', 'prices'] : []),
+    ...['--quote', quote],
+  ];
+}
+
+function pageOf({ coinId, interval, quote }: Series): string {
+  return `/ui/coins/${encodeURIComponent(coinId)}?${new URLSearchParams({ interval, quote })}`;
+}

@@ -1,0 +1,48 @@
+/** The checks that send no request to the upstream, in an order in which an early failure explains the later ones. */
+import type { App } from '../../app.ts';
+import type { Config } from '../../config.ts';
+import { checkForAnalysts } from './analyst-checks.ts';
+import type { Check } from './check.ts';
+import { checkDatabase, checkRefusal } from './database-checks.ts';
+import { checkLake } from './lake-check.ts';
+import {
+  checkAttestations,
+  checkConfiguration,
+  checkHeartbeat,
+  checkHome,
+  checkRedis,
+  checkWebhook,
+} from './settings-checks.ts';
+
+type Terms = {
+  /** To the webhook a message is sent. */
+  readonly online: boolean;
+  /** Whoever runs the command may know more, and change more, than whoever looks at a page. */
+  readonly by: 'command' | 'page';
+  readonly signal: AbortSignal;
+};
+
+/** Checks that need no database. */
+export async function* checkSettings(config: Config, { online, by, signal }: Terms): AsyncGenerator<Check> {
+  yield* checkConfiguration(config, { tellsLength: by === 'command' });
+  yield* await checkHome(config);
+  yield* await checkAttestations(config);
+  yield* await checkLake(config, { mayWrite: by === 'command' });
+  yield* await checkRedis(config.redisUrl);
+  yield* await checkWebhook(config.notify, { send: online, signal });
+  yield* checkHeartbeat(config.heartbeatUrl);
+}
+
+/** Checks of the open database. What a service has learned of the key is another one: a check of the upstream comes before it. */
+export async function* checkWarehouse(app: App): AsyncGenerator<Check> {
+  yield* await checkDatabase(app);
+  yield* await checkForAnalysts(app);
+}
+
+/** All of them, for a page. */
+export async function checksForPage(app: App, signal: AbortSignal): Promise<readonly Check[]> {
+  const checks: Check[] = [];
+  for await (const check of checkSettings(app.config, { online: false, by: 'page', signal })) checks.push(check);
+  for await (const check of checkWarehouse(app)) checks.push(check);
+  return [...checks, ...(await checkRefusal(app))];
+}

@@ -1,0 +1,53 @@
+/** The check of the lake: can it be read and written, and is what is there a lake? */
+import { randomUUID } from 'node:crypto';
+import { access, constants, readdir } from 'node:fs/promises';
+import path from 'node:path';
+import type { Config } from '../../config.ts';
+import { formatInstant } from '../../core/format.ts';
+import { nameOfAddress } from '../../lake/destination/address.ts';
+import type { Destination } from '../../lake/destination/destination.ts';
+import { DestinationError } from '../../lake/destination/destination-error.ts';
+import { openDestination } from '../../lake/destination/open-destination.ts';
+import { DamagedManifest, readManifestHead } from '../../lake/manifest/read-manifest.ts';
+import { nearestExisting } from '../health/disk.ts';
+import { type Check, fail, ok } from './check.ts';
+
+/** Somebody waits for the answer. */
+const SOON = { attempts: 2, idleMs: 5_000 };
+const ELSEWHERE = 'name another place in CHANDLER_LAKE_URL';
+
+/** No checks when there is none. `mayWrite`: a file may be written to object storage, and removed, to see whether that is possible. */
+export async function checkLake({ lake, s3 }: Config, { mayWrite }: { readonly mayWrite: boolean }): Promise<Check[]> {
+  if (lake === null) return [];
+  const name = nameOfAddress(lake.address);
+  try {
+    const destination = await openDestination(lake.address, s3, SOON);
+    const head = await readManifestHead(destination);
+    if (head !== null && head.kind !== 'lake')
+      return [fail('lake', `${name} has an export that was made by hand`, ELSEWHERE)];
+    if (lake.address.kind === 's3' && mayWrite) await writeAndRemove(destination);
+    else if (lake.address.kind !== 's3') await checkFolder(lake.address.folder);
+    const state = head === null ? 'nothing there yet' : `as of ${formatInstant(Date.parse(head.at))}`;
+    return [ok('lake', `${name}, ${state}`)];
+  } catch (error) {
+    if (error instanceof DestinationError) return [fail('lake', error.message, error.remedy)];
+    if (error instanceof DamagedManifest) return [fail('lake', `manifest.json of ${name} ${error.message}`, ELSEWHERE)];
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === undefined) throw error;
+    return [fail('lake', `${name} cannot be written (${code})`, `correct its owner, or ${ELSEWHERE}`)];
+  }
+}
+
+/** It is made with the first file. @throws the error of the file system that the lake would meet */
+async function checkFolder(folder: string): Promise<void> {
+  const existing = await nearestExisting(path.resolve(folder));
+  await readdir(existing);
+  await access(existing, constants.W_OK | constants.X_OK);
+}
+
+/** No reader looks at a file whose name begins with a dot. */
+async function writeAndRemove(destination: Destination): Promise<void> {
+  const file = `.doctor-${randomUUID()}`;
+  await destination.put(file, (sink) => sink(Buffer.from('chandler doctor')));
+  await destination.delete(file);
+}

@@ -1,0 +1,51 @@
+/** Checks the upstream with one request, which is counted like every other request. */
+import type { App } from '../../app.ts';
+import { formatInstant } from '../../core/format.ts';
+import { wrongAddress, wrongKey } from '../../ingest/request/configuration-errors.ts';
+import type { Session } from '../../ingest/session.ts';
+import { withIngestion } from '../../ingestion.ts';
+import { recordFetch } from '../../store/work/fetch.ts';
+import { waitingFor } from '../operator/wait-reasons.ts';
+import { type Check, fail, failWith, ok, warn } from './check.ts';
+
+/** With a key it requests the account (is the key right, which plan?), else the global overview. */
+export function checkUpstream(app: App, signal: AbortSignal): Promise<Check> {
+  const { host } = new URL(app.config.baseUrl);
+  return withIngestion(app, { signal, ignoresKeyRefusal: true }, ({ session }) =>
+    app.config.apiKey === null ? requestOverview(app, session, host, signal) : requestAccount(session, host),
+  );
+}
+
+async function requestAccount(session: Session, host: string): Promise<Check> {
+  const account = await session.check();
+  if (account.kind === 'held') return held(account.until, account.reason);
+  if (account.kind === 'unanswered') return unavailable(host, account.message);
+  if (account.kind === 'unknown') {
+    return warn('upstream', `${host} has no account endpoint`, 'set CHANDLER_PLAN to the plan of the key');
+  }
+  return ok('upstream', `${host} accepts the key: plan ${account.info.plan}`);
+}
+
+async function requestOverview(app: App, session: Session, host: string, signal: AbortSignal): Promise<Check> {
+  const spender = { class: 'scheduled', name: 'doctor' } as const;
+  const sent = await session.sendRequest({ path: '/global' }, { spender, record: { endpoint: 'global' }, signal });
+  if (sent.kind === 'held') return held(sent.until, sent.reason);
+  const { answer, record } = sent;
+  if (answer.kind === 'answered') {
+    await recordFetch(app.database.sql, { ...record, outcome: 'stored' });
+    return ok('upstream', `${host} answered in ${Math.round(answer.exchange.durationMs)} ms`);
+  }
+  if (answer.kind === 'unavailable' || answer.kind === 'limited') return unavailable(host, answer.message);
+  if (answer.kind === 'refused' && answer.reason === 'forbidden') {
+    return failWith('upstream', wrongKey(answer.message, sent.keySent));
+  }
+  return failWith('upstream', wrongAddress(answer.message));
+}
+
+function unavailable(host: string, message: string): Check {
+  return fail('upstream', `${host}: ${message}`, 'try again later, or check the network and CHANDLER_BASE_URL');
+}
+
+function held(until: number, reason: string): Check {
+  return warn('upstream', `no request was sent: ${waitingFor(reason)}`, `try again after ${formatInstant(until)}`);
+}

@@ -1,0 +1,79 @@
+/** The run of the schedule `lake`, and what it is for `retention`. */
+import type { App } from '../../app.ts';
+import type { Config } from '../../config.ts';
+import { ConfigurationError } from '../../ingest/outcome.ts';
+import { DestinationError } from '../../lake/destination/destination-error.ts';
+import { openDestination } from '../../lake/destination/open-destination.ts';
+import { lockOf } from '../../lake/export/export.ts';
+import { ExportBusy, ExportRefused } from '../../lake/refused.ts';
+import { openArchive } from '../../lake/sync/archive.ts';
+import { syncLake } from '../../lake/sync/sync.ts';
+import { withLockUnlessHeld } from '../../store/connection/lock.ts';
+import type { CandleArchive } from '../../store/upkeep/retention.ts';
+
+export type LakeSettings = NonNullable<Config['lake']>;
+
+/** What a run has done, for the log. */
+export type LakeWritten = {
+  readonly root: string;
+  readonly files: number;
+  readonly bytes: number;
+  readonly writtenFiles: number;
+  readonly writtenBytes: number;
+  readonly removedFiles: number;
+};
+
+/** @throws ConfigurationError when only another setting would help, and another error when a later attempt may do */
+export async function writeLake(
+  { config, database, clock }: Pick<App, 'config' | 'database' | 'clock'>,
+  { address, datasets }: LakeSettings,
+  signal: AbortSignal,
+): Promise<LakeWritten> {
+  const destination = await openDestination(address, config.s3);
+  const synced = syncLake({ database, destination, datasets, clock, signal });
+  const { root, files, bytes, written, removed } = await synced.catch((error: unknown) => {
+    throw explained(error);
+  });
+  return {
+    root,
+    files,
+    bytes,
+    writtenFiles: written.files,
+    writtenBytes: written.bytes,
+    removedFiles: removed.length,
+  };
+}
+
+function explained(error: unknown): unknown {
+  if (error instanceof DestinationError) {
+    const message = `${error.message}; ${error.remedy}`;
+    return error.fault === 'refused' ? new ConfigurationError(message) : new Error(message, { cause: error });
+  }
+  return error instanceof ExportRefused && !(error instanceof ExportBusy)
+    ? new ConfigurationError(error.message)
+    : error;
+}
+
+/** Nothing is removed: the reason was said. */
+const HOLDS_NOTHING: CandleArchive = { hold: async () => null };
+
+/** Retention with the lake: only candles that are in it may go. While it cannot be read, or is being written, all of them stay. */
+export async function withArchive<T>(
+  { config, database, log }: Pick<App, 'config' | 'database' | 'log'>,
+  { address }: LakeSettings,
+  remove: (archive: CandleArchive) => Promise<T>,
+): Promise<T> {
+  const onRefused = (why: string) => log.warn({ why }, 'candles past their retention stay in Postgres');
+  const destination = await openDestination(address, config.s3);
+  const ended = await withLockUnlessHeld(database.sql, lockOf(destination), async () => {
+    const archive = await openArchive({ database, destination, onRefused }).catch((error: unknown) => {
+      if (!(error instanceof DestinationError) && !(error instanceof ExportRefused)) throw error;
+      onRefused(error.message);
+      return HOLDS_NOTHING;
+    });
+    return { removed: await remove(archive) };
+  });
+  if (ended !== null) return ended.removed;
+  onRefused('the lake is being written; the next run looks again');
+  return remove(HOLDS_NOTHING);
+}

@@ -1,0 +1,35 @@
+/** What `chandler import` says of the columns: which it reads as what, and which it does not use. */
+import { formatCounted } from '../../core/format.ts';
+import type { FileToImport, ToldColumns } from '../../lake/import/open-files.ts';
+import type { Output } from '../shell/io.ts';
+
+/** Files whose columns are the same. */
+export type ColumnsOfFiles = ToldColumns & { readonly files: readonly string[] };
+
+export function columnsOfFiles(files: readonly Pick<FileToImport, 'name' | 'told'>[]): ColumnsOfFiles[] {
+  const found = new Map<string, ToldColumns & { readonly files: string[] }>();
+  for (const { name, told } of files) {
+    const key = JSON.stringify(told);
+    const known = found.get(key);
+    if (known === undefined) found.set(key, { ...told, files: [name] });
+    else known.files.push(name);
+  }
+  return [...found.values()];
+}
+
+/** Kinds of files of which so many are named. */
+const MOST_KINDS = 5;
+
+export function printColumns(out: Output, kinds: readonly ColumnsOfFiles[]): void {
+  for (const { files, read, notUsed } of kinds.slice(0, MOST_KINDS)) {
+    const columns = Object.entries(read).map(([role, name]) => (role === name ? role : `${role} ← ${nameOf(name)}`));
+    const others = notUsed.length === 0 ? '' : `; not used: ${notUsed.map(nameOf).join(', ')}`;
+    const more = files.length === 1 ? '' : `, and ${formatCounted(files.length - 1, 'file')} like it`;
+    const whose = kinds.length === 1 ? '' : ` (${files[0]}${more})`;
+    out.write(`read: ${columns.join(', ')}${others}${whose}\n`);
+  }
+  if (kinds.length > MOST_KINDS) out.write(`--json has the columns of all files\n`);
+}
+
+/** A number is the place of a column without a name. */
+const nameOf = (name: string) => (/^\d+$/.test(name) ? `column ${name}` : name === '' ? '(no name)' : name);

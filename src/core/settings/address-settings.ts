@@ -1,0 +1,63 @@
+/** Settings that are addresses: how each is read, and shown without its password. */
+import { maskPasswords } from '../../log.ts';
+import type { Problem, Read } from './setting.ts';
+
+export function parseRedisUrl(text: string): Read<string> {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  const isRedis = url !== null && /^rediss?:$/.test(url.protocol) && url.hostname !== '' && isDecodable(url.password);
+  if (!isRedis) return wrong('which is not a Redis address; write it like redis://host:6379', masked(text));
+  if (!/^\/?\d{0,5}$/.test(url.pathname)) {
+    return wrong('which must end with the number of a database, like redis://host:6379/0', masked(text));
+  }
+  // The client would read them as its own options.
+  if (url.search !== '' || url.hash !== '') return wrong('which must have no ? and no #', masked(text));
+  return { ok: text };
+}
+
+/** False for a % that is not followed by two hex digits. */
+function isDecodable(part: string): boolean {
+  try {
+    decodeURIComponent(part);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export function parseHttpUrl(text: string): Read<string> {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
+    return wrong('which is not a web address; it must start with https:// or http://', masked(text));
+  }
+  if (url.username !== '' || url.password !== '') {
+    return wrong('which contains a user name or password; leave them out and set CHANDLER_API_KEY', masked(text));
+  }
+  if (url.search !== '' || url.hash !== '') return wrong('which must end with its path: no ? and no #', masked(text));
+  return { ok: text };
+}
+
+export function parseEndpoint(text: string): Read<string> {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:'))
+    return wrong('which is not a web address; it must start with https:// or http://', masked(text));
+  if (url.username !== '' || url.password !== '')
+    return wrong(
+      'which contains keys; leave them out and set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY',
+      masked(text),
+    );
+  return { ok: text };
+}
+
+export function wrong(problem: string, shown?: string): Problem {
+  return shown === undefined ? { problem } : { problem, shown };
+}
+
+/** An address with its password masked, even when it is too malformed to be parsed. */
+export function masked(text: string): string {
+  const at = text.lastIndexOf('@');
+  return quoted(at === -1 ? maskPasswords(text) : `***${text.slice(at)}`);
+}
+
+export function quoted(text: string): string {
+  return JSON.stringify(text.length > 120 ? `${text.slice(0, 120)}…` : text);
+}

@@ -1,0 +1,61 @@
+/** What a page loads besides its HTML: one style sheet, our scripts, and the library for charts. Everything is served from here. */
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { gzip as gzipCallback } from 'node:zlib';
+import { STYLE } from './style.ts';
+
+const gzip = promisify(gzipCallback);
+
+export const ASSETS = '/ui/assets/';
+
+/** Our scripts, compiled by the build. */
+const SCRIPTS = new URL('../client/', import.meta.url);
+
+const CHARTS = 'lightweight-charts.js';
+const CHARTS_FILE = 'lightweight-charts.standalone.production.mjs';
+
+type Asset = { readonly body: Uint8Array; readonly type: string; readonly tag: string; packed?: Promise<Uint8Array> };
+
+const known = new Map<string, Asset | null>();
+
+/** Null: there is none of this name. */
+export function assetOf(name: string): Asset | null {
+  const found = known.get(name);
+  if (found !== undefined) return found;
+  // Names that do not exist are not remembered: callers can invent any number.
+  const asset = load(name);
+  if (asset !== null) known.set(name, asset);
+  return asset;
+}
+
+/** Compressed once for everybody. */
+export function packedAsset(asset: Asset): Promise<Uint8Array> {
+  asset.packed ??= gzip(asset.body, { level: 9 });
+  return asset.packed;
+}
+
+function load(name: string): Asset | null {
+  if (name === 'style.css') return asAsset(Buffer.from(STYLE), 'text/css; charset=UTF-8');
+  if (name === CHARTS) return asAsset(readFileSync(chartsFile()), SCRIPT_TYPE);
+  if (!/^[a-z][a-z-]*\.js$/.test(name)) return null;
+  try {
+    return asAsset(readFileSync(new URL(name, SCRIPTS)), SCRIPT_TYPE);
+  } catch (error) {
+    if ((error as { readonly code?: string }).code === 'ENOENT') return null;
+    throw error;
+  }
+}
+
+const SCRIPT_TYPE = 'text/javascript; charset=UTF-8';
+
+function asAsset(body: Uint8Array, type: string): Asset {
+  return { body, type, tag: `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"` };
+}
+
+/** The package exports no file for a page without a bundler by name. */
+function chartsFile(): string {
+  return join(dirname(createRequire(import.meta.url).resolve('lightweight-charts/package.json')), 'dist', CHARTS_FILE);
+}

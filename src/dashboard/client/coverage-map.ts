@@ -1,0 +1,130 @@
+/** The map itself: what it shows, and how that gets onto the canvas, once a frame at most. */
+import { type Cell, type Cursor, createCursor } from './coverage-cursor.ts';
+import { createMapData, type MapData } from './coverage-data.ts';
+import { type Looks, paintSwatches, readLooks } from './coverage-looks.ts';
+import { paint, shownRows } from './coverage-paint.ts';
+import { createScroll, type Scroll } from './coverage-scroll.ts';
+import { createTold, type Told } from './coverage-told.ts';
+import { type Box, type Layout, layoutOf, type View } from './coverage-view.ts';
+
+export type Parts = {
+  readonly canvas: HTMLCanvasElement;
+  /** Scrolls the rows, and has the focus. */
+  readonly scroller: HTMLElement;
+  readonly section: HTMLElement;
+  readonly pen: CanvasRenderingContext2D;
+};
+
+export type CoverageMap = {
+  readonly view: () => View;
+  readonly layout: () => Layout;
+  /** What the page shows by itself. */
+  readonly all: { readonly from: number; readonly to: number };
+  readonly total: () => number;
+  readonly data: MapData;
+  readonly told: Told;
+  readonly scroll: Scroll;
+  readonly cursor: Cursor;
+  readonly draw: () => void;
+  readonly show: (next: View) => void;
+  /** As `show`, and scrolls to its first row. */
+  readonly goTo: (next: View) => void;
+  /** Says and draws what the cursor and the selection are now. */
+  readonly tellCursor: () => void;
+  readonly resize: () => void;
+};
+
+/** Cursor and selection of the address. */
+function marksOf(dataset: DOMStringMap): { readonly cell: Cell | null; readonly selection: Box | null } {
+  const [place, at] = (dataset.cursor ?? '').split(',').map(Number);
+  const [row, endRow, from, to] = (dataset.selection ?? '').split(',').map(Number);
+  return {
+    cell: at === undefined ? null : { row: place!, at },
+    selection: to === undefined ? null : { row: row!, endRow: endRow!, from: from!, to },
+  };
+}
+
+export function createMap(parts: Parts): CoverageMap {
+  const { canvas, scroller, pen } = parts;
+  const given = (name: string) => Number(canvas.dataset[name]);
+  const all = { from: given('from') / 1000, to: given('to') / 1000 };
+  let view: View = { ...all, top: given('row') };
+  let layout: Layout = layoutOf(600, 300);
+  let looks: Looks | null = null;
+  let isDrawing = false;
+
+  const first = marksOf(canvas.dataset);
+  let toRemember = first.selection;
+
+  const query = () => new URLSearchParams(location.search);
+  const total = () => data.answer()?.total ?? given('total');
+  const data = createMapData(query, (problem) => {
+    scroll.setTotal(total());
+    told.problem(problem);
+    if (problem === null && toRemember !== null) {
+      void data.remember(toRemember).then(() => tellCursor());
+      toRemember = null;
+    }
+    tellCursor();
+  });
+  const told = createTold(data, { ...all, ...first });
+  const cursor = createCursor({ view: () => view, layout: () => layout, total, rowOf: data.rowOf, first });
+  const scroll = createScroll({ canvas, scroller, total: given('total') }, (top) => {
+    if (Math.abs(top - view.top) > 0.01) show({ ...view, top });
+  });
+  const cell = () => {
+    const at = cursor.cell();
+    return at && cursor.boxOf(at);
+  };
+
+  const drawNow = () => {
+    isDrawing = false;
+    if (looks === null) return;
+    const answer = data.answer();
+    const isByTier = query().get('group') === 'tier';
+    const hasFocus = document.activeElement === scroller;
+    paint(pen, looks, { view, layout, answer, cursor: cell(), selection: cursor.selection(), isByTier, hasFocus });
+    told.rows(shownRows({ view, layout, answer }).map(({ row }) => row));
+    // When it was drawn first, for whoever measures it: milliseconds since the page was asked for.
+    if (answer !== null) canvas.dataset.drawn ??= String(Math.round(performance.now()));
+  };
+  const draw = () => {
+    if (isDrawing) return;
+    isDrawing = true;
+    requestAnimationFrame(drawNow);
+  };
+  const show = (next: View) => {
+    view = next;
+    data.need(view, layout);
+    told.address(view);
+    draw();
+  };
+  const tellCursor = () => {
+    told.cell(cell());
+    told.selection(cursor.selection());
+    told.marks(cursor.cell(), cursor.selection());
+    draw();
+  };
+  return {
+    ...{ all, total, data, told, scroll, cursor, draw, show, tellCursor },
+    view: () => view,
+    layout: () => layout,
+    goTo(next) {
+      show(next);
+      scroll.setTop(next.top);
+    },
+    resize() {
+      const { width, height } = scroll.fit();
+      layout = layoutOf(width, height);
+      canvas.width = Math.round(width * devicePixelRatio);
+      canvas.height = Math.round(height * devicePixelRatio);
+      pen.setTransform(canvas.width / width, 0, 0, canvas.height / height, 0, 0);
+      looks = readLooks(pen, devicePixelRatio);
+      paintSwatches(looks);
+      scroll.setTop(view.top);
+      show(view);
+      // A canvas of another size is empty until it is drawn: not in the frame after this one.
+      drawNow();
+    },
+  };
+}

@@ -1,0 +1,104 @@
+/** The map in words: what a cell is, what a selection is, and where their links lead. */
+import { type Frame, type MapData, type Row, type State, spanOf } from './coverage-data.ts';
+import type { Box } from './coverage-view.ts';
+
+const DAY = 86_400;
+
+/** `2024-01-31`, with the time where it is not midnight. */
+export function say(at: number): string {
+  const text = new Date(Math.round(at) * 1000).toISOString();
+  return Math.round(at) % DAY === 0 ? text.slice(0, 10) : `${text.slice(0, 10)} ${text.slice(11, 16)}Z`;
+}
+
+/** Coin, span and reasons of a cell. */
+export function describeCell({ frame, row, from, to }: { frame: Frame; row: Row; from: number; to: number }): string {
+  const found = new Map<string, string>();
+  for (let i = 0; i < row.stretches.length; i += 3) {
+    const [begin, end] = spanOf(row, frame, i);
+    if (begin >= to || end <= from) continue;
+    const { text } = frame.states[row.stretches[i]!]!;
+    // What fills the cell needs no times.
+    const part = begin <= from && end >= to ? '' : ` from ${say(Math.max(begin, from))} to ${say(Math.min(end, to))}`;
+    found.set(`${text}${part}`, text);
+  }
+  const isKnown = from >= frame.from && to <= frame.to;
+  const states = !isKnown ? 'move the map there to see it' : [...found.keys()].join('; ') || 'not wanted';
+  const tier = row.tier === null ? 'not tracked' : `tier ${row.tier}`;
+  return `${row.symbol} ${row.name}, ${row.interval} ${row.quote}, ${tier}. ${say(from)} to ${say(to)}: ${states}.${describeUnread(row)}`;
+}
+
+function describeUnread({ toldTwiceElsewhere: slots }: Row): string {
+  if (slots === 0) return '';
+  return ` Somewhere this series has ${slots} confirmed empty ${slots === 1 ? 'slot' : 'slots'}, drawn as final here: zoom in to see where.`;
+}
+
+/** Of the rows that are shown; empty: each says where its confirmed empty slots are. */
+export function describeUnreadRows(rows: readonly Row[]): string {
+  const count = rows.filter(({ toldTwiceElsewhere }) => toldTwiceElsewhere > 0).length;
+  if (count === 0) return '';
+  return `${count === 1 ? 'One row has' : `${count} rows have`} confirmed empty slots that are drawn as final: reading where they are would take too long. Zoom in to see them.`;
+}
+
+export function coinHref({ coinId, interval, quote }: Row): string {
+  return `/ui/coins/${encodeURIComponent(coinId)}?interval=${interval}&quote=${quote}`;
+}
+
+/** Series of one interval and quote, which one backfill can fill. */
+export type Asked = { readonly text: string; readonly href: string };
+
+export type Selected = {
+  readonly text: string;
+  readonly asked: readonly Asked[];
+};
+
+/** More the action does not take in one address. */
+const MOST_COINS = 500;
+
+/** Links to the prices of what can be asked for in the box; where there is nothing, the text says why. */
+export function describeSelection(box: Box, { rowOf, statesIn }: Pick<MapData, 'rowOf' | 'statesIn'>): Selected {
+  const groups = new Map<string, Row[]>();
+  const names = new Set<string>();
+  const others = new Set<string>();
+  let unknown = 0;
+  for (let at = box.row; at < box.endRow; at++) {
+    const row = rowOf(at);
+    if (row === undefined) {
+      unknown++;
+      continue;
+    }
+    names.add(row.symbol);
+    const states = statesIn(at, box.from, box.to);
+    // What was not told may be anything: the page of the price says what it is.
+    if (states?.some(({ canBeAsked }) => canBeAsked) === false) for (const why of whyNot(states)) others.add(why);
+    else groups.set(`${row.interval} ${row.quote}`, [...(groups.get(`${row.interval} ${row.quote}`) ?? []), row]);
+  }
+  const shown = [...names].slice(0, 8).join(', ') + (names.size > 8 ? ` and ${names.size - 8} more` : '');
+  const rest = unknown === 0 ? '' : ` ${unknown} rows that were not shown yet are left out: scroll over them first.`;
+  return {
+    text: `Selected: ${shown}, ${say(box.from)} to ${say(box.to)}.${groups.size > 0 || others.size === 0 ? '' : ` There is nothing to ask for: ${[...others].join('; ')}.`}${rest}`,
+    asked: [...groups].flatMap(([series, rows]) => askedOf(series, rows, box)),
+  };
+}
+
+function whyNot(states: readonly State[]): readonly string[] {
+  return states.length === 0 ? ['nothing of it is wanted'] : states.map(({ text }) => text);
+}
+
+function askedOf(series: string, rows: readonly Row[], { from, to }: Box): Asked[] {
+  const coins = [...new Set(rows.map(({ coinId }) => coinId))];
+  const { interval, quote } = rows[0]!;
+  const parts = Array.from({ length: Math.ceil(coins.length / MOST_COINS) }, (_, i) =>
+    coins.slice(i * MOST_COINS, (i + 1) * MOST_COINS),
+  );
+  return parts.map((part) => {
+    const query = new URLSearchParams(part.map((coin) => ['coin', coin]));
+    for (const [name, value] of Object.entries({ interval, quote, from: iso(from), to: iso(to) }))
+      query.set(name, value);
+    const who = part.length === 1 ? `1 coin` : `${part.length} coins`;
+    return { text: `What does it cost to fill ${series} of ${who}?`, href: `/ui/do/backfill?${query}` };
+  });
+}
+
+export function iso(at: number): string {
+  return new Date(Math.round(at) * 1000).toISOString();
+}

@@ -1,0 +1,59 @@
+import { slotAfter } from '../../views/chart/bar-width.ts';
+import { type ChartOf, extentOf, gridOf, readBars, slotsIn, sourcesOf } from '../../views/chart/bars.ts';
+import { readCoinFacts, readSeriesFacts } from '../../views/chart/coin-facts.ts';
+import { BadAddress, type ScreenInput } from '../screen.ts';
+import { describeState } from './bar-table.tsx';
+import { canBeId, mostSlotsOf, readCoinAddress, windowOf } from './coin-address.ts';
+
+/** What `client/coin.ts` gets. Times are in seconds, as the library for charts has them. */
+export type CandlesAnswer = {
+  readonly from: number;
+  readonly to: number;
+  /** There are earlier slots. */
+  readonly hasEarlier: boolean;
+  /** The slots begin every `seconds`, or every so many months. */
+  readonly grid: { readonly seconds: number; readonly months: number };
+  /** What is said of a bar: `final`, `incomplete, made of finer candles`. */
+  readonly states: readonly string[];
+  /** Time, open, high, low, close, volume, 1: final, 1: revised, its place in `states`. */
+  readonly bars: readonly (readonly (number | null)[])[];
+  /** Begin, end, slots, reason, detail. */
+  readonly holes: readonly (readonly [number, number, number, string, string | null])[];
+};
+
+/** `from`, `to`: without them all, up to the newest. */
+export async function readCoinCandles({ deps: { sql }, url, id, now }: ScreenInput): Promise<CandlesAnswer> {
+  const coin = canBeId(id) ? await readCoinFacts(sql, id) : null;
+  if (coin === null) throw new BadAddress(`There is no coin ${JSON.stringify(id)}.`);
+  const series = await readSeriesFacts(sql, coin.id);
+  const address = readCoinAddress(url.searchParams, series, now);
+  const { chart } = address;
+  const sources = sourcesOf(series, chart);
+  const extent = extentOf(sources, chart, { firstDataAt: coin.firstDataAt, now });
+  const grid = { seconds: gridOf(chart).ms / 1000, months: gridOf(chart).months };
+  if (extent === null) return { from: 0, to: 0, hasEarlier: false, grid, states: [], bars: [], holes: [] };
+  const whole = windowOf({ ...address, span: address.from === null ? 'all' : null }, extent);
+  const part = newestPart(chart, whole, mostSlotsOf(sources, chart));
+  const { from, to, bars, holes } = await readBars(sql, {
+    coinId: coin.id,
+    chart,
+    sources,
+    ...part,
+    firstDataAt: coin.firstDataAt,
+    now,
+  });
+  const states = [...new Set(bars.map(describeState))];
+  return {
+    ...{ from: from / 1000, to: to / 1000, hasEarlier: from > extent.from, grid, states },
+    bars: bars.map((bar) => [
+      ...[bar.at / 1000, bar.open, bar.high, bar.low, bar.close, bar.volume],
+      ...[bar.isFinal ? 1 : 0, bar.isRevised ? 1 : 0, states.indexOf(describeState(bar))],
+    ]),
+    holes: holes.map((hole) => [hole.from / 1000, hole.to / 1000, hole.slots, hole.reason, hole.detail]),
+  };
+}
+
+/** The last slots of a span, at most so many. */
+export function newestPart(chart: ChartOf, span: { readonly from: number; readonly to: number }, most: number) {
+  return slotsIn(chart, span) <= most ? span : { from: slotAfter(gridOf(chart), span.to, -most), to: span.to };
+}

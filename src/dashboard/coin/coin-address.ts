@@ -1,0 +1,166 @@
+/** The address of a coin's page: which chart it shows, which part of it, and the slot whose story it tells. */
+import type { Instant } from '../../clock.ts';
+import type { Quote } from '../../core/candle.ts';
+import { formatCount } from '../../core/format.ts';
+import { DAY, isPriceInterval } from '../../core/interval.ts';
+import { parseBarWidth, slotAfter, slotOf } from '../../views/chart/bar-width.ts';
+import { type ChartOf, type Extent, gridOf, MOST_ROWS, mostSlots, sourcesOf } from '../../views/chart/bars.ts';
+import type { SeriesFacts } from '../../views/chart/coin-facts.ts';
+import { BadAddress } from '../screen.ts';
+
+/** Up to the end of the data, in days. */
+export const SPANS = { '30d': 30, '90d': 90, '1y': 365, '5y': 1826, all: Number.POSITIVE_INFINITY } as const;
+export type SpanName = keyof typeof SPANS;
+/** Without a span. */
+const DEFAULT_SLOTS = 300;
+
+export type CoinAddress = {
+  readonly chart: ChartOf;
+  readonly span: SpanName | null;
+  /** Instead of a span, from the first to before the second. */
+  readonly from: Instant | null;
+  readonly to: Instant | null;
+  /** In the slot whose story is told. */
+  readonly at: Instant | null;
+  readonly showsDrawdown: boolean;
+};
+
+/** What the address leaves out is chosen by what is stored. @throws BadAddress */
+export function readCoinAddress(given: URLSearchParams, series: readonly SeriesFacts[], now: Instant): CoinAddress {
+  const quote = readQuote(given.get('quote'), series);
+  const span = given.get('span') || null;
+  if (span !== null && !Object.hasOwn(SPANS, span))
+    throw new BadAddress(`span must be one of ${Object.keys(SPANS).join(', ')}; got ${JSON.stringify(span)}.`);
+  const [from, to, at] = [readInstant(given, 'from'), readInstant(given, 'to'), readInstant(given, 'at')];
+  if (from !== null && to !== null && from >= to) throw new BadAddress('from must lie before to.');
+  if (at !== null && at > now) throw new BadAddress('at must not lie in the future: no such slot has opened.');
+  const drawdown = given.get('drawdown') || 'false';
+  if (drawdown !== 'true' && drawdown !== 'false')
+    throw new BadAddress(`drawdown must be true or false; got ${JSON.stringify(drawdown)}.`);
+  const chart = readChart(given.get('interval') || null, quote, series);
+  return { chart, span: span as SpanName | null, from, to, at, showsDrawdown: drawdown === 'true' };
+}
+
+function readQuote(text: string | null, series: readonly SeriesFacts[]): Quote {
+  if (text === null || text === '')
+    return series.every(({ quote }) => quote === 'btc') && series.length > 0 ? 'btc' : 'usd';
+  if (text !== 'usd' && text !== 'btc') throw new BadAddress(`quote must be usd or btc; got ${JSON.stringify(text)}.`);
+  return text;
+}
+
+function readChart(text: string | null, quote: Quote, series: readonly SeriesFacts[]): ChartOf {
+  if (text !== null && isPriceInterval(text)) return { kind: 'prices', quote, interval: text };
+  const daily: ChartOf = { kind: 'candles', quote, width: parseBarWidth('24h')! };
+  if (text !== null) {
+    const width = parseBarWidth(text);
+    if (width === null) {
+      const right = 'a multiple of 5 minutes like 24h, 90m, 1w or 3mo, or a price series like prices-1d';
+      throw new BadAddress(`interval must be ${right}; got ${JSON.stringify(text)}.`);
+    }
+    return { kind: 'candles', quote, width };
+  }
+  if (sourcesOf(series, daily).length > 0) return daily;
+  const [prices] = series.filter((one) => one.quote === quote && isPriceInterval(one.interval));
+  return prices !== undefined && isPriceInterval(prices.interval)
+    ? { kind: 'prices', quote, interval: prices.interval }
+    : daily;
+}
+
+/** @throws BadAddress of a chart of which a single bar is made of more rows than are read for a page. */
+export function mostSlotsOf(sources: readonly SeriesFacts[], chart: ChartOf): number {
+  const most = mostSlots(sources, chart);
+  if (most > 0) return most;
+  const finest = sources.at(-1)?.interval ?? nameOf(chart);
+  throw new BadAddress(
+    `interval must be less wide, got ${JSON.stringify(nameOf(chart))}: one bar would be made of more than ${formatCount(MOST_ROWS)} candles of ${finest}. A multiple of 1d is made of whole days, and may be wider.`,
+  );
+}
+
+/** No id has a control character; Postgres refuses some of them. */
+export function canBeId(text: string): boolean {
+  return !/\p{Cc}/u.test(text);
+}
+
+const LATEST = Date.UTC(2200, 0, 1);
+
+/** An ISO date or date-time, in UTC where it names no zone, or milliseconds since 1970. */
+function readInstant(given: URLSearchParams, name: string): Instant | null {
+  const text = given.get(name);
+  if (text === null || text === '') return null;
+  const iso = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2})?)?$/.exec(text);
+  const at = iso
+    ? Date.parse(iso[1] && !iso[4] ? `${text}Z` : text)
+    : /^\d{1,14}$/.test(text)
+      ? Number(text)
+      : Number.NaN;
+  if (!(at >= 0 && at < LATEST))
+    throw new BadAddress(`${name} must be a date like 2024-01-31 or 2024-01-31T12:00Z; got ${JSON.stringify(text)}.`);
+  return at;
+}
+
+type Shown = Omit<CoinAddress, 'at'> & { readonly at?: Instant | null };
+
+/** The part of the chart that the address names; starts of slots. Empty when nothing of it is there. */
+export function windowOf({ chart, span, from, to, at = null }: Shown, extent: Extent): Extent {
+  const grid = gridOf(chart);
+  // Without a span, what the story is about is in sight.
+  if (span === null && from === null && to === null && at !== null && at >= extent.from) {
+    const slot = slotOf(grid, at);
+    const end = Math.min(extent.to, slotAfter(grid, slot, DEFAULT_SLOTS / 3));
+    const begin = slotAfter(grid, end, -DEFAULT_SLOTS);
+    if (slot < end && slotAfter(grid, end, DEFAULT_SLOTS / 2) < extent.to)
+      return { from: Math.max(extent.from, begin), to: end };
+  }
+  const end = to === null ? extent.to : Math.min(extent.to, endOf(to));
+  const begin =
+    from !== null
+      ? slotOf(grid, from)
+      : span !== null
+        ? slotOf(grid, Math.max(extent.from, end - SPANS[span] * DAY))
+        : slotAfter(grid, end, -DEFAULT_SLOTS);
+  return { from: Math.min(end, Math.max(extent.from, begin)), to: Math.max(extent.from, end) };
+
+  function endOf(at: Instant): Instant {
+    const slot = slotOf(grid, at);
+    return slot === at ? at : slotAfter(grid, slot);
+  }
+}
+
+/** The same page with a change; `undefined` leaves a part out. */
+export function coinPath(
+  coinId: string,
+  { chart, span, from, to, showsDrawdown }: Shown,
+  change: Readonly<Record<string, string | undefined>> = {},
+): string {
+  const parts: Record<string, string | undefined> = {
+    interval: nameOf(chart),
+    quote: chart.quote,
+    ...(from === null && to === null ? { span: span ?? undefined } : { from: iso(from), to: iso(to) }),
+    drawdown: showsDrawdown ? 'true' : undefined,
+    ...change,
+  };
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(parts)) if (value !== undefined) query.set(name, value);
+  return `${coinUrl(coinId)}?${query}`;
+}
+
+export function coinUrl(coinId: string): string {
+  return `/ui/coins/${encodeURIComponent(coinId)}`;
+}
+
+/** As in the address. */
+export function nameOf(chart: ChartOf): string {
+  return chart.kind === 'prices' ? chart.interval : chart.width.name;
+}
+
+/** `24h candles`, `1w candles`, `1d prices`. */
+export function describeChart(chart: ChartOf): string {
+  return chart.kind === 'prices' ? `${chart.interval.replace('prices-', '')} prices` : `${chart.width.name} candles`;
+}
+
+/** A day as a date, else to the minute or the second. */
+export function iso(at: Instant | null): string | undefined {
+  if (at === null) return undefined;
+  const text = new Date(at).toISOString();
+  return at % DAY === 0 ? text.slice(0, 10) : at % 60_000 === 0 ? `${text.slice(0, 16)}Z` : `${text.slice(0, 19)}Z`;
+}

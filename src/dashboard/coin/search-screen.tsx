@@ -1,0 +1,60 @@
+/** Finds coins by symbol, name, id or old id. What only one coin can be meant by leads straight to it. */
+import { formatCount, formatSeries } from '../../core/format.ts';
+import { findCoins, onlyMeaning, readStoredSeries, type StoredSeries } from '../../views/chart/find-coins.ts';
+import { readText } from '../parts/address.ts';
+import { Table } from '../parts/table.tsx';
+import type { ScreenInput, ScreenView } from '../screen.ts';
+import { coinUrl } from './coin-address.ts';
+
+const MOST_COINS = 50;
+
+export async function searchScreen({ deps: { sql }, url }: ScreenInput): Promise<ScreenView> {
+  const q = readText(url.searchParams, 'q') ?? '';
+  const coins = q === '' ? [] : await findCoins(sql, q, MOST_COINS + 1);
+  const meant = url.searchParams.get('all') === 'true' ? null : onlyMeaning(coins, q);
+  const shown = coins.slice(0, MOST_COINS);
+  const ids = shown.map(({ id }) => id);
+  const series = new Map<string, StoredSeries[]>(ids.map((id) => [id, []]));
+  if (meant === null) for (const one of await readStoredSeries(sql, ids)) series.get(one.coinId)!.push(one);
+  const body = (
+    <div>
+      <h1>{q === '' ? 'Search' : `Coins that match ${JSON.stringify(q)}`}</h1>
+      {q === '' ? <p>Give the symbol, the name or the id of a coin, or an id that it had before.</p> : ''}
+      {coins.length > MOST_COINS ? (
+        <p>There are more; these are the first {MOST_COINS}. A longer text finds fewer.</p>
+      ) : (
+        ''
+      )}
+      {q === '' ? (
+        ''
+      ) : (
+        <Table
+          caption="Whole names first, then by rank"
+          rows={shown}
+          empty="No coin has this in its symbol, name or id, or had it in an old id."
+          columns={[
+            { title: 'Rank', isNumber: true, cell: ({ rank }) => (rank > 0 ? formatCount(rank) : '') },
+            { title: 'Name', cell: ({ id, name }) => <a href={coinUrl(id)}>{name}</a> },
+            { title: 'Symbol', cell: ({ symbol }) => symbol },
+            {
+              title: 'Id',
+              cell: ({ id, oldId }) => (
+                <span>
+                  <code>{id}</code>
+                  {oldId === null ? '' : <span class="soft"> was {oldId}</span>}
+                </span>
+              ),
+            },
+            { title: 'Active', cell: ({ isActive }) => (isActive ? 'yes' : <span class="warn">no</span>) },
+            { title: 'Stored', cell: ({ id }) => series.get(id)!.map(formatSeries).join(', ') },
+          ]}
+        />
+      )}
+    </div>
+  );
+  const title = q === '' ? 'Search' : `Search: ${q}`;
+  if (meant === null) return { title, body };
+  // By an old id, so that the page says what became of it.
+  const to = meant.oldId !== null && meant.oldId === q ? meant.oldId : meant.id;
+  return { title, body, redirect: `${coinUrl(to)}${coins.length > 1 ? `?${new URLSearchParams({ q })}` : ''}` };
+}

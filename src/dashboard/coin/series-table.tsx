@@ -1,0 +1,165 @@
+/** What is stored of a coin, what is missing, how fresh it is kept, and the buttons that change it. */
+import type { FC } from 'hono/jsx';
+import type { Instant } from '../../clock.ts';
+import { formatCount, formatDay, formatDuration } from '../../core/format.ts';
+import { ALL_INTERVALS, INTERVAL_MS } from '../../core/interval.ts';
+import type { SeriesFacts } from '../../views/chart/coin-facts.ts';
+import { Ago } from '../parts/moment.tsx';
+import { Table } from '../parts/table.tsx';
+import { coinUrl } from './coin-address.ts';
+
+const TIER = { list: 'named', top: 'among the top', all: 'one of all' } as const;
+
+type SeriesProps = { readonly coinId: string; readonly series: readonly SeriesFacts[]; readonly now: Instant };
+
+export const SeriesTable: FC<SeriesProps> = ({ coinId, series, now }) => (
+  <Table
+    caption="Candles first; prices-1d and so on are price series"
+    rows={series}
+    empty="Nothing is stored of this coin, and nothing is wanted."
+    columns={[
+      {
+        title: 'Series',
+        cell: ({ interval, quote }) => (
+          <a class="nowrap" href={`${coinUrl(coinId)}?${new URLSearchParams({ interval, quote })}`}>
+            {interval} {quote}
+          </a>
+        ),
+      },
+      { title: 'From', cell: ({ from }) => <span class="nowrap">{dayOf(from)}</span> },
+      {
+        title: 'To',
+        cell: ({ to }) => <span class="nowrap">{to === Number.POSITIVE_INFINITY ? 'now' : dayOf(to)}</span>,
+      },
+      { title: 'Rows', isNumber: true, cell: ({ candles }) => formatCount(candles) },
+      { title: 'Missing', isNumber: true, cell: missingOf },
+      { title: 'Kept fresh', cell: ({ tier }) => (tier === null ? 'no' : `yes, ${TIER[tier]}`) },
+      { title: 'Target age', cell: ({ tier, targetAgeMs }) => (tier === null ? '' : ageOf(targetAgeMs, '')) },
+      {
+        title: 'Achievable age',
+        cell: ({ tier, achievableAgeMs }) => (tier === null ? '' : ageOf(achievableAgeMs, 'not planned')),
+      },
+      {
+        title: 'Seen',
+        cell: ({ tier, seenUntil }) =>
+          tier === null ? '' : seenUntil === null ? 'not yet' : <Ago at={seenUntil} now={now} />,
+      },
+      { title: 'Change', isForButtons: true, cell: (one) => <Changes coinId={coinId} one={one} /> },
+    ]}
+  />
+);
+
+/** Those that are too young for a final answer come by themselves. */
+function missingOf({ missing, unsettled }: SeriesFacts): string {
+  return `${formatCount(missing)}${unsettled === 0 ? '' : `, ${formatCount(unsettled)} too young`}`;
+}
+
+function dayOf(at: Instant | null): string {
+  return at === null || !Number.isFinite(at) ? '' : formatDay(at);
+}
+
+function ageOf(ms: number | null, none: string): string {
+  return ms === null ? none : formatDuration(ms);
+}
+
+const Changes: FC<{ readonly coinId: string; readonly one: SeriesFacts }> = ({ coinId, one }) => {
+  const { interval, quote, missing, unsettled, firstMissingAt, lastMissingAt, isNamed } = one;
+  const path = (action: string, more: Readonly<Record<string, string>> = {}) =>
+    `/ui/do/${action}?${new URLSearchParams({ coin: coinId, interval, quote, ...more })}`;
+  const label = (action: string) => `${action} ${interval} ${quote}`;
+  return (
+    <span class="actions">
+      {missing > unsettled && isInstant(firstMissingAt) && isInstant(lastMissingAt) ? (
+        <a
+          class="button"
+          href={path('backfill', { from: wholeMs(Math.floor, firstMissingAt), to: wholeMs(Math.ceil, lastMissingAt) })}
+          aria-label={label('fill')}
+        >
+          fill
+        </a>
+      ) : (
+        ''
+      )}
+      {isNamed ? (
+        <a class="button" href={path('untrack')} aria-label={label('untrack')}>
+          untrack
+        </a>
+      ) : (
+        <a class="button" href={path('track')} aria-label={label('track')}>
+          track
+        </a>
+      )}
+    </span>
+  );
+};
+
+function isInstant(at: Instant | null): at is Instant {
+  return at !== null && Number.isFinite(at) && at > 0;
+}
+
+/** Postgres knows microseconds, an address does not: what is wanted may end within a millisecond. */
+function wholeMs(round: (ms: number) => number, at: Instant): string {
+  return new Date(round(at)).toISOString();
+}
+
+type MoreProps = { readonly coinId: string; readonly interval: string; readonly quote: string; readonly now: Instant };
+
+/** For series that are not there yet. The page that follows shows the price, before anything is done. */
+export const MoreOfCoin: FC<MoreProps> = ({ coinId, interval, quote, now }) => {
+  const monthAgo = new Date(now - 30 * INTERVAL_MS['24h']).toISOString().slice(0, 10);
+  return (
+    <div>
+      <form class="filters" action="/ui/do/track">
+        <input type="hidden" name="coin" value={coinId} />
+        <IntervalAndQuote interval={interval} quote={quote} />
+        <label>
+          Since
+          <input type="date" name="since" value={new Date(now).toISOString().slice(0, 10)} />
+        </label>
+        <button type="submit">Track: see the price</button>
+      </form>
+      <form class="filters" action="/ui/do/backfill">
+        <input type="hidden" name="coin" value={coinId} />
+        <IntervalAndQuote interval={interval} quote={quote} />
+        <label>
+          From
+          <input type="date" name="from" required value={monthAgo} />
+        </label>
+        <label>
+          To
+          <input type="date" name="to" required value={new Date(now).toISOString().slice(0, 10)} />
+        </label>
+        <button type="submit">Fill: see the price</button>
+      </form>
+    </div>
+  );
+};
+
+const IntervalAndQuote: FC<{ readonly interval: string; readonly quote: string }> = ({ interval, quote }) => (
+  <>
+    <label>
+      Interval
+      <select name="interval">
+        {ALL_INTERVALS.map((one) => (
+          <option value={one} selected={one === interval}>
+            {one}
+          </option>
+        ))}
+      </select>
+    </label>
+    <QuoteChoice quote={quote} />
+  </>
+);
+
+export const QuoteChoice: FC<{ readonly quote: string }> = ({ quote }) => (
+  <label>
+    Quote
+    <select name="quote">
+      {['usd', 'btc'].map((one) => (
+        <option value={one} selected={one === quote}>
+          {one}
+        </option>
+      ))}
+    </select>
+  </label>
+);

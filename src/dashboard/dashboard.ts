@@ -1,0 +1,89 @@
+/**
+ * The dashboard: pages over the warehouse for people, at `/` and below `/ui/`. Every page is made here, has all of its state in its
+ * address, and loads nothing from anywhere else.
+ */
+import { type Context, Hono } from 'hono';
+import type { Handler } from '../contract/interface/handler.ts';
+import { readVersions } from '../views/dashboard/versions.ts';
+import { ASSETS, assetOf, packedAsset } from './assets/assets.ts';
+import { createChangeWatch } from './live/change-watch.ts';
+import { addActions } from './routes/action-routes.tsx';
+import { createPages, nothingAt } from './routes/pages.tsx';
+import { type Env, pathOf } from './routes/request.ts';
+import { addSignIn, gate } from './routes/sign-in-routes.tsx';
+import type { DashboardDeps, ScreenInput } from './screen.ts';
+import { DATA_SOURCES, SCREENS } from './screens/screens.ts';
+
+/** No script, style or picture but ours, no frame around it, no form to anywhere else. */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "form-action 'self'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+const HEADERS = {
+  'Content-Security-Policy': POLICY,
+  'X-Content-Type-Options': 'nosniff',
+  'Referrer-Policy': 'same-origin',
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Cross-Origin-Resource-Policy': 'same-origin',
+} as const;
+
+/** The longest form has a key in it. */
+const MOST_FORM_BYTES = 16_384;
+
+export function createDashboard(deps: DashboardDeps): Handler {
+  const { sql, clock } = deps;
+  const watch = createChangeWatch({
+    ...{ clock, isUnavailable: deps.isUnavailable, read: () => readVersions(sql) },
+    onError: (error) => deps.onError(error, '/ui/events'),
+  });
+  const pages = createPages(deps);
+  const app = new Hono<Env>();
+
+  app.use(async (c, next) => {
+    await next();
+    for (const [name, value] of Object.entries(HEADERS)) c.header(name, value);
+    if (!c.req.path.startsWith(ASSETS)) c.header('Cache-Control', 'no-store');
+  });
+  // Browsers send forms with their length, and the server reads no more than that.
+  app.use(async (c, next) => {
+    if (c.req.header('transfer-encoding') !== undefined) return c.text('a form must be sent with its length', 411);
+    if (Number(c.req.header('content-length') ?? 0) > MOST_FORM_BYTES) return c.text('the form is too long', 413);
+    return next();
+  });
+  app.get(`${ASSETS}:name`, answerAsset);
+  addSignIn(app, deps, pages);
+  app.use(gate(deps));
+  app.get('/ui', (c) => c.redirect('/', 303));
+  app.get('/ui/events', (c) => {
+    const headers = { 'Content-Type': 'text/event-stream; charset=UTF-8', 'X-Accel-Buffering': 'no' };
+    return c.body(watch.follow(c.req.raw.signal), 200, headers);
+  });
+  addActions(app, deps, pages);
+  const inputOf = (c: Context<Env>): ScreenInput => {
+    const id = c.req.param('id') ?? '';
+    return { deps, url: new URL(c.req.url), id, visitor: c.get('visitor'), now: clock.now() };
+  };
+  for (const { path, view } of SCREENS) app.get(path, async (c) => pages.show(c, await view(inputOf(c))));
+  for (const { path, read } of DATA_SOURCES) app.get(path, async (c) => c.json(await read(inputOf(c))));
+  app.notFound((c) => pages.show(c, nothingAt(pathOf(c))));
+  app.onError((error, c) => pages.showError(c as Context<Env>, error));
+  return async (request, peer) => app.fetch(request, { peer });
+}
+
+async function answerAsset(c: Context<Env>): Promise<Response> {
+  const asset = assetOf(c.req.param('name') ?? '');
+  if (asset === null) return c.text('there is no such file', 404);
+  const headers = { 'Cache-Control': 'no-cache', ETag: asset.tag, 'Content-Type': asset.type };
+  if (c.req.header('If-None-Match') === asset.tag) return c.body(null, 304, headers);
+  if (!/\bgzip\b/.test(c.req.header('Accept-Encoding') ?? ''))
+    return c.body(asset.body as Uint8Array<ArrayBuffer>, 200, headers);
+  const packed = (await packedAsset(asset)) as Uint8Array<ArrayBuffer>;
+  return c.body(packed, 200, { ...headers, 'Content-Encoding': 'gzip', Vary: 'Accept-Encoding' });
+}

@@ -1,0 +1,96 @@
+/** The frame of the coverage map. `client/coverage.ts` shows it and draws; without scripts it stays hidden. */
+import type { FC } from 'hono/jsx';
+import type { Instant } from '../../clock.ts';
+import { LOOKS } from './coverage-states.ts';
+
+type CoverageMapProps = {
+  readonly window: { readonly from: Instant; readonly to: Instant };
+  /** The first row that is shown, from 0. */
+  readonly row: number;
+  readonly total: number;
+  readonly marks: Marks;
+};
+
+/** Where cursor and selection of the address are in the order of now, in rows and seconds; null: none, or its series has no row. */
+export type Marks = {
+  readonly cursor: readonly [row: number, at: number] | null;
+  readonly selection: readonly [row: number, endRow: number, from: number, to: number] | null;
+};
+
+export const CoverageMap: FC<CoverageMapProps> = ({ window: { from, to }, row, total, marks }) => (
+  <div>
+    <noscript>
+      <p class="notice">
+        The map needs a script, which this browser does not run. The table below has the same series.
+      </p>
+    </noscript>
+    <section id="map" class="map" aria-label="Map of series and time" hidden>
+      <div class="map-tools" role="toolbar" aria-label="What the map shows" aria-controls="map-scroll">
+        <button type="button" data-do="in" aria-label="Zoom in">
+          +
+        </button>
+        <button type="button" data-do="out" aria-label="Zoom out">
+          −
+        </button>
+        <button type="button" data-do="earlier">
+          ← Earlier
+        </button>
+        <button type="button" data-do="later">
+          Later →
+        </button>
+        <button type="button" data-do="all">
+          All time
+        </button>
+        <button type="button" data-do="drag" aria-pressed="false">
+          Drag moves
+        </button>
+      </div>
+      <div
+        id="map-scroll"
+        class="map-scroll"
+        role="application"
+        tabindex={0}
+        aria-label="Coverage map: one row a series, time from left to right"
+        aria-describedby="map-help"
+      >
+        <div id="map-space">
+          <canvas
+            id="map-canvas"
+            data-from={String(from)}
+            data-to={String(to)}
+            data-row={String(row)}
+            data-total={String(total)}
+            data-cursor={marks.cursor?.join()}
+            data-selection={marks.selection?.join()}
+          />
+        </div>
+      </div>
+      <p id="map-unread" class="soft" />
+      <p id="map-cell" class="map-cell" role="status" />
+      <div id="map-selection" class="notice" role="status" hidden />
+      <ul class="legend" aria-label="What the colours and patterns mean">
+        {Object.entries(LOOKS).map(([look, text]) => (
+          <li>
+            <canvas class="swatch" data-look={look} width={26} height={14} />
+            {text}
+          </li>
+        ))}
+        <li>
+          <canvas class="swatch" data-look="none" width={26} height={14} />
+          not wanted
+        </li>
+      </ul>
+      <details>
+        <summary>Keys and pointer</summary>
+        <p id="map-help">
+          Arrow keys move the cursor, with Shift they select; Page Up and Page Down move by a page of rows, Home and End
+          to the first and the last row; plus and minus zoom; Enter asks what it costs to fill the selection; Escape
+          lifts it. A drag selects, with Shift held it moves the map. A click sets the cursor, with Shift held it
+          selects up to there. A double click opens the coin. The wheel scrolls the rows; over the years, or with Ctrl
+          held, it zooms; with Shift held it moves in time. Two fingers zoom; one finger moves the map or selects, as
+          the button for drags says.
+        </p>
+      </details>
+    </section>
+  </div>
+);

@@ -1,0 +1,59 @@
+/** What needs attention: each with its reason, its price, and what can be done. */
+import type { FC } from 'hono/jsx';
+import type { Instant } from '../../clock.ts';
+import { formatCounted, formatInstant } from '../../core/format.ts';
+
+/** One thing that needs attention. */
+export type Need = {
+  /** What, since when, why, and what to do. */
+  readonly text: string;
+  readonly since: Instant | null;
+  readonly kind: 'bad' | 'warn';
+  /** Requests that mending it costs; null: it has no price, or only a look at it tells. */
+  readonly requests: number | null;
+  /** They are needed each day. */
+  readonly isDaily?: true;
+  readonly more?: { readonly text: string; readonly href: string };
+  readonly button: { readonly text: string; readonly href: string };
+};
+
+export const Needs: FC<{ readonly needs: readonly Need[] }> = ({ needs }) =>
+  needs.length === 0 ? (
+    <p class="good">
+      Nothing. No request is held, and no backfill failed in the last seven days. What is missing for more than two days
+      is being fetched, or cannot be had now.
+    </p>
+  ) : (
+    <ul class="needs">
+      {needs.map(({ text, since, kind, button, more, ...price }) => (
+        <li>
+          <p>
+            <span class={kind}>{kind === 'bad' ? 'Broken' : 'Look'}</span>
+            {since === null ? '' : `, since ${formatInstant(since)}`}: {text}
+          </p>
+          <Price {...price} />
+          <a class="button" href={button.href}>
+            {button.text}
+          </a>
+          {more === undefined ? (
+            ''
+          ) : (
+            <a class="button" href={more.href}>
+              {more.text}
+            </a>
+          )}
+        </li>
+      ))}
+    </ul>
+  );
+
+const Price: FC<Pick<Need, 'requests' | 'isDaily'>> = ({ requests, isDaily }) => {
+  if (requests === null) return <span />;
+  const text = requests === 0 ? 'no request' : formatCounted(requests, 'request');
+  return (
+    <span class="nowrap">
+      {text}
+      {isDaily ? ' a day more' : ''}
+    </span>
+  );
+};

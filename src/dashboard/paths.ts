@@ -1,0 +1,21 @@
+/** The paths of the dashboard, and its answer while there is no database: known without loading the dashboard. */
+
+/** Judged by the target as it was sent. */
+export const DASHBOARD_PATHS = /^\/(ui(\/[^?]*)?)?(\?.*)?$/;
+
+const WAIT_SECONDS = 5;
+const STARTING = `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="${WAIT_SECONDS}">
+<title>Chandler is starting</title></head><body><h1>Chandler is starting</h1>
+<p>It waits for its database. This page tries again by itself; <a href="/health">/health</a> says what it waits for.</p></body></html>`;
+
+export function dashboardStarting(): Response {
+  return new Response(STARTING, {
+    status: 503,
+    headers: {
+      'Content-Type': 'text/html; charset=UTF-8',
+      'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
+      'Cache-Control': 'no-store',
+      'Retry-After': String(WAIT_SECONDS),
+    },
+  });
+}

@@ -1,0 +1,69 @@
+/** Actions: shown with their price, and done when the operator confirms them. */
+import type { Context, Hono } from 'hono';
+import { formatCounted } from '../../core/format.ts';
+import { beginAudit, endAudit } from '../../store/work/audit.ts';
+import { isOnce, putBackOnce, useOnce } from '../access/once.ts';
+import type { Intended, ShownOnce } from '../action.ts';
+import type { DashboardDeps, ScreenView } from '../screen.ts';
+import { Confirm } from '../screens/confirm.tsx';
+import { rememberDone } from '../screens/done.tsx';
+import { doneAlready, secretView } from '../screens/secret.tsx';
+import { nothingAt, type Pages } from './pages.tsx';
+import { type Env, pathOf, signInPath } from './request.ts';
+import { isOurForm, notOurForm } from './sign-in-routes.tsx';
+
+function confirmView(c: Context<Env>, intended: Intended, { isDearer = false } = {}): ScreenView {
+  const body = <Confirm intended={intended} path={pathOf(c)} visitor={c.get('visitor')} isDearer={isDearer} />;
+  return { title: intended.question, body };
+}
+
+export function addActions(app: Hono<Env>, deps: DashboardDeps, pages: Pages): void {
+  const { sql, clock } = deps;
+
+  /** Undefined: there is no such action. */
+  async function intend(c: Context<Env>): Promise<Intended | undefined> {
+    const name = c.req.param('action') ?? '';
+    return Object.hasOwn(deps.actions, name) ? deps.actions[name]!(new URL(c.req.url).searchParams) : undefined;
+  }
+
+  app.get('/ui/do/:action', async (c) => {
+    const intended = await intend(c);
+    if (intended === undefined) return pages.show(c, nothingAt(pathOf(c)));
+    return pages.show(c, confirmView(c, intended));
+  });
+
+  app.post('/ui/do/:action', async (c) => {
+    const { operator } = c.get('visitor');
+    if (operator === null) return c.redirect(signInPath(c), 303);
+    if (!(await isOurForm(c))) return pages.show(c, notOurForm(c));
+    const intended = await intend(c);
+    if (intended === undefined) return pages.show(c, nothingAt(pathOf(c)));
+    const { command, requests, next } = intended;
+    const form = await c.req.parseBody();
+    // What is missing changes while a page is open: nobody pays more than was shown. Without a number, nothing was.
+    if (!(requests <= Number(form.requests ?? 0))) return pages.show(c, confirmView(c, intended, { isDearer: true }));
+    const once = intended.makesSecret ? String(form.once ?? '') : null;
+    if (once !== null && !isOnce(once)) return pages.show(c, notOurForm(c));
+    if (once !== null && !(await useOnce(deps, operator, once))) return pages.show(c, doneAlready(next));
+    const actor = `${operator.name} (dashboard)`;
+    const price = requests === 0 ? '' : ` # ${formatCounted(requests, 'request')}`;
+    let id: number | null = null;
+    const end = async (message: string | null) => {
+      if (id !== null) await endAudit(sql, { id, endedAt: clock.now(), message });
+    };
+    let result: readonly string[] | ShownOnce;
+    try {
+      id = await beginAudit(sql, { at: clock.now(), actor, command: `${command.join(' ')}${price}` });
+      result = await intended.act(actor);
+    } catch (error) {
+      // What went wrong is what matters, also when its record cannot be written.
+      if (once !== null) await putBackOnce(deps, operator, once).catch(() => undefined);
+      await end(error instanceof Error ? error.message : String(error)).catch(() => undefined);
+      throw error;
+    }
+    await end(null);
+    if ('secret' in result) return pages.show(c, secretView(result, next));
+    rememberDone(id, result);
+    return c.redirect(`${next}${next.includes('?') ? '&' : '?'}done=${id}`, 303);
+  });
+}

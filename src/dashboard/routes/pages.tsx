@@ -1,0 +1,107 @@
+/** Answers with a page: a screen in its frame, or what it says instead. */
+import type { Context } from 'hono';
+import { html } from 'hono/html';
+import { ActionFailed } from '../action.ts';
+import type { Head } from '../parts/head.tsx';
+import { Page, type PageProps } from '../parts/page.tsx';
+import { BadAddress, type DashboardDeps, type ScreenView } from '../screen.ts';
+import { doneNotice } from '../screens/done.tsx';
+import { SCREENS } from '../screens/screens.ts';
+import { type Env, pathOf } from './request.ts';
+
+const MENU = SCREENS.flatMap(({ path, name }) => (name === undefined ? [] : [{ path, name }]));
+
+export type Pages = {
+  show(c: Context<Env>, view: ScreenView): Promise<Response>;
+  /** For somebody who may not look yet: nothing of the warehouse. */
+  showStranger(c: Context<Env>, view: ScreenView): Promise<Response>;
+  showError(c: Context<Env>, error: Error): Promise<Response>;
+};
+
+export function createPages(deps: DashboardDeps): Pages {
+  const { sql, clock } = deps;
+
+  async function show(c: Context<Env>, view: ScreenView): Promise<Response> {
+    const { title, body, scripts = [], status = 200, redirect } = view;
+    if (redirect !== undefined) return c.redirect(redirect, 303);
+    const visitor = c.get('visitor');
+    const [head, done] = await Promise.all([readHead(deps), doneNotice(sql, visitor, c.req.query('done'))]);
+    const props = { title, body, scripts, visitor, head, done, now: clock.now(), path: pathOf(c), menu: MENU };
+    return c.html(documentOf(props), status);
+  }
+
+  async function showStranger(c: Context<Env>, view: ScreenView): Promise<Response> {
+    const { title, body, status = 200 } = view;
+    const nothing = { scripts: [], head: null, done: null, menu: [] };
+    const props = { ...nothing, title, body, visitor: { operator: null }, now: clock.now(), path: pathOf(c) };
+    return c.html(documentOf(props), status);
+  }
+
+  async function showError(c: Context<Env>, error: Error): Promise<Response> {
+    try {
+      if (error instanceof BadAddress) return await show(c, sorry('This address is wrong', error.message, 400));
+      if (error instanceof ActionFailed) return await show(c, sorry('This is not possible', error.message, 400));
+    } catch (another) {
+      return showNothing(c, another);
+    }
+    return showNothing(c, error);
+  }
+
+  /** Without anything that must be read. */
+  function showNothing(c: Context<Env>, error: unknown): Response | Promise<Response> {
+    const isAway = deps.isUnavailable(error);
+    if (!isAway) deps.onError(error, c.req.url);
+    const nothing = { scripts: [], head: null, done: null, menu: MENU };
+    const visitor = c.get('visitor') ?? { operator: null };
+    const props = { ...(isAway ? AWAY : UNEXPECTED), ...nothing, visitor, now: clock.now(), path: pathOf(c) };
+    if (isAway) c.header('Retry-After', '5');
+    return c.html(documentOf(props), isAway ? 503 : 500);
+  }
+
+  return { show, showStranger, showError };
+}
+
+function documentOf(props: PageProps) {
+  return html`<!doctype html>${<Page {...props} />}`;
+}
+
+/** The page says what it can also without its top. */
+async function readHead({ readHead, isUnavailable, onError }: DashboardDeps): Promise<Head | null> {
+  return readHead().catch((error: unknown) => {
+    if (isUnavailable(error)) throw error;
+    onError(error, 'the top of a page');
+    return null;
+  });
+}
+
+/** A page that only says something. */
+export function sorry(title: string, message: string, status: 400 | 404 | 429): ScreenView {
+  const body = (
+    <div>
+      <h1>{title}</h1>
+      <p>{message}</p>
+    </div>
+  );
+  return { title, status, body };
+}
+
+const AWAY: ScreenView = {
+  title: 'The database cannot be reached',
+  body: (
+    <div data-unshown>
+      <h1>The database cannot be reached</h1>
+      <p>Nothing can be shown meanwhile, and nothing is lost. This page tries again by itself.</p>
+    </div>
+  ),
+};
+
+const UNEXPECTED = sorry(
+  'An unexpected error',
+  'Chandler met an error of its own. The log of the service says more.',
+  400,
+);
+
+export function nothingAt(path: string): ScreenView {
+  const message = `Nothing is at ${path.split('?')[0]}. The menu leads to everything there is.`;
+  return sorry('There is no such page', message, 404);
+}

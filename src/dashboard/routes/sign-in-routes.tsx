@@ -1,0 +1,73 @@
+/** Signing in and out, and the gate that every other page is behind. */
+import type { Context, Hono, MiddlewareHandler } from 'hono';
+import { deleteCookie, getCookie, setCookie } from 'hono/cookie';
+import { isFormToken, operatorOf, SESSION_COOKIE, signIn, signOut } from '../access/session.ts';
+import { isAskedByOurs, isOfOurPage, isOfThisMachine } from '../access/visitor.ts';
+import type { DashboardDeps, ScreenView } from '../screen.ts';
+import { signInForm } from '../screens/sign-in.tsx';
+import { type Pages, sorry } from './pages.tsx';
+import { type Env, localPath, pathOf, signInPath } from './request.ts';
+
+export function addSignIn(app: Hono<Env>, deps: DashboardDeps, pages: Pages): void {
+  const { sql, clock } = deps;
+  app.get('/ui/sign-in', (c) => {
+    const isUndone = c.req.query('undone') === 'true';
+    const body = signInForm({ next: localPath(c.req.query('next') ?? ''), isUndone });
+    return pages.showStranger(c, { title: 'Sign in', body });
+  });
+  app.post('/ui/sign-in', async (c) => {
+    const form = await c.req.parseBody();
+    const next = localPath(String(form.next ?? ''));
+    const address = c.env.peer?.address ?? 'unknown';
+    const lateMs = deps.signIns.take(address);
+    if (lateMs !== null) {
+      c.header('Retry-After', String(Math.ceil(lateMs / 1000)));
+      return pages.showStranger(c, sorry('Too many sign-ins', 'Wait a second, and try again.', 429));
+    }
+    const session = isOfOurPage(c.req.raw.headers) ? await signIn({ sql, clock }, String(form.key ?? '')) : null;
+    if (session === null) {
+      const body = signInForm({ next, isWrong: true });
+      return pages.showStranger(c, { title: 'Sign in', body, status: 400 });
+    }
+    deps.signIns.putBack(address);
+    const isSecure = new URL(c.req.url).protocol === 'https:' || c.req.header('X-Forwarded-Proto') === 'https';
+    setCookie(c, SESSION_COOKIE, session.token, {
+      ...{ path: '/', httpOnly: true, sameSite: 'Strict', secure: isSecure },
+      // Of the clock of the browser, which may be another one, nothing is assumed.
+      maxAge: Math.floor((session.expiresAt - clock.now()) / 1000),
+    });
+    return c.redirect(next, 303);
+  });
+  app.post('/ui/sign-out', gate(deps), async (c) => {
+    if (!(await isOurForm(c))) return pages.show(c, notOurForm(c));
+    await signOut({ sql }, getCookie(c, SESSION_COOKIE) ?? '');
+    deleteCookie(c, SESSION_COOKIE, { path: '/' });
+    return c.redirect('/', 303);
+  });
+}
+
+/** Lets through whoever may look, and says who it is; anybody else is asked to sign in. */
+export function gate({ sql, clock, trustedProxies }: DashboardDeps): MiddlewareHandler<Env> {
+  return async (c, next) => {
+    const { headers } = c.req.raw;
+    if (!isAskedByOurs(headers)) return c.text('a page of somebody else may not ask for this', 403);
+    const operator = await operatorOf({ sql, clock }, getCookie(c, SESSION_COOKIE));
+    if (operator === null && !isOfThisMachine(c.env.peer, headers, trustedProxies))
+      return c.redirect(signInPath(c), 303);
+    c.set('visitor', { operator });
+    return next();
+  };
+}
+
+/** Was the form that was sent one of this session, from a page of ours? */
+export async function isOurForm(c: Context<Env>): Promise<boolean> {
+  const { operator } = c.get('visitor');
+  const { token } = await c.req.parseBody();
+  return operator !== null && isOfOurPage(c.req.raw.headers) && isFormToken(operator, String(token ?? ''));
+}
+
+export function notOurForm(c: Context<Env>): ScreenView {
+  const [path] = pathOf(c).split('?');
+  const message = `Nothing was changed: the form was not one of this page, or the session has ended since it was opened. Open ${path} again.`;
+  return sorry('Please confirm again', message, 400);
+}

@@ -1,0 +1,56 @@
+/** Which coin a text of the filter means: its id, symbol, name or an old id; and what the page says when it is not one coin. */
+import type { FC } from 'hono/jsx';
+import type { Sql } from '../../../store/connection/connect.ts';
+import { type FoundCoin, findCoins, onlyMeaning, readOldIds } from '../../../views/chart/find-coins.ts';
+import { coinUrl } from '../../coin/coin-address.ts';
+import { withFields } from '../../parts/address.ts';
+
+export type CoinMeant = {
+  readonly text: string;
+  /** Null: none or several can be meant. */
+  readonly coin: FoundCoin | null;
+  /** Ids of the coin, the old ones included. */
+  readonly ids: readonly string[];
+  /** Coins that the text could mean, the best first. */
+  readonly candidates: readonly FoundCoin[];
+};
+
+const MOST_CANDIDATES = 10;
+
+export async function readCoinMeant(sql: Sql, text: string): Promise<CoinMeant> {
+  const candidates = await findCoins(sql, text, MOST_CANDIDATES);
+  const coin = onlyMeaning(candidates, text);
+  const ids = coin === null ? [] : [coin.id, ...(await readOldIds(sql, coin.id))];
+  return { text, coin, ids, candidates };
+}
+
+export const CoinSaid: FC<{ readonly meant: CoinMeant; readonly url: URL }> = ({ meant, url }) => {
+  const { text, coin, candidates } = meant;
+  if (coin !== null)
+    return (
+      <p>
+        Of <a href={coinUrl(coin.id)}>{coin.name}</a> (<code>{coin.id}</code>).
+      </p>
+    );
+  if (candidates.length === 0)
+    return (
+      <p class="notice warn">No coin has {JSON.stringify(text)} in its symbol, name or id, or had it in an old id.</p>
+    );
+  return (
+    <div class="notice warn">
+      <p>{JSON.stringify(text)} can mean several coins. Choose one:</p>
+      <ul>
+        {candidates.map(({ id, name, symbol, isActive }) => (
+          <li>
+            <a href={withFields(url, { coin: id, before: null })}>
+              {name} ({symbol})
+            </a>{' '}
+            <code>{id}</code>
+            {isActive ? '' : ', not active any more'}
+          </li>
+        ))}
+      </ul>
+      {candidates.length === MOST_CANDIDATES ? <p>There may be more. A longer text finds fewer.</p> : ''}
+    </div>
+  );
+};

@@ -1,0 +1,77 @@
+/** One request to the upstream, in full. */
+import type { Child } from 'hono/jsx';
+import { formatBytes, formatCount, formatInstant } from '../../../core/format.ts';
+import { type RequestRow, readRequest } from '../../../views/dashboard/requests.ts';
+import { Moment } from '../../parts/moment.tsx';
+import type { ScreenInput, ScreenView } from '../../screen.ts';
+
+export async function requestScreen({ deps: { sql }, now }: ScreenInput, id: number): Promise<ScreenView> {
+  const row = await readRequest(sql, id);
+  const title = `Request ${id}`;
+  if (row === null) {
+    const body = (
+      <div>
+        <h1>There is no request {id}</h1>
+        <p>
+          It may have been removed for its age. <a href="/ui/requests">The newest requests</a>
+        </p>
+      </div>
+    );
+    return { title, body, status: 404 };
+  }
+  const body = (
+    <div>
+      <h1>{title}</h1>
+      <dl>
+        {factsOf(row, now).map(([name, value]) => (
+          <>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </>
+        ))}
+      </dl>
+      <p class="actions">
+        <a class="button" href={`/ui/requests?before=${id + 1}`}>
+          Requests up to this one
+        </a>
+        {row.subject === null ? (
+          ''
+        ) : (
+          <a
+            class="button"
+            href={`/ui/requests?${row.interval === null ? 'about' : 'coin'}=${encodeURIComponent(row.subject)}`}
+          >
+            Requests about {row.subject}
+          </a>
+        )}
+      </p>
+    </div>
+  );
+  return { title, body };
+}
+
+function factsOf(row: RequestRow, now: number): readonly (readonly [string, Child])[] {
+  const { from, to, interval, quote, backfillId, message, bodySha256, status } = row;
+  const facts: readonly (readonly [string, Child | null])[] = [
+    ['Sent', <Moment at={row.sentAt} now={now} />],
+    ['As of', <Moment at={row.asOf} now={now} />],
+    ['Account', <code>{row.accountId}</code>],
+    ['Endpoint', row.endpoint],
+    ['About', row.subject],
+    ['Series', interval === null ? null : `${interval} ${quote}`],
+    ['Span', from === null || to === null ? null : `${formatInstant(from)} … ${formatInstant(to)}`],
+    ['Backfill', backfillId === null ? null : <a href={`/ui/backfills/${backfillId}`}>{backfillId}</a>],
+    ['Try', String(row.attempt)],
+    ['HTTP status', status === null ? 'none arrived' : String(status)],
+    ['Outcome', row.outcome],
+    ['Message', message],
+    ['Duration', `${formatCount(row.durationMs)} ms`],
+    ['Body', `${formatBytes(row.bytes)}, ${formatCount(row.bytes)} bytes decoded`],
+    ['SHA-256 of the body', bodySha256 === null ? 'there was none' : <code>{bodySha256}</code>],
+    ['Rows', formatCount(row.rows)],
+    ['Stored', formatCount(row.stored)],
+    ['Revised', formatCount(row.revised)],
+    ['Quarantined', formatCount(row.quarantined)],
+  ];
+  return facts.flatMap(([name, value]) => (value === null ? [] : [[name, value] as const]));
+}

@@ -1,0 +1,42 @@
+/** A secret that an action has made, in the answer to it: it is in no address, in no log and on no other page. */
+import type { ShownOnce } from '../action.ts';
+import type { ScreenView } from '../screen.ts';
+
+export function secretView({ done, secret }: ShownOnce, next: string): ScreenView {
+  const body = (
+    <div>
+      <h1>Copy the key now</h1>
+      <p class="notice good" role="status">
+        {done.join(' ')} Chandler cannot show it again.
+      </p>
+      <pre>
+        <code>{secret}</code>
+      </pre>
+      <p>
+        <a class="button" href={next}>
+          I have copied it
+        </a>
+      </p>
+    </div>
+  );
+  return { title: 'Copy the key now', body };
+}
+
+/** The form was sent a second time: the page of the secret was loaded again. */
+export function doneAlready(next: string): ScreenView {
+  const body = (
+    <div>
+      <h1>This was done already</h1>
+      <p class="notice warn" role="status">
+        The form was sent again, and nothing more was done. Chandler cannot show the key again: whoever has not copied
+        it revokes it, and creates another one.
+      </p>
+      <p>
+        <a class="button" href={next}>
+          To the keys
+        </a>
+      </p>
+    </div>
+  );
+  return { title: 'This was done already', body, status: 400 };
+}

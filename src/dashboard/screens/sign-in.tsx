@@ -1,0 +1,46 @@
+/** Where operators show their key. */
+import type { Html } from '../html.ts';
+
+type SignIn = {
+  /** Where the operator goes on. */
+  readonly next: string;
+  readonly isWrong?: boolean;
+  /** A form was sent after the session had ended. */
+  readonly isUndone?: boolean;
+};
+
+export function signInForm({ next, isWrong = false, isUndone = false }: SignIn): Html {
+  return (
+    <div>
+      <h1>Sign in</h1>
+      {isWrong ? (
+        <p class="notice bad" role="alert">
+          This is no valid key of an operator. It may be incomplete, revoked or expired, or a key for callers only.
+        </p>
+      ) : (
+        ''
+      )}
+      {isUndone ? (
+        <p class="notice" role="alert">
+          Nothing was done: nobody is signed in here any more. Sign in, and confirm once more.
+        </p>
+      ) : (
+        ''
+      )}
+      <p>
+        To change something here, show an operator's key. Whoever may use the command line makes one:{' '}
+        <code>chandler keys create --operator --name you</code>
+      </p>
+      <form method="post" action="/ui/sign-in" class="filters">
+        <input type="hidden" name="next" value={next} />
+        <label>
+          Operator's key
+          <input name="key" type="password" required autocomplete="current-password" size={50} />
+        </label>
+        <button type="submit" class="primary">
+          Sign in
+        </button>
+      </form>
+    </div>
+  );
+}

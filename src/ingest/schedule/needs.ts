@@ -1,0 +1,152 @@
+/**
+ * The requests that the schedules will still need, for the reservation: of what is known to be due, counted run by run (items of the catalogue until the
+ * month ends, and series, which are many, until the day ends); of what is not known, and after that, on average.
+ */
+import type { Instant } from '../../clock.ts';
+import { dayReset, dayStart, monthReset } from '../../core/calendar.ts';
+import { DAY } from '../../core/interval.ts';
+import type { FreshnessBudget } from '../../quota/achievable-ages.ts';
+import {
+  type ComingRequests,
+  comingItems,
+  comingRefreshes,
+  type DueSeries,
+  firstAtLeast,
+  perDayOf,
+  TRY_AFTER_MS,
+} from '../../quota/coming-requests.ts';
+import type { Need } from '../../quota/reservation.ts';
+import type { RefusedInterval } from '../../store/candle/refusal.ts';
+import type { CatalogueKind, ComingItems } from '../../store/catalogue/catalogue-item.ts';
+import type { ComingRefreshes } from '../../store/tracking/tracked-series.ts';
+import type { ScheduleRun } from '../../store/work/schedule-run.ts';
+import { CATALOGUE_PLAN } from '../catalogue/catalogue-plan.ts';
+import { longestGapMs } from './cadence.ts';
+import { catalogueKindOf, type Schedule } from './schedule-plan.ts';
+import { standingOf } from './tick.ts';
+
+/** What is due, and when. */
+export type ComingWork = {
+  readonly readAt: Instant;
+  readonly items: Readonly<Record<CatalogueKind, readonly ComingItems[]>>;
+  readonly refreshes: readonly ComingRefreshes[];
+};
+
+/** What the database knows of the work of the schedules. */
+export type KnownWork = ComingWork & {
+  /** The latest run of each schedule that ever ran. */
+  readonly runs: readonly ScheduleRun[];
+  /** Intervals of tracked series that upstream refused: a day later one request tries whether it still does. */
+  readonly refusedIntervals: readonly RefusedInterval[];
+};
+
+/** On average, for schedules of which only the cadence is known. */
+export function averageNeeds(schedules: readonly Schedule[]): readonly Need[] {
+  return schedules.flatMap(({ name, requests, cadence, asksAccount, refusedUntil = 0 }) => {
+    if (cadence === null || requests === 0) return [];
+    const ticks = (from: Instant, to: Instant) => cadence.count(Math.max(from, refusedUntil), to);
+    return [{ name, requests, ticks, asksAccount }];
+  });
+}
+
+/** Of the schedules without `freshness`, which gets what these leave. */
+export function comingNeeds(schedules: readonly Schedule[], work: KnownWork): readonly Need[] {
+  return schedules.flatMap((schedule): Need[] => {
+    const { name, requests, cadence, asksAccount } = schedule;
+    if (cadence === null || name === 'freshness') return [];
+    const kind = catalogueKindOf(schedule);
+    if (kind !== null) return needOfCatalogue(schedule, kind, work);
+    if (requests === 0) return [];
+    const waits = isWaiting(schedule, work) ? 1 : 0;
+    const ticks = (from: Instant, to: Instant) =>
+      (isSameDay(from, work) ? waits : 0) + cadence.count(Math.max(from, work.readAt + 1), to);
+    return [{ name, requests, ticks, asksAccount }];
+  });
+}
+
+function needOfCatalogue(schedule: Schedule, kind: CatalogueKind, work: KnownWork): Need[] {
+  const { name, requests, refusedUntil } = schedule;
+  const { ageMs, idleAgeMs } = CATALOGUE_PLAN[kind];
+  const end = monthReset(work.readAt);
+  const runs = comingRuns(schedule, work, end);
+  const groups = work.items[kind].map(({ dueAt, isIdle, items }) => {
+    return { dueAt, everyMs: isIdle ? idleAgeMs : ageMs, items };
+  });
+  // A kind that upstream refuses is asked for once a day.
+  const coming =
+    refusedUntil === undefined
+      ? comingItems(groups, { runs, most: schedule.most ?? 0 })
+      : comingItems(groups.length === 0 ? [] : [{ dueAt: refusedUntil, everyMs: DAY, items: 1 }], { runs, most: 1 });
+  const average = requests * (schedule.cadence!.count(work.readAt, work.readAt + 30 * DAY) / 30);
+  return [needOf(name, coming, { work, end, perDay: average })];
+}
+
+/** Of the schedule `freshness`; `spentToday`: its requests since midnight UTC. */
+export function needOfFreshness(
+  schedule: Schedule,
+  work: KnownWork,
+  { budget, spentToday }: { readonly budget: FreshnessBudget; readonly spentToday: number },
+): readonly Need[] {
+  const { name, cadence } = schedule;
+  if (cadence === null) return [];
+  const { refusedIntervals, readAt } = work;
+  // Of an interval that upstream refused one series is tried, and the others are not asked for.
+  const refreshes = work.refreshes.filter((one) => !refusedIntervals.some(({ interval }) => interval === one.interval));
+  const end = dayReset(readAt);
+  const runs = comingRuns(schedule, work, end);
+  const queued = refreshes.reduce((sum, group) => sum + group.queued, 0);
+  const terms = { runs, tickMs: longestGapMs(cadence), budget, spentToday: spentToday + queued, now: readAt };
+  const coming = [
+    { at: readAt, requests: queued },
+    ...comingRefreshes([...refreshes, ...refusedIntervals.map(asTry)], terms),
+  ];
+  return [needOf(name, coming, { work, end, perDay: perDayOf(refreshes) })];
+}
+
+function asTry({ refusedAt, priority }: RefusedInterval): DueSeries {
+  return { priority, refreshAfterMs: TRY_AFTER_MS, dueAt: refusedAt + TRY_AFTER_MS, series: 1, isTry: true };
+}
+
+/** The runs of a schedule until then: the one that waits for its turn now, too. */
+function comingRuns(schedule: Schedule, work: KnownWork, end: Instant): Instant[] {
+  const { readAt } = work;
+  const runs = isWaiting(schedule, work) ? [readAt] : [];
+  for (let at = schedule.cadence!.next(readAt); at < end; at = schedule.cadence!.next(at)) runs.push(at);
+  return runs;
+}
+
+/** Is the latest tick still to be run, or to be run to its end? */
+function isWaiting({ name, cadence }: Schedule, { runs, readAt }: KnownWork): boolean {
+  const tick = cadence!.latest(readAt);
+  if (tick === null) return false;
+  const latest = runs.find(({ schedule }) => schedule === name) ?? null;
+  const standing = standingOf(latest, tick, readAt);
+  return standing === 'due' || standing === 'busy' || standing === 'later';
+}
+
+/** What waits now counts until the day is over, whenever it comes to be asked. */
+function isSameDay(from: Instant, { readAt }: KnownWork): boolean {
+  return dayStart(from) === dayStart(readAt);
+}
+
+type Counted = {
+  readonly work: KnownWork;
+  /** Until then runs are counted. */
+  readonly end: Instant;
+  /** From then on, on average. */
+  readonly perDay: number;
+};
+
+function needOf(name: string, coming: readonly ComingRequests[], { work, end, perDay }: Counted): Need {
+  const { readAt } = work;
+  const instants = coming.map(({ at }) => at);
+  const sums = [0];
+  for (const { requests } of coming) sums.push(sums.at(-1)! + requests);
+  const before = (at: Instant) => sums[firstAtLeast(instants, at)]!;
+  const ticks = (from: Instant, to: Instant) => {
+    const gone = from <= readAt ? 0 : before(from) - (isSameDay(from, work) ? before(readAt + 1) : 0);
+    const known = from >= end ? 0 : before(Math.min(to, end)) - gone;
+    return known + (perDay * Math.max(0, to - Math.max(from, end))) / DAY;
+  };
+  return { name, requests: 1, ticks };
+}

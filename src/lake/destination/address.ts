@@ -1,0 +1,58 @@
+/** The address of a destination: a folder, or `s3://bucket/prefix`; and the settings of S3-compatible storage. */
+import type { Read } from '../../core/settings/setting.ts';
+
+export type Address =
+  | { readonly kind: 'folder'; readonly folder: string }
+  /** `prefix`: without slashes at its ends; empty: the whole bucket. */
+  | { readonly kind: 's3'; readonly bucket: string; readonly prefix: string };
+
+/** What `AWS_*` and `CHANDLER_S3_PATH_STYLE` say. */
+export type S3Settings = {
+  /** Null: AWS itself, in `region`. */
+  readonly endpoint: string | null;
+  readonly region: string;
+  /** `https://host/bucket/key` instead of `https://bucket.host/key`. */
+  readonly pathStyle: boolean;
+  /** Null: what the machine has (its role, or the files of the AWS command line). */
+  readonly credentials: {
+    readonly accessKeyId: string;
+    readonly secretAccessKey: string;
+    readonly sessionToken: string | null;
+  } | null;
+};
+
+/** How often a request is sent, and how long the connection may be silent. */
+export type S3Timing = { readonly attempts?: number; readonly idleMs?: number };
+
+/** As AWS names buckets; other storage allows some more, and none of it needs escaping in an address. */
+const BUCKET = /^[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]$/;
+/** Without what another reader of the files would have to escape. */
+const PREFIX = /^[\w.=+-]+(\/[\w.=+-]+)*$/;
+
+export function parseAddress(text: string): Read<Address> {
+  const [, scheme, rest] = /^([a-z][a-z0-9+.-]*):\/\/(.*)$/i.exec(text) ?? [];
+  if (scheme === undefined) return { ok: { kind: 'folder', folder: text } };
+  // Some put their keys into such an address: it is not repeated.
+  if (rest!.includes('@'))
+    return {
+      problem: 'which has an @; leave out keys, and set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY',
+      shown: '(not shown)',
+    };
+  if (scheme.toLowerCase() !== 's3')
+    return {
+      problem:
+        'which is neither a folder nor s3://bucket/prefix; for other storage with an S3 interface set AWS_ENDPOINT_URL',
+    };
+  const [bucket = '', ...path] = rest!.replace(/\/+$/, '').split('/');
+  const prefix = path.join('/');
+  if (!BUCKET.test(bucket)) return { problem: 'which names no bucket; write it like s3://bucket/prefix' };
+  if (prefix !== '' && !PREFIX.test(prefix))
+    return { problem: 'whose prefix may have letters, digits, and . _ = + - between single slashes' };
+  return { ok: { kind: 's3', bucket, prefix } };
+}
+
+/** As it was given, without slashes at the end. */
+export function nameOfAddress(address: Address): string {
+  if (address.kind === 'folder') return address.folder;
+  return `s3://${address.bucket}${address.prefix === '' ? '' : `/${address.prefix}`}`;
+}

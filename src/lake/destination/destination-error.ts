@@ -1,0 +1,20 @@
+/** A destination could not be read or written. The message names the place and the reason, and never a key. */
+
+export type DestinationFault =
+  /** It does not answer, or answers that it cannot now: the same later may go well. */
+  | 'unavailable'
+  /** It is not there, or does not let us: somebody has to correct a setting first. */
+  | 'refused';
+
+export class DestinationError extends Error {
+  override readonly name = 'DestinationError';
+  readonly fault: DestinationFault;
+  /** What would help; a sentence without a full stop. */
+  readonly remedy: string;
+
+  constructor(fault: DestinationFault, message: string, remedy: string, cause?: unknown) {
+    super(message, { cause });
+    this.fault = fault;
+    this.remedy = remedy;
+  }
+}

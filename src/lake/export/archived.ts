@@ -1,0 +1,76 @@
+/** The files of a lake that stay as they are, because Postgres may not have their rows any more. */
+import type { Interval } from '../../core/interval.ts';
+import { intersect, subtract } from '../../core/span.ts';
+import type { SqlOrTransaction } from '../../store/connection/connect.ts';
+import type { MonthBook } from '../digest/month-book.ts';
+import { nameOfSeries } from '../digest/series-name.ts';
+import type { PlannedFile } from '../layout/layout.ts';
+import { isoOrNull, type ManifestFile, type ManifestSeries, spanOfFile, spansOf } from '../manifest/manifest.ts';
+import type { Archive, Before } from './before.ts';
+import { readWithin } from './read-series.ts';
+
+type Stretch = Pick<ManifestFile, 'dataset' | 'interval' | 'quote' | 'from'>;
+
+/** The same for a file and for its plan, whatever their paths are. */
+export function stretchOf({ dataset, interval, quote, from }: Stretch): string {
+  return [dataset, interval, quote, from].join(' ');
+}
+
+export function stretchOfPlan({ dataset, place, span }: PlannedFile): string {
+  const { interval = null, quote = null } = place ?? {};
+  return stretchOf({ dataset: dataset.name, interval, quote, from: isoOrNull(span.from) });
+}
+
+/** All but files of which Postgres has everything again, for example because more is kept now: those are written as any other. */
+export async function stayingArchive(
+  tx: SqlOrTransaction,
+  before: Before,
+  planned: readonly PlannedFile[],
+): Promise<Archive> {
+  const { archive } = before;
+  if (archive.files.length === 0) return archive;
+  const plans = new Map(planned.map((plan) => [stretchOfPlan(plan), plan]));
+  const inPlace = byPlace(archive);
+  const stay: ManifestFile[] = [];
+  for (const file of archive.files) {
+    const plan = plans.get(stretchOf(file));
+    const isBack = plan !== undefined && (await hasAll(tx, plan, inPlace.get(`${file.quote} ${file.interval}`) ?? []));
+    if (!isBack) stay.push(file);
+  }
+  return stay.length === archive.files.length ? archive : before.narrowArchive(stay);
+}
+
+/** Does Postgres cover what the file covers? */
+async function hasAll(
+  tx: SqlOrTransaction,
+  { series, span }: PlannedFile,
+  archived: readonly ManifestSeries[],
+): Promise<boolean> {
+  const maybe = series.filter(({ first, last }) => last >= span.from && first < span.to);
+  const within = await readWithin(tx, maybe, span, false);
+  const covered = new Map(within.map((one) => [nameOfSeries(one), one.covered]));
+  return archived.every((one) => {
+    const held = intersect(spansOf(one.covered), [span]);
+    return subtract(held, covered.get(one.series) ?? []).length === 0;
+  });
+}
+
+/** The months of files that stay are the oldest of their series. */
+export function addArchivedMonths(archive: Archive, months: MonthBook): void {
+  const inPlace = byPlace(archive);
+  for (const file of archive.files)
+    for (const { series, months: encoded } of inPlace.get(`${file.quote} ${file.interval}`) ?? [])
+      if (encoded !== null) months.addEncoded(series, encoded, file.interval as Interval, spanOfFile(file));
+}
+
+/** By `usd 24h`. */
+function byPlace({ series }: Archive): Map<string, ManifestSeries[]> {
+  const found = new Map<string, ManifestSeries[]>();
+  for (const one of series.values()) {
+    const place = one.series.slice(one.series.indexOf(' ') + 1);
+    const others = found.get(place);
+    if (others === undefined) found.set(place, [one]);
+    else others.push(one);
+  }
+  return found;
+}

@@ -1,0 +1,87 @@
+/** What the manifest of an export says: its head, and the elements of its lists. */
+import type { Instant } from '../../clock.ts';
+import type { Interval } from '../../core/interval.ts';
+import { normalize } from '../../core/span.ts';
+import { VERSION } from '../../core/version.ts';
+import type { SqlOrTransaction } from '../../store/connection/connect.ts';
+import { NOTHING_YET } from '../../views/attestation/attestation.ts';
+import type { Dataset } from '../dataset/dataset.ts';
+import type { MonthBook } from '../digest/month-book.ts';
+import type { PlannedFile } from '../layout/layout.ts';
+import {
+  type ExportKind,
+  isoOrNull,
+  type ManifestElement,
+  type ManifestFile,
+  type ManifestHead,
+  type ManifestSeries,
+  spansAsIso,
+  spansOf,
+} from '../manifest/manifest.ts';
+import { type Archive, type Before, describeSelection } from './before.ts';
+import type { Selection } from './selection.ts';
+import { readStates } from './series-states.ts';
+
+export type Told = {
+  readonly tx: SqlOrTransaction;
+  readonly selection: Selection;
+  readonly before: Before;
+  readonly archive: Archive;
+  readonly months: MonthBook;
+};
+
+export type Done = {
+  readonly files: ManifestFile[];
+  readonly written: ManifestFile[];
+  /** Of all files, in their order. */
+  readonly seriesIds: Set<number>;
+  readonly datasets: Map<Dataset, PlannedFile>;
+};
+
+export async function readHead(tx: SqlOrTransaction, selection: Selection, kind: ExportKind): Promise<ManifestHead> {
+  const [row] = await tx<{ at: Instant; simulator: string | null; isKnown: boolean }[]>`
+    select now() as at, (select simulator from ops.origin) as simulator, exists (select from ops.origin) as is_known`;
+  const { at, simulator, isKnown } = row!;
+  return {
+    kind,
+    at: isoOrNull(at)!,
+    chandler: VERSION,
+    origin: isKnown ? (simulator ?? 'upstream') : NOTHING_YET,
+    ...describeSelection(selection),
+    from: isoOrNull(selection.span.from),
+    to: isoOrNull(selection.span.to),
+  };
+}
+
+export async function* elementsOf(
+  { tx, selection, months, before, archive }: Told,
+  done: Done,
+  beside: readonly ManifestElement[],
+): AsyncGenerator<ManifestElement> {
+  const datasets = new Set<string>();
+  for (const [{ name }, { columns }] of done.datasets) {
+    datasets.add(name);
+    yield { list: 'datasets', element: { name, columns } };
+  }
+  const needed = new Set(archive.files.map(({ dataset }) => dataset));
+  for (const element of before.datasets)
+    if (needed.has(element.name) && !datasets.has(element.name)) yield { list: 'datasets', element };
+  const archived = new Map(archive.series);
+  for await (const element of readStates(tx, [...done.seriesIds], selection.span, months)) {
+    const older = archived.get(element.series);
+    archived.delete(element.series);
+    yield { list: 'series', element: older === undefined ? element : joined(older, element) };
+  }
+  // All of these is in files that stay.
+  for (const element of archived.values()) {
+    const interval = element.series.split(' ')[2] as Interval;
+    yield { list: 'series', element: { ...element, months: months.encode(element.series, interval) } };
+  }
+  for (const element of done.files) yield { list: 'files', element };
+  yield* beside;
+}
+
+function joined(older: ManifestSeries, now: ManifestSeries): ManifestSeries {
+  const covered = spansAsIso(normalize([...spansOf(older.covered), ...spansOf(now.covered)]));
+  return { ...now, covered, gaps: [...older.gaps, ...now.gaps] };
+}

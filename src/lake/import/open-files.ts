@@ -1,0 +1,116 @@
+/** Opens the files of an import: which of their columns are what, and how many rows they have. */
+import { NotReadable } from '../format/not-readable.ts';
+import { ImportRefused } from '../refused.ts';
+import { type Columns, findColumns, type NamedColumns, ROLES, type Role } from './columns.ts';
+import type { OpenedFile } from './import-rows.ts';
+import type { InputFile } from './input-files.ts';
+import type { SeriesText } from './series-book.ts';
+import type { OpenTable, RawRows, Table } from './table/table.ts';
+
+/** Each is loaded when it is needed. */
+const TABLES: Readonly<Record<InputFile['format'], () => Promise<OpenTable>>> = {
+  csv: async () => (await import('./table/csv-table.ts')).openCsvTable,
+  ndjson: async () => (await import('./table/ndjson-table.ts')).openNdjsonTable,
+  parquet: async () => (await import('./table/parquet-table.ts')).openParquetTable,
+  arrow: async () => (await import('./table/arrow-table.ts')).openArrowTable,
+};
+
+export type ReadOptions = {
+  /** What is said for all rows. */
+  readonly coin: string | null;
+  readonly interval: string | null;
+  readonly quote: string | null;
+  readonly columns: NamedColumns;
+  readonly hasHeader: boolean;
+};
+
+export type FileToImport = OpenedFile & {
+  readonly bytes: number;
+  /** Null: only reading them all would tell. */
+  readonly rows: number | null;
+  readonly read: () => AsyncGenerator<RawRows>;
+  readonly told: ToldColumns;
+};
+
+/** What the columns of a file are taken for, for readers. */
+export type ToldColumns = {
+  /** The name of the column by what it is. */
+  readonly read: Readonly<Partial<Record<Role, string>>>;
+  /** The names of the others. */
+  readonly notUsed: readonly string[];
+};
+
+const DEFAULT_QUOTE = 'usd';
+
+/** @throws ImportRefused when a column is missing, or nothing says which series the rows are of */
+export async function openFile(input: InputFile, number: number, options: ReadOptions): Promise<FileToImport> {
+  const { name, bytes } = input;
+  const { hasHeader, columns: named } = options;
+  const table = await readable(name, async () => (await TABLES[input.format]())(input, { hasHeader }));
+  const found = findColumns(table, { hasHeader, named, file: name });
+  const said = whatIsSaid(input, options, found);
+  const roles = (Object.keys(found) as Role[]).filter((role) => role === 'coin' || said[role as 'quote'] === undefined);
+  const places = roles.map((role) => found[role]!);
+  return {
+    name,
+    number,
+    bytes,
+    rows: table.rows,
+    columns: Object.fromEntries(roles.map((role, i) => [role, i])) as Columns,
+    isInstant: table.columns[found.time!]!.isInstant,
+    said,
+    label: {},
+    read: () => explained(name, table, places),
+    told: toldOf(table, found, said),
+  };
+}
+
+function toldOf({ columns }: Table, found: Columns, said: Partial<SeriesText>): ToldColumns {
+  const read = Object.fromEntries(
+    ROLES.filter((role) => found[role] !== undefined && said[role as 'coin'] === undefined).map((role) => [
+      role,
+      columns[found[role]!]!.name,
+    ]),
+  );
+  const used = new Set(Object.values(read));
+  return { read, notUsed: columns.map(({ name }) => name).filter((name) => !used.has(name)) };
+}
+
+function whatIsSaid(
+  { name, place }: InputFile,
+  { coin, interval, quote, columns: named }: ReadOptions,
+  found: Columns,
+): Partial<SeriesText> {
+  const said: Partial<Record<keyof SeriesText, string>> = {};
+  if (coin !== null) said.coin = coin;
+  else if (found.coin === undefined)
+    throw new ImportRefused(`nothing says of which coin the rows of ${name} are; give --coin, or --columns coin=…`);
+  const width = interval ?? (named.interval === undefined ? place.interval : undefined);
+  if (width !== undefined) said.interval = width;
+  else if (found.interval === undefined)
+    throw new ImportRefused(
+      `nothing says how wide the candles of ${name} are; give --interval, or --columns interval=…`,
+    );
+  const currency = quote ?? (named.quote === undefined ? place.quote : undefined);
+  if (currency !== undefined) said.quote = currency;
+  else if (found.quote === undefined) said.quote = DEFAULT_QUOTE;
+  return said;
+}
+
+async function* explained(name: string, table: Table, places: readonly number[]): AsyncGenerator<RawRows> {
+  const rows = table.read(places);
+  for (;;) {
+    const { value, done } = await readable(name, () => rows.next());
+    if (done) return;
+    yield value;
+  }
+}
+
+async function readable<T>(name: string, read: () => Promise<T>): Promise<T> {
+  try {
+    return await read();
+  } catch (error) {
+    if (!(error instanceof NotReadable)) throw error;
+    throw new ImportRefused(`${name} ${error.message}`);
+  }
+}

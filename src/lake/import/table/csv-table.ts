@@ -1,0 +1,163 @@
+/** Reads any CSV: with commas, semicolons or tabs, with or without quotes, and with or without a header. */
+import { NotReadable } from '../../format/not-readable.ts';
+import { type OpenTable, type RawRows, TABLE_ROWS, type TableFile } from './table.ts';
+import { textOf } from './text-lines.ts';
+
+/** A byte order mark, which some programs write, is no part of the first name. */
+const MARK = '\ufeff';
+const SEPARATORS = [',', ';', '\t'];
+
+export const openCsvTable: OpenTable = async (file, { hasHeader }) => {
+  const first = await firstRecord(file);
+  const separator = separatorOf(first ?? '');
+  const fields = first === null ? [] : splitRecord(first, separator);
+  return {
+    columns: fields.map((name, i) => ({ name: hasHeader ? (name ?? '').trim() : String(i + 1), isInstant: false })),
+    rows: null,
+    read: (places) => readRows(file, { separator, fields: fields.length, hasHeader }, places),
+  };
+};
+
+async function firstRecord(file: TableFile): Promise<string | null> {
+  for await (const records of recordsOf(file)) for (const record of records) if (record !== '') return record;
+  return null;
+}
+
+/** The one that the record has most of. */
+function separatorOf(record: string): string {
+  const count = (separator: string) => record.split(separator).length;
+  return SEPARATORS.reduce((best, one) => (count(one) > count(best) ? one : best));
+}
+
+type Form = { readonly separator: string; readonly fields: number; readonly hasHeader: boolean };
+
+async function* readRows(
+  file: TableFile,
+  { separator, fields, hasHeader }: Form,
+  places: readonly number[],
+): AsyncGenerator<RawRows> {
+  const columns = places.map(() => new Array<string | null>(TABLE_ROWS).fill(null));
+  const wrong = new Map<number, string>();
+  const ends = new Int32Array(fields + 1);
+  let [rows, number, first] = [0, 0, 1];
+  let isHeader = hasHeader;
+  for await (const records of recordsOf(file)) {
+    for (const record of records) {
+      number++;
+      if (record === '') continue;
+      if (isHeader) {
+        isHeader = false;
+        continue;
+      }
+      if (rows === 0) first = number;
+      // Empty lines between rows would make the numbers of rows and records differ: then a batch ends.
+      else if (first + rows !== number || rows === TABLE_ROWS) {
+        yield { rows, first, columns, wrong };
+        wrong.clear();
+        [rows, first] = [0, number];
+      }
+      const found = fillRow(record, separator, { columns, places, ends, row: rows });
+      if (found !== fields) wrong.set(rows, `has ${found} fields, and the first record has ${fields}`);
+      rows++;
+    }
+  }
+  if (rows > 0) yield { rows, first, columns, wrong };
+}
+
+type Place = {
+  readonly columns: readonly (string | null)[][];
+  readonly places: readonly number[];
+  readonly ends: Int32Array;
+  readonly row: number;
+};
+
+/** Returns how many fields there are. */
+function fillRow(record: string, separator: string, { columns, places, ends, row }: Place): number {
+  if (record.includes('"')) {
+    const fields = splitRecord(record, separator);
+    for (let i = 0; i < places.length; i++) columns[i]![row] = fields[places[i]!] ?? null;
+    return fields.length;
+  }
+  let fields = 0;
+  for (let at = 0; ; fields++) {
+    const next = record.indexOf(separator, at);
+    if (fields < ends.length - 1) ends[fields] = next === -1 ? record.length : next;
+    if (next === -1) break;
+    at = next + 1;
+  }
+  fields++;
+  for (let i = 0; i < places.length; i++) {
+    const place = places[i]!;
+    const from = place === 0 ? 0 : ends[place - 1]! + 1;
+    const to = ends[place]!;
+    columns[i]![row] = place >= fields || from >= to ? null : record.slice(from, to);
+  }
+  return fields;
+}
+
+/** Lists of records, without their line feeds. */
+async function* recordsOf(file: TableFile): AsyncGenerator<string[]> {
+  let rest = '';
+  let isFirst = true;
+  for await (const text of textOf(file)) {
+    const all = rest + (isFirst && text.startsWith(MARK) ? text.slice(1) : text);
+    isFirst = false;
+    const records: string[] = [];
+    let at = 0;
+    for (;;) {
+      const end = endOfRecord(all, at);
+      if (end === -1) break;
+      records.push(withoutReturn(all.slice(at, end)));
+      at = end + 1;
+    }
+    rest = all.slice(at);
+    yield records;
+  }
+  if (rest !== '') yield [withoutReturn(rest)];
+}
+
+function withoutReturn(record: string): string {
+  return record.endsWith('\r') ? record.slice(0, -1) : record;
+}
+
+/** The line feed that ends the record, and not one in quotes; -1 when the text ends before. */
+function endOfRecord(text: string, from: number): number {
+  for (let start = from, isOpen = false; ; ) {
+    const feed = text.indexOf('\n', start);
+    if (feed === -1) return -1;
+    // A quote in a quoted field is written twice: an even number of quotes leaves it open or closed as it was.
+    const line = text.slice(start, feed);
+    if (line.includes('"') && line.split('"').length % 2 === 0) isOpen = !isOpen;
+    if (!isOpen) return feed;
+    start = feed + 1;
+  }
+}
+
+/** A field that is nothing, without quotes, is null. */
+function splitRecord(record: string, separator: string): (string | null)[] {
+  const fields: (string | null)[] = [];
+  for (let at = 0; at <= record.length; ) {
+    if (record[at] !== '"') {
+      const next = record.indexOf(separator, at);
+      const end = next === -1 ? record.length : next;
+      fields.push(end === at ? null : record.slice(at, end));
+      at = end + 1;
+      continue;
+    }
+    let field = '';
+    let from = at + 1;
+    for (;;) {
+      const quote = record.indexOf('"', from);
+      if (quote === -1) throw new NotReadable('has a quote that is not closed');
+      field += record.slice(from, quote);
+      from = quote + 1;
+      if (record[from] !== '"') break;
+      field += '"';
+      from++;
+    }
+    fields.push(field);
+    if (from < record.length && record[from] !== separator) throw new NotReadable('has text behind a closing quote');
+    at = from + 1;
+  }
+  return fields;
+}

@@ -1,0 +1,68 @@
+/** Reads any NDJSON: an object on each line, or a list of values. */
+import { NotReadable } from '../../format/not-readable.ts';
+import { type OpenTable, type RawRows, TABLE_ROWS, type TableFile } from './table.ts';
+import { linesOf } from './text-lines.ts';
+
+export const openNdjsonTable: OpenTable = async (file) => {
+  const first = await firstRow(file);
+  const names = first === null ? [] : Array.isArray(first) ? first.map((_, i) => String(i + 1)) : Object.keys(first);
+  return {
+    columns: names.map((name) => ({ name, isInstant: false })),
+    rows: null,
+    read: (places) => readRows(file, names, places),
+  };
+};
+
+type Row = Readonly<Record<string, unknown>> | readonly unknown[];
+
+async function firstRow(file: TableFile): Promise<Row | null> {
+  for await (const line of linesOf(file)) {
+    const text = line.trim();
+    if (text === '') continue;
+    const row = parse(text);
+    if (text === '[' || (Array.isArray(row) && typeof row[0] === 'object' && row[0] !== null))
+      throw new NotReadable("is one JSON list, and not a row on each line; jq -c '.[]' makes lines of it");
+    return row;
+  }
+  return null;
+}
+
+/** Null: it is neither an object nor a list. */
+function parse(line: string): Row | null {
+  try {
+    const parsed: unknown = JSON.parse(line);
+    return typeof parsed === 'object' ? (parsed as Row | null) : null;
+  } catch {
+    return null;
+  }
+}
+
+async function* readRows(
+  file: TableFile,
+  names: readonly string[],
+  places: readonly number[],
+): AsyncGenerator<RawRows> {
+  const columns = places.map(() => new Array<unknown>(TABLE_ROWS).fill(null));
+  const wrong = new Map<number, string>();
+  let [rows, number, first] = [0, 0, 1];
+  for await (const line of linesOf(file)) {
+    number++;
+    if (line.trim() === '') continue;
+    if (rows === 0) first = number;
+    else if (first + rows !== number || rows === TABLE_ROWS) {
+      yield { rows, first, columns, wrong };
+      wrong.clear();
+      [rows, first] = [0, number];
+    }
+    const row = parse(line);
+    if (row === null) wrong.set(rows, 'is no JSON object');
+    for (let i = 0; i < places.length; i++) {
+      const place = places[i]!;
+      const value =
+        row === null ? null : Array.isArray(row) ? row[place] : (row as Record<string, unknown>)[names[place]!];
+      columns[i]![rows] = value ?? null;
+    }
+    rows++;
+  }
+  if (rows > 0) yield { rows, first, columns, wrong };
+}

@@ -1,0 +1,99 @@
+/** Reads any Parquet file, one group of rows after the other, and of it only the columns that are wanted. */
+
+import * as zlib from 'node:zlib';
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
+import { type DecodedArray, type FileMetaData, parquetMetadataAsync, parquetRead, parquetSchema } from 'hyparquet';
+import { readRange } from '../../destination/destination.ts';
+import { NotReadable, readableAs } from '../../format/not-readable.ts';
+import type { OpenTable, RawRows, TableColumn } from './table.ts';
+
+/** Instants as milliseconds, with what is below them as a fraction: rows that are not on the grid must not look as if they were. */
+const PARSERS = {
+  timestampFromMilliseconds: Number,
+  timestampFromMicroseconds: (microseconds: bigint) => Number(microseconds) / 1e3,
+  timestampFromNanoseconds: (nanoseconds: bigint) => Number(nanoseconds) / 1e6,
+  dateFromDays: (days: number) => days * 86_400_000,
+};
+
+/** Snappy is read by the library. Node has Zstandard since 22.15. */
+const { zstdDecompressSync } = zlib as { zstdDecompressSync?: (bytes: Uint8Array) => Uint8Array };
+const COMPRESSORS = {
+  GZIP: (bytes: Uint8Array) => gunzipSync(bytes),
+  BROTLI: (bytes: Uint8Array) => brotliDecompressSync(bytes),
+  ...(zstdDecompressSync === undefined ? {} : { ZSTD: (bytes: Uint8Array) => zstdDecompressSync(bytes) }),
+};
+
+export const openParquetTable: OpenTable = async ({ destination, path, bytes }) => {
+  const file = {
+    byteLength: bytes,
+    slice: async (from: number, to: number = bytes) => (await readRange(destination, path, { from, to })).buffer,
+  };
+  const metadata = await readableAs('Parquet', () => parquetMetadataAsync(file, { parsers: PARSERS }));
+  checkCodecs(metadata);
+  const columns = columnsOf(metadata);
+  return {
+    columns,
+    rows: Number(metadata.num_rows),
+    async *read(places): AsyncGenerator<RawRows> {
+      const names = places.map((place) => columns[place]!.name);
+      let rowStart = 0;
+      for (const { num_rows } of metadata.row_groups) {
+        const rows = Number(num_rows);
+        const parts = names.map((): DecodedArray[] => []);
+        await readableAs('Parquet', () =>
+          parquetRead({
+            ...{ file, metadata, columns: [...names], rowStart, rowEnd: rowStart + rows },
+            ...{ parsers: PARSERS, compressors: COMPRESSORS },
+            onChunk: ({ columnName, columnData }) => parts[names.indexOf(columnName)]!.push(columnData),
+          }),
+        );
+        const values = parts.map((part, i) => exactly(joined(part, rows), columns[places[i]!]!.scale));
+        yield { rows, first: rowStart + 1, columns: values };
+        rowStart += rows;
+      }
+    },
+  };
+};
+
+/** `scale`: the digits behind the point of a decimal; null: it is none. */
+type ParquetColumn = TableColumn & { readonly scale: number | null };
+
+/** Columns that hold one value each; nested ones are left out. */
+function columnsOf(metadata: FileMetaData): ParquetColumn[] {
+  return parquetSchema(metadata).children.flatMap(({ children, element }) => {
+    if (children.length > 0) return [];
+    const { converted_type: old = '', logical_type: now, type } = element;
+    const isInstant =
+      ['TIMESTAMP_MILLIS', 'TIMESTAMP_MICROS', 'DATE'].includes(old) || now?.type === 'TIMESTAMP' || type === 'INT96';
+    return [{ name: element.name, isInstant, scale: old === 'DECIMAL' ? (element.scale ?? 0) : null }];
+  });
+}
+
+/** @throws NotReadable when it is compressed in a way that this version of Node cannot read */
+function checkCodecs({ row_groups }: FileMetaData): void {
+  for (const { columns } of row_groups) {
+    const codec = columns.map(({ meta_data }) => meta_data?.codec).find((one) => one !== undefined && !canRead(one));
+    if (codec === undefined) continue;
+    const newer = codec === 'ZSTD' ? ', or use Node 22.15 or newer' : '';
+    throw new NotReadable(`is compressed with ${codec}, which cannot be read; write it with snappy${newer}`);
+  }
+}
+
+function canRead(codec: string): boolean {
+  return codec === 'UNCOMPRESSED' || codec === 'SNAPPY' || Object.hasOwn(COMPRESSORS, codec);
+}
+
+function joined(parts: readonly DecodedArray[], rows: number): ArrayLike<unknown> {
+  if (parts.length === 1) return parts[0]!;
+  const all = new Array<unknown>(rows);
+  let at = 0;
+  for (const part of parts) for (let i = 0; i < part.length; i++) all[at++] = part[i];
+  return all;
+}
+
+/** The library multiplies a decimal by 0.0001, which is not exact; dividing by 10,000 gives the double that is nearest. */
+function exactly(values: ArrayLike<unknown>, scale: number | null): ArrayLike<unknown> {
+  if (scale === null) return values;
+  const factor = 10 ** scale;
+  return Array.from(values, (value) => (typeof value === 'number' ? Math.round(value * factor) / factor : value));
+}

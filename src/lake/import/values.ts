@@ -1,0 +1,153 @@
+/** Reads the values of any file: instants, numbers and truth values, whatever form they have. */
+import type { Instant } from '../../clock.ts';
+
+export const TIME_UNITS = ['s', 'ms', 'us', 'ns'] as const;
+export type TimeUnit = (typeof TIME_UNITS)[number];
+
+/** How times were read. `text in UTC` has no zone of its own. */
+export const TIME_FORMS = [...TIME_UNITS, 'instant', 'text', 'text in UTC'] as const;
+export type TimeForm = (typeof TIME_FORMS)[number];
+
+const PER_MS: Readonly<Record<TimeUnit, number>> = { s: 1e-3, ms: 1, us: 1e3, ns: 1e6 };
+
+export type TimeReader = {
+  /** Milliseconds since 1970, with what is below them as a fraction; NaN: it is no time. */
+  read(value: unknown, isInstant: boolean): Instant;
+  /** How many times were read in each form. */
+  readonly counts: Readonly<Record<TimeForm, number>>;
+};
+
+/** `unit`: of numbers; null: their size tells it, as between 1973 and 5138 the numbers of two units are never the same. */
+export function createTimeReader(unit: TimeUnit | null): TimeReader {
+  const counts = Object.fromEntries(TIME_FORMS.map((form) => [form, 0])) as Record<TimeForm, number>;
+  const readText = createTextReader();
+  const readNumber = (value: number): Instant => {
+    const form = unit ?? unitOf(value);
+    counts[form]++;
+    return value / PER_MS[form];
+  };
+  return {
+    counts,
+    read: (value, isInstant) => {
+      if (typeof value === 'number') {
+        if (!isInstant) return readNumber(value);
+        counts.instant++;
+        return value;
+      }
+      if (typeof value === 'bigint') return readNumber(Number(value));
+      if (value instanceof Date) {
+        counts.instant++;
+        return value.getTime();
+      }
+      if (typeof value !== 'string' || value === '') return Number.NaN;
+      const last = value.charCodeAt(value.length - 1);
+      const isNumber = last >= 48 && last <= 57 && /^-?\d+(?:\.\d*)?$/.test(value);
+      if (isNumber) return readNumber(Number(value));
+      const { at, isInUtc } = readText(value);
+      if (!Number.isNaN(at)) counts[isInUtc ? 'text in UTC' : 'text']++;
+      return at;
+    },
+  };
+}
+
+function unitOf(value: number): TimeUnit {
+  const size = Math.abs(value);
+  if (size < 1e11) return 's';
+  if (size < 1e14) return 'ms';
+  return size < 1e17 ? 'us' : 'ns';
+}
+
+const ZERO = '0'.charCodeAt(0);
+
+/** NaN: it is none. */
+function digit(text: string, at: number): number {
+  const value = text.charCodeAt(at) - ZERO;
+  return value >= 0 && value <= 9 ? value : Number.NaN;
+}
+
+const TEXT = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?)? ?(Z|UTC|[+-]\d\d(?::?\d\d)?)?$/i;
+
+/** ISO 8601, with a blank in the place of the T as well. Without a zone it is in UTC, as files of candles are. */
+function createTextReader() {
+  let day = '';
+  let dayMs = Number.NaN;
+  const result = { at: Number.NaN, isInUtc: false };
+  const midnight = (text: string): Instant => {
+    if (text === day) return dayMs;
+    const at = Date.parse(`${text}T00:00:00Z`);
+    // 31 February is read as a day of March.
+    const isDay = !Number.isNaN(at) && new Date(at).toISOString().startsWith(text);
+    day = text;
+    dayMs = isDay ? at : Number.NaN;
+    return dayMs;
+  };
+  /** Of `2024-01-31T12:00:00Z`, which is what most files have; NaN: look closer. */
+  const usual = (text: string): Instant => {
+    if (text.length !== 20 || text[19] !== 'Z' || text[13] !== ':' || text[16] !== ':') return Number.NaN;
+    const two = (at: number) => 10 * digit(text, at) + digit(text, at + 1);
+    const [hours, minutes, seconds] = [two(11), two(14), two(17)];
+    const isTime = hours >= 0 && hours < 24 && minutes >= 0 && minutes < 60 && seconds >= 0 && seconds < 60;
+    if (!isTime || !(text[10] === 'T' || text[10] === ' ') || !text.startsWith(day)) return Number.NaN;
+    return dayMs + hours * 3_600_000 + minutes * 60_000 + seconds * 1_000;
+  };
+  return (text: string) => {
+    const at = day === '' ? Number.NaN : usual(text);
+    if (!Number.isNaN(at)) {
+      result.at = at;
+      result.isInUtc = false;
+      return result;
+    }
+    const [, date, hours = '0', minutes = '0', seconds = '0', fraction = '', zone] = TEXT.exec(text.trim()) ?? [];
+    result.isInUtc = zone === undefined;
+    if (date === undefined || Number(hours) > 23 || Number(minutes) > 59 || Number(seconds) > 59) {
+      result.at = Number.NaN;
+      return result;
+    }
+    const ms = fraction === '' ? 0 : Number(`0.${fraction}`) * 1_000;
+    result.at =
+      midnight(date) +
+      Number(hours) * 3_600_000 +
+      Number(minutes) * 60_000 +
+      Number(seconds) * 1_000 +
+      ms -
+      offsetOf(zone);
+    return result;
+  };
+}
+
+function offsetOf(zone: string | undefined): number {
+  const [, sign, hours, minutes = '0'] = /^([+-])(\d\d):?(\d\d)?$/.exec(zone ?? '') ?? [];
+  if (sign === undefined) return 0;
+  return (sign === '-' ? -1 : 1) * (Number(hours) * 3_600_000 + Number(minutes) * 60_000);
+}
+
+/** Null where there is no value; undefined: it is no number. Texts like NaN are numbers, which no candle can have. */
+export function readNumber(value: unknown): number | null | undefined {
+  if (typeof value === 'number') return value;
+  if (value === null || value === undefined || value === '') return null;
+  if (typeof value === 'bigint') return Number(value);
+  if (typeof value !== 'string') return undefined;
+  const read = Number(value);
+  if (!Number.isNaN(read)) return value.trim() === '' ? null : read;
+  const text = value.trim().toLowerCase();
+  if (text === 'null') return null;
+  return text === 'nan' ? read : undefined;
+}
+
+/** Null where there is no value; undefined: it is neither true nor false. */
+export function readTruth(value: unknown): boolean | null | undefined {
+  if (typeof value === 'boolean') return value;
+  if (value === null || value === undefined || value === '') return null;
+  switch (String(value).toLowerCase()) {
+    case 'true':
+    case 't':
+    case '1':
+      return true;
+    case 'false':
+    case 'f':
+    case '0':
+      return false;
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,146 @@
+/**
+ * The lake as the place where candles must be before retention removes them from Postgres. A file that holds all candles of a partition,
+ * as they are now, and whose bytes are what the manifest says, is marked as archived there: from then on it stays as it is.
+ */
+import { createHash } from 'node:crypto';
+import type { CandleInterval } from '../../core/interval.ts';
+import type { Span } from '../../core/span.ts';
+import { withSnapshot } from '../../store/backup/source.ts';
+import { storedRows } from '../../store/candle/stored.ts';
+import type { Database, SqlOrTransaction } from '../../store/connection/connect.ts';
+import { openCopyOut } from '../../store/copy/copy-out.ts';
+import type { CandleArchive, HeldPartition } from '../../store/upkeep/retention.ts';
+import { CANDLES } from '../dataset/series-datasets.ts';
+import type { Destination } from '../destination/destination.ts';
+import { DestinationError } from '../destination/destination-error.ts';
+import { stretchOf, stretchOfPlan } from '../export/archived.ts';
+import { type Before, lookBefore } from '../export/before.ts';
+import { formOf } from '../export/export.ts';
+import { readSeries, readWithin, type SeriesWithin, versionOf } from '../export/read-series.ts';
+import { ALL_TIME, groupsOf, hiveFiles, type PlannedFile, type SeriesRef } from '../layout/layout.ts';
+import type { ManifestFile } from '../manifest/manifest.ts';
+import { markArchived } from './mark-archived.ts';
+import { missingRow } from './missing-row.ts';
+import { lakeSelection } from './sync.ts';
+
+export type ArchiveOptions = {
+  readonly database: Pick<Database, 'sql' | 'url' | 'watchdog'>;
+  readonly destination: Destination;
+  /** Why candles that are old enough stay in Postgres. */
+  readonly onRefused: (why: string) => void;
+};
+
+/** To be used while nobody else writes to the lake. @throws ExportRefused when something else is there */
+export async function openArchive({ database, destination, onRefused }: ArchiveOptions): Promise<CandleArchive> {
+  const before = await lookBefore(destination, lakeSelection([CANDLES.name]), 'lake');
+  const files = new Map([...before.files.values()].map((file) => [stretchOf(file), file]));
+  /** The state of each series that was compared; null: the lake does not have all of it. */
+  const check = async (interval: CandleInterval, partition: Span) => {
+    const seen = new Map<number, string>();
+    const held = await withSnapshot(database.sql, async (tx, snapshot) => {
+      const found: ManifestFile[] = [];
+      for (const planned of await plannedFiles(tx, interval, partition)) {
+        const within = await readWithin(tx, seriesIn(planned), planned.span, false);
+        if (within.length === 0) continue;
+        for (const one of within) seen.set(one.id, versionOf([one], ''));
+        const file = files.get(stretchOfPlan(planned));
+        const why = await whyNot({ database, destination, before, snapshot }, planned, within, file);
+        if (why !== null) {
+          onRefused(why);
+          return null;
+        }
+        found.push(file!);
+      }
+      return found;
+    });
+    if (held === null) return null;
+    await markArchived(destination, held);
+    for (const file of held) files.set(stretchOf(file), { ...file, isArchived: true });
+    return seen;
+  };
+  return {
+    hold: async (interval, partition) => {
+      try {
+        const seen = await check(interval, partition);
+        return seen === null ? null : heldPartition(interval, partition, seen);
+      } catch (error) {
+        // The other tables do not wait for the lake.
+        if (!(error instanceof DestinationError)) throw error;
+        onRefused(error.message);
+        return null;
+      }
+    },
+  };
+}
+
+/** The files that the partition would be written to. */
+async function plannedFiles(
+  tx: SqlOrTransaction,
+  interval: CandleInterval,
+  { from, to }: Span,
+): Promise<PlannedFile[]> {
+  const series = await readSeries(tx, CANDLES, { coinIds: null, intervals: [interval] });
+  return groupsOf(series)
+    .flatMap((group) => hiveFiles(CANDLES, group, 'parquet', ALL_TIME))
+    .filter(({ span }) => span.from === from && span.to === to);
+}
+
+function seriesIn({ series, span }: PlannedFile): SeriesRef[] {
+  return series.filter(({ first, last }) => last >= span.from && first < span.to);
+}
+
+type Where = {
+  readonly database: ArchiveOptions['database'];
+  readonly destination: Destination;
+  readonly before: Before;
+  readonly snapshot: string;
+};
+
+/** Why the file does not hold all of it; null: it does. */
+async function whyNot(
+  { database, destination, before, snapshot }: Where,
+  planned: PlannedFile,
+  within: readonly SeriesWithin[],
+  file: ManifestFile | undefined,
+): Promise<string | null> {
+  if (file === undefined) return `the lake has no file for ${planned.path} yet`;
+  const { path, bytes, sha256 } = file;
+  if (before.sizes.get(path) !== bytes) return `${path} of the lake is not there, or has another size`;
+  if (!file.isArchived && file.version !== versionOf(within, formOf(planned, { finalOnly: false })))
+    return `${path} of the lake is not up to date`;
+  if ((await hashOf(destination, path)) !== sha256) return `${path} of the lake has other bytes than its manifest says`;
+  if (!file.isArchived) return null;
+  // What was removed once is no more in Postgres, so only the rows themselves can tell.
+  const columns = before.datasets.find(({ name }) => name === CANDLES.name)?.columns;
+  if (columns == null) return `the manifest of the lake does not say which columns ${path} has`;
+  const copy = await openCopyOut({ url: database.url, snapshot, watchdog: database.watchdog });
+  try {
+    const missing = await missingRow({ copy, destination, planned, within, file, columns });
+    return missing === null ? null : `${path} of the lake is archived, and Postgres has another row: ${missing}`;
+  } finally {
+    await copy.close();
+  }
+}
+
+async function hashOf(destination: Destination, path: string): Promise<string | null> {
+  const chunks = await destination.get(path);
+  if (chunks === null) return null;
+  const hash = createHash('sha256');
+  for await (const chunk of chunks) hash.update(chunk);
+  return hash.digest('hex');
+}
+
+/** `seen`: the state of each series when it was compared with the file. */
+function heldPartition(interval: CandleInterval, partition: Span, seen: ReadonlyMap<number, string>): HeldPartition {
+  return {
+    holds: async (tx, id) => {
+      const [now] = await readWithin(tx, [{ id, interval }], partition, false);
+      if (now === undefined || seen.get(id) === versionOf([now], '')) return true;
+      if (seen.has(id)) return false;
+      const [row] = await tx<{ hasRows: boolean }[]>`
+        select exists (select from ${storedRows(tx, tx`${id}::int`, interval)} c
+          where c.open_time >= ${partition.from} and c.open_time < ${partition.to}) as has_rows`;
+      return !row!.hasRows;
+    },
+  };
+}

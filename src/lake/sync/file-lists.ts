@@ -1,0 +1,58 @@
+/**
+ * Lists of the present files as plain text, a line for each, for readers that cannot read the manifest: engines of the Hive family take
+ * them as tables (`SymlinkTextInputFormat`), others as arguments. Each list is replaced in one step, so it is always of one state.
+ */
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type { Destination } from '../destination/destination.ts';
+import type { ManifestFile } from '../manifest/manifest.ts';
+
+/** Readers of data leave out what begins with an underscore. */
+const FOLDER = '_symlink/';
+const NAME = 'files.txt';
+
+/** The lists that these files make, by their paths; those of series by interval and quote, which their files do not have. */
+export function listsOf(files: readonly ManifestFile[], destination: Pick<Destination, 'name'>): Map<string, string> {
+  const lists = new Map<string, string>();
+  for (const file of files) {
+    const list = `${FOLDER}${placeOf(file)}/${NAME}`;
+    lists.set(list, `${lists.get(list) ?? ''}${addressOf(file.path, destination)}\n`);
+  }
+  return lists;
+}
+
+export function isFileList(path: string): boolean {
+  return path.startsWith(FOLDER) && path.endsWith(`/${NAME}`);
+}
+
+/** `candles/interval=24h/quote=usd`. */
+function placeOf({ path: file, dataset, interval }: ManifestFile): string {
+  return interval === null ? dataset : file.split('/').slice(0, 3).join('/');
+}
+
+/** As engines take it. */
+function addressOf(file: string, { name }: Pick<Destination, 'name'>): string {
+  return name.startsWith('s3://') ? `${name}/${file}` : pathToFileURL(path.resolve(name, file)).href;
+}
+
+/** Writes the lists that have changed, and removes those of which no file is left. */
+export async function writeLists(
+  destination: Destination,
+  files: readonly ManifestFile[],
+  there: Iterable<string>,
+): Promise<void> {
+  const lists = listsOf(files, destination);
+  for (const [list, text] of lists) {
+    if ((await readText(destination, list)) !== text) await destination.put(list, (sink) => sink(Buffer.from(text)));
+  }
+  for (const list of there) if (isFileList(list) && !lists.has(list)) await destination.delete(list);
+}
+
+/** Null: it is not there. */
+export async function readText(destination: Destination, file: string): Promise<string | null> {
+  const chunks = await destination.get(file);
+  if (chunks === null) return null;
+  const parts: Uint8Array[] = [];
+  for await (const chunk of chunks) parts.push(chunk);
+  return Buffer.concat(parts).toString('utf8');
+}

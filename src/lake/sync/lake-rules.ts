@@ -1,0 +1,61 @@
+/**
+ * The rules of the lake, which has readers all the time: a file of another state has another name, and a file that the manifest names no
+ * more stays for a day, for those who read the manifest before. The manifest itself says which these are, so a restart forgets none.
+ */
+import type { Instant } from '../../clock.ts';
+import { DAY } from '../../core/interval.ts';
+import type { SqlOrTransaction } from '../../store/connection/connect.ts';
+import type { TableDataset } from '../dataset/dataset.ts';
+import type { Destination } from '../destination/destination.ts';
+import type { Before } from '../export/before.ts';
+import type { ExportRules } from '../export/rules.ts';
+import { fromTable, type Narrowed } from '../export/statements.ts';
+import type { ManifestElement, ManifestFile, RetiredFile } from '../manifest/manifest.ts';
+import { writeLists } from './file-lists.ts';
+import { isLakeFile, lakePath } from './lake-file.ts';
+
+/** How long a file stays that the manifest names no more. */
+export const GRACE_MS = DAY;
+
+export function lakeRules(destination: Destination, now: () => Instant): ExportRules {
+  let expired: readonly string[] = [];
+  return {
+    kind: 'lake',
+    pathOf: (path, version) => {
+      if (version === null) throw new Error(`${path} has no version`);
+      return lakePath(path, version);
+    },
+    versionOfTable: readTableVersion,
+    beforeManifest: async (before, files) => {
+      const retired = retiredOf(before, files, now());
+      const isExpired = ({ since }: RetiredFile) => now() - Date.parse(since) >= GRACE_MS;
+      expired = retired.filter(isExpired).map(({ path }) => path);
+      await writeLists(destination, files, before.sizes.keys());
+      return retired.filter((one) => !isExpired(one)).map((element): ManifestElement => ({ list: 'retired', element }));
+    },
+    afterManifest: async (before) => {
+      await before.remove(expired);
+      return expired;
+    },
+  };
+}
+
+/** Also files that no manifest ever named: of a run that was killed. */
+function retiredOf(before: Before, files: readonly ManifestFile[], now: Instant): RetiredFile[] {
+  const named = new Set(files.map(({ path }) => path));
+  const since = new Map(before.retired.map((one) => [one.path, one.since]));
+  return [...before.sizes.keys()]
+    .filter((path) => isLakeFile(path) && !named.has(path))
+    .sort()
+    .map((path) => ({ path, since: since.get(path) ?? new Date(now).toISOString() }));
+}
+
+/** Of all rows, in any order. */
+async function readTableVersion(tx: SqlOrTransaction, dataset: TableDataset, narrowed: Narrowed): Promise<string> {
+  const columns = dataset.columns.map(({ name, type, sql }) => ({ form: `${name} ${type}`, sql }));
+  const [row] = await tx.unsafe<{ version: string }[]>(
+    `select encode(sha256(convert_to(row(count(*), sum(hashtextextended(t::text, 0)), sum(hashtextextended(t::text, 1)))::text, 'UTF8')), 'hex') as version
+     from (select ${columns.map(({ sql }, i) => `${sql} as c${i}`).join(', ')} ${fromTable(dataset, narrowed)}) t`,
+  );
+  return `${row!.version.slice(0, 32)}`;
+}

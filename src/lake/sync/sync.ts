@@ -1,0 +1,42 @@
+/** Brings the lake up to date: writes the files whose rows have changed, and then the manifest that names them. */
+import type { Clock } from '../../clock.ts';
+import type { Database } from '../../store/connection/connect.ts';
+import { DATASETS } from '../dataset/datasets.ts';
+import type { Destination } from '../destination/destination.ts';
+import { type Exported, exportFiles } from '../export/export.ts';
+import type { Selection } from '../export/selection.ts';
+import { lakeRules } from './lake-rules.ts';
+
+export type SyncOptions = {
+  readonly database: Pick<Database, 'sql' | 'url' | 'watchdog'>;
+  readonly destination: Destination;
+  /** Names of datasets. */
+  readonly datasets: readonly string[];
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+};
+
+/** All of the datasets, in the one form that every engine reads. */
+export function lakeSelection(datasets: readonly string[]): Selection {
+  return {
+    datasets: DATASETS.filter(({ name }) => datasets.includes(name)),
+    coinIds: null,
+    intervals: null,
+    span: { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY },
+    finalOnly: false,
+    format: 'parquet',
+    layout: 'hive',
+  };
+}
+
+/**
+ * May be killed at any time: the next run goes on from what is finished. @throws ExportRefused when something else is there, or is being
+ * written there
+ */
+export async function syncLake({ database, destination, datasets, clock, signal }: SyncOptions): Promise<Exported> {
+  const options = { database, destination, selection: lakeSelection(datasets), signal };
+  const exported = await exportFiles(options, lakeRules(destination, clock.now));
+  // Nothing declined the plan.
+  if (exported === null) throw new Error('the lake was not written');
+  return exported;
+}

@@ -1,0 +1,161 @@
+/**
+ * Archived files of a lake, whose rows retention has removed from Postgres since: compared with the evidence that stays there. Of each removal
+ * it has the number of final rows, and the sum of their hashes.
+ */
+import { createHash } from 'node:crypto';
+import { formatCounted } from '../../core/format.ts';
+import { contains, intersect, type Spans } from '../../core/span.ts';
+import type { Sql } from '../../store/connection/connect.ts';
+import type { Batch, Column } from '../../store/copy/columns.ts';
+import { type Finding, finding } from '../../views/attestation/finding.ts';
+import { nameOf } from '../../views/attestation/series-line.ts';
+import { CANDLES } from '../dataset/series-datasets.ts';
+import type { Destination } from '../destination/destination.ts';
+import { NotReadable } from '../format/not-readable.ts';
+import { READERS } from '../format/open-format.ts';
+import { type ManifestFile, spanOfFile } from '../manifest/manifest.ts';
+import type { Recounted, RecountedSeries } from './recount.ts';
+import type { SlotReader } from './slots.ts';
+
+/** A removal by retention, and what the files have of it. */
+type Removal = {
+  readonly slots: Spans;
+  readonly candles: number;
+  /** Modulo 2^64. */
+  readonly digest: bigint;
+  found: { candles: number; digest: bigint };
+};
+
+type Known = {
+  readonly removals: readonly Removal[];
+  readonly covered: Spans;
+  /** Final rows of which no removal tells, and Postgres does not have that time either. */
+  unexplained: number;
+  /** Rows of a time that Postgres still has, or has again. */
+  isStillThere: boolean;
+};
+
+/** Nothing about what is not archived. */
+export async function* compareArchived(
+  sql: Sql,
+  destination: Destination,
+  recounted: Recounted,
+  slots: SlotReader,
+): AsyncGenerator<Finding> {
+  const files = recounted.files.filter(({ isArchived }) => isArchived);
+  const places = new Set(files.map(({ interval, quote }) => `${quote} ${interval}`));
+  for (const place of places) {
+    const inPlace = files.filter(({ interval, quote }) => `${quote} ${interval}` === place);
+    const series = [...recounted.series].filter(([name]) => name.endsWith(` ${place}`));
+    const known = await readKnown(sql, series, inPlace, slots);
+    let isWhole = true;
+    for (const file of inPlace) isWhole = (await addRows(destination, recounted, file, known)) && isWhole;
+    // The recount has said which file cannot be read.
+    if (isWhole) for (const [name, one] of known) yield* judge(name, one);
+  }
+}
+
+async function readKnown(
+  sql: Sql,
+  series: readonly (readonly [string, RecountedSeries])[],
+  files: readonly ManifestFile[],
+  slots: SlotReader,
+): Promise<Map<string, Known>> {
+  const ids = await slots.idsOf(series.map(([, one]) => one));
+  const rows = await sql<{ position: number; slots: Spans; candles: number; digest: string | null; covered: Spans }[]>`
+    select a.position::int as position, e.slots, e.candles, e.digest::text as digest, s.covered
+    from unnest(${ids}::int[]) with ordinality as a (id, position)
+    join market.series s on s.id = a.id
+    left join market.evidence e on e.series_id = a.id and e.kind = 'retention'
+    order by a.position, e.number`;
+  const spans = files.map(spanOfFile);
+  const known = new Map<string, Known>();
+  for (const { position, covered, slots: gone, candles, digest } of rows) {
+    const [name] = series[position - 1]!;
+    const one = known.get(name) ?? { removals: [], covered, unexplained: 0, isStillThere: false };
+    // A removal from before there was a lake is about other times.
+    const isArchived = gone !== null && intersect(gone, spans).length > 0;
+    const removal = {
+      slots: gone,
+      candles,
+      digest: BigInt.asUintN(64, BigInt(digest ?? 0)),
+      found: { candles: 0, digest: 0n },
+    };
+    known.set(name, isArchived ? { ...one, removals: [...one.removals, removal] } : one);
+  }
+  return known;
+}
+
+/** False: the file cannot be read. */
+async function addRows(
+  destination: Destination,
+  { datasets, head }: Recounted,
+  { path, bytes, interval, quote }: ManifestFile,
+  known: ReadonlyMap<string, Known>,
+): Promise<boolean> {
+  const columns = datasets.get(CANDLES.name)?.columns ?? null;
+  if (columns === null) return false;
+  const read = await READERS[head.format]();
+  const names = columns.map(({ name }) => name);
+  try {
+    for await (const batch of read({ destination, path, bytes, columns }))
+      addBatch(batch, names, (coinId) => known.get(`${coinId} ${quote} ${interval}`));
+    return true;
+  } catch (error) {
+    if (error instanceof NotReadable) return false;
+    throw error;
+  }
+}
+
+const VALUES = ['open', 'high', 'low', 'close', 'volume', 'market_cap'];
+
+function addBatch(batch: Batch, names: readonly string[], knownOf: (coinId: string) => Known | undefined): void {
+  const column = (name: string) => batch.columns[names.indexOf(name)]!;
+  const coins = column('coin_id').values as string[];
+  const times = column('open_time').values as BigInt64Array;
+  const isFinal = column('is_final').values as Uint8Array;
+  const values = VALUES.map(column);
+  for (let i = 0; i < batch.rows; i++) {
+    const known = isFinal[i] === 1 ? knownOf(coins[i]!) : undefined;
+    if (known === undefined) continue;
+    const micros = times[i]!;
+    const at = Number(micros / 1_000n);
+    const removal = known.removals.find((one) => contains(one.slots, at));
+    if (removal !== undefined) {
+      removal.found.candles++;
+      removal.found.digest = BigInt.asUintN(64, removal.found.digest + hashOf(micros / 1_000_000n, values, i));
+    } else if (contains(known.covered, at)) known.isStillThere = true;
+    else known.unexplained++;
+  }
+}
+
+const ROW = Buffer.alloc(56);
+
+/** As `market.candle_hash`: the first eight bytes of the SHA-256 of time and values, where NaN stands for null. */
+function hashOf(seconds: bigint, values: readonly Column[], row: number): bigint {
+  ROW.writeBigInt64BE(seconds, 0);
+  for (const [i, column] of values.entries()) {
+    if (column.isNull[row] === 1) ROW.writeBigUInt64BE(0x7ff8000000000000n, 8 + 8 * i);
+    else ROW.writeDoubleBE((column.values as Float64Array)[row]!, 8 + 8 * i);
+  }
+  return createHash('sha256').update(ROW).digest().readBigUInt64BE(0);
+}
+
+function* judge(name: string, { removals, unexplained, isStillThere }: Known): Generator<Finding> {
+  for (const { slots, candles, digest, found } of removals) {
+    const month = nameOf(slots[0]!.from);
+    if (found.candles === candles && found.digest === digest) yield finding(name, month, 'equal', '');
+    else {
+      const counts = `${formatCounted(found.candles, 'final row')}, removed were ${candles}`;
+      yield finding(name, month, 'tampered', `its archived rows are not those that retention removed: ${counts}`);
+    }
+  }
+  if (isStillThere) yield finding(name, null, 'changed', 'Postgres still has a part of what is archived');
+  if (unexplained > 0)
+    yield finding(
+      name,
+      null,
+      'tampered',
+      `${formatCounted(unexplained, 'archived row')} that retention never removed, and Postgres does not have`,
+    );
+}

@@ -1,0 +1,47 @@
+/** Who is signed in to the dashboard, and which of the forms that work once were sent. */
+import type { Instant } from '../../clock.ts';
+import type { SqlOrTransaction } from '../connection/connect.ts';
+import { matches, tables } from '../connection/tables.ts';
+import { dashboardSession } from '../schema/callers.ts';
+
+type Row = Readonly<typeof dashboardSession.$inferSelect>;
+
+/** Sessions that have expired are removed with the next one that begins. */
+export async function beginSession(sql: SqlOrTransaction, row: Row): Promise<void> {
+  await sql`delete from ops.dashboard_session where expires_at <= ${row.createdAt}`;
+  await tables(sql).insert(dashboardSession).values(row);
+}
+
+export async function endSession(sql: SqlOrTransaction, tokenHash: Uint8Array): Promise<void> {
+  await tables(sql).delete(dashboardSession).where(matches(dashboardSession, { tokenHash }));
+}
+
+/**
+ * A form that works once is a row beside the sessions, for as long as its own session can last: under a hash that no cookie has. False: it
+ * is there already.
+ */
+export async function useForm(sql: SqlOrTransaction, row: Row): Promise<boolean> {
+  const made = await tables(sql)
+    .insert(dashboardSession)
+    .values(row)
+    .onConflictDoNothing()
+    .returning({ keyId: dashboardSession.keyId });
+  return made.length === 1;
+}
+
+export const putBackForm = endSession;
+
+export type FoundSession = { readonly keyId: number; readonly prefix: string; readonly name: string | null };
+
+/** Null when it has expired, or its key is no valid key of an operator any more. */
+export async function findSession(
+  sql: SqlOrTransaction,
+  tokenHash: Uint8Array,
+  now: Instant,
+): Promise<FoundSession | null> {
+  const [row] = await sql<FoundSession[]>`
+    select k.id as key_id, k.prefix, k.name from ops.dashboard_session s join ops.api_key k on k.id = s.key_id
+    where s.token_hash = ${tokenHash} and s.expires_at > ${now} and k.is_operator and k.revoked_at is null
+      and (k.expires_at is null or k.expires_at > ${now})`;
+  return row ?? null;
+}

@@ -1,0 +1,184 @@
+/**
+ * The transaction of an import, on a connection of its own: rows go in by COPY, and all of them or none are there afterwards. It locks its own
+ * rows of `market.imported_series`, and nothing that ingestion writes.
+ */
+import { once } from 'node:events';
+import type { Writable } from 'node:stream';
+import type pg from 'pg';
+import type { Instant } from '../../clock.ts';
+import type { Quote } from '../../core/candle.ts';
+import type { CandleInterval } from '../../core/interval.ts';
+import type { Watchdog } from '../connection/connection-watchdog.ts';
+import { copyInto, openPgClient } from '../connection/pg-client.ts';
+import { explainDatabaseError } from '../connection/store-error.ts';
+import { COLUMNS, COPY_END, COPY_HEADER, STAGED_COLUMNS } from './encode-candles.ts';
+
+export type ImportedName = {
+  readonly source: string;
+  readonly coinId: string;
+  readonly quote: Quote;
+  readonly interval: CandleInterval;
+};
+
+/** A series as it was before the import. */
+export type BeforeImport = {
+  readonly id: number;
+  readonly candles: number;
+  readonly first: Instant | null;
+  readonly last: Instant | null;
+};
+
+/** `staging`: a temporary table, for rows that may meet others of their slot. */
+export type CopyTarget = 'candles' | 'staging';
+
+export type ImportTransaction = {
+  /** In the order of the names; those that are missing are made. */
+  openSeries(names: readonly ImportedName[], at: Instant): Promise<BeforeImport[]>;
+  /** Encoded rows. Resolves when the rows before them have been taken; so the caller can make the next ones meanwhile. */
+  copy(target: CopyTarget, rows: Buffer): Promise<void>;
+  /** After the rows so far. Instants come and go as text. */
+  query<Row>(text: string, values?: readonly unknown[]): Promise<Row[]>;
+  commit(): Promise<void>;
+  /** Ends the connection; what was not committed never was. */
+  close(): Promise<void>;
+};
+
+const INTO: Readonly<Record<CopyTarget, string>> = {
+  candles: `copy market.imported_candle (${COLUMNS}) from stdin (format binary)`,
+  staging: `copy pg_temp.staged_row (${STAGED_COLUMNS}) from stdin (format binary)`,
+};
+
+const BEGIN = `begin;
+  set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0; set local jit = off; set local work_mem = '64MB';
+  create temporary table staged_row (
+    open_time timestamptz not null, open double precision, high double precision, low double precision, close double precision,
+    volume double precision, market_cap double precision, series_id integer not null, is_final boolean not null,
+    file integer not null, record bigint not null
+  ) on commit drop`;
+
+/** @throws StoreError when nobody answers there */
+export async function openImport({
+  url,
+  watchdog,
+}: {
+  readonly url: string;
+  readonly watchdog?: Watchdog | undefined;
+}): Promise<ImportTransaction> {
+  let client: pg.Client;
+  const explained = (error: unknown) => explainDatabaseError(error, url) ?? error;
+  try {
+    client = await openPgClient({ url, applicationName: 'chandler import', watchdog });
+    await client.query(BEGIN);
+  } catch (error) {
+    throw explained(error);
+  }
+  const copying = createCopying(client);
+  const query = async <Row>(text: string, values: readonly unknown[] = []): Promise<Row[]> => {
+    try {
+      await copying.end();
+      const { rows } = await client.query(text, [...values]);
+      return rows as Row[];
+    } catch (error) {
+      throw explained(error);
+    }
+  };
+  return {
+    openSeries: (names, at) => openSeries(query, names, at),
+    copy: async (target, rows) => {
+      try {
+        await copying.write(target, rows);
+      } catch (error) {
+        throw explained(error);
+      }
+    },
+    query,
+    commit: async () => void (await query('commit')),
+    close: async () => {
+      // The server ends the transaction when the connection ends, also in the middle of a COPY.
+      copying.abandon();
+      await client.end().catch(() => undefined);
+    },
+  };
+}
+
+/** One COPY at a time; another target, or a statement, ends it. */
+function createCopying(client: pg.Client) {
+  let open: { readonly target: CopyTarget; readonly stream: Writable; written: Promise<void> } | null = null;
+  const begin = (target: CopyTarget) => {
+    const stream = copyInto(client, INTO[target]);
+    // Whoever waits for a write, or for the end, gets the error; between two of them nobody listens.
+    stream.on('error', () => undefined);
+    return { target, stream, written: send(stream, COPY_HEADER) };
+  };
+  const end = async () => {
+    if (open === null) return;
+    const { stream, written } = open;
+    open = null;
+    await written;
+    const finished = once(stream, 'finish');
+    stream.end(COPY_END);
+    await finished;
+  };
+  return {
+    write: async (target: CopyTarget, rows: Buffer) => {
+      if (open !== null && open.target !== target) await end();
+      open ??= begin(target);
+      await open.written;
+      open.written = send(open.stream, rows);
+    },
+    end,
+    abandon: () => {
+      open?.stream.destroy();
+      open = null;
+    },
+  };
+}
+
+/** Resolves when the stream wants more. */
+function send(stream: Writable, bytes: Buffer): Promise<void> {
+  const sent = new Promise<void>((resolve, reject) => {
+    if (stream.errored !== null) reject(stream.errored);
+    stream.once('error', reject);
+    stream.write(bytes, (error) => {
+      stream.off('error', reject);
+      if (error) reject(error);
+      else resolve();
+    });
+  });
+  // Thrown to whoever waits for it; until then it must not count as unhandled.
+  sent.catch(() => undefined);
+  return sent;
+}
+
+const MISSING = `
+  insert into market.imported_series (source, coin_id, quote, interval, imported_at)
+  select n.source, n.coin_id, n.quote, n.interval::market.candle_interval, $5::timestamptz
+  from unnest($1::text[], $2::text[], $3::text[], $4::text[]) n (source, coin_id, quote, interval)
+  where not exists (select from market.imported_series s
+    where s.source = n.source and s.coin_id = n.coin_id and s.quote = n.quote and s.interval = n.interval::market.candle_interval)
+  order by 1, 2, 3, 4`;
+
+const OPENED = `
+  select s.id, s.candles::text, (extract(epoch from s.first_open_time) * 1000)::text as first,
+    (extract(epoch from s.last_open_time) * 1000)::text as last
+  from unnest($1::text[], $2::text[], $3::text[], $4::text[]) with ordinality n (source, coin_id, quote, interval, position)
+  join market.imported_series s on s.source = n.source and s.coin_id = n.coin_id and s.quote = n.quote
+    and s.interval = n.interval::market.candle_interval
+  order by n.position for update of s`;
+
+async function openSeries(
+  query: ImportTransaction['query'],
+  names: readonly ImportedName[],
+  at: Instant,
+): Promise<BeforeImport[]> {
+  const columns = (['source', 'coinId', 'quote', 'interval'] as const).map((key) => names.map((name) => name[key]));
+  await query(MISSING, [...columns, new Date(at).toISOString()]);
+  const rows = await query<{ id: number; candles: string; first: string | null; last: string | null }>(OPENED, columns);
+  const instant = (text: string | null) => (text === null ? null : Number(text));
+  return rows.map(({ id, candles, first, last }) => ({
+    id,
+    candles: Number(candles),
+    first: instant(first),
+    last: instant(last),
+  }));
+}

@@ -1,0 +1,85 @@
+/** The widths of the bars of a chart: those of stored series, and those that a whole number of candles makes up, weeks and months included. */
+import type { Instant } from '../../clock.ts';
+import {
+  type CandleInterval,
+  DAY,
+  HOUR,
+  INTERVAL_MS,
+  INTERVALS,
+  MINUTE,
+  type PriceInterval,
+} from '../../core/interval.ts';
+
+/** Of candles. Either `ms` or `months` is 0. */
+export type BarWidth = {
+  /** As in the address: `24h`, `90m`, `1w`, `3mo`. */
+  readonly name: string;
+  readonly ms: number;
+  readonly months: number;
+  /** The slots of the grid begin here, and every `ms` before and after. */
+  readonly anchor: Instant;
+  /** The widest interval of which a whole number of candles makes up a bar: as `market.base_of`. */
+  readonly base: CandleInterval;
+};
+
+/** Offered where finer candles are stored, beside the intervals of the upstream. */
+export const MADE_WIDTHS = ['2h', '4h', '2d', '1w', '1mo', '3mo'] as const;
+
+const UNIT_MS: Readonly<Record<string, number>> = { m: MINUTE, h: HOUR, d: DAY, w: 7 * DAY };
+const WEEK = 7 * DAY;
+/** Weeks begin on Mondays. */
+const FIRST_MONDAY = 4 * DAY;
+const MOST_MONTHS = 120;
+const MOST_MS = 366 * DAY;
+
+/** Null: the text is no width of whole candles, or one of more than a year (of months: of ten). */
+export function parseBarWidth(text: string): BarWidth | null {
+  const [, digits, unit] = /^([1-9]\d{0,3})(mo|[mhdw])$/.exec(text) ?? [];
+  if (digits === undefined || unit === undefined) return null;
+  const count = Number(digits);
+  if (unit === 'mo') return count > MOST_MONTHS ? null : { name: text, ms: 0, months: count, anchor: 0, base: '24h' };
+  const ms = count * UNIT_MS[unit]!;
+  const base = INTERVALS.findLast((interval) => ms % INTERVAL_MS[interval] === 0);
+  if (base === undefined || ms > MOST_MS) return null;
+  const own = INTERVALS.find((interval) => INTERVAL_MS[interval] === ms);
+  return { name: own ?? text, ms, months: 0, anchor: ms % WEEK === 0 ? FIRST_MONDAY : 0, base };
+}
+
+/** The grid of a price series: as its slots are stored, so that weeks do not begin on Mondays. */
+export function widthOfPrices(interval: PriceInterval): Omit<BarWidth, 'base'> {
+  return { name: interval, ms: INTERVAL_MS[interval], months: 0, anchor: 0 };
+}
+
+type Grid = Pick<BarWidth, 'ms' | 'months' | 'anchor'>;
+
+/** The start of the slot that holds an instant: as `market.slot_of`. */
+export function slotOf({ ms, months, anchor }: Grid, at: Instant): Instant {
+  if (months === 0) return anchor + Math.floor((at - anchor) / ms) * ms;
+  const month = monthOf(at);
+  return startOfMonth(month - (month % months));
+}
+
+/** The start of the slot that is `count` slots later, or earlier when it is negative. `slot`: the start of a slot. */
+export function slotAfter({ ms, months }: Grid, slot: Instant, count = 1): Instant {
+  return months === 0 ? slot + count * ms : startOfMonth(monthOf(slot) + count * months);
+}
+
+/** How many slots begin in the span, whose ends are starts of slots. */
+export function countSlots({ ms, months }: Grid, from: Instant, to: Instant): number {
+  return months === 0 ? (to - from) / ms : (monthOf(to) - monthOf(from)) / months;
+}
+
+/** As Postgres reads it. */
+export function asSqlInterval({ ms, months }: Grid): string {
+  return months > 0 ? `${months} months` : `${ms / 1000} seconds`;
+}
+
+/** Months since the year 0. */
+function monthOf(at: Instant): number {
+  const date = new Date(at);
+  return date.getUTCFullYear() * 12 + date.getUTCMonth();
+}
+
+function startOfMonth(month: number): Instant {
+  return Date.UTC(Math.floor(month / 12), month % 12);
+}

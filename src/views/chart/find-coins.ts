@@ -1,0 +1,84 @@
+/** Coins by what people call them: symbol, name, id, or an id that they had before. */
+import type { Quote } from '../../core/candle.ts';
+import type { Interval } from '../../core/interval.ts';
+import type { Sql } from '../../store/connection/connect.ts';
+
+export type FoundCoin = {
+  readonly id: string;
+  readonly name: string;
+  readonly symbol: string;
+  readonly rank: number;
+  readonly isActive: boolean;
+  /** It was found by an id that it had before; null: by what it is called now. */
+  readonly oldId: string | null;
+  /** One of its names is the text, in any case. */
+  readonly isExact: boolean;
+};
+
+/**
+ * At most `limit`: first those of which the text is a whole name, then the beginning of one, then a part; among these the active ones by
+ * rank. As the search of the service finds them, and by old ids as well.
+ */
+export async function findCoins(sql: Sql, text: string, limit: number): Promise<FoundCoin[]> {
+  const wanted = text.trim().toLowerCase();
+  const matches = sql`(position(${wanted} in lower(c.symbol)) > 0 or position(${wanted} in lower(c.name)) > 0 or position(${wanted} in lower(c.id)) > 0)`;
+  const place = sql`case
+    when ${wanted} in (lower(c.symbol), lower(c.name), lower(c.id)) then 0
+    when starts_with(lower(c.symbol), ${wanted}) or starts_with(lower(c.name), ${wanted}) or starts_with(lower(c.id), ${wanted}) then 1
+    else 2 end`;
+  return sql<FoundCoin[]>`
+    with found as (
+      (select c.id, ${place} as place, null as old_id
+      from market.coin c left join market.coin_rename r on r.old_id = c.id
+      where ${matches} and (r.old_id is null or c.is_active and c.last_seen_at > r.renamed_at)
+      order by 2, not c.is_active, nullif(c.rank, 0) nulls last, c.id limit ${limit})
+      union all
+      -- One that has another id now is found by that one.
+      select market.coin_of(c.id), ${place}, c.id
+      from market.coin_rename r join market.coin c on c.id = r.old_id
+      where ${matches} and not (c.is_active and c.last_seen_at > r.renamed_at)
+      union all
+      -- Upstream has told of the rename only.
+      select market.coin_of(r.old_id), case when r.old_id = ${wanted} then 0 when starts_with(r.old_id, ${wanted}) then 1 else 2 end, r.old_id
+      from market.coin_rename r
+      where position(${wanted} in r.old_id) > 0 and not exists (select from market.coin c where c.id = r.old_id)
+        and exists (select from market.coin c where c.id = r.new_id)
+    ), best as (
+      select distinct on (id) id, place, old_id from found order by id, place, old_id nulls first
+    )
+    select c.id, c.name, c.symbol, c.rank, c.is_active, b.old_id, b.place = 0 as is_exact
+    from best b join market.coin c on c.id = b.id
+    order by b.place, not c.is_active, nullif(c.rank, 0) nulls last, c.id limit ${limit}`;
+}
+
+/** The coin that only this text can mean: an id, an old id, or the symbol of one coin that is active, or its name. Null: several, or none. */
+export function onlyMeaning(coins: readonly FoundCoin[], text: string): FoundCoin | null {
+  const wanted = text.trim().toLowerCase();
+  const byId = coins.find(({ id, oldId }) => id === wanted || oldId === wanted);
+  if (byId !== undefined) return byId;
+  const exact = coins.filter(({ isExact }) => isExact);
+  const active = exact.filter(({ isActive }) => isActive);
+  const [only, other] = active.length > 0 ? active : exact;
+  return other === undefined ? (only ?? null) : null;
+}
+
+/** The ids that this coin had before. */
+export async function readOldIds(sql: Sql, coinId: string): Promise<string[]> {
+  const rows = await sql<{ id: string }[]>`
+    with recursive old as (
+      select old_id as id from market.coin_rename where new_id = ${coinId}
+      union
+      select r.old_id from market.coin_rename r join old on r.new_id = old.id
+    )
+    select id from old where id <> ${coinId}`;
+  return rows.map(({ id }) => id);
+}
+
+export type StoredSeries = { readonly coinId: string; readonly interval: Interval; readonly quote: Quote };
+
+/** Of these coins, candles first, the widest first. */
+export async function readStoredSeries(sql: Sql, coinIds: readonly string[]): Promise<StoredSeries[]> {
+  return sql<StoredSeries[]>`
+    select coin_id, interval, quote from market.series where coin_id = any(${coinIds as string[]}::text[]) and not isempty(covered)
+    order by coin_id, interval > '24h', interval desc, quote desc`;
+}

@@ -1,0 +1,34 @@
+/** The audit log, a page at a time, without any value of a setting. */
+import type { Instant } from '../../clock.ts';
+import type { Sql } from '../../store/connection/connect.ts';
+import { settingsBefore } from '../../store/work/audit.ts';
+
+export type AuditEntry = {
+  readonly id: number;
+  readonly at: Instant;
+  readonly actor: string;
+  readonly command: string;
+  readonly endedAt: Instant | null;
+  /** Null: it ended as it should, or it has not ended. */
+  readonly message: string | null;
+  /** Of a start of the service: names of the settings that are others than at the start of the same command before. */
+  readonly changedSettings: readonly string[];
+};
+
+export type AuditPage = { readonly rows: readonly AuditEntry[]; readonly next: number | null };
+
+const PAGE = 30;
+
+/** The newest first. `before`: the number of the entry before which the page begins; null: the newest. */
+export async function readAuditEntries(sql: Sql, before: number | null, size = PAGE): Promise<AuditPage> {
+  const rows = await sql<AuditEntry[]>`
+    select a.id, a.at, a.actor, a.command, a.ended_at, a.message,
+      case when b.settings is null then '{}'::text[] else array(
+        select coalesce(x.key, y.key) from jsonb_each_text(a.settings) x full join jsonb_each_text(b.settings) y on y.key = x.key
+        where x.value is distinct from y.value order by 1) end as changed_settings
+    from (
+      select * from ops.audit ${before === null ? sql`` : sql`where id < ${before}`} order by id desc limit ${size + 1}
+    ) a cross join lateral (select ${settingsBefore(sql)} as settings) b
+    order by a.id desc`;
+  return { rows: rows.slice(0, size), next: rows.length > size ? rows[size - 1]!.id : null };
+}

@@ -1,0 +1,39 @@
+/** Backfills that failed lately, and how many are open. */
+import type { Instant } from '../../clock.ts';
+import type { Sql } from '../../store/connection/connect.ts';
+
+export type FailedBackfill = {
+  readonly id: number;
+  readonly message: string | null;
+  readonly finishedAt: Instant;
+  readonly leftRequests: number | null;
+  /** The service runs it, and so it can be resumed here. */
+  readonly isDetached: boolean;
+};
+
+/** Those that failed at `since` or later, newest first, at most `most`; and how many there are in all, with the requests that are left of all, where these are known. */
+export async function readFailedBackfills(
+  sql: Sql,
+  { since, most }: { readonly since: Instant; readonly most: number },
+): Promise<{ readonly rows: readonly FailedBackfill[]; readonly total: number; readonly leftRequests: number | null }> {
+  const rows = await sql<(FailedBackfill & { total: number; leftOfAll: number | null })[]>`
+    select id, message, finished_at, left_requests, is_detached, count(*) over ()::int as total,
+      case when bool_and(left_requests is not null) over () then sum(left_requests) over () end::float8 as left_of_all from ops.backfill
+    where state = 'failed' and finished_at >= ${since} order by finished_at desc, id desc limit ${most}`;
+  return { rows, total: rows[0]?.total ?? 0, leftRequests: rows.length === 0 ? 0 : rows[0]!.leftOfAll };
+}
+
+/** How many failed at `since` or later, without those of which more requests bring nothing. */
+export async function countResumable(sql: Sql, since: Instant): Promise<number> {
+  const [row] = await sql<{ n: number }[]>`
+    select count(*)::int as n from ops.backfill
+    where state = 'failed' and finished_at >= ${since} and left_requests is distinct from 0`;
+  return row!.n;
+}
+
+/** With `all`, also those that are over. */
+export async function countBackfills(sql: Sql, { all }: { readonly all: boolean }): Promise<number> {
+  const [row] = await sql<{ n: number }[]>`
+    select count(*)::int as n from ops.backfill where ${all} or state in ('queued', 'running', 'paused')`;
+  return row!.n;
+}

@@ -1,0 +1,175 @@
+/**
+ * What the coverage map draws of some series: the stretches of each, by what is known of them. Of these series alone, by multirange
+ * arithmetic and from `market.gaps`. Of candles only the times are read, and only of series that have slots which two answers told to be
+ * empty: nothing else says where these are. `readCoverageFacts` has how many there are.
+ */
+import type { Instant } from '../../clock.ts';
+import type { Quote } from '../../core/candle.ts';
+import { INTERVAL_MS, type Interval } from '../../core/interval.ts';
+import type { Tier } from '../../core/tier.ts';
+import type { Sql } from '../../store/connection/connect.ts';
+import { GAP_REASONS, type GapReason } from '../operations/gaps.ts';
+import type { CoverageReason } from './coverage-order.ts';
+import { readToldTwiceWithin, slotsOf, slotsToldTwice } from './told-twice.ts';
+
+/** What a stretch of the map can be; nowhere else is anything wanted. In the order of drawing: what comes later lies on top. */
+export const COVERAGE_STATES = ['final', 'told twice', 'told once', ...GAP_REASONS] as const satisfies readonly (
+  | 'final'
+  | CoverageReason
+)[];
+export type CoverageState = (typeof COVERAGE_STATES)[number];
+
+export type CoverageWindow = {
+  /** Whole multiples of `stepSeconds`. */
+  readonly fromSeconds: number;
+  readonly toSeconds: number;
+  /**
+   * Stretches begin and end at multiples of it: each is widened to them, and those that touch then are one. So a row has no more stretches
+   * than there are steps in the window, and the smallest gap is still one step wide.
+   */
+  readonly stepSeconds: number;
+};
+
+export type CoverageRow = {
+  readonly seriesId: number;
+  readonly coinId: string;
+  readonly symbol: string;
+  readonly name: string;
+  readonly rank: number | null;
+  readonly interval: Interval;
+  readonly quote: Quote;
+  readonly widthSeconds: number;
+  /** Null: no rule tracks it. */
+  readonly tier: Tier | null;
+  /** State (as its index in `COVERAGE_STATES`), first step and step after the last, of each stretch in turn; steps count from the window's begin. */
+  readonly stretches: readonly number[];
+  /** Of all of its time, the slots that two answers told to be empty, if it would take too long to read where they are; else 0. */
+  readonly toldTwiceElsewhere: number;
+};
+
+type Row = Omit<CoverageRow, 'stretches' | 'widthSeconds' | 'toldTwiceElsewhere'> & {
+  readonly toldTwice: number;
+  /** What must be read to know where these are. */
+  readonly slotsToRead: number;
+  readonly final: string | null;
+  readonly toldOnce: string | null;
+  readonly gaps: Readonly<Partial<Record<GapReason, string>>> | null;
+};
+
+/** The rows of these series, in this order. */
+export async function readCoverageRows(
+  sql: Sql,
+  ids: readonly number[],
+  window: CoverageWindow,
+): Promise<CoverageRow[]> {
+  const rows = await readRows(sql, ids, window);
+  const read = await readToldTwiceWithin(sql, rows, window);
+  return rows.map(({ final, toldOnce, gaps, toldTwice, slotsToRead, ...row }) => {
+    const found = read.get(row.seriesId);
+    const byState = { final, 'told once': toldOnce, 'told twice': found ?? null, ...gaps };
+    const stretches = COVERAGE_STATES.flatMap((state, index) => stretchesOf(byState[state] ?? null, index));
+    const toldTwiceElsewhere = slotsToRead > 0 && found === undefined ? toldTwice : 0;
+    return { ...row, widthSeconds: INTERVAL_MS[row.interval] / 1000, stretches, toldTwiceElsewhere };
+  });
+}
+
+async function readRows(
+  sql: Sql,
+  ids: readonly number[],
+  { fromSeconds, toSeconds, stepSeconds }: CoverageWindow,
+): Promise<Row[]> {
+  const from = sql`to_timestamp(${fromSeconds}::float8)`;
+  const to = sql`to_timestamp(${toSeconds}::float8)`;
+  // Of `least` and `greatest`, an end that is open is none.
+  const steps = (lower: ReturnType<Sql>, upper: ReturnType<Sql>) => sql`range_agg(int4range(
+    floor((date_part('epoch', greatest(${lower}, ${from})) - ${fromSeconds}::float8) / ${stepSeconds}::float8)::int,
+    ceil((date_part('epoch', least(${upper}, ${to})) - ${fromSeconds}::float8) / ${stepSeconds}::float8)::int))::text`;
+  const stepsOf = (column: 'covered' | 'empty_once') => sql`(
+    select ${steps(sql`lower(r)`, sql`upper(r)`)} from unnest(s.${sql(column)} * tstzmultirange(tstzrange(${from}, ${to}))) r)`;
+  return sql<Row[]>`
+    select s.id as series_id, s.coin_id, c.symbol, c.name, nullif(c.rank, 0) as rank, s.interval, s.quote, k.tier, e.told_twice,
+      case when e.told_twice > 0 then ${slotsOf(sql, sql`s.covered * tstzmultirange(tstzrange(${from}, ${to})) - s.empty_once`, sql`e.width`)}
+        else 0 end as slots_to_read,
+      ${stepsOf('covered')} as final, case when not isempty(s.empty_once) then ${stepsOf('empty_once')} end as told_once,
+      (select json_object_agg(x.reason, x.steps) from (
+        select g.reason, ${steps(sql`g.gap_from`, sql`g.gap_to`)} as steps
+        from market.gaps g
+        where g.coin_id = s.coin_id and g.quote = s.quote and g.interval = s.interval
+          and coalesce(g.gap_from < ${to}, true) and coalesce(g.gap_to > ${from}, true)
+        group by g.reason) x) as gaps
+    from unnest(${ids as number[]}::int[]) with ordinality as asked(id, position)
+    join market.series s on s.id = asked.id join market.coin c on c.id = s.coin_id
+    cross join lateral (select width, ${slotsToldTwice(sql, sql`width`)} as told_twice from ops.seconds_of(s.interval) width offset 0) e
+    left join ops.tracked t on t.series_id = s.id left join ops.tier k on k.id = t.tier_id
+    order by asked.position`;
+}
+
+/** Of `{[1,5),[7,9)}`. */
+function stretchesOf(steps: string | null, state: number): number[] {
+  const ends = steps === null ? [] : (steps.match(/\d+/g) ?? []);
+  return ends.flatMap((end, i) => (i % 2 === 0 ? [state, Number(end)] : [Number(end)]));
+}
+
+/** When the first of what is wanted of these series begins, not before the data of its coin; null: nothing is wanted, or without begin. */
+export async function readFirstWanted(sql: Sql, ids: readonly number[]): Promise<Instant | null> {
+  const [row] = await sql<{ at: Instant | null }[]>`
+    select min(greatest(lower(s.wanted), c.first_data_at)) as at
+    from market.series s join market.coin c on c.id = s.coin_id where s.id = any(${ids as number[]}::int[])`;
+  return row!.at !== null && Number.isFinite(row!.at) ? row!.at : null;
+}
+
+/** The gaps of a series with one reason. */
+export type ReasonFacts = {
+  readonly reason: GapReason;
+  readonly gaps: number;
+  readonly slots: number;
+  /** Of the first gap; null: without a beginning. */
+  readonly from: Instant | null;
+  /** Of the last gap. */
+  readonly to: Instant | null;
+};
+
+export type CoverageFacts = Pick<
+  CoverageRow,
+  'seriesId' | 'coinId' | 'symbol' | 'name' | 'interval' | 'quote' | 'tier'
+> & {
+  readonly slotsWanted: number;
+  /** Of these, the slots with a final answer. */
+  readonly slotsCovered: number;
+  readonly slotsMissing: number;
+  /** Final slots without a candle, by how many answers told so. */
+  readonly slotsEmptyOnce: number;
+  readonly slotsEmptyTwice: number;
+  /** Most slots first. */
+  readonly reasons: readonly ReasonFacts[];
+};
+
+/** The same of these series in figures, over all of their time, in this order. */
+export async function readCoverageFacts(sql: Sql, ids: readonly number[]): Promise<CoverageFacts[]> {
+  const rows = await sql<(Omit<CoverageFacts, 'reasons'> & { readonly reasons: readonly RawReason[] | null })[]>`
+    select s.id as series_id, s.coin_id, v.symbol, c.name, s.interval, s.quote, k.tier, v.slots_wanted, v.slots_covered, v.slots_missing,
+      v.slots_empty_once, v.slots_empty_twice,
+      (select json_agg(json_build_array(x.reason, x.gaps, x.slots, date_part('epoch', x.first), date_part('epoch', x.last))
+          order by x.slots desc, x.reason) from (
+        select g.reason, count(*) as gaps, sum(g.slots) as slots, min(coalesce(g.gap_from, '-infinity')) as first, max(g.gap_to) as last
+        from market.gaps g
+        where g.coin_id = s.coin_id and g.quote = s.quote and g.interval = s.interval group by g.reason) x) as reasons
+    from unnest(${ids as number[]}::int[]) with ordinality as asked(id, position)
+    join market.series s on s.id = asked.id join market.coin c on c.id = s.coin_id
+    join market.coverage v on v.coin_id = s.coin_id and v.quote = s.quote and v.interval = s.interval
+    left join ops.tracked t on t.series_id = s.id left join ops.tier k on k.id = t.tier_id
+    order by asked.position`;
+  return rows.map((row) => ({
+    ...row,
+    reasons: (row.reasons ?? []).map(([reason, gaps, slots, from, to]) => ({
+      ...{ reason, gaps, slots, from: toInstant(from), to: toInstant(to) },
+    })),
+  }));
+}
+
+type RawReason = readonly [reason: GapReason, gaps: number, slots: number, from: number | string, to: number | string];
+
+/** Postgres writes seconds, or `"-Infinity"`. */
+function toInstant(seconds: number | string | null): Instant | null {
+  return typeof seconds === 'number' ? Math.round(seconds * 1000) : null;
+}

@@ -1,0 +1,74 @@
+/** Gaps that could be requested now, and that nothing fetches. */
+import { type Instant, MOST_SKEW_MS } from '../../clock.ts';
+import type { Quote } from '../../core/candle.ts';
+import { ceilToGrid, DAY, type Interval } from '../../core/interval.ts';
+import type { Spans } from '../../core/span.ts';
+import type { Sql } from '../../store/connection/connect.ts';
+import { readCounted } from '../../store/work/counted.ts';
+import { countedEveryMs, SERIES_COUNTS, type SeriesCounts } from '../operations/series-counts.ts';
+
+/** Of one series: what nobody has asked for yet, and nothing fetches. */
+export type SeriesGaps = {
+  readonly coinId: string;
+  readonly interval: Interval;
+  readonly quote: Quote;
+  readonly gaps: Spans;
+  /** Each gap lies in one of them. */
+  readonly wanted: Spans;
+};
+
+export type OpenGaps =
+  | { readonly kind: 'exact'; readonly series: readonly SeriesGaps[] }
+  /**
+   * With many series, by interval, as a service counted the slots last: those that the upstream refuses included, and those that open
+   * backfills fetch.
+   */
+  | { readonly kind: 'counted'; readonly intervals: readonly { readonly interval: Interval; readonly slots: number }[] }
+  /** There are many series, and no service has counted lately. */
+  | { readonly kind: 'unknown' };
+
+/** With more series, only what a service has counted is shown. */
+const FEW_SERIES = 2_000;
+/** What is younger is on its way: a run of the schedules fetches it. */
+export const YOUNG_MS = 2 * DAY;
+/** A count that is older than so many turns of a service is not shown. */
+const LATE_TURNS = 3;
+
+export async function readOpenGaps(sql: Sql, now: Instant): Promise<OpenGaps> {
+  const [row] = await sql<{ isMany: boolean }[]>`
+    select exists (select from market.series offset ${FEW_SERIES} limit 1) as is_many`;
+  return row!.isMany ? lastCounted(sql, now) : { kind: 'exact', series: await readNow(sql, now) };
+}
+
+/** Without what a backfill fetches that waits for its turn or runs. A paused one fetches nothing. */
+async function readNow(sql: Sql, now: Instant): Promise<readonly SeriesGaps[]> {
+  const rows = await sql<SeriesGaps[]>`
+    with fetched as (
+      select coin_id, interval, quote, range_agg(span) as spans from ops.backfill cross join unnest(coin_ids) coin_id
+      where state in ('queued', 'running') group by 1, 2, 3
+    )
+    select g.coin_id, g.interval, g.quote, s.wanted,
+      range_agg(tstzrange(g.gap_from, least(g.gap_to, ${now - YOUNG_MS}))) - coalesce(f.spans, '{}') as gaps
+    from market.gaps g join market.series s on (s.coin_id, s.interval, s.quote) = (g.coin_id, g.interval, g.quote)
+      left join fetched f on (f.coin_id, f.interval, f.quote) = (g.coin_id, g.interval, g.quote)
+    where g.reason = 'not asked yet' and g.gap_from < ${now - YOUNG_MS}
+    group by g.coin_id, g.interval, g.quote, s.wanted, f.spans order by g.coin_id, g.interval, g.quote`;
+  return rows.flatMap(({ gaps, ...series }) => {
+    const onGrid = gaps
+      .map(({ from, to }) => ({ from: ceilToGrid(from, series.interval), to: ceilToGrid(to, series.interval) }))
+      .filter(({ from, to }) => from < to);
+    return onGrid.length === 0 ? [] : [{ ...series, gaps: onGrid }];
+  });
+}
+
+async function lastCounted(sql: Sql, now: Instant): Promise<OpenGaps> {
+  const last = await readCounted<SeriesCounts>(sql, SERIES_COUNTS);
+  if (last === null) return { kind: 'unknown' };
+  const age = now - last.countedAt;
+  if (age < -MOST_SKEW_MS || age > LATE_TURNS * countedEveryMs(last.tookMs)) return { kind: 'unknown' };
+  const intervals = last.answer.series.map((one) => ({
+    interval: one.interval,
+    slots: one.slotsMissing - one.slotsUnsettled,
+  }));
+  return { kind: 'counted', intervals };
+}

@@ -1,0 +1,104 @@
+/** What verify compares of the candles that were made ahead of time: each is that of its parts, none is missing, and none is too many. */
+import type { Instant } from '../../clock.ts';
+import { PERIODS } from '../../core/calendar.ts';
+import { INTERVALS } from '../../core/interval.ts';
+import { finalDays } from '../../store/candle/calendar-candle.ts';
+import { candlesBySlot, coarseCandle, widthOf } from '../../store/candle/coarse-candle.ts';
+import { rolledUpFrom } from '../../store/candle/rollup.ts';
+import type { Sql } from '../../store/connection/connect.ts';
+
+const MOST_TOLD = 20;
+
+export async function wrongRollups(sql: Sql): Promise<string[]> {
+  const wrong = await rowsTooMany(sql);
+  for (const fine of INTERVALS) {
+    for (const coarse of rolledUpFrom(fine)) {
+      const rows = await sql<{ seriesId: number; openTime: Instant }[]>`
+        select s.id as series_id, slot as open_time
+        from market.rollup_coverage r join market.series s on s.id = r.series_id and s.interval = ${fine}::market.candle_interval
+        cross join lateral unnest(r.spans) span
+        cross join lateral generate_series(lower(span), upper(span) - ${sql.unsafe(widthOf(coarse))}, ${sql.unsafe(widthOf(coarse))}) slot
+        left join lateral (${sql.unsafe(coarseCandle(fine, coarse, { id: 's.id', slot: 'slot' }))}) made on true
+        left join market.rollup stored on stored.series_id = s.id and stored.interval = ${coarse}::market.candle_interval
+          and stored.open_time = slot
+        where r.interval = ${coarse}::market.candle_interval and ${sql.unsafe(hashOf('slot', 'made'))} <> ${sql.unsafe(hashOf('slot', 'stored'))}
+        limit ${MOST_TOLD}`;
+      wrong.push(
+        ...rows.map(
+          (row) =>
+            `market.rollup: the ${coarse} candle of ${new Date(row.openTime).toISOString()} of series ${row.seriesId} is not that of its ${fine} candles`,
+        ),
+      );
+    }
+  }
+  return wrong;
+}
+
+/** Rows outside of what their coverage says, and coverage of slots about which the series has not the word. */
+async function rowsTooMany(sql: Sql): Promise<string[]> {
+  const rows = await sql<{ seriesId: number; interval: string; openTime: Instant }[]>`
+    select r.series_id, r.interval, r.open_time from market.rollup r
+    left join market.rollup_coverage c on c.series_id = r.series_id and c.interval = r.interval
+    where c.spans @> r.open_time is not true order by 1, 2, 3 limit ${MOST_TOLD}`;
+  const spans = await sql<{ seriesId: number; interval: string; span: string }[]>`
+    select c.series_id, c.interval, astray.span::text as span
+    from market.rollup_coverage c join market.series s on s.id = c.series_id
+    cross join lateral unnest(c.spans - market.slots_within(s.covered, market.width_of(c.interval)) + c.spans * coalesce((
+      select range_agg(market.slots_within(g.covered, market.width_of(c.interval))) from market.series g
+      where g.coin_id = s.coin_id and g.quote = s.quote and g.interval > s.interval and g.interval <= c.interval), '{}')) astray(span)
+    order by 1, 2, 3 limit ${MOST_TOLD}`;
+  const stored: { seriesId: number; openTime: Instant; interval: string }[] = [];
+  for (const interval of INTERVALS.slice(1)) {
+    stored.push(
+      ...(await sql<{ seriesId: number; openTime: Instant; interval: string }[]>`
+        select r.series_id, r.interval, r.open_time
+        from market.rollup r join market.series s on s.id = r.series_id
+        join market.series own on own.coin_id = s.coin_id and own.quote = s.quote and own.interval = r.interval
+        join market.candle c on c.series_id = own.id and c.interval = ${sql.unsafe(`'${interval}'`)} and c.open_time = r.open_time
+        where r.interval = ${sql.unsafe(`'${interval}'`)} order by 1, 2, 3 limit ${MOST_TOLD}`),
+    );
+  }
+  const at = (openTime: Instant) => new Date(openTime).toISOString();
+  return [
+    ...rows.map(
+      (r) => `market.rollup: the ${r.interval} candle of ${at(r.openTime)} of series ${r.seriesId} is too many`,
+    ),
+    ...spans.map(
+      (r) =>
+        `market.rollup_coverage: ${r.interval} of series ${r.seriesId} has ${r.span}, which is not for that series to say`,
+    ),
+    ...stored.map(
+      (r) =>
+        `market.rollup: the ${r.interval} candle of ${at(r.openTime)} of series ${r.seriesId} is there beside one that upstream gave`,
+    ),
+  ];
+}
+
+export async function wrongCalendar(sql: Sql): Promise<string[]> {
+  const wrong: string[] = [];
+  for (const period of PERIODS) {
+    const rows = await sql<{ coinId: string; quote: string; openTime: Instant }[]>`
+      select coin_id, quote, open_time from (
+        select v.coin_id, v.quote, made.* from market.calendar_coverage v
+        cross join lateral (${sql.unsafe(
+          candlesBySlot(
+            `date_trunc('${period}', open_time, 'UTC')`,
+            `(${finalDays('v.coin_id', 'v.quote', 'v.spans')}) daily`,
+          ),
+        )}) made
+        where v.period = ${period}
+      ) made full join (select * from market.calendar_candle where period = ${period}) stored using (coin_id, quote, open_time)
+      where ${sql.unsafe(hashOf('open_time', 'made'))} <> ${sql.unsafe(hashOf('open_time', 'stored'))} or made.slots is distinct from stored.slots
+      order by 1, 2, 3 limit ${MOST_TOLD}`;
+    wrong.push(
+      ...rows.map(
+        ({ coinId, quote, openTime }) =>
+          `market.calendar_candle: the ${period} of ${new Date(openTime).toISOString()} of ${coinId} in ${quote} is not that of its days`,
+      ),
+    );
+  }
+  return wrong;
+}
+
+const hashOf = (slot: string, from: string) =>
+  `market.candle_hash(${slot}, ${from}.open, ${from}.high, ${from}.low, ${from}.close, ${from}.volume, ${from}.market_cap)`;

@@ -1,0 +1,95 @@
+/** How far a backfill is, as the pages and the commands say it: never all of it while it goes on. */
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { renewClaim } from '../../src/store/backfill/backfill-queue.ts';
+import { readBackfills } from '../../src/views/backfills/backfills.ts';
+import { become, closers, open, record, service, stateOf, until, world } from '../ingest/backfill/backfill-runner.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { runCli } from '../support/program.ts';
+import { NOW, type Visit, visit } from './visiting.ts';
+
+describe('with nothing left of what was planned', () => {
+  let database: TestDatabase;
+  let page: Visit;
+  beforeEach(async () => {
+    database = await createTestDatabase();
+    page = await visit(database);
+  });
+  afterEach(async () => {
+    await page.close();
+    await database.drop();
+    expect(page.errors).toEqual([]);
+  });
+
+  async function seed(state: string, message: string | null = null): Promise<number> {
+    const [row] = await database.sql<{ id: number }[]>`
+      insert into ops.backfill (requested_at, started_at, heartbeat_at, owner, state, spec, span, interval, quote, planned_requests,
+        left_requests, is_detached, coin_ids, message, progress, finished_at)
+      values (now(), now(), now(), 'host:1', ${state}, '{}', tstzrange('2020-01-01', '2021-01-01'), '24h', 'usd', 1, 0, true,
+        '{btc-bitcoin}', ${message}, 0.999, case when ${state} = 'done' then now() end)
+      returning id`;
+    return row!.id;
+  }
+
+  test.each([
+    ['running', null, 'none known, it looks for more'],
+    ['queued', null, 'none known, it looks again'],
+    ['queued', 'another backfill', 'others fetch it'],
+    ['paused', null, 'none known; resume it to look again'],
+  ])('one that is %s (%s) says: %s', async (state, message, left) => {
+    const id = await seed(state, message);
+    const { out: list } = await runCli(['backfills', 'list'], { DATABASE_URL: database.url });
+    const { out: show } = await runCli(['backfills', 'show', String(id)], { DATABASE_URL: database.url });
+    const screens = await Promise.all(['/', '/ui/backfills', `/ui/backfills/${id}`].map((path) => page.look(path)));
+    for (const text of [list, show, ...screens.map((screen) => screen.text)]) {
+      expect(text).toContain(left);
+      expect(text).toContain('99.9%');
+      expect(text).not.toMatch(/100%|\b0 (requests )?left|\| 0 \| [^|]*\| *pause/);
+    }
+  });
+
+  test('one that left everything to others, which failed, has done no part of it', async () => {
+    const id = await seed('queued');
+    const { sql } = database;
+    await sql`update ops.backfill set progress = 0, planned_requests = 100 where id = ${id}`;
+    const progressOf = async () => (await readBackfills(sql, { all: true, id }))[0]!.progress;
+    expect(await progressOf()).toBe(0);
+    await sql`update ops.backfill set state = 'running' where id = ${id}`;
+    for (const leftRequests of [100, 75]) {
+      const known = { leftRequests, finish: null, chunks: null };
+      await renewClaim(sql, { id, owner: 'host:1', now: NOW, claimedAt: NOW, known });
+      expect(await progressOf()).toBe(1 - leftRequests / 100);
+    }
+  });
+
+  test('one that is done is done', async () => {
+    const id = await seed('done');
+    expect((await page.look('/ui/backfills?all=true')).text).toContain('| 100% | 0 | |');
+    expect((await page.look(`/ui/backfills/${id}`)).text).toContain('100%');
+  });
+});
+
+test('one that was planned as a single request, to learn how far back the plan reaches, knows what is left as soon as it has learned it', async () => {
+  const wall = { overrides: { historyDepthMs: null } };
+  await open({ plan: 'free', simulator: { seed: 5, coins: 12, latencyMs: 20, unlimited: true, limits: wall } });
+  try {
+    const id = await record(['btc-bitcoin']);
+    await world.database.sql`update ops.backfill set planned_requests = 1, left_requests = 1 where id = ${id}`;
+    await service('a:1', { candlesPerRequest: 10 });
+    const seen: { spent: number; left: number | null; progress: number | null }[] = [];
+    await until(async () => {
+      const { state, spent, leftRequests, progress } = await stateOf(id);
+      if (state === 'running') seen.push({ spent, left: leftRequests, progress });
+      expect(state).toBe('done');
+    });
+    const late = seen.filter(({ spent }) => spent > 3 && spent < 80);
+    expect(late.length).toBeGreaterThan(3);
+    for (const { spent, left, progress } of late) {
+      expect([spent, left! > 80 - spent]).toEqual([spent, true]);
+      expect(progress).toBeLessThan(0.95);
+    }
+    await become(id, 'done');
+  } finally {
+    for (const close of closers.splice(0)) await close();
+    await world.close();
+  }
+}, 90_000);

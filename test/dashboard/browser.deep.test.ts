@@ -1,0 +1,287 @@
+/** The dashboard in a real browser, over a real service that fills its warehouse from a simulated upstream. */
+import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { DAY } from '../../src/core/interval.ts';
+import { raiseNotice } from '../../src/store/work/notice.ts';
+import { barriersOf, complaintsOf, findBrowser, LOOKS, startBrowser, takePicture } from '../support/browser.ts';
+import { createKey } from '../support/dashboard.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { runCli } from '../support/program.ts';
+import { createRelay, type Relay } from '../support/relay.ts';
+import { type ServiceProcess, startServiceProcess } from '../support/service-process.ts';
+import { type SimulatedUpstream, startUpstream } from '../support/simulated-upstream.ts';
+
+const EXECUTABLE = findBrowser();
+const WAIT = { timeout: 60_000 };
+/** A day that is final. */
+const RECENT = new Date(systemClock.now() - 10 * DAY).toISOString().slice(0, 10);
+
+describe.skipIf(EXECUTABLE === null)('in a browser', () => {
+  let database: TestDatabase;
+  let upstream: SimulatedUpstream;
+  let relay: Relay;
+  let service: ServiceProcess;
+  let browser: Browser;
+  let origin: string;
+  let env: Record<string, string>;
+  let context: BrowserContext;
+  let page: Page;
+  let complaints: string[];
+
+  beforeAll(async () => {
+    database = await createTestDatabase({ max: 2 });
+    upstream = await startUpstream({ seed: 8, coins: 60, latencyMs: 20 });
+    relay = await createRelay(database.url);
+    env = {
+      DATABASE_URL: relay.url,
+      CHANDLER_BASE_URL: upstream.baseUrl,
+      CHANDLER_PLAN: 'enterprise',
+      CHANDLER_REQUESTS_PER_SECOND: '10',
+    };
+    service = await startServiceProcess('all', env);
+    origin = String((await service.said(/^serving .* at /)).url);
+    await service.said(/^ready/);
+    browser = await startBrowser(EXECUTABLE!);
+    await detached('btc-bitcoin', '--start', '-60d');
+    const filled = async () => expect(await database.sql`select from market.candle`).not.toHaveLength(0);
+    await vi.waitFor(filled, WAIT);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await service?.stop();
+    await relay?.close();
+    await upstream?.close();
+    await database?.drop();
+  });
+  beforeEach(async () => {
+    context = await browser.newContext(LOOKS.light);
+    page = await context.newPage();
+    complaints = complaintsOf(page, origin);
+  });
+  afterEach(async () => {
+    await context.close();
+  });
+
+  /** Records a backfill for the service. */
+  async function detached(...args: readonly string[]): Promise<number> {
+    const { out, err, code } = await runCli(['backfill', ...args, '--detach', '--yes', '--json'], env);
+    expect([code, err]).toEqual([0, err]);
+    return (JSON.parse(out) as { backfill: { id: number } }).backfill.id;
+  }
+
+  async function open(path: string): Promise<void> {
+    await page.goto(`${origin}${path}`);
+  }
+
+  async function signIn(): Promise<void> {
+    const { key } = await createKey(database.sql);
+    await open('/ui/sign-in');
+    await page.getByLabel('Operator').fill(key);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByText('Signed in with the key Ada').waitFor();
+  }
+
+  const SCREENS = [
+    ...[
+      '/',
+      '/ui/coverage',
+      '/ui/backfills?all=true',
+      '/ui/backfills/1',
+      '/ui/quota',
+      '/ui/requests',
+      '/ui/requests?id=1',
+    ],
+    ...[
+      '/ui/notices',
+      '/ui/keys',
+      '/ui/system',
+      '/ui/coins/btc-bitcoin',
+      '/ui/coins/btc-bitcoin?interval=24h&at=RECENT',
+    ],
+    ...['/ui/search?q=e', '/ui/search?q=nobody-has-it', '/ui/sign-in', '/ui/do/pause?backfill=1', '/ui/no-such-page'],
+  ];
+
+  test.each(SCREENS)('%s has no barriers, and needs nothing from anywhere else', async (path) => {
+    for (const [look, options] of Object.entries(LOOKS)) {
+      const seen = await browser.newContext(options);
+      const one = await seen.newPage();
+      const said = complaintsOf(one, origin);
+      await one.goto(`${origin}${path.replace('RECENT', RECENT)}`);
+      await one.waitForLoadState('load');
+      expect([look, await barriersOf(one)]).toEqual([look, []]);
+      // Nothing reaches beyond the side of the screen.
+      expect(await one.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
+      expect(said.filter((text) => !text.includes('status of 40'))).toEqual([]);
+      await takePicture(one, `${path.replaceAll(/[^\w]+/g, '-')}-${look}`);
+      await seen.close();
+    }
+  });
+
+  test('a backfill is paused, resumed and cancelled with three buttons, and the page shows it by itself', async () => {
+    await signIn();
+    const id = await detached('--top', '20', '--start', '-2000d', '--interval', '1h');
+    await open('/');
+    await page.getByRole('link', { name: `pause backfill ${id}` }).click();
+    await page.getByRole('button', { name: `Pause backfill ${id}` }).click();
+    await page.getByText(`Backfill ${id} is paused.`).waitFor();
+    // Another page, which nobody touches, shows it, too.
+    const other = await context.newPage();
+    await other.goto(`${origin}/ui/backfills`);
+    await other.getByRole('link', { name: `resume backfill ${id}` }).waitFor();
+    await page.getByRole('link', { name: `resume backfill ${id}` }).click();
+    await page.getByRole('button', { name: `Resume backfill ${id}` }).click();
+    await other.getByRole('link', { name: `pause backfill ${id}` }).waitFor();
+    await page.getByRole('link', { name: `cancel backfill ${id}` }).click();
+    await page.getByRole('button', { name: `Cancel backfill ${id}` }).click();
+    await page.getByText(`Backfill ${id} is cancelled.`).waitFor();
+    await other.getByText('No backfill is open.').waitFor();
+    expect(complaints).toEqual([]);
+  });
+
+  test('a backfill is seen to end', async () => {
+    await open('/ui/backfills?all=true');
+    const id = await detached('eth-ethereum', '--start', '-40d');
+    await page.getByRole('row', { name: new RegExp(`^${id} done`) }).waitFor();
+  });
+
+  test('a gap is repaired from the map: a box, its price, and then it is filled', async () => {
+    const { sql } = database;
+    const gaps = () =>
+      sql`select from market.gaps where coin_id = 'btc-bitcoin' and interval = '24h' and reason = 'not asked yet'`;
+    await sql`select ops.uncover(id, now() - interval '40 days', now() - interval '20 days') from market.series
+      where coin_id = 'btc-bitcoin' and interval = '24h'`;
+    expect(await gaps()).toHaveLength(1);
+    await signIn();
+    await open('/ui/coverage?coin=btc-bitcoin&interval=24h');
+    const map = page.locator('#map-canvas[data-drawn]');
+    await map.waitFor();
+    const box = (await map.boundingBox())!;
+    const y = box.y + 32;
+    await page.mouse.move(box.x + 200, y);
+    await page.mouse.down();
+    await page.mouse.move(box.x + 500, y, { steps: 5 });
+    await page.mouse.move(box.x + box.width - 10, y, { steps: 5 });
+    await page.mouse.up();
+    const told = (await page.locator('#map-selection').boundingBox())!;
+    expect(told.y + told.height).toBeLessThanOrEqual(page.viewportSize()!.height + 1);
+    await page.getByRole('link', { name: /What does it cost to fill/ }).click();
+    await page.getByText(/It costs 1 request, done/).waitFor();
+    await page.getByRole('button', { name: 'Send 1 request' }).click();
+    await page.getByText(/Backfill \d+ is recorded: 1 request\./).waitFor();
+    await expect.poll(gaps, WAIT).toHaveLength(0);
+    await open('/ui/coverage?coin=btc-bitcoin&interval=24h');
+    await page
+      .locator('#coverage-rows')
+      .getByText(/provisional/)
+      .waitFor();
+    expect(await page.locator('#coverage-rows').textContent()).not.toContain('not asked yet');
+    expect(complaints).toEqual([]);
+  });
+
+  test('a coin is found by its old id, and a candle tells its story', async () => {
+    const { sql } = database;
+    await sql`insert into market.coin_rename (old_id, new_id, renamed_at, source) values ('xbt-old', 'btc-bitcoin', '2020-02-03', 'changelog')`;
+    await open('/');
+    await page.getByRole('searchbox').fill('xbt-old');
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/\/ui\/coins\/xbt-old/);
+    await page.getByText('is now btc-bitcoin').waitFor();
+
+    await open('/ui/coins/btc-bitcoin');
+    await page.getByRole('link', { name: RECENT }).click();
+    await page.locator('#story').waitFor();
+    expect(await page.locator('#story').textContent()).toMatch(await tellingOf(`${RECENT} 00:00Z`));
+
+    // The same with a click on the chart: the line above it says which candle lies below the pointer.
+    await page.locator('#chart').scrollIntoViewIfNeeded();
+    const chart = (await page.locator('#chart').boundingBox())!;
+    const pointed = async () =>
+      /^(\d{4}-\d\d-\d\d) 00:00Z/.exec((await page.locator('#chart-readout').textContent())!)?.[1];
+    await expect.poll(pointed).toBeDefined();
+    const before = await pointed();
+    await page.mouse.move(chart.x + chart.width / 3, chart.y + chart.height / 3);
+    await expect.poll(pointed).not.toBe(before);
+    const there = (await pointed())!;
+    expect(there).not.toBe(RECENT);
+    await page.mouse.down();
+    await page.mouse.up();
+    await page.waitForURL((url) => url.searchParams.get('at') === there);
+    expect(await page.locator('#story').textContent()).toMatch(await tellingOf(`${there} 00:00Z`));
+    expect(complaints).toEqual([]);
+
+    /** What only the story of this candle of a day has. */
+    async function tellingOf(slot: string): Promise<RegExp> {
+      const [candle] = await sql<{ open: number; close: number }[]>`
+        select open, close from market.candles
+        where coin_id = 'btc-bitcoin' and interval = '24h' and quote = 'usd' and open_time = ${slot}::timestamptz`;
+      const { open, close } = candle!;
+      return new RegExp(`^The story of ${slot}, 24h usd.*The slot is final: open ${open}, .*close ${close},`);
+    }
+  });
+
+  test('on paper, the chart of a coin is a picture in light colours, and the chart is back after it', async () => {
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await open('/ui/coins/btc-bitcoin');
+    await page.getByText(/^\d{4}-\d\d-\d\d 00:00Z {2}open/).waitFor();
+    await page.evaluate(`addEventListener('beforeprint', () => {
+      const picture = document.querySelector('#chart + canvas.on-paper');
+      // In the corner below the axes there is nothing, and so no band of a gap.
+      const corner = picture.getContext('2d').getImageData(picture.width - 3, picture.height - 3, 1, 1);
+      window.seen = [...corner.data, picture.width > 300].join();
+    }); 0`);
+    await page.pdf({ format: 'A4' });
+    expect(await page.evaluate('window.seen')).toBe('255,255,255,255,true');
+    expect(await page.locator('canvas.on-paper').count()).toBe(0);
+    expect(await page.locator('#chart').isVisible()).toBe(true);
+    expect(complaints).toEqual([]);
+  });
+
+  test('ten thousand notices, and hostile words in them, are a page like any other', async () => {
+    const { sql } = database;
+    const now = systemClock.now();
+    await raiseNotice(
+      sql,
+      { event: 'stuck', topic: 'first', quietMs: 0, text: '<script>document.title="taken"</script>' },
+      now,
+    );
+    await sql`insert into ops.notice (event, topic, text, raised_at) select event, 'copy ' || i, text || i, raised_at - i * interval '1 minute'
+      from ops.notice, generate_series(1, 10000) i where topic = 'first'`;
+    await open('/ui/notices');
+    await page.getByText('<script>document.title="taken"</script>').first().waitFor();
+    expect(await page.title()).toBe('Notices · Chandler');
+    expect(await page.locator('tr').count()).toBeLessThan(1_000);
+    expect(complaints).toEqual([]);
+  });
+
+  test('a wrong key opens nothing', async () => {
+    await open('/ui/sign-in');
+    await page.getByLabel('Operator').fill('chandler_12345678_12345678901234567890123456789012');
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByText('This is no valid key of an operator').waitFor();
+    expect(await context.cookies()).toEqual([]);
+  });
+
+  test('while the database is away the page says so, and it recovers', async () => {
+    await open('/ui/backfills');
+    await page.getByRole('heading', { name: 'Backfills' }).waitFor();
+    relay.cut();
+    await page.getByText('The database cannot be reached. What you see is not of now').waitFor(WAIT);
+    const fresh = await context.newPage();
+    await fresh.goto(`${origin}/`);
+    await fresh.getByRole('heading', { name: 'The database cannot be reached' }).waitFor(WAIT);
+    relay.mend();
+    await expect.poll(() => page.locator('#connection').isHidden(), WAIT).toBe(true);
+    await fresh.getByRole('heading', { name: 'Needs attention' }).waitFor(WAIT);
+  });
+
+  test('with the service gone the page says so, and finds it again', async () => {
+    await open('/');
+    await page.waitForFunction("document.body.dataset.followed === 'true'");
+    const port = new URL(origin).port;
+    await service.stop();
+    await page.getByText('No connection to Chandler').waitFor(WAIT);
+    service = await startServiceProcess('all', { ...env, CHANDLER_LISTEN: `127.0.0.1:${port}` });
+    await expect.poll(() => page.locator('#connection').isHidden(), WAIT).toBe(true);
+  });
+});

@@ -1,0 +1,135 @@
+/** What the map says of a box: prices of what can be asked for, or why there is nothing to ask for. */
+import { expect, it } from 'vitest';
+import { CAN_BE_ASKED, STATE_WORDS } from '../../src/dashboard/map/coverage-states.ts';
+import { COVERAGE_STATES, type CoverageRow, type CoverageState } from '../../src/views/dashboard/coverage-map.ts';
+
+type Row = CoverageRow;
+type State = (typeof states)[number];
+type Box = { readonly row: number; readonly endRow: number; readonly from: number; readonly to: number };
+type Selected = { readonly text: string; readonly asked: readonly { readonly href: string }[] };
+type Data = {
+  readonly rowOf: (row: number) => Row | undefined;
+  readonly statesIn: (row: number, from: number, to: number) => readonly State[] | null;
+};
+
+// Scripts of the browser have the types of the browser, which the tests have not: their paths are no literals for the compiler.
+const load = (name: string) => import(`../../src/dashboard/client/${name}.ts`);
+const { statesOf } = (await load('coverage-data')) as {
+  statesOf: (row: Row, frame: object, from: number, to: number) => readonly State[] | null;
+};
+const { describeSelection, describeCell, describeUnreadRows } = (await load('coverage-text')) as {
+  describeUnreadRows: (rows: readonly Row[]) => string;
+  describeCell: (cell: { frame: object; row: Row; from: number; to: number }) => string;
+  describeSelection: (box: Box, data: Data) => Selected;
+};
+
+const DAY = 86_400;
+const states = COVERAGE_STATES.map((state) => ({
+  ...STATE_WORDS[state],
+  canBeAsked: CAN_BE_ASKED.includes(state),
+}));
+const frame = { from: 0, to: 100 * DAY, step: DAY, states };
+
+/** Stretches of so many days each, from the first day on; null: not wanted. */
+function rowOf(
+  symbol: string,
+  interval: '1h' | '24h',
+  parts: readonly (readonly [CoverageState | null, number])[],
+): Row {
+  let day = 0;
+  const stretches = parts.flatMap(([state, days]) => {
+    const from = day;
+    day += days;
+    return state === null ? [] : [COVERAGE_STATES.indexOf(state), from, day];
+  });
+  const coin = {
+    seriesId: 1,
+    coinId: `${symbol.toLowerCase()}-coin`,
+    symbol,
+    name: symbol,
+    rank: 1,
+    tier: null,
+    toldTwiceElsewhere: 0,
+  };
+  return { ...coin, interval, quote: 'usd', widthSeconds: interval === '1h' ? 3_600 : DAY, stretches };
+}
+
+const ROWS = [
+  rowOf('DONE', '24h', [['final', 100]]),
+  rowOf('HOLE', '24h', [
+    ['final', 50],
+    ['not asked yet', 10],
+    ['provisional', 40],
+  ]),
+  rowOf('SOME', '1h', [
+    ['final', 40],
+    [null, 20],
+    ['malformed', 40],
+  ]),
+  rowOf('SHUT', '24h', [['forbidden', 100]]),
+];
+const told = (rows: readonly [number, number], days: readonly [number, number]) =>
+  describeSelection(
+    { row: rows[0], endRow: rows[1], from: days[0] * DAY, to: days[1] * DAY },
+    { rowOf: (row) => ROWS[row], statesIn: (row, from, to) => statesOf(ROWS[row]!, frame, from, to) },
+  );
+
+it.each([
+  ['all is final', [0, 1], [10, 20], 'There is nothing to ask for: final.'],
+  ['too young', [1, 2], [70, 80], 'There is nothing to ask for: provisional: too young to be final.'],
+  ['not wanted', [2, 3], [45, 55], 'There is nothing to ask for: nothing of it is wanted.'],
+  ['refused', [3, 4], [0, 9], 'There is nothing to ask for: refused: forbidden to this account.'],
+] as const)('%s: no price, and why', (_, rows, days, why) => {
+  const { text, asked } = told(rows, days);
+  expect(asked).toEqual([]);
+  expect(text).toContain(why);
+});
+
+it('prices only the series with something to ask for', () => {
+  const { text, asked } = told([0, 4], [55, 70]);
+  expect(text).toBe('Selected: DONE, HOLE, SOME, SHUT, 1970-02-25 to 1970-03-12.');
+  expect(asked.map(({ href }) => new URLSearchParams(href.split('?')[1]).getAll('coin'))).toEqual([
+    ['hole-coin'],
+    ['some-coin'],
+  ]);
+});
+
+it('counts the whole slot into which a box reaches', () => {
+  expect(told([1, 2], [59.5, 59.9]).asked).toHaveLength(1);
+  expect(told([1, 2], [60, 60.5]).asked).toHaveLength(0);
+});
+
+it('prices what it was not told of: the page says what it is', () => {
+  expect(told([0, 1], [90, 110]).asked).toHaveLength(1);
+});
+
+/** Without what it is a cell of. */
+const cell = (row: Row, step: number, from: number, to: number) =>
+  describeCell({ frame: { ...frame, step }, row, from, to }).replace(/^.*? to [^:]*: /, '');
+
+it('says of a cell what its slots are, and nothing of slots beside it into which a step reaches', () => {
+  const step = 7 * 3_600;
+  const widened = (from: number, to: number) => [Math.floor(from / step), Math.ceil(to / step)];
+  const twice = [COVERAGE_STATES.indexOf('told twice'), ...widened(10 * DAY, 12 * DAY)];
+  const row = { ...ROWS[0]!, stretches: [0, ...widened(0, 30 * DAY), ...twice] };
+  expect(cell(row, step, 9 * DAY, 10 * DAY)).toBe('final.');
+  expect(cell(row, step, 10 * DAY, 11 * DAY)).toBe('final; empty, told by two answers.');
+  expect(cell(row, step, 12 * DAY, 13 * DAY)).toBe('final.');
+  // What is missing up to now ends within a slot, or just after it has begun.
+  const now = [COVERAGE_STATES.indexOf('provisional'), ...widened(30 * DAY, 30 * DAY + 60)];
+  expect(cell({ ...row, stretches: now }, step, 30 * DAY, 31 * DAY)).toContain('too young to be final');
+  expect(cell({ ...row, stretches: [now[0]!, 30, 31] }, DAY, 30 * DAY, 31 * DAY)).toContain('too young to be final');
+});
+
+it('says that it does not know a cell that lies beside what was read', () => {
+  expect(cell(ROWS[0]!, DAY, 99 * DAY, 101 * DAY)).toBe('move the map there to see it.');
+});
+
+it('says how many confirmed empty slots are drawn as final', () => {
+  const text = describeCell({ frame, row: { ...ROWS[0]!, toldTwiceElsewhere: 7 }, from: 0, to: DAY });
+  expect(text).toMatch(/: final\. Somewhere this series has 7 confirmed empty slots, drawn as final here: zoom in/);
+  expect(describeUnreadRows(ROWS)).toBe('');
+  const unread = ROWS.map((row, i) => ({ ...row, toldTwiceElsewhere: i }));
+  expect(describeUnreadRows(unread)).toMatch(/^3 rows have confirmed empty slots that are drawn as final/);
+  expect(describeUnreadRows(unread.slice(0, 2))).toMatch(/^One row has confirmed empty slots/);
+});

@@ -1,0 +1,198 @@
+/** The same candles in every form that a file may have are the same candles in the table. */
+import { appendFileSync, mkdirSync } from 'node:fs';
+import path from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { formatInstant } from '../../../src/core/format.ts';
+import { HOUR } from '../../../src/core/interval.ts';
+import type { FileColumn, Format } from '../../../src/lake/format/format.ts';
+import { runCommand } from '../../support/cli.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { openDuck } from '../duck.ts';
+import { csvOf, giveCoins, HEADER, HOURS, ndjsonOf, PRICES, temporaryFiles, writeTable } from './given-files.ts';
+
+let database: TestDatabase;
+let files: ReturnType<typeof temporaryFiles>;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  await giveCoins(database.sql, 'btc-bitcoin');
+  files = temporaryFiles();
+});
+afterAll(async () => {
+  files?.remove();
+  await database?.drop();
+});
+beforeEach(async () => {
+  await database.sql`truncate market.imported_candle, market.imported_series`;
+});
+
+async function imports(file: string, ...more: string[]) {
+  const argv = ['import', file, '--source', 'x', '--coin', 'btc-bitcoin', '--interval', '1h', '--json', ...more];
+  const { code, out, err } = await runCommand(argv, { env: { DATABASE_URL: database.url } });
+  expect([code, err, code === 0 ? '' : out]).toEqual([0, '', '']);
+  const found = await database.sql`
+    select open_time, open, high, low, close, volume, market_cap from market.imported_candle order by open_time`;
+  expect(found).toEqual(HOURS);
+  return JSON.parse(out);
+}
+
+const iso = (at: number) => new Date(at).toISOString();
+
+describe('times', () => {
+  test.each<[string, (at: number) => string | number, object]>([
+    ['seconds', (at) => at / 1_000, { s: 500 }],
+    ['seconds with a fraction', (at) => `${at / 1_000}.0`, { s: 500 }],
+    ['milliseconds', (at) => at, { ms: 500 }],
+    ['microseconds', (at) => at * 1_000, { us: 500 }],
+    ['nanoseconds', (at) => `${at}000000`, { ns: 500 }],
+    ['ISO 8601', iso, { text: 500 }],
+    ['ISO 8601 with a blank', (at) => iso(at).replace('T', ' ').replace('.000Z', ' UTC'), { text: 500 }],
+    ['without a zone', (at) => iso(at).slice(0, 19).replace('T', ' '), { 'text in UTC': 500 }],
+    ['in another zone', (at) => iso(at + 5.5 * HOUR).replace('Z', '+05:30'), { text: 500 }],
+    ['west of Greenwich', (at) => iso(at - 5 * HOUR).replace('Z', '-05'), { text: 500 }],
+    ['of the program', formatInstant, { text: 500 }],
+  ])('%s', async (_, time, times) => {
+    expect(await imports(files.write('times.csv', csvOf(HOURS, time)))).toMatchObject({ added: 500, times });
+  });
+
+  test('--time-unit says what the size of a number does not', async () => {
+    const file = files.write('old.csv', `${HEADER}\n3600,1,1,1,1,1\n`);
+    const argv = (unit: string) => [
+      'import',
+      file,
+      '--source',
+      unit,
+      '--coin',
+      'BTC',
+      '--interval',
+      '1h',
+      '--time-unit',
+      unit,
+    ];
+    const env = { DATABASE_URL: database.url };
+    expect((await runCommand(argv('s'), { env })).code).toBe(0);
+    expect(await database.sql`select open_time from market.imported_candle`).toEqual([{ openTime: HOUR }]);
+    expect((await runCommand(argv('ms'), { env })).out).toContain(
+      'time is not on the 1h grid: "1970-01-01T00:00:03.600Z"',
+    );
+  });
+
+  test.each([
+    '2024-01-31T1::00:00Z',
+    '2024-01-31T24:00:00Z',
+    '2024-01-31T00:60:00Z',
+    '2024-02-30T00:00:00Z',
+    '31.01.2024',
+    '2024-01-31T00:00Zz',
+    'x',
+  ])('%s is no time', async (text) => {
+    // Behind a right one of the same day: then less of a text is looked at.
+    const file = files.write('no.csv', `${HEADER}\n2024-01-31T00:00:00Z,1,1,1,1,1\n${text},1,1,1,1,1\n`);
+    const { code, out } = await runCommand(['import', file, '--source', 'x', '--coin', 'BTC', '--interval', '1h'], {
+      env: { DATABASE_URL: database.url },
+    });
+    expect(code).toBe(1);
+    expect(out).toContain(`record 3: time is no time: "${text}"`);
+  });
+
+  test('what is below a millisecond counts: it is not on the grid', async () => {
+    const file = files.write(
+      'off.csv',
+      csvOf(HOURS.slice(0, 1), (at) => at * 1_000 + 1),
+    );
+    const { code, out } = await runCommand(['import', file, '--source', 'x', '--coin', 'BTC', '--interval', '1h'], {
+      env: { DATABASE_URL: database.url },
+    });
+    expect(code).toBe(1);
+    expect(out).toContain('1 × time is not on the 1h grid');
+  });
+});
+
+describe('text', () => {
+  test('separators, quotes, a byte order mark, empty lines, and lines that end as those of Windows do', async () => {
+    const text = csvOf(HOURS, (at) => `"${at}"`, '"Open Time",Open,High,Low,Close,Volume').replaceAll(',', ';');
+    const [first, ...rest] = text.split('\n');
+    await imports(files.write('windows.csv', `\ufeff${[first, '', ...rest].join('\r\n')}`));
+  });
+
+  test('columns by name and by number, and columns that nobody asked for', async () => {
+    const text = csvOf(
+      HOURS.map((one) => ({ ...one })),
+      (at) => `"a ""quoted"", text\nof two lines",${at}`,
+      'note,ts,a,b,c,d,e',
+    );
+    await imports(files.write('named.csv', text), '--columns', 'open=a,high=b,low=c,close=6,volume=e');
+  });
+
+  test('NDJSON, and a last line that does not end', async () => {
+    await imports(
+      files.write('rows.jsonl', ndjsonOf(HOURS).trimEnd()),
+      '--columns',
+      'time=timestamp,open=o,high=h,low=l,close=c,volume=v',
+    );
+  });
+
+  test('descending rows, and files in any order', async () => {
+    await imports(files.write('down.csv', csvOf([...HOURS].reverse())));
+    await database.sql`truncate market.imported_candle, market.imported_series`;
+    const parts = [300, 0, 100, 400, 200].map((from, i) =>
+      files.write(`part-${i}.csv`, csvOf(HOURS.slice(from, from + 100))),
+    );
+    expect(await imports(parts[0]!, ...parts.slice(1))).toMatchObject({ added: 500 });
+  });
+
+  test('rows in no order at all', async () => {
+    const mixed = HOURS.map((_, i) => HOURS[(i * 211) % HOURS.length]!);
+    expect(await imports(files.write('mixed.csv', csvOf(mixed)))).toMatchObject({ added: 500 });
+  });
+});
+
+describe('tables', () => {
+  const columns: FileColumn[] = [
+    { name: 'date', type: 'instant', nullable: false },
+    ...PRICES.map((name): FileColumn => ({ name, type: 'double', nullable: false })),
+  ];
+  const rows = HOURS.map((candle) => [BigInt(candle.openTime) * 1_000n, ...PRICES.map((name) => candle[name])]);
+
+  test.each<[Format, string, FileColumn['unit']]>([
+    ['parquet', 'a.parquet', undefined],
+    ['parquet', 'b.parquet', 'milliseconds'],
+    ['arrow', 'a.feather', undefined],
+    ['arrow', 'b.arrow', 'milliseconds'],
+  ])('%s as %s', async (format, name, unit) => {
+    const typed = columns.map((column) => (column.type === 'instant' && unit ? { ...column, unit } : column));
+    const told = await imports(await writeTable(path.join(files.folder, name), format, typed, rows));
+    expect(told).toMatchObject({ added: 500, times: { instant: 500 } });
+  });
+
+  test.each(['timestamptz', 'timestamp', 'timestamp_s', 'timestamp_ns', 'bigint'])(
+    'Parquet of DuckDB, whose times are %s, in folders that say the interval',
+    async (type) => {
+      const { folder } = files;
+      const csv = files.write('duck.csv', csvOf(HOURS, type === 'bigint' ? String : (at) => iso(at).slice(0, 19)));
+      const out = path.join(folder, `duck-${type}`);
+      mkdirSync(path.join(out, 'interval=1h', 'quote=usd'), { recursive: true });
+      const from = `(select "time"::${type} as "timestamp", open, high::decimal(18, 4) as high, low, close, volume::bigint as volume,
+          case when volume > 0 then null end as market_cap from read_csv('${csv}', types = {'time': '${type === 'bigint' ? 'bigint' : 'timestamp'}'}))`;
+      await (await openDuck()).rows(`copy ${from} to '${out}/interval=1h/quote=usd/part.parquet' (compression gzip)`);
+      const argv = ['import', out, '--source', 'x', '--coin', 'btc-bitcoin', '--json'];
+      const { code, out: text, err } = await runCommand(argv, { env: { DATABASE_URL: database.url } });
+      expect([code, err]).toEqual([0, '']);
+      expect(JSON.parse(text)).toMatchObject({ added: 500, times: type === 'bigint' ? { ms: 500 } : { instant: 500 } });
+      const found =
+        await database.sql`select open_time, open, close, volume, market_cap from market.imported_candle order by open_time`;
+      expect(found).toEqual(
+        HOURS.map(({ openTime, open, close, volume }) => ({ openTime, open, close, volume, marketCap: null })),
+      );
+    },
+  );
+
+  test('what is damaged is refused, and nothing is stored', async () => {
+    const file = await writeTable(path.join(files.folder, 'cut.parquet'), 'parquet', columns, rows);
+    appendFileSync(file, 'more');
+    const { code, err } = await runCommand(['import', file, '--source', 'x', '--coin', 'BTC', '--interval', '1h'], {
+      env: { DATABASE_URL: database.url },
+    });
+    expect(code).toBe(2);
+    expect(err).toContain('cut.parquet is no Parquet file that can be read');
+  });
+});

@@ -1,0 +1,108 @@
+/** An import that is killed (kill -9) at any instant has stored nothing, and holds up nobody who stores answers of upstream. */
+import path from 'node:path';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { fillRecorded } from '../../bench/export-warehouse.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { givenSeries, storeAnswer } from '../../support/given-candles.ts';
+import { type RunningCli, runCli, startCli } from '../../support/program.ts';
+import { randomOf } from '../../support/random.ts';
+import { temporaryFolder } from '../format/rows.ts';
+
+const ROWS = 400_000;
+let database: TestDatabase;
+let folder: string;
+let remove: () => void;
+let file: string;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  await fillRecorded(database.sql, ROWS, { withCaps: true, isPossible: true });
+  ({ folder, remove } = temporaryFolder());
+  const out = path.join(folder, 'files');
+  const argv = ['export', '--what', 'candles', '--layout', 'single', '--out', out];
+  expect((await runCli(argv, { DATABASE_URL: database.url })).code).toBe(0);
+  file = path.join(out, 'candles.parquet');
+});
+afterAll(async () => {
+  remove?.();
+  await database?.drop();
+});
+beforeEach(async () => {
+  await database.sql`truncate market.imported_candle, market.imported_series`;
+});
+
+const start = () => startCli(['import', file, '--source', 'twin', '--json'], { DATABASE_URL: database.url });
+/** Pages of the table, also those of rows that are not committed. */
+const pages = async () => {
+  const [row] = await database.sql<{ bytes: number }[]>`select pg_relation_size('market.imported_candle') as bytes`;
+  return row!.bytes / 8_192;
+};
+const counts = () => database.sql`
+  select (select count(*) from market.imported_series) as series, (select count(*) from market.imported_candle) as candles`;
+
+async function untilPages(count: number, { ended }: RunningCli): Promise<void> {
+  let isOver = false;
+  void ended.then(() => {
+    isOver = true;
+  });
+  while (!isOver && (await pages()) < count) await new Promise(setImmediate);
+}
+
+test('killed at any row, all is as it was; then it goes through, and again changes nothing', async () => {
+  const random = randomOf(11);
+  for (let kills = 0; kills < 4; kills++) {
+    const running = await start();
+    await untilPages((await pages()) + 1 + Math.floor(random() * 2_000), running);
+    running.process.kill('SIGKILL');
+    expect((await running.ended).signal).toBe('SIGKILL');
+    expect(await counts()).toEqual([{ series: 0, candles: 0 }]);
+  }
+  const { out, err } = await (await start()).ended;
+  expect(err).toBe('');
+  const { added, series } = JSON.parse(out);
+  expect(added).toBeGreaterThan(ROWS / 2);
+  expect(await counts()).toEqual([{ series: series.length, candles: added }]);
+  const digests = await database.sql`select coin_id, candles, digest::text from market.imported_series order by 1`;
+  expect(digests).toEqual(
+    await database.sql`
+      select s.coin_id, count(*) as candles,
+        (select case when d >= 9223372036854775808 then d - 18446744073709551616 else d end from (select mod(mod(sum(market.candle_hash(
+          c.open_time, c.open, c.high, c.low, c.close, c.volume, c.market_cap)::numeric), 18446744073709551616) + 18446744073709551616, 18446744073709551616) as d) m)::text as digest
+      from market.series s join market.candle c on c.series_id = s.id group by 1 order by 1`,
+  );
+});
+
+test('interrupted, it says so and has stored nothing', async () => {
+  const running = await start();
+  await untilPages((await pages()) + 50, running);
+  running.process.kill('SIGINT');
+  expect((await running.ended).code).toBe(130);
+  expect(await counts()).toEqual([{ series: 0, candles: 0 }]);
+});
+
+test('answers are stored while it runs, of the same coins as well; a second import is refused', async () => {
+  const { sql } = database;
+  const [coin] = await sql<{ id: string }[]>`select id from market.coin order by id limit 1`;
+  const span = { from: Date.UTC(2024, 0, 1), to: Date.UTC(2024, 0, 2) };
+  const running = await start();
+  await untilPages((await pages()) + 50, running);
+  const [second, stored] = await Promise.all([
+    runCli(['import', file, '--source', 'other'], { DATABASE_URL: database.url }),
+    (async () => {
+      // Makes the coin anew, a series of it, and an answer.
+      const series = await givenSeries(sql, { coinId: coin!.id, interval: '6h', span });
+      await storeAnswer(sql, series, { span, slots: Array.from({ length: 4 }, () => [1, 2, 1, 1] as const) });
+      return sql`select count(*) as waiting from pg_stat_activity where wait_event_type = 'Lock'`;
+    })(),
+  ]);
+  expect(stored).toEqual([{ waiting: 0 }]);
+  expect(await counts()).toEqual([{ series: 0, candles: 0 }]);
+  expect([second.code, second.err]).toEqual([2, 'error: another import is running; wait until it has ended.\n']);
+  const { code } = await running.ended;
+  expect(code).toBe(0);
+  const [{ hours }] = await sql<[{ hours: number }]>`
+    select count(*) as hours from market.candles where coin_id = ${coin!.id} and interval = '6h' and open_time >= ${span.from}::timestamptz
+      and open_time < ${span.to}::timestamptz`;
+  expect(hours).toBe(4);
+  const verified = await runCli(['verify'], { DATABASE_URL: database.url });
+  expect([verified.code, verified.code === 0 ? '' : verified.out.slice(-1_500)]).toEqual([0, '']);
+});

@@ -1,0 +1,3 @@
+import { testAnyOrder } from './any-order.ts';
+
+testAnyOrder('prices-1h');

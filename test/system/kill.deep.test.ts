@@ -1,0 +1,5 @@
+import { testKills } from './kill.ts';
+
+testKills('Redis', 'candles');
+// They go through the same queue.
+testKills('Postgres', 'prices');

@@ -1,0 +1,3 @@
+import { testSameTables } from './same-tables.ts';
+
+testSameTables('Redis');

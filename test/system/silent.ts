@@ -1,0 +1,68 @@
+/** A Postgres or a Redis that falls silent: nothing is closed, nothing is refused, nothing comes any more. Real processes, a relay between. */
+import { expect, type TestContext } from 'vitest';
+import { stopwatch } from '../../src/clock.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { createRelay, type Relay } from '../support/relay.ts';
+import { type ServiceProcess, startServiceProcess } from '../support/service-process.ts';
+import { startUpstream } from '../support/simulated-upstream.ts';
+
+/** What one test has for itself: most of its time it waits for something to be given up, so all of them run at once. */
+type Scene = {
+  readonly database: TestDatabase;
+  relayTo(url: string): Promise<Relay>;
+  start(role: string, env: Record<string, string>, program?: 'service' | 'serve'): Promise<Started>;
+  /** Started while what it needs is silent: it has said nothing yet. */
+  launch(role: string, env: Record<string, string>, program?: 'service' | 'serve'): Promise<ServiceProcess>;
+};
+
+type Started = {
+  readonly service: ServiceProcess;
+  get(path: string): Promise<{ readonly status: number; readonly text: string; readonly ms: number }>;
+};
+
+export async function setScene({ onTestFinished }: Pick<TestContext, 'onTestFinished'>): Promise<Scene> {
+  const upstream = await startUpstream({ seed: 5, coins: 20 });
+  const database = await createTestDatabase();
+  const relays: Relay[] = [];
+  const running: ServiceProcess[] = [];
+  onTestFinished(async () => {
+    for (const one of running) await one.kill();
+    for (const relay of relays) await relay.close();
+    await upstream.close();
+    await database.drop();
+  });
+  const launch: Scene['launch'] = async (role, env, program = 'service') => {
+    const service = await startServiceProcess(role, { CHANDLER_BASE_URL: upstream.baseUrl, ...env }, [], program);
+    running.push(service);
+    return service;
+  };
+  return {
+    database,
+    launch,
+    relayTo: async (url) => {
+      const relay = await createRelay(url);
+      relays.push(relay);
+      return relay;
+    },
+    start: async (role, env, program) => {
+      const service = await launch(role, env, program);
+      const { url } = await service.said(/^serving/);
+      await service.said(/^ready/);
+      const get: Started['get'] = async (path) => {
+        const begun = stopwatch();
+        const answer = await fetch(`${url}${path}`);
+        return { status: answer.status, text: await answer.text(), ms: stopwatch() - begun };
+      };
+      return { service, get };
+    },
+  };
+}
+
+export const HOW_SOON = { timeout: 35_000, interval: 250 };
+
+/** SIGTERM, and at most ten seconds. */
+export async function stopsInTime(service: ServiceProcess): Promise<void> {
+  const begun = stopwatch();
+  expect(await service.stop()).toBe(0);
+  expect(stopwatch() - begun).toBeLessThan(10_000);
+}

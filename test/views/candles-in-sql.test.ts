@@ -1,0 +1,3 @@
+import { testCandlesInSql } from './candles-in-sql.ts';
+
+testCandlesInSql(2);
