@@ -1,10 +1,10 @@
 /** An import that is killed (kill -9) at any instant has stored nothing, and holds up nobody who stores answers of upstream. */
 import path from 'node:path';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { fillRecorded } from '../../bench/export-warehouse.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { givenSeries, storeAnswer } from '../../support/given-candles.ts';
-import { type RunningCli, runCli, startCli } from '../../support/program.ts';
+import { runCli, startCli } from '../../support/program.ts';
 import { randomOf } from '../../support/random.ts';
 import { temporaryFolder } from '../format/rows.ts';
 
@@ -31,29 +31,51 @@ beforeEach(async () => {
 });
 
 const start = () => startCli(['import', file, '--source', 'twin', '--json'], { DATABASE_URL: database.url });
-/** Pages of the table, also those of rows that are not committed. */
-const pages = async () => {
-  const [row] = await database.sql<{ bytes: number }[]>`select pg_relation_size('market.imported_candle') as bytes`;
-  return row!.bytes / 8_192;
-};
 const counts = () => database.sql`
   select (select count(*) from market.imported_series) as series, (select count(*) from market.imported_candle) as candles`;
 
-async function untilPages(count: number, { ended }: RunningCli): Promise<void> {
-  let isOver = false;
-  void ended.then(() => {
-    isOver = true;
-  });
-  while (!isOver && (await pages()) < count) await new Promise(setImmediate);
+/** Stops the next import at this row of its COPY, the first being 1. */
+async function stopAtRow(row: number) {
+  const { sql } = database;
+  await sql`
+    create function public.stop_import() returns trigger language plpgsql as $$
+      begin
+        if nextval('public.imported_row') = (select row from public.stopped_row) then perform pg_advisory_xact_lock(1); end if;
+        return new;
+      end $$`;
+  await sql`create sequence public.imported_row`;
+  await sql`create table public.stopped_row as select ${row}::integer as row`;
+  const holder = await sql.reserve();
+  await holder`select pg_advisory_lock(1)`;
+  await sql`
+    create trigger stop_import before insert on market.imported_candle for each row execute function public.stop_import()`;
+  return {
+    reached: () =>
+      vi.waitUntil(
+        async () => (await sql`select from pg_locks where locktype = 'advisory' and not granted`).length > 0,
+        60_000,
+      ),
+    goOn: async () => {
+      await holder`select pg_advisory_unlock(1)`;
+      holder.release();
+      // Waits for the transaction of the import, if it is not over.
+      await sql`drop trigger stop_import on market.imported_candle`;
+      await sql`drop function public.stop_import()`;
+      await sql`drop table public.stopped_row`;
+      await sql`drop sequence public.imported_row`;
+    },
+  };
 }
 
 test('killed at any row, all is as it was; then it goes through, and again changes nothing', async () => {
   const random = randomOf(11);
   for (let kills = 0; kills < 4; kills++) {
+    const stop = await stopAtRow(1 + Math.floor(random() * (ROWS / 2)));
     const running = await start();
-    await untilPages((await pages()) + 1 + Math.floor(random() * 2_000), running);
+    await stop.reached();
     running.process.kill('SIGKILL');
     expect((await running.ended).signal).toBe('SIGKILL');
+    await stop.goOn();
     expect(await counts()).toEqual([{ series: 0, candles: 0 }]);
   }
   const { out, err } = await (await start()).ended;
@@ -72,9 +94,11 @@ test('killed at any row, all is as it was; then it goes through, and again chang
 });
 
 test('interrupted, it says so and has stored nothing', async () => {
+  const stop = await stopAtRow(10_000);
   const running = await start();
-  await untilPages((await pages()) + 50, running);
+  await stop.reached();
   running.process.kill('SIGINT');
+  await stop.goOn();
   expect((await running.ended).code).toBe(130);
   expect(await counts()).toEqual([{ series: 0, candles: 0 }]);
 });
@@ -83,20 +107,24 @@ test('answers are stored while it runs, of the same coins as well; a second impo
   const { sql } = database;
   const [coin] = await sql<{ id: string }[]>`select id from market.coin order by id limit 1`;
   const span = { from: Date.UTC(2024, 0, 1), to: Date.UTC(2024, 0, 2) };
+  const stop = await stopAtRow(10_000);
   const running = await start();
-  await untilPages((await pages()) + 50, running);
+  await stop.reached();
   const [second, stored] = await Promise.all([
     runCli(['import', file, '--source', 'other'], { DATABASE_URL: database.url }),
     (async () => {
       // Makes the coin anew, a series of it, and an answer.
       const series = await givenSeries(sql, { coinId: coin!.id, interval: '6h', span });
       await storeAnswer(sql, series, { span, slots: Array.from({ length: 4 }, () => [1, 2, 1, 1] as const) });
-      return sql`select count(*) as waiting from pg_stat_activity where wait_event_type = 'Lock'`;
+      // The import itself waits for this test.
+      return sql`select count(*) as waiting from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock' and wait_event <> 'advisory'`;
     })(),
   ]);
   expect(stored).toEqual([{ waiting: 0 }]);
   expect(await counts()).toEqual([{ series: 0, candles: 0 }]);
   expect([second.code, second.err]).toEqual([2, 'error: another import is running; wait until it has ended.\n']);
+  await stop.goOn();
   const { code } = await running.ended;
   expect(code).toBe(0);
   const [{ hours }] = await sql<[{ hours: number }]>`
