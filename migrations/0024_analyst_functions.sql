@@ -349,7 +349,7 @@ begin
       where t.coin_id = c.id and t.at <= instant and t.at > instant - interval '24 hours' and t.market_cap > 0 order by t.at desc limit 1) h;
   if snapshot is not null then
     return query
-      select (row_number() over (order by h.market_cap desc, h.coin_id))::integer, h.coin_id, c.symbol, c.name, h.market_cap, h.price, 'ticker', h.at
+      select (row_number() over (order by h.market_cap desc, h.coin_id))::integer, h.coin_id, c.symbol, c.name, h.market_cap, h.price, 'ticker', h.updated_at
       from (select t.* from market.ticker_history t where t.at = snapshot and t.market_cap > 0 order by t.market_cap desc, t.coin_id limit n) h
       join market.coin c on c.id = h.coin_id order by 1;
     return;
@@ -382,7 +382,7 @@ begin
     ) b join market.coin c on c.id = b.coin_id order by 1;
 end
 $$;
-comment on function market.universe(anyelement, integer) is 'The n largest coins by market capitalisation as of an instant, dead ones included, by what had closed then: the newest snapshot of tickers of the 24 hours before; where there is none, the daily candles (stored or made) and daily prices in usd that closed in the two days before. It knows only coins of which something is stored. symbol and name are those of today. Example: select * from market.universe(''2024-06-30'', 10);';
+comment on function market.universe(anyelement, integer) is 'The n largest coins by market capitalisation as of an instant, dead ones included, by what had closed then: the newest snapshot of tickers of the 24 hours before; where there is none, the daily candles (stored or made) and daily prices in usd that closed in the two days before. as_of: when upstream last updated the ticker, or when the candle or the day of the price closed. It knows only coins of which something is stored. symbol and name are those of today. Example: select * from market.universe(''2024-06-30'', 10);';
 
 create function market.returns(coin text, width interval, from_time anyelement, to_time anycompatible default now(), quote text default 'usd')
   returns table (open_time timestamptz, close_time timestamptz, close double precision, previous_close double precision,
@@ -492,6 +492,7 @@ declare
   froms timestamptz[];
   tos timestamptz[];
   reasons text[];
+  removed tstzmultirange;
 begin
   if isfinite(since) is not true then
     raise exception using errcode = 'invalid_parameter_value', message = 'on_grid needs from_time: a calendar begins somewhere';
@@ -508,6 +509,8 @@ begin
     select array_agg(g.gap_from), array_agg(g.gap_to), array_agg(g.reason) into froms, tos, reasons from market.gaps g
       where g.coin_id = of_coin and g.quote = on_grid.quote and g.gap_to > first and g.gap_from < until
         and g.interval = (select max(s.interval) from market.series s where s.coin_id = of_coin and s.quote = on_grid.quote and s.interval <= base);
+    select range_agg(e.slots) into removed from market.series s join market.evidence e on e.series_id = s.id
+      where s.coin_id = of_coin and s.quote = on_grid.quote and s.interval <= base and e.kind = 'retention' and e.slots && tstzrange(first, until);
   end if;
   return query
   with given as materialized (
@@ -534,13 +537,14 @@ begin
         (select min(g.reason) from unnest(froms, tos, reasons) g(gap_from, gap_to, reason) where g.gap_from < r.slot_end and g.gap_to > r.slot),
         case when r.slot_end > now() then 'not yet'
           when (select c.first_data_at >= r.slot_end from market.coin c where c.id = of_coin) then 'before its data'
+          when removed && tstzrange(r.slot, r.slot_end) then 'retention'
           else 'not wanted' end)
     end
   from filled r
   order by 1;
 end
 $$;
-comment on function market.on_grid(text, interval, anyelement, anycompatible, text, text, interval) is 'A calendar: each slot of the width that opens in the span, with its candle as market.ohlcv gives it, or without. reason says why it is missing or not complete: empty (known to have none), not yet, before its data, not wanted, or a reason of market.gaps. fill => ''previous'' carries the last close into holes (filled_from says of which slot), at most over max_fill (by default three slots); volume and market_cap stay null. Example: select open_time, close, reason from market.on_grid(''BTC'', ''1 day'', ''2024-01-01'', ''2024-02-01'', fill => ''previous'');';
+comment on function market.on_grid(text, interval, anyelement, anycompatible, text, text, interval) is 'A calendar: each slot of the width that opens in the span, with its candle as market.ohlcv gives it, or without. reason says why it is missing or not complete: empty (known to have none), not yet, before its data, retention (it was removed because of its age), not wanted, or a reason of market.gaps. fill => ''previous'' carries the last close into holes (filled_from says of which slot), at most over max_fill (by default three slots); volume and market_cap stay null. Example: select open_time, close, reason from market.on_grid(''BTC'', ''1 day'', ''2024-01-01'', ''2024-02-01'', fill => ''previous'');';
 
 create function market.in_quote(coin text, in_currency text, width interval, from_time anyelement, to_time anycompatible default now(), max_age interval default '1 day')
   returns table (open_time timestamptz, close_time timestamptz, close double precision, volume double precision, market_cap double precision,

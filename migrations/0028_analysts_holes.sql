@@ -270,7 +270,7 @@ as $$
 $$;
 comment on function market.correlation(text, text, anyelement, anycompatible, interval, text) is 'Correlation of the logarithmic returns of two coins, of the slots in which both have one (pairs: how many). Only slots that lie in the span as a whole. Example: select * from market.correlation(''BTC'', ''ETH'', ''2024-01-01'', ''2024-07-01'');';
 
-comment on function market.ohlcv(text, interval, anyelement, anycompatible, text) is 'Candles of any width that a whole number of stored slots makes up: 45 minutes, 1 day, 1 week (from Monday), 3 months. Each is made of the candles of market.candles of the widest interval that divides it; those that were not made ahead are made now, and are the same. from_time and to_time say which slots open (null: from the first, until now); each candle is of its whole slot, so the last one may reach beyond to_time (a backtest that must not look ahead asks for close_time < its instant). slots: how many of its parts have a candle; complete: all of its parts are final, with a candle or known to be empty; high, low and volume are null where a part has none. Dates, and text without a zone, are UTC. Example: select * from market.ohlcv(''BTC'', ''1 week'', ''2024-01-01'', ''2024-03-01'');';
+comment on function market.ohlcv(text, interval, anyelement, anycompatible, text) is 'Candles of any width that a whole number of stored slots makes up: 45 minutes, 1 day, 1 week (from Monday), 3 months. Each is made of the candles of market.candles of the widest interval that divides it; those that were not made ahead are made now, and are the same. from_time and to_time say which slots open (null: from the first, until now); each candle is of its whole slot, so the last one may reach beyond to_time (a backtest that must not look ahead asks for close_time < its instant). slots: how many of its parts have a candle; complete: all of its parts are final, with a candle or known to be empty; high, low and volume are null where a part has none. A part that the widest interval knows to be empty stays empty, whatever a finer one has; of finer candles only whole parts are made, so a width that is an interval itself (1 day) has no candle of a slot that is not over. Nothing is stored: no rows, and market.condition says why. Dates, and text without a zone, are UTC. Example: select * from market.ohlcv(''BTC'', ''1 week'', ''2024-01-01'', ''2024-03-01'');';
 
 create or replace function market.price_at(coin text, at anyelement, max_age interval default '1 day', quote text default 'usd')
   returns table (price double precision, source text, priced_at timestamptz, age interval)
@@ -513,13 +513,19 @@ begin
     condition := 'missing';
     select 'before its data', 'the upstream has data of this coin since ' || to_char(c.first_data_at at time zone 'UTC', 'YYYY-MM-DD')
       into reason, detail from market.coin c where c.id = of_coin and c.first_data_at >= ends;
-    if reason is null and exists (select from market.evidence e where e.series_id = own.id and e.kind = 'retention' and e.slots && tstzrange(begins, ends)) then
+    if reason is null and exists (select from market.series f join market.evidence e on e.series_id = f.id
+        where f.coin_id = of_coin and f.quote = condition.quote
+          and (f.id = own.id or own.id is null and f.interval < condition."interval" and condition."interval" <= '24h')
+          and e.kind = 'retention' and e.slots && tstzrange(begins, ends)) then
       reason := 'retention';
       detail := 'it was removed because of its age';
     end if;
     if reason is null then
       reason := 'not wanted';
-      detail := case when own.id is null then 'there is no such series, and none that is finer' else 'nobody asked for this day' end;
+      detail := case when own.id is not null then 'nobody asked for this day'
+        when exists (select from market.series f where f.coin_id = of_coin and f.quote = condition.quote and f.interval < condition."interval" and condition."interval" <= '24h')
+          then 'there is no such series, and nobody asked for all of this day at a finer interval'
+        else 'there is no such series, and none that is finer' end;
     end if;
   end if;
   return next;

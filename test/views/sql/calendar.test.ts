@@ -67,8 +67,10 @@ beforeAll(async () => {
     span: span(Date.UTC(2023, 11, 1), day(3)),
   });
   await storeAnswer(sql, days, { span: span(Date.UTC(2023, 11, 1), day(3)), slots: some(33) });
+  const removed = await givenSeries(sql, { coinId: 'ccc-coin', interval: '1h', span: span(day(-1), day(1)) });
+  await storeAnswer(sql, removed, { span: span(day(-1), day(1)), slots: some(48) });
   await removeOld(database, {
-    keep: { ...DEFAULT_KEEP, candles: { ...DEFAULT_KEEP.candles, '24h': DAY } },
+    keep: { ...DEFAULT_KEEP, candles: { ...DEFAULT_KEEP.candles, '24h': DAY, '1h': 28 * DAY } },
     now: Date.UTC(2024, 1, 1),
   });
   const prices = await wanted('bbb-coin', 'prices-1d', day(1), day(4));
@@ -155,6 +157,17 @@ describe('a day', () => {
       'missing: retention',
       { detail: 'it was removed because of its age' },
     ]);
+    // Days and quarters that were made of hours.
+    for (const interval of ['24h', '6h']) {
+      expect(await conditionOf('CCC', interval, '2023-12-30')).toMatchObject([
+        'missing: retention',
+        { detail: 'it was removed because of its age' },
+      ]);
+      expect(await conditionOf('CCC', interval, '2024-01-20')).toMatchObject([
+        'missing: not wanted',
+        { detail: 'there is no such series, and nobody asked for all of this day at a finer interval' },
+      ]);
+    }
     expect(await conditionOf('BBB', '5m', '2024-01-01')).toMatchObject([
       'missing: not wanted',
       { detail: 'there is no such series, and none that is finer', slots: 288 },
@@ -230,6 +243,17 @@ describe('a calendar', () => {
     const [part] = await analyst`
       select slots, complete, reason from market.on_grid('AAA', '12 hours', '2024-01-04', '2024-01-04 12:00')`;
     expect(part).toEqual({ slots: 0, complete: false, reason: 'not asked yet' });
+  });
+
+  test('says what was removed because of its age', async () => {
+    const reasons = async (width: string) =>
+      (await analyst`select reason from market.on_grid('CCC', ${width}::interval, '2023-12-29', '2024-01-02')`).map(
+        ({ reason }) => reason as string,
+      );
+    const none = 'not wanted';
+    expect(await reasons('1 day')).toEqual([none, 'retention', 'retention', none]);
+    expect(await reasons('2 days')).toEqual(['retention', 'retention']);
+    expect((await reasons('1 hour')).filter((reason) => reason === 'retention')).toHaveLength(48);
   });
 
   test('a day has 24 hours, also where the clocks of the session change', async () => {
