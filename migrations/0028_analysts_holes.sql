@@ -100,7 +100,9 @@ begin
   if cardinality(parts) > 0 then
     statement := case
       when seconds = extract(epoch from market.width_of(base)) then
-        'select open_time, market.slot_end($1, open_time) - interval ''1 second'', open, high, low, close, volume, market_cap, 1, $2 @> open_time, true from (%2$s) part'
+        -- No month: an interval of seconds is as long in each time zone. Both constants are for the many rows of a year of hours.
+        'select open_time, open_time + $4, open, high, low, close, volume, market_cap, 1, '
+          || case when known @> tstzrange(first, last) then 'true' else '$2 @> open_time' end || ', true from (%2$s) part'
       else 'select slot, market.slot_end($1, slot) - interval ''1 second'', open, high, low, close, volume, market_cap, slots,
           $2 @> tstzrange(slot, market.slot_end($1, slot)), last_at = market.slot_end($1, slot) - $3
         from (select market.slot_of($1, open_time) as slot, %1$s, count(*)::integer as slots, max(open_time) as last_at from (%2$s) part group by 1) made'
@@ -121,7 +123,7 @@ begin
       closed, of_coin, quote, calendar, lower(ahead), upper(ahead)));
   end if;
   if statement is not null then
-    return query execute statement || ' order by 1' using width, known, part;
+    return query execute statement || ' order by 1' using width, known, part, make_interval(secs => seconds::double precision - 1);
   end if;
 end
 $$;
