@@ -601,3 +601,35 @@ begin atomic
   select c.* from market.condition(coin, market.interval_of("interval"), day, quote) c;
 end;
 comment on function market.condition(text, text, date, text) is 'The same of the name of an interval. An error names all of them where there is none. Example: select * from market.condition(''BTC'', ''1h'', ''2024-06-30'');';
+
+-- All that ever happened to final values, in one place: what replaced or removed them one by one, and what did so to many at once.
+create view market.revisions as
+select s.coin_id, s.quote, s.interval, r.open_time, tstzmultirange(tstzrange(r.open_time, r.open_time + market.width_of(s.interval))) as slots,
+  case when r.was_empty then 0 else 1 end as candles, r.reason, r.known_at, r.seen_at, r.step, null::text as detail,
+  r.open, r.high, r.low, r.close, r.volume, r.market_cap, null::bigint as digest, r.series_id
+from market.revision r join market.series s on s.id = r.series_id
+union all
+select s.coin_id, s.quote, s.interval, lower(e.slots), e.slots, e.candles, e.kind, e.known_at, e.as_of, e.number, e.detail,
+  null, null, null, null, null, null, e.digest, e.series_id
+from market.evidence e join market.series s on s.id = e.series_id
+where e.kind in ('retention', 'renamed');
+comment on view market.revisions is 'Every change of final values, of candles and of prices (interval prices-1d and so on). A row for each value that a later answer or a mending replaced or removed, with the old values (market.revision); and a row for each time that retention removed what was old, or a coin was given a new id, for all its slots at once: values that retention has removed are gone, their number and digest are here. Example: select open_time, candles, reason, known_at, close from market.revisions where coin_id = ''btc-bitcoin'' order by known_at desc;';
+comment on column market.revisions.coin_id is 'Upstream id of the coin, as in market.coin.id: btc-bitcoin.';
+comment on column market.revisions.quote is 'Currency of the prices: usd or btc.';
+comment on column market.revisions.interval is 'Width of the candle, or prices- and the width of the price.';
+comment on column market.revisions.open_time is 'Start of the slot; of several slots, of the first.';
+comment on column market.revisions.slots is 'The slots that it is about.';
+comment on column market.revisions.candles is 'How many of the slots had a candle or a price before; 0: the slot was known to be empty.';
+comment on column market.revisions.reason is 'late answer, removed by upstream, mended, contradicted: see market.revision.reason. retention: removed because of their age. renamed: the coin was given a new id, and the values stayed.';
+comment on column market.revisions.known_at is 'When it happened, by our clock; null for a revision from before evidence was kept.';
+comment on column market.revisions.seen_at is 'As-of instant of the answer that changed it; of retention and of a change of id, when it happened.';
+comment on column market.revisions.step is 'The step of market.evidence that tells of it; null for a revision from before evidence was kept.';
+comment on column market.revisions.detail is 'Of a change of id: the old id and the new one.';
+comment on column market.revisions.open is 'Old value of open; of a price series the price, as in high, low and close.';
+comment on column market.revisions.high is 'Old value of high.';
+comment on column market.revisions.low is 'Old value of low.';
+comment on column market.revisions.close is 'Old value of close.';
+comment on column market.revisions.volume is 'Old value of volume.';
+comment on column market.revisions.market_cap is 'Old value of market cap.';
+comment on column market.revisions.digest is 'Of what retention removed: the sum of market.candle_hash of it, modulo 2^64, as in market.evidence.digest.';
+comment on column market.revisions.series_id is 'market.series.id.';

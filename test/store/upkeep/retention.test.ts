@@ -156,17 +156,35 @@ describe('partitions', () => {
     await database.sql`insert into ops.second_opinion (series_id, span, claim, requested_at, retry_at)
       values (${id}, '[2025-02-01,2025-02-02)', 'malformed', now(), now())`;
     const keep = { ...FOR_EVER, candles: { ...FOR_EVER.candles, '1h': 365 * DAY } };
+    const before = await digestOf(id);
     const removed = await removeOld(database, { keep, now: NOW });
     expect(removed.partitions).toEqual(['candle_1h_2025q1']);
     const [series] = await database.sql`
       select lower(wanted) as from, covered_candles from market.series where id = ${id}`;
     expect(series).toEqual({ from: Date.parse('2025-04-01T00:00:00Z'), coveredCandles: 275 * 24 });
     expect(await database.sql`select from ops.second_opinion`).toHaveLength(0);
+    // Nothing vanishes without a trace: how many candles went, and their digest.
+    const after = await digestOf(id);
+    const [gone] = await database.sql`
+      select candles, digest::text, reason, open_time, upper(slots) as until, close from market.revisions where series_id = ${id}`;
+    expect(gone).toEqual({
+      candles: 90 * 24,
+      digest: BigInt.asIntN(64, before - after).toString(),
+      reason: 'retention',
+      openTime: from,
+      until: Date.UTC(2025, 3, 1),
+      close: null,
+    });
     expect(await database.sql`select from market.gaps where gap_from < '2026-01-01'`).toHaveLength(0);
     for await (const proof of verifySeries(database.sql, {}, NOW)) expect(proof).toMatchObject({ differences: [] });
     // Once more changes nothing.
     expect((await removeOld(database, { keep, now: NOW })).partitions).toEqual([]);
   });
+
+  async function digestOf(id: number): Promise<bigint> {
+    const [row] = await database.sql`select digest::text from market.series where id = ${id}`;
+    return BigInt(row!.digest as string);
+  }
 
   /** The partition that is half detached. */
   async function half(): Promise<string | null> {
