@@ -3,9 +3,11 @@
  * with one request too many. `YEAR_DAYS=30` is a quick look, `-t free` one plan. With prices beside it: `test/system/year.deep.test.ts`.
  */
 import { expect, test } from 'vitest';
+import { HOUR } from '../../src/core/interval.ts';
 import { liveAYear } from '../system/year.ts';
 
 const DAYS = Number(process.env.YEAR_DAYS ?? 365);
+const STEP_MS = Number(process.env.YEAR_STEP_HOURS ?? 2) * HOUR;
 /** Of each plan: days of candles behind the start. */
 const SINCE = { free: 1, starter: 28, business: 300 } as const;
 
@@ -22,6 +24,7 @@ test.each(['free', 'starter', 'business'] as const)(
       prices: 0,
       pricesDays: 0,
       coins: 340,
+      stepMs: STEP_MS,
     });
     const { candles, peak, requests, daysMissing } = year;
     const took = ((performance.now() - begun) / 60_000).toFixed(1);
