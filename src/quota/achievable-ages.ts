@@ -28,6 +28,8 @@ export type TierDemand = {
   readonly rowsPerRequest: number;
   /** Its answers are about whole days: the last one, which is there at midnight, and the open one. */
   readonly isOfDays?: boolean;
+  /** As planned before; null or absent: never. */
+  readonly refreshAfterMs?: number | null;
 };
 
 type TierPlan = {
@@ -53,6 +55,12 @@ const UNEVEN = 2;
 
 /** While the budget is short, a priority leaves this share to the lower ones, so that none starves. */
 const SHARE_OF_LOWER = 0.1;
+
+/**
+ * Times of days, or of parts of a day, become shorter only when requests would also suffice for times that are so much longer. Otherwise a budget at the border changes
+ * them from run to run, and each change has more series due at once.
+ */
+const SPARE_TO_SHORTEN = 1.05;
 
 /** The share of the budget that is planned. The rest is for retries, for new series, and for those that something has made late. */
 export const HEADROOM = 0.9;
@@ -138,6 +146,11 @@ function nextPartOfDay(ms: number): number {
   return DAY / parts;
 }
 
+function partsOrDays(ms: number, before: number | null): number {
+  const isKept = before !== null && nextPartOfDay(ms) < before && nextPartOfDay(ms * SPARE_TO_SHORTEN) >= before;
+  return isKept ? before : nextPartOfDay(ms);
+}
+
 type TierTerms = {
   readonly refreshMs: number;
   readonly stretch: number;
@@ -145,11 +158,14 @@ type TierTerms = {
   readonly holdsMs: number;
 };
 
-function planTier({ id, series, isOfDays }: TierDemand, { refreshMs, stretch, tickMs, holdsMs }: TierTerms): TierPlan {
+function planTier(
+  { id, series, isOfDays, refreshAfterMs }: TierDemand,
+  { refreshMs, stretch, tickMs, holdsMs }: TierTerms,
+): TierPlan {
   if (!Number.isFinite(stretch))
     return { id, achievableAgeMs: null, refreshAfterMs: null, requestsPerDay: 0, keepsUp: false };
   const stretched = Math.ceil(refreshMs * stretch);
-  const after = stretch > 1 && isOfDays ? nextPartOfDay(stretched) : stretched;
+  const after = stretch > 1 && isOfDays ? partsOrDays(stretched, refreshAfterMs ?? null) : stretched;
   return {
     id,
     achievableAgeMs: after + tickMs,

@@ -6,7 +6,7 @@ import type { Instant } from '../clock.ts';
 import { dayReset, dayStart } from '../core/calendar.ts';
 import { DAY } from '../core/interval.ts';
 import type { FreshnessBudget } from './achievable-ages.ts';
-import { chooseDue, lastRefreshTime, refreshesToday, refreshRoom } from './refresh-order.ts';
+import { chooseDue, isLate, lastRefreshTime, refreshesToday, refreshRoom } from './refresh-order.ts';
 
 /** At one run. */
 export type ComingRequests = { readonly at: Instant; readonly requests: number };
@@ -51,6 +51,8 @@ export type DueSeries = {
   readonly refreshAfterMs: number;
   /** Null: they were never refreshed. */
   readonly dueAt: Instant | null;
+  /** As in `RefreshCandidate`. */
+  readonly achievableAgeMs?: number;
   readonly series: number;
   /** It is tried again after a refusal, when there is room. */
   readonly isTry?: boolean;
@@ -87,10 +89,10 @@ export function comingRefreshes(groups: readonly DueSeries[], terms: RefreshTerm
     const due = [...waiting, ...byRun.at(i)];
     if (due.length === 0) return { at, requests: 0 };
     const candidates = due.map((group) => {
-      const dueAt = group.isTry ? at - tickMs - 1 : group.dueAt;
-      return { ...group, dueAt, group, rank: 0, seriesId: 0 };
+      const late = { dueAt: at - tickMs - 1, achievableAgeMs: 0 };
+      return { ...group, ...(group.isTry ? late : {}), group, rank: 0, seriesId: 0 };
     });
-    const isAnyLate = candidates.some(({ dueAt }) => dueAt === null || at - dueAt > tickMs);
+    const isAnyLate = candidates.some((candidate) => isLate(candidate, { now: at, tickMs }));
     const nextAt = runs[i + 1] ?? dayReset(at);
     const coming = isAnyLate ? refreshesToday([...due, ...byRun.after(i)], { now: at, nextAt }) : 0;
     const room = refreshRoom({ most: budget.most, left, spentToday, coming });

@@ -17,24 +17,37 @@ export type RefreshCandidate = {
   readonly refreshAfterMs: number;
   /** The refresh time for which it waits; null: it was never refreshed. */
   readonly dueAt: Instant | null;
+  /** How old it may become, as told. Longer than its time and a tick when the quota allows more than before; absent: just so long. */
+  readonly achievableAgeMs?: number;
   /** Of its coin; 0: none. */
   readonly rank: number;
   readonly seriesId: number;
 };
 
+/** Whether it waits for longer than was told; so does one that was never refreshed. `tickMs`: the longest time between two runs. */
+export function isLate(
+  {
+    dueAt,
+    refreshAfterMs,
+    achievableAgeMs = 0,
+  }: Pick<RefreshCandidate, 'dueAt' | 'refreshAfterMs' | 'achievableAgeMs'>,
+  { now, tickMs }: { readonly now: Instant; readonly tickMs: number },
+): boolean {
+  return dueAt === null || now - dueAt > Math.max(tickMs, achievableAgeMs - refreshAfterMs);
+}
+
 /** How many series may be refreshed at a run; infinite: any number. */
 export type RefreshRoom = {
   /** All together. */
   readonly all: number;
-  /** Of these, series that missed their refresh time or were never refreshed. */
+  /** Of these, series that are late (`isLate`). */
   readonly late: number;
 };
 
 /**
  * The series of a run, most urgent first, and of a candidate that stands for several, how many. The highest priority comes first; within it
  * series that were refreshed before, the latest one relative to its time first; then those that were never refreshed, the shortest time first, then by
- * rank. A series that became due since the last run is refreshed in any case: the plan counts on it. Late series get what the day has beside these.
- * `tickMs`: the longest time between two runs.
+ * rank. A series that is due and not late is refreshed in any case: the plan counts on it. Late series get what the day has beside these.
  */
 export function chooseDue<C extends RefreshCandidate>(
   candidates: readonly C[],
@@ -44,7 +57,7 @@ export function chooseDue<C extends RefreshCandidate>(
     .filter(({ dueAt }) => dueAt === null || dueAt <= now)
     .map((c) => ({
       c,
-      isLate: c.dueAt === null || now - c.dueAt > tickMs,
+      isLate: isLate(c, { now, tickMs }),
       lateness: c.dueAt === null ? -1 : (now - c.dueAt) / c.refreshAfterMs,
     }))
     .sort(

@@ -176,6 +176,16 @@ describe('choosing who is asked next', () => {
     expect(choose([...late, candidate(4, { dueAt: now - HOUR })], 2, 2)).toEqual([1, 4]);
   });
 
+  it('when the quota allows more than before, the oldest come first: none becomes older than was told', () => {
+    const shorter = { refreshAfterMs: 2 * DAY, achievableAgeMs: 3 * DAY + HOUR };
+    const threeDays = [1, 2].map((id) => candidate(id, { ...shorter, dueAt: now - DAY }));
+    const twoDays = [3, 4, 5].map((id) => candidate(id, { ...shorter, dueAt: now }));
+    expect(choose([...twoDays, ...threeDays], 3, 3)).toEqual([1, 2, 3]);
+    // Once it is told, they are late.
+    const told = threeDays.map((one) => ({ ...one, achievableAgeMs: 2 * DAY + HOUR }));
+    expect(choose([...twoDays, ...told], 3, 3)).toEqual([3, 4, 5]);
+  });
+
   it('who is late keeps its refresh times', () => {
     const series = { seriesId: 1, refreshAfterMs: 6 * HOUR, refreshAt: now };
     expect(lastRefreshTime(series, now + 7 * HOUR)).toBe(now + 6 * HOUR);
@@ -306,6 +316,18 @@ describe('choosing who is asked next', () => {
     expect(ofDays(12 * HOUR, 79)).toMatchObject({ refreshAfterMs: DAY, requestsPerDay: 40 });
     // Of every second day nothing is known for good.
     expect(ofDays(12 * HOUR, 39)).toMatchObject({ refreshAfterMs: 2 * DAY, requestsPerDay: 20, keepsUp: false });
+  });
+
+  it('what is known of days only is not asked now every second and now every third day, when requests are at the border', () => {
+    const daysOf = (requestsPerDay: number, before: number | null) => {
+      const tier = daily({ isOfDays: true, targetAgeMs: DAY, rowsPerRequest: 1, series: 40, refreshAfterMs: before });
+      return planFreshness({ tiers: [tier], requestsPerDay, tickMs: HOUR / 2 }).tiers[0]!.refreshAfterMs! / DAY;
+    };
+    expect(daysOf(20, null)).toBe(2);
+    expect(daysOf(20, 3 * DAY)).toBe(3);
+    expect(daysOf(21.5, 3 * DAY)).toBe(2);
+    expect(daysOf(20, 2 * DAY)).toBe(2);
+    expect(daysOf(19, 2 * DAY)).toBe(3);
   });
 });
 

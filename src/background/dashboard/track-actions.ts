@@ -167,7 +167,7 @@ async function priceOfDay(app: App, budget: Budget, { coinId, interval, quote }:
   const rows = await readTiers(sql);
   const added: TierRow = {
     ...{ id: NEW_TIER, tier: 'list', priority: DEFAULT_PRIORITY.list, interval, targetAgeMs, series: 1 },
-    ...{ achievableAgeMs: null, isPlanned: false },
+    ...{ achievableAgeMs: null, refreshAfterMs: null, isPlanned: false },
   };
   const others = rows.map((row) => (row.id === tracked?.tierId ? { ...row, series: row.series - 1 } : row));
   const options = await freshnessOptions(app, budget);

@@ -27,7 +27,6 @@ import { lastDayOf, openDayOf } from '../limits/last-day.ts';
 import type { LearnedLimits } from '../limits/learned-limits.ts';
 
 export type PlannedTier = TierRow & {
-  readonly refreshAfterMs: number | null;
   readonly requestsPerDay: number;
   readonly keepsUp: boolean;
   /** The plan does not include this interval: no requests are sent. */
@@ -52,9 +51,9 @@ export type PlanTrackedOptions = {
 
 /** How fresh each tier can be kept now; recorded for the refresh order and for `market.freshness`. */
 export async function planTracked(options: PlanTrackedOptions): Promise<TrackedPlan> {
-  const { sql, now } = options;
+  const { sql } = options;
   const plan = planTiers(await readTiers(sql), options);
-  await recordPlannedAges(sql, plan.tiers, now);
+  await recordPlannedAges(sql, plan.tiers, options);
   return plan;
 }
 

@@ -15,6 +15,7 @@ export type TierRow = Pick<Tier, 'id' | 'tier' | 'priority' | 'interval'> & {
   readonly targetAgeMs: number;
   /** Null: not planned yet, or there is no quota for it. */
   readonly achievableAgeMs: number | null;
+  readonly refreshAfterMs: number | null;
   readonly isPlanned: boolean;
   readonly series: number;
 };
@@ -23,27 +24,35 @@ export type TierRow = Pick<Tier, 'id' | 'tier' | 'priority' | 'interval'> & {
 export async function readTiers(sql: SqlOrTransaction): Promise<TierRow[]> {
   return sql<TierRow[]>`
     select k.id, k.tier, k.priority, k.interval, (extract(epoch from k.target_age) * 1000)::float8 as target_age_ms,
-      (extract(epoch from k.achievable_age) * 1000)::float8 as achievable_age_ms, k.planned_at is not null as is_planned,
+      (extract(epoch from k.achievable_age) * 1000)::float8 as achievable_age_ms,
+      (extract(epoch from k.refresh_after) * 1000)::float8 as refresh_after_ms, k.planned_at is not null as is_planned,
       count(tr.series_id) as series
     from ops.tier k left join ops.tracked tr on tr.tier_id = k.id
     group by k.id order by k.priority desc, k.tier = 'all', k.tier = 'top', k.interval desc, k.target_age, k.id`;
 }
 
-export type PlannedAge = Pick<TierRow, 'id' | 'achievableAgeMs'> & {
-  readonly refreshAfterMs: number | null;
+export type PlannedAge = Pick<TierRow, 'id' | 'achievableAgeMs' | 'refreshAfterMs'> & {
   readonly keepsUp: boolean;
 };
 
-/** Saves what the quota allows each tier: the order of refreshes goes by it, and `market.freshness` shows it. */
+/**
+ * Saves what the quota allows each tier: the order of refreshes goes by it, and `market.freshness` shows it. When the quota allows more than before,
+ * the age that is told follows as the series are refreshed: none of them may be older than it says. `tickMs`: the longest time between two runs.
+ */
 export async function recordPlannedAges(
   sql: SqlOrTransaction,
   tiers: readonly PlannedAge[],
-  now: Instant,
+  { now, tickMs }: { readonly now: Instant; readonly tickMs: number },
 ): Promise<void> {
   if (tiers.length === 0) return;
   const seconds = (ms: number | null) => (ms === null ? null : String(ms / 1000));
   await sql`
-    update ops.tier k set achievable_age = make_interval(secs => p.age), refresh_after = make_interval(secs => p.after),
+    update ops.tier k set
+      achievable_age = case when p.age >= extract(epoch from k.achievable_age) is not false then make_interval(secs => p.age)
+        else greatest(make_interval(secs => p.age), least(k.achievable_age, (
+          select make_interval(secs => extract(epoch from ${now + tickMs}::timestamptz - min(t.seen_until))::float8)
+          from ops.tracked t where t.tier_id = k.id and t.ends_at is null))) end,
+      refresh_after = make_interval(secs => p.after),
       keeps_up = p.keeps_up, planned_at = ${now}
     from unnest(${tiers.map((t) => t.id)}::int[],
         ${tiers.map((t) => seconds(t.achievableAgeMs))}::float8[],
@@ -243,6 +252,7 @@ export async function countQueued(sql: SqlOrTransaction): Promise<number> {
 export type ComingRefreshes = Pick<Tier, 'priority' | 'interval'> & {
   readonly tierId: number;
   readonly refreshAfterMs: number;
+  readonly achievableAgeMs: number;
   /** Null: they were never requested. */
   readonly dueAt: Instant | null;
   readonly series: number;
@@ -263,7 +273,8 @@ export async function readComingRefreshes(
   return sql<ComingRefreshes[]>`
     with planned as (
       select k.id, k.priority, k.interval, market.width_of(k.interval) as width,
-        extract(epoch from coalesce(k.refresh_after, k.achievable_age))::float8 as after_s
+        extract(epoch from coalesce(k.refresh_after, k.achievable_age))::float8 as after_s,
+        (extract(epoch from k.achievable_age) * 1000)::float8 as achievable_age_ms
       from ops.tier k where k.achievable_age is not null
     ), tier as (
       select planned.*, make_interval(secs => after_s) as after, make_interval(secs => step_s) as step,
@@ -271,7 +282,7 @@ export async function readComingRefreshes(
         to_timestamp(-after_s) + interval '1 microsecond' as origin
       from planned, lateral (select greatest(${withinMs / 1000}::float8, case when after_s >= 6000 then 60 else 1 end) as step_s) s
     )
-    select tier.id as tier_id, tier.priority, tier.interval, tier.after_s * 1000 as refresh_after_ms,
+    select tier.id as tier_id, tier.priority, tier.interval, tier.after_s * 1000 as refresh_after_ms, tier.achievable_age_ms,
       d.step + tier.step - interval '1 microsecond' + tier.after as due_at, d.series, d.queued, d.is_new
     from tier cross join lateral (
       select date_bin(tier.step, ${dueOf(sql)}, tier.origin) as step, count(*) as series, count(tr.queued_at) as queued,

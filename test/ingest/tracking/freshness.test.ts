@@ -189,6 +189,37 @@ test('what the budget allows is planned by tier, and shown', async () => {
   ]);
 });
 
+test('a shorter age is told when all series have it: none of them may be older than it says', async () => {
+  await addTracks(database.sql, [rule('all', { interval: '1h', targetAgeMs: 6 * HOUR })], NOON);
+  const told = async () => {
+    const [row] = await database.sql<{ age: string }[]>`select achievable_age::text as age from ops.tier`;
+    return row!.age;
+  };
+  await keep(NOON, 2);
+  expect(await told()).toBe('36:00:00');
+  await take(NOON);
+  for (const [coin, hours] of [
+    ['a-a', 30],
+    ['b-b', 20],
+    ['c-c', 1],
+  ] as const)
+    await markSeen(database.sql, await idOf(coin), NOON - hours * HOUR);
+  // There is more quota now: each is to be asked every six hours.
+  await keep(NOON, 12);
+  expect(await told()).toBe('30:00:00');
+  await markSeen(database.sql, await idOf('a-a'), NOON);
+  await keep(NOON, 12);
+  expect(await told()).toBe('20:00:00');
+  await markSeen(database.sql, await idOf('b-b'), NOON);
+  await keep(NOON, 12);
+  expect(await told()).toBe('06:00:00');
+  // What is older than was told, because something was away, makes nothing longer.
+  await keep(NOON + 10 * HOUR, 12);
+  expect(await told()).toBe('06:00:00');
+  await keep(NOON + 10 * HOUR, 2);
+  expect(await told()).toBe('36:00:00');
+});
+
 test('an interval that the plan does not have costs nothing and promises nothing; nor does an empty budget', async () => {
   await addTracks(database.sql, [rule('top'), rule('all', { interval: '1h' })], NOON);
   await keep(NOON);
