@@ -44,7 +44,15 @@ test('series that are due at the same run are one row, by their last request or 
 
   const row = (dueAt: number | null, rest = {}) => {
     const counts = { series: 1, queued: 0, isNew: 0, ...rest };
-    return { tierId: tier!.id, priority: 3, interval: '24h', refreshAfterMs: 6 * HOUR, dueAt, ...counts };
+    return {
+      tierId: tier!.id,
+      priority: 3,
+      interval: '24h',
+      refreshAfterMs: 6 * HOUR,
+      achievableAgeMs: 6.5 * HOUR,
+      dueAt,
+      ...counts,
+    };
   };
   expect(await readComingRefreshes(sql, { now: NOW })).toEqual([
     row(NOW + HOUR / 2),
