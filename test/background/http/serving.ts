@@ -3,13 +3,18 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
 import { runCommand } from '../../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { lookOften } from '../../support/quick-looks.ts';
 import { seedSeries } from '../../support/warehouse.ts';
 
 export const FIRST = Date.UTC(2024, 0, 1);
 export let database: TestDatabase;
 const running: Serving[] = [];
+/** Waits for a database, and what looks whether it is still there and who locks it. */
+const LOOKS = [2_000, 5_000];
+
 /** Each test has a database of its own. */
 export function useServers(): void {
+  lookOften(LOOKS);
   beforeEach(async () => {
     database = await createTestDatabase();
   });

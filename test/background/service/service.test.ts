@@ -14,8 +14,12 @@ import { createSimulator } from '../../../src/simulate.ts';
 import { readInstallationId } from '../../../src/store/work/installation.ts';
 import { runCommand } from '../../support/cli.ts';
 import { createEmptyDatabase, createTestDatabase, type TestDatabase, testRedisUrl } from '../../support/database.ts';
+import { lookOften } from '../../support/quick-looks.ts';
 import { createRelay } from '../../support/relay.ts';
 import { schedulerSeen } from '../../support/scheduler-seen.ts';
+
+/** Of the heartbeat and for locks, of the upkeep and of the scheduler; and waits for what is not there yet. */
+lookOften([2_000, 5_000, 10_000]);
 
 let server: Listening;
 
