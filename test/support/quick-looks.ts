@@ -7,16 +7,17 @@ import { systemClock } from '../../src/clock.ts';
 
 const TIMES = 10;
 
-/** For the rest of the file. `looks`: how long the loops sleep that shall sleep less. On the machine's own clock, by which services know that they are no test. */
-export function lookOften(looks: readonly number[]): void {
+/**
+ * For the rest of the file. `isLook`: does a loop that looks sleep so long? On the machine's own clock, by which services know that they
+ * are no test.
+ */
+export function lookOften(isLook: (ms: number) => boolean): void {
   let spy: MockInstance<typeof systemClock.sleep>;
   beforeAll(() => {
     const { sleep } = systemClock;
-    spy = vi.spyOn(systemClock, 'sleep').mockImplementation((ms, signal) => {
-      // Every loop ends on a signal. What has none is somebody's patience.
-      const isLook = signal !== undefined && looks.includes(ms);
-      return sleep(isLook ? ms / TIMES : ms, signal);
-    });
+    // Every loop ends on a signal. What has none is somebody's patience.
+    const shortened = (ms: number, signal?: AbortSignal) => (signal !== undefined && isLook(ms) ? ms / TIMES : ms);
+    spy = vi.spyOn(systemClock, 'sleep').mockImplementation((ms, signal) => sleep(shortened(ms, signal), signal));
   });
   afterAll(() => spy.mockRestore());
 }

@@ -10,11 +10,11 @@ export const FIRST = Date.UTC(2024, 0, 1);
 export let database: TestDatabase;
 const running: Serving[] = [];
 /** Waits for a database, and what looks whether it is still there and who locks it. */
-const LOOKS = [2_000, 5_000];
+const isLook = (ms: number) => ms === 2_000 || ms === 5_000;
 
 /** Each test has a database of its own. */
 export function useServers(): void {
-  lookOften(LOOKS);
+  lookOften(isLook);
   beforeEach(async () => {
     database = await createTestDatabase();
   });
