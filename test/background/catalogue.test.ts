@@ -6,10 +6,6 @@ import { type Listening, listen } from '../../src/service/http/listen.ts';
 import { createSimulator, type Simulator } from '../../src/simulate.ts';
 import { runCommand } from '../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
-import { lookOften } from '../support/quick-looks.ts';
-
-/** Of the scheduler: ten seconds at most, or to the next tick. The grace of the stop is shorter than these. */
-lookOften((ms) => ms > 5_500 && ms <= 10_000);
 
 let simulator: Simulator;
 let server: Listening;

@@ -9,12 +9,11 @@ import { seedSeries } from '../../support/warehouse.ts';
 export const FIRST = Date.UTC(2024, 0, 1);
 export let database: TestDatabase;
 const running: Serving[] = [];
-/** Waits for a database, and what looks whether it is still there and who locks it. */
-const isLook = (ms: number) => ms === 2_000 || ms === 5_000;
+let looksOften: (stop: AbortSignal) => void = () => undefined;
 
 /** Each test has a database of its own. */
 export function useServers(): void {
-  lookOften(isLook);
+  looksOften = lookOften();
   beforeEach(async () => {
     database = await createTestDatabase();
   });
@@ -31,6 +30,7 @@ export const UNLIMITED = { CHANDLER_SERVE_LIMITS: 'off' };
 
 export function start(command = ['serve'], env: Record<string, string> = UNLIMITED): Serving {
   const stop = new AbortController();
+  looksOften(stop.signal);
   let text = '';
   const ended = runCommand(command, {
     env: { DATABASE_URL: database.url, CHANDLER_LISTEN: '127.0.0.1:0', ...env },

@@ -18,8 +18,7 @@ import { lookOften } from '../../support/quick-looks.ts';
 import { createRelay } from '../../support/relay.ts';
 import { schedulerSeen } from '../../support/scheduler-seen.ts';
 
-/** Of the heartbeat and for locks, of the upkeep and of the scheduler; and waits for what is not there yet. */
-lookOften((ms) => ms === 2_000 || ms === 5_000 || ms === 10_000);
+const looksOften = lookOften();
 
 let server: Listening;
 
@@ -88,6 +87,7 @@ async function setScene({ onTestFinished }: Pick<TestContext, 'onTestFinished'>)
 
 function startService(argv: readonly string[], env: Readonly<Record<string, string>>): Service {
   const stop = new AbortController();
+  looksOften(stop.signal);
   let text = '';
   const ended = runCommand(argv, {
     env,
