@@ -3,7 +3,7 @@ import { chmodSync, existsSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
 import os from 'node:os';
 import path from 'node:path';
 import { systemClock } from '../../src/clock.ts';
-import { createClient } from '../../src/store/connection/connect.ts';
+import { createClient, type Sql } from '../../src/store/connection/connect.ts';
 import { startEmbedded } from '../../src/store/embedded/embedded.ts';
 import { dockerAnswers } from './docker.ts';
 
@@ -67,9 +67,19 @@ async function giveUpDurability(url: string): Promise<void> {
   try {
     for (const name of DURABILITY) await sql`alter system set ${sql(name)} = off`;
     await sql`select pg_reload_conf()`;
+    await makeLoginsCheap(sql, url);
   } finally {
     await sql.end({ timeout: 5 });
   }
+}
+
+/** A client hashes the password thousands of times for each connection, and every test opens a dozen. Here nobody wants to guess it. */
+async function makeLoginsCheap(sql: Sql, url: string): Promise<void> {
+  const { username, password } = new URL(url);
+  await sql`set scram_iterations = 1`;
+  const [row] = await sql<{ statement: string }[]>`
+    select format('alter role %I password %L', ${username}::text, ${decodeURIComponent(password)}::text) as statement`;
+  await sql.unsafe(row!.statement);
 }
 
 function serverAt(adminUrl: string, stop: () => Promise<void>): PostgresServer {

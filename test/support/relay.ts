@@ -25,8 +25,17 @@ export async function createRelay(target: string): Promise<Relay> {
   let activity = 0;
   let isCut = false;
   let isFrozen = false;
-  const listener = net.createServer({ noDelay: true }, (client) => {
+  /**
+   * Came while nothing passes. The server does not hear of them either: Postgres would keep a process for each that never says who it is,
+   * and while there is one nobody can drop a database, of whatever test.
+   */
+  const held = new Set<net.Socket>();
+  const admit = (client: net.Socket) => {
     if (isCut) return void client.resetAndDestroy();
+    if (isFrozen) {
+      held.add(client.pause().on('error', () => undefined));
+      return;
+    }
     const server = net.connect({ host: to.hostname, port: Number(to.port), noDelay: true });
     const count = isPostgres ? countStatements() : null;
     const pair = { client, server, pending: () => count?.pending() ?? 0 };
@@ -50,8 +59,13 @@ export async function createRelay(target: string): Promise<Relay> {
     };
     pass(client, server, count?.asked);
     pass(server, client, count?.answered);
-    if (isFrozen) for (const end of [client, server]) end.pause();
-  });
+  };
+  const release = (how: (client: net.Socket) => void) => {
+    const all = [...held];
+    held.clear();
+    for (const client of all) if (!client.destroyed) how(client);
+  };
+  const listener = net.createServer({ noDelay: true }, admit);
   await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
   const url = new URL(target);
   url.hostname = '127.0.0.1';
@@ -63,6 +77,7 @@ export async function createRelay(target: string): Promise<Relay> {
       client.resetAndDestroy();
       server.destroy();
     }
+    release((client) => void client.resetAndDestroy());
   };
   return {
     url: url.href,
@@ -77,6 +92,7 @@ export async function createRelay(target: string): Promise<Relay> {
       isCut = false;
       isFrozen = false;
       for (const { client, server } of pairs) for (const end of [client, server]) end.resume();
+      release((client) => admit(client.resume()));
     },
     close: async () => {
       const closed = new Promise((resolve) => listener.close(resolve));

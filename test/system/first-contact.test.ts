@@ -12,9 +12,9 @@ let world: World;
 let upstream: ReturnType<typeof createScripted>;
 afterEach(() => world?.close());
 
-async function make(): Promise<void> {
+async function make(speed = 1): Promise<void> {
   upstream = createScripted();
-  world = await createWorld({ startAt: NOW, fetch: upstream.fetch, simulator: { seed: 3 } });
+  world = await createWorld({ startAt: NOW, speed, fetch: upstream.fetch, simulator: { seed: 3 } });
 }
 const nobodyThere = (code: string) => () => {
   throw new TypeError('fetch failed', { cause: Object.assign(new Error(code), { code }) });
@@ -96,7 +96,7 @@ test.each(['ERR_SSL_WRONG_VERSION_NUMBER', 'HPE_INVALID_CONSTANT'])(
 );
 
 test('a server that takes the connection and drops it was met: it is asked again', async () => {
-  await make();
+  await make(50);
   let left = 2;
   upstream.script = () => (left-- > 0 ? nobodyThere('ECONNRESET')() : null);
   await world.open();

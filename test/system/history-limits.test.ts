@@ -87,7 +87,8 @@ describe('a refusal that tells of a history limit where none is', () => {
     ['enterprise', 7],
     ['starter', 1],
   ] as const)('is a stray one: asked again, and nothing is refused (%s, request %i)', async (plan, which) => {
-    await make({ ...wallAt(null), plan });
+    // Each stray one is asked about again more than a minute later.
+    await make({ ...wallAt(null), plan, speed: 200 });
     let asked = 0;
     upstream.script = (request, _simulated, clock) =>
       request.url.includes('/ohlcv') && ++asked === which ? DAY_AGO(clock.now()) : null;

@@ -168,7 +168,7 @@ describe('an answer', () => {
   });
 
   test('with impossible rows keeps the others', async () => {
-    await open();
+    await open('free', 300);
     const bad: Record<string, unknown>[] = [{ price: -1 }, { price: undefined }, { price: 'x' }];
     answerWith((rows) =>
       rows.map((row) => ({ ...row, ...bad[(Date.parse(String(row.timestamp)) - span.from) / DAY - 3] })),

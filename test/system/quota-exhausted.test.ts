@@ -26,7 +26,7 @@ describe('402 "you have reached maximum request limit"', () => {
   test('with a key and budget left by /users/me is no spent month: the ledger goes on asking', async () => {
     await make({
       apiKey: 'k',
-      speed: 50,
+      speed: 200,
       simulator: { seed: 3, unlimited: true, limits: { keys: { k: 'ultimate' } } },
     });
     const chandler = await world.open({ plan: null });
@@ -56,7 +56,7 @@ describe('402 "you have reached maximum request limit"', () => {
       await make({
         apiKey: 'k',
         plan,
-        speed: 50,
+        speed: 200,
         simulator: { seed: 3, unlimited: true, limits: { keys: { k: plan }, overrides: { historyDepthMs: null } } },
       });
       const chandler = await world.open();
@@ -152,7 +152,7 @@ describe('402 with a text nobody knows, asked without a key', () => {
   const HOURS = { ...WORK, interval: '1h' as const, from: TODAY - 2 * DAY, to: TODAY };
   const DAYS = { ...WORK, from: TODAY - 9 * DAY, to: TODAY };
   const open = () =>
-    make({ plan: 'free', speed: 50, limits: { perDay: 1_000 }, simulator: { seed: 3, coins: 40, unlimited: true } });
+    make({ plan: 'free', speed: 200, limits: { perDay: 1_000 }, simulator: { seed: 3, coins: 40, unlimited: true } });
 
   test.each([PAID, 'payment required', 'Free tier rate limit reached, or this endpoint requires a paid plan'])(
     'to an interval that the plan does not document is a history limit of that interval after the second; days are still given (%s)',

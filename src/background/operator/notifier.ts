@@ -18,7 +18,7 @@ import { createHeartbeat } from './heartbeat-monitor.ts';
 import { deliver, tell } from './notice-delivery.ts';
 import { type Look, look, lookAtLock } from './operator-look.ts';
 
-const LOOK_MS = 20_000;
+export const LOOK_MS = 20_000;
 const NOTICES = 'the notices';
 
 /** Until the service stops; resolves at once when nobody would be told. */

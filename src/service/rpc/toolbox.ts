@@ -124,8 +124,15 @@ function listed(
   };
 }
 
+/** Made once for all services of a process: making all of them takes longer than anything else that a new service does. */
+const made = new WeakMap<z.ZodType, JsonSchema>();
+
 /** Without `$schema`: it is the default dialect, and not every reader knows its name. */
 function jsonSchema(schema: z.ZodType): JsonSchema {
+  const known = made.get(schema);
+  if (known !== undefined) return known;
   const { $schema: _, ...rest } = z.toJSONSchema(schema, { io: 'input' });
-  return JSON.parse(JSON.stringify(rest)) as JsonSchema;
+  const json = JSON.parse(JSON.stringify(rest)) as JsonSchema;
+  made.set(schema, json);
+  return json;
 }

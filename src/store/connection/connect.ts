@@ -120,6 +120,7 @@ export function createClient({
 }: ConnectOptions): Sql {
   const address = readDatabaseUrl(url);
   const { user, password, options } = address;
+  const sockets = new Set<net.Socket>();
   // Not the address itself: postgres.js would send the server every parameter that it does not know.
   const sql = postgres({
     // As lists, or an IPv6 address would be cut at its first colon.
@@ -147,9 +148,14 @@ export function createClient({
     onnotice: () => undefined,
     // Without noDelay, statements longer than a packet wait for the server's delayed acknowledgement (tens of milliseconds).
     // Returned while still connecting: a factory that waited and failed would lose the pool's slot for ever.
-    socket: (target: SocketTarget) => connectSocket(target, watchdog),
+    socket: (target: SocketTarget) => {
+      for (const socket of sockets) if (socket.destroyed) sockets.delete(socket);
+      const socket = connectSocket(target, watchdog);
+      sockets.add(socket);
+      return socket;
+    },
   } as unknown as postgres.Options<Record<string, postgres.PostgresType>>) as unknown as Sql;
-  return survivesLostConnections(sql);
+  return survivesLostConnections(sql, sockets);
 }
 
 /**

@@ -1,5 +1,6 @@
 /**
- * Keeps postgres.js (3.4.9) alive, and what it reads whole, when connections are lost. Four things would end the process or spoil the pool:
+ * Keeps postgres.js (3.4.9) alive, and what it reads whole, when connections are lost. Five things would end the process, spoil the pool
+ * or hold up others:
  *
  * - It writes `rollback`, or the next statement of a transaction, to a connection that is gone: an exception outside of any
  *   promise. So here a statement of a transaction that fails for its connection's sake never settles, nor does the work of a
@@ -12,6 +13,8 @@
  *   never be answered, and with it all that come after it. So here a close always counts as one that nobody has been told of.
  * - It counts the rows of a result for each connection, and goes on counting when an error, a time-out or a close ended the one before in
  *   its midst: the rows of the next one then come behind as many places that hold nothing. So here those places are taken away.
+ * - A client that is ended while it connects leaves the socket to itself: it is opened, says nothing, and is closed at the time-out of a
+ *   connection. The server keeps a process for it, and until then nobody can drop a database there. So here the end closes it.
  */
 import type net from 'node:net';
 import { systemClock } from '../../clock.ts';
@@ -37,22 +40,26 @@ export function closeForAll(socket: net.Socket): void {
     event === 'close' && connected ? emit(event, false) : emit(event, ...args)) as typeof socket.emit;
 }
 
-/** The same client, for which a lost connection is an error like any other. */
-export function survivesLostConnections(sql: Sql): Sql {
+/** The same client, for which a lost connection is an error like any other. `sockets`: all that it has opened. */
+export function survivesLostConnections(sql: Sql, sockets: ReadonlySet<net.Socket>): Sql {
+  const end: Sql['end'] = async (options) => {
+    await sql.end(options);
+    for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
+  };
   const begin: Begin = (...args) => {
     const work = args.pop() as (tx: SqlOrTransaction) => unknown;
     let over = false;
-    const end = () => {
+    const finish = () => {
       over = true;
     };
     const unlessOver = { isOver: () => over, rejected: () => NEVER };
     const done = (sql.begin as unknown as Begin)(...args, (tx: SqlOrTransaction) =>
       settlesUnless(unlessOver.isOver, async () => work(guarded(tx, unlessOver))),
     );
-    done.then(end, end);
+    done.then(finish, finish);
     return done.catch(later);
   };
-  return guarded(sql, { isOver: () => false, rejected: later }, begin);
+  return guarded(sql, { isOver: () => false, rejected: later }, { begin, end });
 }
 
 async function settlesUnless(isOver: () => boolean, work: () => Promise<unknown>): Promise<unknown> {
@@ -71,13 +78,15 @@ async function later(error: unknown): Promise<never> {
   throw error;
 }
 
+/** What only a client has, and not its transactions. */
+type Own = { readonly begin?: Begin; readonly end?: Sql['end'] };
 type Guard = { readonly isOver: () => boolean; readonly rejected: Rejected };
 
-function guarded<T extends SqlOrTransaction>(sql: T, guard: Guard, begin?: Begin): T {
+function guarded<T extends SqlOrTransaction>(sql: T, guard: Guard, own: Own = {}): T {
   return new Proxy(sql, {
     apply: (target, self, args) => guardQuery(Reflect.apply(target as never, self, args), guard),
     get: (target, name, receiver) => {
-      if (name === 'begin' && begin) return begin;
+      if (name in own) return own[name as keyof Own];
       const value = Reflect.get(target, name, receiver) as unknown;
       if (name === 'reserve') return async () => guarded(await (value as Sql['reserve'])(), guard);
       if (name !== 'unsafe' && name !== 'file') return value;

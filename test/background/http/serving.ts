@@ -3,13 +3,17 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
 import { runCommand } from '../../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { lookOften } from '../../support/quick-looks.ts';
 import { seedSeries } from '../../support/warehouse.ts';
 
 export const FIRST = Date.UTC(2024, 0, 1);
 export let database: TestDatabase;
 const running: Serving[] = [];
+let looksOften: (stop: AbortSignal) => void = () => undefined;
+
 /** Each test has a database of its own. */
 export function useServers(): void {
+  looksOften = lookOften();
   beforeEach(async () => {
     database = await createTestDatabase();
   });
@@ -26,6 +30,7 @@ export const UNLIMITED = { CHANDLER_SERVE_LIMITS: 'off' };
 
 export function start(command = ['serve'], env: Record<string, string> = UNLIMITED): Serving {
   const stop = new AbortController();
+  looksOften(stop.signal);
   let text = '';
   const ended = runCommand(command, {
     env: { DATABASE_URL: database.url, CHANDLER_LISTEN: '127.0.0.1:0', ...env },

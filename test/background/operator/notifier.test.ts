@@ -5,9 +5,9 @@ import { type App, openApp } from '../../../src/app.ts';
 import { createMetrics } from '../../../src/background/health/metrics.ts';
 import { createIncidents, LOCK } from '../../../src/background/health/service-status.ts';
 import { createServingMetrics } from '../../../src/background/http/market-http-metrics.ts';
-import { notifyOperator } from '../../../src/background/operator/notifier.ts';
+import { LOOK_MS, notifyOperator } from '../../../src/background/operator/notifier.ts';
 import type { ServiceContext } from '../../../src/background/service-context.ts';
-import { type Clock, createScaledClock } from '../../../src/clock.ts';
+import type { Clock, Instant } from '../../../src/clock.ts';
 import { parseConfig } from '../../../src/config.ts';
 import { formatInstant } from '../../../src/core/format.ts';
 import { accountIdOf } from '../../../src/ingest/request/account.ts';
@@ -18,6 +18,7 @@ import { claimNotice, endNotice, raiseNotice } from '../../../src/store/work/not
 import { runCommand } from '../../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { type Hook, startHook } from '../../support/hook.ts';
+import { createVirtualClock, type VirtualClock } from '../../support/virtual-clock.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -28,17 +29,22 @@ const ACCOUNT = 'anonymous@127.0.0.1:9';
 
 let database: TestDatabase;
 let hook: Hook;
-let clock: Clock;
+/** It moves only while a test lets time pass: nobody waits for a look that is not due. */
+let clock: VirtualClock;
+/** Until when each notifier sleeps after a look. */
+const resting = new Map<object, Instant>();
+/** What others do meanwhile, before each look. */
+const meanwhile = new Set<() => Promise<unknown>>();
 const ending: (() => Promise<void>)[] = [];
 
 beforeEach(async () => {
   database = await createTestDatabase();
   hook = await startHook();
-  // Two minutes a second: a look every sixth of one.
-  clock = createScaledClock({ speed: 120, startAt: START });
+  clock = createVirtualClock(START);
 });
 afterEach(async () => {
   for (const end of ending.splice(0)) await end();
+  meanwhile.clear();
   await hook.close();
   await database.drop();
 });
@@ -71,12 +77,21 @@ async function notifier(settings: Record<string, string> = {}): Promise<Notifier
       lines += line;
     },
   });
-  const app: App = await openApp(parsed.ok, { clock, log, schema: 'require' });
+  const me = {};
+  const mine: Clock = {
+    now: clock.now,
+    sleep: (ms, signal) => {
+      if (ms === LOOK_MS) resting.set(me, clock.now() + ms);
+      return clock.sleep(ms, signal);
+    },
+  };
+  resting.set(me, START);
+  const app: App = await openApp(parsed.ok, { clock: mine, log, schema: 'require' });
   const metrics = createMetrics();
-  const incidents = createIncidents(log, clock);
+  const incidents = createIncidents(log, mine);
   const context: ServiceContext = {
     config: parsed.ok,
-    clock,
+    clock: mine,
     log,
     roles: ['http'],
     owner: `test:${Math.random()}`,
@@ -87,13 +102,14 @@ async function notifier(settings: Record<string, string> = {}): Promise<Notifier
     incidents,
     metrics,
     served: createServingMetrics(),
-    failed: createFailureLog(log, clock, stop.signal),
+    failed: createFailureLog(log, mine, stop.signal),
     open: { app, ingestion: null, market: null, peers: null, states: null },
   };
   const running = notifyOperator(context, app, { record: async () => undefined });
   const end = async () => {
     stop.abort();
     await running;
+    resting.delete(me);
     await app.close();
   };
   ending.push(end);
@@ -111,10 +127,41 @@ async function notifier(settings: Record<string, string> = {}): Promise<Notifier
   };
 }
 
-const texts = (n: number) =>
-  vi.waitFor(() => expect(hook.texts()).toHaveLength(n), { timeout: 60_000, interval: 20 }).then(() => hook.texts());
-/** Gives notices that must not be sent enough time to be sent. */
-const pass = (ms: number) => clock.sleep(ms);
+/** Every notifier has done what it does at this time. */
+const rested = () =>
+  vi.waitFor(() => expect([...resting.values()].filter((until) => until <= clock.now())).toEqual([]), {
+    timeout: 60_000,
+    interval: 2,
+  });
+
+/** So much time passes, with every look that falls into it. */
+async function pass(ms: number): Promise<void> {
+  const until = clock.now() + ms;
+  await rested();
+  while (clock.now() < until) {
+    for (const act of meanwhile) await act();
+    clock.advance(Math.min(LOOK_MS, until - clock.now()));
+    await rested();
+  }
+}
+
+const LONGEST_MS = 2 * HOUR;
+
+/** Time passes until this holds. */
+async function comes(check: () => unknown): Promise<void> {
+  const until = clock.now() + LONGEST_MS;
+  await rested();
+  while (true) {
+    try {
+      return void (await check());
+    } catch (error) {
+      if (clock.now() >= until) throw error;
+    }
+    await pass(LOOK_MS);
+  }
+}
+
+const texts = (n: number) => comes(() => expect(hook.texts()).toHaveLength(n)).then(() => hook.texts());
 const at = (ms: number) => new Date(ms).toISOString();
 
 async function spend(day: number): Promise<void> {
@@ -186,8 +233,10 @@ describe('the operator gets a notice', () => {
     );
     await pass(6 * MINUTE);
     expect(hook.posts).toHaveLength(1);
-    const going = setInterval(() => void fetched('stored'), 200);
-    const [, resolved] = await texts(2).finally(() => clearInterval(going));
+    const going = () => fetched('stored');
+    meanwhile.add(going);
+    const [, resolved] = await texts(2);
+    meanwhile.delete(going);
     expect(resolved).toBe(`Resolved: candles and prices arrive again. (${ACCOUNT})`);
     // Stuck again within the hour: it comes and goes, and is told when it lasts.
     await pass(8 * MINUTE);
@@ -229,18 +278,14 @@ describe('the operator gets a notice', () => {
       /^Key refused since 2030-05-15 09:00Z: the upstream refused the key\. .*next at 2030-05-15 10:04Z; /,
     );
     for (const service of services)
-      await vi.waitFor(async () =>
-        expect(await service.metrics()).toMatch(/^chandler_alert\{event="key-refused"\} 1$/m),
-      );
+      await comes(async () => expect(await service.metrics()).toMatch(/^chandler_alert\{event="key-refused"\} 1$/m));
     await pass(8 * MINUTE);
     expect(hook.posts).toHaveLength(1);
     await database.sql`update ops.account set refused_at = null, refused_since = null, refusals = 0, refusal = null`;
     // The schedule that could not run may be told of right after it.
     const resolved = `Resolved: the upstream accepts the key again, and all work goes on. (${id})`;
-    await vi.waitFor(() => expect(hook.texts()[1]).toBe(resolved), { timeout: 60_000, interval: 20 });
-    await vi.waitFor(async () =>
-      expect(await services[0]!.metrics()).toMatch(/^chandler_alert\{event="key-refused"\} 0$/m),
-    );
+    await comes(() => expect(hook.texts()[1]).toBe(resolved));
+    await comes(async () => expect(await services[0]!.metrics()).toMatch(/^chandler_alert\{event="key-refused"\} 0$/m));
   });
 
   test('about an upstream that is down, and when it answers again', async () => {
@@ -257,7 +302,7 @@ describe('the operator gets a notice', () => {
   });
 
   test('about a lock that somebody else holds, once, also while what else it reads is locked, and when it is released', async () => {
-    // As half a minute is in the time of this test.
+    // Half a minute in a service. The machine's time, as the server waits by it.
     const impatient = { ...NO_SCHEDULES, DATABASE_URL: `${database.url}?options=-c%20lock_timeout%3D250ms` };
     const services = [await notifier(impatient), await notifier(impatient)];
     const reported = (message: string | null) => {
@@ -272,9 +317,8 @@ describe('the operator gets a notice', () => {
         /^Another session locks the database since .*Z \(\d+m( \d+s)?\): session 7 \(user 'admin'\) holds a lock that Chandler needs\. /,
       );
     });
-    await vi.waitFor(
-      async () => expect(await services[0]!.metrics()).toMatch(/^chandler_alert\{event="upstream-down"\} 0$/m),
-      { timeout: 60_000 },
+    await comes(async () =>
+      expect(await services[0]!.metrics()).toMatch(/^chandler_alert\{event="upstream-down"\} 0$/m),
     );
     await pass(3 * MINUTE);
     expect(hook.posts).toHaveLength(1);
@@ -320,12 +364,10 @@ describe('the operator gets a notice', () => {
     await pass(3 * MINUTE);
     expect(hook.posts).toHaveLength(1);
     await database.sql`update ops.tier set achievable_age = '1 hour'`;
-    await vi.waitFor(
-      async () =>
-        expect(
-          await database.sql`select from ops.watch where name = 'behind is over' and since is not null`,
-        ).toHaveLength(1),
-      { timeout: 60_000, interval: 20 },
+    await comes(async () =>
+      expect(
+        await database.sql`select from ops.watch where name = 'behind is over' and since is not null`,
+      ).toHaveLength(1),
     );
     // What the quota suffices for changes a little from run to run: it is over after a day.
     await database.sql`update ops.watch set since = since - interval '1 day' where name = 'behind is over'`;
@@ -429,9 +471,8 @@ describe('the heartbeat', () => {
       insert into ops.instance (owner, roles, started_at, heartbeat_at)
       values (${roles.join()}, ${roles}, ${at(clock.now())}, ${at(clock.now() + 4 * MINUTE)})`;
   };
-  /** As each service does. */
-  const renewing = () =>
-    setInterval(() => void database.sql`update ops.instance set heartbeat_at = ${at(clock.now())}`.execute(), 50);
+  /** As each service does, all the time until the next look. */
+  const renew = () => database.sql`update ops.instance set heartbeat_at = ${at(clock.now() + LOOK_MS)}`;
   const heartbeat = () => notifier({ ...NO_SCHEDULES, CHANDLER_WEBHOOK_URL: '', CHANDLER_HEARTBEAT_URL: hook.url });
 
   test('comes from one of all services, as long as a scheduler and a worker run', async () => {
@@ -440,16 +481,16 @@ describe('the heartbeat', () => {
     await pass(MINUTE);
     expect(hook.gets).toBe(0);
     await runs('scheduler');
-    await vi.waitFor(() => expect(hook.gets).toBe(1));
+    await comes(() => expect(hook.gets).toBe(1));
     await pass(3 * MINUTE);
     expect(hook.gets).toBe(1);
-    const renew = renewing();
-    await vi.waitFor(() => expect(hook.gets).toBe(2), { timeout: 60_000 }).finally(() => clearInterval(renew));
+    meanwhile.add(renew);
+    await comes(() => expect(hook.gets).toBe(2));
     expect(hook.posts).toEqual([]);
   });
 
   test('is not sent while the upstream refuses the key, and again after it failed', async () => {
-    const renew = renewing();
+    meanwhile.add(renew);
     await runs('scheduler', 'worker');
     await database.sql`
       insert into ops.account (id, origin, plan, refused_at, refused_since, refusals, refused_scheme, refusal)
@@ -459,7 +500,7 @@ describe('the heartbeat', () => {
     await pass(3 * MINUTE);
     expect(hook.gets).toBe(0);
     await database.sql`update ops.account set refused_at = null`;
-    await vi.waitFor(() => expect(hook.gets).toBe(2), { timeout: 60_000 }).finally(() => clearInterval(renew));
+    await comes(() => expect(hook.gets).toBe(2));
     expect(service.log()).toMatch(/the heartbeat monitor: 127\.0\.0\.1:\d+ answered 500/);
     expect(service.log()).not.toContain(hook.secret);
   });
@@ -471,11 +512,9 @@ describe('a webhook that does not accept a notice', () => {
     hook.answer = (_, response) => void response.writeHead(++answered < 3 ? 500 : 200).end();
     await spend(1000);
     const service = await notifier(NO_SCHEDULES);
-    await vi.waitFor(() =>
-      expect(service.incidents()).toEqual([expect.stringMatching(/^the webhook: .* answered 500$/)]),
-    );
-    await vi.waitFor(() => expect(answered).toBe(3), { timeout: 60_000 });
-    await vi.waitFor(async () => expect(await service.metrics()).toMatch(/outcome="sent"\} 1$/m), { timeout: 60_000 });
+    await comes(() => expect(service.incidents()).toEqual([expect.stringMatching(/^the webhook: .* answered 500$/)]));
+    await comes(() => expect(answered).toBe(3));
+    await comes(async () => expect(await service.metrics()).toMatch(/outcome="sent"\} 1$/m));
     expect(await service.metrics()).toMatch(/^chandler_notices_total\{event="quota",outcome="failed"\} 2$/m);
     expect(service.incidents()).toEqual([]);
     expect(service.log()).toMatch(/"the webhook recovered"/);
@@ -488,7 +527,7 @@ describe('a webhook that does not accept a notice', () => {
     hook.answer = (_, response) => void response.writeHead(429, { 'retry-after': '86400' }).end('later');
     await spend(1000);
     const service = await notifier(NO_SCHEDULES);
-    await vi.waitFor(() => expect(service.log()).toMatch(/the webhook: .* answered 429/), { timeout: 60_000 });
+    await comes(() => expect(service.log()).toMatch(/the webhook: .* answered 429/));
     const [row] = await database.sql<{ minutes: number }[]>`
       select extract(epoch from due_at - raised_at)::float8 / 60 as minutes from ops.notice`;
     expect(row!.minutes).toBeGreaterThan(29);
@@ -515,7 +554,7 @@ describe('a webhook that does not accept a notice', () => {
     await raiseNotice(database.sql, { ...notice, topic: 'wrong', text: 'wrong' }, START);
     hook.answer = (_, response) => void response.writeHead(hook.posts.length === 1 ? 503 : 400).end('no');
     const service = await notifier(NO_SCHEDULES);
-    await vi.waitFor(() => expect(service.log().match(/could not be delivered/g)).toHaveLength(2), { timeout: 60_000 });
+    await comes(() => expect(service.log().match(/could not be delivered/g)).toHaveLength(2));
     expect(await database.sql`select text, message from ops.notice where due_at is null order by id`).toEqual([
       { text: 'old', message: expect.stringMatching(/answered 503 \(no\)$/) },
       { text: 'wrong', message: expect.stringMatching(/answered 400 \(no\)$/) },

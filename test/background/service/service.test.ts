@@ -14,8 +14,11 @@ import { createSimulator } from '../../../src/simulate.ts';
 import { readInstallationId } from '../../../src/store/work/installation.ts';
 import { runCommand } from '../../support/cli.ts';
 import { createEmptyDatabase, createTestDatabase, type TestDatabase, testRedisUrl } from '../../support/database.ts';
+import { lookOften } from '../../support/quick-looks.ts';
 import { createRelay } from '../../support/relay.ts';
 import { schedulerSeen } from '../../support/scheduler-seen.ts';
+
+const looksOften = lookOften();
 
 let server: Listening;
 
@@ -84,6 +87,7 @@ async function setScene({ onTestFinished }: Pick<TestContext, 'onTestFinished'>)
 
 function startService(argv: readonly string[], env: Readonly<Record<string, string>>): Service {
   const stop = new AbortController();
+  looksOften(stop.signal);
   let text = '';
   const ended = runCommand(argv, {
     env,

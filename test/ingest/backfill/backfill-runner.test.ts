@@ -61,7 +61,7 @@ test('keeps the range that was told, and why it was left, while no new forecast 
 });
 
 test('of a coin that the upstream always fails on fails in the end, though each of its runs waits for a minute at most', async () => {
-  const speed = 20;
+  const speed = 100;
   const asked: string[] = [];
   await open({
     speed,

@@ -184,7 +184,7 @@ test('a series that upstream keeps failing on costs a refresh no more requests t
       new URL(request.url).pathname.includes('/btc-bitcoin/')
         ? new Response('oops', { status: 200, headers: { 'content-type': 'application/json' } })
         : simulated(request),
-    speed: 20,
+    speed: 100,
   });
   await addTracks(sql, [rule('btc-bitcoin'), rule('eth-ethereum'), rule('ltc-litecoin')], NOON);
   work();

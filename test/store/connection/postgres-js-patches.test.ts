@@ -178,3 +178,24 @@ describe('a result that ended in its midst leaves the next one whole', () => {
     }
   }
 });
+
+test('a client that is ended while it connects leaves no connection behind', async () => {
+  const met: net.Socket[] = [];
+  const server = net.createServer((socket) => void met.push(socket.on('error', () => undefined).resume()));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as net.AddressInfo;
+  // Whoever waits for the time-out of a connection has waited too long.
+  const sql = createClient({ url: `postgres://u:p@127.0.0.1:${port}/x?connect_timeout=600`, max: 1 });
+  const asking = sql`select 1`.catch(() => 'ended');
+  await new Promise((resolve) => setImmediate(resolve));
+  const ending = sql.end({ timeout: 0 });
+  await null;
+  // Its time-out passes before this process hears that the connection is open.
+  const until = performance.now() + 20;
+  while (performance.now() < until);
+  await ending;
+  expect(await asking).toBe('ended');
+  // It is closed when all of its connections are.
+  await new Promise((resolve) => server.close(resolve));
+  expect(met.every((socket) => socket.destroyed)).toBe(true);
+});
