@@ -466,6 +466,7 @@ declare
   own record;
   gap record;
   final tstzmultirange := market.final_spans(of_coin, condition."interval", condition.quote) * tstzmultirange(tstzrange(begins, ends));
+  removed tstzmultirange;
 begin
   if day is null or "interval" is null then
     return;
@@ -513,12 +514,13 @@ begin
     condition := 'missing';
     select 'before its data', 'the upstream has data of this coin since ' || to_char(c.first_data_at at time zone 'UTC', 'YYYY-MM-DD')
       into reason, detail from market.coin c where c.id = of_coin and c.first_data_at >= ends;
-    if reason is null and exists (select from market.series f join market.evidence e on e.series_id = f.id
+    select range_agg(e.slots) into removed from market.series f join market.evidence e on e.series_id = f.id
         where f.coin_id = of_coin and f.quote = condition.quote
-          and (f.id = own.id or own.id is null and f.interval < condition."interval" and condition."interval" <= '24h')
-          and e.kind = 'retention' and e.slots && tstzrange(begins, ends)) then
+          and (f.id = own.id or f.interval < condition."interval" and condition."interval" <= '24h')
+          and e.kind = 'retention' and e.slots && tstzrange(begins, ends);
+    if reason is null and removed is not null then
       reason := 'retention';
-      detail := 'it was removed because of its age';
+      detail := case when removed @> tstzrange(begins, ends) then 'it was removed because of its age' else 'a part of it was removed because of its age' end;
     end if;
     if reason is null then
       reason := 'not wanted';
@@ -614,7 +616,7 @@ begin
   order by 1;
 end
 $$;
-comment on function market.on_grid(text, interval, anyelement, anycompatible, text, text, interval) is 'A calendar: each slot of the width that opens in the span, with its candle as market.ohlcv gives it, or without. reason says why it is missing or not complete: empty (known to have none), not yet, before its data, retention (it was removed because of its age), not wanted, or a reason of market.gaps. fill => ''previous'' carries the last close into holes (filled_from says of which slot), at most over max_fill (by default three slots); volume and market_cap stay null. Example: select open_time, close, reason from market.on_grid(''BTC'', ''1 day'', ''2024-01-01'', ''2024-02-01'', fill => ''previous'');';
+comment on function market.on_grid(text, interval, anyelement, anycompatible, text, text, interval) is 'A calendar: each slot of the width that opens in the span, with its candle as market.ohlcv gives it, or without. reason says why it is missing or not complete: empty (known to have none), not yet, before its data, retention (it, or a part of it, was removed because of its age), not wanted, or a reason of market.gaps. fill => ''previous'' carries the last close into holes (filled_from says of which slot), at most over max_fill (by default three slots); volume and market_cap stay null. Example: select open_time, close, reason from market.on_grid(''BTC'', ''1 day'', ''2024-01-01'', ''2024-02-01'', fill => ''previous'');';
 
 create function market.in_quote(coin text, in_currency text, width interval, from_time anyelement, to_time anycompatible default now(), max_age interval default '1 day')
   returns table (open_time timestamptz, close_time timestamptz, close double precision, volume double precision, market_cap double precision,
@@ -917,29 +919,28 @@ begin atomic
 end;
 comment on function market.prices_as_known(timestamptz) is 'The prices that were final at an instant, with the values that they had then, and since when each was known (known_at). As market.candles_as_known, for market.prices. No rows where the instant is null. Example: select * from market.prices_as_known(''2026-03-01'') where coin_id = ''btc-bitcoin'' and interval = ''1d'';';
 
--- All that ever happened to final values, in one place: what replaced or removed them one by one, and what did so to many at once.
+-- All that ever happened to final values, in one place: what replaced or removed them one by one, and what removed many at once.
 create view market.revisions as
 select s.coin_id, s.quote, s.interval, r.open_time, tstzmultirange(tstzrange(r.open_time, r.open_time + market.width_of(s.interval))) as slots,
-  case when r.was_empty then 0 else 1 end as candles, r.reason, r.known_at, r.seen_at, r.step, null::text as detail,
+  case when r.was_empty then 0 else 1 end as candles, r.reason, r.known_at, r.seen_at, r.step,
   r.open, r.high, r.low, r.close, r.volume, r.market_cap, null::bigint as digest, r.series_id
 from market.revision r join market.series s on s.id = r.series_id
 union all
-select s.coin_id, s.quote, s.interval, lower(e.slots), e.slots, e.candles, e.kind, e.known_at, e.as_of, e.number, e.detail,
+select s.coin_id, s.quote, s.interval, lower(e.slots), e.slots, e.candles, e.kind, e.known_at, e.as_of, e.number,
   null, null, null, null, null, null, e.digest, e.series_id
 from market.evidence e join market.series s on s.id = e.series_id
-where e.kind in ('retention', 'renamed');
-comment on view market.revisions is 'Every change of final values, of candles and of prices (interval prices-1d and so on). A row for each value that a later answer or a mending replaced or removed, with the old values (market.revision); and a row for each time that retention removed what was old, or a coin was given a new id, for all its slots at once: values that retention has removed are gone, their number and digest are here. Example: select open_time, candles, reason, known_at, close from market.revisions where coin_id = ''btc-bitcoin'' order by known_at desc;';
+where e.kind = 'retention';
+comment on view market.revisions is 'Every change of final values, of candles and of prices (interval prices-1d and so on). A row for each value that a later answer or a mending replaced or removed, with the old values (market.revision); and a row for each time that retention removed what was old, for all its slots at once: these values are gone, their number and digest are here. A series of a coin that was given a new id keeps its values, and its rows here. Example: select open_time, candles, reason, known_at, close from market.revisions where coin_id = ''btc-bitcoin'' order by known_at desc;';
 comment on column market.revisions.coin_id is 'Upstream id of the coin, as in market.coin.id: btc-bitcoin.';
 comment on column market.revisions.quote is 'Currency of the prices: usd or btc.';
 comment on column market.revisions.interval is 'Width of the candle, or prices- and the width of the price.';
 comment on column market.revisions.open_time is 'Start of the slot; of several slots, of the first.';
 comment on column market.revisions.slots is 'The slots that it is about.';
 comment on column market.revisions.candles is 'How many of the slots had a candle or a price before; 0: the slot was known to be empty.';
-comment on column market.revisions.reason is 'late answer, removed by upstream, mended, contradicted: see market.revision.reason. retention: removed because of their age. renamed: the coin was given a new id, and the values stayed.';
+comment on column market.revisions.reason is 'late answer, removed by upstream, mended, contradicted: see market.revision.reason. retention: removed because of their age.';
 comment on column market.revisions.known_at is 'When it happened, by our clock; null for a revision from before evidence was kept.';
-comment on column market.revisions.seen_at is 'As-of instant of the answer that changed it; of retention and of a change of id, when it happened.';
+comment on column market.revisions.seen_at is 'As-of instant of the answer that changed it; of retention, when it happened.';
 comment on column market.revisions.step is 'The step of market.evidence that tells of it; null for a revision from before evidence was kept.';
-comment on column market.revisions.detail is 'Of a change of id: the old id and the new one.';
 comment on column market.revisions.open is 'Old value of open; of a price series the price, as in high, low and close.';
 comment on column market.revisions.high is 'Old value of high.';
 comment on column market.revisions.low is 'Old value of low.';

@@ -57,8 +57,8 @@ const UNEVEN = 2;
 const SHARE_OF_LOWER = 0.1;
 
 /**
- * Times of days, or of parts of a day, become shorter only when requests would also suffice for times that are so much longer. Otherwise a budget at the border changes
- * them from run to run, and each change has more series due at once.
+ * Times of days, or of parts of a day, become shorter only when so many times the requests are there. Otherwise a budget at the border changes them
+ * from run to run, and each change has more series due at once.
  */
 const SPARE_TO_SHORTEN = 1.05;
 
@@ -105,9 +105,11 @@ export function planFreshness({
     // with them. The smaller one counts, but never one that is smaller than that of the priorities above.
     const alone = demand / (left * (isLast ? 1 : 1 - SHARE_OF_LOWER));
     const alike = demandLeft / left;
-    stretch = left > 0 ? Math.max(stretch, Math.min(alone, alike)) : Number.POSITIVE_INFINITY;
+    const least = Math.min(alone, alike);
+    const withSpare = Math.max(stretch, least * SPARE_TO_SHORTEN);
+    stretch = left > 0 ? Math.max(stretch, least) : Number.POSITIVE_INFINITY;
     const plans = level.map((tier) =>
-      planTier(tier, { refreshMs: refreshMs(tier), stretch, tickMs, holdsMs: holdsMs(tier) }),
+      planTier(tier, { refreshMs: refreshMs(tier), stretch, withSpare, tickMs, holdsMs: holdsMs(tier) }),
     );
     planned.push(...plans);
     const rounded = plans.filter((_, j) => level[j]!.isOfDays);
@@ -146,26 +148,29 @@ function nextPartOfDay(ms: number): number {
   return DAY / parts;
 }
 
-function partsOrDays(ms: number, before: number | null): number {
-  const isKept = before !== null && nextPartOfDay(ms) < before && nextPartOfDay(ms * SPARE_TO_SHORTEN) >= before;
-  return isKept ? before : nextPartOfDay(ms);
+/** A part of a day, or whole days: as `stretch` says or, where that is shorter than before, only as short as `withSpare` says. */
+function partsOrDays({ refreshMs, stretch, withSpare }: TierTerms, before: number | null): number {
+  const stretchedBy = (times: number) => (times > 1 ? nextPartOfDay(Math.ceil(refreshMs * times)) : refreshMs);
+  const next = stretchedBy(stretch);
+  // Another plan, or another history limit, may have had other times.
+  if (before === null || before !== nextPartOfDay(before)) return next;
+  return Math.max(next, Math.min(before, stretchedBy(withSpare)));
 }
 
 type TierTerms = {
   readonly refreshMs: number;
   readonly stretch: number;
+  /** The stretch if there were fewer requests (`SPARE_TO_SHORTEN`). */
+  readonly withSpare: number;
   readonly tickMs: number;
   readonly holdsMs: number;
 };
 
-function planTier(
-  { id, series, isOfDays, refreshAfterMs }: TierDemand,
-  { refreshMs, stretch, tickMs, holdsMs }: TierTerms,
-): TierPlan {
+function planTier({ id, series, isOfDays, refreshAfterMs = null }: TierDemand, terms: TierTerms): TierPlan {
+  const { refreshMs, stretch, tickMs, holdsMs } = terms;
   if (!Number.isFinite(stretch))
     return { id, achievableAgeMs: null, refreshAfterMs: null, requestsPerDay: 0, keepsUp: false };
-  const stretched = Math.ceil(refreshMs * stretch);
-  const after = stretch > 1 && isOfDays ? partsOrDays(stretched, refreshAfterMs ?? null) : stretched;
+  const after = isOfDays ? partsOrDays(terms, refreshAfterMs) : Math.ceil(refreshMs * stretch);
   return {
     id,
     achievableAgeMs: after + tickMs,

@@ -6,7 +6,7 @@ import type { Instant } from '../clock.ts';
 import { dayReset, dayStart } from '../core/calendar.ts';
 import { DAY } from '../core/interval.ts';
 import type { FreshnessBudget } from './achievable-ages.ts';
-import { chooseDue, isLate, lastRefreshTime, refreshesToday, refreshRoom } from './refresh-order.ts';
+import { chooseDue, isOnTime, lastRefreshTime, refreshesToday, refreshRoom } from './refresh-order.ts';
 
 /** At one run. */
 export type ComingRequests = { readonly at: Instant; readonly requests: number };
@@ -92,9 +92,9 @@ export function comingRefreshes(groups: readonly DueSeries[], terms: RefreshTerm
       const late = { dueAt: at - tickMs - 1, achievableAgeMs: 0 };
       return { ...group, ...(group.isTry ? late : {}), group, rank: 0, seriesId: 0 };
     });
-    const isAnyLate = candidates.some((candidate) => isLate(candidate, { now: at, tickMs }));
+    const isAnyOther = candidates.some((candidate) => !isOnTime(candidate, { now: at, tickMs }));
     const nextAt = runs[i + 1] ?? dayReset(at);
-    const coming = isAnyLate ? refreshesToday([...due, ...byRun.after(i)], { now: at, nextAt }) : 0;
+    const coming = isAnyOther ? refreshesToday([...due, ...byRun.after(i)], { now: at, nextAt }) : 0;
     const room = refreshRoom({ most: budget.most, left, spentToday, coming });
     const countOf = ({ series }: DueSeries) => series;
     const taken = new Map<DueSeries, number>();

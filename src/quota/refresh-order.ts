@@ -17,15 +17,18 @@ export type RefreshCandidate = {
   readonly refreshAfterMs: number;
   /** The refresh time for which it waits; null: it was never refreshed. */
   readonly dueAt: Instant | null;
-  /** How old it may become, as told. Longer than its time and a tick when the quota allows more than before; absent: just so long. */
+  /** How old it may become, as told. After the quota has grown, that is longer than its time and a tick. Absent: just so long. */
   readonly achievableAgeMs?: number;
   /** Of its coin; 0: none. */
   readonly rank: number;
   readonly seriesId: number;
 };
 
-/** Whether it waits for longer than was told; so does one that was never refreshed. `tickMs`: the longest time between two runs. */
-export function isLate(
+/**
+ * Whether it must be refreshed at this run, or it is older than was told at the next one. False: it is late already (so is one that was never
+ * refreshed), or it can wait, because its time has become shorter. `tickMs`: the longest time between two runs.
+ */
+export function isOnTime(
   {
     dueAt,
     refreshAfterMs,
@@ -33,21 +36,24 @@ export function isLate(
   }: Pick<RefreshCandidate, 'dueAt' | 'refreshAfterMs' | 'achievableAgeMs'>,
   { now, tickMs }: { readonly now: Instant; readonly tickMs: number },
 ): boolean {
-  return dueAt === null || now - dueAt > Math.max(tickMs, achievableAgeMs - refreshAfterMs);
+  if (dueAt === null) return false;
+  // Less than a step comes of rounding.
+  const mayWaitMs = roundDown(Math.max(0, achievableAgeMs - tickMs - refreshAfterMs), refreshStepMs(refreshAfterMs));
+  return now - dueAt >= mayWaitMs && now - dueAt <= mayWaitMs + tickMs;
 }
 
 /** How many series may be refreshed at a run; infinite: any number. */
 export type RefreshRoom = {
   /** All together. */
   readonly all: number;
-  /** Of these, series that are late (`isLate`). */
+  /** Of these, series that are not on time (`isOnTime`). */
   readonly late: number;
 };
 
 /**
  * The series of a run, most urgent first, and of a candidate that stands for several, how many. The highest priority comes first; within it
  * series that were refreshed before, the latest one relative to its time first; then those that were never refreshed, the shortest time first, then by
- * rank. A series that is due and not late is refreshed in any case: the plan counts on it. Late series get what the day has beside these.
+ * rank. A series that is on time is refreshed in any case: the plan counts on it. The others get what the day has beside these.
  */
 export function chooseDue<C extends RefreshCandidate>(
   candidates: readonly C[],
@@ -57,7 +63,7 @@ export function chooseDue<C extends RefreshCandidate>(
     .filter(({ dueAt }) => dueAt === null || dueAt <= now)
     .map((c) => ({
       c,
-      isLate: isLate(c, { now, tickMs }),
+      isOther: !isOnTime(c, { now, tickMs }),
       lateness: c.dueAt === null ? -1 : (now - c.dueAt) / c.refreshAfterMs,
     }))
     .sort(
@@ -69,12 +75,12 @@ export function chooseDue<C extends RefreshCandidate>(
         a.c.seriesId - b.c.seriesId,
     );
   let { all } = room;
-  let late = room.late - ranked.reduce((sum, { c, isLate }) => (isLate ? sum : sum + countOf(c)), 0);
-  return ranked.flatMap(({ c, isLate }) => {
-    const count = Math.max(0, Math.min(countOf(c), all, isLate ? late : all));
+  let late = room.late - ranked.reduce((sum, { c, isOther }) => (isOther ? sum : sum + countOf(c)), 0);
+  return ranked.flatMap(({ c, isOther }) => {
+    const count = Math.max(0, Math.min(countOf(c), all, isOther ? late : all));
     if (count === 0) return [];
     all -= count;
-    if (isLate) late -= count;
+    if (isOther) late -= count;
     return [{ candidate: c, count }];
   });
 }

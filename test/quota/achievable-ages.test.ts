@@ -181,9 +181,13 @@ describe('choosing who is asked next', () => {
     const threeDays = [1, 2].map((id) => candidate(id, { ...shorter, dueAt: now - DAY }));
     const twoDays = [3, 4, 5].map((id) => candidate(id, { ...shorter, dueAt: now }));
     expect(choose([...twoDays, ...threeDays], 3, 3)).toEqual([1, 2, 3]);
+    // Those that are told to be three days old at most can wait; they get what the day has beside those that cannot.
+    expect(choose([...twoDays, ...threeDays], 10, 4)).toEqual([1, 2, 3, 4]);
+    expect(choose([...twoDays, ...threeDays], 10, 0)).toEqual([1, 2]);
     // Once it is told, they are late.
     const told = threeDays.map((one) => ({ ...one, achievableAgeMs: 2 * DAY + HOUR }));
-    expect(choose([...twoDays, ...told], 3, 3)).toEqual([3, 4, 5]);
+    const others = twoDays.map((one) => ({ ...one, achievableAgeMs: 2 * DAY + HOUR }));
+    expect(choose([...others, ...told], 10, 3)).toEqual([3, 4, 5]);
   });
 
   it('who is late keeps its refresh times', () => {
@@ -328,6 +332,12 @@ describe('choosing who is asked next', () => {
     expect(daysOf(21.5, 3 * DAY)).toBe(2);
     expect(daysOf(20, 2 * DAY)).toBe(2);
     expect(daysOf(19, 2 * DAY)).toBe(3);
+    // The same where all targets are met.
+    expect([daysOf(39.9, DAY), daysOf(40, 2 * DAY), daysOf(41, 2 * DAY), daysOf(42, 2 * DAY), daysOf(40, DAY)]).toEqual(
+      [2, 2, 2, 1, 1],
+    );
+    // As short as there are requests to spare for, not as it was; and never what is no part of a day.
+    expect([daysOf(40, 5 * DAY), daysOf(42, 5 * DAY), daysOf(41.6, 1.25 * DAY)]).toEqual([2, 1, 1]);
   });
 });
 

@@ -7,7 +7,7 @@ import { DAY, describeInterval } from '../../core/interval.ts';
 import type { Chip } from '../../dashboard/parts/head.tsx';
 import type { Need } from '../../dashboard/parts/needs.tsx';
 import { planTiers } from '../../ingest/tracking/freshness.ts';
-import { readTiers } from '../../store/tracking/tracked-series.ts';
+import { readTiers } from '../../store/tracking/tracked-tier.ts';
 import { countResumable, readFailedBackfills } from '../../views/dashboard/backfill-figures.ts';
 import { type MetHistoryLimit, readHistoryLimits } from '../../views/dashboard/history-limits.ts';
 import { type OpenGaps, readOpenGaps } from '../../views/dashboard/open-gaps.ts';

@@ -23,7 +23,7 @@ import { HISTORY_PRIORITY } from '../../ingest/tracking/audit.ts';
 import { planTiers } from '../../ingest/tracking/freshness.ts';
 import { forecastFrom } from '../../quota/forecast.ts';
 import { addTracks, readTracks, type TrackRule } from '../../store/tracking/track-rule.ts';
-import { readTiers, type TierRow } from '../../store/tracking/tracked-series.ts';
+import { readTiers, type TierRow } from '../../store/tracking/tracked-tier.ts';
 import { applyRules, freshnessOptions, queueHistory, removeRules } from '../actions/track-rules.ts';
 
 type Series = { readonly coinId: string; readonly interval: Interval; readonly quote: Quote };

@@ -57,7 +57,7 @@ export type DemandQuery = {
 };
 
 /** Under this name a service saves what is due. Another form of `ComingWork` needs another name: services of several versions share it. */
-export const COMING_WORK = 'coming work';
+export const COMING_WORK = 'coming work, with ages';
 
 /** So exactly it is counted when series are due, where there are many: a run comes hardly more often. */
 const COUNTED_WITHIN_MS = 10 * MINUTE;

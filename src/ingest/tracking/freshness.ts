@@ -14,14 +14,8 @@ import { type FreshnessPlan, planFreshness } from '../../quota/achievable-ages.t
 import { chooseDue, lastRefreshTime, lastRefreshTimeOfDay, type RefreshRoom } from '../../quota/refresh-order.ts';
 import type { Sql, SqlOrTransaction } from '../../store/connection/connect.ts';
 import { type AppliedTracks, applyTracks } from '../../store/tracking/apply-track-rules.ts';
-import {
-  readMissing,
-  readRefreshCandidates,
-  readTiers,
-  recordPlannedAges,
-  recordRefreshes,
-  type TierRow,
-} from '../../store/tracking/tracked-series.ts';
+import { readMissing, readRefreshCandidates, recordRefreshes } from '../../store/tracking/tracked-series.ts';
+import { readTiers, recordPlannedAges, type TierRow } from '../../store/tracking/tracked-tier.ts';
 import { canBeFinal, earliestSlot, expectedDepth, knownDepth, splitAtLimit } from '../limits/history-limit.ts';
 import { lastDayOf, openDayOf } from '../limits/last-day.ts';
 import type { LearnedLimits } from '../limits/learned-limits.ts';

@@ -43,8 +43,11 @@ export function closeForAll(socket: net.Socket): void {
 /** The same client, for which a lost connection is an error like any other. `sockets`: all that it has opened. */
 export function survivesLostConnections(sql: Sql, sockets: ReadonlySet<net.Socket>): Sql {
   const end: Sql['end'] = async (options) => {
-    await sql.end(options);
-    for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
+    try {
+      await sql.end(options);
+    } finally {
+      for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
+    }
   };
   const begin: Begin = (...args) => {
     const work = args.pop() as (tx: SqlOrTransaction) => unknown;
@@ -86,7 +89,7 @@ function guarded<T extends SqlOrTransaction>(sql: T, guard: Guard, own: Own = {}
   return new Proxy(sql, {
     apply: (target, self, args) => guardQuery(Reflect.apply(target as never, self, args), guard),
     get: (target, name, receiver) => {
-      if (name in own) return own[name as keyof Own];
+      if (Object.hasOwn(own, name)) return own[name as keyof Own];
       const value = Reflect.get(target, name, receiver) as unknown;
       if (name === 'reserve') return async () => guarded(await (value as Sql['reserve'])(), guard);
       if (name !== 'unsafe' && name !== 'file') return value;

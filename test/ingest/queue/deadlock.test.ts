@@ -58,6 +58,7 @@ test('a deadlock of the engine is ended by Postgres, and each chunk ends once', 
   await other.begin(async (tx) => {
     // Postgres ends the statement that notices the deadlock; this one would notice it later.
     await tx`set local deadlock_timeout = '1min'`;
+    await tx`set local statement_timeout = '20s'`;
     // The engine's statement looks for a deadlock only once, a second after it began to wait. So the server itself takes the second step.
     await tx.unsafe(`do $$
       begin

@@ -204,6 +204,8 @@ test('a shorter age is told when all series have it: none of them may be older t
     ['c-c', 1],
   ] as const)
     await markSeen(database.sql, await idOf(coin), NOON - hours * HOUR);
+  // When they were asked last, they answered.
+  await database.sql`update ops.tracked set asked_at = seen_until`;
   // There is more quota now: each is to be asked every six hours.
   await keep(NOON, 12);
   expect(await told()).toBe('30:00:00');
@@ -211,6 +213,13 @@ test('a shorter age is told when all series have it: none of them may be older t
   await keep(NOON, 12);
   expect(await told()).toBe('20:00:00');
   await markSeen(database.sql, await idOf('b-b'), NOON);
+  await keep(NOON, 12);
+  expect(await told()).toBe('06:00:00');
+  // A series that does not answer has no say in it, nor has one that never answered.
+  await keep(NOON, 2);
+  expect(await told()).toBe('36:00:00');
+  await database.sql`update ops.tracked set seen_until = ${NOON - 30 * HOUR}, asked_at = ${NOON} where series_id = ${await idOf('a-a')}`;
+  await database.sql`update ops.tracked set seen_until = null where series_id = ${await idOf('b-b')}`;
   await keep(NOON, 12);
   expect(await told()).toBe('06:00:00');
   // What is older than was told, because something was away, makes nothing longer.

@@ -12,7 +12,8 @@ import {
   type TrackedCoins,
   type TrackRule,
 } from '../../../src/store/tracking/track-rule.ts';
-import { readTiers, recordRefreshes } from '../../../src/store/tracking/tracked-series.ts';
+import { recordRefreshes } from '../../../src/store/tracking/tracked-series.ts';
+import { readTiers } from '../../../src/store/tracking/tracked-tier.ts';
 import { recordRenames } from '../../../src/store/upkeep/rename.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 

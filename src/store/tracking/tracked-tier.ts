@@ -1,0 +1,56 @@
+/** The tiers of tracked series: how many series each has, and how old its data becomes with the quota there is. */
+import type { Instant } from '../../clock.ts';
+import type { SqlOrTransaction } from '../connection/connect.ts';
+import type { tier } from '../schema/tracking.ts';
+
+type Tier = Readonly<typeof tier.$inferSelect>;
+
+export type TierRow = Pick<Tier, 'id' | 'tier' | 'priority' | 'interval'> & {
+  readonly targetAgeMs: number;
+  /** Null: not planned yet, or there is no quota for it. */
+  readonly achievableAgeMs: number | null;
+  readonly refreshAfterMs: number | null;
+  readonly isPlanned: boolean;
+  readonly series: number;
+};
+
+/** Highest priority first. The series that end are counted: they want their last refreshes, too. */
+export async function readTiers(sql: SqlOrTransaction): Promise<TierRow[]> {
+  return sql<TierRow[]>`
+    select k.id, k.tier, k.priority, k.interval, (extract(epoch from k.target_age) * 1000)::float8 as target_age_ms,
+      (extract(epoch from k.achievable_age) * 1000)::float8 as achievable_age_ms,
+      (extract(epoch from k.refresh_after) * 1000)::float8 as refresh_after_ms, k.planned_at is not null as is_planned,
+      count(tr.series_id) as series
+    from ops.tier k left join ops.tracked tr on tr.tier_id = k.id
+    group by k.id order by k.priority desc, k.tier = 'all', k.tier = 'top', k.interval desc, k.target_age, k.id`;
+}
+
+export type PlannedAge = Pick<TierRow, 'id' | 'achievableAgeMs' | 'refreshAfterMs'> & {
+  readonly keepsUp: boolean;
+};
+
+/**
+ * Saves what the quota allows each tier: the order of refreshes goes by it, and `market.freshness` shows it. When the quota has grown, the age that is
+ * told follows the refreshes: no series may be older than it says. A series that does not answer has no say in it: it is older whatever is told. A
+ * tier that was told nothing is told the planned age. `tickMs`: the longest time between two runs.
+ */
+export async function recordPlannedAges(
+  sql: SqlOrTransaction,
+  tiers: readonly PlannedAge[],
+  { now, tickMs }: { readonly now: Instant; readonly tickMs: number },
+): Promise<void> {
+  if (tiers.length === 0) return;
+  const seconds = (ms: number | null) => (ms === null ? null : String(ms / 1000));
+  await sql`
+    update ops.tier k set
+      achievable_age = case when p.age >= extract(epoch from k.achievable_age) is not false then make_interval(secs => p.age)
+        else make_interval(secs => greatest(p.age, least(extract(epoch from k.achievable_age), coalesce((
+          select extract(epoch from ${now + tickMs}::timestamptz - min(t.seen_until)) from ops.tracked t
+          where t.tier_id = k.id and t.ends_at is null and t.asked_at - t.seen_until <= make_interval(secs => p.age)), p.age))::float8)) end,
+      refresh_after = make_interval(secs => p.after), keeps_up = p.keeps_up, planned_at = ${now}
+    from unnest(${tiers.map((t) => t.id)}::int[],
+        ${tiers.map((t) => seconds(t.achievableAgeMs))}::float8[],
+        ${tiers.map((t) => seconds(t.refreshAfterMs))}::float8[],
+        ${tiers.map((t) => String(t.keepsUp))}::text[]::bool[]) as p(id, age, after, keeps_up)
+    where k.id = p.id`;
+}
