@@ -1,5 +1,6 @@
 /** The tiers of tracked series: how many series each has, and how old its data becomes with the quota there is. */
 import type { Instant } from '../../clock.ts';
+import { dayStart } from '../../core/calendar.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import type { tier } from '../schema/tracking.ts';
 
@@ -30,9 +31,9 @@ export type PlannedAge = Pick<TierRow, 'id' | 'achievableAgeMs' | 'refreshAfterM
 };
 
 /**
- * Saves what the quota allows each tier: the order of refreshes goes by it, and `market.freshness` shows it. When the quota has grown, the age that is
- * told follows the refreshes: no series may be older than it says. A series that does not answer has no say in it: it is older whatever is told. A
- * tier that was told nothing is told the planned age. `tickMs`: the longest time between two runs.
+ * Saves what the quota allows each tier: the order of refreshes goes by it, and `market.freshness` shows it. When the quota has grown, the shorter age is
+ * told at the first run of a day at which no series is late for it: that day has its requests for it. A tier that was told nothing is told the planned
+ * age. `tickMs`: the longest time between two runs.
  */
 export async function recordPlannedAges(
   sql: SqlOrTransaction,
@@ -43,10 +44,11 @@ export async function recordPlannedAges(
   const seconds = (ms: number | null) => (ms === null ? null : String(ms / 1000));
   await sql`
     update ops.tier k set
-      achievable_age = case when p.age >= extract(epoch from k.achievable_age) is not false then make_interval(secs => p.age)
-        else make_interval(secs => greatest(p.age, least(extract(epoch from k.achievable_age), coalesce((
-          select extract(epoch from ${now + tickMs}::timestamptz - min(t.seen_until)) from ops.tracked t
-          where t.tier_id = k.id and t.ends_at is null and t.asked_at - t.seen_until <= make_interval(secs => p.age)), p.age))::float8)) end,
+      achievable_age = case
+        when p.age < extract(epoch from k.achievable_age) and (k.planned_at >= ${dayStart(now)}::timestamptz or exists (
+          select from ops.tracked t where t.tier_id = k.id and t.ends_at is null
+            and least(t.asked_at, t.refresh_at) < ${now - tickMs}::timestamptz - make_interval(secs => p.after))) then k.achievable_age
+        else make_interval(secs => p.age) end,
       refresh_after = make_interval(secs => p.after), keeps_up = p.keeps_up, planned_at = ${now}
     from unnest(${tiers.map((t) => t.id)}::int[],
         ${tiers.map((t) => seconds(t.achievableAgeMs))}::float8[],
