@@ -950,6 +950,8 @@ comment on column market.revisions.market_cap is 'Old value of market cap.';
 comment on column market.revisions.digest is 'Of what retention removed: the sum of market.candle_hash of it, modulo 2^64, as in market.evidence.digest.';
 comment on column market.revisions.series_id is 'market.series.id.';
 
+comment on column market.freshness.achievable_age is 'How old it becomes at most: target_age, or more when the quota does not allow it. When the quota has grown, a shorter age is told once no series is late for it. Null before the service has planned it, or when the quota leaves no request for it.';
+
 -- Text without a zone, and dates, would be read in the time zone of the session. So each function takes them, in UTC: an unknown literal is text
 -- where a function takes text, and any other instant keeps its type where a function takes any.
 do $$

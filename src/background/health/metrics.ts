@@ -108,7 +108,7 @@ function createGauges(registry: Registry): (inputs: MetricInputs) => void {
   const pace = gauge('pace_requests_per_second', 'Requests per second that are allowed now.');
   const lag = gauge('freshness_oldest_age_seconds', 'Age of the newest data of the oldest series of a tier.', TIER);
   const target = gauge('freshness_target_age_seconds', 'The highest age that the tier is configured for.', TIER);
-  const achievable = gauge('freshness_achievable_age_seconds', 'The highest age that the quota allows.', TIER);
+  const achievable = gauge('freshness_achievable_age_seconds', 'The highest age that data reach, as it is told.', TIER);
   const series = gauge('tracked_series', 'Tracked series of a tier.', TIER);
   const unanswered = gauge(
     'unanswered_series',
