@@ -39,6 +39,13 @@ const LIES: Readonly<Record<string, (request: Request, simulated: Simulated) => 
   },
 };
 
+/** The rest of the answer is true. */
+const FALSE_IN_PART: Readonly<Record<string, (rows: Row[]) => Row[]>> = {
+  'one high': (rows) => rows.map((row, i) => (i === 100 ? { ...row, high: row.high * 1.9 } : row)),
+  'one low': (rows) => rows.map((row, i) => (i === 100 ? { ...row, low: row.low / 1.9 } : row)),
+  'nine days without a candle': (rows) => rows.filter((_, i) => i < 50 || i >= 50 + 9 * 24),
+};
+
 async function open(stored: Interval, coins: readonly string[] = [COIN]) {
   made = await createScriptedWorld({ speed: 300 });
   const chandler = await made.world.open();
@@ -70,6 +77,22 @@ describe.each([
     expect(await sql`select from ops.second_opinion where claim = 'intervals differ'`).toHaveLength(0);
   });
 });
+
+test.each(Object.keys(FALSE_IN_PART))(
+  'hours that are false in a part, which the stored days show: %s',
+  async (name) => {
+    const chandler = await open('24h');
+    let told = 0;
+    made.upstream.script = async (request, simulated) => {
+      if (!request.url.includes('/ohlcv') || told++ > 0) return simulated(request);
+      return withRows(request, simulated, FALSE_IN_PART[name]!(await rowsOf(simulated(request))));
+    };
+    const done = { end: { kind: 'done' }, failed: [] };
+    expect(await chandler.backfill({ ...SPAN, coins: [COIN], interval: '1h' })).toMatchObject(done);
+    await checkStored(made.world, name);
+    expect(await made.world.database.sql`select from ops.fetch where outcome = 'implausible'`).toHaveLength(1);
+  },
+);
 
 describe('an upstream whose days and hours never agree', () => {
   const coinsOf = async () =>

@@ -6,7 +6,7 @@ import { runSeed, type SeedCounts } from './scenario.ts';
 
 /** `SEED=17` runs that one alone; `SEEDS=1000` runs so many. Every fifth has its queue on Redis, where there is one. */
 const only = process.env.SEED === undefined ? null : Number(process.env.SEED);
-const count = Number(process.env.SEEDS ?? 120);
+const count = Number(process.env.SEEDS ?? 200);
 /** Between them they meet every kind of fault, on both engines of the queue: `seeds-faults.deep.test.ts` runs these. */
 export const FAULTY = [1, 3, 5, 8, 9, 10, 12, 14, 15, 19, 20, 24, 26, 27, 29, 30, 33, 35, 36, 38];
 /** Files over which the other seeds are spread, so that they use every core. */

@@ -7,9 +7,9 @@ import { RULES, type Weighed, weighAnswer } from '../../core/second-opinion.ts';
 import { contains, intersect, normalize, type Span, subtract } from '../../core/span.ts';
 import type { Verdict } from '../../store/candle/chunk.ts';
 import type { Pending } from '../../store/work/second-opinion.ts';
+import type { Implausible } from '../plausibility/implausible-candles.ts';
+import { findImplausible } from '../plausibility/plausibility.ts';
 import type { Weighing } from './evidence.ts';
-import type { Implausible } from './implausible-candles.ts';
-import { findImplausible } from './plausibility.ts';
 
 const NOTHING = {
   answeredSlots: [],

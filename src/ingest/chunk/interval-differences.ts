@@ -4,8 +4,8 @@ import type { ClaimAnswer } from '../../core/second-opinion.ts';
 import { intervalPair, type Sample } from '../../store/candle/other-intervals.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { dropClaim, findClaim, recordAnswer } from '../../store/work/second-opinion.ts';
+import type { Implausible } from '../plausibility/implausible-candles.ts';
 import type { ChunkJob } from '../queue/chunk-job.ts';
-import type { Implausible } from './implausible-candles.ts';
 
 /** What the comparison of an answer that is stored now came to. */
 export type Compared = { readonly found: Implausible | null; readonly samples: readonly Sample[] };

@@ -28,8 +28,8 @@ type OtherSeries = {
 /** As JSON has it. */
 export type OtherSeriesRead = Omit<OtherSeries, 'covered'> & { readonly covered: string };
 
-/** A few slots tell: what is false about an answer is false about most of its candles. */
-const MOST_SAMPLES = 4;
+/** All slots are compared, but where the narrower candles are too many to be read: then some, spread over the answer. */
+const MOST_CANDLES = 10_000;
 
 /** Names the two in the claim `intervals differ`: the wider one comes first. */
 export function intervalPair(a: Interval, b: Interval): string {
@@ -54,7 +54,7 @@ export function otherSeriesOf(
       and coalesce(d.answers, 0) < ${answers})`;
 }
 
-/** Reads up to four samples, of the interval that has most of them: the nearest one, if several have as many. */
+/** Reads the samples of the interval that has most of them: the nearest one, if several have as many. */
 export async function readSamples(
   sql: SqlOrTransaction,
   interval: Interval,
@@ -88,7 +88,7 @@ function distance({ interval }: Pick<OtherSeries, 'interval'>, from: Interval): 
   return Math.abs(Math.log(INTERVAL_MS[interval] / INTERVAL_MS[from]));
 }
 
-/** Slots of the wider interval that the answer and the other series both have whole, spread over the answer. */
+/** Slots of the wider interval that the answer and the other series both have whole. */
 function sampleSlots(interval: Interval, other: OtherSeriesRead, answered: Span): Span[] {
   const wider = INTERVAL_MS[interval] > INTERVAL_MS[other.interval] ? interval : other.interval;
   const width = INTERVAL_MS[wider];
@@ -96,7 +96,8 @@ function sampleSlots(interval: Interval, other: OtherSeriesRead, answered: Span)
     .map(({ from, to }) => ({ from: ceilToGrid(from, wider), to: floorToGrid(to, wider) }))
     .filter(({ from, to }) => from < to);
   const count = whole.reduce((sum, { from, to }) => sum + (to - from) / width, 0);
-  const picked = Math.min(count, MOST_SAMPLES);
+  const narrower = Math.min(INTERVAL_MS[interval], INTERVAL_MS[other.interval]);
+  const picked = Math.min(count, Math.ceil((MOST_CANDLES * narrower) / width));
   const nth = (n: number): Span => {
     let left = n;
     for (const { from, to } of whole) {

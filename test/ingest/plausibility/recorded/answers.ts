@@ -2,7 +2,7 @@
 import { expect } from 'vitest';
 import type { Candle, CandleColumns } from '../../../../src/core/candle.ts';
 import { DAY, INTERVAL_MS, type Interval } from '../../../../src/core/interval.ts';
-import { findImplausible } from '../../../../src/ingest/chunk/plausibility.ts';
+import { findImplausible } from '../../../../src/ingest/plausibility/plausibility.ts';
 import type { StoredCandle } from '../../../../src/store/candle/neighbours.ts';
 import { COINBASE, within } from './candles.ts';
 

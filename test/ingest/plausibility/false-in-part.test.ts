@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Candle, CandleColumns } from '../../../src/core/candle.ts';
 import { DAY } from '../../../src/core/interval.ts';
-import { findImplausible } from '../../../src/ingest/chunk/plausibility.ts';
+import { findImplausible } from '../../../src/ingest/plausibility/plausibility.ts';
 import { readRecordedSeries } from '../../../src/simulator/recorded/recorded-series.ts';
 import type { StoredCandle } from '../../../src/store/candle/neighbours.ts';
 

@@ -4,7 +4,7 @@ import { readPriceRows } from '../../../src/contract/record/price.ts';
 import type { Candle } from '../../../src/core/candle.ts';
 import { DAY, INTERVAL_MS, type PriceInterval } from '../../../src/core/interval.ts';
 import { answersOtherQuestion } from '../../../src/ingest/chunk/other-question.ts';
-import { findImplausible } from '../../../src/ingest/chunk/plausibility.ts';
+import { findImplausible } from '../../../src/ingest/plausibility/plausibility.ts';
 import { BACKFILLS, expectFew, implausibleOf, REFRESHES, stored, toColumns, withoutIdle } from './recorded/answers.ts';
 import { PRICES, within } from './recorded/candles.ts';
 

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Candle } from '../../../src/core/candle.ts';
 import { type CandleInterval, DAY, HOUR, INTERVAL_MS, INTERVALS } from '../../../src/core/interval.ts';
-import { findImplausible } from '../../../src/ingest/chunk/plausibility.ts';
+import { findImplausible } from '../../../src/ingest/plausibility/plausibility.ts';
 import { createMadeUpMarket } from '../../../src/simulator/made-up/made-up.ts';
 import { createMadeUpWorld } from '../../../src/simulator/made-up/made-up-world.ts';
 import type { Sample } from '../../../src/store/candle/other-intervals.ts';
@@ -79,7 +79,7 @@ describe('another interval of the same coin', () => {
     });
   };
 
-  test.each([1, 4])('recorded hours agree with %i recorded days', (size) => {
+  test.each([1, 4, 15])('recorded hours agree with %i recorded days', (size) => {
     const results = days.flatMap((_, i) => (i + size <= days.length ? [compare(days.slice(i, i + size))] : []));
     expect(results.length).toBeGreaterThan(500);
     expectFew('hours beside days', [{ asked: results.length, found: results.flatMap((found) => found?.detail ?? []) }]);
@@ -170,6 +170,27 @@ describe('a short answer next to stored candles', () => {
       const final = [{ from: asked[0]!.openTime, to: asked[n]!.openTime }];
       const beside = { candles: asked.slice(0, n).map(stored), covered: n, coveredCandles: n, final };
       expect(findImplausible({ interval: '1h', candles: rows, beside, samples: [] })?.kind).toBe(kind);
+    },
+  );
+
+  test.each(['volume', 'marketCap'] as const)(
+    'a long answer without any %s is found out, but where a neighbour has none either',
+    (name) => {
+      const asked = candles.slice(100, 220).map((candle) => ({ ...candle, marketCap: 1e9, [name]: null }));
+      const around = [...candles.slice(90, 100), ...candles.slice(220, 230)].map((candle) => ({
+        ...candle,
+        marketCap: 1e9,
+      }));
+      const final = [{ from: candles[90]!.openTime, to: candles[230]!.openTime }];
+      const judged = (neighbours: readonly Candle[]) =>
+        findImplausible({
+          interval: '1h',
+          candles: toColumns(asked),
+          beside: { candles: neighbours.map(stored), covered: 20, coveredCandles: 20, final },
+          samples: [],
+        });
+      expect(judged(around)).toMatchObject({ kind: 'null' });
+      expect(judged(around.with(3, { ...around[3]!, [name]: null }))).toBeNull();
     },
   );
 });

@@ -11,6 +11,7 @@ import type { StoredCandle } from '../../store/candle/neighbours.ts';
 import { breaks, contradicted, jumps, level, shifted } from './continuity.ts';
 import { type Asked, type Implausible, isEqual, isNull, isSame, outside, rowsOf } from './implausible-candles.ts';
 import { otherwise } from './other-interval.ts';
+import { withoutNumbers } from './without-numbers.ts';
 
 /** An answer with so many rows tells by itself what is usual in it; with the neighbours, so many tell it for a shorter one. */
 const LEAST_ROWS = 12;
@@ -39,6 +40,7 @@ function firstFound(asked: Asked, rows: readonly StoredCandle[]): Implausible | 
     shifted(asked, rows) ??
     breaks(asked, rows) ??
     level(asked, rows, LEAST_ROWS) ??
+    withoutNumbers(asked, rows) ??
     thinned(asked, rows) ??
     otherwise(asked, rows)
   );

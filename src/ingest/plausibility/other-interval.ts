@@ -1,0 +1,77 @@
+/** Compares an answer with what another interval of the same coin and quote says of the same stretch. Pure. */
+import { INTERVAL_MS } from '../../core/interval.ts';
+import { subtract } from '../../core/span.ts';
+import type { Neighbours, PricedCandle, StoredCandle } from '../../store/candle/neighbours.ts';
+import type { Sample } from '../../store/candle/other-intervals.ts';
+import { type Asked, type Implausible, pricesOf } from './implausible-candles.ts';
+
+/** As logarithms. Of the recorded days 1 in 100 differs by more than 0.02 from its hours, and none by more than 0.07. */
+const MOST_DIFFERENCE = 0.02;
+const MOST_DIFFERENCE_ALONE = 0.1;
+
+/**
+ * More than half of the slots have other prices in the other interval, or one has prices that are none of its day's; or the other interval has
+ * a candle where the answer has none. Volumes are not compared: the upstream's may be sums of 24 hours at any time of the day
+ * (upstream-api.md, 1.1 no 9).
+ */
+export function otherwise({ interval, samples, beside }: Asked, rows: readonly StoredCandle[]): Implausible | null {
+  const width = INTERVAL_MS[interval];
+  const compared = samples.map((sample) => {
+    const ours = asOneCandle(rowsWithin(rows, sample, width));
+    return { sample, isMissing: ours === null, difference: ours === null ? null : differenceOf(ours, sample.candle) };
+  });
+  const missing = compared.filter(
+    ({ isMissing, sample }) => isMissing && !isKnownEmpty(beside, sample) && hasPrice(sample),
+  );
+  const known = compared.filter(({ difference }) => difference !== null);
+  const largest = (most: number) => known.filter(({ difference }) => difference! > most);
+  const differing = largest(MOST_DIFFERENCE);
+  const wrong = known.length > 1 && differing.length > known.length / 2 ? differing : largest(MOST_DIFFERENCE_ALONE);
+  if (wrong.length > 0)
+    return doubt(
+      wrong[0]!.sample,
+      (name) => `the ${name} candles have other prices in ${wrong.length} of ${known.length} slots`,
+    );
+  if (missing.length > 0)
+    return doubt(
+      missing[0]!.sample,
+      (name) => `there are ${name} candles in ${missing.length} slots without any of these`,
+    );
+  return null;
+}
+
+function doubt({ interval, slot }: Sample, say: (interval: string) => string): Implausible {
+  return { kind: 'other interval', detail: `${say(interval)}, first at ${new Date(slot.from).toISOString()}` };
+}
+
+/** Final answers have said before that it is empty: nothing new. */
+function isKnownEmpty({ final }: Neighbours, { slot }: Sample): boolean {
+  return subtract([slot], final).length === 0;
+}
+
+function hasPrice({ candle }: Sample): boolean {
+  return pricesOf(candle).some((price) => price !== null);
+}
+
+function rowsWithin(rows: readonly StoredCandle[], { slot }: Sample, width: number): readonly StoredCandle[] {
+  return rows.filter(([at]) => at >= slot.from && at + width <= slot.to);
+}
+
+function asOneCandle(rows: readonly StoredCandle[]): PricedCandle | null {
+  const [first, last] = [rows[0], rows.at(-1)];
+  if (first === undefined || last === undefined) return null;
+  const numbers = (column: 2 | 3) => rows.flatMap((row) => row[column] ?? []);
+  const [highs, lows] = [numbers(2), numbers(3)];
+  const most = (of: number[], choose: (...values: number[]) => number) => (of.length === 0 ? null : choose(...of));
+  return [first[0], first[1], most(highs, Math.max), most(lows, Math.min), last[4]];
+}
+
+/** The largest difference between two prices of one kind; null where none can be compared. */
+function differenceOf(a: PricedCandle, b: PricedCandle): number | null {
+  const others = pricesOf(b);
+  const differences = pricesOf(a).flatMap((price, i) => {
+    const other = others[i];
+    return price && other ? [Math.abs(Math.log(price / other))] : [];
+  });
+  return differences.length === 0 ? null : Math.max(...differences);
+}
