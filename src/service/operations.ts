@@ -45,6 +45,10 @@ export function createOperations({ health, attestation, metrics, backfills, onEr
     return c.body(text, 200, { 'Content-Type': contentType });
   });
   if (backfills !== null) showBackfills(app, backfills);
+  for (const path of ['/health', '/ready', '/metrics', ...(backfills === null ? [] : ['/backfills', '/backfills/:id'])])
+    app.all(path, (c) =>
+      c.json({ error: `${c.req.method} is not possible here: use GET` }, 405, { Allow: 'GET, HEAD' }),
+    );
   const pages = `/health, /ready${backfills === null ? ' and /metrics' : ', /metrics, /backfills and /backfills/<id>'}`;
   app.notFound((c) => c.json({ error: `the paths here are ${pages}` }, 404));
   app.onError((error, c) => {

@@ -63,6 +63,7 @@ export function createService(deps: ServiceDeps): Handler {
   app.options('*', (c) => answerPreflight(c));
   app.route(BASE_PATH, restRoutes(deps, cache));
   app.route('/', docsRoutes({ tools: toolbox.tools, clock }));
+  for (const path of DOCS_PATHS) app.all(path, (c) => refuseMethod(c, 'GET, HEAD, OPTIONS'));
   app.notFound((c) => refuseRoute(c));
   app.onError((error, c) => {
     onError(error, c.req.url);

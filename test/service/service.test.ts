@@ -192,9 +192,16 @@ describe('admission to the service', () => {
       get('/v1/nothing'),
       get('/v1/tickers', { method: 'DELETE' }),
       get('/v1/coins/btc-bitcoin', { method: 'PUT', body: '{}' }),
+      get('/docs', { method: 'PUT', body: '{}' }),
+      get('/openapi.json', { method: 'DELETE' }),
     ]);
-    expect(answers.map(({ status }) => status)).toEqual([404, 405, 405]);
-    expect(answers[1]!.headers.get('allow')).toBe('GET, HEAD, POST, OPTIONS');
+    expect(answers.map(({ status }) => status)).toEqual([404, 405, 405, 405, 405]);
+    const allowed = answers.map(({ headers }) => headers.get('allow'));
+    expect(allowed).toEqual([
+      null,
+      ...Array(2).fill('GET, HEAD, POST, OPTIONS'),
+      ...Array(2).fill('GET, HEAD, OPTIONS'),
+    ]);
     expect(await answers[1]!.json()).toEqual({ error: 'DELETE is not possible here: use GET' });
     expect(asked).toBe(0);
   });

@@ -70,6 +70,32 @@ test('where the upstream has not gone on to the last day yet, nobody asks about 
   expect(await differences()).toEqual([]);
 });
 
+test('a last full day that says it has not closed yet is believed when a second answer says so', async () => {
+  const { chandler, coins } = await open(TODAY + 12 * 60 * MINUTE);
+  const closesAt = new Date(TODAY - 9 * 60 * MINUTE).toISOString().replace('.000Z', 'Z');
+  const latest = (path: string) => path.includes(coins[0]!) && path.includes('/latest');
+  let told = 0;
+  made.upstream.script = async (request, simulated) => {
+    const answer = await simulated(request);
+    if (!latest(new URL(request.url).pathname)) return answer;
+    told++;
+    const rows = (await answer.json()) as object[];
+    const headers = new Headers(answer.headers);
+    headers.delete('content-length');
+    return Response.json(
+      rows.map((row) => ({ ...row, time_close: closesAt })),
+      { headers },
+    );
+  };
+  expect(await chandler.backfill({ coins, from: TODAY - DAY, to: TODAY })).toMatchObject({ end: { kind: 'done' } });
+  expect(told).toBe(2);
+  const { sql } = made.world.database;
+  expect(await sql`select message from ops.fetch where outcome = 'implausible'`).toEqual([
+    { message: `the last full day says that it closes at ${new Date(closesAt).toISOString()}` },
+  ]);
+  expect((await finals()).map(({ days }) => days)).toEqual(coins.map(() => [TODAY - DAY]));
+});
+
 test('the open day does not keep a backfill from being complete', async () => {
   // The views have the clock of the database.
   const now = Date.now();

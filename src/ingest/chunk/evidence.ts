@@ -49,6 +49,8 @@ export type Weighing = {
   readonly settlesAfterMs: number;
   /** The question was about covered slots that one answer told to be empty. */
   readonly isOfHoles?: boolean;
+  /** The question had no start and no end: it was about the last full day. */
+  readonly isOfLastDay?: boolean;
 };
 
 export function weigh(weighing: Weighing): Verdict {

@@ -36,11 +36,14 @@ export function weighImplausible({
   ageMs,
   known,
   isOfHoles = false,
+  isOfLastDay = false,
 }: Weighing): Doubt {
   const { candles } = findings;
   const settled = [{ from: span.from, to: Math.min(Math.max(settledTo, span.from), span.to) }];
   const isSettled = settled[0]!.from < settled[0]!.to;
-  const found = findImplausible({ interval, candles, beside: known.beside, samples: known.samples });
+  const found =
+    findImplausible({ interval, candles, beside: known.beside, samples: known.samples }) ??
+    (isOfLastDay ? stillOpen(findings) : null);
   if (found === null) return { found, verdict: null };
   // A question about holes is about final slots: nothing of its answer may change them before a second one agrees.
   const open = subtract(isOfHoles ? [span] : subtract([span], known.covered), known.answeredByYounger);
@@ -70,6 +73,12 @@ export function weighImplausible({
     return [{ span: piece, claim: 'implausible', evidence, ...opinion.standing, retryAt }];
   });
   return withheld(pending, Math.max(...pending.map(({ retryAt }) => retryAt)), found);
+}
+
+/** A full day ends with its last second (upstream-api.md, 1.1 no 6). A plan that gives nothing else would never have it corrected. */
+function stillOpen({ cutShort: [row] }: Weighing['findings']): Implausible | null {
+  if (row === undefined) return null;
+  return { kind: 'open', detail: `the last full day says that it closes at ${new Date(row.closeTime).toISOString()}` };
 }
 
 const retryAtOf = (opinion: Weighed) => (opinion.kind === 'dropped' ? 0 : opinion.standing.retryAt);

@@ -98,6 +98,7 @@ export function createStoreAnswer({ sql, plan, historyLimits, limits, turn, prov
       ...{ span, interval, findings, sentAt, heardAt, asOf, ageMs, limit: rowsPerRequest(plan, interval) },
       unproven: isOfDay ? [] : unprovenPart(limit, interval, span, exchange.latest),
       isOfHoles: job.kind === 'holes',
+      isOfLastDay: day !== null,
       // The last full day is as final as this plan ever has it.
       settledTo: day === null ? settledUntil(asOf, interval) : span.to,
       settlesAfterMs: lastDayOf(expectedDepth(limit), interval, exchange.latest) === null ? settleMs(interval) : 0,

@@ -15,7 +15,8 @@ export type Implausible = {
     | 'broken'
     | 'level'
     | 'thinned'
-    | 'other interval';
+    | 'other interval'
+    | 'open';
   /** For `market.gaps`: what is implausible. */
   readonly detail: string;
   /** Open times of stored final candles: these and the answer cannot both be true. */

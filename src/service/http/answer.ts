@@ -198,8 +198,8 @@ export function refuseRoute(c: Context<ServiceEnv>): Response {
 const METHODS = 'GET, HEAD, POST, OPTIONS';
 
 /** 405 for a path that exists. */
-export function refuseMethod(c: Context<ServiceEnv>): Response {
-  return refuse(c, 405, `${c.req.method} is not possible here: use GET`, undefined, { Allow: METHODS });
+export function refuseMethod(c: Context<ServiceEnv>, allowed = METHODS): Response {
+  return refuse(c, 405, `${c.req.method} is not possible here: use GET`, undefined, { Allow: allowed });
 }
 
 /**

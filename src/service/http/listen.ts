@@ -186,9 +186,13 @@ const DOT_SEGMENT_REFUSED: Reply = {
   body: '{"error":"the path must not have a segment . or .. in it, also not as %2e"}',
 };
 
-/** A GET with a body is not plain. */
+/** Or a HEAD, which then has the length that the GET would have now. One with a body is not plain. */
 function isPlainGet({ method, headers }: IncomingMessage): boolean {
-  return method === 'GET' && headers['content-length'] === undefined && headers['transfer-encoding'] === undefined;
+  return (
+    (method === 'GET' || method === 'HEAD') &&
+    headers['content-length'] === undefined &&
+    headers['transfer-encoding'] === undefined
+  );
 }
 
 function peerOf({ url, socket, headers }: IncomingMessage): Peer {

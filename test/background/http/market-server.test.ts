@@ -500,6 +500,8 @@ describe('the paths for operators', () => {
     await vi.waitFor(async () => expect((await fetch(`${operations}/ready`)).status).toBe(200), 20_000);
     expect(await (await fetch(`${operations}/metrics`)).text()).toContain(METRICS);
     expect((await fetch(`${operations}/v1/coins`)).status).toBe(404);
+    const refused = await fetch(`${operations}/ready`, { method: 'DELETE' });
+    expect([refused.status, refused.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
     for (const path of ['/health', '/ready', '/metrics', '/backfills']) {
       expect([path, (await fetch(`${url}${path}`)).status]).toEqual([path, 404]);
     }

@@ -1,7 +1,7 @@
 import { EventEmitter, once } from 'node:events';
 import { request } from 'node:http';
 import { connect, type Socket } from 'node:net';
-import { gunzipSync } from 'node:zlib';
+import { gunzipSync, gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createScaledClock } from '../../../src/clock.ts';
 import { connectionReset, type Handler } from '../../../src/contract/interface/handler.ts';
@@ -83,6 +83,18 @@ describe('a handler on a port', () => {
     const url = await serve(async () => new Response('twelve bytes', { headers: { 'Content-Type': 'text/plain' } }));
     const { headers, body } = await raw(url, {}, 'HEAD');
     expect([headers['content-type'], headers['content-length'], body.byteLength]).toEqual(['text/plain', '12', 0]);
+  });
+
+  it('answers HEAD from the cache as it would answer GET, with the length of the compressed body', async () => {
+    const packed = gzipSync(long, { level: 9 });
+    const reply = { status: 200, headers: [], body: long, gzip: async () => packed };
+    const handler = Object.assign(async () => new Response(long), { fromCache: async () => reply });
+    const url = await serve(handler);
+    for (const method of ['GET', 'HEAD'])
+      expect((await raw(url, { 'accept-encoding': 'gzip' }, method)).headers).toMatchObject({
+        'content-encoding': 'gzip',
+        'content-length': String(packed.byteLength),
+      });
   });
 
   it('cuts the connection in the middle of the body when the handler says so', async () => {
