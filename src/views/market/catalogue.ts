@@ -30,7 +30,7 @@ import type { Sql } from '../../store/connection/connect.ts';
 import { createVersionedCache, type ViewDeps } from './data-versions.ts';
 import { createDocuments } from './documents.ts';
 import { LISTED_COIN_TOPICS, readListedCoin } from './listed-coin.ts';
-import { lacksRates, needsRates, type Rates, readRates } from './rates.ts';
+import { asOfRates, lacksRates, needsRates, type Rates, readRates } from './rates.ts';
 
 const IDS_PER_PAGE = 100;
 
@@ -128,7 +128,8 @@ async function inQuotes<T extends WithQuotes>(
   const rates = await readRates(sql, quotes, needsRates(quotes) && list.length > 0 ? [at] : []);
   const rows = list.map((row) => marketIn(row, quotes, at, rates));
   const lacks = rows.length > 0 && lacksRates(quotes, [at], rates);
-  return withProvenance(rows, lacks ? combineProvenance([provenance, NO_DATA]) : provenance);
+  const rated = { ...provenance, asOf: asOfRates(provenance.asOf, quotes, [at], rates) };
+  return withProvenance(rows, lacks ? combineProvenance([rated, NO_DATA]) : rated);
 }
 
 /** Converts the prices of a market from dollars into these currencies; null where no rate was received. */

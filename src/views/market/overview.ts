@@ -11,7 +11,7 @@ import type { Sql } from '../../store/connection/connect.ts';
 import { EXCHANGE_FLAGS, EXCHANGE_WHOLE, type ExchangeFacts, exchangeRecord } from '../../store/snapshot/exchange.ts';
 import { type GlobalFacts, globalRecord } from '../../store/snapshot/global-history.ts';
 import { createVersionedCache, type ViewDeps } from './data-versions.ts';
-import { exchangeIn, lacksRates, needsRates, readRates } from './rates.ts';
+import { asOfRates, exchangeIn, lacksRates, needsRates, readRates } from './rates.ts';
 
 /** The list of coins, and exchanges in so many combinations of currencies. */
 const MAX_LISTS = 40;
@@ -130,7 +130,8 @@ async function readExchanges(sql: Sql, quotes: readonly string[]): Promise<reado
   const rates = await readRates(sql, quotes, needsRates(quotes) ? snapshots : []);
   const list = rows.map((row) => exchangeIn(toExchange(row), quotes, row.at, rates));
   const asOf = rows[0]?.seenAt ?? null;
-  return withProvenance(list, lacksRates(quotes, snapshots, rates) ? partialAsOf(asOf) : completeAsOf(asOf));
+  const rated = asOfRates(asOf, quotes, snapshots, rates);
+  return withProvenance(list, lacksRates(quotes, snapshots, rates) ? partialAsOf(rated) : completeAsOf(rated));
 }
 
 const flagsOf = createRecordReader<ExchangeFacts['flags']>(EXCHANGE_FLAGS);

@@ -9,9 +9,9 @@ import type { Sql } from '../../store/connection/connect.ts';
 /** Currencies with a ticker of their own. */
 const COINS: Readonly<Record<string, string>> = { BTC: 'btc-bitcoin', ETH: 'eth-ethereum' };
 
-/** One unit of a currency in dollars, and its changes in percent. */
-export type Rate = { readonly price: number } & Readonly<Record<RateChange, number | null>>;
-const rateOf = createRecordReader<Rate>(['price', ...RATE_CHANGES]);
+/** One unit of a currency in dollars at an instant, and its changes in percent. */
+export type Rate = { readonly price: number; readonly at: Instant } & Readonly<Record<RateChange, number | null>>;
+const rateOf = createRecordReader<Rate>(['price', 'at', ...RATE_CHANGES]);
 /** By symbol and instant of the snapshot. */
 export type Rates = (symbol: string, at: Instant) => Rate | null;
 
@@ -32,7 +32,7 @@ export async function readRates(sql: Sql, symbols: readonly string[], ats: reado
       select a.at as snapshot, r.* from unnest(${ats as Instant[]}::timestamptz[]) as a(at)
       cross join unnest(${fiats}::text[]) as f(currency)
       cross join lateral (
-        select currency, price, ${sql(RATE_CHANGES as unknown as string[])} from market.rate
+        select currency, price, at, ${sql(RATE_CHANGES as unknown as string[])} from market.rate
         where currency = f.currency and at <= a.at + ${MAX_AHEAD}::interval and at > a.at - ${MAX_FIAT_AGE}::interval
         order by at desc limit 1) r`;
     for (const row of rows) found.set(`${row.currency} ${row.snapshot}`, rateOf(row));
@@ -41,7 +41,7 @@ export async function readRates(sql: Sql, symbols: readonly string[], ats: reado
     const coinId = COINS[symbol];
     if (coinId === undefined || ats.length === 0) continue;
     const rows = await sql<(CamelCased<Rate> & { readonly snapshot: Instant })[]>`
-      select a.at as snapshot, h.price, ${sql(RATE_CHANGES.map((name) => `t.${name}`))}
+      select a.at as snapshot, h.price, h.at, ${sql(RATE_CHANGES.map((name) => `t.${name}`))}
       from unnest(${ats as Instant[]}::timestamptz[]) as a(at)
       cross join lateral (
         select price, at from market.ticker_history
@@ -61,6 +61,18 @@ export function needsRates(quotes: readonly string[]): boolean {
 /** Is the rate of one of these currencies missing, at one of these snapshots? */
 export function lacksRates(quotes: readonly string[], ats: readonly Instant[], rates: Rates): boolean {
   return quotes.some((symbol) => symbol !== 'USD' && ats.some((at) => rates(symbol, at) === null));
+}
+
+/** Converted prices are as old as the oldest rate of the newest snapshot, if that is older than the prices in dollars. */
+export function asOfRates<T extends Instant | null>(
+  asOf: T,
+  quotes: readonly string[],
+  ats: readonly Instant[],
+  rates: Rates,
+): T {
+  if (asOf === null || ats.length === 0) return asOf;
+  const newest = ats.reduce((a, b) => Math.max(a, b));
+  return quotes.reduce<Instant>((oldest, symbol) => Math.min(oldest, rates(symbol, newest)?.at ?? oldest), asOf) as T;
 }
 
 /** Converts a ticker from dollars into these currencies. */

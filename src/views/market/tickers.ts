@@ -11,7 +11,7 @@ import { TICKER_NUMBERS, TICKER_QUOTE_KEYS, type TickerNumber } from '../../core
 import { type CamelCased, createRecordReader } from '../../store/connection/column-names.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { createVersionedCache, type ViewDeps } from './data-versions.ts';
-import { lacksRates, needsRates, type Rates, readRates, tickerIn } from './rates.ts';
+import { asOfRates, lacksRates, needsRates, type Rates, readRates, tickerIn } from './rates.ts';
 
 /** Of lists in other currencies, in tickers times currencies: each takes some 0.8 KB. */
 const MAX_CONVERTED = 60_000;
@@ -76,7 +76,8 @@ async function readTicker(sql: Sql, coinId: string, quotes: readonly string[]): 
     where t.coin_id = ${coinId} and c.is_active`;
   if (row === undefined) return null;
   const rates = needsRates(quotes) ? await readRates(sql, quotes, [row.at]) : NO_RATES;
-  const provenance = lacksRates(quotes, [row.at], rates) ? partialAsOf(row.seenAt) : completeAsOf(row.seenAt);
+  const asOf = asOfRates(row.seenAt, quotes, [row.at], rates);
+  const provenance = lacksRates(quotes, [row.at], rates) ? partialAsOf(asOf) : completeAsOf(asOf);
   return withProvenance(tickerIn(toTicker(row), quotes, row.at, rates), provenance);
 }
 
@@ -111,7 +112,8 @@ async function convert(
   const snapshots = [...new Set(list.map(atOf))];
   const rates = needsRates(quotes) ? await readRates(sql, quotes, snapshots) : NO_RATES;
   const made = await mapInPieces(list, PIECE, (ticker) => tickerIn(ticker, quotes, atOf(ticker), rates));
-  return withProvenance(made, lacksRates(quotes, snapshots, rates) ? partialAsOf(asOf) : completeAsOf(asOf));
+  const rated = asOfRates(asOf, quotes, snapshots, rates);
+  return withProvenance(made, lacksRates(quotes, snapshots, rates) ? partialAsOf(rated) : completeAsOf(rated));
 }
 
 const NO_RATES: Rates = () => null;

@@ -146,6 +146,22 @@ describe('what was read and is cached', () => {
     }
   });
 
+  it('in another currency is as old as the rate it is divided by', async () => {
+    const { sql } = database;
+    const [row] = await sql<{ at: number; coinId: string }[]>`select at, coin_id from market.ticker limit 1`;
+    const { at, coinId } = row!;
+    const asOf = async (quote: string) => [
+      provenanceOf((await data.ticker({ coinId, quotes: [quote] })) as object)?.asOf,
+      provenanceOf(await data.tickers({ quotes: [quote] }))?.asOf,
+    ];
+    expect(await asOf('USD')).toEqual([at, at]);
+    await sql`insert into market.rate (currency, at, updated_at, price) values ('CHF', ${at - DAY}, ${at - DAY}, 1.1)`;
+    expect(await asOf('CHF')).toEqual([at - DAY, at - DAY]);
+    // One that came just after the snapshot is no younger than the ticker.
+    await sql`insert into market.rate (currency, at, updated_at, price) values ('CHF', ${at + 60_000}, ${at + 60_000}, 1.1)`;
+    expect(await asOf('CHF')).toEqual([at, at]);
+  });
+
   it('is read again after connections were lost', async () => {
     const { sql } = database;
     const before = await candles();
