@@ -1,6 +1,6 @@
 /** Takes requests from the ledger's row. Takes of one process that come at the same time are one statement. */
 import type { Clock } from '../clock.ts';
-import { createBatcher } from '../core/concurrency/batcher.ts';
+import { createBatcher, SERVE_LATER } from '../core/concurrency/batcher.ts';
 import type { Sql } from '../store/connection/connect.ts';
 import { openLedger } from '../store/quota/quota.ts';
 import { type TakeArgs, type TakeRow, takeRequests } from '../store/quota/quota-take.ts';
@@ -26,11 +26,11 @@ type TakeDeps = {
 };
 
 type TakeCall = { readonly spender: Spender; readonly stretch: Stretch | undefined };
-type Taken = Take | Unwanted;
+type Taken = Take | Unwanted | typeof SERVE_LATER;
 
-/** Takes of different spenders do not wait for each other. */
+/** Who comes first is served first. Takes of different spenders do not wait for each other. */
 export function createTake(deps: TakeDeps): Quota['take'] {
-  const take = createBatcher<TakeCall, Taken>(
+  const take = createBatcher<TakeCall, Take | Unwanted>(
     (calls) => takeForAll(deps, calls),
     ({ spender }) => `${spender.class} ${spender.asksAccount ?? false} ${spender.name}`,
   );
@@ -38,7 +38,8 @@ export function createTake(deps: TakeDeps): Quota['take'] {
 }
 
 /**
- * Takes up to one request for each call in one round trip: who comes first is served first. The calls have the same spender.
+ * Takes up to one request for each call in one round trip: at least one of those who still want one is granted it, or all are denied.
+ * The calls have the same spender.
  */
 async function takeForAll(deps: TakeDeps, calls: readonly TakeCall[]): Promise<Taken[]> {
   const { clock, ledgerClock, sql } = deps;
@@ -52,7 +53,7 @@ async function takeForAll(deps: TakeDeps, calls: readonly TakeCall[]): Promise<T
     row = await takeRequests(sql, args);
   }
   if (row.isBackingOff) deps.onBackoff();
-  return handOut(deps, args, calls, row, ledgerClock.shiftMs(askedAt, row.now));
+  return handOut(deps, calls, row, ledgerClock.shiftMs(askedAt, row.now));
 }
 
 async function argsFor(deps: TakeDeps, calls: readonly TakeCall[]): Promise<TakeArgs> {
@@ -83,37 +84,22 @@ async function argsFor(deps: TakeDeps, calls: readonly TakeCall[]): Promise<Take
   };
 }
 
-/**
- * What each call is told. `shiftMs` brings the ledger's instants to our clock. Who must wait for the pace is told when its own turn would
- * come: if all asked again at the same instant, each would ask again for every request that is granted.
- */
-function handOut(
-  { graceMs, lateMs }: TakeDeps,
-  { runAheadMs }: TakeArgs,
-  calls: readonly TakeCall[],
-  row: TakeRow,
-  shiftMs: number,
-): Taken[] {
-  const { denied, granted, gapMs } = row;
+/** What each call is told. `shiftMs` brings the ledger's instants to our clock. */
+function handOut({ graceMs, lateMs }: TakeDeps, calls: readonly TakeCall[], row: TakeRow, shiftMs: number): Taken[] {
+  const { denied, granted } = row;
   // When the first request may be sent, or is worth asking for again, on our clock.
   const first = row.at + shiftMs;
-  const firstWithout = denied === null ? first + granted * gapMs - runAheadMs : first;
   // A probe goes alone: nobody is in its way when it is late, and everybody waits for it.
-  const goodFor = row.isProbe ? graceMs : goodForMs(gapMs, graceMs, lateMs);
+  const goodFor = row.isProbe ? graceMs : goodForMs(row.gapMs, graceMs, lateMs);
   const gaps = row.gaps.values();
-  let turn = 0;
+  let left = granted;
   return calls.map(({ stretch }) => {
     const open = stretch === undefined ? undefined : gaps.next().value!;
     if (open?.length === 0) return { kind: 'unwanted' };
     // Never before the instant itself: rounded up to the clock's millisecond.
-    if (denied !== null && denied !== 'queue') return { kind: 'denied', reason: denied, until: Math.ceil(first) };
-    const before = turn++;
-    if (before >= granted) {
-      // A pace that upstream has slowed down may be back earlier.
-      const behindMs = Math.min((before - granted) * gapMs, runAheadMs);
-      return { kind: 'denied', reason: 'queue', until: Math.ceil(firstWithout + behindMs) };
-    }
-    const sendAt = Math.ceil(first + before * gapMs);
+    if (denied !== null) return { kind: 'denied', reason: denied, until: Math.ceil(first) };
+    if (left === 0) return SERVE_LATER;
+    const sendAt = Math.ceil(first + (granted - left--) * row.gapMs);
     return { kind: 'granted', sendAt, goodUntil: sendAt + goodFor, ...(open ? { gaps: open } : {}) };
   });
 }

@@ -30,7 +30,7 @@ export const EMPTY: Ledger = {
 export type Terms = { readonly limits: Limits; readonly perMonthFixed: boolean; readonly aside: Reserved };
 
 const GRACE = 2000;
-export const RUN_AHEAD = 2000;
+const RUN_AHEAD = 2000;
 const PROBE = 60_000;
 
 const startOfDay = (at: Instant) => at - (at % DAY);

@@ -1,5 +1,8 @@
 /** Joins the calls that arrive while a batch is under way into the next batch: one statement for all of them. */
 
+/** The result of a call that its batch could not serve: the call is first in the next batch. */
+export const SERVE_LATER = Symbol('serve later');
+
 type Call<T, R> = {
   readonly item: T;
   readonly resolve: (result: R) => void;
@@ -12,7 +15,7 @@ type Call<T, R> = {
  * rejects. Calls with different keys never share a batch; the batches of one key run one after the other.
  */
 export function createBatcher<T, R>(
-  run: (items: readonly T[]) => Promise<readonly R[]>,
+  run: (items: readonly T[]) => Promise<readonly (R | typeof SERVE_LATER)[]>,
   keyOf: (item: T) => string = () => '',
 ): (item: T) => Promise<R> {
   const queues = new Map<string, Call<T, R>[]>();
@@ -24,7 +27,11 @@ export function createBatcher<T, R>(
       const batch = queue.splice(0);
       try {
         const results = await run(batch.map(({ item }) => item));
-        for (const [i, { resolve }] of batch.entries()) resolve(results[i]!);
+        queue.unshift(...batch.filter((_, i) => results[i] === SERVE_LATER));
+        for (const [i, { resolve }] of batch.entries()) {
+          const result = results[i];
+          if (result !== SERVE_LATER) resolve(result as R);
+        }
       } catch (error) {
         for (const { reject } of batch) reject(error);
       }
