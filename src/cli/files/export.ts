@@ -71,7 +71,7 @@ async function runExport(
   let told: Told | null = null;
   let bar: Awaited<ReturnType<typeof startBar>> | null = null;
   const onPlan = async (plan: Plan) => {
-    told = { ...plan, ...estimate(plan.rows, format, layout) };
+    told = { ...plan, ...estimate(plan, format, layout) };
     if (!json) printPlan(io.out, told, selection, out);
     for (const one of await unstoredIntervals(database.sql, selection))
       io.err.write(`warning: ${describeUnstored(one)}\n`);

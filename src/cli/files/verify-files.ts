@@ -193,8 +193,22 @@ function print(out: Output, folder: string, { recounted, findings, warehouse, at
   out.write(
     findings.length === 0
       ? 'The files are what the manifest says.\n'
-      : `${formatCounted(findings.length, 'difference')}. Remove the files that differ: the same export, or the next run of the lake, writes them anew where the warehouse still has their rows.\n`,
+      : `${advise(recounted.findings.length, findings.length)}\n`,
   );
+}
+
+/** Whoever removes a file that is whole may remove the last copy of what retention has removed from Postgres. */
+function advise(damaged: number, all: number): string {
+  const sentences = [
+    `${formatCounted(all, 'difference')}.`,
+    damaged > 0
+      ? 'Remove the files that are not what the manifest says: the same export, or the next run of the lake, writes them anew where the warehouse still has their rows.'
+      : '',
+    all > damaged
+      ? 'Keep the files that are whole and have other rows than the warehouse: chandler verify says whether the warehouse was changed. If retention removed the rows, run this command with the CHANDLER_KEEP_CANDLES of the service.'
+      : '',
+  ];
+  return sentences.filter((sentence) => sentence !== '').join(' ');
 }
 
 function printCounts(out: Output, what: string, counts: Counts): void {

@@ -17,24 +17,31 @@ export type Plan = {
   readonly files: readonly PlannedFile[];
   /** Rows to be read, as far as that can be told without reading them. */
   readonly rows: number;
+  /** That the rows of series last, together. */
+  readonly minutes: number;
 };
 
 /** @throws ExportRefused when the layout has no place for what is selected */
 export async function planFiles(tx: SqlOrTransaction, selection: Selection): Promise<Plan> {
   const files: PlannedFile[] = [];
   let rows = 0;
+  let minutes = 0;
   for (const dataset of selection.datasets) {
     if (dataset.kind === 'series') {
       const series = await readSeries(tx, dataset, selection);
       files.push(...seriesFiles(dataset, series, selection));
-      rows += series.reduce((sum, one) => sum + rowsWithin(one, selection), 0);
+      for (const one of series) {
+        const within = rowsWithin(one, selection);
+        rows += within;
+        minutes += (within * INTERVAL_MS[one.interval]) / 60_000;
+      }
     } else {
       const counted = await count(tx, dataset, selection);
       rows += counted.rows;
       files.push(...otherFiles(dataset, counted, selection));
     }
   }
-  return { files, rows };
+  return { files, rows, minutes };
 }
 
 function seriesFiles(

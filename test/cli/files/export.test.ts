@@ -169,7 +169,33 @@ test.each(['jesse', 'lean', 'freqtrade'] as const)('%s gets no candle that may s
     select count(*)::int as rows, (count(*) filter (where is_final))::int as final
     from market.candles where coin_id = 'btc-bitcoin' and interval = '24h' and made_of is null`;
   expect(found!.final).toBeLessThan(found!.rows);
+  // The price told before is of the size that is written then.
+  const again = path.join(folder, `again-${layout}`);
+  const argv = ['export', '--out', again, '--layout', layout, '--interval', '24h', '--coins', 'btc-bitcoin', '--json'];
+  const { plan, export: written } = JSON.parse((await runCommand(argv, { env })).out);
+  expect(plan.bytes / written.bytes).toBeGreaterThan(0.25);
+  expect(plan.bytes / written.bytes).toBeLessThan(4);
   expect([all, manifest().files[0].rows]).toEqual([found!.rows, found!.final]);
+});
+
+test('what to do about differences is said: damaged files go, whole ones stay, as they may be the last copy', async () => {
+  await chandler('--what', 'candles', '--interval', '24h');
+  const verify = async () => (await runCommand(['verify', '--files', out], { env })).out.trimEnd().split('\n').at(-1);
+  const { sql } = database;
+  const [row] = await sql`
+    with before as (
+      select series_id, open_time, close from market.candles where interval = '24h' and is_final and made_of is null limit 1)
+    update market.candle c set close = c.close * 1.001 from before b
+    where c.series_id = b.series_id and c.open_time = b.open_time and c.interval = '24h' returning b.*`;
+  try {
+    const changed = await verify();
+    expect(changed).toMatch(/^1 difference\. Keep the files that are whole .* CHANDLER_KEEP_CANDLES of the service\.$/);
+    writeFileSync(path.join(out, manifest().files[0].path), 'damaged');
+    const damaged = await verify();
+    expect(damaged).toMatch(/ differences?\. Remove the files that are not what the manifest says: /);
+  } finally {
+    await sql`update market.candle set close = ${row!.close} where series_id = ${row!.seriesId} and open_time = ${row!.openTime} and interval = '24h'`;
+  }
 });
 
 test('a terminal gets a bar', async () => {
