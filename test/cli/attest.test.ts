@@ -240,6 +240,56 @@ describe('verify', () => {
     expect(out.match(/ops\.uncover/g)).toHaveLength(20);
     expect(out).toContain('and in 5 more of its stretches (--json lists all)');
   });
+
+  test('asks again for what was answered or wanted, a command for each stretch, and for nothing between or beside', async () => {
+    const { sql } = database;
+    const strangers = [Date.UTC(2023, 11, 25), Date.UTC(2024, 0, 20)];
+    await sql`update market.series set wanted = covered where id = ${ids[1]!}`;
+    await sql`insert into market.candle (series_id, interval, open_time, open, high, low, close)
+      select ${ids[1]!}, '24h', t, 1, 1, 1, 1 from unnest(${strangers}::timestamptz[]) t`;
+    const commands = async () => {
+      const { code, out } = await chandler('verify');
+      return {
+        code,
+        commands: out.match(/chandler (sql|backfill) .*/g),
+      };
+    };
+    const uncover = `chandler sql "select ops.uncover(${ids[1]!}, '2023-12-25T00:00:00.000Z', '2024-01-21T00:00:00.000Z')"`;
+    expect(await commands()).toEqual({ code: 1, commands: [uncover] });
+
+    const answered = [FROM + 10 * DAY, FROM + 700 * DAY];
+    await sql`update market.candle set close = close * 0.999 where series_id = ${ids[1]!} and open_time = any(${answered}::timestamptz[])`;
+    const backfills = ['2021-01-11', '2022-12-02'].map(
+      (day) =>
+        `chandler backfill eth-ethereum --interval 24h --quote usd --start ${day}T00:00:00.000Z --end ${day.slice(0, 8)}${day.endsWith('11') ? '12' : '03'}T00:00:00.000Z`,
+    );
+    expect((await commands()).commands?.filter((command) => command.includes('backfill'))).toEqual(backfills);
+  });
+
+  test('says how to remove what no command can name, and how to mend what ends later', async () => {
+    const { sql } = database;
+    await sql.unsafe(
+      `create table market.candle_24h_after partition of market.candle_24h for values from ('9000-01-01Z') to (maxvalue)`,
+    );
+    await sql`insert into market.candle (series_id, interval, open_time, open, high, low, close)
+      values (${ids[1]!}, '24h', 'infinity', 1, 1, 1, 1)`;
+    await sql`update market.series set covered = covered + '{[2024-01-20Z,280000-01-01Z)}' where id = ${ids[1]!}`;
+    const { code, out } = await chandler('verify');
+    expect(code).toBe(1);
+    const statements = Array.from(out.matchAll(/chandler sql "(.*)"/g), ([, statement]) => statement!);
+    expect(statements).toEqual([
+      expect.stringMatching(/^delete from market.candle where series_id = /),
+      `select ops.uncover(${ids[1]!}, '2024-01-20T00:00:00.000Z', 'infinity')`,
+    ]);
+    // Nobody can ask for what has not come yet.
+    expect(out).toMatch(/backfill eth-ethereum .* --start 2024-01-20T00:00:00.000Z --end 2024-02-01T00:00:00.000Z/);
+    const json = JSON.parse((await chandler('verify', '--json')).out) as { coinId: string; commands: string[] }[];
+    expect(
+      json.find(({ coinId }) => coinId === 'eth-ethereum')!.commands.filter((command) => command.includes(' sql ')),
+    ).toEqual(statements.map((statement) => `chandler sql "${statement}"`));
+    for (const statement of statements) await sql.unsafe(statement);
+    expect(await chandler('verify')).toMatchObject({ code: 0 });
+  });
 });
 
 describe('verify --against', () => {
