@@ -469,6 +469,39 @@ describe('verify --against', () => {
     expect(await chandler('verify', '--key', file)).toMatchObject({ code: 2 });
   });
 
+  describe('rows of histories that are older than the attestation, which has none of them', () => {
+    const ago = (days: number, minutes = 0) => new Date(Date.now() - days * DAY + minutes * 60_000).toISOString();
+    const rates = (...at: string[]) =>
+      database.sql`insert into market.rate (currency, at, updated_at, price) select 'EUR', t, t, 1.1 from unnest(${at}::text[]::timestamptz[]) t`;
+    const change = (at: string) =>
+      database.sql`insert into market.coin_change (coin_id, seen_at, field, old_value, new_value) values ('btc-bitcoin', ${at}::text::timestamptz, 'name', 'A', 'B')`;
+    const tamperedAt = async () =>
+      (await compare()).findings.map(({ subject, month, verdict }) => [subject, month, verdict]);
+
+    test.each<[string, string[]]>([
+      ['nothing was there', []],
+      ['some months were', [ago(70), ago(40), ago(40, 30)]],
+      ['the rows of one hour were', [ago(40), ago(40, 30)]],
+    ])('are found: %s', async (_, then) => {
+      if (then.length > 0) await rates(...then);
+      const again = { code: 0, counts: expect.objectContaining({ tampered: 0 }) };
+      expect(await attest('--out', file)).toMatchObject({ code: 0 });
+      expect(await compare()).toMatchObject({ ...again, counts: expect.objectContaining({ grown: 0 }) });
+      // Also an answer whose server was a week late, from a cache.
+      await rates(ago(0), ago(7.9));
+      await change(ago(7.9));
+      expect(await compare()).toMatchObject(again);
+      await change(ago(400));
+      expect(await tamperedAt()).toEqual([['market.coin_change', ago(400).slice(0, 7), 'tampered']]);
+      await rates(ago(130), ago(20));
+      expect(await tamperedAt()).toEqual([
+        ['market.coin_change', ago(400).slice(0, 7), 'tampered'],
+        ['market.rate', ago(130).slice(0, 7), 'tampered'],
+        ['market.rate', ago(20).slice(0, 7), 'tampered'],
+      ]);
+    });
+  });
+
   test('a copy of every table in another database is the same warehouse', async () => {
     const other = await createTestDatabase({ max: 1 });
     try {
