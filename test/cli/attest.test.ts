@@ -469,6 +469,24 @@ describe('verify --against', () => {
     expect(await chandler('verify', '--key', file)).toMatchObject({ code: 2 });
   });
 
+  test.each([
+    [
+      'coverage until a year that no date of JavaScript has',
+      `update market.series set covered = covered + '{[2023-06-01Z,290000-01-01Z)}' where id = :id`,
+    ],
+    [
+      'a revision without a time',
+      `insert into market.revision (series_id, open_time, seen_at, known_at, step, open) values (:id, 'infinity', now(), now(), 1, 1)`,
+    ],
+  ])('%s stops neither an attestation nor a comparison', async (_, damage) => {
+    await database.sql.unsafe(damage.replaceAll(':id', `${ids[1]!}`));
+    const { code, findings } = await compare();
+    expect(code).toBe(1);
+    expect(findings).toContainEqual(expect.objectContaining({ subject: 'eth-ethereum usd 24h', verdict: 'tampered' }));
+    expect((await attest()).code).toBe(0);
+    expect((await readFile(file)).length).toBeLessThan(5_000);
+  });
+
   describe('rows of histories that are older than the attestation, which has none of them', () => {
     const ago = (days: number, minutes = 0) => new Date(Date.now() - days * DAY + minutes * 60_000).toISOString();
     const rates = (...at: string[]) =>
