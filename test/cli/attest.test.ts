@@ -328,6 +328,23 @@ describe('verify --against', () => {
     expect(await compare()).toMatchObject({ code: 1, counts: { removed: 0, tampered: 24 } });
   });
 
+  test('what cannot be true, where retention removed everything, is named', async () => {
+    await removeOldCandles();
+    await ensurePartitions(database.sql, '24h', { from: FROM, to: FROM + DAY });
+    await database.sql`insert into market.candle (series_id, interval, open_time, open, high, low, close) values
+      (${ids[1]!}, '24h', '2021-05-01Z', -1, 1, -1, 1), (${ids[1]!}, '24h', '2021-05-02 06:00Z', 1, 1, 1, 1), (${ids[1]!}, '24h', '2021-05-03Z', 1, 1, 1, 1)`;
+    const { code, out } = await chandler('verify');
+    expect(code).toBe(1);
+    expect(out).toContain('2021-05-01 00:00Z to 2021-05-02 00:00Z: 1 candle that cannot be true');
+    expect(out).toContain('2021-05-02 00:00Z to 2021-05-03 00:00Z: 1 candle off the 24h grid');
+    expect(out).toContain('1 candle that retention has yet to remove');
+    for (const [, statement] of out.matchAll(/chandler sql "(.*)"/g)) await database.sql.unsafe(statement!);
+    expect(await chandler('verify')).toMatchObject({
+      code: 0,
+      out: expect.stringContaining('1 candle that retention has yet to remove'),
+    });
+  });
+
   test('retention of small answers that share a row of evidence is no difference, before and after another attestation', async () => {
     const id = await refreshedAcrossNewYear();
     // In the midst of the row: its later steps come after the attestation.
