@@ -12,21 +12,28 @@ create or replace function ops.whole_slots(spans tstzmultirange, width double pr
         case when upper_inc(r) then floor(date_part('epoch', upper(r)) / width) + 1 else ceil(date_part('epoch', upper(r)) / width) end * width as last
     ) b), '{}');
 
--- For the functions below; a row for each that a mending wrote down, of which there are few.
+-- For the functions below; a row for each difference that a mending wrote down, of which there are few.
 create function ops.doubted(of_series integer)
-  returns table (step integer, slots tstzmultirange, slot text)
+  returns table (step integer, slots tstzmultirange)
   language sql stable parallel safe
 begin atomic
-  select m.number, case when p.parts[2] is null then r.slots * m.slots - coalesce((
-      select range_agg(b.slots) from market.evidence b where b.series_id = m.series_id and b.number > r.number and b.number < m.number), '{}') end,
-    p.parts[2]
-  from market.evidence m
-  cross join lateral regexp_matches(m.detail,
-    'step (\d+) told [^;]*, (?:the slot ([0-9]+-[0-9: Z-]+) differs|which of its slots is not known)', 'g') p(parts)
+  select m.number, case
+      -- The day is added, so that no text of whoever wrote it is an error.
+      when p.parts[2] is not null then tstzmultirange(tstzrange(one.slot, one.slot + market.width_of(s.interval)))
+      else r.slots * m.slots - coalesce((
+        select range_agg(b.slots) from market.evidence b where b.series_id = m.series_id and b.number > r.number and b.number < m.number), '{}')
+    end
+  from market.series s
+  join market.evidence m on m.series_id = s.id
+  cross join lateral regexp_matches(m.detail, 'step (\d+) told [^;]*, '
+    '(?:the slot ([1-9]\d{3}-(?:0[1-9]|1[0-2])-)([0-3]\d)( (?:[01]\d|2[0-3]):[0-5]\d:[0-5]\dZ) differs|which of its slots is not known)', 'g') p(parts)
+  cross join lateral (
+    select (p.parts[2] || '01' || p.parts[4])::timestamptz + make_interval(hours => 24 * (p.parts[3]::integer - 1)) as slot
+  ) one
   join market.evidence r on r.series_id = m.series_id and r.number::text = p.parts[1]
-  where m.series_id = doubted.of_series and m.kind = 'mended' and m.detail is not null;
+  where s.id = doubted.of_series and m.kind = 'mended' and m.detail is not null;
 end;
-comment on function ops.doubted(integer) is 'Of a series, the slots of which a mending (step) found another value than an answer had told, as the step says: one of these slots, or the one slot that differs, in words.';
+comment on function ops.doubted(integer) is 'Of a series, the slots of which a mending (step) found another value than an answer had told, as the step says: these slots, or one of them.';
 
 create or replace function market.candles_as_known(at timestamptz)
   returns table (coin_id text, symbol text, quote text, "interval" market.candle_interval, open_time timestamptz, close_time timestamptz,
@@ -53,15 +60,14 @@ begin atomic
   join market.coin co on co.id = s.coin_id
   cross join lateral ops.state_at(s.id, s.interval, candles_as_known.at) k
   cross join lateral (
-    select array_agg(d.step) as steps, array_agg(d.slots) as slots, array_agg(d.slot) as times from ops.doubted(s.id) d
+    select coalesce(range_agg(d.slots), '{}') as slots, array_agg(d.step) as of_steps, array_agg(d.slots) as of_slots from ops.doubted(s.id) d
   ) doubt
   cross join lateral (
     select v.* from market.revision v
     where v.series_id = s.id and v.step > k.step and k.final @> v.open_time and not v.was_empty
       -- What a mending found is no value that was known, where the digest of the answer is another. What the answer told is lost.
-      and not (v.reason = 'mended' and exists (
-        select from unnest(doubt.steps, doubt.slots, doubt.times) d(step, slots, slot)
-        where d.step = v.step and (d.slots @> v.open_time or d.slot = ops.say_time(v.open_time))))
+      and not (v.reason = 'mended' and doubt.slots @> v.open_time and exists (
+        select from unnest(doubt.of_steps, doubt.of_slots) d(step, slots) where d.step = v.step and d.slots @> v.open_time))
       -- The first step after `at` that is about the slot. Steps that remove leave no revision where there was no candle.
       and not exists (select from market.revision w
         where w.series_id = v.series_id and w.open_time = v.open_time and w.step > k.step and w.step < v.step)
@@ -93,15 +99,14 @@ begin atomic
   join market.coin co on co.id = s.coin_id
   cross join lateral ops.state_at(s.id, s.interval, prices_as_known.at) k
   cross join lateral (
-    select array_agg(d.step) as steps, array_agg(d.slots) as slots, array_agg(d.slot) as times from ops.doubted(s.id) d
+    select coalesce(range_agg(d.slots), '{}') as slots, array_agg(d.step) as of_steps, array_agg(d.slots) as of_slots from ops.doubted(s.id) d
   ) doubt
   cross join lateral (
     select v.* from market.revision v
     where v.series_id = s.id and v.step > k.step and k.final @> v.open_time and not v.was_empty
       -- What a mending found is no value that was known, where the digest of the answer is another. What the answer told is lost.
-      and not (v.reason = 'mended' and exists (
-        select from unnest(doubt.steps, doubt.slots, doubt.times) d(step, slots, slot)
-        where d.step = v.step and (d.slots @> v.open_time or d.slot = ops.say_time(v.open_time))))
+      and not (v.reason = 'mended' and doubt.slots @> v.open_time and exists (
+        select from unnest(doubt.of_steps, doubt.of_slots) d(step, slots) where d.step = v.step and d.slots @> v.open_time))
       -- The first step after `at` that is about the slot. Steps that remove leave no revision where there was no candle.
       and not exists (select from market.revision w
         where w.series_id = v.series_id and w.open_time = v.open_time and w.step > k.step and w.step < v.step)

@@ -1,7 +1,7 @@
 /** What verify compares of the candles that were made ahead of time: each is that of its parts, none is missing, and none is too many. */
 import type { Instant } from '../../clock.ts';
 import { PERIODS } from '../../core/calendar.ts';
-import { INTERVALS } from '../../core/interval.ts';
+import { type CandleInterval, INTERVALS } from '../../core/interval.ts';
 import { finalDays } from '../../store/candle/calendar-candle.ts';
 import { candlesBySlot, coarseCandle, widthOf } from '../../store/candle/coarse-candle.ts';
 import { rolledUpFrom } from '../../store/candle/rollup.ts';
@@ -17,14 +17,7 @@ export async function wrongRollups(sql: Sql): Promise<string[]> {
       const rows = await sql<{ seriesId: number; openTime: Instant }[]>`
         select s.id as series_id, slot as open_time
         from market.rollup_coverage r join market.series s on s.id = r.series_id and s.interval = ${fine}::market.candle_interval
-        -- Slots in which something is stored: coverage may say that there are some for centuries.
-        cross join lateral (
-          select date_bin(${sql.unsafe(widthOf(coarse))}, c.open_time, 'epoch') from market.candle c
-          where c.series_id = s.id and c.interval = ${sql.unsafe(`'${fine}'`)} and ${sql.unsafe(isInYears('c.open_time'))}
-          union
-          select m.open_time from market.rollup m
-          where m.series_id = s.id and m.interval = ${coarse}::market.candle_interval and ${sql.unsafe(isInYears('m.open_time'))}
-        ) slots(slot)
+        cross join lateral (${sql.unsafe(slotsWithRows(fine, coarse))}) slots(slot)
         left join lateral (${sql.unsafe(coarseCandle(fine, coarse, { id: 's.id', slot: 'slot' }))}) made on true
         left join market.rollup stored on stored.series_id = s.id and stored.interval = ${coarse}::market.candle_interval
           and stored.open_time = slot
@@ -39,6 +32,30 @@ export async function wrongRollups(sql: Sql): Promise<string[]> {
     }
   }
   return wrong;
+}
+
+/**
+ * The slots of the series `s` in which something may be stored, and few others: coverage may say that there are some for centuries. So its candles are
+ * looked for in steps of so many slots, and each step that has none is skipped.
+ */
+const SLOTS_OF_STEP = 64;
+
+function slotsWithRows(fine: CandleInterval, coarse: CandleInterval): string {
+  const step = `${SLOTS_OF_STEP} * ${widthOf(coarse)}`;
+  const firstFrom = (from: string) => `(
+          select date_bin(${step}, c.open_time, 'epoch') from market.candle c
+          where c.series_id = s.id and c.interval = '${fine}' and c.open_time >= ${from} and ${isInYears('c.open_time')}
+          order by c.open_time limit 1)`;
+  return `
+        with recursive step(at) as (
+          select ${firstFrom(`'-infinity'`)}
+          union all
+          select ${firstFrom(`step.at + ${step}`)} from step where step.at is not null
+        )
+        select generate_series(at, at + ${step} - ${widthOf(coarse)}, ${widthOf(coarse)}) from step
+        union
+        select m.open_time from market.rollup m
+        where m.series_id = s.id and m.interval = '${coarse}' and ${isInYears('m.open_time')}`;
 }
 
 /** Rows outside of what their coverage says, and coverage of slots about which the series has not the word. */
