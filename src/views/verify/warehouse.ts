@@ -6,7 +6,7 @@ import { RULES, type Rule } from '../../core/second-opinion.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { wrongImports } from './imported.ts';
 import { wrongCalendar, wrongRollups } from './rollups.ts';
-import { sayInstant, timelessBeside } from './timeless.ts';
+import { ALL_YEARS, sayInstant, timelessBeside } from './timeless.ts';
 
 /** All differences, one sentence each. Reads every candle once more, without hashing it. */
 export async function verifyWarehouse(sql: Sql): Promise<string[]> {
@@ -49,12 +49,15 @@ async function strangers(sql: Sql): Promise<string[]> {
 
 /**
  * Series that are not there, although an answer made slots of them final. Chandler removes only series without any answer: those of coins that
- * were given an id which has one already, and those that were never requested. Retention removes the requests that tell this.
+ * were given an id which has one already, and those that were never requested. Retention removes the requests that tell this. An answer
+ * of which nothing had settled makes nothing final: it does not count.
  */
 async function goneSeries(sql: Sql): Promise<string[]> {
   const rows = await sql<{ seriesId: number; requests: number; last: number; candles: number }[]>`
-    select series_id, count(*) as requests, max(id) as last, sum(stored)::bigint as candles from ops.fetch f
-    where series_id is not null and outcome = 'stored' and stored > 0 and answered_slots <> '{}'
+    select series_id, count(*) as requests, max(id) as last, sum(stored)::bigint as candles
+    from ops.fetch f cross join lateral (select answered_slots * ${sql.unsafe(ALL_YEARS)} as slots) answered
+    where series_id is not null and outcome = 'stored' and stored > 0
+      and lower(slots) + greatest((upper(slots) - lower(slots)) / nullif(stored, 0), interval '1 day') + interval '4 days' < as_of
       and not exists (select from market.series s where s.id = f.series_id)
     group by 1 order by 1`;
   return rows.map(
