@@ -240,6 +240,56 @@ describe('verify', () => {
     expect(out.match(/ops\.uncover/g)).toHaveLength(20);
     expect(out).toContain('and in 5 more of its stretches (--json lists all)');
   });
+
+  test('asks again for what was answered or wanted, a command for each stretch, and for nothing between or beside', async () => {
+    const { sql } = database;
+    const strangers = [Date.UTC(2023, 11, 25), Date.UTC(2024, 0, 20)];
+    await sql`update market.series set wanted = covered where id = ${ids[1]!}`;
+    await sql`insert into market.candle (series_id, interval, open_time, open, high, low, close)
+      select ${ids[1]!}, '24h', t, 1, 1, 1, 1 from unnest(${strangers}::timestamptz[]) t`;
+    const commands = async () => {
+      const { code, out } = await chandler('verify');
+      return {
+        code,
+        commands: out.match(/chandler (sql|backfill) .*/g),
+      };
+    };
+    const uncover = `chandler sql "select ops.uncover(${ids[1]!}, '2023-12-25T00:00:00.000Z', '2024-01-21T00:00:00.000Z')"`;
+    expect(await commands()).toEqual({ code: 1, commands: [uncover] });
+
+    const answered = [FROM + 10 * DAY, FROM + 700 * DAY];
+    await sql`update market.candle set close = close * 0.999 where series_id = ${ids[1]!} and open_time = any(${answered}::timestamptz[])`;
+    const backfills = ['2021-01-11', '2022-12-02'].map(
+      (day) =>
+        `chandler backfill eth-ethereum --interval 24h --quote usd --start ${day}T00:00:00.000Z --end ${day.slice(0, 8)}${day.endsWith('11') ? '12' : '03'}T00:00:00.000Z`,
+    );
+    expect((await commands()).commands?.filter((command) => command.includes('backfill'))).toEqual(backfills);
+  });
+
+  test('says how to remove what no command can name, and how to mend what ends later', async () => {
+    const { sql } = database;
+    await sql.unsafe(
+      `create table market.candle_24h_after partition of market.candle_24h for values from ('9000-01-01Z') to (maxvalue)`,
+    );
+    await sql`insert into market.candle (series_id, interval, open_time, open, high, low, close)
+      values (${ids[1]!}, '24h', 'infinity', 1, 1, 1, 1)`;
+    await sql`update market.series set covered = covered + '{[2024-01-20Z,280000-01-01Z)}' where id = ${ids[1]!}`;
+    const { code, out } = await chandler('verify');
+    expect(code).toBe(1);
+    const statements = Array.from(out.matchAll(/chandler sql "(.*)"/g), ([, statement]) => statement!);
+    expect(statements).toEqual([
+      expect.stringMatching(/^delete from market.candle where series_id = /),
+      `select ops.uncover(${ids[1]!}, '2024-01-20T00:00:00.000Z', 'infinity')`,
+    ]);
+    // Nobody can ask for what has not come yet.
+    expect(out).toMatch(/backfill eth-ethereum .* --start 2024-01-20T00:00:00.000Z --end 2024-02-01T00:00:00.000Z/);
+    const json = JSON.parse((await chandler('verify', '--json')).out) as { coinId: string; commands: string[] }[];
+    expect(
+      json.find(({ coinId }) => coinId === 'eth-ethereum')!.commands.filter((command) => command.includes(' sql ')),
+    ).toEqual(statements.map((statement) => `chandler sql "${statement}"`));
+    for (const statement of statements) await sql.unsafe(statement);
+    expect(await chandler('verify')).toMatchObject({ code: 0 });
+  });
 });
 
 describe('verify --against', () => {
@@ -276,6 +326,23 @@ describe('verify --against', () => {
     expect((await removeOldCandles())?.partitions).toEqual(['candle_24h_2021']);
     expect(await compareWith(KEEPING)).toMatchObject({ code: 0, counts: { removed: 24, tampered: 0 } });
     expect(await compare()).toMatchObject({ code: 1, counts: { removed: 0, tampered: 24 } });
+  });
+
+  test('what cannot be true, where retention removed everything, is named', async () => {
+    await removeOldCandles();
+    await ensurePartitions(database.sql, '24h', { from: FROM, to: FROM + DAY });
+    await database.sql`insert into market.candle (series_id, interval, open_time, open, high, low, close) values
+      (${ids[1]!}, '24h', '2021-05-01Z', -1, 1, -1, 1), (${ids[1]!}, '24h', '2021-05-02 06:00Z', 1, 1, 1, 1), (${ids[1]!}, '24h', '2021-05-03Z', 1, 1, 1, 1)`;
+    const { code, out } = await chandler('verify');
+    expect(code).toBe(1);
+    expect(out).toContain('2021-05-01 00:00Z to 2021-05-02 00:00Z: 1 candle that cannot be true');
+    expect(out).toContain('2021-05-02 00:00Z to 2021-05-03 00:00Z: 1 candle off the 24h grid');
+    expect(out).toContain('1 candle that retention has yet to remove');
+    for (const [, statement] of out.matchAll(/chandler sql "(.*)"/g)) await database.sql.unsafe(statement!);
+    expect(await chandler('verify')).toMatchObject({
+      code: 0,
+      out: expect.stringContaining('1 candle that retention has yet to remove'),
+    });
   });
 
   test('retention of small answers that share a row of evidence is no difference, before and after another attestation', async () => {
@@ -417,6 +484,57 @@ describe('verify --against', () => {
       err: expect.stringContaining('there is no such file or folder'),
     });
     expect(await chandler('verify', '--key', file)).toMatchObject({ code: 2 });
+  });
+
+  test.each([
+    [
+      'coverage until a year that no date of JavaScript has',
+      `update market.series set covered = covered + '{[2023-06-01Z,290000-01-01Z)}' where id = :id`,
+    ],
+    [
+      'a revision without a time',
+      `insert into market.revision (series_id, open_time, seen_at, known_at, step, open) values (:id, 'infinity', now(), now(), 1, 1)`,
+    ],
+  ])('%s stops neither an attestation nor a comparison', async (_, damage) => {
+    await database.sql.unsafe(damage.replaceAll(':id', `${ids[1]!}`));
+    const { code, findings } = await compare();
+    expect(code).toBe(1);
+    expect(findings).toContainEqual(expect.objectContaining({ subject: 'eth-ethereum usd 24h', verdict: 'tampered' }));
+    expect((await attest()).code).toBe(0);
+    expect((await readFile(file)).length).toBeLessThan(5_000);
+  });
+
+  describe('rows of histories that are older than the attestation, which has none of them', () => {
+    const ago = (days: number, minutes = 0) => new Date(Date.now() - days * DAY + minutes * 60_000).toISOString();
+    const rates = (...at: string[]) =>
+      database.sql`insert into market.rate (currency, at, updated_at, price) select 'EUR', t, t, 1.1 from unnest(${at}::text[]::timestamptz[]) t`;
+    const change = (at: string) =>
+      database.sql`insert into market.coin_change (coin_id, seen_at, field, old_value, new_value) values ('btc-bitcoin', ${at}::text::timestamptz, 'name', 'A', 'B')`;
+    const tamperedAt = async () =>
+      (await compare()).findings.map(({ subject, month, verdict }) => [subject, month, verdict]);
+
+    test.each<[string, string[]]>([
+      ['nothing was there', []],
+      ['some months were', [ago(70), ago(40), ago(40, 30)]],
+      ['the rows of one hour were', [ago(40), ago(40, 30)]],
+    ])('are found: %s', async (_, then) => {
+      if (then.length > 0) await rates(...then);
+      const again = { code: 0, counts: expect.objectContaining({ tampered: 0 }) };
+      expect(await attest('--out', file)).toMatchObject({ code: 0 });
+      expect(await compare()).toMatchObject({ ...again, counts: expect.objectContaining({ grown: 0 }) });
+      // Also an answer whose server was a week late, from a cache.
+      await rates(ago(0), ago(7.9));
+      await change(ago(7.9));
+      expect(await compare()).toMatchObject(again);
+      await change(ago(400));
+      expect(await tamperedAt()).toEqual([['market.coin_change', ago(400).slice(0, 7), 'tampered']]);
+      await rates(ago(130), ago(20));
+      expect(await tamperedAt()).toEqual([
+        ['market.coin_change', ago(400).slice(0, 7), 'tampered'],
+        ['market.rate', ago(130).slice(0, 7), 'tampered'],
+        ['market.rate', ago(20).slice(0, 7), 'tampered'],
+      ]);
+    });
   });
 
   test('a copy of every table in another database is the same warehouse', async () => {

@@ -54,8 +54,7 @@ export async function compareWith(
     for await (const found of compare(
       sql,
       factsOf(against, checked, () => bar.add(1)),
-      keep,
-      now,
+      { keep, at: checked.at, now },
     )) {
       counts[found.verdict]++;
       const isNews = found.verdict !== 'equal' && found.verdict !== 'grown';

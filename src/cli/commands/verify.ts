@@ -75,8 +75,8 @@ async function verifyAsJson(io: Io, sql: Sql, filter: VerifyFilter, now: number)
       bar.add(proof.candles + proof.provisional);
       differences += proof.differences.length;
       const iso = (span: Span) => ({ from: bound(span.from), to: bound(span.to) });
-      const { mending, toAsk: _, ...rest } = proof;
-      const commands = [...mending.map((span) => mend(proof, span)), ...fetchAgain(proof)];
+      const { mending, removals, toAsk: _, ...rest } = proof;
+      const commands = [...removals.map(remove), ...mending.map((span) => mend(proof, span)), ...fetchAgain(proof)];
       yield { ...rest, stretches: proof.stretches.map(iso), commands };
     }
     const others = await othersWrong(sql, filter);
@@ -213,32 +213,47 @@ function printDifferences(out: Output, page: readonly SeriesProof[]): void {
 function printCorrections(out: Output, wrong: readonly SeriesProof[], differing: number): void {
   out.write('\nTo fetch and correct the slots below, run these commands:\n');
   for (const proof of wrong) {
-    const { coinId, interval, quote, mending } = proof;
+    const { coinId, interval, quote, mending, removals } = proof;
     out.write(`\n  ${coinId} ${formatSeries({ interval, quote })}:\n`);
+    for (const statement of removals)
+      out.write(`    what has a time that no command takes is removed:\n      ${remove(statement)}\n`);
     for (const span of mending.slice(0, MOST_CORRECTED)) {
-      const where = isBounded(span)
-        ? `between ${formatInstant(span.from)} and ${formatInstant(span.to)}`
-        : 'the whole series, with its evidence';
+      const where = isAllTime(span)
+        ? 'the whole series, with its evidence'
+        : `between ${bound(span.from, formatInstant) ?? 'ever'} and ${bound(span.to, formatInstant) ?? 'ever'}`;
       out.write(`    ${where}:\n      ${mend(proof, span)}\n`);
     }
     const more = mending.length - MOST_CORRECTED;
     if (more > 0) out.write(`    and in ${formatCount(more)} more of its stretches (--json lists all)\n`);
-    for (const command of fetchAgain(proof)) out.write(`    and then:\n      ${command}\n`);
+    printFetches(out, fetchAgain(proof));
   }
   if (differing > wrong.length)
     out.write(`\n  and ${formatCount(differing - wrong.length)} more series (--json lists all)\n`);
 }
 
-function mend({ seriesId }: SeriesProof, span: Span): string {
-  const bounds = isBounded(span) ? `, '${toIso(span.from)}', '${toIso(span.to)}'` : '';
-  return `chandler sql "select ops.uncover(${seriesId}${bounds})"`;
+function printFetches(out: Output, commands: readonly string[]): void {
+  if (commands.length === 0) return;
+  out.write('    and then:\n');
+  for (const command of commands.slice(0, MOST_CORRECTED)) out.write(`      ${command}\n`);
+  const more = commands.length - MOST_CORRECTED;
+  if (more > 0) out.write(`      and ${formatCount(more)} more (--json lists all)\n`);
 }
 
-/** None where nothing of it can be asked for. */
+function mend({ seriesId }: SeriesProof, span: Span): string {
+  const bounds = `, '${bound(span.from) ?? '-infinity'}', '${bound(span.to) ?? 'infinity'}'`;
+  return `chandler sql "select ops.uncover(${seriesId}${isAllTime(span) ? '' : bounds})"`;
+}
+
+function remove(statement: string): string {
+  return `chandler sql "${statement}"`;
+}
+
+/** A command for each stretch, so that nothing between them becomes wanted. None where nothing of it can be asked for. */
 function fetchAgain({ coinId, interval, quote, toAsk }: SeriesProof): string[] {
-  if (toAsk === null) return [];
-  const range = `--start ${toIso(toAsk.from)} --end ${toIso(toAsk.to)}`;
-  return [`chandler backfill ${coinId} --interval ${interval} --quote ${quote} ${range}`];
+  return toAsk.map(
+    ({ from, to }) =>
+      `chandler backfill ${coinId} --interval ${interval} --quote ${quote} --start ${toIso(from)} --end ${toIso(to)}`,
+  );
 }
 
 function finalText({ candle, price }: { readonly candle: number; readonly price: number }): string {
@@ -246,10 +261,10 @@ function finalText({ candle, price }: { readonly candle: number; readonly price:
   return [...candles, ...(price > 0 ? [formatCounted(price, 'final price')] : [])].join(', ');
 }
 
-const isBounded = ({ from, to }: Span): boolean => Number.isFinite(from) && Number.isFinite(to);
+const isAllTime = ({ from, to }: Span): boolean => !Number.isFinite(from) && !Number.isFinite(to);
 
-function bound(at: number): string | null {
-  return Number.isFinite(at) ? toIso(at) : null;
+function bound(at: number, write: (at: number) => string | null = toIso): string | null {
+  return Number.isFinite(at) ? write(at) : null;
 }
 
 const COLUMNS: readonly Column<SeriesProof>[] = [

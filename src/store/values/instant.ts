@@ -7,7 +7,8 @@ const TO_SECONDS = 19;
 
 /**
  * `infinity` is `Infinity`. What a column holds beyond milliseconds is kept as a fraction, so that an instant that was read equals the
- * column it came from. By hand and not with a regular expression: pages of rows are read this way.
+ * column it came from. What is later than a `Date` can hold (the year 275760) is read as the latest that it can. By hand and not with a regular
+ * expression: pages of rows are read this way.
  * @throws Error when `text` is not what a session in UTC prints.
  */
 export function readInstant(text: string): Instant {
@@ -27,6 +28,9 @@ function millisecondsOf(digits: string): number {
   return Number(digits.padEnd(6, '0')) / 1000;
 }
 
+/** Of `Date`, in milliseconds. Postgres goes on to the year 294276, and begins later than `Date` does. */
+const LATEST = 8.64e15;
+
 const UNUSUAL = /^(\d{4,6})(-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?\+00( BC)?$/;
 
 /** Infinities, and years that have more than four digits, begin with a zero or lie before Christ. */
@@ -37,7 +41,9 @@ function readUnusual(text: string): Instant {
   if (digits === undefined) throw new Error(`not an instant in UTC: ${text}`);
   const year = era === undefined ? Number(digits) : 1 - Number(digits);
   const signed = `${year < 0 ? '-' : '+'}${String(Math.abs(year)).padStart(6, '0')}`;
-  return Date.parse(`${signed}${day}T${time}Z`) + millisecondsOf(fraction);
+  const at = Date.parse(`${signed}${day}T${time}Z`);
+  // Not NaN, which is neither before nor after anything: a span that ends there would hold nothing.
+  return Number.isNaN(at) ? LATEST : at + millisecondsOf(fraction);
 }
 
 /** To the microsecond, which is all that Postgres keeps. @throws RangeError for NaN, and beyond what a `Date` can hold. */

@@ -21,6 +21,8 @@ export async function compareTable(
   if (month === undefined || before === undefined) {
     const now = await digestRows(sql, table);
     if (now.sha256 === sha256) return finding(name, null, 'equal', '');
+    if (table.time !== undefined && rows === 0)
+      return finding(name, null, 'grown', `${formatCounted(now.rows, 'row')}, attested was none`);
     return finding(name, null, 'changed', `${formatCounted(now.rows, 'row')}, attested were ${rows}`);
   }
   const from = Date.parse(`${month}-01T00:00:00Z`);

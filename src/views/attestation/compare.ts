@@ -7,6 +7,7 @@ import type { Sql } from '../../store/connection/connect.ts';
 import { NOTHING_YET } from './attestation.ts';
 import { parse } from './check-file.ts';
 import { compareTable, type TableFact } from './compare-table.ts';
+import { compareUnattested } from './compare-unattested.ts';
 import { type Finding, finding, type Verdict } from './finding.ts';
 import { type AsOf, readAsOf } from './read-as-of.ts';
 import {
@@ -21,12 +22,18 @@ import {
 import { type AttestedMonth, type AttestedSeries, isSealed, nameOf, readSeries, SHORT_BYTES } from './series-line.ts';
 import type { TABLES } from './tables.ts';
 
+export type CompareOptions = {
+  readonly keep: Pick<Keep, 'candles' | 'tickers' | 'global' | 'exchanges'>;
+  /** Of the attestation. */
+  readonly at: Instant;
+  readonly now: Instant;
+};
+
 /** Yields what it finds of each month of each series, of its evidence and revisions, and of each table. `facts`: lines of a checked file. */
 export async function* compare(
   sql: Sql,
   facts: AsyncIterable<string>,
-  keep: Pick<Keep, 'candles' | 'tickers' | 'global' | 'exchanges'>,
-  now: Instant,
+  { keep, at, now }: CompareOptions,
 ): AsyncGenerator<Finding> {
   const tables: TableFact[] = [];
   let origin: string | null = null;
@@ -52,6 +59,8 @@ export async function* compare(
   const keptSince = ({ kept }: (typeof TABLES)[number]) =>
     kept === undefined || keep[kept] === null ? Number.NEGATIVE_INFINITY : now - keep[kept];
   for (const table of tables) yield await compareTable(sql, table, keptSince);
+  // What was empty may hold a restored backup since.
+  if (origin !== NOTHING_YET) yield* await compareUnattested(sql, tables, at);
 }
 
 /** The same of series alone, whoever says what they were. */

@@ -7,8 +7,11 @@ import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import type { AttestedSeries } from './series-line.ts';
 import { monthsOf, type SeriesState } from './series-state.ts';
 
-/** As in market.candle_hash. `date_part` gives the same seconds as `extract`, in half the time. */
-export const CANDLE_BYTES = `int8send(date_part('epoch', c.open_time)::bigint) || ${[
+/**
+ * As in market.candle_hash. `date_part` gives the same seconds as `extract`, in half the time. No row has an infinite time but one that somebody
+ * wrote, which must not stop an attestation.
+ */
+export const CANDLE_BYTES = `int8send(case when isfinite(c.open_time) then date_part('epoch', c.open_time)::bigint else 0 end) || ${[
   'open',
   'high',
   'low',

@@ -36,10 +36,13 @@ export type MonthOfCandles = { readonly from: Instant; readonly candles: number;
 
 const SHA256_OF_NOTHING = createHash('sha256').digest('hex');
 
+/** No coverage reaches further; one that somebody wrote would have millions of months. */
+const END = Date.UTC(10_000, 0, 1);
+
 /** The months of a series from its coverage and its candles; both as of one instant. */
 export function monthsOf(covered: Spans, found: readonly MonthOfCandles[], interval: Interval): Month[] {
   const [first, last] = [covered[0], covered.at(-1)];
-  if (first === undefined || last === undefined || !Number.isFinite(first.from) || !Number.isFinite(last.to)) return [];
+  if (first === undefined || last === undefined || !Number.isFinite(first.from) || last.to > END) return [];
   const months: Month[] = [];
   const candlesOf = new Map(found.map((month) => [month.from, month]));
   for (let from = monthStart(first.from); from < last.to; from = monthReset(from)) {

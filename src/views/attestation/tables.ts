@@ -1,7 +1,7 @@
 /** Digests of the tables that hold facts beside candles: of each month of a history, and of each other table as a whole. */
 import { createHash } from 'node:crypto';
 import type { Instant } from '../../clock.ts';
-import { monthReset } from '../../core/calendar.ts';
+import { monthReset, monthStart } from '../../core/calendar.ts';
 import { HOUR } from '../../core/interval.ts';
 import { RATE_CHANGES } from '../../core/ticker.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
@@ -60,7 +60,7 @@ export const TABLES: readonly Table[] = [
 
 export type TableDigest = {
   readonly table: string;
-  /** `2024-01`; absent: the whole table, which changes as answers come. */
+  /** `2024-01`; absent: the whole table, which changes as answers come, or a history that is empty. */
   readonly month?: string;
   /** Of the month, the rows before this instant are digested. */
   readonly before?: Instant;
@@ -73,7 +73,7 @@ export type TableDigest = {
  * Rows of the newest hour of a history are left to the next attestation: an answer that is being stored while this one is made
  * may be a little older than one that is stored already.
  */
-const MARGIN_MS = HOUR;
+export const MARGIN_MS = HOUR;
 
 export async function* readTables(sql: SqlOrTransaction): AsyncGenerator<TableDigest> {
   for (const table of TABLES) {
@@ -87,14 +87,24 @@ async function* readHistory(
   table: Table & { readonly time: string },
 ): AsyncGenerator<TableDigest> {
   const { name, time } = table;
-  const [ends] = await sql<{ first: Instant | null; last: Instant | null }[]>`
-    select date_trunc('month', min(${sql(time)}), 'UTC') as first, max(${sql(time)}) as last from ${sql(name)}`;
-  const { first, last } = ends!;
-  if (first === null || last === null) return;
-  for (let from = first; from <= last - MARGIN_MS; from = monthReset(from)) {
-    const before = Math.min(monthReset(from), Math.floor(last) - MARGIN_MS + 1);
+  // No more months than have rows, whatever was written there.
+  const months = await sql<{ month: Instant; last: Instant }[]>`
+    select date_trunc('month', ${sql(time)}, 'UTC') as month, max(${sql(time)}) as last from ${sql(name)}
+    where ${sql(time)} >= '0001-01-01Z' and ${sql(time)} < '10000-01-01Z' group by 1 order by 1`;
+  const last = months.at(-1)?.last;
+  // Also what says that nothing was there: older rows than that are never added.
+  if (last === undefined) {
+    yield { table: name, ...(await digestRows(sql, table)) };
+    return;
+  }
+  const end = Math.floor(last) - MARGIN_MS + 1;
+  // The newest of them always, which tells how far the history is attested.
+  const newest = monthStart(end - 1);
+  const earlier = months.flatMap(({ month }) => (month < newest ? [month] : []));
+  for (const from of [...earlier, newest]) {
+    const before = Math.min(monthReset(from), end);
     const digest = await digestRows(sql, table, { from, before });
-    if (digest.rows > 0) yield { table: name, month: nameOf(from), before, ...digest };
+    if (digest.rows > 0 || from === newest) yield { table: name, month: nameOf(from), before, ...digest };
   }
 }
 

@@ -3,10 +3,10 @@ import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import { countSlots } from '../../core/chunk.ts';
 import { INTERVAL_MS, type Interval } from '../../core/interval.ts';
-import { intersect, type Span, type Spans } from '../../core/span.ts';
+import { intersect, type Spans, union } from '../../core/span.ts';
 import type { Sql, SqlOrTransaction } from '../../store/connection/connect.ts';
 import { type Account, openLedger } from '../verify/account.ts';
-import type { Judgement } from '../verify/findings.ts';
+import { ALL_TIME, type Judgement } from '../verify/findings.ts';
 import { FUTURE_TOLERANCE_MS, judge } from '../verify/judge.ts';
 import { toHex } from '../verify/modulo.ts';
 import {
@@ -20,6 +20,8 @@ import {
   sumCandles,
 } from '../verify/read-series.ts';
 import { unchangedSince, wrongMendings, wrongRequests, wrongRevisions } from '../verify/records.ts';
+import { finalBy } from '../verify/steps.ts';
+import { readTimeless } from '../verify/timeless.ts';
 import { matching, type SeriesFilter } from './series-filter.ts';
 
 export type SeriesProof = {
@@ -44,8 +46,10 @@ export type SeriesProof = {
   readonly stretches: Spans;
   /** What `ops.uncover` must take out of coverage so that nothing differs any more; all time: the whole series. Empty: nothing differs. */
   readonly mending: Spans;
-  /** The stretch to ask about again after that; null: nothing, or nothing that was wanted. */
-  readonly toAsk: Span | null;
+  /** Statements that remove rows at times which no command can be told. */
+  readonly removals: readonly string[];
+  /** The stretches to ask about again after that: of what is mended, what was answered once or is wanted. */
+  readonly toAsk: Spans;
 };
 
 export type VerifyFilter = SeriesFilter & {
@@ -127,7 +131,8 @@ async function verifyPage(tx: SqlOrTransaction, page: readonly Listed[], now: In
   const accounts = new Map([...ledgers].map(([id, ledger]) => [id, ledger.close()]));
   const judged = await judgePage(tx, { interval, rows, evidence, accounts }, now);
   return rows.map((row) => {
-    const { all, final } = accounts.get(row.id)!.stored;
+    const account = accounts.get(row.id)!;
+    const { all, final } = account.stored;
     const bounded = row.covered.every((span) => Number.isFinite(span.from) && Number.isFinite(span.to));
     const slotsCovered = bounded ? countSlots(row.covered, row.interval) : Number.POSITIVE_INFINITY;
     return {
@@ -142,18 +147,19 @@ async function verifyPage(tx: SqlOrTransaction, page: readonly Listed[], now: In
       knownEmpty: Math.max(0, slotsCovered - row.coveredCandles),
       hash: toHex(final.digest),
       ...judged.get(row.id)!,
-      toAsk: toAsk(judged.get(row.id)!, row, now),
+      toAsk: toAsk(judged.get(row.id)!, row, account, now),
     };
   });
 }
 
-function toAsk({ mending }: Judgement, { wanted, interval }: SeriesRow, now: Instant): Span | null {
-  const isBounded = mending.every(({ from, to }) => Number.isFinite(from) && Number.isFinite(to));
+/** Not all that is mended: a slot that nobody wanted, with a row that no answer told, is right again without the row. */
+function toAsk({ mending }: Judgement, { wanted, interval }: SeriesRow, account: Account, now: Instant): Spans {
+  const isWhole = mending.some(({ from, to }) => from === ALL_TIME.from && to === ALL_TIME.to);
+  // What the evidence of the whole series says is not believed.
+  const known = isWhole ? wanted : union(wanted, finalBy(account.steps, account.segments));
+  const width = INTERVAL_MS[interval];
   // Nobody can ask for what has no time, or has not come yet.
-  const spans = intersect(isBounded ? mending : wanted, [{ from: 0, to: now }]);
-  const [first, last] = [spans[0], spans.at(-1)];
-  if (first === undefined || last === undefined) return null;
-  return { from: first.from, to: Math.floor(last.to / INTERVAL_MS[interval]) * INTERVAL_MS[interval] };
+  return intersect(intersect(mending, known), [{ from: 0, to: Math.floor(now / width) * width }]);
 }
 
 type Page = {
@@ -174,11 +180,12 @@ async function judgePage(tx: SqlOrTransaction, page: Page, now: Instant): Promis
   const mendings = withDoubt.length === 0 ? null : await wrongMendings(tx, interval, withDoubt);
   const withOdd = ids.filter((id) => accounts.get(id)!.stored.odd > 0);
   const odd = withOdd.length === 0 ? null : await readOddCandles(tx, interval, withOdd, now + FUTURE_TOLERANCE_MS);
+  const timeless = await readTimeless(tx, interval, ids);
   const judgeOne = (series: SeriesRow, unchanged: ReadonlySet<number>) => {
     const { id } = series;
     const records = [revisions, requests, mendings].flatMap((found) => found?.get(id) ?? []);
     const stored = { series, evidence: evidence.get(id)!, account: accounts.get(id)!, records, unchanged };
-    return judge({ ...stored, odd: odd?.get(id) ?? NONE_ODD }, now);
+    return judge({ ...stored, odd: odd?.get(id) ?? NONE_ODD, timeless: timeless.get(id) }, now);
   };
   const judged = new Map(rows.map((row) => [row.id, judgeOne(row, new Set())]));
   // Only where something differs it matters whether a mending has settled that.

@@ -112,7 +112,9 @@ function createStored(series: SeriesRow, steps: readonly Step[], segments: reado
       const isFinal = contains(series.covered, bucket.first);
       // Retention first forgets what a partition holds, and then removes it, as soon as nobody reads it.
       if (!isFinal && bucket.last < removedTo) {
-        left += bucket.candles;
+        left += bucket.candles - bucket.odd;
+        // None that cannot be true was ever there to be removed.
+        odd += bucket.odd;
         return;
       }
       const last = segment.tellers.at(-1);

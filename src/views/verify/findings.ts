@@ -13,6 +13,8 @@ export type Judgement = {
   readonly stretches: Spans;
   /** What `ops.uncover` must take out of coverage so that nothing differs any more; all time: the whole series. */
   readonly mending: Spans;
+  /** Statements that remove rows at times which `ops.uncover` and a backfill cannot be told. */
+  readonly removals: readonly string[];
 };
 
 export const ALL_TIME: Span = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY };
@@ -23,6 +25,8 @@ export type Findings = {
   note(text: string): void;
   /** A difference in these slots. Where there are none, other differences tell the slots. */
   say(text: string, at: Spans): void;
+  /** A difference that a statement removes, and no mending. */
+  sayRemovable(text: string, statement: string): void;
   /** A difference in the evidence itself: no stretch of the series mends it. `step`: of the evidence; absent: its end. */
   sayBroken(text: string, step?: number): void;
   /** A difference in what is kept about a step, unless a later mending of these slots has settled it. */
@@ -36,6 +40,7 @@ export type Findings = {
 export function collectFindings(evidence: readonly Evidence[], unchanged: ReadonlySet<number>): Findings {
   const differences: string[] = [];
   const notes: string[] = [];
+  const removals: string[] = [];
   const stretches: Span[] = [];
   let isWhole = false;
   let isOldBroken = false;
@@ -58,6 +63,10 @@ export function collectFindings(evidence: readonly Evidence[], unchanged: Readon
     say,
     settledAfter,
     note: (text) => notes.push(text),
+    sayRemovable(text, statement) {
+      differences.push(text);
+      removals.push(statement);
+    },
     sayBroken(text, step) {
       if (step !== undefined && isOld(step)) return;
       differences.push(text);
@@ -75,10 +84,21 @@ export function collectFindings(evidence: readonly Evidence[], unchanged: Readon
           `step ${begin} mended the whole series. Evidence or revisions from before it were missing or changed then: what they told is not proved`,
         );
       const at = normalize(stretches);
-      const mending = isWhole || (differences.length > 0 && at.length === 0) ? [ALL_TIME] : at;
-      return { differences, notes, stretches: at, mending };
+      const isNowhere = differences.length > removals.length && at.length === 0;
+      return { differences, notes, stretches: at, mending: isWhole || isNowhere ? [ALL_TIME] : openEnds(at), removals };
     },
   };
+}
+
+/** What Postgres writes of other years is no instant that a command takes: there the stretch is open. */
+const WRITABLE: Span = { from: Date.parse('0001-01-01T00:00:00Z'), to: Date.UTC(10_000, 0, 1) };
+
+function openEnds(spans: Spans): Span[] {
+  const open = ({ from, to }: Span): Span => ({
+    from: from < WRITABLE.from ? Number.NEGATIVE_INFINITY : Math.min(from, WRITABLE.to),
+    to: to > WRITABLE.to ? Number.POSITIVE_INFINITY : Math.max(to, WRITABLE.from),
+  });
+  return normalize(spans.map(open));
 }
 
 function isOfWholeSeries({ detail }: Evidence): boolean {

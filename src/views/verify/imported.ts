@@ -60,7 +60,9 @@ async function recountSeries(sql: Sql, ids: readonly number[]): Promise<readonly
       mod(c.digest - s.digest, 18446744073709551616) = 0 as is_digest_equal
     from market.imported_series s cross join lateral (
       select count(*) as candles, min(open_time) as first, max(open_time) as last,
-        coalesce(sum(market.candle_hash(open_time, open, high, low, close, volume, market_cap)::numeric), 0) as digest
+        -- A candle without a time has no hash, and may not go unseen.
+        coalesce(sum(case when isfinite(open_time)
+          then market.candle_hash(open_time, open, high, low, close, volume, market_cap)::numeric else 1 end), 0) as digest
       from market.imported_candle where series_id = s.id
     ) c
     where s.id = any(${ids as number[]}::int[]) order by s.source collate "C", s.coin_id collate "C", s.quote, s.interval`;
@@ -69,7 +71,8 @@ async function recountSeries(sql: Sql, ids: readonly number[]): Promise<readonly
 function differencesOf(series: Recount): string[] {
   const { source, coinId, quote, interval, candles, first, last, foundCandles, foundFirst, foundLast } = series;
   const name = `market.imported_series: ${coinId} ${interval} ${quote} of source ${source}`;
-  const at = (instant: Instant | null) => (instant === null ? 'nowhere' : `at ${formatInstant(instant)}`);
+  const at = (instant: Instant | null) =>
+    instant === null ? 'nowhere' : `at ${Number.isFinite(instant) ? formatInstant(instant) : 'no time'}`;
   const out: string[] = [];
   if (foundCandles !== candles)
     out.push(`${name} has ${formatCounted(foundCandles, 'candle')}, and ${candles} were imported`);

@@ -11,12 +11,14 @@ import { isNothing, minus, modulo, NOTHING, placeOf, plus, type Sums } from './m
 import type { Evidence, OddCandles, SeriesRow } from './read-series.ts';
 import type { WrongRecord } from './records.ts';
 import { finalBy } from './steps.ts';
+import { sayTimeless, type Timeless } from './timeless.ts';
 
 export type Stored = {
   readonly series: SeriesRow;
   readonly evidence: readonly Evidence[];
   readonly account: Account;
   readonly odd: OddCandles;
+  readonly timeless: Timeless | undefined;
   /** Revisions and requests that are not what the evidence says. */
   readonly records: readonly WrongRecord[];
   /** Mendings, by their step, before which nothing that is kept was changed since. */
@@ -46,6 +48,7 @@ export function judge(of: Stored, now: Instant): Judgement {
   judgeEvidence(series, evidence, account, findings);
   judgeSeries(series, evidence, account, findings);
   judgeShape(of, now, findings);
+  if (of.timeless !== undefined) findings.sayRemovable(sayTimeless(of.timeless, 'candle'), of.timeless.statement);
   if (account.stored.left > 0)
     findings.note(`${formatCounted(account.stored.left, 'candle')} that retention has yet to remove`);
   const judgement = findings.close();

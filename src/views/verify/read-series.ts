@@ -7,6 +7,7 @@ import { storedRows } from '../../store/candle/stored.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import { modulo } from './modulo.ts';
 import type { EvidenceRow } from './steps.ts';
+import { isInYears } from './timeless.ts';
 
 export type SeriesRow = {
   readonly id: number;
@@ -48,7 +49,8 @@ export async function readSeries(sql: SqlOrTransaction, ids: readonly number[]):
         from (select unnest(s.covered) union all select unnest(s.empty_once)) spans(r)
         cross join lateral (values (lower(r), not (lower_inc(r) or lower_inf(r))), (upper(r), upper_inc(r))) bound(at, is_odd)
         cross join lateral unnest(ops.whole_slots(tstzmultirange(tstzrange(at, at, '[]')), ops.seconds_of(s.interval))) slot
-        where isfinite(at) and (is_odd or mod(extract(epoch from at), ops.seconds_of(s.interval)::numeric) <> 0)
+        -- Of others the slot may end beyond what Postgres can write.
+        where ${sql.unsafe(isInYears('at'))} and (is_odd or mod(extract(epoch from at), ops.seconds_of(s.interval)::numeric) <> 0)
       ) as off_grid
     from unnest(${ids as number[]}::int[]) with ordinality as page(id, position)
     join market.series s on s.id = page.id order by page.position`;
@@ -106,6 +108,7 @@ const IMPOSSIBLE = `not (c.high >= c.low and c.high >= c.open and c.high >= c.cl
 /**
  * One pass over the stored candles of some series of one interval. `bounds` of each: where its segments begin, ascending. Floating
  * point is exact here: an open time in seconds is far below 2^53, and one that is off the grid by a microsecond divides to no integer.
+ * Without candles that are nowhere in time (timeless.ts).
  */
 export function sumCandles(
   sql: SqlOrTransaction,
@@ -129,6 +132,7 @@ export function sumCandles(
           market.candle_hash(c.open_time, c.open, c.high, c.low, c.close, c.volume, c.market_cap) as h,
           ${sql.unsafe(IMPOSSIBLE)} as is_impossible
         from ${storedRows(sql, sql`page.id`, interval)} c
+        where ${sql.unsafe(isInYears('c.open_time'))}
         -- Or the hash would be computed twice.
         offset 0
       ) candle
@@ -160,6 +164,7 @@ export async function readOddCandles(
       select page.id as series_id, c.open_time, mod(extract(epoch from c.open_time), ${INTERVAL_MS[interval] / 1000}::int) <> 0 as is_off_grid,
         ${sql.unsafe(IMPOSSIBLE)} as is_impossible
       from unnest(${ids as number[]}::int[]) page (id) cross join lateral ${storedRows(sql, sql`page.id`, interval)} c
+      where ${sql.unsafe(isInYears('c.open_time'))}
     ) c
     where is_off_grid or is_impossible or open_time > ${latest}
     group by 1`;

@@ -57,8 +57,10 @@ export async function wrongRevisions(
     ), compared as (
       select series_id, open_time, step, case
         when kind = 'mended' and detail is distinct from 'contradicted by a later answer' then reason <> 'mended' or fetch_id is not null
-          or stored_at <> coalesce(before, 'infinity') and not (stored_at - known_at between interval '-1 second' and ${LONGEST_MENDING}::interval)
-          or not (as_of - seen_at between interval '0' and ${LONGEST_MENDING}::interval)
+          -- No differences: there is none of two infinite instants.
+          or stored_at <> coalesce(before, 'infinity')
+            and not (stored_at between known_at - interval '1 second' and known_at + ${LONGEST_MENDING}::interval)
+          or not (as_of between seen_at and seen_at + ${LONGEST_MENDING}::interval)
         when kind = 'mended' then reason <> 'contradicted' or fetch_id is distinct from of_fetch or seen_at <> as_of
         else reason not in ('late answer', 'removed by upstream')
           or reason = 'removed by upstream' and was_empty

@@ -1,11 +1,12 @@
 /** What verify compares of the candles that were made ahead of time: each is that of its parts, none is missing, and none is too many. */
 import type { Instant } from '../../clock.ts';
 import { PERIODS } from '../../core/calendar.ts';
-import { INTERVALS } from '../../core/interval.ts';
+import { type CandleInterval, INTERVALS } from '../../core/interval.ts';
 import { finalDays } from '../../store/candle/calendar-candle.ts';
 import { candlesBySlot, coarseCandle, widthOf } from '../../store/candle/coarse-candle.ts';
 import { rolledUpFrom } from '../../store/candle/rollup.ts';
 import type { Sql } from '../../store/connection/connect.ts';
+import { ALL_YEARS, isInYears } from './timeless.ts';
 
 const MOST_TOLD = 20;
 
@@ -16,12 +17,11 @@ export async function wrongRollups(sql: Sql): Promise<string[]> {
       const rows = await sql<{ seriesId: number; openTime: Instant }[]>`
         select s.id as series_id, slot as open_time
         from market.rollup_coverage r join market.series s on s.id = r.series_id and s.interval = ${fine}::market.candle_interval
-        cross join lateral unnest(r.spans) span
-        cross join lateral generate_series(lower(span), upper(span) - ${sql.unsafe(widthOf(coarse))}, ${sql.unsafe(widthOf(coarse))}) slot
+        cross join lateral (${sql.unsafe(slotsWithRows(fine, coarse))}) slots(slot)
         left join lateral (${sql.unsafe(coarseCandle(fine, coarse, { id: 's.id', slot: 'slot' }))}) made on true
         left join market.rollup stored on stored.series_id = s.id and stored.interval = ${coarse}::market.candle_interval
           and stored.open_time = slot
-        where r.interval = ${coarse}::market.candle_interval and ${sql.unsafe(hashOf('slot', 'made'))} <> ${sql.unsafe(hashOf('slot', 'stored'))}
+        where r.interval = ${coarse}::market.candle_interval and r.spans @> slot and ${sql.unsafe(hashOf('slot', 'made'))} <> ${sql.unsafe(hashOf('slot', 'stored'))}
         limit ${MOST_TOLD}`;
       wrong.push(
         ...rows.map(
@@ -34,17 +34,42 @@ export async function wrongRollups(sql: Sql): Promise<string[]> {
   return wrong;
 }
 
+/**
+ * The slots of the series `s` in which something may be stored, and few others: coverage may say that there are some for centuries. So its candles are
+ * looked for in steps of so many slots, and each step that has none is skipped.
+ */
+const SLOTS_OF_STEP = 64;
+
+function slotsWithRows(fine: CandleInterval, coarse: CandleInterval): string {
+  const step = `${SLOTS_OF_STEP} * ${widthOf(coarse)}`;
+  const firstFrom = (from: string) => `(
+          select date_bin(${step}, c.open_time, 'epoch') from market.candle c
+          where c.series_id = s.id and c.interval = '${fine}' and c.open_time >= ${from} and ${isInYears('c.open_time')}
+          order by c.open_time limit 1)`;
+  return `
+        with recursive step(at) as (
+          select ${firstFrom(`'-infinity'`)}
+          union all
+          select ${firstFrom(`step.at + ${step}`)} from step where step.at is not null
+        )
+        select generate_series(at, at + ${step} - ${widthOf(coarse)}, ${widthOf(coarse)}) from step
+        union
+        select m.open_time from market.rollup m
+        where m.series_id = s.id and m.interval = '${coarse}' and ${isInYears('m.open_time')}`;
+}
+
 /** Rows outside of what their coverage says, and coverage of slots about which the series has not the word. */
 async function rowsTooMany(sql: Sql): Promise<string[]> {
   const rows = await sql<{ seriesId: number; interval: string; openTime: Instant }[]>`
     select r.series_id, r.interval, r.open_time from market.rollup r
     left join market.rollup_coverage c on c.series_id = r.series_id and c.interval = r.interval
-    where c.spans @> r.open_time is not true order by 1, 2, 3 limit ${MOST_TOLD}`;
+    where c.spans @> r.open_time is not true and ${sql.unsafe(isInYears('r.open_time'))} order by 1, 2, 3 limit ${MOST_TOLD}`;
+  const years = sql.unsafe(ALL_YEARS);
   const spans = await sql<{ seriesId: number; interval: string; span: string }[]>`
     select c.series_id, c.interval, astray.span::text as span
     from market.rollup_coverage c join market.series s on s.id = c.series_id
-    cross join lateral unnest(c.spans - market.slots_within(s.covered, market.width_of(c.interval)) + c.spans * coalesce((
-      select range_agg(market.slots_within(g.covered, market.width_of(c.interval))) from market.series g
+    cross join lateral unnest(c.spans - market.slots_within(s.covered * ${years}, market.width_of(c.interval)) + c.spans * coalesce((
+      select range_agg(market.slots_within(g.covered * ${years}, market.width_of(c.interval))) from market.series g
       where g.coin_id = s.coin_id and g.quote = s.quote and g.interval > s.interval and g.interval <= c.interval), '{}')) astray(span)
     order by 1, 2, 3 limit ${MOST_TOLD}`;
   const stored: { seriesId: number; openTime: Instant; interval: string }[] = [];
@@ -55,7 +80,8 @@ async function rowsTooMany(sql: Sql): Promise<string[]> {
         from market.rollup r join market.series s on s.id = r.series_id
         join market.series own on own.coin_id = s.coin_id and own.quote = s.quote and own.interval = r.interval
         join market.candle c on c.series_id = own.id and c.interval = ${sql.unsafe(`'${interval}'`)} and c.open_time = r.open_time
-        where r.interval = ${sql.unsafe(`'${interval}'`)} order by 1, 2, 3 limit ${MOST_TOLD}`),
+        where r.interval = ${sql.unsafe(`'${interval}'`)} and ${sql.unsafe(isInYears('c.open_time'))}
+        order by 1, 2, 3 limit ${MOST_TOLD}`),
     );
   }
   const at = (openTime: Instant) => new Date(openTime).toISOString();
@@ -75,7 +101,7 @@ async function rowsTooMany(sql: Sql): Promise<string[]> {
 }
 
 export async function wrongCalendar(sql: Sql): Promise<string[]> {
-  const wrong: string[] = [];
+  const wrong = await periodsTooMany(sql);
   for (const period of PERIODS) {
     const rows = await sql<{ coinId: string; quote: string; openTime: Instant }[]>`
       select coin_id, quote, open_time from (
@@ -83,11 +109,13 @@ export async function wrongCalendar(sql: Sql): Promise<string[]> {
         cross join lateral (${sql.unsafe(
           candlesBySlot(
             `date_trunc('${period}', open_time, 'UTC')`,
-            `(${finalDays('v.coin_id', 'v.quote', 'v.spans')}) daily`,
+            `(select * from (${finalDays('v.coin_id', 'v.quote', 'v.spans')}) d where ${isInYears('d.open_time')}) daily`,
           ),
         )}) made
         where v.period = ${period}
-      ) made full join (select * from market.calendar_candle where period = ${period}) stored using (coin_id, quote, open_time)
+      ) made full join (
+        select * from market.calendar_candle where period = ${period} and ${sql.unsafe(isInYears('open_time'))}
+      ) stored using (coin_id, quote, open_time)
       where ${sql.unsafe(hashOf('open_time', 'made'))} <> ${sql.unsafe(hashOf('open_time', 'stored'))} or made.slots is distinct from stored.slots
       order by 1, 2, 3 limit ${MOST_TOLD}`;
     wrong.push(
@@ -98,6 +126,21 @@ export async function wrongCalendar(sql: Sql): Promise<string[]> {
     );
   }
   return wrong;
+}
+
+/** Weeks and months that are said to be made of days which are not final. */
+async function periodsTooMany(sql: Sql): Promise<string[]> {
+  const rows = await sql<{ coinId: string; quote: string; period: string; span: string }[]>`
+    select v.coin_id, v.quote, v.period, astray.span::text as span from market.calendar_coverage v
+    cross join lateral unnest(v.spans - coalesce((
+      select range_agg(case when s.interval = '24h' then s.covered else c.spans end)
+      from market.series s left join market.rollup_coverage c on c.series_id = s.id and c.interval = '24h'
+      where s.coin_id = v.coin_id and s.quote = v.quote and s.interval <= '24h'), '{}')) astray(span)
+    order by v.period desc, 1, 2, 4 limit ${MOST_TOLD}`;
+  return rows.map(
+    ({ coinId, quote, period, span }) =>
+      `market.calendar_coverage: the ${period}s of ${coinId} in ${quote} have ${span}, and not all days there are final`,
+  );
 }
 
 const hashOf = (slot: string, from: string) =>

@@ -1,15 +1,19 @@
 /** What verify compares beside the series: rows that belong to no series, claims that no rule makes, rollups, documents, imported series. */
 import type { Instant } from '../../clock.ts';
+import { formatCounted } from '../../core/format.ts';
 import { DAY, INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import { RULES, type Rule } from '../../core/second-opinion.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { wrongImports } from './imported.ts';
 import { wrongCalendar, wrongRollups } from './rollups.ts';
+import { ALL_YEARS, sayInstant, timelessBeside } from './timeless.ts';
 
 /** All differences, one sentence each. Reads every candle once more, without hashing it. */
 export async function verifyWarehouse(sql: Sql): Promise<string[]> {
   return [
     ...(await strangers(sql)),
+    ...(await goneSeries(sql)),
+    ...(await timelessBeside(sql)),
     ...(await impossibleClaims(sql)),
     ...(await wrongRollups(sql)),
     ...(await wrongCalendar(sql)),
@@ -41,6 +45,25 @@ async function strangers(sql: Sql): Promise<string[]> {
         `${o.what}: ${o.rows} rows of series ${o.seriesId}, which ${o.what === 'market.price' ? 'is no price series' : 'does not exist'}`,
     ),
   ];
+}
+
+/**
+ * Series that are not there, although an answer made slots of them final. Chandler removes only series without any answer: those of coins that
+ * were given an id which has one already, and those that were never requested. Retention removes the requests that tell this. An answer
+ * of which nothing had settled makes nothing final: it does not count.
+ */
+async function goneSeries(sql: Sql): Promise<string[]> {
+  const rows = await sql<{ seriesId: number; requests: number; last: number; candles: number }[]>`
+    select series_id, count(*) as requests, max(id) as last, sum(stored)::bigint as candles
+    from ops.fetch f cross join lateral (select answered_slots * ${sql.unsafe(ALL_YEARS)} as slots) answered
+    where series_id is not null and outcome = 'stored' and stored > 0
+      and lower(slots) + greatest((upper(slots) - lower(slots)) / nullif(stored, 0), interval '1 day') + interval '4 days' < as_of
+      and not exists (select from market.series s where s.id = f.series_id)
+    group by 1 order by 1`;
+  return rows.map(
+    ({ seriesId, requests, last, candles }) =>
+      `market.series: series ${seriesId} is gone; ${formatCounted(requests, 'request')} stored ${formatCounted(candles, 'row')} of it (the last: ${last} in ops.fetch)`,
+  );
 }
 
 /** From a request about slots that are not final until they are: the width of a slot, at least a day, the day that it settles, and an answer that lags. */
@@ -99,12 +122,12 @@ async function wrongDocuments(sql: Sql): Promise<string[]> {
     ) v where valid_from < valid_to and valid_to is distinct from coalesce(next_from, changed_at) order by 1, 2, 3`;
   return [
     ...rows.map(({ what, kind, id, at }) => {
-      const version = at === null ? '' : `, version from ${new Date(at).toISOString()}`;
+      const version = at === null ? '' : `, version from ${sayInstant(at)}`;
       return `${what}: ${kind} ${id}${version} is not what was answered`;
     }),
     ...versions.map(
       ({ kind, id, validTo }) =>
-        `market.document_revision: after the version of ${kind} ${id} that ends at ${new Date(validTo).toISOString()}, one is missing or too many`,
+        `market.document_revision: after the version of ${kind} ${id} that ends at ${sayInstant(validTo)}, one is missing or too many`,
     ),
   ];
 }

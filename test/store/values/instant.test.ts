@@ -52,6 +52,16 @@ describe('an instant', () => {
     expect(row!.text).toBe(text);
   });
 
+  test.each(['275760-09-13 00:00:00.000001+00', '280000-01-01 00:00:00+00', '294276-12-31 23:59:59.999999+00'])(
+    '%s, later than a Date can hold, is the latest',
+    async (text) => {
+      expect(readInstant(text)).toBe(LAST);
+      const [row] = await database.sql<{ at: number; span: unknown }[]>`
+        select ${text}::text::timestamptz as at, tstzmultirange(tstzrange('2024-01-01Z', ${text}::text::timestamptz)) as span`;
+      expect(row).toEqual({ at: LAST, span: [{ from: Date.UTC(2024, 0, 1), to: LAST }] });
+    },
+  );
+
   test.each(['2024-01-01 00:00:00+02', '2024-01-01T00:00:00Z', '2024-01-01', '2024-01-01 00:00:00,5+00', 'now', ''])(
     '%s is not what a session in UTC prints',
     (text) => expect(() => readInstant(text)).toThrow('not an instant in UTC'),

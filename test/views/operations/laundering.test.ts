@@ -89,6 +89,7 @@ describe.each(BOTH)('of %s', (_of, kept) => {
   test.each([
     ['in 2300', `slots + '{[2300-01-01Z,2300-01-05Z)}'`],
     ['in 1960', `slots + '{[1960-01-01Z,1960-01-05Z)}'`],
+    ['in a year that no date of JavaScript has', `slots + '{[280000-01-01Z,290000-01-01Z)}'`],
     ['without an end', `slots + '{[2300-01-01Z,)}'`],
   ])('evidence about slots that no answer tells of, %s', async (_, slots) => {
     const found = await verified(`update market.evidence set slots = ${slots} where series_id = :A and number = 1`);

@@ -70,6 +70,23 @@ export const TABLE: readonly (readonly [name: string, damage: string, days: read
     [],
   ],
   [
+    'coverage until a year that no date of JavaScript has, with a row in it',
+    `${copied(`'{time}', c.{time} + interval '5 days'`)} from {rows} c where ${of('A', 735)};
+    update market.series set covered = covered + tstzmultirange(tstzrange(upper(covered), '280000-01-01Z')), covered_candles = covered_candles + 1,
+      candles = candles + 1, digest = ops.modulo_2_64(digest::numeric + (select {hash} from {rows} where ${of('A', 740)})) where id = :A`,
+    [],
+  ],
+  [
+    'coverage until the last instant of Postgres',
+    `update market.series set covered = covered + tstzmultirange(tstzrange(upper(covered), '294276-12-31 23:59:59.999999Z')) where id = :A`,
+    [],
+  ],
+  [
+    'coverage until infinity',
+    `update market.series set covered = covered + tstzmultirange(tstzrange(upper(covered), 'infinity')) where id = :A`,
+    [],
+  ],
+  [
     'coverage that shrank',
     `update market.series set covered = covered - tstzmultirange(tstzrange(${day(3)}, ${day(4)})) where id = :A`,
     [3],
@@ -234,6 +251,22 @@ export const TABLE: readonly (readonly [name: string, damage: string, days: read
   ],
   ['all evidence of a series', 'delete from market.evidence where series_id = :A', []],
 ];
+
+/** Times that no slot has, as Postgres writes them. */
+export const TIMELESS = [
+  'infinity',
+  '-infinity',
+  '0044-03-15 00:00:00+00 BC',
+  '10001-01-01 00:00:00+00',
+  '290000-01-01 00:00:00+00',
+];
+
+/** Partitions of candles for them. */
+export const WITHOUT_BOUNDS = `create table market.candle_24h_before partition of market.candle_24h for values from (minvalue) to ('1900-01-01Z');
+  create table market.candle_24h_after partition of market.candle_24h for values from ('9000-01-01Z') to (maxvalue)`;
+
+/** Row 50 of A once more at another time. */
+export const rowAt = (time: string) => `${copied(`'{time}', '${time}'`)} from {rows} c where ${of('A', 50)}`;
 
 /** Rows that are in the wrong table for their series. */
 export const ASTRAY: typeof TABLE = [

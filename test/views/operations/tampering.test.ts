@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { TestDatabase } from '../../support/database.ts';
 import { BOTH, createWarehouse, inWords, PRICES, slot, verifiedAfter } from './tampering.ts';
-import { ASTRAY, day, of, ofRevision, TABLE } from './tampering-table.ts';
+import { ASTRAY, day, of, ofRevision, rowAt, TABLE, TIMELESS, WITHOUT_BOUNDS } from './tampering-table.ts';
 
 describe.each(BOTH)('of %s', (rows, kept) => {
   let database: TestDatabase;
@@ -27,6 +27,45 @@ describe.each(BOTH)('of %s', (rows, kept) => {
       const named = proofs.flatMap((proof) => proof.stretches);
       expect(named).toEqual(days.map(slot));
     }
+  });
+
+  describe('rows at a time that no slot has stop nothing: each is named, and a statement removes it', () => {
+    const partitions = kept === PRICES ? 'select 1' : WITHOUT_BOUNDS;
+    test.each(TIMELESS)('%s', async (time) => {
+      const damage = `${partitions}; ${rowAt(time)}; update {rows} set {close} = {close} * 1.001 where ${of('B', 7)}`;
+      const { proofs, others, unmended } = await verifiedAfter(database, spoken(damage));
+      expect(others).toEqual([]);
+      expect(unmended).toEqual([]);
+      expect(proofs.find(({ seriesId }) => seriesId === a)).toMatchObject({
+        differences: [`1 ${kept === PRICES ? 'price' : 'candle'} at a time that no slot has (${time})`],
+        mending: [],
+        removals: [expect.stringContaining(`delete from ${kept.table} where series_id = ${a} and `)],
+        toAsk: [],
+      });
+      // All else is verified.
+      expect(proofs.find(({ seriesId }) => seriesId === b)!.stretches).toEqual([slot(7)]);
+    });
+
+    test('also when the digest of the series counts it', async () => {
+      const damage = `${partitions}; ${rowAt('infinity')}; ${rowAt('0044-03-15 BC')};
+        update market.series set candles = candles + 2, covered = covered + '{[9000-01-01Z,)}', digest = digest # 1 where id = :A`;
+      const { all, unmended } = await verifiedAfter(database, spoken(damage));
+      expect(all).toContainEqual(
+        expect.stringMatching(/^2 (candle|price)s at times that no slot has \(the first: 0044/),
+      );
+      expect(unmended).toEqual([]);
+    });
+  });
+
+  test('a series that is gone with all that is kept of it is named by its requests', async () => {
+    const tables = ['{rows}', 'market.evidence', 'market.revision'].map(
+      (from) => `delete from ${from} where series_id = :B`,
+    );
+    const damage = `${tables.join(';')}; delete from market.series where id = :B`;
+    const { others } = await verifiedAfter(database, spoken(damage));
+    expect(others).toEqual([
+      expect.stringMatching(new RegExp(`^market.series: series ${b} is gone; \\d+ requests stored 732 rows of it`)),
+    ]);
   });
 
   describe('who changes candles and mends them hides nothing', () => {
@@ -109,6 +148,22 @@ describe.each(BOTH)('of %s', (rows, kept) => {
     ])('who changes later what was mended: %s', async (_, first, then) => {
       const { all } = await mended(first, then);
       expect(all).toContainEqual(expect.stringMatching(/what is kept of step 1 was changed after it was mended/));
+    });
+
+    test('what a mending found is not served as what was known before', async () => {
+      const knownAt = '(select known_at from market.evidence where series_id = :A and number = 2)';
+      const function_ = kept === PRICES ? 'market.prices_as_known' : 'market.candles_as_known';
+      const known = (
+        days: readonly number[],
+      ) => `do $$ begin if (select coalesce(array_agg({time} order by {time}), '{}')
+          from ${function_}(${knownAt}) where coin_id = 'coin-0' and {time} in (${[50, 51, 60, 400].map(day)}))
+        is distinct from array[${days.map(day)}]::timestamptz[] then raise 'others are known'; end if; end $$`;
+      const change = `update {rows} set {volume} = {volume} * 2 + 1 where series_id = :A and {time}`;
+      // As it was answered.
+      expect((await mended(mend(0, 500), known([50, 51, 60, 400]))).all).toEqual([]);
+      await mended(`${change} = ${day(50)}`, mend(50, 61), known([51, 60, 400]));
+      // Which one differs is not known: none of those that this answer told.
+      await mended(`${change} in (${day(50)}, ${day(51)})`, mend(0, 500), known([400]));
     });
 
     test('nobody can take that out of the evidence, and the story of the slot tells it', async () => {

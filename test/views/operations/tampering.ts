@@ -150,7 +150,8 @@ export async function verifiedAfter(database: TestDatabase, damage: string): Pro
         return list;
       };
       found = { proofs: await proofs(), others: await verifyWarehouse(inside) };
-      const wrong = found.proofs.filter(({ mending }) => mending.length > 0);
+      for (const { removals } of found.proofs) for (const statement of removals) await tx.unsafe(statement);
+      const wrong = found.proofs.filter(({ mending, removals }) => mending.length + removals.length > 0);
       for (const { seriesId, mending } of wrong) {
         for (const { from, to } of mending) {
           if (!Number.isFinite(from)) await tx`select ops.uncover(${seriesId})`;

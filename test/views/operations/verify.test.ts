@@ -52,7 +52,8 @@ describe('verify', () => {
         notes: [],
         stretches: [],
         mending: [],
-        toAsk: null,
+        removals: [],
+        toAsk: [],
       },
     ]);
   });

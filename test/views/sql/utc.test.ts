@@ -95,6 +95,11 @@ describe('functions give the same in every time zone, whatever type their instan
     expect(new Set(all).size).toBe(1);
   });
 
+  test('no time has no story', async () => {
+    for (const kind of ['timestamptz', 'timestamp', 'date', 'text'])
+      expect(await answers(`market.story('AAA', '1h', null::${kind})`)).toEqual(sessions.map(() => ''));
+  });
+
   test('market.condition, whose days are UTC days', async () => {
     const [first, ...others] = await answers("market.condition('AAA', '1h', '2024-03-10')");
     expect(first).toContain('"slots": 24');

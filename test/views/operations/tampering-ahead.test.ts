@@ -1,0 +1,92 @@
+/** Candles that were made ahead of time, and what their coverage says: whoever invents some is found, and stops nothing. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { makeCalendar } from '../../../src/store/candle/calendar-candle.ts';
+import type { TestDatabase } from '../../support/database.ts';
+import { addRolledUp, createWarehouse, verifiedAfter } from './tampering.ts';
+
+let database: TestDatabase;
+let fine = 0;
+beforeAll(async () => {
+  ({ database } = await createWarehouse());
+  fine = await addRolledUp(database);
+  await makeCalendar(database.sql, { isOver: () => false });
+});
+afterAll(() => database.drop());
+
+const found = async (damage: string) => (await verifiedAfter(database, damage.replaceAll(':F', `${fine}`))).all;
+const copied = (table: string, change: string, where: string) =>
+  `insert into ${table} select (jsonb_populate_record(null::${table}, to_jsonb(r) || jsonb_build_object(${change}))).* from (select * from ${table} where ${where} limit 1) r`;
+const rollup = (time: string) =>
+  copied('market.rollup', `'open_time', '${time}'`, `series_id = :F and interval = '6h'`);
+const month = (time: string) => copied('market.calendar_candle', `'open_time', '${time}'`, `period = 'month'`);
+
+test('nothing differs', async () => {
+  expect(await found('select 1')).toEqual([]);
+});
+
+test.each(['infinity', '-infinity', '0044-03-15 00:00:00+00 BC', '290000-01-01 00:00:00+00'])(
+  'rows at %s',
+  async (time) => {
+    // All else is compared.
+    const elsewhere = `update market.rollup set close = close * 1.001 where series_id = :F and interval = '12h' and open_time = '2023-01-02Z';
+    update market.calendar_candle set close = close * 1.001 where period = 'week' and open_time = '2023-01-09Z' and coin_id = 'coin-0'`;
+    const statement =
+      "delete from [a-z_.]+ where \\(open_time < '0001-01-01 00:00:00Z' or open_time >= '10000-01-01 00:00:00Z'\\)$";
+    const named = (table: string) =>
+      expect.stringMatching(
+        new RegExp(`^${table}: 1 row at a time that no slot has \\(${time.replace('+', '\\+')}\\); .*: ${statement}`),
+      );
+    const everywhere = `update market.rollup_coverage set spans = spans + '{(,)}' where series_id = :F and interval = '6h'`;
+    for (const more of ['select 1', everywhere]) {
+      const all = await found([rollup(time), month(time), elsewhere, more].join(';'));
+      expect(all).toEqual(
+        expect.arrayContaining([
+          named('market.rollup'),
+          named('market.calendar_candle'),
+          expect.stringMatching(
+            /^market.rollup: the 12h candle of 2023-01-02T00:00:00.000Z .* is not that of its 1h candles$/,
+          ),
+          expect.stringMatching(/^market.calendar_candle: the week of 2023-01-09T00:00:00.000Z of coin-0 /),
+        ]),
+      );
+    }
+  },
+);
+
+test.each(['market.rollup_coverage', 'market.rollup_coverage of a series that is covered as long'])(
+  'centuries of %s take no longer than what is stored',
+  async (of) => {
+    const spans = `'{[2024-07-02Z,9999-01-01Z)}'`;
+    const covered = of.includes('of a series')
+      ? `update market.series set covered = covered + ${spans} where id = :F`
+      : 'select 1';
+    // Slot by slot, the test would not end.
+    const all = await found(
+      `update market.rollup_coverage set spans = spans + ${spans} where series_id = :F; ${covered}`,
+    );
+    expect(all).not.toEqual([]);
+    if (covered === 'select 1')
+      expect(all).toEqual(
+        ['6h', '12h', '24h'].map((interval) =>
+          expect.stringMatching(
+            new RegExp(
+              `^market.rollup_coverage: ${interval} of series ${fine} has \\["?2024-07-02 .* is not for that series`,
+            ),
+          ),
+        ),
+      );
+  },
+);
+
+test('coverage of weeks and months whose days are not there', async () => {
+  const invented = `insert into market.calendar_coverage (coin_id, quote, period, spans) values ('coin-0', 'btc', 'month', '{[2024-03-01Z,2024-04-01Z)}');
+    update market.calendar_coverage set spans = spans + '{[2027-01-04Z,2027-01-11Z)}' where coin_id = 'coin-0' and quote = 'usd' and period = 'week'`;
+  expect(await found(invented)).toEqual([
+    expect.stringMatching(
+      /^market.calendar_coverage: the weeks of coin-0 in usd have \["2027-01-04 .*, and not all days there are final$/,
+    ),
+    expect.stringMatching(
+      /^market.calendar_coverage: the months of coin-0 in btc have \["2024-03-01 .*, and not all days there are final$/,
+    ),
+  ]);
+});
