@@ -79,3 +79,33 @@ test('the open day does not keep a backfill from being complete', async () => {
   expect(end).toEqual({ kind: 'done' });
   expect(left).toEqual([{ reason: 'not asked yet', fate: 'too young', slots: coins.length, nextAskAt: null }]);
 });
+
+test('the open day is not asked for, whether the history limit is known or only documented', async () => {
+  const { chandler, coins } = await open(TODAY + 12 * 60 * MINUTE);
+  const today = { coins, from: TODAY, to: TODAY + DAY };
+  expect(await chandler.backfill(today)).toMatchObject({ end: { kind: 'done' }, planned: 0 });
+  expect(asked()).toEqual([]);
+  // The limit is met; then the last day is there, and the open one is not.
+  await chandler.backfill({ ...today, from: TODAY - 10 * DAY });
+  made.upstream.forget();
+  expect(await chandler.backfill(today)).toMatchObject({ end: { kind: 'done' }, planned: 0 });
+  expect(asked()).toEqual([]);
+});
+
+test.each([1, 4])('a span of the last full day needs no probe, with %i requests at once', async (concurrency) => {
+  const { chandler, coins } = await open(TODAY + 22 * 60 * MINUTE);
+  const run = await chandler.backfill({ coins, from: TODAY - DAY, to: TODAY + DAY, concurrency });
+  expect(run).toMatchObject({ end: { kind: 'done' }, planned: coins.length });
+  expect(asked()).toEqual(coins.map(() => 'latest'));
+  expect((await finals()).map(({ days }) => days)).toEqual(coins.map(() => [TODAY - DAY]));
+});
+
+test('where the last day is missing, and older ones between candles, the probe asks for the older ones', async () => {
+  const { chandler, coins } = await open(TODAY - DAY + 12 * 60 * MINUTE);
+  await chandler.backfill({ coins: coins.slice(0, 1), from: TODAY - 2 * DAY, to: TODAY - DAY });
+  made.world.clock.advanceTo(TODAY + 12 * 60 * MINUTE);
+  made.upstream.forget();
+  const span = { coins: coins.slice(0, 1), from: TODAY - 5 * DAY, to: TODAY + DAY };
+  expect(await chandler.backfill(span)).toMatchObject({ end: { kind: 'done' }, planned: 2 });
+  expect(asked()).toEqual(['historical', 'latest']);
+});

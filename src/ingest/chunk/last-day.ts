@@ -7,7 +7,7 @@ import { ohlcvLatestPath, ohlcvTodayPath } from '../../contract/interface/paths.
 import type { OhlcvRowRead } from '../../contract/record/ohlcv.ts';
 import { DAY } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
-import { expectedDepth, knownDepth } from '../limits/history-limit.ts';
+import { expectedDepth } from '../limits/history-limit.ts';
 import { lastDayOf, openDayOf } from '../limits/last-day.ts';
 import type { LearnedLimits } from '../limits/learned-limits.ts';
 import { type Heard, heardAt, type SecondOpinions } from '../limits/second-opinions.ts';
@@ -30,10 +30,10 @@ export function dayQuestionOf(
   now: Instant,
 ): DayQuestion | null {
   const limit = historyLimits.of(interval);
-  // A backfill probes a documented limit first: that question has a start.
-  const depthMs = kind === 'backfill' ? knownDepth(limit) : expectedDepth(limit);
-  const lastDay = lastDayOf(depthMs, interval, now);
+  const lastDay = lastDayOf(expectedDepth(limit), interval, now);
   if (lastDay === null || kind === 'holes') return null;
+  // What begins before it probes a documented limit: that question has a start.
+  if (kind === 'backfill' && limit.kind === 'documented' && from < lastDay.from) return null;
   const isOfLastDay = from < lastDay.to && to > lastDay.from;
   // A refresh that waited beyond midnight is about the day that has ended meanwhile.
   const isOfOlder = kind === 'freshness' && to <= lastDay.from;
