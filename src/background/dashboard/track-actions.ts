@@ -62,8 +62,7 @@ export async function trackAction(app: App, given: Arguments): ReturnType<Action
     next: pageOf(series),
     act: async () => {
       await addTracks(sql, [rule], app.clock.now());
-      const current = await readBudget(app);
-      const { applied } = await applyRules(app, current);
+      const { applied, budget: current } = await applyRules(app);
       const { queued, isOff } = await queueHistory(app, current, await readPlanning(app, current.plan), {
         ...{ coinIds: [coinId], interval, quote },
         span: { from: since, to: floorToGrid(app.clock.now(), interval) },

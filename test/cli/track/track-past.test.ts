@@ -148,3 +148,12 @@ test('a coin that is not active any more keeps its past when the rule of another
   expect(await database.sql`select coin_ids from ops.backfill`).toEqual([{ coinIds: ['btc-bitcoin'] }]);
   expect((await json('track', 'remove', 'btc-bitcoin')).cancelled).toEqual([1]);
 });
+
+test('track add counts what the catalogue asks about the new coins, so that saying it twice changes nothing', async () => {
+  env.CHANDLER_PLAN = 'free';
+  // Today's requests differ from run to run: the second one has read the list of coins.
+  await chandler('plan', 'btc-bitcoin', '--start', '-2d');
+  const [first, again] = [await json('track', 'add', '--all'), await json('track', 'add', '--all')];
+  expect(first.requestsPerDay.available).toBeGreaterThan(0);
+  expect(again.requestsPerDay).toEqual(first.requestsPerDay);
+});
