@@ -11,6 +11,7 @@ import type { Session } from '../../ingest/session.ts';
 import { type Forecast, forecast, forecastFrom } from '../../quota/forecast.ts';
 import type { Limits, QuotaState, Reserved } from '../../quota/quota.ts';
 import type { ResolvedTarget } from '../input/target.ts';
+import type { TrackedDaily } from './tracked-daily.ts';
 
 /** The plan of one interval. */
 export type PlanReport = {
@@ -18,6 +19,8 @@ export type PlanReport = {
   readonly plan: BackfillPlan;
   /** Where the plan gives no candles, or of daily ones only the last full day: prices of the same coins and span; else null. */
   readonly prices: PricesInstead | null;
+  /** Where of daily candles the plan gives only the last full day; null: it gives more, or no coin is active. */
+  readonly trackedDaily: TrackedDaily | null;
   /** What the coins that are left out would cost. */
   readonly requestsOfLeftOut: number;
   readonly session: Pick<Session, 'plan' | 'planSource' | 'limits' | 'accountId' | 'historyLimits' | 'quota'>;
@@ -48,11 +51,6 @@ export function isOfLastDay({
   now,
 }: Pick<PlanReport, 'historyLimit' | 'target' | 'now'>): boolean {
   return lastDayOf(expectedDepth(historyLimit), target.interval, now) !== null;
-}
-
-/** Candles that so many coins have when they are tracked daily from now on, where only the last full day can be had. */
-export function heldAfter(coins: number): Readonly<Record<'week' | 'month' | 'year', number>> {
-  return { week: coins * 7, month: coins * 30, year: coins * 365 };
 }
 
 /** The plans of one or several intervals of the same coins; never empty. */
@@ -144,7 +142,7 @@ export function plansAsJson(reports: PlanReports): Record<string, unknown> {
     slotsRefused: sum(reports, ({ plan }) => plan.refusedSlots),
     historyLimit: only === null ? null : historyLimitAsJson(only),
     endpoint: only === null ? null : endpointOf(only),
-    heldAfter: only !== null && isOfLastDay(only) ? heldAfter(only.target.coinIds.length) : null,
+    heldAfter: only?.trackedDaily ? { ...only.trackedDaily.after, everyDays: only.trackedDaily.everyDays } : null,
     prices: only === null ? null : pricesAsJson(only),
     quotaLeft: quotaLeft(first!),
     quotaReserved: bindingWindow(first!)?.forSchedules ?? null,
