@@ -21,6 +21,8 @@ export type PlanReport = {
   readonly prices: PricesInstead | null;
   /** Where of daily candles the plan gives only the last full day; null: it gives more, or no coin is active. */
   readonly trackedDaily: TrackedDaily | null;
+  /** Where only the last full day can be had, and the upstream has not gone on to it: when Chandler asks again; else null. */
+  readonly lateUntil: Instant | null;
   /** What the coins that are left out would cost. */
   readonly requestsOfLeftOut: number;
   readonly session: Pick<Session, 'plan' | 'planSource' | 'limits' | 'accountId' | 'historyLimits' | 'quota'>;
@@ -79,7 +81,9 @@ export function bindingWindow({ quota, reserved, now }: Budgeted) {
 }
 
 /** When so many requests of this account will be done, from `report.now` on. */
-export function forecastOf({ quota, now, session, reserved }: PlanReport, requests: number): Forecast {
+export function forecastOf(report: PlanReport, requests: number): Forecast {
+  const { quota, session, reserved } = report;
+  const now = Math.max(report.now, report.lateUntil ?? 0);
   return forecastFrom({ ...quota, now }, { requests, limits: session.limits, reserved });
 }
 
@@ -143,6 +147,7 @@ export function plansAsJson(reports: PlanReports): Record<string, unknown> {
     historyLimit: only === null ? null : historyLimitAsJson(only),
     endpoint: only === null ? null : endpointOf(only),
     heldAfter: only?.trackedDaily ? { ...only.trackedDaily.after, everyDays: only.trackedDaily.everyDays } : null,
+    lateUntil: only === null ? null : toIso(only.lateUntil),
     prices: only === null ? null : pricesAsJson(only),
     quotaLeft: quotaLeft(first!),
     quotaReserved: bindingWindow(first!)?.forSchedules ?? null,

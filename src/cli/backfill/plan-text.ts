@@ -1,4 +1,5 @@
 /** The cost of a backfill and when it will be done, as text. */
+import { formatMoment } from '../../background/operator/wait-reasons.ts';
 import type { Instant } from '../../clock.ts';
 import { documentedDepth, PLAN_NAMES, PLANS, type PlanName } from '../../contract/plan/plans.ts';
 import {
@@ -115,7 +116,7 @@ function remarksOf(report: PlanReport): string[] {
   const { plan, target } = report;
   const later = waiting(plan);
   const remarks = [
-    ...(isOfLastDay(report) && plan.cost.requests > 0 ? lastDayTexts(report) : []),
+    ...(isOfLastDay(report) && plan.cost.requests > 0 ? [...lateTexts(report), ...lastDayTexts(report)] : []),
     ...(report.prices === null ? [] : pricesTexts(report.prices)),
     plan.cost.slots > 0 && !isOfLastDay(report) && neverFinalText(report),
     plan.cost.refusedSlots > 0 && historyLimitText(report),
@@ -128,6 +129,13 @@ function remarksOf(report: PlanReport): string[] {
       `The upstream refused ${formatCounted(plan.refusedSlots, 'slot')} before (chandler gaps shows why); not requested again under this plan.`,
   ];
   return remarks.filter((remark) => remark !== false);
+}
+
+function lateTexts({ lateUntil, now }: PlanReport): string[] {
+  if (lateUntil === null) return [];
+  return [
+    `The upstream has not yet gone on to the day that ended last: it is asked again from ${formatMoment(lateUntil, now)} on.`,
+  ];
 }
 
 /** What this plan gives of daily candles: one final candle a coin and day. */

@@ -6,7 +6,9 @@ import { effectiveLimits } from '../../config.ts';
 import { type Interval, isCandleInterval, type PriceInterval, widthOf } from '../../core/interval.ts';
 import type { Tier } from '../../core/tier.ts';
 import { planBackfill } from '../../ingest/backfill/plan.ts';
+import { lateUntil } from '../../ingest/chunk/last-day.ts';
 import { expectedDepth } from '../../ingest/limits/history-limit.ts';
+import { lastDayOf } from '../../ingest/limits/last-day.ts';
 import { averageReservations, reservationsOf } from '../../ingest/schedule/demand.ts';
 import type { Session } from '../../ingest/session.ts';
 import { withIngestion } from '../../ingestion.ts';
@@ -14,7 +16,7 @@ import { checkTarget, intervalsOf, type TargetOptions, targetOptions } from '../
 import { resolveTarget } from '../input/target.ts';
 import type { CommandContext } from '../shell/context.ts';
 import type { Output } from '../shell/io.ts';
-import { isOfLastDay, type PlanReport, type PlanReports, plansAsJson } from './plan-report.ts';
+import { type PlanReport, type PlanReports, plansAsJson } from './plan-report.ts';
 import { printPlans } from './plan-text.ts';
 import { pricesInstead, quoted } from './prices-instead.ts';
 import { planTrackedDaily } from './tracked-daily.ts';
@@ -74,7 +76,8 @@ async function makeReport(
   const plan = await planBackfill({ sql, target, now, askedSince: now, plan: session.plan, historyLimit });
   const gone = { ...target, coinIds: target.leftOut };
   const ofLeftOut = await planBackfill({ sql, target: gone, now, askedSince: now, plan: session.plan, historyLimit });
-  const givesOnlyLastDay = isOfLastDay({ historyLimit, target, now });
+  const lastDay = lastDayOf(expectedDepth(historyLimit), interval, now);
+  const givesOnlyLastDay = lastDay !== null;
   const lacksCandles = givesOnlyLastDay || expectedDepth(historyLimit) === 0;
   const isOfCandles = isCandleInterval(target.interval);
   const { historyLimits } = session;
@@ -96,6 +99,7 @@ async function makeReport(
     plan,
     prices,
     trackedDaily,
+    lateUntil: lastDay === null ? null : lateUntil(lastDay, historyLimits.opinions, now),
     // Together with the others it takes no second probe.
     requestsOfLeftOut: ofLeftOut.cost.requests - (plan.probe && ofLeftOut.probe ? 1 : 0),
     session,

@@ -67,15 +67,21 @@ export type LastDayTurn = {
   came(day: Span): void;
 };
 
+/** When the next question about the last full day is worth a request, because the upstream had not gone on to it lately; null: now. */
+export function lateUntil(day: Span, opinions: Pick<SecondOpinions, 'find'>, now: Instant): Instant | null {
+  const retryAt = opinions.find('day is late', keyOf(day))?.retryAt ?? 0;
+  return retryAt > now ? retryAt : null;
+}
+
+function keyOf({ from }: Span): string {
+  return new Date(from).toISOString().slice(0, 10);
+}
+
 export function createLastDayTurn(clock: Clock, opinions: SecondOpinions): LastDayTurn {
   /** The newest day that any coin had. */
   let newest = Number.NEGATIVE_INFINITY;
-  const keyOf = ({ from }: Span) => new Date(from).toISOString().slice(0, 10);
   return {
-    waitingFor: (day) => {
-      const retryAt = opinions.find('day is late', keyOf(day))?.retryAt ?? 0;
-      return day.from > newest && retryAt > clock.now() ? retryAt : null;
-    },
+    waitingFor: (day) => (day.from > newest ? lateUntil(day, opinions, clock.now()) : null),
     late: async (day, exchange) => {
       if (day.from <= newest) return null;
       const heard = heardAt(clock.now(), exchange);

@@ -230,6 +230,28 @@ describe('with the limits of the free plan', () => {
     expect(out).toContain('\n  chandler backfill --top 3 --start -365d --series prices --interval 1d\n');
   });
 
+  test('while the upstream has not gone on to the last day, the plan says when it is asked again, and finishes later', async () => {
+    const { fetch } = createSimulator({
+      ...{ market: 'made-up', clock, limits: { plan: 'free' }, latestTurnsAfterMs: 86_400_000, onError },
+    });
+    const late = await listen(fetch, { host: '127.0.0.1', port: 0 });
+    try {
+      const more = { CHANDLER_BASE_URL: `${late.url}/v1` };
+      const target = ['--top', '2', '--start', '-2d'];
+      expect((await chandler(['backfill', ...target, '--max-wait', '0s'], more)).code).toBe(75);
+      const { out } = await chandler(['plan', ...target], more);
+      expect(out).toMatch(
+        /^ {2}The upstream has not yet gone on to the day that ended last: it is asked again from 2026-11-03 12:1\d:\d\dZ \(in 1\dm.*\) on\.$/m,
+      );
+      expect(out).toMatch(/^ {2}done +2026-11-03 12:1\d:\d\dZ \(in 1\dm/m);
+      const json = JSON.parse((await chandler(['plan', ...target, '--json'], more)).out);
+      expect(Date.parse(json.lateUntil)).toBeGreaterThan(clock.now());
+      expect(Date.parse(json.finishAt)).toBeGreaterThanOrEqual(Date.parse(json.lateUntil));
+    } finally {
+      await late.close();
+    }
+  });
+
   test('coins that are left out share the probe with the others, and the inactive ones get no new days', async () => {
     const planned = async (...argv: string[]) =>
       JSON.parse((await chandler(['plan', ...argv, '--start', '-20d', '--json'], {})).out);
