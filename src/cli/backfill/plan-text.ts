@@ -139,9 +139,9 @@ function lateTexts({ lateUntil, now }: PlanReport): string[] {
 }
 
 /** What this plan gives of daily candles: one final candle a coin and day. */
-function lastDayTexts({ trackedDaily, target }: PlanReport): string[] {
+function lastDayTexts({ plan, trackedDaily, target }: PlanReport): string[] {
   const gives = [
-    'Each request brings one final candle: the last full day (/ohlcv/latest).',
+    ...(plan.cost.slots > 0 ? ['Each request brings one final candle: the last full day (/ohlcv/latest).'] : []),
     'Older days never become final under this plan.',
   ];
   if (trackedDaily === null) return [...gives, 'None of these coins is active any more: they get no new days.'];

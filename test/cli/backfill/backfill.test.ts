@@ -238,7 +238,9 @@ describe('with the limits of the free plan', () => {
     try {
       const more = { CHANDLER_BASE_URL: `${late.url}/v1` };
       const target = ['--top', '2', '--start', '-2d'];
-      expect((await chandler(['backfill', ...target, '--max-wait', '0s'], more)).code).toBe(75);
+      const stopped = await chandler(['backfill', ...target, '--max-wait', '0s'], more);
+      expect(stopped.code).toBe(75);
+      expect(stopped.out).toMatch(/^The rest takes 2 requests: done 2026-11-03 12:1\d:\d\dZ at the earliest, in 1\dm/m);
       const { out } = await chandler(['plan', ...target], more);
       expect(out).toMatch(
         /^ {2}The upstream has not yet gone on to the day that ended last: it is asked again from 2026-11-03 12:1\d:\d\dZ \(in 1\dm.*\) on\.$/m,
