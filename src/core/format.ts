@@ -80,6 +80,12 @@ export function formatPercent(part: number, whole: number): string {
   return `${Math.min(99.9, Math.max(0.1, Math.round((part / whole) * 1000) / 10))}%`;
 }
 
+/** `105.3%`: of a limit, which may be exceeded. */
+export function formatShare(part: number, whole: number): string {
+  if (part <= whole || whole <= 0) return formatPercent(part, whole);
+  return `${Math.max(100.1, Math.round((part / whole) * 1000) / 10)}%`;
+}
+
 /** `10 requests/s`, or `1 request every 12 s` below one per second. */
 export function formatRate(perSecond: number): string {
   if (perSecond >= 1) return `${COMPACT.format(perSecond)} ${perSecond === 1 ? 'request' : 'requests'}/s`;

@@ -9,6 +9,7 @@ import {
   formatPercent,
   formatRelative,
   formatRoughly,
+  formatShare,
 } from '../../src/core/format.ts';
 
 describe('formats', () => {
@@ -43,6 +44,11 @@ describe('formats', () => {
       '100%',
     ]);
     expect(formatPercent(0, 0)).toBe('–');
+    // Of a limit, which may be exceeded.
+    expect([50, 100, 100.01, 105, 1_234].map((part) => formatShare(part, 100))).toEqual([
+      ...['50%', '100%', '100.1%', '105%', '1234%'],
+    ]);
+    expect(formatShare(1, 0)).toBe('–');
   });
 
   test('counts agree with their noun', () => {

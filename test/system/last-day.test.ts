@@ -1,6 +1,7 @@
 /** Plans of which no daily candle becomes final within the history limit: the last full day comes from `/ohlcv/latest`. */
 import { afterEach, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
+import { wantSeries } from '../../src/store/candle/series.ts';
 import { verifySeries } from '../../src/views/operations/verify.ts';
 import { createScriptedWorld, type ScriptedWorld } from '../support/scripted-world.ts';
 
@@ -104,4 +105,66 @@ test('the open day does not keep a backfill from being complete', async () => {
   const { end, left } = await chandler.backfill({ coins, from: today - DAY, to: today + DAY });
   expect(end).toEqual({ kind: 'done' });
   expect(left).toEqual([{ reason: 'not asked yet', fate: 'too young', slots: coins.length, nextAskAt: null }]);
+});
+
+test('the open day is not asked for, whether the history limit is known or only documented', async () => {
+  const { chandler, coins } = await open(TODAY + 12 * 60 * MINUTE);
+  const today = { coins, from: TODAY, to: TODAY + DAY };
+  expect(await chandler.backfill(today)).toMatchObject({ end: { kind: 'done' }, planned: 0 });
+  expect(asked()).toEqual([]);
+  // The limit is met; then the last day is there, and the open one is not.
+  await chandler.backfill({ ...today, from: TODAY - 10 * DAY });
+  made.upstream.forget();
+  expect(await chandler.backfill(today)).toMatchObject({ end: { kind: 'done' }, planned: 0 });
+  expect(asked()).toEqual([]);
+});
+
+test.each([1, 4])('a span of the last full day needs no probe, with %i requests at once', async (concurrency) => {
+  const { chandler, coins } = await open(TODAY + 22 * 60 * MINUTE);
+  const run = await chandler.backfill({ coins, from: TODAY - DAY, to: TODAY + DAY, concurrency });
+  expect(run).toMatchObject({ end: { kind: 'done' }, planned: coins.length });
+  expect(asked()).toEqual(coins.map(() => 'latest'));
+  expect((await finals()).map(({ days }) => days)).toEqual(coins.map(() => [TODAY - DAY]));
+});
+
+test('where the last day is missing, and older ones between candles, the probe asks for the older ones', async () => {
+  const { chandler, coins } = await open(TODAY - DAY + 12 * 60 * MINUTE);
+  await chandler.backfill({ coins: coins.slice(0, 1), from: TODAY - 2 * DAY, to: TODAY - DAY });
+  made.world.clock.advanceTo(TODAY + 12 * 60 * MINUTE);
+  made.upstream.forget();
+  const span = { coins: coins.slice(0, 1), from: TODAY - 5 * DAY, to: TODAY + DAY };
+  expect(await chandler.backfill(span)).toMatchObject({ end: { kind: 'done' }, planned: 2 });
+  expect(asked()).toEqual(['historical', 'latest']);
+});
+
+const gapsOfDay = (day: number) => made.world.database.sql<
+  { reason: string; detail: string | null; nextAskAt: number }[]
+>`
+  select reason, detail, next_ask_at from market.gaps where gap_from <= ${day} and gap_to > ${day} order by coin_id`;
+
+test('the last full day is no gap beyond the history limit, and while it is late, its gap says so and when it is asked for', async () => {
+  // The views have the clock of the database.
+  const now = Date.now();
+  const today = Math.floor(now / DAY) * DAY;
+  const { chandler, coins } = await open(now, DAY);
+  const { sql } = made.world.database;
+  const older = await chandler.backfill({ coins, from: today - 5 * DAY, to: today - 2 * DAY });
+  expect(older.left).toMatchObject([{ reason: 'history limit', slots: 3 * coins.length }]);
+  const span = { from: today - 5 * DAY, to: today + DAY };
+  await wantSeries(sql, { coinIds: coins, interval: '24h', quote: 'usd', span, priority: 0 });
+  expect(await gapsOfDay(today - DAY)).toEqual(
+    coins.map(() => ({ reason: 'not asked yet', detail: null, nextAskAt: null })),
+  );
+  expect(new Set((await gapsOfDay(today - 2 * DAY)).map(({ reason }) => reason))).toEqual(new Set(['history limit']));
+
+  const { end, left } = await chandler.backfill({ coins, ...span, concurrency: 1, maxWaitMs: 1_000 });
+  expect(end).toMatchObject({ kind: 'stopped', reason: 'day is late' });
+  const until = end.kind === 'stopped' ? end.until : 0;
+  const detail = 'the upstream has not yet gone on to the day that ended last';
+  expect(await gapsOfDay(today - DAY)).toEqual(
+    coins.map(() => ({ reason: 'not asked yet', detail, nextAskAt: expect.closeTo(until, -4) })),
+  );
+  // It is not too young: it is final as soon as it comes.
+  expect(left).toContainEqual(expect.objectContaining({ reason: 'not asked yet', fate: 'later', slots: coins.length }));
+  expect(left).toContainEqual(expect.objectContaining({ fate: 'too young', slots: coins.length }));
 });

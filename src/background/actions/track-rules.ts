@@ -1,13 +1,17 @@
 /** What follows when rules of `chandler track` were added or removed: the series they want, the ages that the quota allows, and their past. */
 import type { App } from '../../app.ts';
 import { type Budget, readBudget, readPlanning } from '../../budget.ts';
+import type { Instant } from '../../clock.ts';
 import type { PlanName } from '../../contract/plan/plans.ts';
+import { expectedDepth } from '../../ingest/limits/history-limit.ts';
+import { lastDayOf } from '../../ingest/limits/last-day.ts';
+import type { LearnedLimits } from '../../ingest/limits/learned-limits.ts';
 import { FRESHNESS } from '../../ingest/queue/chunk-job.ts';
 import { longestGapMs } from '../../ingest/schedule/cadence.ts';
 import { type AuditDeps, auditGaps, type QueuedHistory } from '../../ingest/tracking/audit.ts';
-import { keepTracks, type PlanTrackedOptions, type TrackedPlan } from '../../ingest/tracking/freshness.ts';
+import { type PlanTrackedOptions, planTracked, type TrackedPlan } from '../../ingest/tracking/freshness.ts';
 import { cancelOrphanedHistory, type OrphanedHistory } from '../../store/backfill/backfill-coins.ts';
-import type { AppliedTracks } from '../../store/tracking/apply-track-rules.ts';
+import { type AppliedTracks, applyTracks } from '../../store/tracking/apply-track-rules.ts';
 import { countTracked, type RuleFilter, removeTracks } from '../../store/tracking/track-rule.ts';
 import { liveInstances } from '../../store/work/instance.ts';
 import { readTierStatus, type TierStatus } from '../../views/operations/tiers.ts';
@@ -20,16 +24,33 @@ export type TrackReport = {
   /** Requests a day available for freshness; null: any number. */
   readonly perDay: number | null;
   readonly tiers: readonly TierStatus[];
+  readonly givesOnlyLastDay: boolean;
+  /** With the new rules. */
+  readonly budget: Budget;
 };
 
 /** Brings the series in step with the rules at once, as the service does at its next tick. */
-export async function applyRules(app: App, budget: Budget): Promise<TrackReport> {
+export async function applyRules(app: App): Promise<TrackReport> {
   const { clock, database, config } = app;
   const { sql } = database;
+  const applied = await applyTracks(sql, clock.now(), config.keep.candles);
+  // The catalogue asks about the coins that are tracked now: their ages are planned with what it leaves.
+  const budget = await readBudget(app);
   const options = await freshnessOptions(app, budget);
-  const { applied, plan } = await keepTracks({ sql, ...options, keep: config.keep.candles });
+  const plan = await planTracked({ sql, ...options });
   const tiers = await readTierStatus(sql, clock.now());
-  return { applied, planName: budget.plan, plan, perDay: options.requestsPerDay, tiers };
+  const givesOnlyLastDay = isOfLastDay(options.historyLimits, clock.now());
+  return { applied, planName: budget.plan, plan, perDay: options.requestsPerDay, tiers, givesOnlyLastDay, budget };
+}
+
+/** Is the last full day all that this plan gives of daily candles? A day that nobody asked for in time is lost then. */
+export async function readGivesOnlyLastDay(app: App, plan: PlanName): Promise<boolean> {
+  const { historyLimits } = await readPlanning(app, plan);
+  return isOfLastDay(historyLimits, app.clock.now());
+}
+
+function isOfLastDay(historyLimits: Pick<LearnedLimits, 'of'>, now: Instant): boolean {
+  return lastDayOf(expectedDepth(historyLimits.of('24h')), '24h', now) !== null;
 }
 
 /** What the ages of tracked series are planned with. */
@@ -83,7 +104,7 @@ export type RemovedRules = OrphanedHistory & {
 export async function removeRules(app: App, filter: RuleFilter): Promise<RemovedRules> {
   const { sql } = app.database;
   const rules = await removeTracks(sql, filter);
-  const report = await applyRules(app, await readBudget(app));
+  const report = await applyRules(app);
   const { cancelled, shortened } = await cancelOrphanedHistory(sql, rules, app.clock.now());
   for (const { id } of shortened) await recountAfterChange(app, id);
   const named = (filter.coins ?? []).flatMap((c) => (c.tier === 'list' ? [c.coinId] : []));

@@ -62,8 +62,7 @@ export async function trackAction(app: App, given: Arguments): ReturnType<Action
     next: pageOf(series),
     act: async () => {
       await addTracks(sql, [rule], app.clock.now());
-      const current = await readBudget(app);
-      const { applied } = await applyRules(app, current);
+      const { applied, budget: current } = await applyRules(app);
       const { queued, isOff } = await queueHistory(app, current, await readPlanning(app, current.plan), {
         ...{ coinIds: [coinId], interval, quote },
         span: { from: since, to: floorToGrid(app.clock.now(), interval) },
@@ -161,15 +160,12 @@ const NEW_TIER = -1;
 /** How many requests a day this series adds, and how old its data would become with those there are. Records nothing. */
 async function priceOfDay(app: App, budget: Budget, { coinId, interval, quote }: Series, targetAgeMs: number) {
   const { sql } = app.database;
-  const [tracked] = await sql<{ tierId: number }[]>`
-    select tr.tier_id from ops.tracked tr join market.series s on s.id = tr.series_id
-    where s.coin_id = ${coinId} and s.interval = ${interval}::market.candle_interval and s.quote = ${quote}`;
   const rows = await readTiers(sql);
+  const others = await readTiers(sql, { coinIds: [coinId], interval, quote });
   const added: TierRow = {
     ...{ id: NEW_TIER, tier: 'list', priority: DEFAULT_PRIORITY.list, interval, targetAgeMs, series: 1 },
     ...{ achievableAgeMs: null, refreshAfterMs: null, isPlanned: false },
   };
-  const others = rows.map((row) => (row.id === tracked?.tierId ? { ...row, series: row.series - 1 } : row));
   const options = await freshnessOptions(app, budget);
   const [before, after] = [planTiers(rows, options), planTiers([...others, added], options)];
   const reached = after.tiers.find(({ id }) => id === NEW_TIER)!;

@@ -9,8 +9,8 @@ import {
   formatDuration,
   formatInstant,
   formatLimit,
-  formatPercent,
   formatRelative,
+  formatShare,
 } from '../../core/format.ts';
 import { ConfigurationError } from '../../ingest/outcome.ts';
 import { accountIdOf, standingRefusal } from '../../ingest/request/account.ts';
@@ -120,7 +120,7 @@ async function checkScheduled(app: App, { plan, limits, schedules, scheduling }:
   }
   const { sql } = app.database;
   const { requests } = loadOf(schedules, now).month;
-  const share = limits.perMonth === null ? '' : `, ${formatPercent(requests, limits.perMonth)} of the plan`;
+  const share = limits.perMonth === null ? '' : `, ${formatShare(requests, limits.perMonth)} of the plan`;
   const names = schedules.map(({ name }) => name);
   const failed = (await latestRuns(sql, names)).filter(({ state }) => state === 'failed');
   const tracked = await countTrackedSeries(sql);

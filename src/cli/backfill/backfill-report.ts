@@ -4,6 +4,7 @@ import type { Instant } from '../../clock.ts';
 import { toIso, withIso } from '../../core/format.ts';
 import type { BackfillRun } from '../../ingest/backfill/backfill.ts';
 import { type BackfillPlan, planBackfill } from '../../ingest/backfill/plan.ts';
+import type { BackfillEnd } from '../../ingest/backfill/progress.ts';
 import {
   DATABASE_IS_LOCKED,
   DATABASE_IS_UNAVAILABLE,
@@ -26,7 +27,7 @@ export async function makeBackfillReport(app: App, planned: PlanReport, run: Bac
   return {
     planned,
     run,
-    rest: run.end.kind === 'stopped' ? await nullWithoutDatabase(forecastRest(app, planned)) : null,
+    rest: run.end.kind === 'stopped' ? await nullWithoutDatabase(forecastRest(app, planned, run.end)) : null,
   };
 }
 
@@ -38,11 +39,16 @@ export function nullWithoutDatabase<T>(reading: Promise<T>): Promise<T | null> {
   });
 }
 
-async function forecastRest(app: App, report: PlanReport): Promise<BackfillReport['rest']> {
+async function forecastRest(
+  app: App,
+  report: PlanReport,
+  end: Extract<BackfillEnd, { kind: 'stopped' }>,
+): Promise<BackfillReport['rest']> {
   const { session } = report;
+  const lateUntil = end.reason === 'day is late' ? end.until : report.lateUntil;
   const now = app.clock.now();
   const { requests } = (await planAgain(app, report, now)).cost;
-  const forecast = forecastOf({ ...report, now, quota: await session.quota.state() }, requests);
+  const forecast = forecastOf({ ...report, lateUntil, now, quota: await session.quota.state() }, requests);
   return { requests, finishAt: finishByLimits(forecast, requests) };
 }
 

@@ -11,6 +11,7 @@ import type { Session } from '../../ingest/session.ts';
 import { type Forecast, forecast, forecastFrom } from '../../quota/forecast.ts';
 import type { Limits, QuotaState, Reserved } from '../../quota/quota.ts';
 import type { ResolvedTarget } from '../input/target.ts';
+import type { TrackedDaily } from './tracked-daily.ts';
 
 /** The plan of one interval. */
 export type PlanReport = {
@@ -18,6 +19,10 @@ export type PlanReport = {
   readonly plan: BackfillPlan;
   /** Where the plan gives no candles, or of daily ones only the last full day: prices of the same coins and span; else null. */
   readonly prices: PricesInstead | null;
+  /** Where of daily candles the plan gives only the last full day; null: it gives more, or no coin is active. */
+  readonly trackedDaily: TrackedDaily | null;
+  /** Where only the last full day can be had, and the upstream has not gone on to it: when Chandler asks again; else null. */
+  readonly lateUntil: Instant | null;
   /** What the coins that are left out would cost. */
   readonly requestsOfLeftOut: number;
   readonly session: Pick<Session, 'plan' | 'planSource' | 'limits' | 'accountId' | 'historyLimits' | 'quota'>;
@@ -50,11 +55,6 @@ export function isOfLastDay({
   return lastDayOf(expectedDepth(historyLimit), target.interval, now) !== null;
 }
 
-/** Candles that so many coins have when they are tracked daily from now on, where only the last full day can be had. */
-export function heldAfter(coins: number): Readonly<Record<'week' | 'month' | 'year', number>> {
-  return { week: coins * 7, month: coins * 30, year: coins * 365 };
-}
-
 /** The plans of one or several intervals of the same coins; never empty. */
 export type PlanReports = readonly PlanReport[];
 
@@ -81,7 +81,9 @@ export function bindingWindow({ quota, reserved, now }: Budgeted) {
 }
 
 /** When so many requests of this account will be done, from `report.now` on. */
-export function forecastOf({ quota, now, session, reserved }: PlanReport, requests: number): Forecast {
+export function forecastOf(report: PlanReport, requests: number): Forecast {
+  const { quota, session, reserved } = report;
+  const now = Math.max(report.now, report.lateUntil ?? 0);
   return forecastFrom({ ...quota, now }, { requests, limits: session.limits, reserved });
 }
 
@@ -144,7 +146,8 @@ export function plansAsJson(reports: PlanReports): Record<string, unknown> {
     slotsRefused: sum(reports, ({ plan }) => plan.refusedSlots),
     historyLimit: only === null ? null : historyLimitAsJson(only),
     endpoint: only === null ? null : endpointOf(only),
-    heldAfter: only !== null && isOfLastDay(only) ? heldAfter(only.target.coinIds.length) : null,
+    heldAfter: only?.trackedDaily ? { ...only.trackedDaily.after, everyDays: only.trackedDaily.everyDays } : null,
+    lateUntil: only === null ? null : toIso(only.lateUntil),
     prices: only === null ? null : pricesAsJson(only),
     quotaLeft: quotaLeft(first!),
     quotaReserved: bindingWindow(first!)?.forSchedules ?? null,

@@ -1,4 +1,5 @@
 /** The cost of a backfill and when it will be done, as text. */
+import { formatMoment } from '../../background/operator/wait-reasons.ts';
 import type { Instant } from '../../clock.ts';
 import { documentedDepth, PLAN_NAMES, PLANS, type PlanName } from '../../contract/plan/plans.ts';
 import {
@@ -10,9 +11,10 @@ import {
   formatLimit,
   formatRoughly,
 } from '../../core/format.ts';
-import { describeInterval, type Interval, widthOf } from '../../core/interval.ts';
+import { DAY, describeInterval, type Interval, widthOf } from '../../core/interval.ts';
 import type { BackfillPlan } from '../../ingest/backfill/plan.ts';
 import { canBeFinal, expectedDepth } from '../../ingest/limits/history-limit.ts';
+import { lastDayOf } from '../../ingest/limits/last-day.ts';
 import type { Forecast } from '../../quota/forecast.ts';
 import { number, printPairs, printTable, text, whole } from '../output/table.ts';
 import type { Output } from '../shell/io.ts';
@@ -21,7 +23,6 @@ import {
   costUnder,
   finishByLimits,
   forecastOf,
-  heldAfter,
   isOfLastDay,
   NO_BUDGET,
   NO_LIMIT,
@@ -82,15 +83,24 @@ function printPlan(out: Output, report: PlanReport, brief: boolean): void {
 }
 
 function rowsOf(report: PlanReport): (readonly [name: string, value: string])[] {
-  const { plan, session, now } = report;
+  const { plan, now } = report;
   const { requests, slots } = plan.cost;
-  if (requests === 0) return [['requests', `none: plan ${session.plan.name} allows no part of this span`]];
+  if (requests === 0) return [['requests', `none: ${whyNoRequests(report)}`]];
   return [
     ['requests', formatCount(requests)],
     ['rows expected', `${slots === 0 ? '' : 'up to '}${formatCount(slots)}`],
     ['quota left', leftText(report)],
     ['done', finishText(forecastOf(report, requests), requests, now)],
   ];
+}
+
+/** Slots are missing, but none can be requested. */
+function whyNoRequests({ session, historyLimit, target: { interval, span }, now }: PlanReport): string {
+  const lastDay = lastDayOf(expectedDepth(historyLimit), interval, now);
+  if (lastDay === null || span.to <= lastDay.from) return `plan ${session.plan.name} allows no part of this span`;
+  if (span.to > lastDay.to)
+    return `the day that is open is requested when it has ended, from ${formatInstant(lastDay.to + DAY)} on`;
+  return 'the last full day is there, and older ones never become final under this plan';
 }
 
 function leftText(report: PlanReport): string {
@@ -106,7 +116,7 @@ function remarksOf(report: PlanReport): string[] {
   const { plan, target } = report;
   const later = waiting(plan);
   const remarks = [
-    ...(isOfLastDay(report) && plan.cost.requests > 0 ? lastDayTexts(report) : []),
+    ...(isOfLastDay(report) && plan.cost.requests > 0 ? [...lateTexts(report), ...lastDayTexts(report)] : []),
     ...(report.prices === null ? [] : pricesTexts(report.prices)),
     plan.cost.slots > 0 && !isOfLastDay(report) && neverFinalText(report),
     plan.cost.refusedSlots > 0 && historyLimitText(report),
@@ -121,19 +131,39 @@ function remarksOf(report: PlanReport): string[] {
   return remarks.filter((remark) => remark !== false);
 }
 
-/** What this plan gives of daily candles: one final candle a coin and day. */
-function lastDayTexts({ target }: PlanReport): string[] {
-  const held = Object.entries(heldAfter(target.coinIds.length));
+function lateTexts({ lateUntil, now }: PlanReport): string[] {
+  if (lateUntil === null) return [];
   return [
-    'Each request brings one final candle: the last full day (/ohlcv/latest).',
-    'Older days never become final under this plan. Tracked daily (track add),',
-    `${formatCounted(target.coinIds.length, 'coin')}: ${held.map(([time, candles]) => `${formatCount(candles)} after a ${time}`).join(', ')}.`,
+    `The upstream has not yet gone on to the day that ended last: it is asked again from ${formatMoment(lateUntil, now)} on.`,
   ];
+}
+
+/** What this plan gives of daily candles: one final candle a coin and day. */
+function lastDayTexts({ plan, trackedDaily, target }: PlanReport): string[] {
+  const gives = [
+    ...(plan.cost.slots > 0 ? ['Each request brings one final candle: the last full day (/ohlcv/latest).'] : []),
+    'Older days never become final under this plan.',
+  ];
+  if (trackedDaily === null) return [...gives, 'None of these coins is active any more: they get no new days.'];
+  const { coins, everyDays, after } = trackedDaily;
+  const active = coins === target.coinIds.length ? '' : 'active ';
+  const held = Object.entries(after).map(([time, candles]) => `${formatCount(candles)} after a ${time}`);
+  return [
+    ...gives,
+    `Tracked daily (track add --target-age 1d), ${formatCounted(coins, `${active}coin`)}:`,
+    `${held.join(', ')}.`,
+    ...(everyDays === 1 ? [] : [skippedText(everyDays)]),
+  ];
+}
+
+function skippedText(everyDays: number | null): string {
+  if (everyDays === null) return 'The quota leaves no requests for them.';
+  return `The quota lasts for one day in ${everyDays} of each coin; days that are skipped are lost.`;
 }
 
 /** What this plan gives in the place of daily candles. */
 export function pricesTexts({ interval, cost, depthMs, command }: PricesInstead): string[] {
-  const reach = depthMs === null ? 'as far back as they go' : `the last ${formatDuration(depthMs)}`;
+  const reach = depthMs === null ? 'as far back as they go' : `the last ${formatDepth(depthMs)}`;
   const costs = `${formatCounted(cost.requests, 'request')} for up to ${formatCounted(cost.slots, 'row')}`;
   const width = interval === 'prices-1d' ? 'daily' : `every ${widthOf(interval)}`;
   return [`Prices instead of candles, ${width}: ${reach}, ${costs}:`, command];
@@ -157,6 +187,11 @@ type BeyondLimit = Pick<PlanReport, 'plan' | 'historyLimit'> & {
   readonly target: { readonly interval: Interval };
 };
 
+/** A limit that was met is known to some seconds only. */
+function formatDepth(ms: number): string {
+  return formatDuration(Math.round(ms / 60_000) * 60_000);
+}
+
 /** What lies beyond the history limit. */
 function historyLimitText(report: BeyondLimit): string {
   const text = beyondLimitText(report);
@@ -171,9 +206,7 @@ export function beyondLimitText({ plan, historyLimit, session, target }: BeyondL
   const slots = formatCounted(plan.cost.refusedSlots, 'slot');
   const name = `plan ${session.plan.name}`;
   const reach =
-    depth === 0
-      ? `includes no ${describeInterval(target.interval)}`
-      : `shows only the last ${formatDuration(Math.ceil((depth ?? 0) / 60_000) * 60_000)}`;
+    depth === 0 ? `includes no ${describeInterval(target.interval)}` : `shows only the last ${formatDepth(depth ?? 0)}`;
   if (historyLimit.kind === 'met') return `${slots} cannot be fetched: ${name} ${reach}, as the upstream answered.`;
   const isOne = plan.cost.refusedSlots === 1;
   if (historyLimit.kind === 'documented' && historyLimit.refusedBefore) {

@@ -4,8 +4,11 @@ import type { App } from '../../app.ts';
 import { readScheduledWork, schedulesOf } from '../../budget.ts';
 import { effectiveLimits } from '../../config.ts';
 import { type Interval, isCandleInterval, type PriceInterval, widthOf } from '../../core/interval.ts';
+import type { Tier } from '../../core/tier.ts';
 import { planBackfill } from '../../ingest/backfill/plan.ts';
+import { lateUntil } from '../../ingest/chunk/last-day.ts';
 import { expectedDepth } from '../../ingest/limits/history-limit.ts';
+import { lastDayOf } from '../../ingest/limits/last-day.ts';
 import { averageReservations, reservationsOf } from '../../ingest/schedule/demand.ts';
 import type { Session } from '../../ingest/session.ts';
 import { withIngestion } from '../../ingestion.ts';
@@ -13,9 +16,10 @@ import { checkTarget, intervalsOf, type TargetOptions, targetOptions } from '../
 import { resolveTarget } from '../input/target.ts';
 import type { CommandContext } from '../shell/context.ts';
 import type { Output } from '../shell/io.ts';
-import { isOfLastDay, type PlanReport, type PlanReports, plansAsJson } from './plan-report.ts';
+import { type PlanReport, type PlanReports, plansAsJson } from './plan-report.ts';
 import { printPlans } from './plan-text.ts';
 import { pricesInstead, quoted } from './prices-instead.ts';
+import { planTrackedDaily } from './tracked-daily.ts';
 
 export function planCommand(program: Command, context: CommandContext): void {
   const { clock, signal } = context;
@@ -72,7 +76,9 @@ async function makeReport(
   const plan = await planBackfill({ sql, target, now, askedSince: now, plan: session.plan, historyLimit });
   const gone = { ...target, coinIds: target.leftOut };
   const ofLeftOut = await planBackfill({ sql, target: gone, now, askedSince: now, plan: session.plan, historyLimit });
-  const lacksCandles = isOfLastDay({ historyLimit, target, now }) || expectedDepth(historyLimit) === 0;
+  const lastDay = lastDayOf(expectedDepth(historyLimit), interval, now);
+  const givesOnlyLastDay = lastDay !== null;
+  const lacksCandles = givesOnlyLastDay || expectedDepth(historyLimit) === 0;
   const isOfCandles = isCandleInterval(target.interval);
   const { historyLimits } = session;
   const prices =
@@ -81,12 +87,21 @@ async function makeReport(
           commandOf(coins, { ...options, start: start ?? options.start! }, width),
         )
       : null;
-  const { schedules, demand } = await readScheduledWork(app, session);
+  const scheduled = await readScheduledWork(app, session);
+  const { schedules, demand } = scheduled;
+  const { activeIds: coinIds, quote } = target;
+  const trackedDaily =
+    givesOnlyLastDay && coinIds.length > 0
+      ? await planTrackedDaily(app, session, scheduled, { coinIds, quote, tier: tierOf(options) })
+      : null;
   return {
     target,
     plan,
     prices,
-    requestsOfLeftOut: ofLeftOut.cost.requests,
+    trackedDaily,
+    lateUntil: lastDay === null ? null : lateUntil(lastDay, historyLimits.opinions, now),
+    // Together with the others it takes no second probe.
+    requestsOfLeftOut: ofLeftOut.cost.requests - (plan.probe && ofLeftOut.probe ? 1 : 0),
     session,
     historyLimit,
     quota: demand.state,
@@ -102,6 +117,10 @@ async function makeReport(
       return { limits, reserved: averageReservations(schedules, scheduling) };
     },
   };
+}
+
+function tierOf({ all, top }: TargetOptions): Tier {
+  return all ? 'all' : top === undefined ? 'list' : 'top';
 }
 
 /** The command that fills prices in the place of candles, with the same coins and times. */

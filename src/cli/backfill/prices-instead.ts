@@ -1,5 +1,5 @@
 /** Prices in the place of candles, where a plan gives no candles of that width, or of daily ones only the last full day. */
-import { DAY, HOUR, isPriceInterval, type PriceInterval } from '../../core/interval.ts';
+import { DAY, HOUR, isPriceInterval, MINUTE, type PriceInterval } from '../../core/interval.ts';
 import { type BackfillTarget, type PlanOptions, planBackfill } from '../../ingest/backfill/plan.ts';
 import { canBeFinal, expectedDepth } from '../../ingest/limits/history-limit.ts';
 import type { LearnedLimits } from '../../ingest/limits/learned-limits.ts';
@@ -32,7 +32,9 @@ export async function pricesInstead(
 
 /** As far back as the plan goes. */
 function relativeStart(depthMs: number): string {
-  return depthMs >= 2 * DAY ? `-${Math.floor(depthMs / DAY)}d` : `-${Math.floor(depthMs / HOUR)}h`;
+  // A limit that was met is known to some seconds only.
+  const ms = depthMs + MINUTE;
+  return ms >= 2 * DAY ? `-${Math.floor(ms / DAY)}d` : `-${Math.floor(ms / HOUR)}h`;
 }
 
 /** For a shell. */

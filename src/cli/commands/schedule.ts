@@ -6,7 +6,7 @@ import { describeLast, describeProblem } from '../../background/operator/schedul
 import { describeScheduling, schedulingAsJson } from '../../background/operator/scheduling.ts';
 import { type Budget, checkSchedules, readBudget } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
-import { formatCount, formatCounted, formatPercent, formatRelative, toIso, withIso } from '../../core/format.ts';
+import { formatCount, formatCounted, formatRelative, formatShare, toIso, withIso } from '../../core/format.ts';
 import { DAY } from '../../core/interval.ts';
 import {
   type DisabledScheduleWarning,
@@ -94,7 +94,7 @@ function printSchedules(out: Output, report: Report): void {
     whole('when (UTC)', ({ cadence }) => cadence?.cron ?? 'off'),
     number('per run', ({ requests }) => Math.ceil(requests)),
     number('per month', ({ monthly }) => monthly),
-    number('of plan', ({ monthly }) => (perMonth === null || monthly === 0 ? null : formatPercent(monthly, perMonth))),
+    number('of plan', ({ monthly }) => (perMonth === null || monthly === 0 ? null : formatShare(monthly, perMonth))),
     whole('last run', ({ name }) => describeLast(lastRuns.get(name), now)),
     whole('next run', ({ cadence }) => (cadence === null ? null : formatRelative(cadence.next(now), now))),
     text('fetches', ({ fetches }) => fetches),
@@ -115,14 +115,19 @@ function printSchedules(out: Output, report: Report): void {
 
 function describeTotal({ limits, plan }: Budget, day: Load, month: Load): string {
   const part = (requests: number, limit: number | null, name: string) => {
-    const share = limit === null ? '' : `, ${formatPercent(requests, limit)} of ${formatCount(limit)}`;
+    const share = limit === null ? '' : `, ${formatShare(requests, limit)} of ${formatCount(limit)}`;
     return `${formatCounted(requests, 'request')} in ${name}${share}`;
   };
   const parts = [
     part(month.requests, limits.perMonth, `a month of ${(month.to - month.from) / DAY} days`),
     ...(limits.perDay === null ? [] : [part(day.requests, limits.perDay, 'a day')]),
   ];
-  return `Total: ${parts.join('; ')} (plan ${plan}). The rest is available for candles and prices.`;
+  const isOver = (requests: number, limit: number | null) => limit !== null && requests > limit;
+  const follows =
+    isOver(month.requests, limits.perMonth) || isOver(day.requests, limits.perDay)
+      ? 'The plan has fewer: at its next run, freshness makes the ages of tracked series longer (chandler track list).'
+      : 'The rest is available for candles and prices.';
+  return `Total: ${parts.join('; ')} (plan ${plan}). ${follows}`;
 }
 
 function asJson({ budget, now, day, month, lastRuns, lastFailures, lacking, holes }: Report): unknown {

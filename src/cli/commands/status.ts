@@ -1,5 +1,6 @@
 /** `chandler status`: the warehouse at a glance. */
 import type { Command } from 'commander';
+import { readGivesOnlyLastDay } from '../../background/actions/track-rules.ts';
 import { readLakeRuns } from '../../background/lake/lake-state.ts';
 import { formatMoment } from '../../background/operator/wait-reasons.ts';
 import { type Budget, readBudget } from '../../budget.ts';
@@ -43,6 +44,7 @@ export function statusCommand(program: Command, context: CommandContext): void {
     const status = withKnownSilence(await readStatus(app.database.sql, now, onLong));
     const budget = await readBudget(app);
     const achievable = achievableAges(budget, status.catalogue);
+    const givesOnlyLastDay = await readGivesOnlyLastDay(app, budget.plan);
     const key = { id: budget.accountId, sentAs: app.config.authScheme };
     const refusal = await standingRefusal(app.database.sql, key);
     const present = await readNow(app, budget, { now, refusal });
@@ -52,7 +54,7 @@ export function statusCommand(program: Command, context: CommandContext): void {
       text: (out) => {
         if (refusal !== null) out.write(`${describeRefusal(refusal, now)}\n\n`);
         printNow(out, present, now);
-        printStatus(out, status, now, achievable);
+        printStatus(out, status, now, { achievable, givesOnlyLastDay });
         printLake(out, lake, now);
       },
     };
@@ -65,8 +67,16 @@ function withKnownSilence(status: Status): Status {
   return { ...status, backfills };
 }
 
+/** Of the present plan and budget. */
+type Known = { readonly achievable?: AchievableAges; readonly givesOnlyLastDay?: boolean };
+
 /** Also part of what `chandler demo` shows. */
-export function printStatus(out: Output, status: Status, now: Instant, achievable: AchievableAges = new Map()): void {
+export function printStatus(
+  out: Output,
+  status: Status,
+  now: Instant,
+  { achievable = new Map(), givesOnlyLastDay = false }: Known = {},
+): void {
   if (status.countedAt !== null) {
     const ago = formatRelative(status.countedAt, now);
     out.write(
@@ -78,7 +88,7 @@ export function printStatus(out: Output, status: Status, now: Instant, achievabl
   } else printSeries(out, status);
   if (status.tiers.length > 0) {
     out.write('\nTracked\n');
-    printTiers(out, status.tiers);
+    printTiers(out, status.tiers, givesOnlyLastDay);
   }
   printCatalogue(out, status.catalogue, { now, achievable });
   printBackfills(out, status, now);

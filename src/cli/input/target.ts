@@ -30,6 +30,8 @@ export type ResolvedTarget = BackfillTarget & {
   readonly keptMs: number | null;
   /** Coins that are not active any more, where coins were chosen among the active ones. */
   readonly leftOut: readonly string[];
+  /** Coins of the target that are active. */
+  readonly activeIds: readonly string[];
 };
 
 /** The coins of the target, each once, in the order in which they are filled. @throws UsageError for an unknown coin */
@@ -55,9 +57,12 @@ export async function resolveTarget(
   const coinIds = [...new Set([...named, ...chosen.map((coin) => coin.id)])];
   const isChosen = new Set(coinIds);
   // Who names coins leaves out nothing.
-  const leftOut = all || top !== undefined ? gone.map(({ id }) => id).filter((id) => !isChosen.has(id)) : [];
+  const leftOut =
+    all || top !== undefined || everTop !== undefined ? gone.map(({ id }) => id).filter((id) => !isChosen.has(id)) : [];
   const keptMs = span.from > requested.from ? keptMsOf(interval, deps.keep) : null;
-  return { coinIds, quote: options.quote, interval, span, catalogueRequests, keptMs, leftOut };
+  const isGone = new Set(gone.map(({ id }) => id));
+  const activeIds = coinIds.filter((id) => !isGone.has(id));
+  return { coinIds, quote: options.quote, interval, span, catalogueRequests, keptMs, leftOut, activeIds };
 }
 
 /** Leaves out candles that retention would remove at once. @throws UsageError when nothing is left. */

@@ -4,7 +4,8 @@ import type { TierStatus } from '../../views/operations/tiers.ts';
 import type { Output } from '../shell/io.ts';
 import { number, printTable, text, whole } from './table.ts';
 
-export function printTiers(out: Output, tiers: readonly TierStatus[]): void {
+/** `givesOnlyLastDay`: of daily candles, the plan gives no day but the last full one. */
+export function printTiers(out: Output, tiers: readonly TierStatus[], givesOnlyLastDay = false): void {
   const age = (ms: number | null) => (ms === null ? null : formatDuration(ms));
   printTable(out, tiers, [
     whole('tier', (t) => `${t.tier} ${t.interval}`),
@@ -16,9 +17,17 @@ export function printTiers(out: Output, tiers: readonly TierStatus[]): void {
     number('oldest now', (t) => age(t.oldestAgeMs)),
     text('', (t) => remarksOn(t).join(', ')),
   ]);
-  if (tiers.some(skipsCandles)) {
+  const isLost = ({ interval }: TierStatus) => givesOnlyLastDay && interval === '24h';
+  const skipping = tiers.filter(skipsCandles);
+  if (skipping.some((tier) => !isLost(tier))) {
+    const which = skipping.some(isLost) ? 'candles other than daily ones' : 'candles';
     out.write(
-      'Where candles are skipped, Chandler stores the newest ones; chandler backfill fills the gaps between them.\n',
+      `Where ${which} are skipped, Chandler stores the newest ones; chandler backfill fills the gaps between them.\n`,
+    );
+  }
+  if (skipping.some(isLost)) {
+    out.write(
+      'Daily candles that are skipped cannot be fetched later under this plan, which gives only the last full day. To have every day, track fewer coins with a target age of 1d, or choose a larger plan.\n',
     );
   }
 }

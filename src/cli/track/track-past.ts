@@ -2,13 +2,15 @@
 import type { App } from '../../app.ts';
 import { type QueuedPast, queueHistory } from '../../background/actions/track-rules.ts';
 import { type Budget, readPlanning } from '../../budget.ts';
-import { formatCounted, formatDay } from '../../core/format.ts';
+import type { Instant } from '../../clock.ts';
+import type { Quote } from '../../core/candle.ts';
+import { formatCounted, formatDay, withIso } from '../../core/format.ts';
 import { ceilToGrid, describeInterval, type Interval, isCandleInterval, widthOf } from '../../core/interval.ts';
 import { keptPart } from '../../core/settings/retention-settings.ts';
 import { planBackfill } from '../../ingest/backfill/plan.ts';
-import { expectedDepth } from '../../ingest/limits/history-limit.ts';
+import { earliestSlot, expectedDepth } from '../../ingest/limits/history-limit.ts';
 import { lastDayOf } from '../../ingest/limits/last-day.ts';
-import { HISTORY_PRIORITY } from '../../ingest/tracking/audit.ts';
+import { HISTORY_PRIORITY, refreshedFrom } from '../../ingest/tracking/audit.ts';
 import { type RuleTarget, readRuleTargets, type TrackRule } from '../../store/tracking/track-rule.ts';
 import type { PricesInstead } from '../backfill/plan-report.ts';
 import { beyondLimitText, pricesTexts } from '../backfill/plan-text.ts';
@@ -25,7 +27,17 @@ type BeyondLimit = {
   readonly prices: PricesInstead | null;
 };
 
+/** What the first refresh of each series brings of its past. */
+type WithRefresh = {
+  readonly interval: Interval;
+  readonly quote: Quote;
+  readonly coins: number;
+  readonly from: Instant;
+  readonly slots: number;
+};
+
 export type PastReport = QueuedPast & {
+  readonly withRefresh: readonly WithRefresh[];
   /** Missing slots that other open backfills fetch already. */
   readonly othersSlots: number;
   readonly beyond: readonly BeyondLimit[];
@@ -42,13 +54,15 @@ export async function queuePast(
   const { sql } = app.database;
   const planning = await readPlanning(app, budget.plan);
   const beyond: BeyondLimit[] = [];
+  const withRefresh: WithRefresh[] = [];
   let othersSlots = 0;
   for (const target of await readRuleTargets(sql, rules)) {
     const one = await readPast(app, planning, target, coins, options);
     othersSlots += one.othersSlots;
     if (one.beyond !== null) beyond.push(one.beyond);
+    if (one.withRefresh !== null) withRefresh.push(one.withRefresh);
   }
-  return { ...(await queueHistory(app, budget, planning)), othersSlots, beyond };
+  return { ...(await queueHistory(app, budget, planning)), othersSlots, withRefresh, beyond };
 }
 
 async function readPast(
@@ -57,7 +71,11 @@ async function readPast(
   { since, ...series }: RuleTarget,
   coins: readonly string[],
   options: TrackOptions,
-): Promise<{ readonly othersSlots: number; readonly beyond: BeyondLimit | null }> {
+): Promise<{
+  readonly othersSlots: number;
+  readonly withRefresh: WithRefresh | null;
+  readonly beyond: BeyondLimit | null;
+}> {
   const { sql, plan, historyLimits } = planning;
   const { interval } = series;
   const now = clock.now();
@@ -65,10 +83,19 @@ async function readPast(
   const target = { ...series, span: keptPart(whole, interval, config.keep.candles, now) };
   const historyLimit = historyLimits.of(interval);
   const wanted = { sql, target, now, askedSince: now, plan, historyLimit };
-  const { othersSlots } = await planBackfill({ ...wanted, place: { id: null, priority: HISTORY_PRIORITY } });
-  const all = await planBackfill(wanted);
-  if (all.cost.refusedSlots === 0) return { othersSlots, beyond: null };
+  const place = { id: null, priority: HISTORY_PRIORITY };
+  const { othersSlots } = await planBackfill({ ...wanted, place });
   const depth = expectedDepth(historyLimit);
+  const from = Math.max(target.span.from, refreshedFrom(plan, interval, now), earliestSlot(depth, interval, now));
+  const newest = { ...target, span: { from, to: target.span.to } };
+  const refresh = from < target.span.to ? await planBackfill({ ...wanted, target: newest, place }) : null;
+  // The newest slot of each coin is not the past.
+  const withRefresh =
+    refresh !== null && refresh.cost.slots > refresh.coinsWithGaps
+      ? { interval, quote: target.quote, coins: refresh.coinsWithGaps, from, slots: refresh.cost.slots }
+      : null;
+  const all = await planBackfill(wanted);
+  if (all.cost.refusedSlots === 0) return { othersSlots, withRefresh, beyond: null };
   const isOfLastDay = lastDayOf(depth, interval, now) !== null;
   const text = beyondLimitText({ plan: all, historyLimit, session: { plan }, target });
   const rest = isOfLastDay ? ' Of daily candles, only the last full day becomes final; older ones stay gaps.' : '';
@@ -79,7 +106,7 @@ async function readPast(
           commandOf(coins, { ...options, since: start ?? options.since }, width),
         )
       : null;
-  return { othersSlots, beyond: { interval, slots: all.cost.refusedSlots, sentence, prices } };
+  return { othersSlots, withRefresh, beyond: { interval, slots: all.cost.refusedSlots, sentence, prices } };
 }
 
 function commandOf(coins: readonly string[], { top, all, since, quote }: TrackOptions, interval: Interval): string {
@@ -94,7 +121,7 @@ function commandOf(coins: readonly string[], { top, all, since, quote }: TrackOp
   ].join(' ');
 }
 
-export function pastAsJson({ queued, isServed, beyond, othersSlots }: PastReport) {
+export function pastAsJson({ queued, isServed, beyond, othersSlots, withRefresh }: PastReport) {
   return {
     backfills: queued.map(({ id, interval, quote, span, coinIds, requests, slots }) => ({
       id,
@@ -108,13 +135,15 @@ export function pastAsJson({ queued, isServed, beyond, othersSlots }: PastReport
     })),
     isServed,
     slotsOfOtherBackfills: othersSlots,
+    withFirstRefresh: withRefresh.map((one) => withIso(one, 'from')),
     beyondPlan: beyond.map(({ interval, slots, prices }) => ({ interval, slots, prices: prices?.command ?? null })),
   };
 }
 
-export function printPast(out: Output, { queued, isServed, othersSlots, beyond, isOff }: PastReport): void {
+export function printPast(out: Output, past: PastReport): void {
+  const { queued, isServed, othersSlots, withRefresh, beyond, isOff } = past;
   const hasBeyond = beyond.some(({ sentence, prices }) => sentence !== null || prices !== null);
-  if (queued.length > 0 || othersSlots > 0 || hasBeyond || isOff) out.write('\n');
+  if (queued.length > 0 || othersSlots > 0 || withRefresh.length > 0 || hasBeyond || isOff) out.write('\n');
   for (const { id, interval, quote, span, coinIds, requests } of queued) {
     const what = `${formatCounted(coinIds.length, 'coin')}, ${describeInterval(interval)} in ${quote}`;
     out.write(
@@ -124,6 +153,12 @@ export function printPast(out: Output, { queued, isServed, othersSlots, beyond, 
   if (queued.length > 0) {
     const next = isServed ? 'The service runs it' : 'No service is running: start one with chandler service to run it';
     out.write(`${next}. chandler backfills list shows its progress.\n`);
+  }
+  for (const { interval, quote, coins, from, slots } of withRefresh) {
+    const what = `${formatCounted(coins, 'coin')}, ${describeInterval(interval)} in ${quote}`;
+    out.write(
+      `The first refresh of each coin brings the past of ${what}, from ${formatDay(from)} on: up to ${formatCounted(slots, 'row')}.\n`,
+    );
   }
   if (othersSlots > 0) {
     out.write(

@@ -17,13 +17,13 @@ export function trackAsJson({ plan, perDay, applied, tiers }: TrackReport) {
 }
 
 export function printAdded(out: Output, rules: number, report: TrackReport): void {
-  const { applied, planName, plan, perDay, tiers } = report;
+  const { applied, planName, plan, perDay, tiers, givesOnlyLastDay } = report;
   out.write(
     `${formatCounted(rules, 'rule')} saved; ${formatCounted(applied.series, 'series')} tracked, ${formatCount(applied.added)} of them new.\n`,
   );
   if (tiers.length > 0) {
     out.write('\n');
-    printTiers(out, tiers);
+    printTiers(out, tiers, givesOnlyLastDay);
   }
   printCost(out, plan, perDay);
   const intervals = (isMeant: (tier: PlannedTier) => boolean) => [
@@ -53,7 +53,7 @@ function printCost(out: Output, { wantedPerDay, requestsPerDay }: TrackedPlan, p
   if (perDay === null) out.write(`\n${wanted}.\n`);
   else if (wantedPerDay <= perDay) out.write(`\n${wanted}; ${available} are available.\n`);
   else {
-    const planned = formatCount(Math.ceil(requestsPerDay));
+    const planned = formatCount(Math.min(Math.ceil(requestsPerDay), Math.floor(perDay)));
     out.write(
       `\n${wanted}, but only ${available} are available. Chandler plans ${planned} a day and reaches the achievable ages above.\n`,
     );
@@ -63,7 +63,7 @@ function printCost(out: Output, { wantedPerDay, requestsPerDay }: TrackedPlan, p
 export function printRemoved(
   out: Output,
   { removed: rules, stillTracked: still, cancelled, shortened }: Omit<RemovedRules, 'report'>,
-  { applied, tiers }: TrackReport,
+  { applied, tiers, givesOnlyLastDay }: TrackReport,
 ): void {
   out.write(`${formatCounted(rules, 'rule')} removed; ${formatCounted(applied.series, 'series')} still tracked.\n`);
   if (applied.ended > 0) {
@@ -81,14 +81,19 @@ export function printRemoved(
   }
   if (tiers.length === 0) return;
   out.write('\n');
-  printTiers(out, tiers);
+  printTiers(out, tiers, givesOnlyLastDay);
 }
 
 export function rulesAsJson(rules: readonly SavedRule[], tiers: readonly TierStatus[]) {
   return { rules: rules.map((rule) => withIso(rule, 'since', 'createdAt')), tiers };
 }
 
-export function printRules(out: Output, rules: readonly SavedRule[], tiers: readonly TierStatus[]): void {
+export function printRules(
+  out: Output,
+  rules: readonly SavedRule[],
+  tiers: readonly TierStatus[],
+  givesOnlyLastDay: boolean,
+): void {
   if (rules.length === 0) {
     out.write('Nothing is tracked yet. Begin with: chandler track add --top 100\n');
     return;
@@ -102,7 +107,7 @@ export function printRules(out: Output, rules: readonly SavedRule[], tiers: read
   ]);
   if (tiers.length === 0) return;
   out.write('\n');
-  printTiers(out, tiers);
+  printTiers(out, tiers, givesOnlyLastDay);
 }
 
 type Gathered = {

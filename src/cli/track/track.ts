@@ -1,7 +1,7 @@
 /** `chandler track`: adds, removes and lists the rules that say which series the service keeps fresh. */
 import type { Command } from 'commander';
 import type { App } from '../../app.ts';
-import { applyRules, removeRules } from '../../background/actions/track-rules.ts';
+import { applyRules, readGivesOnlyLastDay, removeRules } from '../../background/actions/track-rules.ts';
 import { readBudget } from '../../budget.ts';
 import type { Quote } from '../../core/candle.ts';
 import { INTERVALS, type Interval, PRICE_INTERVALS } from '../../core/interval.ts';
@@ -52,10 +52,12 @@ export function trackCommand(program: Command, context: CommandContext): void {
   addCommand(track, context);
   removeCommand(track, context);
   const list = track.command('list').description('show the rules, and how fresh their series can be kept');
-  context.answer(list, async ({ database: { sql }, clock }) => {
+  context.answer(list, async (app) => {
+    const { sql } = app.database;
     const rules = await readTracks(sql);
-    const tiers = await readTierStatus(sql, clock.now());
-    return { json: () => rulesAsJson(rules, tiers), text: (out) => printRules(out, rules, tiers) };
+    const tiers = await readTierStatus(sql, app.clock.now());
+    const onlyLastDay = await readGivesOnlyLastDay(app, (await readBudget(app)).plan);
+    return { json: () => rulesAsJson(rules, tiers), text: (out) => printRules(out, rules, tiers, onlyLastDay) };
   });
 }
 
@@ -84,9 +86,8 @@ function addCommand(track: Command, context: CommandContext): void {
     const rules = rulesOf(coins, options, app.clock.now());
     await settleCoins(app, context, coins);
     await addTracks(app.database.sql, rules, app.clock.now());
-    const budget = await readBudget(app);
-    const report = await applyRules(app, budget);
-    const past = await queuePast(app, budget, rules, coins, options);
+    const report = await applyRules(app);
+    const past = await queuePast(app, report.budget, rules, coins, options);
     return {
       json: () => ({ added: rules.length, ...trackAsJson(report), past: pastAsJson(past) }),
       text: (out) => {

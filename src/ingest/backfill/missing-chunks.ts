@@ -6,8 +6,7 @@ import { normalize, type Span, subtract } from '../../core/span.ts';
 import type { Place } from '../../store/backfill/slot-owner.ts';
 import { type CoinGaps, readDueWithinRun } from '../../store/candle/gaps.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
-import { knownDepth } from '../limits/history-limit.ts';
-import { splitAtReach } from '../limits/last-day.ts';
+import { requestedByRun } from '../limits/last-day.ts';
 import type { LearnedLimits } from '../limits/learned-limits.ts';
 import { type ChunkJob, chunkJobId } from '../queue/chunk-job.ts';
 import { type BackfillTarget, gapsOf } from './plan.ts';
@@ -61,8 +60,8 @@ export function createMissingChunks(deps: MissingChunksDeps): MissingChunks {
 
   function worthAsking(seriesId: number, gaps: readonly Span[]): readonly Span[] {
     const { interval } = target;
-    const depthMs = knownDepth(deps.historyLimits.of(interval));
-    return splitAtReach(subtract(gaps, givenUp.get(seriesId) ?? []), depthMs, interval, clock.now()).within;
+    const limit = deps.historyLimits.of(interval);
+    return requestedByRun(subtract(gaps, givenUp.get(seriesId) ?? []), limit, interval, clock.now());
   }
 
   function giveUp({ seriesId, from, to }: ChunkJob): void {

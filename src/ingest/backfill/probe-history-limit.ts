@@ -2,7 +2,7 @@
 import { rowsPerRequest } from '../../contract/plan/plans.ts';
 import { createBackoff } from '../../core/backoff.ts';
 import { chunksNewestFirst } from '../../core/chunk.ts';
-import { earliestSlot, splitAtLimit } from '../limits/history-limit.ts';
+import { splitAtReach } from '../limits/last-day.ts';
 import { ConfigurationError, type Outcome } from '../outcome.ts';
 import type { ChunkJob } from '../queue/chunk-job.ts';
 import type { ChunkSource } from './missing-chunks.ts';
@@ -51,7 +51,7 @@ async function newestBeyond(deps: ProbeDeps): Promise<ChunkJob | null> {
   if (limit.kind !== 'documented') return null;
   const when = { now: () => clock.now(), askedSince, plan: plan.name, place };
   for await (const { coinId, seriesId, gaps } of gapsOf(sql, target, when)) {
-    const { beyond } = splitAtLimit(gaps, earliestSlot(limit.depthMs, interval, clock.now()));
+    const { beyond } = splitAtReach(gaps, limit.depthMs, interval, clock.now());
     const newest = beyond.at(-1);
     if (newest === undefined || seriesId === null) continue;
     for (const span of chunksNewestFirst(gaps, interval, rowsPerRequest(plan, interval)))

@@ -7,7 +7,7 @@ import { ohlcvLatestPath, ohlcvTodayPath } from '../../contract/interface/paths.
 import type { OhlcvRowRead } from '../../contract/record/ohlcv.ts';
 import { DAY } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
-import { expectedDepth, knownDepth } from '../limits/history-limit.ts';
+import { expectedDepth } from '../limits/history-limit.ts';
 import { lastDayOf, openDayOf } from '../limits/last-day.ts';
 import type { LearnedLimits } from '../limits/learned-limits.ts';
 import { type Heard, heardAt, type SecondOpinions } from '../limits/second-opinions.ts';
@@ -30,10 +30,10 @@ export function dayQuestionOf(
   now: Instant,
 ): DayQuestion | null {
   const limit = historyLimits.of(interval);
-  // A backfill probes a documented limit first: that question has a start.
-  const depthMs = kind === 'backfill' ? knownDepth(limit) : expectedDepth(limit);
-  const lastDay = lastDayOf(depthMs, interval, now);
+  const lastDay = lastDayOf(expectedDepth(limit), interval, now);
   if (lastDay === null || kind === 'holes') return null;
+  // What begins before it probes a documented limit: that question has a start.
+  if (kind === 'backfill' && limit.kind === 'documented' && from < lastDay.from) return null;
   const isOfLastDay = from < lastDay.to && to > lastDay.from;
   // A refresh that waited beyond midnight is about the day that has ended meanwhile.
   const isOfOlder = kind === 'freshness' && to <= lastDay.from;
@@ -67,15 +67,21 @@ export type LastDayTurn = {
   came(day: Span): void;
 };
 
+/** When the next question about the last full day is worth a request, because the upstream had not gone on to it lately; null: now. */
+export function lateUntil(day: Span, opinions: Pick<SecondOpinions, 'find'>, now: Instant): Instant | null {
+  const retryAt = opinions.find('day is late', keyOf(day))?.retryAt ?? 0;
+  return retryAt > now ? retryAt : null;
+}
+
+function keyOf({ from }: Span): string {
+  return new Date(from).toISOString().slice(0, 10);
+}
+
 export function createLastDayTurn(clock: Clock, opinions: SecondOpinions): LastDayTurn {
   /** The newest day that any coin had. */
   let newest = Number.NEGATIVE_INFINITY;
-  const keyOf = ({ from }: Span) => new Date(from).toISOString().slice(0, 10);
   return {
-    waitingFor: (day) => {
-      const retryAt = opinions.find('day is late', keyOf(day))?.retryAt ?? 0;
-      return day.from > newest && retryAt > clock.now() ? retryAt : null;
-    },
+    waitingFor: (day) => (day.from > newest ? lateUntil(day, opinions, clock.now()) : null),
     late: async (day, exchange) => {
       if (day.from <= newest) return null;
       const heard = heardAt(clock.now(), exchange);

@@ -5,7 +5,7 @@
 import type { Instant } from '../../clock.ts';
 import { ceilToGrid, DAY, floorToGrid, type Interval, settleMs } from '../../core/interval.ts';
 import { intersect, type Span, type Spans } from '../../core/span.ts';
-import { earliestSlot, splitAtLimit } from './history-limit.ts';
+import { earliestSlot, type HistoryLimit, knownDepth, splitAtLimit } from './history-limit.ts';
 
 /** The last full day, where it is all that becomes final; null: the history limit leaves time enough, or the interval is not in the plan. */
 export function lastDayOf(depthMs: number | null, interval: Interval, now: Instant): Span | null {
@@ -33,4 +33,14 @@ export function splitAtReach(
   if (lastDay === null) return splitAtLimit(gaps, earliestSlot(depthMs, interval, now));
   const { within, beyond } = splitAtLimit(gaps, lastDay.from);
   return { within: intersect(within, [lastDay]), beyond };
+}
+
+/**
+ * What a run requests of gaps. It asks beyond a documented limit, which is only a forecast. But the open day is left out by the documents alone, as in
+ * the plan of the run: every coin would spend a request on a candle that is not final.
+ */
+export function requestedByRun(gaps: Spans, limit: HistoryLimit, interval: Interval, now: Instant): Span[] {
+  const { within } = splitAtReach(gaps, knownDepth(limit), interval, now);
+  const lastDay = limit.kind === 'documented' ? lastDayOf(limit.depthMs, interval, now) : null;
+  return lastDay === null ? within : intersect(within, [{ from: Number.NEGATIVE_INFINITY, to: lastDay.to }]);
 }

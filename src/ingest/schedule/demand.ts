@@ -2,8 +2,9 @@
 import type { Instant } from '../../clock.ts';
 import type { PlanName } from '../../contract/plan/plans.ts';
 import { MINUTE } from '../../core/interval.ts';
-import { type FreshnessBudget, freshnessBudget } from '../../quota/achievable-ages.ts';
+import { type FreshnessBudget, freshnessBudget, HEADROOM } from '../../quota/achievable-ages.ts';
 import { perDayOf } from '../../quota/coming-requests.ts';
+import { forecast } from '../../quota/forecast.ts';
 import type { Quota, QuotaState, Reserved } from '../../quota/quota.ts';
 import { refreshesToday } from '../../quota/refresh-order.ts';
 import { nothingReserved, reservedAt } from '../../quota/reservation.ts';
@@ -158,6 +159,19 @@ export function freshnessBudgetOf(
     spentToday: Math.max(0, spentOnFreshness(spenders) - firstRequests(refreshes)),
     coming: refreshesToday(refreshes, { now, nextAt }),
   });
+}
+
+/** The same from month to month, for schedules of which only the cadence is known: in a month of which nothing is used yet. */
+export function sustainedFreshness(
+  schedules: readonly Schedule[],
+  { now, month, day, rate }: QuotaState,
+): Pick<FreshnessBudget, 'planned' | 'mostPerDay'> {
+  const needs = averageNeeds(schedules.filter(({ name }) => name !== FRESHNESS));
+  const limits = { perMonth: month.limit, perDay: day.limit, perSecond: rate.limit };
+  const reserved = (at: Instant) => reservedAt(at, needs);
+  const { perDay } = forecast({ requests: 0, limits, spent: { day: 0, month: 0 }, now, reserved });
+  if (perDay === null) return { planned: null, mostPerDay: null };
+  return { planned: perDay * HEADROOM, mostPerDay: day.limit === null ? null : perDay };
 }
 
 /** Series that were refreshed for the first time today: these requests are not planned. */

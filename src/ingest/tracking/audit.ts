@@ -2,7 +2,7 @@
  * The audit of gaps: missing candles of the tracked series that lie too far back for freshness become backfills of the service, one for
  * each interval, quote and span. It leaves out what belongs to another backfill already. It sends no requests itself.
  */
-import type { Clock } from '../../clock.ts';
+import type { Clock, Instant } from '../../clock.ts';
 import { type Plan, rowsPerRequest } from '../../contract/plan/plans.ts';
 import { ALL_INTERVALS, ceilToGrid, DAY, INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import { type Keep, keptPart } from '../../core/settings/retention-settings.ts';
@@ -64,11 +64,15 @@ export async function auditGaps(
   }) as Promise<QueuedHistory[]>;
 }
 
-/** What is younger than one request holds is kept by freshness. */
-function pastOf(plan: Plan, keep: Partial<Keep['candles']>, now: number): ReadonlyMap<Interval, Span> {
+/** What is younger than one request holds comes with the first refresh of a series. */
+export function refreshedFrom(plan: Plan, interval: Interval, now: Instant): Instant {
+  return ceilToGrid(now, interval) - rowsPerRequest(plan, interval) * INTERVAL_MS[interval];
+}
+
+function pastOf(plan: Plan, keep: Partial<Keep['candles']>, now: Instant): ReadonlyMap<Interval, Span> {
   return new Map(
     ALL_INTERVALS.flatMap((interval) => {
-      const to = ceilToGrid(now, interval) - rowsPerRequest(plan, interval) * INTERVAL_MS[interval];
+      const to = refreshedFrom(plan, interval, now);
       const span = keptPart({ from: 0, to }, interval, keep, now);
       return span.from < span.to ? [[interval, span] as const] : [];
     }),

@@ -1,6 +1,8 @@
 /** The tiers of tracked series: how many series each has, and how old its data becomes with the quota there is. */
 import type { Instant } from '../../clock.ts';
 import { dayStart } from '../../core/calendar.ts';
+import type { Quote } from '../../core/candle.ts';
+import type { Interval } from '../../core/interval.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import type { tier } from '../schema/tracking.ts';
 
@@ -15,14 +17,26 @@ export type TierRow = Pick<Tier, 'id' | 'tier' | 'priority' | 'interval'> & {
   readonly series: number;
 };
 
-/** Highest priority first. The series that end are counted: they want their last refreshes, too. */
-export async function readTiers(sql: SqlOrTransaction): Promise<TierRow[]> {
+/** Series of one interval and quote. */
+export type SeriesOfCoins = {
+  readonly coinIds: readonly string[];
+  readonly interval: Interval;
+  readonly quote: Quote;
+};
+
+/** Highest priority first. The series that end are counted: they want their last refreshes, too. `without`: as if these were not tracked. */
+export async function readTiers(sql: SqlOrTransaction, without: SeriesOfCoins | null = null): Promise<TierRow[]> {
+  const isLeftOut =
+    without === null
+      ? sql``
+      : sql`and not exists (select from market.series s where s.id = tr.series_id and s.coin_id = any(${without.coinIds as string[]}::text[])
+          and s.interval = ${without.interval}::market.candle_interval and s.quote = ${without.quote})`;
   return sql<TierRow[]>`
     select k.id, k.tier, k.priority, k.interval, (extract(epoch from k.target_age) * 1000)::float8 as target_age_ms,
       (extract(epoch from k.achievable_age) * 1000)::float8 as achievable_age_ms,
       (extract(epoch from k.refresh_after) * 1000)::float8 as refresh_after_ms, k.planned_at is not null as is_planned,
       count(tr.series_id) as series
-    from ops.tier k left join ops.tracked tr on tr.tier_id = k.id
+    from ops.tier k left join ops.tracked tr on tr.tier_id = k.id ${isLeftOut}
     group by k.id order by k.priority desc, k.tier = 'all', k.tier = 'top', k.interval desc, k.target_age, k.id`;
 }
 

@@ -52,7 +52,7 @@ export async function readLeft(sql: SqlOrTransaction, query: LeftQuery): Promise
     ), gap as (
       select g.reason, g.next_ask_at, tstzmultirange(tstzrange(g.gap_from, g.gap_to) * ${span}::tstzrange) as part,
         coalesce(f.spans, '{}') as failed,
-        tstzmultirange(case when g.next_ask_at is not null then tstzrange(${settledUntil}, null) else 'empty' end)
+        tstzmultirange(case when g.next_ask_at is not null and g.reason <> 'not asked yet' then tstzrange(${settledUntil}, null) else 'empty' end)
           + tstzmultirange(tstzrange(coalesce(${openFrom}::timestamptz, 'infinity'), null)) as young
       from market.gaps g left join failed f using (coin_id)
       where ${matching(sql, query)}

@@ -144,7 +144,10 @@ test('a plan of which only the last full day becomes final says what it will hol
   const argv = ['plan', '--top', '3', '--start', '-365d'];
   const { out } = await chandler(argv, { CHANDLER_PLAN: 'free' });
   expect(out).toContain('Each request brings one final candle: the last full day (/ohlcv/latest).');
-  expect(out).toContain('3 coins: 21 after a week, 90 after a month, 1,095 after a year.');
+  expect(out).toContain(
+    '\n  Tracked daily (track add --target-age 1d), 3 coins:\n  21 after a week, 90 after a month, 1,095 after a year.\n',
+  );
+  expect(out).not.toContain('The quota lasts for');
   expect(out).toMatch(/^ {2}requests +4$/m);
   expect(out).toMatch(/^ {2}rows expected +up to 3$/m);
   const json = JSON.parse((await chandler([...argv, '--json'], { CHANDLER_PLAN: 'free' })).out);
@@ -152,10 +155,122 @@ test('a plan of which only the last full day becomes final says what it will hol
     requests: 4,
     rowsExpected: 3,
     endpoint: 'ohlcv/latest',
-    heldAfter: { week: 21, month: 90, year: 1_095 },
+    heldAfter: { week: 21, month: 90, year: 1_095, everyDays: 1 },
   });
   const starter = JSON.parse((await chandler([...argv, '--json'], { CHANDLER_PLAN: 'starter' })).out);
   expect(starter).toMatchObject({ endpoint: 'ohlcv/historical', heldAfter: null });
+});
+
+test('where the quota is too small for every day, the plan holds what track add promises', async () => {
+  const settings = { CHANDLER_PLAN: 'free', CHANDLER_MONTHLY_REQUESTS: '2000' };
+  const argv = ['plan', '--all', '--start', '-30d'];
+  const { coins, heldAfter } = JSON.parse((await chandler([...argv, '--json'], settings)).out);
+  const { everyDays } = heldAfter;
+  expect(everyDays).toBeGreaterThan(1);
+  const held = (days: number) => Math.round((coins * days) / everyDays);
+  expect(heldAfter).toEqual({ week: held(7), month: held(30), year: held(365), everyDays });
+  expect((await chandler(argv, settings)).out).toMatch(
+    new RegExp(`\\n {2}The quota lasts for one day in ${everyDays} of each coin; days that are skipped are lost\\.\\n`),
+  );
+  const tracked = await chandler(['track', 'add', '--all', '--target-age', '1d', '--json'], settings);
+  const { tiers } = JSON.parse(tracked.out);
+  const MINUTE = 60_000;
+  expect(tiers).toMatchObject([{ series: coins, achievableAgeMs: everyDays * 24 * 60 * MINUTE + 5 * MINUTE }]);
+  // Coins that are tracked already are not counted twice.
+  const again = JSON.parse((await chandler([...argv, '--json'], settings)).out);
+  expect(again.heldAfter).toEqual(heldAfter);
+});
+
+test('with the quota of this month used up, the plan begins to hold candles in the next one', async () => {
+  const settings = { CHANDLER_PLAN: 'free', CHANDLER_MONTHLY_REQUESTS: '10000' };
+  const argv = ['plan', '--top', '10', '--start', '-30d', '--json'];
+  expect(JSON.parse((await chandler(argv, settings)).out).heldAfter).toMatchObject({ month: 300 });
+  await database.sql`update ops.quota set month_spent = 10000`;
+  // The month has 27.5 days left.
+  expect(JSON.parse((await chandler(argv, settings)).out).heldAfter).toEqual({
+    ...{ week: 0, month: 25, year: 3_375, everyDays: 1 },
+  });
+});
+
+describe('with the limits of the free plan', () => {
+  let limited: Listening;
+  beforeEach(async () => {
+    const { fetch } = createSimulator({ market: 'made-up', clock, limits: { plan: 'free' }, onError });
+    limited = await listen(fetch, { host: '127.0.0.1', port: 0 });
+    env = { ...env, CHANDLER_BASE_URL: `${limited.url}/v1` };
+  });
+  afterEach(() => limited.close());
+
+  test('the open day is not asked for, and the plan says when it is', async () => {
+    const argv = ['backfill', '--top', '3', '--start', '-1d'];
+    const said =
+      /^ {2}requests +none: the day that is open is requested when it has ended, from 2026-11-04 00:00:?0?0?Z on$/m;
+    const { code, out } = await chandler(argv, {});
+    expect(code).toBe(0);
+    expect(out).toMatch(said);
+    expect(out).toMatch(/^ {2}requests +0 sent, 0 planned$/m);
+    // The same when the history limit is met, and the last full day is there.
+    expect((await chandler(['backfill', '--top', '3', '--start', '-10d'], {})).out).toMatch(
+      /^ {2}requests +4 sent, 4 planned \(failed: 1 history limit\)$/m,
+    );
+    expect((await chandler(argv, {})).out).toMatch(/^ {2}requests +0 sent, 0 planned$/m);
+    expect((await chandler(['plan', '--top', '3', '--start', '-10d'], {})).out).toMatch(said);
+    expect((await chandler(['plan', '--top', '3', '--start', '-10d', '--end', '2026-11-03'], {})).out).toMatch(
+      /^ {2}requests +none: the last full day is there, and older ones never become final under this plan$/m,
+    );
+    expect((await chandler(['plan', '--top', '3', '--start', '-10d', '--end', '-3d'], {})).out).toMatch(
+      /^ {2}requests +none: plan free allows no part of this span$/m,
+    );
+  });
+
+  test('a limit that was met is told as the documents tell it, however many seconds the clocks differ', async () => {
+    await chandler(['backfill', '--top', '1', '--start', '-400d', '--series', 'prices'], {});
+    const { out } = await chandler(['plan', '--top', '3', '--start', '-400d'], {});
+    expect(out).toContain('\n  Prices instead of candles, daily: the last 365d, ');
+    expect(out).toContain('\n  chandler backfill --top 3 --start -365d --series prices --interval 1d\n');
+  });
+
+  test('while the upstream has not gone on to the last day, the plan says when it is asked again, and finishes later', async () => {
+    const { fetch } = createSimulator({
+      ...{ market: 'made-up', clock, limits: { plan: 'free' }, latestTurnsAfterMs: 86_400_000, onError },
+    });
+    const late = await listen(fetch, { host: '127.0.0.1', port: 0 });
+    try {
+      const more = { CHANDLER_BASE_URL: `${late.url}/v1` };
+      const target = ['--top', '2', '--start', '-2d'];
+      const stopped = await chandler(['backfill', ...target, '--max-wait', '0s'], more);
+      expect(stopped.code).toBe(75);
+      expect(stopped.out).toMatch(/^The rest takes 2 requests: done 2026-11-03 12:1\d:\d\dZ at the earliest, in 1\dm/m);
+      const { out } = await chandler(['plan', ...target], more);
+      expect(out).toMatch(
+        /^ {2}The upstream has not yet gone on to the day that ended last: it is asked again from 2026-11-03 12:1\d:\d\dZ \(in 1\dm.*\) on\.$/m,
+      );
+      expect(out).toMatch(/^ {2}done +2026-11-03 12:1\d:\d\dZ \(in 1\dm/m);
+      const json = JSON.parse((await chandler(['plan', ...target, '--json'], more)).out);
+      expect(Date.parse(json.lateUntil)).toBeGreaterThan(clock.now());
+      expect(Date.parse(json.finishAt)).toBeGreaterThanOrEqual(Date.parse(json.lateUntil));
+    } finally {
+      await late.close();
+    }
+  });
+
+  test('coins that are left out share the probe with the others, and the inactive ones get no new days', async () => {
+    const planned = async (...argv: string[]) =>
+      JSON.parse((await chandler(['plan', ...argv, '--start', '-20d', '--json'], {})).out);
+    const active = await planned('--all');
+    const all = await planned('--all', '--inactive');
+    expect(active.leftOut.requests).toBe(active.leftOut.coins);
+    expect(all.requests).toBe(active.requests + active.leftOut.requests);
+    expect(all.heldAfter).toEqual(active.heldAfter);
+    expect(active.heldAfter.week).toBe(7 * active.coins);
+    expect(await planned('--inactive')).toMatchObject({ coins: active.leftOut.coins, heldAfter: null });
+    expect((await chandler(['plan', '--inactive', '--start', '-20d'], {})).out).toContain(
+      '\n  None of these coins is active any more: they get no new days.\n',
+    );
+    expect((await chandler(['plan', '--all', '--inactive', '--start', '-20d'], {})).out).toContain(
+      `\n  Tracked daily (track add --target-age 1d), ${active.coins} active coins:\n`,
+    );
+  });
 });
 
 test('several intervals are planned and filled one after the other, and the report adds them up', async () => {
@@ -331,8 +446,8 @@ describe('coins that are not active any more', () => {
     async (interval) => {
       await planned('--top', '1');
       const { sql } = database;
-      const dead = (await sql<{ id: string }[]>`select id from market.coin where not is_active order by id limit 1`)[0]!
-        .id;
+      const inactive = await sql<{ id: string }[]>`select id from market.coin where not is_active order by id`;
+      const dead = inactive[0]!.id;
       const large = (
         await sql<{ id: string }[]>`select id from market.coin where is_active order by rank desc limit 1`
       )[0]!.id;
@@ -352,7 +467,7 @@ describe('coins that are not active any more', () => {
         await sql`update market.price p set market_cap = ${cap} from market.series s where s.id = p.series_id and s.coin_id = ${coinId}`;
         await sql`update market.coin set rank = 900, is_active = ${coinId !== dead} where id = ${coinId}`;
       }
-      expect(await planned('--ever-top', '1')).toMatchObject({ coins: 2 });
+      expect(await planned('--ever-top', '1')).toMatchObject({ coins: 2, leftOut: { coins: inactive.length - 1 } });
       expect(await planned('--ever-top', '2')).toMatchObject({ coins: 4 });
       const { code, err } = await chandler(['plan', '--all', '--ever-top', '5', ...span], settings);
       expect({ code, err }).toMatchObject({ code: 2, err: expect.stringContaining('no --ever-top with it') });

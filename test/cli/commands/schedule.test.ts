@@ -111,6 +111,26 @@ describe('schedule', () => {
     await applyTracks(sql, NOW);
   });
 
+  test('says by how much what is planned exceeds the plan, and what follows', async () => {
+    const { sql } = database;
+    const ids = Array.from({ length: 60 }, (_, i) => `c${i}-coin`);
+    const coins = ids.map((id, i) => ({
+      ...{ id, name: id, symbol: id, rank: i + 1, is_new: false, is_active: true, type: 'coin' },
+    }));
+    await recordCoins(sql, coins, NOW);
+    // The ages were planned under a larger plan.
+    const larger = { CHANDLER_PLAN: 'starter' };
+    expect((await chandler(['track', 'add', ...ids, '--interval', '1h'], larger)).code).toBe(0);
+    const { out } = await chandler(['schedule']);
+    expect(out).toMatch(
+      /^Total: [\d,]+ requests in a month of 31 days, 2\d\d(\.\d)?% of 20,000; .* \(plan free\)\. The plan has fewer: at its next run, freshness makes the ages of tracked series longer \(chandler track list\)\.$/m,
+    );
+    expect(out).toMatch(/^freshness .* 2\d\d(\.\d)?% /m);
+    expect((await chandler(['track', 'remove', ...ids])).code).toBe(0);
+    await sql`update market.coin set is_active = false where id = any(${ids})`;
+    await applyTracks(sql, NOW);
+  });
+
   test('refuses what the pace does not let through', async () => {
     const env = { CHANDLER_REQUESTS_PER_SECOND: '0.01', CHANDLER_SCHEDULE_TICKERS: '* * * * *' };
     const { code, err } = await chandler(['schedule'], { ...env, CHANDLER_PLAN: 'enterprise', CHANDLER_API_KEY: 'k' });

@@ -148,3 +148,38 @@ test('a coin that is not active any more keeps its past when the rule of another
   expect(await database.sql`select coin_ids from ops.backfill`).toEqual([{ coinIds: ['btc-bitcoin'] }]);
   expect((await json('track', 'remove', 'btc-bitcoin')).cancelled).toEqual([1]);
 });
+
+test('track add counts what the catalogue asks about the new coins, so that saying it twice changes nothing', async () => {
+  env.CHANDLER_PLAN = 'free';
+  // Today's requests differ from run to run: the second one has read the list of coins.
+  await chandler('plan', 'btc-bitcoin', '--start', '-2d');
+  const [first, again] = [await json('track', 'add', '--all'), await json('track', 'add', '--all')];
+  expect(first.requestsPerDay.available).toBeGreaterThan(0);
+  expect(again.requestsPerDay).toEqual(first.requestsPerDay);
+});
+
+test('the past that one request holds comes with the first refresh, as track add says, for prices and for candles', async () => {
+  const said = await chandler(
+    'track',
+    'add',
+    'btc-bitcoin',
+    'eth-ethereum',
+    '--since',
+    '2026-01-01',
+    '--series',
+    'prices',
+  );
+  // Of each of the two coins 307 days: to the end of this one.
+  expect(said).toContain(
+    '\nThe first refresh of each coin brings the past of 2 coins, 1d prices in usd, from 2026-01-01 on: up to 614 rows.\n',
+  );
+  expect(await json('backfills', 'list')).toEqual([]);
+  const from = '2026-01-01T00:00:00.000Z';
+  const { past } = await json('track', 'add', 'btc-bitcoin', '--since', '2026-01-01');
+  expect(past.withFirstRefresh).toEqual([{ interval: '24h', quote: 'usd', coins: 1, from, slots: 307 }]);
+  expect(await chandler('track', 'add', 'ltc-litecoin')).not.toContain('The first refresh');
+  env.CHANDLER_PLAN = 'free';
+  const limited = await chandler('track', 'add', 'ltc-litecoin', '--since', '2020-01-01', '--series', 'prices');
+  expect(limited).toContain('brings the past of 1 coin, 1d prices in usd, from 2025-11-04 on: up to 365 rows');
+  expect(await chandler('track', 'add', 'ltc-litecoin', '--since', '2020-01-01')).not.toContain('The first refresh');
+});

@@ -71,6 +71,33 @@ describe('track add', () => {
     expect((await track('list')).out).toMatch(/^all 1h +0 +4 +6h +\dd/m);
   });
 
+  test('says that skipped days are lost where the plan gives only the last one, and that a backfill fills other gaps', async () => {
+    env.CHANDLER_MONTHLY_REQUESTS = '120';
+    const lost =
+      /^Daily candles that are skipped cannot be fetched later under this plan, which gives only the last full day\. /m;
+    const filled = /chandler backfill fills the gaps between them\./;
+    const { out } = await track('add', '--all', '--target-age', '1d');
+    expect(out).toMatch(/^all 24h .* candles are skipped/m);
+    for (const said of [out, (await track('list')).out, (await runCommand(['status'], { env })).out]) {
+      expect(said).toMatch(lost);
+      expect(said).not.toMatch(filled);
+    }
+    env.CHANDLER_PLAN = 'starter';
+    const more = await track('list');
+    expect(more.out).not.toMatch(lost);
+    expect(more.out).toMatch(filled);
+    delete env.CHANDLER_PLAN;
+    delete env.CHANDLER_MONTHLY_REQUESTS;
+  });
+
+  test.each(['2600', '2900'])('never plans more requests than it says there are, with %s a month', async (perMonth) => {
+    env.CHANDLER_MONTHLY_REQUESTS = perMonth;
+    const { out } = await track('add', '--all', '--series', 'prices', '--interval', '1h', '--target-age', '1h');
+    delete env.CHANDLER_MONTHLY_REQUESTS;
+    const [, available, planned] = /only (\d+) are available\. Chandler plans (\d+) a day/.exec(out)!;
+    expect(Number(planned)).toBe(Number(available));
+  });
+
   test('takes every term, and the same coins again with others', async () => {
     await json(
       'track',

@@ -1,0 +1,78 @@
+/** What a plan that gives only the last full day of daily candles will hold of coins that are tracked daily from now on. */
+import type { App } from '../../app.ts';
+import { schedulesOf } from '../../budget.ts';
+import type { Quote } from '../../core/candle.ts';
+import { DAY } from '../../core/interval.ts';
+import { DEFAULT_PRIORITY, type Tier } from '../../core/tier.ts';
+import { FRESHNESS } from '../../ingest/queue/chunk-job.ts';
+import { longestGapMs } from '../../ingest/schedule/cadence.ts';
+import { type Demand, freshnessBudgetOf, sustainedFreshness } from '../../ingest/schedule/demand.ts';
+import type { Schedule } from '../../ingest/schedule/schedule-plan.ts';
+import type { Session } from '../../ingest/session.ts';
+import { planTiers } from '../../ingest/tracking/freshness.ts';
+import { CATALOGUE_KINDS, type CatalogueDemand } from '../../store/catalogue/catalogue-item.ts';
+import { readTiers, type TierRow } from '../../store/tracking/tracked-tier.ts';
+
+export type TrackedDaily = {
+  /** Coins that get new days: active ones. */
+  readonly coins: number;
+  /** The quota lasts for one day in so many of each coin, from month to month; null: for none. */
+  readonly everyDays: number | null;
+  /** Candles after that time. */
+  readonly after: Readonly<Record<'week' | 'month' | 'year', number>>;
+};
+
+type Scheduled = { readonly schedules: readonly Schedule[]; readonly demand: Demand };
+type Coins = { readonly coinIds: readonly string[]; readonly quote: Quote; readonly tier: Tier };
+
+/** Of none, so far: a tier of its own in the plan. */
+const NEW_TIER = -1;
+
+/**
+ * As `track add` plans it: with what is left of this month, then from month to month, and beside what is tracked already and what the catalogue asks
+ * about all these coins. Records nothing.
+ */
+export async function planTrackedDaily(
+  { config, clock, database: { sql } }: App,
+  { plan, limits, historyLimits }: Pick<Session, 'plan' | 'limits' | 'historyLimits'>,
+  { schedules, demand }: Scheduled,
+  { coinIds, quote, tier }: Coins,
+): Promise<TrackedDaily> {
+  const coins = coinIds.length;
+  const added: TierRow = {
+    ...{ id: NEW_TIER, tier, priority: DEFAULT_PRIORITY[tier], interval: '24h', targetAgeMs: DAY, series: coins },
+    ...{ achievableAgeMs: null, refreshAfterMs: null, isPlanned: false },
+  };
+  const rows = [...(await readTiers(sql, { coinIds, interval: '24h', quote })), added];
+  const catalogue = withCoins(demand.catalogue, coins);
+  const later = sustainedFreshness(schedulesOf(config, plan.name, limits, { ...demand, catalogue }), demand.state);
+  const { planned } = freshnessBudgetOf(schedules, demand);
+  const isLess = planned !== null && later.planned !== null && planned < later.planned;
+  const cadence = schedules.find(({ name }) => name === FRESHNESS)?.cadence;
+  const terms = {
+    ...{ now: clock.now(), mostPerDay: later.mostPerDay, candlesPerRequest: plan.candlesPerRequest, historyLimits },
+    tickMs: cadence ? longestGapMs(cadence) : 0,
+  };
+  const perDayWith = (requestsPerDay: number | null) =>
+    planTiers(rows, { ...terms, requestsPerDay }).tiers.find(({ id }) => id === NEW_TIER)!.requestsPerDay;
+  const perDay = perDayWith(later.planned);
+  const perDayNow = isLess ? perDayWith(planned) : perDay;
+  const daysNow = (demand.state.month.reset - demand.state.now) / DAY;
+  const after = (days: number) =>
+    Math.round(perDayNow * Math.min(days, daysNow) + perDay * Math.max(0, days - daysNow));
+  return {
+    coins,
+    everyDays: perDay === 0 ? null : Math.round(coins / perDay),
+    after: { week: after(7), month: after(30), year: after(365) },
+  };
+}
+
+/** What the catalogue wants when so many coins are tracked; what it will find out about them (people, exchanges) is taken to be as many. */
+function withCoins(known: CatalogueDemand, coins: number): CatalogueDemand {
+  const of = (kind: (typeof CATALOGUE_KINDS)[number]) => {
+    const { items, idle } = known[kind];
+    const isOfCoins = kind !== 'tags' && kind !== 'platforms';
+    return [kind, { items: isOfCoins ? Math.max(items, idle + coins) : items, idle }] as const;
+  };
+  return Object.fromEntries(CATALOGUE_KINDS.map(of)) as CatalogueDemand;
+}
