@@ -574,7 +574,8 @@ create or replace function market.vwap(coin text, from_time anyelement, to_time 
   language sql stable parallel safe
 as $$
   with asked as materialized (
-    select market.utc(from_time) as since, coalesce(nullif(market.utc(to_time), 'infinity'), now()) as until
+    select market.utc(from_time) as since, coalesce(nullif(market.utc(to_time), 'infinity'), now()) as until,
+      coalesce(nullif(market.utc(to_time), 'infinity'), now()) - interval '1 second' as last_close
   )
   select t.vwap, t.volume, t.slots,
     coalesce(case when s.first < s.last then market.final_spans(coin, market.base_of(width), quote) @> tstzrange(s.first, s.last) end, false)
@@ -586,7 +587,7 @@ as $$
     -- A slot that ends after the span tells of what came later.
     from (
       select p.open_time, p.volume, p.volume * (p.high + p.low + p.close) / 3 as weighted from market.ohlcv(coin, width, from_time, to_time, quote) p
-      where p.close_time + interval '1 second' <= a.until
+      where p.close_time <= a.last_close
       -- Or it would be computed twice.
       offset 0
     ) o
@@ -603,7 +604,8 @@ create or replace function market.twap(coin text, from_time anyelement, to_time 
   language sql stable parallel safe
 as $$
   with asked as materialized (
-    select market.utc(from_time) as since, coalesce(nullif(market.utc(to_time), 'infinity'), now()) as until
+    select market.utc(from_time) as since, coalesce(nullif(market.utc(to_time), 'infinity'), now()) as until,
+      coalesce(nullif(market.utc(to_time), 'infinity'), now()) - interval '1 second' as last_close
   )
   select t.twap, t.slots,
     coalesce(case when s.first < s.last then market.final_spans(coin, market.base_of(width), quote) @> tstzrange(s.first, s.last) end, false)
@@ -614,7 +616,7 @@ as $$
     -- A slot that ends after the span tells of what came later.
     from (
       select p.open_time, (p.open + p.high + p.low + p.close) / 4 as price from market.ohlcv(coin, width, from_time, to_time, quote) p
-      where p.close_time + interval '1 second' <= a.until
+      where p.close_time <= a.last_close
       -- Or it would be computed twice.
       offset 0
     ) o
