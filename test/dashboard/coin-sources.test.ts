@@ -85,6 +85,27 @@ describe('days of which only later ones can be made of hours', () => {
   });
 });
 
+test('a bar that was not final when it was stored is made of finer candles that are', async () => {
+  const id = 'link-chainlink';
+  const days = { from: HOURS.from, to: HOURS.from + 2 * DAY };
+  const daily = await givenSeries(world.sql, { coinId: id, interval: '24h', span: days });
+  await storeAnswer(world.sql, daily, {
+    span: days,
+    slots: [
+      [500, 510, 490, 1],
+      [600, 610, 590, 1],
+    ],
+    isFinal: false,
+  });
+  const hourly = await givenSeries(world.sql, { coinId: id, interval: '1h', span: days });
+  const hours = Array.from({ length: 24 }, (_, i) => [10 + i, 20 + i, 5 + i, i] as const);
+  await storeAnswer(world.sql, hourly, { span: { from: days.from, to: days.from + DAY }, slots: hours });
+  const { text } = await world.get(`/ui/coins/${id}?interval=24h&from=2024-01-01`);
+  const [second, first] = rowsOf(text).slice(-2);
+  expect(first).toBe('2024-01-01 10 43 5 33.33 276 final, made of finer candles');
+  expect(second).toMatch(/^2024-01-02 600 610 590 606 1 provisional$/);
+});
+
 test('a bar reads no more rows than a page may read', async () => {
   const id = 'doge-dogecoin';
   const span = { from: Date.UTC(2023, 0, 1), to: Date.UTC(2024, 0, 1) };

@@ -2,6 +2,7 @@
 import type { CandleColumns } from '../../src/core/candle.ts';
 import { type CandleInterval, INTERVAL_MS } from '../../src/core/interval.ts';
 import type { Span } from '../../src/core/span.ts';
+import type { OpenCandle } from '../../src/store/candle/candle.ts';
 import { storeChunk } from '../../src/store/candle/chunk.ts';
 import { wantSeries } from '../../src/store/candle/series.ts';
 import type { Sql } from '../../src/store/connection/connect.ts';
@@ -31,6 +32,8 @@ export type GivenAnswer = {
   readonly slots: readonly (CandleValues | null)[];
   /** Default true: it covers all it was requested for. */
   readonly isFinal?: boolean;
+  /** Those that had not closed, and until when their data reach. Default: none. */
+  readonly open?: readonly OpenCandle[];
 };
 
 /** Of the first answer; each one is a second younger than the one before. */
@@ -39,7 +42,7 @@ let answers = 0;
 
 /** Stores an answer that is younger than all before. */
 export function storeAnswer(sql: Sql, { id, interval }: GivenSeries, answer: GivenAnswer): Promise<unknown> {
-  const { span, slots, isFinal = true } = answer;
+  const { span, slots, isFinal = true, open: unclosed = [] } = answer;
   const candles: { -readonly [K in keyof CandleColumns]: CandleColumns[K][number][] } = {
     openTime: [],
     open: [],
@@ -83,7 +86,7 @@ export function storeAnswer(sql: Sql, { id, interval }: GivenSeries, answer: Giv
     span,
     asOf,
     candles: candles as CandleColumns,
-    open: [],
+    open: unclosed,
     quarantined: [],
     fetch,
   };

@@ -194,13 +194,18 @@ function readGaps(sql: Sql, { coinId, chart, sources, from, to }: BarsQuestion):
 }
 
 /** Did upstream tell the bar at this instant itself, as a candle of its own interval? */
-async function readTold(sql: Sql, { chart, sources, from, to }: BarsQuestion): Promise<(at: Instant) => boolean> {
+async function readTold(
+  sql: Sql,
+  { coinId, chart, sources, from, to }: BarsQuestion,
+): Promise<(at: Instant) => boolean> {
   const own = sources.find(({ interval }) => interval === ownInterval(chart));
   if (own === undefined) return () => false;
   if (sources.length === 1) return () => true;
   const rows = await sql<{ at: Instant }[]>`
     select open_time as at from market.candle where series_id = ${own.id} and interval = ${own.interval}::market.candle_interval
-      and open_time >= ${from}::timestamptz and open_time < ${to}::timestamptz`;
+      and open_time >= ${from}::timestamptz and open_time < ${to}::timestamptz
+      and not (select market.final_spans(${coinId}, ${own.interval}::market.candle_interval, ${chart.quote}) - covered
+        from market.series where id = ${own.id}) @> open_time`;
   const told = new Set(rows.map(({ at }) => at));
   return (at) => told.has(at);
 }

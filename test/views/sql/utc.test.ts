@@ -89,6 +89,7 @@ describe('functions give the same in every time zone, whatever type their instan
     ['candles_as_known', (at: string) => `market.candles_as_known(${at})`],
     ['prices_as_known', (at: string) => `market.prices_as_known(${at})`],
     ['slot_of', (at: string) => `market.slot_of('1 week', ${at})`],
+    ['slot_end', (at: string) => `market.slot_end('1 week', ${at})`],
   ])('market.%s', async (_, call) => {
     const all: string[] = [];
     for (const at of DAYS) all.push(...(await answers(call(at))));

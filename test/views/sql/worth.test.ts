@@ -214,6 +214,8 @@ describe('another currency', () => {
     await sql`insert into market.candle (open_time, close, series_id, interval) values (${day(1)}, 0.5, ${stored!.id}, '24h')`;
     expect(await inQuote('AAA', 'BTC', '2024-01-01', '2024-01-03')).toEqual([
       { close: 0.5, volume: null, rate: 1, source: 'candles in btc' },
+      // Not stored, and bitcoin is not known here.
+      { close: null, volume: null, rate: null, source: null },
     ]);
     await expect(inQuote('AAA', 'no such', '2024-01-01', '2024-01-03')).rejects.toThrow('no coin is called no such');
   });
