@@ -65,8 +65,12 @@ test('where the upstream has not gone on to the last day yet, nobody asks about 
   expect(asked().filter((name) => name === 'latest')).toHaveLength(1);
   // The row of the day before is final, too.
   expect((await finals()).map(({ days }) => days)).toEqual([[TODAY - 2 * DAY]]);
+  const late = () => made.world.database.sql`select from ops.second_opinion where claim = 'day is late'`;
+  expect(await late()).toHaveLength(1);
   made.world.clock.advanceTo(TODAY + 41 * MINUTE);
   expect(await chandler.backfill(span)).toMatchObject({ end: { kind: 'done' } });
+  // Nobody is told to wait any more.
+  expect(await late()).toHaveLength(0);
   expect((await finals()).map(({ days }) => days.at(-1))).toEqual(coins.map(() => TODAY - DAY));
   expect(await differences()).toEqual([]);
 });

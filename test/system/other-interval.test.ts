@@ -94,6 +94,26 @@ test.each(Object.keys(FALSE_IN_PART))(
   },
 );
 
+test('an impossible row says nothing about the other interval: the rest of its answer is stored, and its slot is asked for again', async () => {
+  const chandler = await open('1h');
+  let told = 0;
+  made.upstream.script = async (request, simulated) => {
+    if (!request.url.includes('/ohlcv') || told++ > 0) return simulated(request);
+    const rows = await rowsOf(simulated(request));
+    return withRows(
+      request,
+      simulated,
+      rows.map((row, i) => (i === 7 ? { ...row, high: row.low / 2 } : row)),
+    );
+  };
+  expect(await chandler.backfill({ ...SPAN, coins: [COIN] })).toMatchObject({ end: { kind: 'done' }, failed: [] });
+  await checkStored(made.world, 'impossible row');
+  const { sql } = made.world.database;
+  expect(await sql`select from ops.fetch where outcome = 'implausible'`).toHaveLength(0);
+  const [first] = await sql`select stored, quarantined from ops.fetch where quarantined > 0`;
+  expect(first).toEqual({ stored: 29, quarantined: 1 });
+});
+
 describe('an upstream whose days and hours never agree', () => {
   const coinsOf = async () =>
     (await made.world.simulator.data.coins()).filter((coin) => coin.is_active).map((coin) => coin.id);

@@ -55,6 +55,10 @@ export function isOfLastDay({
   return lastDayOf(expectedDepth(historyLimit), target.interval, now) !== null;
 }
 
+function heldAfterAsJson({ after, everyDays, thisMonth }: TrackedDaily) {
+  return { ...after, everyDays, everyDaysThisMonth: (thisMonth ?? { everyDays }).everyDays };
+}
+
 /** The plans of one or several intervals of the same coins; never empty. */
 export type PlanReports = readonly PlanReport[];
 
@@ -146,7 +150,7 @@ export function plansAsJson(reports: PlanReports): Record<string, unknown> {
     slotsRefused: sum(reports, ({ plan }) => plan.refusedSlots),
     historyLimit: only === null ? null : historyLimitAsJson(only),
     endpoint: only === null ? null : endpointOf(only),
-    heldAfter: only?.trackedDaily ? { ...only.trackedDaily.after, everyDays: only.trackedDaily.everyDays } : null,
+    heldAfter: only?.trackedDaily ? heldAfterAsJson(only.trackedDaily) : null,
     lateUntil: only === null ? null : toIso(only.lateUntil),
     prices: only === null ? null : pricesAsJson(only),
     quotaLeft: quotaLeft(first!),

@@ -145,20 +145,21 @@ function lastDayTexts({ plan, trackedDaily, target }: PlanReport): string[] {
     'Older days never become final under this plan.',
   ];
   if (trackedDaily === null) return [...gives, 'None of these coins is active any more: they get no new days.'];
-  const { coins, everyDays, after } = trackedDaily;
+  const { coins, everyDays, thisMonth, after } = trackedDaily;
   const active = coins === target.coinIds.length ? '' : 'active ';
   const held = Object.entries(after).map(([time, candles]) => `${formatCount(candles)} after a ${time}`);
   return [
     ...gives,
     `Tracked daily (track add --target-age 1d), ${formatCounted(coins, `${active}coin`)}:`,
     `${held.join(', ')}.`,
-    ...(everyDays === 1 ? [] : [skippedText(everyDays)]),
+    ...(thisMonth === null ? [] : [skippedText('What is left of the quota of this month', thisMonth.everyDays)]),
+    ...(everyDays === 1 ? [] : [skippedText(thisMonth === null ? 'The quota' : 'A whole month', everyDays)]),
   ];
 }
 
-function skippedText(everyDays: number | null): string {
-  if (everyDays === null) return 'The quota leaves no requests for them.';
-  return `The quota lasts for one day in ${everyDays} of each coin; days that are skipped are lost.`;
+function skippedText(what: string, everyDays: number | null): string {
+  if (everyDays === null) return `${what} leaves no requests for them; these days are lost.`;
+  return `${what} lasts for one day in ${everyDays} of each coin; days that are skipped are lost.`;
 }
 
 /** What this plan gives in the place of daily candles. */

@@ -99,7 +99,7 @@ async function makeReport(
     plan,
     prices,
     trackedDaily,
-    lateUntil: lastDay === null ? null : lateUntil(lastDay, historyLimits.opinions, now),
+    lateUntil: lastDay === null || plan.cost.slots === 0 ? null : lateUntil(lastDay, historyLimits.opinions, now),
     // Together with the others it takes no second probe.
     requestsOfLeftOut: ofLeftOut.cost.requests - (plan.probe && ofLeftOut.probe ? 1 : 0),
     session,

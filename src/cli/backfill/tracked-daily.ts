@@ -18,6 +18,8 @@ export type TrackedDaily = {
   readonly coins: number;
   /** The quota lasts for one day in so many of each coin, from month to month; null: for none. */
   readonly everyDays: number | null;
+  /** The same of what is left of this month, where that is less; else null. */
+  readonly thisMonth: { readonly everyDays: number | null } | null;
   /** Candles after that time. */
   readonly after: Readonly<Record<'week' | 'month' | 'year', number>>;
 };
@@ -62,9 +64,14 @@ export async function planTrackedDaily(
     Math.round(perDayNow * Math.min(days, daysNow) + perDay * Math.max(0, days - daysNow));
   return {
     coins,
-    everyDays: perDay === 0 ? null : Math.round(coins / perDay),
+    everyDays: daysOf(coins, perDay),
+    thisMonth: perDayNow < perDay ? { everyDays: daysOf(coins, perDayNow) } : null,
     after: { week: after(7), month: after(30), year: after(365) },
   };
+}
+
+function daysOf(coins: number, perDay: number): number | null {
+  return perDay === 0 ? null : Math.round(coins / perDay);
 }
 
 /** What the catalogue wants when so many coins are tracked; what it will find out about them (people, exchanges) is taken to be as many. */

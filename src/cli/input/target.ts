@@ -28,7 +28,7 @@ export type ResolvedTarget = BackfillTarget & {
   readonly catalogueRequests: number;
   /** Candles are kept only for so long, and older ones are left out of the target; null: nothing is left out. */
   readonly keptMs: number | null;
-  /** Coins that are not active any more, where coins were chosen among the active ones. */
+  /** Coins that are not active any more and not in the target, where coins were chosen by a rule. */
   readonly leftOut: readonly string[];
   /** Coins of the target that are active. */
   readonly activeIds: readonly string[];

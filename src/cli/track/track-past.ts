@@ -27,7 +27,7 @@ type BeyondLimit = {
   readonly prices: PricesInstead | null;
 };
 
-/** What the first refresh of each series brings of its past. */
+/** What the next refresh of each series brings of its past. */
 type WithRefresh = {
   readonly interval: Interval;
   readonly quote: Quote;
@@ -157,7 +157,7 @@ export function printPast(out: Output, past: PastReport): void {
   for (const { interval, quote, coins, from, slots } of withRefresh) {
     const what = `${formatCounted(coins, 'coin')}, ${describeInterval(interval)} in ${quote}`;
     out.write(
-      `The first refresh of each coin brings the past of ${what}, from ${formatDay(from)} on: up to ${formatCounted(slots, 'row')}.\n`,
+      `The next refreshes bring the past of ${what}, from ${formatDay(from)} on: up to ${formatCounted(slots, 'row')}.\n`,
     );
   }
   if (othersSlots > 0) {

@@ -6,6 +6,7 @@ import { DAY, type Interval, settledUntil } from '../../core/interval.ts';
 import { RULES, type Weighed, weighAnswer } from '../../core/second-opinion.ts';
 import { contains, intersect, normalize, type Span, subtract } from '../../core/span.ts';
 import type { Verdict } from '../../store/candle/chunk.ts';
+import type { Sample } from '../../store/candle/other-intervals.ts';
 import type { Pending } from '../../store/work/second-opinion.ts';
 import type { Implausible } from '../plausibility/implausible-candles.ts';
 import { findImplausible } from '../plausibility/plausibility.ts';
@@ -42,7 +43,7 @@ export function weighImplausible({
   const settled = [{ from: span.from, to: Math.min(Math.max(settledTo, span.from), span.to) }];
   const isSettled = settled[0]!.from < settled[0]!.to;
   const found =
-    findImplausible({ interval, candles, beside: known.beside, samples: known.samples }) ??
+    findImplausible({ interval, candles, beside: known.beside, samples: wholeSamples(known.samples, findings) }) ??
     (isOfLastDay ? stillOpen(findings) : null);
   if (found === null) return { found, verdict: null };
   // A question about holes is about final slots: nothing of its answer may change them before a second one agrees.
@@ -79,6 +80,13 @@ export function weighImplausible({
 function stillOpen({ cutShort: [row] }: Weighing['findings']): Implausible | null {
   if (row === undefined) return null;
   return { kind: 'open', detail: `the last full day says that it closes at ${new Date(row.closeTime).toISOString()}` };
+}
+
+/** Without the slots of which a row was quarantined: what is left of them is not all that the answer has. */
+function wholeSamples(samples: readonly Sample[], { quarantined }: Weighing['findings']): readonly Sample[] {
+  if (quarantined.length === 0) return samples;
+  const isIn = ({ from, to }: Span) => quarantined.some(({ openTime: at }) => at !== null && at >= from && at < to);
+  return samples.filter(({ slot }) => !isIn(slot));
 }
 
 const retryAtOf = (opinion: Weighed) => (opinion.kind === 'dropped' ? 0 : opinion.standing.retryAt);

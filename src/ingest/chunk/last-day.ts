@@ -64,7 +64,8 @@ export type LastDayTurn = {
   waitingFor(day: Span): Instant | null;
   /** The answer had the day before. Resolves to when the next question is worth a request; null: the day has come for other coins. */
   late(day: Span, exchange: Heard): Promise<Instant | null>;
-  came(day: Span): void;
+  /** The answer had the day: nobody waits any more. */
+  came(day: Span): Promise<void>;
 };
 
 /** When the next question about the last full day is worth a request, because the upstream had not gone on to it lately; null: now. */
@@ -88,8 +89,9 @@ export function createLastDayTurn(clock: Clock, opinions: SecondOpinions): LastD
       const opinion = await opinions.record('day is late', keyOf(day), heard, () => ({ says: 'agrees' }));
       return opinion.claim?.retryAt ?? null;
     },
-    came: (day) => {
+    came: async (day) => {
       newest = Math.max(newest, day.from);
+      await opinions.drop('day is late', keyOf(day));
     },
   };
 }

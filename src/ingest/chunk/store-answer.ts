@@ -125,7 +125,8 @@ export function createStoreAnswer({ sql, plan, historyLimits, limits, turn, prov
     for (const column of Object.values(candles)) column.length = 0;
     const lateUntil = day?.isLate ? await retry(() => turn.late(sent.span!, { sentAt, ageMs })) : null;
     if (lateUntil !== null) return { kind: 'deferred', until: lateUntil, requests, reason: 'day is late' };
-    if (day !== null && first !== undefined) turn.came({ from: first, to: first + INTERVAL_MS[interval] });
+    if (day !== null && first !== undefined)
+      await retry(() => turn.came({ from: first, to: first + INTERVAL_MS[interval] }));
     if ('withheld' in counts && counts.withheld)
       return { kind: 'deferred', until: counts.withheld.until, requests, reason: 'second opinion' };
     const { stored, revised } = counts;

@@ -1,4 +1,5 @@
 /** Compares an answer with what another interval of the same coin and quote says of the same stretch. Pure. */
+import { formatCounted } from '../../core/format.ts';
 import { INTERVAL_MS } from '../../core/interval.ts';
 import { subtract } from '../../core/span.ts';
 import type { Neighbours, PricedCandle, StoredCandle } from '../../store/candle/neighbours.ts';
@@ -7,7 +8,10 @@ import { type Asked, type Implausible, pricesOf } from './implausible-candles.ts
 
 /** As logarithms. Of the recorded days 1 in 100 differs by more than 0.02 from its hours, and none by more than 0.07. */
 const MOST_DIFFERENCE = 0.02;
-const MOST_DIFFERENCE_ALONE = 0.1;
+/** Where there is only one slot to compare. */
+const MOST_OF_ONE = 0.1;
+/** One slot among many: of hundreds, one of a coin that is hardly traded may well have a trade that the other interval leaves out. */
+const MOST_AMONG_MANY = 0.3;
 
 /**
  * More than half of the slots have other prices in the other interval, or one has prices that are none of its day's; or the other interval has
@@ -26,16 +30,18 @@ export function otherwise({ interval, samples, beside }: Asked, rows: readonly S
   const known = compared.filter(({ difference }) => difference !== null);
   const largest = (most: number) => known.filter(({ difference }) => difference! > most);
   const differing = largest(MOST_DIFFERENCE);
-  const wrong = known.length > 1 && differing.length > known.length / 2 ? differing : largest(MOST_DIFFERENCE_ALONE);
+  const isMany = known.length > 1;
+  const isMost = isMany && differing.length > known.length / 2;
+  const wrong = isMost ? differing : largest(isMany ? MOST_AMONG_MANY : MOST_OF_ONE);
   if (wrong.length > 0)
     return doubt(
       wrong[0]!.sample,
-      (name) => `the ${name} candles have other prices in ${wrong.length} of ${known.length} slots`,
+      (name) => `the ${name} candles have other prices in ${wrong.length} of ${formatCounted(known.length, 'slot')}`,
     );
   if (missing.length > 0)
     return doubt(
       missing[0]!.sample,
-      (name) => `there are ${name} candles in ${missing.length} slots without any of these`,
+      (name) => `the ${name} candles have ${formatCounted(missing.length, 'slot')} in which this answer has no candle`,
     );
   return null;
 }

@@ -55,10 +55,12 @@ async function strangers(sql: Sql): Promise<string[]> {
 async function goneSeries(sql: Sql): Promise<string[]> {
   const rows = await sql<{ seriesId: number; requests: number; last: number; candles: number }[]>`
     select series_id, count(*) as requests, max(id) as last, sum(stored)::bigint as candles
-    from ops.fetch f cross join lateral (select answered_slots * ${sql.unsafe(ALL_YEARS)} as slots) answered
-    where series_id is not null and outcome = 'stored' and stored > 0
+    from (
+      select * from ops.fetch f where series_id is not null and not exists (select from market.series s where s.id = f.series_id)
+      offset 0
+    ) f cross join lateral (select answered_slots * ${sql.unsafe(ALL_YEARS)} as slots) answered
+    where outcome = 'stored' and stored > 0
       and lower(slots) + greatest((upper(slots) - lower(slots)) / nullif(stored, 0), interval '1 day') + interval '4 days' < as_of
-      and not exists (select from market.series s where s.id = f.series_id)
     group by 1 order by 1`;
   return rows.map(
     ({ seriesId, requests, last, candles }) =>

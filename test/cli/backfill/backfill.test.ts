@@ -155,7 +155,7 @@ test('a plan of which only the last full day becomes final says what it will hol
     requests: 4,
     rowsExpected: 3,
     endpoint: 'ohlcv/latest',
-    heldAfter: { week: 21, month: 90, year: 1_095, everyDays: 1 },
+    heldAfter: { week: 21, month: 90, year: 1_095, everyDays: 1, everyDaysThisMonth: 1 },
   });
   const starter = JSON.parse((await chandler([...argv, '--json'], { CHANDLER_PLAN: 'starter' })).out);
   expect(starter).toMatchObject({ endpoint: 'ohlcv/historical', heldAfter: null });
@@ -168,7 +168,13 @@ test('where the quota is too small for every day, the plan holds what track add 
   const { everyDays } = heldAfter;
   expect(everyDays).toBeGreaterThan(1);
   const held = (days: number) => Math.round((coins * days) / everyDays);
-  expect(heldAfter).toEqual({ week: held(7), month: held(30), year: held(365), everyDays });
+  expect(heldAfter).toEqual({
+    week: held(7),
+    month: held(30),
+    year: held(365),
+    everyDays,
+    everyDaysThisMonth: everyDays,
+  });
   expect((await chandler(argv, settings)).out).toMatch(
     new RegExp(`\\n {2}The quota lasts for one day in ${everyDays} of each coin; days that are skipped are lost\\.\\n`),
   );
@@ -188,8 +194,11 @@ test('with the quota of this month used up, the plan begins to hold candles in t
   await database.sql`update ops.quota set month_spent = 10000`;
   // The month has 27.5 days left.
   expect(JSON.parse((await chandler(argv, settings)).out).heldAfter).toEqual({
-    ...{ week: 0, month: 25, year: 3_375, everyDays: 1 },
+    ...{ week: 0, month: 25, year: 3_375, everyDays: 1, everyDaysThisMonth: null },
   });
+  expect((await chandler(argv.slice(0, -1), settings)).out).toContain(
+    'What is left of the quota of this month leaves no requests for them; these days are lost.\n',
+  );
 });
 
 describe('with the limits of the free plan', () => {
