@@ -37,7 +37,7 @@ beforeAll(async () => {
   ({ sql } = database);
   analyst = await analystIn(database);
   const [server] = await sql<{ version: number }[]>`select current_setting('server_version_num')::int as version`;
-  if (server!.version < 170_000) endless = '10000 years';
+  if (server!.version < 170_000) endless = '6000 years';
   const aaa = await givenSeries(sql, { coinId: 'aaa-coin', interval: '24h', span: days });
   await storeAnswer(sql, aaa, { span: days, slots: run(10, 14) });
   const hours = await givenSeries(sql, { coinId: 'aaa-coin', interval: '1h', span: { from: day(1), to: day(2) } });
