@@ -138,7 +138,9 @@ describe('bars of samples', () => {
     expect(await sampled('7 days', SUNDAY - 10 * DAY, SUNDAY + 10 * DAY)).toMatchObject([
       { at: Date.UTC(2026, 2, 26) },
     ]);
-    await expect(sampled('1 month', SUNDAY - 90 * DAY, SUNDAY + 90 * DAY)).rejects.toThrow('no bars of samples have a width of 1 mon');
+    await expect(sampled('1 month', SUNDAY - 90 * DAY, SUNDAY + 90 * DAY)).rejects.toThrow(
+      'no bars of samples have a width of 1 mon',
+    );
   });
 });
 
