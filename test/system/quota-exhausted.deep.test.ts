@@ -139,8 +139,8 @@ describe('402 with a text nobody knows, asked without a key', () => {
     const hours = await chandler.backfill({ ...HOURS, coins: ['btc-bitcoin'] });
     expect([...hours.refused.keys()]).toEqual(['interval']);
     upstream.script = (request) => (request.url.includes('/ohlcv') ? says(402, PAID) : null);
-    // Today's candle lies inside what the free plan shows.
-    const days = await chandler.backfill({ ...DAYS, coins: ['btc-bitcoin'], from: TODAY, to: TODAY + DAY });
+    // The last full day is what the free plan gives.
+    const days = await chandler.backfill({ ...DAYS, coins: ['btc-bitcoin'], from: TODAY - DAY, to: TODAY });
     expect(days.end).toMatchObject({ kind: 'stopped', reason: 'quota exhausted' });
     expect((await chandler.session.quota.state()).hold!.until).toBeLessThan(TODAY + DAY + 60_000);
   });
