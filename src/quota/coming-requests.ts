@@ -28,7 +28,8 @@ export function comingItems(
   for (const group of groups) byRun.add(group, group.dueAt);
   let waiting: DueItems[] = [];
   return runs.map((at, i) => {
-    const due = [...waiting, ...byRun.at(i)].sort((a, b) => askedAt(a) - askedAt(b));
+    // Of those that were requested together, first the ones that are wanted more often: otherwise their order would depend on who waited before.
+    const due = [...waiting, ...byRun.at(i)].sort((a, b) => askedAt(a) - askedAt(b) || a.everyMs - b.everyMs);
     waiting = [];
     let left = most;
     for (const group of due) {

@@ -165,14 +165,30 @@ describe('coming items', () => {
           });
           const runs = runsOf(everyMs, 12, NOW + 7 * MINUTE);
           const sent = runs.map((now) => {
-            const due = items.filter((one) => now - one.askedAt >= one.everyMs).sort((a, b) => a.askedAt - b.askedAt);
+            const due = items
+              .filter((one) => now - one.askedAt >= one.everyMs)
+              .sort((a, b) => a.askedAt - b.askedAt || a.everyMs - b.everyMs);
             for (const one of due.slice(0, most)) one.askedAt = now;
             return Math.min(due.length, most);
           });
           expect(comingItems(groups, { runs, most }).map(({ requests }) => requests)).toEqual(sent);
         },
       ),
-      { numRuns: 200 },
+      {
+        numRuns: 200,
+        // Two that were requested together, and are wanted unlike often.
+        examples: [
+          [
+            [
+              { asked: 118, isIdle: true },
+              { asked: null, isIdle: false },
+              { asked: 118, isIdle: false },
+            ],
+            2 * HOUR,
+            1,
+          ],
+        ],
+      },
     );
   });
 });
