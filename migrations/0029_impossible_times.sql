@@ -13,7 +13,7 @@ create or replace function ops.whole_slots(spans tstzmultirange, width double pr
     ) b), '{}');
 
 -- For the functions below; a row for each difference that a mending wrote down, of which there are few.
-create function ops.doubted(of_series integer)
+create function ops.slots_unlike_told(of_series integer)
   returns table (step integer, slots tstzmultirange)
   language sql stable parallel safe
 begin atomic
@@ -31,9 +31,9 @@ begin atomic
     select (p.parts[2] || '01' || p.parts[4])::timestamptz + make_interval(hours => 24 * (p.parts[3]::integer - 1)) as slot
   ) one
   join market.evidence r on r.series_id = m.series_id and r.number::text = p.parts[1]
-  where s.id = doubted.of_series and m.kind = 'mended' and m.detail is not null;
+  where s.id = slots_unlike_told.of_series and m.kind = 'mended' and m.detail is not null;
 end;
-comment on function ops.doubted(integer) is 'Of a series, the slots of which a mending (step) found another value than an answer had told, as the step says: these slots, or one of them.';
+comment on function ops.slots_unlike_told(integer) is 'Of a series, the slots of which a mending (step) found another value than an answer had told, as the step says: these slots, or one of them.';
 
 create or replace function market.candles_as_known(at timestamptz)
   returns table (coin_id text, symbol text, quote text, "interval" market.candle_interval, open_time timestamptz, close_time timestamptz,
@@ -60,14 +60,14 @@ begin atomic
   join market.coin co on co.id = s.coin_id
   cross join lateral ops.state_at(s.id, s.interval, candles_as_known.at) k
   cross join lateral (
-    select coalesce(range_agg(d.slots), '{}') as slots, array_agg(d.step) as of_steps, array_agg(d.slots) as of_slots from ops.doubted(s.id) d
-  ) doubt
+    select coalesce(range_agg(d.slots), '{}') as slots, array_agg(d.step) as of_steps, array_agg(d.slots) as of_slots from ops.slots_unlike_told(s.id) d
+  ) unlike
   cross join lateral (
     select v.* from market.revision v
     where v.series_id = s.id and v.step > k.step and k.final @> v.open_time and not v.was_empty
       -- What a mending found is no value that was known, where the digest of the answer is another. What the answer told is lost.
-      and not (v.reason = 'mended' and doubt.slots @> v.open_time and exists (
-        select from unnest(doubt.of_steps, doubt.of_slots) d(step, slots) where d.step = v.step and d.slots @> v.open_time))
+      and not (v.reason = 'mended' and unlike.slots @> v.open_time and exists (
+        select from unnest(unlike.of_steps, unlike.of_slots) d(step, slots) where d.step = v.step and d.slots @> v.open_time))
       -- The first step after `at` that is about the slot. Steps that remove leave no revision where there was no candle.
       and not exists (select from market.revision w
         where w.series_id = v.series_id and w.open_time = v.open_time and w.step > k.step and w.step < v.step)
@@ -99,14 +99,14 @@ begin atomic
   join market.coin co on co.id = s.coin_id
   cross join lateral ops.state_at(s.id, s.interval, prices_as_known.at) k
   cross join lateral (
-    select coalesce(range_agg(d.slots), '{}') as slots, array_agg(d.step) as of_steps, array_agg(d.slots) as of_slots from ops.doubted(s.id) d
-  ) doubt
+    select coalesce(range_agg(d.slots), '{}') as slots, array_agg(d.step) as of_steps, array_agg(d.slots) as of_slots from ops.slots_unlike_told(s.id) d
+  ) unlike
   cross join lateral (
     select v.* from market.revision v
     where v.series_id = s.id and v.step > k.step and k.final @> v.open_time and not v.was_empty
       -- What a mending found is no value that was known, where the digest of the answer is another. What the answer told is lost.
-      and not (v.reason = 'mended' and doubt.slots @> v.open_time and exists (
-        select from unnest(doubt.of_steps, doubt.of_slots) d(step, slots) where d.step = v.step and d.slots @> v.open_time))
+      and not (v.reason = 'mended' and unlike.slots @> v.open_time and exists (
+        select from unnest(unlike.of_steps, unlike.of_slots) d(step, slots) where d.step = v.step and d.slots @> v.open_time))
       -- The first step after `at` that is about the slot. Steps that remove leave no revision where there was no candle.
       and not exists (select from market.revision w
         where w.series_id = v.series_id and w.open_time = v.open_time and w.step > k.step and w.step < v.step)

@@ -29,24 +29,24 @@ export function otherwise({ interval, samples, beside }: Asked, rows: readonly S
   );
   const known = compared.filter(({ difference }) => difference !== null);
   const largest = (most: number) => known.filter(({ difference }) => difference! > most);
-  const differing = largest(MOST_DIFFERENCE);
+  const unlike = largest(MOST_DIFFERENCE);
   const isMany = known.length > 1;
-  const isMost = isMany && differing.length > known.length / 2;
-  const wrong = isMost ? differing : largest(isMany ? MOST_AMONG_MANY : MOST_OF_ONE);
+  const isMost = isMany && unlike.length > known.length / 2;
+  const wrong = isMost ? unlike : largest(isMany ? MOST_AMONG_MANY : MOST_OF_ONE);
   if (wrong.length > 0)
-    return doubt(
+    return differing(
       wrong[0]!.sample,
       (name) => `the ${name} candles have other prices in ${wrong.length} of ${formatCounted(known.length, 'slot')}`,
     );
   if (missing.length > 0)
-    return doubt(
+    return differing(
       missing[0]!.sample,
       (name) => `the ${name} candles have ${formatCounted(missing.length, 'slot')} in which this answer has no candle`,
     );
   return null;
 }
 
-function doubt({ interval, slot }: Sample, say: (interval: string) => string): Implausible {
+function differing({ interval, slot }: Sample, say: (interval: string) => string): Implausible {
   return { kind: 'other interval', detail: `${say(interval)}, first at ${new Date(slot.from).toISOString()}` };
 }
 

@@ -64,15 +64,15 @@ export function lacksRates(quotes: readonly string[], ats: readonly Instant[], r
 }
 
 /** Converted prices are as old as the oldest rate of the newest snapshot, if that is older than the prices in dollars. */
-export function asOfRates<T extends Instant | null>(
-  asOf: T,
+export function asOfRates(
+  asOf: Instant | null,
   quotes: readonly string[],
   ats: readonly Instant[],
   rates: Rates,
-): T {
+): Instant | null {
   if (asOf === null || ats.length === 0) return asOf;
   const newest = ats.reduce((a, b) => Math.max(a, b));
-  return quotes.reduce<Instant>((oldest, symbol) => Math.min(oldest, rates(symbol, newest)?.at ?? oldest), asOf) as T;
+  return quotes.reduce((oldest, symbol) => Math.min(oldest, rates(symbol, newest)?.at ?? oldest), asOf);
 }
 
 /** Converts a ticker from dollars into these currencies. */

@@ -7,6 +7,7 @@ import { intersect, type Spans, union } from '../../core/span.ts';
 import type { Sql, SqlOrTransaction } from '../../store/connection/connect.ts';
 import { type Account, openLedger } from '../verify/account.ts';
 import { ALL_TIME, type Judgement } from '../verify/findings.ts';
+import { readImpossibleTimes } from '../verify/impossible-times.ts';
 import { FUTURE_TOLERANCE_MS, judge } from '../verify/judge.ts';
 import { toHex } from '../verify/modulo.ts';
 import {
@@ -21,7 +22,6 @@ import {
 } from '../verify/read-series.ts';
 import { unchangedSince, wrongMendings, wrongRequests, wrongRevisions } from '../verify/records.ts';
 import { finalBy } from '../verify/steps.ts';
-import { readTimeless } from '../verify/timeless.ts';
 import { matching, type SeriesFilter } from './series-filter.ts';
 
 export type SeriesProof = {
@@ -180,12 +180,12 @@ async function judgePage(tx: SqlOrTransaction, page: Page, now: Instant): Promis
   const mendings = withDoubt.length === 0 ? null : await wrongMendings(tx, interval, withDoubt);
   const withOdd = ids.filter((id) => accounts.get(id)!.stored.odd > 0);
   const odd = withOdd.length === 0 ? null : await readOddCandles(tx, interval, withOdd, now + FUTURE_TOLERANCE_MS);
-  const timeless = await readTimeless(tx, interval, ids);
+  const impossibleTimes = await readImpossibleTimes(tx, interval, ids);
   const judgeOne = (series: SeriesRow, unchanged: ReadonlySet<number>) => {
     const { id } = series;
     const records = [revisions, requests, mendings].flatMap((found) => found?.get(id) ?? []);
     const stored = { series, evidence: evidence.get(id)!, account: accounts.get(id)!, records, unchanged };
-    return judge({ ...stored, odd: odd?.get(id) ?? NONE_ODD, timeless: timeless.get(id) }, now);
+    return judge({ ...stored, odd: odd?.get(id) ?? NONE_ODD, impossibleTimes: impossibleTimes.get(id) }, now);
   };
   const judged = new Map(rows.map((row) => [row.id, judgeOne(row, new Set())]));
   // Only where something differs it matters whether a mending has settled that.

@@ -6,19 +6,19 @@ import { INTERVAL_MS, isPriceInterval } from '../../core/interval.ts';
 import { contains, intersect, normalize, type Span, type Spans, slotsAt, subtract } from '../../core/span.ts';
 import type { Account, RowDifference } from './account.ts';
 import { collectFindings, type Findings, type Judgement, where } from './findings.ts';
+import { type ImpossibleTimes, sayImpossibleTimes } from './impossible-times.ts';
 import { judgeEvidence } from './judge-evidence.ts';
 import { isNothing, minus, modulo, NOTHING, placeOf, plus, type Sums } from './modulo.ts';
 import type { Evidence, OddCandles, SeriesRow } from './read-series.ts';
 import type { WrongRecord } from './records.ts';
 import { finalBy } from './steps.ts';
-import { sayTimeless, type Timeless } from './timeless.ts';
 
 export type Stored = {
   readonly series: SeriesRow;
   readonly evidence: readonly Evidence[];
   readonly account: Account;
   readonly odd: OddCandles;
-  readonly timeless: Timeless | undefined;
+  readonly impossibleTimes: ImpossibleTimes | undefined;
   /** Revisions and requests that are not what the evidence says. */
   readonly records: readonly WrongRecord[];
   /** Mendings, by their step, before which nothing that is kept was changed since. */
@@ -48,7 +48,8 @@ export function judge(of: Stored, now: Instant): Judgement {
   judgeEvidence(series, evidence, account, findings);
   judgeSeries(series, evidence, account, findings);
   judgeShape(of, now, findings);
-  if (of.timeless !== undefined) findings.sayRemovable(sayTimeless(of.timeless, 'candle'), of.timeless.statement);
+  if (of.impossibleTimes !== undefined)
+    findings.sayRemovable(sayImpossibleTimes(of.impossibleTimes, 'candle'), of.impossibleTimes.statement);
   if (account.stored.left > 0)
     findings.note(`${formatCounted(account.stored.left, 'candle')} that retention has yet to remove`);
   const judgement = findings.close();

@@ -5,9 +5,9 @@ import { INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import type { Spans } from '../../core/span.ts';
 import { storedRows } from '../../store/candle/stored.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
+import { isInYears } from './impossible-times.ts';
 import { modulo } from './modulo.ts';
 import type { EvidenceRow } from './steps.ts';
-import { isInYears } from './timeless.ts';
 
 export type SeriesRow = {
   readonly id: number;
@@ -108,7 +108,7 @@ const IMPOSSIBLE = `not (c.high >= c.low and c.high >= c.open and c.high >= c.cl
 /**
  * One pass over the stored candles of some series of one interval. `bounds` of each: where its segments begin, ascending. Floating
  * point is exact here: an open time in seconds is far below 2^53, and one that is off the grid by a microsecond divides to no integer.
- * Without candles that are nowhere in time (timeless.ts).
+ * Without candles that are nowhere in time (impossible-times.ts).
  */
 export function sumCandles(
   sql: SqlOrTransaction,

@@ -6,7 +6,7 @@ import { finalDays } from '../../store/candle/calendar-candle.ts';
 import { candlesBySlot, coarseCandle, widthOf } from '../../store/candle/coarse-candle.ts';
 import { rolledUpFrom } from '../../store/candle/rollup.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { ALL_YEARS, isInYears } from './timeless.ts';
+import { ALL_YEARS, isInYears } from './impossible-times.ts';
 
 const MOST_TOLD = 20;
 

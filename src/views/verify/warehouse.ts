@@ -5,15 +5,15 @@ import { DAY, INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import { RULES, type Rule } from '../../core/second-opinion.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { wrongImports } from './imported.ts';
+import { ALL_YEARS, impossibleTimesBeside, sayInstant } from './impossible-times.ts';
 import { wrongCalendar, wrongRollups } from './rollups.ts';
-import { ALL_YEARS, sayInstant, timelessBeside } from './timeless.ts';
 
 /** All differences, one sentence each. Reads every candle once more, without hashing it. */
 export async function verifyWarehouse(sql: Sql): Promise<string[]> {
   return [
     ...(await strangers(sql)),
     ...(await goneSeries(sql)),
-    ...(await timelessBeside(sql)),
+    ...(await impossibleTimesBeside(sql)),
     ...(await impossibleClaims(sql)),
     ...(await wrongRollups(sql)),
     ...(await wrongCalendar(sql)),

@@ -253,7 +253,7 @@ export const TABLE: readonly (readonly [name: string, damage: string, days: read
 ];
 
 /** Times that no slot has, as Postgres writes them. */
-export const TIMELESS = [
+export const IMPOSSIBLE_TIMES = [
   'infinity',
   '-infinity',
   '0044-03-15 00:00:00+00 BC',

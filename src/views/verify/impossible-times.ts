@@ -1,7 +1,8 @@
 /**
- * Rows at times that no slot has: infinite, before Christ, after the year 9999. No answer tells of them and no command can name them, and some cannot
- * even be hashed. So verify adds them up nowhere, and says how to remove them.
+ * Rows at times that no slot has: infinite, before Christ, after the year 9999. Somebody wrote them: no answer has such a row. Some of them cannot be
+ * hashed, and no command can name their times. So verify leaves them out of its sums, and prints the statement that removes them.
  */
+import { formatCounted } from '../../core/format.ts';
 import { type Interval, isPriceInterval } from '../../core/interval.ts';
 import { storedRows } from '../../store/candle/stored.ts';
 import type { Sql, SqlOrTransaction } from '../../store/connection/connect.ts';
@@ -13,10 +14,10 @@ export const ALL_YEARS = `'{[0001-01-01 00:00:00Z,10000-01-01 00:00:00Z)}'::tstz
 
 /** Lies the instant, an expression, in the years 1 to 9999? */
 export const isInYears = (at: string): string => `${at} >= ${FIRST} and ${at} < ${END}`;
-const isTimeless = (at: string): string => `(${at} < ${FIRST} or ${at} >= ${END})`;
+const isImpossible = (at: string): string => `(${at} < ${FIRST} or ${at} >= ${END})`;
 
-/** Rows that are nowhere in time. */
-export type Timeless = {
+/** Of one series or table. */
+export type ImpossibleTimes = {
   readonly rows: number;
   /** Of the first of them, as Postgres writes it. */
   readonly time: string;
@@ -25,19 +26,19 @@ export type Timeless = {
 };
 
 /** Of some series of one interval. */
-export async function readTimeless(
+export async function readImpossibleTimes(
   sql: SqlOrTransaction,
   interval: Interval,
   ids: readonly number[],
-): Promise<Map<number, Timeless>> {
+): Promise<Map<number, ImpossibleTimes>> {
   const rows = await sql<{ seriesId: number; rows: number; time: string }[]>`
     select page.id as series_id, count(*) as rows, min(c.open_time)::text as time
     from unnest(${ids as number[]}::int[]) page (id) cross join lateral ${storedRows(sql, sql`page.id`, interval)} c
-    where ${sql.unsafe(isTimeless('c.open_time'))} group by 1`;
+    where ${sql.unsafe(isImpossible('c.open_time'))} group by 1`;
   const remove = (id: number) =>
     isPriceInterval(interval)
-      ? `delete from market.price where series_id = ${id} and ${isTimeless('time')}`
-      : `delete from market.candle where series_id = ${id} and interval = '${interval}' and ${isTimeless('open_time')}`;
+      ? `delete from market.price where series_id = ${id} and ${isImpossible('time')}`
+      : `delete from market.candle where series_id = ${id} and interval = '${interval}' and ${isImpossible('open_time')}`;
   return new Map(rows.map(({ seriesId, ...row }) => [seriesId, { ...row, statement: remove(seriesId) }]));
 }
 
@@ -45,24 +46,25 @@ export async function readTimeless(
 const OTHERS = ['market.rollup', 'market.calendar_candle', 'market.imported_candle', 'market.open_candle'] as const;
 
 /** All differences, one sentence each. */
-export async function timelessBeside(sql: Sql): Promise<string[]> {
+export async function impossibleTimesBeside(sql: Sql): Promise<string[]> {
   const found: string[] = [];
   for (const table of OTHERS) {
     const [row] = await sql<{ rows: number; time: string | null }[]>`
-      select count(*) as rows, min(open_time)::text as time from ${sql(table)} where ${sql.unsafe(isTimeless('open_time'))}`;
+      select count(*) as rows, min(open_time)::text as time from ${sql(table)} where ${sql.unsafe(isImpossible('open_time'))}`;
     const { rows, time } = row!;
     if (time === null) continue;
-    const statement = `delete from ${table} where ${isTimeless('open_time')}`;
-    found.push(`${table}: ${sayTimeless({ rows, time, statement }, 'row')}; this removes what is there: ${statement}`);
+    const statement = `delete from ${table} where ${isImpossible('open_time')}`;
+    found.push(
+      `${table}: ${sayImpossibleTimes({ rows, time, statement }, 'row')}; this removes what is there: ${statement}`,
+    );
   }
   return found;
 }
 
 /** `3 candles at times that no slot has (the first: infinity)`. */
-export function sayTimeless({ rows, time }: Timeless, noun: string): string {
-  return rows === 1
-    ? `1 ${noun} at a time that no slot has (${time})`
-    : `${rows} ${noun}s at times that no slot has (the first: ${time})`;
+export function sayImpossibleTimes({ rows, time }: ImpossibleTimes, noun: string): string {
+  const times = rows === 1 ? 'a time' : 'times';
+  return `${formatCounted(rows, noun)} at ${times} that no slot has (${rows === 1 ? '' : 'the first: '}${time})`;
 }
 
 /** Of an instant that may be infinite. */
