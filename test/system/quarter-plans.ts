@@ -26,7 +26,7 @@ export type QuarterOptions = {
   })[];
   /** Whether the budget has room for the target ages; if not, those that are told to be achievable are kept. */
   readonly hasRoom: boolean;
-  /** What the operator records every other week. */
+  /** What the operator records every other week. With a pace it lasts longer than the half minute after which its end is foretold. */
   readonly backfill: { readonly interval: CandleInterval; readonly days: number };
 };
 
@@ -72,11 +72,11 @@ export const QUARTER_PLANS = {
     seed: 3,
     coins: 12,
     limits: { requestsPerMonth: 4_000 },
-    perSecond: null,
+    perSecond: 1,
     candlesPerRequest: 7,
     tracks: [{ tier: 'all', interval: '24h', days: 60, targetAgeMs: 12 * HOUR }],
     hasRoom: true,
-    backfill: { interval: '24h', days: 60 },
+    backfill: { interval: '24h', days: 80 },
   },
   enterprise: {
     plan: 'enterprise',
@@ -93,7 +93,7 @@ export const QUARTER_PLANS = {
       { tier: 'all', interval: '24h', days: 400, targetAgeMs: 24 * HOUR },
     ],
     hasRoom: true,
-    backfill: { interval: '1h', days: 300 },
+    backfill: { interval: '1h', days: 1_500 },
   },
 } as const satisfies Readonly<Record<string, Omit<QuarterOptions, 'redis'>>>;
 

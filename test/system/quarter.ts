@@ -67,8 +67,8 @@ export const CADENCES: Environment = {
 const BORDER_MS = 2_100;
 /** The day's last step: what a day has for freshness is spread over it, and must not be slept through. */
 const EVENING_MS = 23 * HOUR + 40 * MINUTE;
-const WATCH_MS = 250;
-const MOST_WATCHED = 240;
+const WATCH_MS = 1_000;
+const MOST_WATCHED = 300;
 /** A host's clock may be a day behind when it asks, and a candle of a day is final a day after it has closed. */
 const FINAL_FOR_ALL_MS = 4 * DAY;
 
@@ -202,7 +202,7 @@ export async function liveAQuarter(options: QuarterOptions, stretch: Stretch): P
   }
 }
 
-/** Looks at what is told of a backfill while it runs: the pace makes it last some seconds. */
+/** Looks at what is told of a backfill while it runs: the pace makes it last a minute or two. */
 async function watch(world: ServiceWorld, told: ToldFigures): Promise<void> {
   for (let looks = 0; looks < MOST_WATCHED; looks++) {
     await world.advance(WATCH_MS);
