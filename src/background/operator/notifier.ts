@@ -7,7 +7,7 @@ import type { Instant } from '../../clock.ts';
 import type { Notify } from '../../core/settings/notice-settings.ts';
 import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
 import { liveInstances } from '../../store/work/instance.ts';
-import { beginState, endState, openStates, raiseNotice, watchSince } from '../../store/work/notice.ts';
+import { beginState, endState, notRaisedYet, openStates, raiseNotice, watchSince } from '../../store/work/notice.ts';
 import { asError, DATABASE, HEARTBEAT } from '../health/service-status.ts';
 import { noticesOf } from '../notice/notices.ts';
 import { type State, withoutConsequences } from '../notice/states.ts';
@@ -68,7 +68,8 @@ export async function notifyOperator(
 async function raise(context: ServiceContext, app: App, notify: Notify, { inputs, states }: Look): Promise<void> {
   const { sql } = app.database;
   await settleStates(context, app, notify, states, inputs.now);
-  for (const notice of noticesOf(inputs, notify)) {
+  // Most of them were raised long ago: that is one look, and no transaction for each.
+  for (const notice of await notRaisedYet(sql, noticesOf(inputs, notify), inputs.now)) {
     if (await raiseNotice(sql, notice, inputs.now)) tell(context, notice.event, notice.topic, notice.text);
   }
 }

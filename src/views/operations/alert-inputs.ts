@@ -62,7 +62,7 @@ export type AlertInputs = {
   readonly doneTicks: ReadonlyMap<string, Instant>;
   /** Highest priority first. */
   readonly lateTiers: readonly LateTier[];
-  /** Those that ended since `since`, the first one first. */
+  /** Those that ended since `since`, the first one first; without those that the service itself wanted and that are done. */
   readonly endedBackfills: readonly EndedBackfill[];
 };
 
@@ -79,7 +79,8 @@ export type AlertInputsQuery = {
 /** The last answer is looked for among so many requests. */
 const LOOK_BACK = 20_000;
 const MOST_REASONS = 3;
-const MOST_BACKFILLS = 100;
+/** At most so many are told of a day: each is a notice. */
+const MOST_BACKFILLS = 5_000;
 /** More rows than this are not counted. */
 const MOST_ROWS = 10_000;
 
@@ -158,7 +159,9 @@ async function readEndedBackfills(sql: Sql, since: Instant): Promise<EndedBackfi
       from begun
     )
     select b.id, b.state, b.interval, b.quote, cardinality(b.coin_ids) as coins, lower(b.span) as from, upper(b.span) as to, b.requested_at,
-      b.finished_at, b.message, coalesce(b.requested_by like '%@%', true) as is_wanted, r.since as failing_since
-    from ops.backfill b left join in_a_row r on r.id = b.id
-    where b.is_detached and b.state in ('done', 'failed') and b.finished_at > ${since} order by b.finished_at limit ${MOST_BACKFILLS}`;
+      b.finished_at, b.message, w.is_wanted, r.since as failing_since
+    from ops.backfill b cross join lateral (select coalesce(b.requested_by like '%@%', true) as is_wanted) w left join in_a_row r on r.id = b.id
+    -- What the service asks for itself is news only when it fails.
+    where b.is_detached and (b.state = 'failed' or (b.state = 'done' and w.is_wanted)) and b.finished_at > ${since}
+    order by b.finished_at limit ${MOST_BACKFILLS}`;
 }

@@ -392,6 +392,27 @@ describe('the operator gets a notice', () => {
     expect(hook.posts).toHaveLength(2);
   });
 
+  test('about each of many backfills that ended within a day; and a state is told before them', async () => {
+    const ended = (n: number, requestedBy: string, minutesAgo: number) => database.sql`
+      insert into ops.backfill (requested_at, started_at, finished_at, state, is_detached, spec, coin_ids, span, interval, quote,
+        planned_requests, requested_by)
+      select ${at(START - HOUR)}, ${at(START - HOUR)}, ${at(START - minutesAgo * MINUTE)}, 'done', true, '{}', '{btc-bitcoin}',
+        '[2030-01-01, 2030-02-01)', '1h', 'usd', 3, ${requestedBy} from generate_series(1, ${n}::int)`;
+    await ended(150, 'the audit of gaps', 30);
+    await ended(120, 'me@here', 20);
+    await notifier({ ...NO_SCHEDULES, CHANDLER_API_KEY: 'key' });
+    const raised = () => database.sql<{ n: number }[]>`select count(*)::int as n from ops.notice`;
+    await comes(async () => expect((await raised())[0]!.n).toBe(120));
+    // More than may be sent in an hour. A state does not wait for its turn behind them.
+    await pass(5 * MINUTE);
+    expect(hook.posts.length).toBeLessThan(30);
+    await database.sql`
+      insert into ops.account (id, origin, plan, refused_at, refused_since, refusals, refused_scheme, refusal)
+      values (${accountIdOf('key', 'http://127.0.0.1:9/v1')}, 'http://127.0.0.1:9', 'free', ${at(clock.now())}, ${at(clock.now())}, 1, 'auto', 'no')`;
+    await pass(MINUTE);
+    expect(hook.texts().at(-1)).toMatch(/^Key refused since /);
+  });
+
   test('about the past of tracked series that fails each day for the same reason, once, and when the reason is another one', async () => {
     const fail = (days: number, message: string) => database.sql`
       insert into ops.backfill (requested_at, started_at, finished_at, state, is_detached, spec, coin_ids, span, interval, quote,
