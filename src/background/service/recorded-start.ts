@@ -16,16 +16,16 @@ const SECRETS: ReadonlySet<string> = new Set([
   'AWS_SESSION_TOKEN',
 ]);
 
-/** Records the start. Resolves to what records the end. */
+/** Records the start. Resolves to what records the end, with the failure if there was one. */
 export async function recordStart(
   { start }: Pick<ServiceContext, 'start'>,
   { clock, database: { sql } }: Pick<App, 'clock' | 'database'>,
-): Promise<() => Promise<void>> {
+): Promise<(failure?: string | null) => Promise<void>> {
   if (start === undefined) return async () => undefined;
   const { actor, command, env } = start;
   const settings = describeSettings(env, await readInstallationId(sql));
   const id = await beginAudit(sql, { at: clock.now(), actor, command, settings });
-  return () => endAudit(sql, { id, endedAt: clock.now(), message: null });
+  return (failure = null) => endAudit(sql, { id, endedAt: clock.now(), message: failure });
 }
 
 /**

@@ -60,11 +60,16 @@ export async function findAudit(
   return row ?? null;
 }
 
-/** Of an entry `a` of the audit log that is a start of a service: the settings of the start of the same command before; null: there is none. */
+/**
+ * Of an entry `a` of the audit log that is a start of a service: the settings of the start of the same command before, by the same user on the same
+ * host; null: there is none. A container has another host name each time it is made, and that is what a change of its settings takes.
+ */
 export function settingsBefore(sql: SqlOrTransaction) {
+  const whoOf = (actor: ReturnType<typeof sql>) => sql`regexp_replace(${actor}, '@[0-9a-f]{12}$', '@a container')`;
   return sql`(
     select o.settings from ops.audit o
-    where a.settings is not null and o.settings is not null and o.actor = a.actor and o.command = a.command and o.id < a.id
+    where a.settings is not null and o.settings is not null and ${whoOf(sql`o.actor`)} = ${whoOf(sql`a.actor`)} and o.command = a.command
+      and o.id < a.id
     order by o.id desc limit 1)`;
 }
 

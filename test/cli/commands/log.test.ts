@@ -174,6 +174,20 @@ test.each([
   expect(JSON.stringify(await log()) + out).not.toMatch(/first-secret|other-secret/);
 });
 
+test('a container that was made again with other settings says which, though its host has another name', async () => {
+  const start = (actor: string, plan: string) => database.sql`
+    insert into ops.audit (at, actor, command, settings)
+    values (now(), ${actor}, 'service --role worker', jsonb_build_object('CHANDLER_PLAN', ${plan}::text))`;
+  await start('node@0123456789ab', 'free');
+  await start('node@elsewhere', 'starter');
+  await start('node@ba9876543210', 'pro');
+  expect((await log()).map(({ changed }: { changed: string[] }) => changed)).toEqual([
+    [],
+    [],
+    ['CHANDLER_PLAN free → pro'],
+  ]);
+});
+
 test('serve on a database where nothing can be written serves, and says that its start is not recorded', async () => {
   const url = `${database.url}?options=-c%20default_transaction_read_only%3Don`;
   const stop = new AbortController();
