@@ -126,6 +126,10 @@ export async function readAlertInputs(sql: Sql, query: AlertInputsQuery): Promis
     -- The age that is promised includes the wait for the next run, which is no lack of requests.
     where k.planned_at is not null and (k.achievable_age is null or coalesce(k.refresh_after, k.achievable_age) > k.target_age)
       and exists (select from ops.tracked tr where tr.tier_id = k.id and tr.ends_at is null)
+      -- What the plan does not include at all is no lack of requests, and told as a history limit.
+      and not exists (
+        select from market.refusal r
+        where r.series_id is null and r.account_plan = ${plan} and r.interval = k.interval and r.reason = 'interval')
     order by k.priority desc, k.id`;
   return {
     historyLimits,

@@ -363,7 +363,12 @@ describe('the operator gets a notice', () => {
     await track('24h');
     await pass(3 * MINUTE);
     expect(hook.posts).toHaveLength(1);
-    await database.sql`update ops.tier set achievable_age = '1 hour'`;
+    await database.sql`update ops.tier set achievable_age = '1 hour' where interval = '1h'`;
+    // An interval that the plan does not include is told as a limit of the plan: more requests would not help.
+    await database.sql`update ops.tier set achievable_age = null where interval = '24h'`;
+    await database.sql`
+      insert into market.refusal (account_plan, interval, reason, message, refused_at)
+      values ('free', '24h', 'interval', 'no', ${at(START - 2 * DAY)})`;
     await comes(async () =>
       expect(
         await database.sql`select from ops.watch where name = 'behind is over' and since is not null`,
