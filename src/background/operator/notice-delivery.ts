@@ -18,6 +18,8 @@ export const deliveryBackoff = createBackoff({ firstMs: 10_000, mostMs: LONGEST_
 /** A notice that could not be delivered within a day stays in the log and in `ops.notice`. */
 const GIVE_UP_AFTER_MS = DAY;
 const WEBHOOK = 'the webhook';
+/** A slow webhook must not keep a service from looking: what is left is sent after the next look. */
+const LONGEST_ROUND_MS = 60_000;
 
 /** Says in the log and in the metrics that a notice was raised. */
 export function tell(
@@ -30,14 +32,16 @@ export function tell(
   metrics.notice(event, 'raised');
 }
 
-/** Sends every notice that is due, those of states first and the oldest of them first, until one fails. */
+/** Sends every notice that is due, those of states first and the oldest of them first, until one fails or a minute is over. */
 export async function deliver(context: ServiceContext, app: App, webhook: Webhook): Promise<void> {
   const { clock, signal, owner } = context;
   const { sql } = app.database;
   // A notice that was delivered must be recorded even if the database becomes unavailable just then; else it would be sent again.
   const retry = createOutageRetry({ clock, signal });
+  const begunAt = clock.now();
   while (!signal.aborted) {
     const now = clock.now();
+    if (Math.abs(now - begunAt) > LONGEST_ROUND_MS) return;
     const notice = await claimNotice(sql, { owner, now, mostPerHour: MOST_PER_HOUR, keptForStates: KEPT_FOR_STATES });
     if (notice === null) return;
     const renew = () => renewNotice(sql, { id: notice.id, owner, now: clock.now() });

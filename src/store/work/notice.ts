@@ -117,6 +117,18 @@ export async function openStates(sql: SqlOrTransaction): Promise<OpenState[]> {
     select event, topic, began_at from ops.notice where began_at is not null and ended_at is null order by id`;
 }
 
+/** The states that last, and that no process has judged since then. */
+export async function statesNotJudgedSince(sql: SqlOrTransaction, since: Instant): Promise<OpenState[]> {
+  return sql<OpenState[]>`
+    select n.event, n.topic, n.began_at from ops.notice n join ops.watch w on w.name = ${judgedAs(sql`n.topic`, sql)}
+    where n.began_at is not null and n.ended_at is null and w.seen_at < ${since} order by n.id`;
+}
+
+/** What every process that judges a state watches, as long as the state lasts. */
+function judgedAs(topic: ReturnType<SqlOrTransaction>, sql: SqlOrTransaction) {
+  return sql`${topic} || ' is over'`;
+}
+
 /**
  * Gives this owner a lease on the oldest notice that waits; those of states go first, because nothing may work while one lasts. Null when
  * none is due, when the first one has failed and is to be tried again later (a receiver that did not take this one takes no other), or when

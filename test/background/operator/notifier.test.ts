@@ -483,6 +483,22 @@ describe('the operator gets a notice', () => {
     expect((await texts(1))[0]).toMatch(/^Resolved: the disk of .* has .*B free\.$/);
   });
 
+  test('about the end of what nobody looks at any more: a folder, or a lake, that is not in the settings now', async () => {
+    const since = at(START - 2 * DAY);
+    await database.sql`
+      insert into ops.notice (event, topic, text, raised_at, began_at, sent_at, attempts)
+      select event, topic, 'told', ${since}, ${since}, ${since}, 1
+      from (values ('disk', 'disk /old'), ('lake', 'lake'), ('behind', 'behind')) v(event, topic)`;
+    await database.sql`
+      insert into ops.watch (name, since, seen_at) select topic || ' is over', null, ${since} from ops.notice`;
+    await notifier(NO_SCHEDULES);
+    await pass(HOUR + MINUTE);
+    expect(hook.texts()).toEqual([
+      'Resolved: no service uses the folder /old any more.',
+      'Resolved: no service uses a lake any more.',
+    ]);
+  });
+
   test('only about the events that the settings name', async () => {
     await spend(1000);
     await notifier({ ...NO_SCHEDULES, CHANDLER_NOTIFY: 'history-limit,stuck' });
