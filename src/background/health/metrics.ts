@@ -117,7 +117,9 @@ function createGauges(registry: Registry): (inputs: MetricInputs) => void {
   );
   const depth = gauge('queue_jobs', 'Jobs in a queue.', ['queue']);
   const backfills = gauge('backfills', "The service's unfinished backfills, by state.", ['state']);
-  const ended = gauge('backfills_ended', "The service's backfills that are over, by state.", ['state']);
+  const ended = gauge('backfills_ended', "The service's backfills that are over, as notices tell of them, by state.", [
+    'state',
+  ]);
   const revisions = gauge('revisions', 'Old values of final candles and prices that are kept.');
   const quarantined = gauge('quarantined_rows', 'Rows in quarantine.');
   const limits = gauge('history_limits', 'History limits of plans that the upstream has told.');

@@ -148,12 +148,21 @@ export async function readAlertInputs(sql: Sql, query: AlertInputsQuery): Promis
 /** A backfill of the past that was requested so soon after one that failed goes on with the same: the audit of gaps tries again each day. */
 const SAME_HISTORY = '3 days';
 
+/** Of a row of `ops.backfill` that failed: why, without numbers and plurals, as 3 slots of today are 2 slots tomorrow. */
+export function reasonOf(sql: Sql) {
+  return sql`regexp_replace(coalesce(message, ''), '[0-9]+|s\\M', '', 'g')`;
+}
+
+/** Of a row of `ops.backfill`: only a person is `user@host`. */
+export function isWantedByPerson(sql: Sql) {
+  return sql`coalesce(requested_by like '%@%', true)`;
+}
+
 /** Backfills are few; those that the service asks for itself are marked by who asks (`requested_by`): only a person is `user@host`. */
 async function readEndedBackfills(sql: Sql, since: Instant): Promise<EndedBackfill[]> {
   return sql<EndedBackfill[]>`
     with failed as (
-      -- A reason without its numbers and plurals: 3 slots of today are 2 slots tomorrow.
-      select id, interval, quote, requested_at, finished_at, regexp_replace(coalesce(message, ''), '[0-9]+|s\\M', '', 'g') as reason
+      select id, interval, quote, requested_at, finished_at, ${reasonOf(sql)} as reason
       from ops.backfill where is_detached and state = 'failed' and spec ? 'history'
     ), begun as (
       select *, coalesce(requested_at > lag(finished_at) over same_reason + ${SAME_HISTORY}::interval, true) as is_first
@@ -164,7 +173,7 @@ async function readEndedBackfills(sql: Sql, since: Instant): Promise<EndedBackfi
     )
     select b.id, b.state, b.interval, b.quote, cardinality(b.coin_ids) as coins, lower(b.span) as from, upper(b.span) as to, b.requested_at,
       b.finished_at, b.message, w.is_wanted, r.since as failing_since
-    from ops.backfill b cross join lateral (select coalesce(b.requested_by like '%@%', true) as is_wanted) w left join in_a_row r on r.id = b.id
+    from ops.backfill b cross join lateral (select ${isWantedByPerson(sql)} as is_wanted) w left join in_a_row r on r.id = b.id
     -- What the service asks for itself is news only when it fails.
     where b.is_detached and (b.state = 'failed' or (b.state = 'done' and w.is_wanted)) and b.finished_at > ${since}
     order by b.finished_at limit ${MOST_BACKFILLS}`;
