@@ -24,6 +24,8 @@ export type MetricInputs = {
   readonly isReady: boolean;
 };
 
+const KINDS: readonly ChunkJob['kind'][] = ['backfill', 'freshness', 'holes'];
+
 export type Metrics = ReturnType<typeof createMetrics>;
 
 export function createMetrics() {
@@ -31,6 +33,8 @@ export function createMetrics() {
   collectDefaultMetrics({ register: registry });
   const { requests, chunks, candles, revised, quarantined, runs, notices, runSeconds } = createCounters(registry);
   const setGauges = createGauges(registry);
+  // Prometheus sees an increase only of what it has seen before.
+  for (const kind of KINDS) for (const each of [candles, revised, quarantined]) each.inc({ kind }, 0);
   return {
     request: ({ endpoint, outcome, requests: n }: { endpoint: string; outcome: string; requests: number }) =>
       requests.inc({ endpoint, outcome }, n),
