@@ -51,6 +51,27 @@ export async function endAudit(
   await updateRows(sql, audit, { id }, { endedAt, message: text });
 }
 
+/**
+ * Whoever opens an embedded database, or starts a service with `--migrate`, may migrate it: that is an entry of its own. A database that was empty
+ * was only made.
+ */
+export async function recordMigration(
+  sql: SqlOrTransaction,
+  entry: {
+    readonly at: Instant;
+    readonly actor: string;
+    /** What opened the database. */
+    readonly command: string;
+    /** Names of the migrations that this applied. */
+    readonly migrated: readonly string[];
+  },
+): Promise<void> {
+  const { at, actor, command, migrated } = entry;
+  if (migrated.length === 0 || migrated.some((name) => name.startsWith('0000_'))) return;
+  const id = await beginAudit(sql, { at, actor, command: `migrate, by ${command}: ${migrated.join(', ')}` });
+  await endAudit(sql, { id, endedAt: at, message: null });
+}
+
 /** Null: there is no entry of this number. */
 export async function findAudit(
   sql: SqlOrTransaction,

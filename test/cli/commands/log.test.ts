@@ -188,6 +188,24 @@ test('a container that was made again with other settings says which, though its
   ]);
 });
 
+test('a migration is there, whoever made it by opening the database', async () => {
+  const [newest] = await database.sql<{ name: string }[]>`
+    delete from ops.migration where created_at = (select max(created_at) from ops.migration) returning name`;
+  const stop = new AbortController();
+  const ended = runCommand(['service', '--role', 'http', '--migrate'], {
+    env: { ...env(), CHANDLER_LISTEN: '127.0.0.1:0' },
+    signal: stop.signal,
+    onError: (said) => {
+      if (/"ready"/.test(said)) stop.abort();
+    },
+  });
+  expect((await ended).code).toBe(0);
+  expect((await log()).map(({ command }: { command: string }) => command)).toEqual([
+    `migrate, by service --role http --migrate: ${newest!.name}`,
+    'service --role http --migrate',
+  ]);
+});
+
 test('serve on a database where nothing can be written serves, and says that its start is not recorded', async () => {
   const url = `${database.url}?options=-c%20default_transaction_read_only%3Don`;
   const stop = new AbortController();
