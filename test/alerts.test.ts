@@ -72,6 +72,16 @@ describe('the alert rules', () => {
     }
   });
 
+  test('what rules look at for an increase is there before it increases', async () => {
+    const { text } = await createMetrics().text(async () => ({
+      ...{ warehouse: null, ledger: null, queued: null, states: null, disks: [], incidents: [], isReady: true },
+    }));
+    const increasing = rules.flatMap(({ expr }) => [...expr.matchAll(/increase\((\w+)/g)].map(([, metric]) => metric!));
+    expect(increasing.length).toBeGreaterThan(1);
+    for (const metric of increasing)
+      for (const kind of ['backfill', 'freshness', 'holes']) expect(text).toContain(`\n${metric}{kind="${kind}"} 0\n`);
+  });
+
   test('a process reports each state, whether it holds or not', async () => {
     const text = await exposed();
     expect(text).toMatch(/^chandler_alert\{event="stuck"\} 1$/m);

@@ -24,6 +24,8 @@ export type MetricInputs = {
   readonly isReady: boolean;
 };
 
+const KINDS: readonly ChunkJob['kind'][] = ['backfill', 'freshness', 'holes'];
+
 export type Metrics = ReturnType<typeof createMetrics>;
 
 export function createMetrics() {
@@ -31,6 +33,8 @@ export function createMetrics() {
   collectDefaultMetrics({ register: registry });
   const { requests, chunks, candles, revised, quarantined, runs, notices, runSeconds } = createCounters(registry);
   const setGauges = createGauges(registry);
+  // Prometheus sees an increase only of what it has seen before.
+  for (const kind of KINDS) for (const each of [candles, revised, quarantined]) each.inc({ kind }, 0);
   return {
     request: ({ endpoint, outcome, requests: n }: { endpoint: string; outcome: string; requests: number }) =>
       requests.inc({ endpoint, outcome }, n),
@@ -117,7 +121,9 @@ function createGauges(registry: Registry): (inputs: MetricInputs) => void {
   );
   const depth = gauge('queue_jobs', 'Jobs in a queue.', ['queue']);
   const backfills = gauge('backfills', "The service's unfinished backfills, by state.", ['state']);
-  const ended = gauge('backfills_ended', "The service's backfills that are over, by state.", ['state']);
+  const ended = gauge('backfills_ended', "The service's backfills that are over, as notices tell of them, by state.", [
+    'state',
+  ]);
   const revisions = gauge('revisions', 'Old values of final candles and prices that are kept.');
   const quarantined = gauge('quarantined_rows', 'Rows in quarantine.');
   const limits = gauge('history_limits', 'History limits of plans that the upstream has told.');

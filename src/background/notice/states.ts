@@ -19,8 +19,8 @@ export type StateInputs = {
   readonly quota: QuotaState;
   readonly schedules: readonly Schedule[];
   readonly alerts: AlertInputs;
-  /** The upstream refuses the key. */
-  readonly refusal: { readonly message: string; readonly since: Instant; readonly retryAt: Instant } | null;
+  /** The upstream refuses the key, of this account or of another one that a service uses. */
+  readonly refusal: RefusedKey | 'not known yet' | null;
   /** The upstream gives no usable answers. */
   readonly outage: { readonly message: string } | null;
   /** Since when, without a break. */
@@ -35,6 +35,14 @@ export type StateInputs = {
   readonly disks: readonly (Disk & { readonly lowSince: Instant | null })[];
   /** Null: there is none. */
   readonly lake: LakeState | null;
+};
+
+export type RefusedKey = {
+  /** Absent: of this account. */
+  readonly accountId?: string;
+  readonly message: string;
+  readonly since: Instant;
+  readonly retryAt: Instant;
 };
 
 export type LakeState = {
@@ -71,7 +79,7 @@ const MOST_NAMES = 5;
 /** Each state that this process can judge, whether it holds or not. */
 export function statesOf(inputs: StateInputs, stuckAfterMs: number): readonly State[] {
   return [
-    keyRefused(inputs),
+    ...(inputs.refusal === 'not known yet' ? [] : [keyRefused(inputs.refusal, inputs)]),
     upstreamDown(inputs),
     stuckCandles(inputs, stuckAfterMs),
     stuckSchedules(inputs, stuckAfterMs),
@@ -94,7 +102,7 @@ export function isWell(states: readonly State[]): boolean {
   return states.every(({ event, since }) => since === null || event === 'behind');
 }
 
-function keyRefused({ refusal, accountId }: StateInputs): State {
+function keyRefused(refusal: RefusedKey | null, { accountId }: StateInputs): State {
   const text =
     refusal === null
       ? ''
@@ -104,7 +112,7 @@ function keyRefused({ refusal, accountId }: StateInputs): State {
     topic: 'key-refused',
     since: refusal?.since ?? null,
     settleMs: 0,
-    text: `${text} (${accountId})`,
+    text: `${text} (${refusal?.accountId ?? accountId})`,
     over: `the upstream accepts the key again, and all work goes on. (${accountId})`,
   };
 }

@@ -27,8 +27,8 @@ export type Webhook = {
   close(): Promise<void>;
 };
 
-/** Until the response begins, and again until it ends. */
-const DEADLINE_MS = 15_000;
+/** Until the response begins, and again until it ends. Long, because who has the message and answers later than that gets it again. */
+const DEADLINE_MS = 60_000;
 const CONNECT_MS = 5_000;
 /** Enough of a response for the line that says what is wrong. */
 const MOST_BYTES = 16 * 1024;

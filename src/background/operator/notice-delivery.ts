@@ -1,4 +1,4 @@
-/** Sends the notices that were raised: each by one service, oldest first. No other work waits for the webhook. */
+/** Sends the notices that were raised, each by one service. No other work waits for the webhook. */
 import type { App } from '../../app.ts';
 import type { Instant } from '../../clock.ts';
 import { createBackoff } from '../../core/backoff.ts';
@@ -11,11 +11,15 @@ import type { Delivery, Webhook } from '../notice/webhook.ts';
 import type { ServiceContext } from '../service-context.ts';
 
 const MOST_PER_HOUR = 30;
+/** A hundred backfills that are done must not keep back that the key is refused. */
+const KEPT_FOR_STATES = 10;
 const LONGEST_RETRY_MS = 30 * 60_000;
 export const deliveryBackoff = createBackoff({ firstMs: 10_000, mostMs: LONGEST_RETRY_MS });
 /** A notice that could not be delivered within a day stays in the log and in `ops.notice`. */
 const GIVE_UP_AFTER_MS = DAY;
 const WEBHOOK = 'the webhook';
+/** A slow webhook must not keep a service from looking: what is left is sent after the next look. */
+const LONGEST_ROUND_MS = 60_000;
 
 /** Says in the log and in the metrics that a notice was raised. */
 export function tell(
@@ -28,15 +32,17 @@ export function tell(
   metrics.notice(event, 'raised');
 }
 
-/** Sends every notice that is due, oldest first, until one fails. */
+/** Sends every notice that is due, those of states first and the oldest of them first, until one fails or a minute is over. */
 export async function deliver(context: ServiceContext, app: App, webhook: Webhook): Promise<void> {
   const { clock, signal, owner } = context;
   const { sql } = app.database;
   // A notice that was delivered must be recorded even if the database becomes unavailable just then; else it would be sent again.
   const retry = createOutageRetry({ clock, signal });
+  const begunAt = clock.now();
   while (!signal.aborted) {
     const now = clock.now();
-    const notice = await claimNotice(sql, { owner, now, mostPerHour: MOST_PER_HOUR });
+    if (Math.abs(now - begunAt) > LONGEST_ROUND_MS) return;
+    const notice = await claimNotice(sql, { owner, now, mostPerHour: MOST_PER_HOUR, keptForStates: KEPT_FOR_STATES });
     if (notice === null) return;
     const renew = () => renewNotice(sql, { id: notice.id, owner, now: clock.now() });
     const delivery = await holdingLease({ clock, renew }, () => webhook.post(notice.text, signal)).catch(() => null);

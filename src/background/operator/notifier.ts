@@ -4,10 +4,19 @@
  */
 import type { App } from '../../app.ts';
 import type { Instant } from '../../clock.ts';
+import { DAY, HOUR } from '../../core/interval.ts';
 import type { Notify } from '../../core/settings/notice-settings.ts';
 import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
 import { liveInstances } from '../../store/work/instance.ts';
-import { beginState, endState, openStates, raiseNotice, watchSince } from '../../store/work/notice.ts';
+import {
+  beginState,
+  endState,
+  notRaisedYet,
+  openStates,
+  raiseNotice,
+  statesNotJudgedSince,
+  watchSince,
+} from '../../store/work/notice.ts';
 import { asError, DATABASE, HEARTBEAT } from '../health/service-status.ts';
 import { noticesOf } from '../notice/notices.ts';
 import { type State, withoutConsequences } from '../notice/states.ts';
@@ -68,8 +77,26 @@ export async function notifyOperator(
 async function raise(context: ServiceContext, app: App, notify: Notify, { inputs, states }: Look): Promise<void> {
   const { sql } = app.database;
   await settleStates(context, app, notify, states, inputs.now);
-  for (const notice of noticesOf(inputs, notify)) {
+  await endForgotten(context, app, inputs.now);
+  // Most of them were raised long ago: that is one look, and no transaction for each.
+  for (const notice of await notRaisedYet(sql, noticesOf(inputs, notify), inputs.now)) {
     if (await raiseNotice(sql, notice, inputs.now)) tell(context, notice.event, notice.topic, notice.text);
+  }
+}
+
+/** A folder or a lake that nobody has looked at for so long is not used any more. */
+const FORGOTTEN_AFTER_MS = DAY;
+/** Others that look at it may start later than this service. */
+const OTHERS_START_MS = HOUR;
+
+/** What only a service with a certain setting judges has no end of its own when that setting is changed. */
+async function endForgotten(context: ServiceContext, app: App, now: Instant): Promise<void> {
+  if (now - context.status.startedAt < OTHERS_START_MS) return;
+  const { sql } = app.database;
+  for (const { event, topic } of await statesNotJudgedSince(sql, now - FORGOTTEN_AFTER_MS)) {
+    if (event !== 'disk' && event !== 'lake') continue;
+    const text = `Resolved: no service uses ${event === 'disk' ? `the folder ${topic.slice('disk '.length)}` : 'a lake'} any more.`;
+    if (await endState(sql, topic, text, now)) tell(context, event, topic, text);
   }
 }
 

@@ -5,7 +5,7 @@ import type { Instant } from '../../clock.ts';
 import type { Config } from '../../config.ts';
 import { DAY } from '../../core/interval.ts';
 import { DEFAULT_REVISIONS_A_DAY } from '../../core/settings/notice-settings.ts';
-import { standingRefusal } from '../../ingest/request/account.ts';
+import { refusalInUse } from '../../ingest/request/account.ts';
 import type { QuotaState } from '../../quota/quota.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { quarantineTold, watchSince } from '../../store/work/notice.ts';
@@ -67,7 +67,11 @@ export async function look(app: App, now: Instant, known?: Budget): Promise<Look
       ...inputs,
       schedules,
       outage,
-      refusal: await standingRefusal(sql, { id: accountId, sentAs: config.authScheme }),
+      refusal: await refusalInUse(
+        sql,
+        { id: accountId, sentAs: config.authScheme, hasKey: config.apiKey !== null },
+        now,
+      ),
       downSince: await since(`${accountId} gets no answers`, outage !== null),
       couldAskCandlesSince: await since(
         `${accountId} could ask for candles`,

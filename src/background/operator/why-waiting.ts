@@ -33,6 +33,8 @@ export function whyAccountWaits({ state, budget, refusal }: AccountState): strin
   return reasons;
 }
 
+export const NO_SERVICE = 'No service is running. Start one with: chandler service';
+
 /** A silence that is no surprise. */
 const QUIET_MS = 30_000;
 
@@ -44,7 +46,7 @@ export function whyBackfillWaits(details: BackfillDetails, account: readonly str
     return [`It is over (${state})${message === null ? '.' : `: ${message}`}`];
   if (state === 'paused') return [`It is paused. Continue it with: chandler backfills resume ${id}`];
   const reasons: string[] = [];
-  if (row.isDetached && services === 0) reasons.push('No service is running. Start one with: chandler service');
+  if (row.isDetached && services === 0) reasons.push(NO_SERVICE);
   if (state === 'running' && !isAlive)
     reasons.push(
       `Its process ${row.owner} gives no sign of life; ${row.isDetached ? 'a running service takes it over' : 'run the same command again'}.`,

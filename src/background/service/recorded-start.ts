@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import type { App } from '../../app.ts';
 import { maskPasswords } from '../../log.ts';
 import { type Environment, VARIABLES } from '../../settings.ts';
-import { beginAudit, endAudit } from '../../store/work/audit.ts';
+import { beginAudit, endAudit, recordMigration } from '../../store/work/audit.ts';
 import { readInstallationId } from '../../store/work/installation.ts';
 import type { ServiceContext } from '../service-context.ts';
 
@@ -16,16 +16,19 @@ const SECRETS: ReadonlySet<string> = new Set([
   'AWS_SESSION_TOKEN',
 ]);
 
-/** Records the start. Resolves to what records the end. */
+/** Records the start. Resolves to what records the end, with the failure if there was one. */
 export async function recordStart(
   { start }: Pick<ServiceContext, 'start'>,
-  { clock, database: { sql } }: Pick<App, 'clock' | 'database'>,
-): Promise<() => Promise<void>> {
+  app: Pick<App, 'clock' | 'migrated' | 'database'>,
+): Promise<(failure?: string | null) => Promise<void>> {
   if (start === undefined) return async () => undefined;
+  const { clock, database } = app;
+  const { sql } = database;
   const { actor, command, env } = start;
+  await recordMigration(sql, { at: clock.now(), actor, command, migrated: app.migrated });
   const settings = describeSettings(env, await readInstallationId(sql));
   const id = await beginAudit(sql, { at: clock.now(), actor, command, settings });
-  return () => endAudit(sql, { id, endedAt: clock.now(), message: null });
+  return (failure = null) => endAudit(sql, { id, endedAt: clock.now(), message: failure });
 }
 
 /**

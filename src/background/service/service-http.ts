@@ -81,10 +81,10 @@ function dashboardOf({ open }: ServiceContext, onError: (error: unknown, url: st
   return { handler, close: async () => (await opened?.handler)?.close() };
 }
 
-async function readProgress({ open: { app }, incidents }: ServiceContext, which: BackfillsQuery) {
+async function readProgress({ open: { app }, incidents, clock }: ServiceContext, which: BackfillsQuery) {
   if (app === null) return null;
   try {
-    return (await inTime(readBackfills(app.database.sql, which))).map(backfillAsJson);
+    return (await inTime(readBackfills(app.database.sql, { ...which, now: clock.now() }))).map(backfillAsJson);
   } catch (error) {
     if (error === LATE) return null;
     if (!isDatabaseUnavailable(error)) throw error;

@@ -18,7 +18,14 @@ import { LEASE_RENEWED_EVERY_MS } from '../../store/work/lease.ts';
 import { waitUntilAvailable, watchDatabase } from '../health/availability.ts';
 import { watchLocks } from '../health/lock-watch.ts';
 import { createMetrics } from '../health/metrics.ts';
-import { ACCOUNT, createIncidents, DATABASE, HEARTBEAT, type ServiceStatus } from '../health/service-status.ts';
+import {
+  ACCOUNT,
+  asError,
+  createIncidents,
+  DATABASE,
+  HEARTBEAT,
+  type ServiceStatus,
+} from '../health/service-status.ts';
 import { createSharedClock } from '../health/shared-clock.ts';
 import { openMarket, shutDown } from '../http/market-http.ts';
 import { createServingMetrics } from '../http/market-http-metrics.ts';
@@ -43,12 +50,16 @@ const WORKERS_CONNECTIONS = 4;
 
 /** Resolves when the service has stopped, after `signal` was aborted. @throws ConfigurationError, StoreError when only another setting would help. */
 export async function runService(options: ServiceOptions): Promise<void> {
-  const { log, roles, owner, signal } = options;
+  const { log, roles, owner } = options;
+  const ended = new AbortController();
+  /** The service stops, also when it does so by itself. */
+  const signal = AbortSignal.any([options.signal, ended.signal]);
   const useDatabaseClock = options.surroundings?.useDatabaseClock ?? options.clock === systemClock;
   const clock = createSharedClock(options.clock);
   const status: ServiceStatus = { owner, roles, startedAt: clock.now(), phase: 'waiting' };
   const context: ServiceContext = {
     ...options,
+    signal,
     clock,
     surroundings: { ...options.surroundings, useDatabaseClock },
     status,
@@ -62,10 +73,10 @@ export async function runService(options: ServiceOptions): Promise<void> {
   const releasers = createReleasers();
   const onStop = () => log.info('stopping: work in progress is finished or released');
   setMaxListeners(0, signal);
-  signal.addEventListener('abort', onStop, { once: true });
+  options.signal.addEventListener('abort', onStop, { once: true });
   let server: Listening | null = null;
-  const ended = new AbortController();
-  const watching = outage.watch(AbortSignal.any([signal, ended.signal]));
+  let failure: string | null = null;
+  const watching = outage.watch(signal);
   try {
     if (roles.includes('http')) server = await openHttp(context);
     const app = await openStore(context, releasers);
@@ -80,7 +91,7 @@ export async function runService(options: ServiceOptions): Promise<void> {
       async () => undefined,
     );
     if (recordEnd === null) return;
-    releasers.add(() => Promise.race([recordEnd().catch(() => undefined), clock.sleep(HEARTBEAT_DELETE_MS)]));
+    releasers.add(() => Promise.race([recordEnd(failure).catch(() => undefined), clock.sleep(HEARTBEAT_DELETE_MS)]));
     const lasting = Promise.all([
       keepInstanceAlive(context, app, followTime),
       notifyOperator(context, app, outage),
@@ -96,11 +107,15 @@ export async function runService(options: ServiceOptions): Promise<void> {
       announceReady(context);
       if (!signal.aborted) await once(signal, 'abort');
     }
+  } catch (error) {
+    failure = asError(error).message;
+    throw error;
   } finally {
-    await shutDown({ server, releasers }, context, STOP);
+    // So that what lasts ends, and deletes its heartbeat.
     ended.abort();
+    await shutDown({ server, releasers }, context, STOP);
     await watching;
-    signal.removeEventListener('abort', onStop);
+    options.signal.removeEventListener('abort', onStop);
   }
 }
 

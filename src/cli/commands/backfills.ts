@@ -9,10 +9,12 @@ import {
   settleCancelled,
 } from '../../background/actions/after-change.ts';
 import { formatMoment, waitingFor } from '../../background/operator/wait-reasons.ts';
+import { NO_SERVICE } from '../../background/operator/why-waiting.ts';
 import type { Instant } from '../../clock.ts';
 import { formatPercent, formatRelative, formatSeries } from '../../core/format.ts';
 import { HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../../core/tier.ts';
 import { type BackfillChange, changeBackfill, prioritizeBackfill } from '../../store/backfill/backfill-queue.ts';
+import { liveInstances } from '../../store/work/instance.ts';
 import { type BackfillRow, backfillAsJson, describeLeft, readBackfills } from '../../views/backfills/backfills.ts';
 import { describeRetries, formatFinish, formatSpan } from '../backfill/backfill-columns.ts';
 import { showBackfill } from '../backfill/show.ts';
@@ -44,8 +46,10 @@ export function backfillsCommand(program: Command, context: CommandContext): voi
     .description('show the open backfills, most urgent first, with their progress and finish time')
     .option('--all', 'also show finished backfills');
   context.answer(list, async ({ database: { sql }, clock }, { all = false }: { readonly all?: boolean }) => {
-    const rows = await readBackfills(sql, { all });
-    return { json: () => rows.map(backfillAsJson), text: (out) => printBackfills(out, rows, clock.now(), all) };
+    const now = clock.now();
+    const rows = await readBackfills(sql, { all, now });
+    const hasService = (await liveInstances(sql, now)).some(({ roles }) => roles.includes('worker'));
+    return { json: () => rows.map(backfillAsJson), text: (out) => printBackfills(out, rows, { now, all, hasService }) };
   });
   context.answer(
     changeCommand(
@@ -110,7 +114,9 @@ async function whyNot({ database: { sql } }: App, id: number, what: BackfillChan
   return new CommandFailed(`backfill ${id} is ${row.state} and cannot ${verb}`);
 }
 
-function printBackfills(out: Output, rows: readonly BackfillRow[], now: Instant, all: boolean): void {
+type Shown = { readonly now: Instant; readonly all: boolean; readonly hasService: boolean };
+
+function printBackfills(out: Output, rows: readonly BackfillRow[], { now, all, hasService }: Shown): void {
   if (rows.length === 0) {
     out.write(all ? 'No backfills yet.\n' : 'No open backfills; chandler backfills list --all shows finished ones.\n');
     return;
@@ -131,6 +137,8 @@ function printBackfills(out: Output, rows: readonly BackfillRow[], now: Instant,
   for (const row of rows) {
     for (const remark of remarksOn(row, now)) out.write(`${row.id}: ${remark}\n`);
   }
+  const waits = rows.some(({ state, isDetached }) => isDetached && (state === 'queued' || state === 'running'));
+  if (waits && !hasService) out.write(`${NO_SERVICE}\n`);
 }
 
 function remarksOn(row: BackfillRow, now: Instant): string[] {

@@ -17,7 +17,9 @@ export type Now = {
   /** What holds all requests, or those of backfills. */
   readonly waits: readonly string[];
   readonly backfills: readonly BackfillRow[];
+  /** Empty while the upstream refuses the key: no service runs the schedules. */
   readonly next: readonly NextRun[];
+  readonly isKeyRefused: boolean;
   /** The oldest first. */
   readonly problems: readonly Problem[];
 };
@@ -43,7 +45,8 @@ export async function readNow(
     // That the key is refused, `status` says first of all.
     waits: whyAccountWaits({ state, budget, refusal: null }),
     backfills,
-    next: nextRuns(budget, now),
+    next: refusal === null ? nextRuns(budget, now) : [],
+    isKeyRefused: refusal !== null,
     problems: withRefusal(problems, refusal),
   };
 }
@@ -74,11 +77,16 @@ export function describeNext(next: readonly NextRun[], backfills: readonly Backf
   return `Next: ${parts.length === 0 ? 'nothing' : parts.join('; ')}.`;
 }
 
-export function printNow(out: Output, { services, waits, backfills, next, problems }: Now, now: Instant): void {
+export function printNow(
+  out: Output,
+  { services, waits, backfills, next, isKeyRefused, problems }: Now,
+  now: Instant,
+): void {
   out.write(`${describeServices(services)}\n`);
   for (const wait of waits) out.write(`${printable(wait)}\n`);
   if (backfills.length > 0) out.write(`${describeBackfills(backfills)}\n`);
-  if (services.length > 0) out.write(`${describeNext(next, backfills, now)}\n`);
+  if (isKeyRefused) out.write('Next: nothing, until the upstream accepts the key.\n');
+  else if (services.length > 0) out.write(`${describeNext(next, backfills, now)}\n`);
   if (problems.length > 0) {
     out.write('\nProblems, the oldest first\n');
     printTable(out, problems, [

@@ -1,6 +1,6 @@
 /** Writes a command that changes something into the audit log: who gave it and when, and how it ended. */
 import type { App } from '../../app.ts';
-import { beginAudit, endAudit } from '../../store/work/audit.ts';
+import { beginAudit, endAudit, recordMigration } from '../../store/work/audit.ts';
 import { EXIT } from './exit.ts';
 import { explain } from './explain-error.ts';
 import { requesterName } from './owner.ts';
@@ -42,6 +42,11 @@ export async function auditedIfChanging<T>(
     await end(explain(error).message);
     throw error;
   }
+}
+
+/** Opening the database has migrated it. */
+export function noteMigration({ clock, migrated, database: { sql } }: App, argv: readonly string[]): Promise<void> {
+  return recordMigration(sql, { at: clock.now(), actor: requesterName(), command: commandLine(argv), migrated });
 }
 
 /** The line as a shell would take it. */

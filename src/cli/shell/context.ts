@@ -11,7 +11,7 @@ import { explainWithHolder } from '../../store/connection/lock.ts';
 import { StoreError } from '../../store/connection/store-error.ts';
 import { findEmbedded } from '../../store/embedded/embedded.ts';
 import { explainLostServer } from '../../store/embedded/server-failure.ts';
-import { audited } from './audited.ts';
+import { audited, noteMigration } from './audited.ts';
 import { openCommandApp } from './command-app.ts';
 import { EXIT, type ExitCode, UsageError } from './exit.ts';
 import type { Io, Output } from './io.ts';
@@ -75,6 +75,8 @@ export function createContext(deps: CliDeps, end: (code: ExitCode) => void, argv
     const app = await openCommandApp(settings, { clock: deps.clock, log: log(settings), schema });
     const work = changes ? (opened: App) => audited(opened, argv, () => use(opened)) : use;
     try {
+      // `chandler migrate` is in the log itself.
+      if (schema !== 'migrate') await noteMigration(app, argv);
       return await (handlesInterrupt ? work(app) : unlessAborted(work(app), deps.signal));
     } catch (error) {
       throw await explainLoss(error, settings, app);

@@ -22,7 +22,10 @@ const MOST_SHOWN = 5_000;
 export async function backfillsScreen({ deps: { sql }, url, now }: ScreenInput): Promise<ScreenView> {
   const all = url.searchParams.get('all') === 'true';
   const shown = Math.min(MOST_SHOWN, readNumber(url.searchParams, 'shown') ?? MOST);
-  const [rows, total] = await Promise.all([readBackfills(sql, { all, limit: shown }), countBackfills(sql, { all })]);
+  const [rows, total] = await Promise.all([
+    readBackfills(sql, { all, limit: shown, now }),
+    countBackfills(sql, { all }),
+  ]);
   const more = shown < MOST_SHOWN ? withFields(url, { shown: String(shown * 5) }) : null;
   const body = (
     <div>

@@ -20,7 +20,7 @@ export async function homeScreen({
 }: ScreenInput): Promise<ScreenView> {
   const [needs, backfills, open, { hours, uncountedBefore, most }] = await Promise.all([
     readNeeds(),
-    readBackfills(sql, { all: false, limit: MOST_BACKFILLS }),
+    readBackfills(sql, { all: false, limit: MOST_BACKFILLS, now }),
     countBackfills(sql, { all: false }),
     readRequestsByHour(),
   ]);

@@ -30,7 +30,7 @@ import { keepBeating, withRevival } from './heartbeat.ts';
 import { createOwnChunks, type OwnChunks } from './own-chunks.ts';
 import type { BackfillPlan, BackfillTarget } from './plan.ts';
 import { probeHistoryLimit } from './probe-history-limit.ts';
-import { type BackfillEnd, type BackfillProgress, type BackfillSeen, ProgressTracker } from './progress.ts';
+import { type BackfillEnd, type BackfillProgress, type BackfillSeen, endOf, ProgressTracker } from './progress.ts';
 import { createRefill, type Refill } from './refill.ts';
 import { handBack, type RunState, readPlaces } from './run-chunks.ts';
 import { createRunEnding, type RunEnding } from './run-ending.ts';
@@ -162,7 +162,7 @@ async function fetchMissing(deps: BackfillDeps, options: BackfillOptions, run: R
         if (historyLimits.of(target.interval).kind === 'open') tracker.planMore(options.planned.costIfOpen.requests);
         tracker.count(job, outcome, clock.now());
       },
-      onConfigurationError: (message: string) => ending.stopWith({ kind: 'configurationError', message }),
+      onConfigurationError: (error: ConfigurationError) => ending.stopWith(endOf(error)),
     };
     await retry(() => probeHistoryLimit(probing));
   }
@@ -245,7 +245,7 @@ function workerEvents(clock: Clock, { ending, tracker }: Run, refill: Refill, ow
     onFailure: (job, error, final) => {
       if (final) own.left(job);
       else own.waits(job, clock.now() + LONGEST_RETRY_MS);
-      if (error instanceof ConfigurationError) ending.stopWith({ kind: 'configurationError', message: error.message });
+      if (error instanceof ConfigurationError) ending.stopWith(endOf(error));
       if (!final && error instanceof UpstreamError && refill.has(job)) tracker.retrying(clock.now());
       if (!final) return;
       if (refill.has(job) && !ending.signal.aborted) tracker.fail(job, error);

@@ -13,7 +13,7 @@ export type ProbeDeps = ChunkSource & {
   readonly ingest: (job: ChunkJob, attempt: number) => Promise<Outcome>;
   readonly onOutcome: (job: ChunkJob, outcome: Outcome) => void;
   /** The key or the address is wrong: no other chunk would be answered either. */
-  readonly onConfigurationError: (message: string) => void;
+  readonly onConfigurationError: (error: ConfigurationError) => void;
   readonly random?: () => number;
 };
 
@@ -31,7 +31,7 @@ export async function probeHistoryLimit(deps: ProbeDeps): Promise<void> {
     try {
       outcome = await deps.ingest(job, attempt);
     } catch (error) {
-      if (error instanceof ConfigurationError) return deps.onConfigurationError(error.message);
+      if (error instanceof ConfigurationError) return deps.onConfigurationError(error);
       // After that, the attempts of the queue at this chunk show what the limit is.
       if (attempt++ >= MOST_PROBES) return;
       await clock.sleep(backoff(attempt - 2, random()), signal).catch(() => undefined);

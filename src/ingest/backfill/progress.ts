@@ -4,7 +4,7 @@ import { ASK_AGAIN_MS } from '../../core/second-opinion.ts';
 import type { Span } from '../../core/span.ts';
 import type { BackfillTotals } from '../../store/backfill/backfill.ts';
 import type { RefusalReason } from '../../store/candle/refusal.ts';
-import { INTERRUPTED, type Outcome } from '../outcome.ts';
+import { type ConfigurationError, INTERRUPTED, KeyRefused, type Outcome } from '../outcome.ts';
 import { type ChunkJob, chunkJobId } from '../queue/chunk-job.ts';
 import { DATABASE_IS_LOCKED, DATABASE_IS_UNAVAILABLE, type OutageReason } from '../request/outage-retry.ts';
 import type { BackfillPlan } from './plan.ts';
@@ -24,7 +24,13 @@ export type BackfillEnd =
   /** The wait would be longer than allowed. Nothing is lost: run the command again. */
   | { readonly kind: 'stopped'; readonly until: Instant; readonly reason: string }
   | { readonly kind: 'interrupted' }
-  | { readonly kind: 'configurationError'; readonly message: string };
+  /** `isKeyRefused`: the upstream may accept the key again by itself; else only another setting helps. */
+  | { readonly kind: 'configurationError'; readonly message: string; readonly isKeyRefused?: true };
+
+export function endOf(error: ConfigurationError): BackfillEnd {
+  const { message } = error;
+  return { kind: 'configurationError', message, ...(error instanceof KeyRefused ? { isKeyRefused: true } : {}) };
+}
 
 export type BackfillSeen = {
   readonly requests: number;

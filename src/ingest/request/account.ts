@@ -19,6 +19,7 @@ import {
   saveKeyRefusal,
 } from '../../store/quota/account.ts';
 import { recordFetch } from '../../store/work/fetch.ts';
+import { liveInstances } from '../../store/work/instance.ts';
 import { KeyRefused } from '../outcome.ts';
 import { refusedBefore, wrongKey } from './configuration-errors.ts';
 import type { SendRequest } from './send-request.ts';
@@ -165,6 +166,24 @@ export async function standingRefusal(sql: Sql, { id, sentAs }: SentKey): Promis
   // The same key in another auth scheme may be accepted. (Another key is another account.)
   if (known === null || (known.sentAs !== 'auto' && known.sentAs !== sentAs)) return null;
   return { ...known, retryAt: retryAt(known) };
+}
+
+/**
+ * The refusal of this key, else of another key that a live service sends: they share one operator. `not known yet`: the upstream has never judged
+ * this key.
+ */
+export async function refusalInUse(
+  sql: Sql,
+  { hasKey, ...key }: SentKey & { readonly hasKey: boolean },
+  now: Instant,
+): Promise<(StandingRefusal & { readonly accountId?: string }) | 'not known yet' | null> {
+  const mine = await standingRefusal(sql, key);
+  if (mine !== null) return mine;
+  for (const { accountId } of await liveInstances(sql, now)) {
+    const other = accountId == null || accountId === key.id ? null : await readKeyRefusal(sql, accountId);
+    if (other !== null) return { ...other, accountId: accountId!, retryAt: retryAt(other) };
+  }
+  return hasKey && (await readAccount(sql, key.id)) === null ? 'not known yet' : null;
 }
 
 /**

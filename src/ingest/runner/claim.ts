@@ -10,7 +10,7 @@ import type { Sql } from '../../store/connection/connect.ts';
 import type { BackfillRun } from '../backfill/backfill.ts';
 import type { RunState } from '../backfill/run-chunks.ts';
 import { verdictOf } from '../backfill/verdict.ts';
-import { ConfigurationError } from '../outcome.ts';
+import { ConfigurationError, KeyRefused } from '../outcome.ts';
 import { outageReason } from '../request/outage-retry.ts';
 
 export type ClaimDeps = {
@@ -76,6 +76,8 @@ const SOONEST_AGAIN_MS = 1_000;
 const OTHERS_LOOK_MS = 10 * MINUTE;
 /** Why a backfill waits that has asked for everything: some answers were not the last word. */
 export const NOT_FINAL_YET = 'not final yet';
+/** The upstream refused the key while it ran. */
+const KEY_REFUSED = 'key refused';
 
 type ClaimEnd = Pick<BackfillEndTold, 'state' | 'message' | 'waitUntil'> & {
   /** Requests that it would send if it were resumed; absent: unknown. */
@@ -101,7 +103,8 @@ function claimEndOf(run: BackfillRun, now: Instant): ClaimEnd {
     case 'complete':
       return { state: 'done', message: null, waitUntil: null };
     case 'misconfigured':
-      return { state: 'failed', message: end.kind === 'configurationError' ? end.message : null, waitUntil: null };
+      if (end.kind !== 'configurationError') return { state: 'failed', message: null, waitUntil: null };
+      return end.isKeyRefused ? untilAccepted(now) : { state: 'failed', message: end.message, waitUntil: null };
     case 'work left': {
       if (run.hasOthers) {
         const waitUntil = Math.min(now + OTHERS_LOOK_MS, nextAskOf(run, now, Number.POSITIVE_INFINITY));
@@ -120,6 +123,11 @@ function claimEndOf(run: BackfillRun, now: Instant): ClaimEnd {
   }
 }
 
+/** Every session ends soon, and the next one begins when the upstream accepts the key: nobody claims the backfill meanwhile. */
+function untilAccepted(now: Instant): ClaimEnd {
+  return { state: 'queued', message: KEY_REFUSED, waitUntil: now + MOST_WAIT_MS };
+}
+
 /** When the first of the slots that a later run asks for is due; `unasked`: when those are that were never asked for. */
 function nextAskOf({ left }: BackfillRun, now: Instant, unasked = now): Instant {
   const later = (left ?? []).filter(({ fate }) => fate === 'later');
@@ -133,13 +141,16 @@ export async function endBroken(
   error: Error,
   onUnwritten: (error: unknown) => void,
 ): Promise<BackfillEndTold> {
-  const { message } = error;
-  const end: ClaimEnd =
-    error instanceof ConfigurationError
-      ? { state: 'failed', message, waitUntil: null }
-      : { state: 'queued', message, waitUntil: deps.clock.now() + MOST_WAIT_MS };
+  const end = brokenEndOf(error, deps.clock.now());
   await recordEnd(deps, id, end).catch(onUnwritten);
   return { id, requests: 0, stored: 0, ...end };
+}
+
+function brokenEndOf(error: Error, now: Instant): ClaimEnd {
+  const { message } = error;
+  if (error instanceof KeyRefused) return untilAccepted(now);
+  if (error instanceof ConfigurationError) return { state: 'failed', message, waitUntil: null };
+  return { state: 'queued', message, waitUntil: now + MOST_WAIT_MS };
 }
 
 async function recordEnd({ sql, clock, owner }: ClaimDeps, id: number, end: ClaimEnd): Promise<void> {

@@ -38,7 +38,7 @@ export const instance = ops.table('instance', {
   roles: text('roles').array().$type<readonly string[]>().notNull(),
   startedAt: instant('started_at').notNull(),
   heartbeatAt: instant('heartbeat_at').notNull(),
-  /** The account that it sends requests as; null: none yet, or it only serves. */
+  /** The account that it sends requests as; null: it only serves. */
   accountId: text('account_id'),
   /** The schedules that its scheduler offers, with their cron expressions; null: it has no scheduler. */
   schedules: jsonb('schedules').$type<Readonly<Record<string, string>>>(),

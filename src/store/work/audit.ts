@@ -51,6 +51,27 @@ export async function endAudit(
   await updateRows(sql, audit, { id }, { endedAt, message: text });
 }
 
+/**
+ * Whoever opens an embedded database, or starts a service with `--migrate`, may migrate it: that is an entry of its own. A database that was empty
+ * was only made.
+ */
+export async function recordMigration(
+  sql: SqlOrTransaction,
+  entry: {
+    readonly at: Instant;
+    readonly actor: string;
+    /** What opened the database. */
+    readonly command: string;
+    /** Names of the migrations that this applied. */
+    readonly migrated: readonly string[];
+  },
+): Promise<void> {
+  const { at, actor, command, migrated } = entry;
+  if (migrated.length === 0 || migrated.some((name) => name.startsWith('0000_'))) return;
+  const id = await beginAudit(sql, { at, actor, command: `migrate, by ${command}: ${migrated.join(', ')}` });
+  await endAudit(sql, { id, endedAt: at, message: null });
+}
+
 /** Null: there is no entry of this number. */
 export async function findAudit(
   sql: SqlOrTransaction,
@@ -60,11 +81,16 @@ export async function findAudit(
   return row ?? null;
 }
 
-/** Of an entry `a` of the audit log that is a start of a service: the settings of the start of the same command before; null: there is none. */
+/**
+ * Of an entry `a` of the audit log that is a start of a service: the settings of the start of the same command before, by the same user on the same
+ * host; null: there is none. A container has another host name each time it is made, and that is what a change of its settings takes.
+ */
 export function settingsBefore(sql: SqlOrTransaction) {
+  const whoOf = (actor: ReturnType<typeof sql>) => sql`regexp_replace(${actor}, '@[0-9a-f]{12}$', '@a container')`;
   return sql`(
     select o.settings from ops.audit o
-    where a.settings is not null and o.settings is not null and o.actor = a.actor and o.command = a.command and o.id < a.id
+    where a.settings is not null and o.settings is not null and ${whoOf(sql`o.actor`)} = ${whoOf(sql`a.actor`)} and o.command = a.command
+      and o.id < a.id
     order by o.id desc limit 1)`;
 }
 

@@ -4,6 +4,7 @@
  */
 import { and, eq, gt, isNotNull, isNull, lt, max, or, sql as raw } from 'drizzle-orm';
 import { type Instant, MOST_SKEW_MS } from '../../clock.ts';
+import { STATES } from '../../core/settings/notice-settings.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
 import { takeLock } from '../connection/lock.ts';
 import { tables, updateRows } from '../connection/tables.ts';
@@ -32,6 +33,21 @@ export type NoticeEnd =
 
 const HOUR_MS = 3_600_000;
 const KEPT_MS = 365 * 24 * HOUR_MS;
+
+/** Those of which the topic was not raised within its `quietMs`. */
+export async function notRaisedYet(
+  sql: SqlOrTransaction,
+  notices: readonly RaisedNotice[],
+  now: Instant,
+): Promise<readonly RaisedNotice[]> {
+  if (notices.length === 0) return [];
+  const known = await sql<{ topic: string }[]>`
+    select distinct n.topic from unnest(${notices.map(({ topic }) => storableText(topic))}::text[],
+      ${notices.map(({ quietMs }) => now - quietMs)}::timestamptz[]) as r(topic, since)
+    join ops.notice n on n.topic = r.topic and n.raised_at > r.since`;
+  const topics = new Set(known.map(({ topic }) => topic));
+  return notices.filter(({ topic }) => !topics.has(storableText(topic)));
+}
 
 /** Resolves to false when the same topic was raised within `quietMs`. */
 export async function raiseNotice(sql: Sql, raised: RaisedNotice, now: Instant): Promise<boolean> {
@@ -101,21 +117,41 @@ export async function openStates(sql: SqlOrTransaction): Promise<OpenState[]> {
     select event, topic, began_at from ops.notice where began_at is not null and ended_at is null order by id`;
 }
 
+/** The states that last, and that no process has judged since then. */
+export async function statesNotJudgedSince(sql: SqlOrTransaction, since: Instant): Promise<OpenState[]> {
+  return sql<OpenState[]>`
+    select n.event, n.topic, n.began_at from ops.notice n join ops.watch w on w.name = ${judgedAs(sql`n.topic`, sql)}
+    where n.began_at is not null and n.ended_at is null and w.seen_at < ${since} order by n.id`;
+}
+
+/** What every process that judges a state watches, as long as the state lasts. */
+function judgedAs(topic: ReturnType<SqlOrTransaction>, sql: SqlOrTransaction) {
+  return sql`${topic} || ' is over'`;
+}
+
 /**
- * Gives this owner a lease on the oldest notice that waits. Null when none is due, when the oldest has failed and is to be tried again
- * later (a receiver that did not take this one takes no other), or when `mostPerHour` were sent within the hour.
+ * Gives this owner a lease on the oldest notice that waits; those of states go first, because nothing may work while one lasts. Null when
+ * none is due, when the first one has failed and is to be tried again later (a receiver that did not take this one takes no other), or when
+ * `mostPerHour` were sent within the hour, of which `keptForStates` are for states.
  */
 export async function claimNotice(
   sql: Sql,
-  claim: { readonly owner: string; readonly now: Instant; readonly mostPerHour: number },
+  claim: {
+    readonly owner: string;
+    readonly now: Instant;
+    readonly mostPerHour: number;
+    readonly keptForStates?: number;
+  },
 ): Promise<ClaimedNotice | null> {
-  const { owner, now, mostPerHour } = claim;
+  const { owner, now, mostPerHour, keptForStates = 0 } = claim;
+  const isEvent = sql`event <> all(${[...STATES]}::text[])`;
   return sql.begin(async (tx) => {
     await takeLock(tx, 'claim a notice');
     const [row] = await tx<ClaimedNotice[]>`
       update ops.notice set due_at = ${leaseEnd(now)}, attempts = attempts + 1, owner = ${owner}
-      where id = (select id from ops.notice where due_at is not null order by id limit 1) and due_at <= ${now}
-        and (select count(*) from ops.notice where sent_at > ${now - HOUR_MS}) < ${mostPerHour}
+      where id = (select id from ops.notice where due_at is not null order by ${isEvent}, id limit 1) and due_at <= ${now}
+        and (select count(*) from ops.notice where sent_at > ${now - HOUR_MS})
+          < ${mostPerHour}::int - case when ${isEvent} then ${keptForStates}::int else 0 end
       returning id, event, text, raised_at, attempts`;
     return row ?? null;
   });

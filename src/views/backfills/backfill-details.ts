@@ -6,7 +6,7 @@ import type { Sql } from '../../store/connection/connect.ts';
 import { liveInstances } from '../../store/work/instance.ts';
 import { leaseIsAlive } from '../../store/work/lease.ts';
 import { DISORDER_MS, firstRequestSince } from '../dashboard/request-ids.ts';
-import { type BackfillRow, backfillAsJson, readBackfills } from './backfills.ts';
+import { type BackfillRow, backfillAsJson, readBackfills, withoutPassedFinish } from './backfills.ts';
 
 export type FailedRequest = {
   readonly sentAt: Instant;
@@ -41,8 +41,10 @@ export const LOOKED_THROUGH = 100_000;
 
 /** Null: there is none of this number. */
 export async function readBackfillDetails(sql: Sql, id: number, now: Instant): Promise<BackfillDetails | null> {
-  const [row] = await readBackfills(sql, { all: true, id });
-  if (row === undefined) return null;
+  const [found] = await readBackfills(sql, { all: true, id });
+  if (found === undefined) return null;
+  // Whether anybody works on it is told beside its end.
+  const row = withoutPassedFinish(found, now);
   const before = row.finishedAt === null ? null : await firstRequestSince(sql, row.finishedAt + DISORDER_MS);
   const [open, instances, [state], [last], failures] = await Promise.all([
     readOpenBackfills(sql, now),

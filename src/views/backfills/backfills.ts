@@ -7,6 +7,8 @@ import type { BackfillState } from '../../store/backfill/backfill.ts';
 import { MOST_DONE } from '../../store/backfill/backfill-finish.ts';
 import { ANOTHER_BACKFILL } from '../../store/backfill/slot-owner.ts';
 import type { Sql } from '../../store/connection/connect.ts';
+import { liveInstances } from '../../store/work/instance.ts';
+import { isLeaseAlive, leaseEnd } from '../../store/work/lease.ts';
 
 export type BackfillRow = {
   readonly id: number;
@@ -49,15 +51,40 @@ export type BackfillRow = {
   readonly message: string | null;
 };
 
+/** A forecast is made again each half minute: one of which the end has passed for longer is nobody's any more. */
+const FORGOTTEN_MS = 60_000;
+
+export type BackfillsToRead = {
+  readonly all: boolean;
+  readonly id?: number | null;
+  readonly limit?: number | null;
+  /** Forecasts that nobody keeps up at this time are left out: the process is gone, or no service runs. Absent: all that were made are there. */
+  readonly now?: Instant;
+};
+
 /** The open backfills, most urgent first; with `all` also the finished ones after them, newest first. */
-export async function readBackfills(
-  sql: Sql,
-  {
-    all,
-    id = null,
-    limit = null,
-  }: { readonly all: boolean; readonly id?: number | null; readonly limit?: number | null },
-): Promise<BackfillRow[]> {
+export async function readBackfills(sql: Sql, query: BackfillsToRead): Promise<BackfillRow[]> {
+  const { now } = query;
+  const rows = await readRows(sql, query);
+  if (now === undefined || rows.every(({ finishAt }) => finishAt === null)) return rows;
+  const hasService = (await liveInstances(sql, now)).some(({ roles }) => roles.some((role) => role !== 'http'));
+  return rows.map((row) => (isKeptUp(row, hasService, now) ? row : { ...row, ...NO_FINISH }));
+}
+
+const NO_FINISH = { finishAt: null, finishFrom: null, finishTo: null };
+
+/** Without a forecast of which the end has passed, because nobody makes it again. */
+export function withoutPassedFinish(row: BackfillRow, now: Instant): BackfillRow {
+  return (row.finishTo ?? row.finishAt ?? now) < now - FORGOTTEN_MS ? { ...row, ...NO_FINISH } : row;
+}
+
+function isKeptUp(row: BackfillRow, hasService: boolean, now: Instant): boolean {
+  const { state, heartbeatAt, finishAt } = withoutPassedFinish(row, now);
+  if (finishAt === null) return false;
+  return state === 'running' ? isLeaseAlive(heartbeatAt === null ? null : leaseEnd(heartbeatAt), now) : hasService;
+}
+
+function readRows(sql: Sql, { all, id = null, limit = null }: BackfillsToRead): Promise<BackfillRow[]> {
   return sql<BackfillRow[]>`
     select id, state, is_detached, priority, interval, quote, coins, planned_requests, spent, stored, left_requests,
       case when finished_at is null and progress > ${MOST_DONE} then ${MOST_DONE} else progress end as progress, owner, requested_by, message, "from", "to", requested_at, started_at, finished_at, heartbeat_at,

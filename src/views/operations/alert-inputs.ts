@@ -62,7 +62,7 @@ export type AlertInputs = {
   readonly doneTicks: ReadonlyMap<string, Instant>;
   /** Highest priority first. */
   readonly lateTiers: readonly LateTier[];
-  /** Those that ended since `since`, the first one first. */
+  /** Those that ended since `since`, the first one first; without those that the service itself wanted and that are done. */
   readonly endedBackfills: readonly EndedBackfill[];
 };
 
@@ -79,7 +79,8 @@ export type AlertInputsQuery = {
 /** The last answer is looked for among so many requests. */
 const LOOK_BACK = 20_000;
 const MOST_REASONS = 3;
-const MOST_BACKFILLS = 100;
+/** At most so many are told of a day: each is a notice. */
+const MOST_BACKFILLS = 5_000;
 /** More rows than this are not counted. */
 const MOST_ROWS = 10_000;
 
@@ -125,6 +126,10 @@ export async function readAlertInputs(sql: Sql, query: AlertInputsQuery): Promis
     -- The age that is promised includes the wait for the next run, which is no lack of requests.
     where k.planned_at is not null and (k.achievable_age is null or coalesce(k.refresh_after, k.achievable_age) > k.target_age)
       and exists (select from ops.tracked tr where tr.tier_id = k.id and tr.ends_at is null)
+      -- What the plan does not include at all is no lack of requests, and told as a history limit.
+      and not exists (
+        select from market.refusal r
+        where r.series_id is null and r.account_plan = ${plan} and r.interval = k.interval and r.reason = 'interval')
     order by k.priority desc, k.id`;
   return {
     historyLimits,
@@ -143,12 +148,21 @@ export async function readAlertInputs(sql: Sql, query: AlertInputsQuery): Promis
 /** A backfill of the past that was requested so soon after one that failed goes on with the same: the audit of gaps tries again each day. */
 const SAME_HISTORY = '3 days';
 
+/** Of a row of `ops.backfill` that failed: why, without numbers and plurals, as 3 slots of today are 2 slots tomorrow. */
+export function reasonOf(sql: Sql) {
+  return sql`regexp_replace(coalesce(message, ''), '[0-9]+|s\\M', '', 'g')`;
+}
+
+/** Of a row of `ops.backfill`: only a person is `user@host`. */
+export function isWantedByPerson(sql: Sql) {
+  return sql`coalesce(requested_by like '%@%', true)`;
+}
+
 /** Backfills are few; those that the service asks for itself are marked by who asks (`requested_by`): only a person is `user@host`. */
 async function readEndedBackfills(sql: Sql, since: Instant): Promise<EndedBackfill[]> {
   return sql<EndedBackfill[]>`
     with failed as (
-      -- A reason without its numbers and plurals: 3 slots of today are 2 slots tomorrow.
-      select id, interval, quote, requested_at, finished_at, regexp_replace(coalesce(message, ''), '[0-9]+|s\\M', '', 'g') as reason
+      select id, interval, quote, requested_at, finished_at, ${reasonOf(sql)} as reason
       from ops.backfill where is_detached and state = 'failed' and spec ? 'history'
     ), begun as (
       select *, coalesce(requested_at > lag(finished_at) over same_reason + ${SAME_HISTORY}::interval, true) as is_first
@@ -158,7 +172,9 @@ async function readEndedBackfills(sql: Sql, since: Instant): Promise<EndedBackfi
       from begun
     )
     select b.id, b.state, b.interval, b.quote, cardinality(b.coin_ids) as coins, lower(b.span) as from, upper(b.span) as to, b.requested_at,
-      b.finished_at, b.message, coalesce(b.requested_by like '%@%', true) as is_wanted, r.since as failing_since
-    from ops.backfill b left join in_a_row r on r.id = b.id
-    where b.is_detached and b.state in ('done', 'failed') and b.finished_at > ${since} order by b.finished_at limit ${MOST_BACKFILLS}`;
+      b.finished_at, b.message, w.is_wanted, r.since as failing_since
+    from ops.backfill b cross join lateral (select ${isWantedByPerson(sql)} as is_wanted) w left join in_a_row r on r.id = b.id
+    -- What the service asks for itself is news only when it fails.
+    where b.is_detached and (b.state = 'failed' or (b.state = 'done' and w.is_wanted)) and b.finished_at > ${since}
+    order by b.finished_at limit ${MOST_BACKFILLS}`;
 }

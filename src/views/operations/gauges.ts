@@ -1,11 +1,15 @@
 /** The numbers of the warehouse that are worth watching, for `/metrics`. */
 import type { Instant } from '../../clock.ts';
 import type { Sql } from '../../store/connection/connect.ts';
+import { isWantedByPerson, reasonOf } from './alert-inputs.ts';
 import { readTierStatus, type TierStatus } from './tiers.ts';
 
 export type Gauges = {
   readonly tiers: readonly TierStatus[];
-  /** The backfills of the service. */
+  /**
+   * The backfills of the service. Of those that are over, what notices tell of: the past of tracked series that fails each day for the same reason
+   * is one, and what the service itself wanted and is done is none.
+   */
   readonly backfills: readonly { readonly state: string; readonly n: number }[];
   readonly connections: readonly { readonly state: string; readonly n: number }[];
   readonly lastDone: readonly { readonly schedule: string; readonly at: Instant }[];
@@ -20,8 +24,15 @@ export async function readGauges(sql: Sql, now: Instant): Promise<Gauges> {
   const [tiers, backfills, connections, lastDone, counts] = await Promise.all([
     readTierStatus(sql, now),
     sql<{ state: string; n: number }[]>`
-      select s.state, count(b.id) as n from unnest(array['queued', 'running', 'paused', 'done', 'failed', 'cancelled']) s(state)
-      left join ops.backfill b on b.state = s.state and b.is_detached group by s.state`,
+      select s.state, count(distinct b.what) as n
+      from unnest(array['queued', 'running', 'paused', 'done', 'failed', 'cancelled']) s(state)
+      left join (
+        select state, case
+            when state = 'failed' and spec ? 'history' then concat_ws(' ', interval, quote, ${reasonOf(sql)})
+            when state = 'done' and not ${isWantedByPerson(sql)} then null
+            else id::text end as what
+        from ops.backfill where is_detached
+      ) b on b.state = s.state group by s.state`,
     sql<{ state: string; n: number }[]>`
       select coalesce(state, 'unknown') as state, count(*) as n from pg_stat_activity
       where datname = current_database() and backend_type = 'client backend' group by 1`,

@@ -363,7 +363,12 @@ describe('the operator gets a notice', () => {
     await track('24h');
     await pass(3 * MINUTE);
     expect(hook.posts).toHaveLength(1);
-    await database.sql`update ops.tier set achievable_age = '1 hour'`;
+    await database.sql`update ops.tier set achievable_age = '1 hour' where interval = '1h'`;
+    // An interval that the plan does not include is told as a limit of the plan: more requests would not help.
+    await database.sql`update ops.tier set achievable_age = null where interval = '24h'`;
+    await database.sql`
+      insert into market.refusal (account_plan, interval, reason, message, refused_at)
+      values ('free', '24h', 'interval', 'no', ${at(START - 2 * DAY)})`;
     await comes(async () =>
       expect(
         await database.sql`select from ops.watch where name = 'behind is over' and since is not null`,
@@ -390,6 +395,27 @@ describe('the operator gets a notice', () => {
     expect((await texts(2))[1]).toMatch(/^Backfill 2 \(.*\) failed: left: 2 slots malformed\. .*backfills resume 2$/);
     await pass(2 * MINUTE);
     expect(hook.posts).toHaveLength(2);
+  });
+
+  test('about each of many backfills that ended within a day; and a state is told before them', async () => {
+    const ended = (n: number, requestedBy: string, minutesAgo: number) => database.sql`
+      insert into ops.backfill (requested_at, started_at, finished_at, state, is_detached, spec, coin_ids, span, interval, quote,
+        planned_requests, requested_by)
+      select ${at(START - HOUR)}, ${at(START - HOUR)}, ${at(START - minutesAgo * MINUTE)}, 'done', true, '{}', '{btc-bitcoin}',
+        '[2030-01-01, 2030-02-01)', '1h', 'usd', 3, ${requestedBy} from generate_series(1, ${n}::int)`;
+    await ended(150, 'the audit of gaps', 30);
+    await ended(120, 'me@here', 20);
+    await notifier({ ...NO_SCHEDULES, CHANDLER_API_KEY: 'key' });
+    const raised = () => database.sql<{ n: number }[]>`select count(*)::int as n from ops.notice`;
+    await comes(async () => expect((await raised())[0]!.n).toBe(120));
+    // More than may be sent in an hour. A state does not wait for its turn behind them.
+    await pass(5 * MINUTE);
+    expect(hook.posts.length).toBeLessThan(30);
+    await database.sql`
+      insert into ops.account (id, origin, plan, refused_at, refused_since, refusals, refused_scheme, refusal)
+      values (${accountIdOf('key', 'http://127.0.0.1:9/v1')}, 'http://127.0.0.1:9', 'free', ${at(clock.now())}, ${at(clock.now())}, 1, 'auto', 'no')`;
+    await pass(MINUTE);
+    expect(hook.texts().at(-1)).toMatch(/^Key refused since /);
   });
 
   test('about the past of tracked series that fails each day for the same reason, once, and when the reason is another one', async () => {
@@ -455,6 +481,22 @@ describe('the operator gets a notice', () => {
       values ('disk', ${`disk ${tmpdir()}`}, 'told by another host', ${at(START - HOUR)}, ${at(START - HOUR)}, ${at(START - HOUR)}, 1)`;
     await notifier({ ...NO_SCHEDULES, CHANDLER_ATTEST_DIR: tmpdir() });
     expect((await texts(1))[0]).toMatch(/^Resolved: the disk of .* has .*B free\.$/);
+  });
+
+  test('about the end of what nobody looks at any more: a folder, or a lake, that is not in the settings now', async () => {
+    const since = at(START - 2 * DAY);
+    await database.sql`
+      insert into ops.notice (event, topic, text, raised_at, began_at, sent_at, attempts)
+      select event, topic, 'told', ${since}, ${since}, ${since}, 1
+      from (values ('disk', 'disk /old'), ('lake', 'lake'), ('behind', 'behind')) v(event, topic)`;
+    await database.sql`
+      insert into ops.watch (name, since, seen_at) select topic || ' is over', null, ${since} from ops.notice`;
+    await notifier(NO_SCHEDULES);
+    await pass(HOUR + MINUTE);
+    expect(hook.texts()).toEqual([
+      'Resolved: no service uses the folder /old any more.',
+      'Resolved: no service uses a lake any more.',
+    ]);
   });
 
   test('only about the events that the settings name', async () => {

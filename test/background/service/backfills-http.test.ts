@@ -163,6 +163,29 @@ describe('/backfills', () => {
     expect((await ask('/backfills/x')).status).toBe(400);
   });
 
+  test('counts those that are over as an operator is told of them: the same failure of each day is one', async () => {
+    const ended = (state: string, by: string, message: string | null) => database.sql`
+      insert into ops.backfill (requested_at, started_at, finished_at, state, is_detached, spec, coin_ids, span, interval, quote,
+        planned_requests, requested_by, message)
+      values (now(), now(), now(), ${state}, true, ${by === 'the audit of gaps' ? '{"history": "1h usd"}' : '{}'}::text::jsonb, '{btc-bitcoin}',
+        '[2030-01-01, 2030-02-01)', '1h', 'usd', 3, ${by}, ${message})`;
+    for (const slots of [3, 2, 1])
+      await ended('failed', 'the audit of gaps', `left: ${slots} slot${slots === 1 ? '' : 's'} refused`);
+    await ended('failed', 'the audit of gaps', 'left: 4 slots malformed');
+    await ended('failed', 'me@here', 'left: 4 slots malformed');
+    await ended('done', 'the audit of gaps', null);
+    await ended('done', 'me@here', null);
+    const ask = await serve(['--role', 'http']);
+    await vi.waitFor(
+      async () => {
+        const text = (await ask('/metrics')).body as string;
+        expect(text).toMatch(/^chandler_backfills_ended\{state="failed"\} 3$/m);
+        expect(text).toMatch(/^chandler_backfills_ended\{state="done"\} 1$/m);
+      },
+      { timeout: 60_000 },
+    );
+  });
+
   test('gives each an ETA: after the hold of the account, and after the backfills before it', async () => {
     const tomorrow = Math.ceil(Date.now() / DAY) * DAY;
     await database.sql`

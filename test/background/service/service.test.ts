@@ -487,11 +487,16 @@ describe('the service', { concurrent: true }, () => {
   );
 
   test('refuses schedules that need more than the quota, and shows the calculation', async (context) => {
-    const { env } = await setScene(context);
+    const { env, database } = await setScene(context);
     const { code, err } = await runCommand(['service'], {
       env: { ...env, CHANDLER_DAILY_REQUESTS: '100', CHANDLER_SCHEDULE_TICKERS: '* * * * *' },
     });
     expect(code).toBe(2);
+    // It ended by itself: nobody misses it, and the log says why.
+    expect(await database.sql`select from ops.instance`).toHaveLength(0);
+    expect(await database.sql`select message from ops.audit where command = 'service'`).toEqual([
+      { message: expect.stringMatching(/^the schedules alone need/) },
+    ]);
     expect(err).toMatch(/the schedules alone need [\d,]+ requests in a day \(tickers 1,440 × 1 .*the limit is 100/);
   });
 

@@ -90,6 +90,35 @@ describe('backfills', () => {
     });
   });
 
+  test('says no end that nobody keeps up: without a service, of a process that is gone, or when the end has passed', async () => {
+    await detach();
+    await detach();
+    const { sql } = database;
+    await sql`update ops.backfill set finish_at = ${clock.now() + 600_000}, finish_from = ${clock.now() + 500_000}, finish_to = ${clock.now() + 700_000}`;
+    await sql`update ops.backfill set state = 'running', owner = 'host:1', started_at = ${clock.now()}, heartbeat_at = ${clock.now()} where id = 1`;
+    const list = async () => {
+      const rows = JSON.parse((await chandler('backfills', 'list', '--json')).out) as { finishAt: string | null }[];
+      return rows.map(({ finishAt }) => finishAt !== null);
+    };
+    const beat = () =>
+      keepInstance(sql, { owner: 'host:1', startedAt: NOON, heartbeatAt: clock.now(), roles: ['worker'] });
+    await beat();
+    expect(await list()).toEqual([true, true]);
+    expect((await chandler('backfills', 'list')).out).toMatch(/^ *1 +running .* between .* and .*Z$/m);
+    clock.advanceTo(clock.now() + 2 * 60_000);
+    expect(await list()).toEqual([false, false]);
+    const { out } = await chandler('backfills', 'list');
+    expect(out).toMatch(/^ *1 +running .*–$/m);
+    expect(out).toMatch(/^No service is running\. Start one with: chandler service$/m);
+    // A service that cannot work, because its key is refused, keeps no forecast up either.
+    await beat();
+    expect(await list()).toEqual([false, true]);
+    clock.advanceTo(clock.now() + 20 * 60_000);
+    await beat();
+    expect(await list()).toEqual([false, false]);
+    expect((await chandler('backfills', 'show', '1')).out).not.toMatch(/^ +done /m);
+  });
+
   test('pauses, resumes, ranks and cancels', async () => {
     await detach();
     const say = async (...argv: string[]) => {

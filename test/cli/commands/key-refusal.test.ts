@@ -50,6 +50,8 @@ describe('a refused key', () => {
     expect(out).toMatch(
       /^Key refused since 2030-01-02 03:04Z \(tried last (now|.* ago)\): the upstream refused the key \(.*403.*\), .*; set CHANDLER_API_KEY .* chandler doctor --online does so now\.\n\n/,
     );
+    // What would run next does not, until then.
+    expect(out).toMatch(/^Next: nothing, until the upstream accepts the key\.$/m);
     const { keyRefusal } = JSON.parse((await runCommand(['status', '--json'], { env: envOf('wrong') })).out);
     expect(keyRefusal).toEqual({
       message: expect.stringMatching(/^the upstream refused the key/),

@@ -174,6 +174,38 @@ test.each([
   expect(JSON.stringify(await log()) + out).not.toMatch(/first-secret|other-secret/);
 });
 
+test('a container that was made again with other settings says which, though its host has another name', async () => {
+  const start = (actor: string, plan: string) => database.sql`
+    insert into ops.audit (at, actor, command, settings)
+    values (now(), ${actor}, 'service --role worker', jsonb_build_object('CHANDLER_PLAN', ${plan}::text))`;
+  await start('node@0123456789ab', 'free');
+  await start('node@elsewhere', 'starter');
+  await start('node@ba9876543210', 'pro');
+  expect((await log()).map(({ changed }: { changed: string[] }) => changed)).toEqual([
+    [],
+    [],
+    ['CHANDLER_PLAN free → pro'],
+  ]);
+});
+
+test('a migration is there, whoever made it by opening the database', async () => {
+  const [newest] = await database.sql<{ name: string }[]>`
+    delete from ops.migration where created_at = (select max(created_at) from ops.migration) returning name`;
+  const stop = new AbortController();
+  const ended = runCommand(['service', '--role', 'http', '--migrate'], {
+    env: { ...env(), CHANDLER_LISTEN: '127.0.0.1:0' },
+    signal: stop.signal,
+    onError: (said) => {
+      if (/"ready"/.test(said)) stop.abort();
+    },
+  });
+  expect((await ended).code).toBe(0);
+  expect((await log()).map(({ command }: { command: string }) => command)).toEqual([
+    `migrate, by service --role http --migrate: ${newest!.name}`,
+    'service --role http --migrate',
+  ]);
+});
+
 test('serve on a database where nothing can be written serves, and says that its start is not recorded', async () => {
   const url = `${database.url}?options=-c%20default_transaction_read_only%3Don`;
   const stop = new AbortController();
