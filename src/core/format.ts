@@ -3,12 +3,18 @@ import type { Instant } from '../clock.ts';
 import type { Quote } from './candle.ts';
 import type { Interval } from './interval.ts';
 
-const WHOLE = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
-const COMPACT = new Intl.NumberFormat('en-US', { maximumFractionDigits: 1 });
+/** By the most digits after the point. Made when first used: loading the data of a language is a tenth of the start of a command. */
+const formats = new Map<number, Intl.NumberFormat>();
+
+function numberFormat(maximumFractionDigits: 0 | 1): Intl.NumberFormat {
+  const made = formats.get(maximumFractionDigits) ?? new Intl.NumberFormat('en-US', { maximumFractionDigits });
+  formats.set(maximumFractionDigits, made);
+  return made;
+}
 
 /** `1,234,567`. */
 export function formatCount(value: number | bigint): string {
-  return WHOLE.format(value);
+  return numberFormat(0).format(value);
 }
 
 /** `1 request`, `2 requests`, `2 series`. */
@@ -88,7 +94,7 @@ export function formatShare(part: number, whole: number): string {
 
 /** `10 requests/s`, or `1 request every 12 s` below one per second. */
 export function formatRate(perSecond: number): string {
-  if (perSecond >= 1) return `${COMPACT.format(perSecond)} ${perSecond === 1 ? 'request' : 'requests'}/s`;
+  if (perSecond >= 1) return `${numberFormat(1).format(perSecond)} ${perSecond === 1 ? 'request' : 'requests'}/s`;
   return perSecond <= 0 ? 'none' : `1 request every ${formatDuration(1000 / perSecond)}`;
 }
 
@@ -101,5 +107,5 @@ export function formatBytes(bytes: number): string {
     value /= 1000;
     unit++;
   }
-  return `${COMPACT.format(value)} ${units[unit]}`;
+  return `${numberFormat(1).format(value)} ${units[unit]}`;
 }

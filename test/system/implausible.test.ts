@@ -1,5 +1,5 @@
 /** Well-formed answers that are implausible: told once, they leave no trace; told twice, they are believed. */
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
 import type { ChunkJob } from '../../src/ingest/queue/chunk-job.ts';
 import { startBackfill } from '../../src/store/backfill/backfill.ts';
@@ -49,12 +49,17 @@ async function open(lie: (rows: Row[]) => Row[], times: number) {
 }
 const candles = () => made.world.database.sql`select * from market.candle order by open_time`;
 
+/** What is stored where nobody lies. */
+let truth: Awaited<ReturnType<typeof candles>>;
+beforeAll(async () => {
+  const chandler = await open((rows) => rows, 0);
+  await chandler.backfill(OLDER);
+  truth = await candles();
+  await made.world.close();
+});
+
 describe.each(Object.entries(LIES))('%s', (_, lie) => {
   test('told once is not stored, and asked again in the same run after 75 seconds', async () => {
-    const chandler = await open((rows) => rows, 0);
-    await chandler.backfill(OLDER);
-    const truth = await candles();
-    await made.world.close();
     const other = await open(lie, 1);
     expect(await other.backfill(OLDER)).toMatchObject({ end: { kind: 'done' }, failed: [] });
     expect(await candles()).toEqual(truth);

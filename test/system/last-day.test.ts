@@ -11,9 +11,10 @@ const TODAY = Math.floor(Date.now() / DAY) * DAY - 30 * DAY;
 let made: ScriptedWorld;
 afterEach(() => made.world.close());
 
-async function open(startAt: number, latestTurnsAfterMs = 0) {
+async function open(startAt: number, { latestTurnsAfterMs = 0, speed = 1 } = {}) {
   made = await createScriptedWorld({
     startAt,
+    speed,
     plan: 'free',
     simulator: { seed: 3, coins: 8, unlimited: false, latestTurnsAfterMs },
   });
@@ -58,7 +59,7 @@ test('one request a coin brings one final candle, and the days before are refuse
 });
 
 test('where the upstream has not gone on to the last day yet, nobody asks about the other coins meanwhile', async () => {
-  const { chandler, coins } = await open(TODAY + 5 * MINUTE, 40 * MINUTE);
+  const { chandler, coins } = await open(TODAY + 5 * MINUTE, { latestTurnsAfterMs: 40 * MINUTE });
   const span = { coins, from: TODAY - DAY, to: TODAY + DAY, concurrency: 1, maxWaitMs: 1_000 };
   const waiting = await chandler.backfill(span);
   expect(waiting.end).toMatchObject({ kind: 'stopped', reason: 'day is late' });
@@ -76,7 +77,8 @@ test('where the upstream has not gone on to the last day yet, nobody asks about 
 });
 
 test('a last full day that says it has not closed yet is believed when a second answer says so', async () => {
-  const { chandler, coins } = await open(TODAY + 12 * 60 * MINUTE);
+  // The second answer is asked for 75 seconds after the first.
+  const { chandler, coins } = await open(TODAY + 12 * 60 * MINUTE, { speed: 100 });
   const closesAt = new Date(TODAY - 9 * 60 * MINUTE).toISOString().replace('.000Z', 'Z');
   const latest = (path: string) => path.includes(coins[0]!) && path.includes('/latest');
   let told = 0;
@@ -150,7 +152,7 @@ test('the last full day is no gap beyond the history limit, and while it is late
   // The views have the clock of the database.
   const now = Date.now();
   const today = Math.floor(now / DAY) * DAY;
-  const { chandler, coins } = await open(now, DAY);
+  const { chandler, coins } = await open(now, { latestTurnsAfterMs: DAY });
   const { sql } = made.world.database;
   const older = await chandler.backfill({ coins, from: today - 5 * DAY, to: today - 2 * DAY });
   expect(older.left).toMatchObject([{ reason: 'history limit', slots: 3 * coins.length }]);

@@ -33,7 +33,7 @@ export async function runLies(seed: number, of: 'candles' | 'prices'): Promise<L
   const lies: Lie[] = [];
   const share = 0.1 + 0.5 * random();
   const world = await createWorld({
-    speed: 100,
+    speed: 1000,
     startAt,
     random: randomOf(seed + 1_000_000),
     simulator: market,

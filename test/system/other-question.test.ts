@@ -1,5 +1,5 @@
 /** Answers that are true of another question, or that lie about their own time: nothing of them is taken. */
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { DAY, floorToGrid, HOUR, type Interval } from '../../src/core/interval.ts';
 import type { Script } from '../support/scripted.ts';
 import { createScriptedWorld, NOW, type ScriptedWorld, TODAY } from '../support/scripted-world.ts';
@@ -43,12 +43,15 @@ describe('rows of another interval make an answer unusable, and no slot empty', 
   const cases = (['24h', '12h', '6h', '30m', '5m'] as const).flatMap((interval) =>
     [true, false].map((withClose) => [interval, withClose] as const),
   );
-  test.each(cases)('%s rows answered to a 1h question; with time_close: %s', async (interval: Interval, withClose) => {
+  let truth: Awaited<ReturnType<typeof stored>>;
+  beforeAll(async () => {
     const chandler = await open();
     await chandler.backfill(HOURS);
-    const truth = await stored();
+    truth = await stored();
     await made.world.close();
+  });
 
+  test.each(cases)('%s rows answered to a 1h question; with time_close: %s', async (interval: Interval, withClose) => {
     const other = await open();
     made.upstream.script = lyingOnce(async (request, simulated) => {
       const url = new URL(request.url);

@@ -10,7 +10,7 @@ import {
 } from '../../store/backfill/backfill.ts';
 import { type RefusalReason, withdrawRefusals } from '../../store/candle/refusal.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
+import { isDatabaseUnavailable, isDiskFull } from '../../store/connection/database-unavailable.ts';
 import { type Left, readLeft } from '../../views/operations/left.ts';
 import { singleFlight } from '../chunk/single-flight.ts';
 import { expectedDepth } from '../limits/history-limit.ts';
@@ -189,7 +189,11 @@ async function fetchMissing(deps: BackfillDeps, options: BackfillOptions, run: R
     concurrency,
     handle: (job, attempt) => {
       own.begun(job);
-      return ingestChunk(job, { attempt, signal, retry });
+      return ingestChunk(job, { attempt, signal, retry }).catch((error: unknown) => {
+        // Where no answer can be stored, no further one is asked for. A service goes on: its disk may get room meanwhile.
+        if (!isClaimed && isDiskFull(error)) ending.failWith(error);
+        throw error;
+      });
     },
     snoozeMs: (outcome) => realMs(outcome.until - clock.now()),
     now: () => clock.now(),

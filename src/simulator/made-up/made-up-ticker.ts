@@ -76,21 +76,35 @@ function volumeOfDay(series: MadeUpSeries, now: Instant): number | null {
 
 const COARSE_DAYS = 64;
 
-/** The highest closed day near the highest of every 64th day: close to the true maximum, and cheap. */
+/** The highest closed day near the highest of every 64th day, or what there was of today: close to the true maximum, and cheap. */
 function allTimeHigh(series: MadeUpSeries, now: Instant): Peak | null {
+  const best = peakOfDays(series, Math.floor(now / DAY) * DAY);
+  const today = lastBarBefore(series, now);
+  if (today && (!best || today.bar.high > best.price)) return { price: today.bar.high, at: today.openTime };
+  return best;
+}
+
+/** Of the days before today, in dollars: what a day finds is kept, because it is most of the work of a ticker. */
+const peaks = new WeakMap<MadeUpCoin, { readonly today: Instant; readonly peak: Peak | null }>();
+
+function peakOfDays(series: MadeUpSeries, today: Instant): Peak | null {
+  const known = peaks.get(series.coin);
+  if (known?.today === today) return known.peak;
+  const peak = findPeak(series, today);
+  peaks.set(series.coin, { today, peak });
+  return peak;
+}
+
+function findPeak(series: MadeUpSeries, today: Instant): Peak | null {
   let best: Peak | null = null;
   const look = (from: Instant, to: Instant) =>
-    visitBars(series, '24h', from, Math.min(to, now - DAY), (at, bar) => {
+    visitBars(series, '24h', from, Math.min(to, today - DAY), (at, bar) => {
       if (!best || bar.high > best.price) best = { price: bar.high, at };
       return true;
     });
   const first = Math.floor(series.coin.start / DAY) * DAY;
-  for (let at = first; at < now; at += COARSE_DAYS * DAY) look(at, at);
+  for (let at = first; at < today; at += COARSE_DAYS * DAY) look(at, at);
   const top = best as Peak | null;
   if (top) look(top.at - COARSE_DAYS * DAY, top.at + COARSE_DAYS * DAY);
-  const today = lastBarBefore(series, now);
-  if (today && (!best || today.bar.high > (best as Peak).price)) {
-    best = { price: today.bar.high, at: today.openTime };
-  }
   return best;
 }

@@ -11,6 +11,14 @@ const UNAVAILABLE_TEXT =
 /** SQLSTATE `lock_not_available`: another session holds a lock for longer than `lock_timeout`. */
 const LOCKED = '55P03';
 
+/** SQLSTATE `disk_full`. */
+const DISK_FULL = '53100';
+
+/** Has the server's disk no room for what our statement would store? */
+export function isDiskFull(error: unknown): boolean {
+  return someCause(error, ({ code }) => code === DISK_FULL);
+}
+
 /** Does another session hold a lock that our statement needs? */
 export function isLocked(error: unknown): boolean {
   return someCause(error, ({ code }) => code === LOCKED);

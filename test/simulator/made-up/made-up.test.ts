@@ -142,6 +142,15 @@ describe('the made-up market on its clock', () => {
     }
   });
 
+  it('are the same, whatever was asked before, also on another day', async () => {
+    const midnight = floorToGrid(noon, '24h');
+    const quotes = ['USD'];
+    for (const now of [noon, noon + HOUR, midnight - 1, midnight, midnight + 1, noon + 40 * DAY, noon - 300 * DAY]) {
+      const fresh = createMadeUpMarket({ world: createMadeUpWorld({ seed: 1, coins: 30 }), clock: frozenClock(now) });
+      expect(await marketAt(now).tickers({ quotes })).toEqual(await fresh.tickers({ quotes }));
+    }
+  });
+
   it('has quotes in bitcoin, ether and money', async () => {
     const [bitcoin] = await marketAt(noon).tickers({ quotes: ['USD', 'BTC', 'EUR'] });
     expect(bitcoin!.quotes.BTC).toMatchObject({ price: 1, ath_price: null });
