@@ -5,7 +5,9 @@
 -- behind a reading transaction, everybody else waits behind them. So who may make nothing here is refused before.
 create function ops.refuse_readers() returns event_trigger language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
-  if has_database_privilege(current_database(), 'create') or has_database_privilege(current_database(), 'temporary')
+  -- These look first who may run them, and who only makes logins may make nothing else.
+  if tg_tag in ('DROP OWNED', 'REASSIGN OWNED', 'GRANT', 'REVOKE', 'ALTER DEFAULT PRIVILEGES')
+    or has_database_privilege(current_database(), 'create') or has_database_privilege(current_database(), 'temporary')
     or exists (select from pg_namespace n where n.nspname !~ '^pg_(toast_)?temp_' and has_schema_privilege(n.oid, 'create')) then
     return;
   end if;
