@@ -84,6 +84,40 @@ test('a reader who holds all he can holds up neither a migration nor a backfill'
   expect(err).not.toContain('lock');
 });
 
+test.each([
+  ['a rule', 'create rule mine as on insert to market.candle do nothing'],
+  [
+    'a trigger',
+    'create trigger mine before insert on market.candle execute function suppress_redundant_updates_trigger()',
+  ],
+  ['a comment', "comment on table market.candle is 'mine'"],
+])(
+  'a reader who wants to make %s is refused before it waits for a lock, so nobody waits behind it',
+  async (_, statement) => {
+    const database = await createTestDatabase();
+    onTestFinished(() => database.drop());
+    await migrate(database);
+    const reader = await logInAsReader(database);
+    // Somebody who works with the table: the statement would wait for this one, and all others for the statement.
+    await database.sql.begin(async (tx) => {
+      await tx`lock table market.candle in share update exclusive mode`;
+      await reader`set lock_timeout = '2s'`;
+      await expect(reader.unsafe(statement)).rejects.toMatchObject({ code: '42501' });
+    });
+  },
+);
+
+test('who may make tables in a schema of their own may still do so', async () => {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  await migrate(database);
+  const reader = await logInAsReader(database);
+  const [me] = await reader<{ name: string }[]>`select current_user as name`;
+  await database.sql.unsafe(`create schema mine authorization ${me!.name}`);
+  await reader`create table mine.notes (x int)`;
+  await reader`comment on table mine.notes is 'mine'`;
+});
+
 test('a run waits for a table that somebody has locked, says so, and asks nothing twice', async () => {
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());

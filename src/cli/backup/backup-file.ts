@@ -1,6 +1,6 @@
 /** Backups as files: an archive of pg_dump, and an attestation of the same instant beside it. */
 import { randomUUID } from 'node:crypto';
-import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { link, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { whyUnreadable } from '../../background/attestation/attestation-file.ts';
 import { type Instant, systemClock } from '../../clock.ts';
@@ -55,8 +55,12 @@ export async function writeWhole<T>(file: string, write: (part: string) => Promi
     const written = await write(part);
     await sync(part);
     // First: a backup that is there has what belongs to it.
-    if (await hasFile(attestationBeside(part))) await rename(attestationBeside(part), attestationBeside(file));
-    await rename(part, file);
+    const isAttested = await hasFile(attestationBeside(part));
+    if (isAttested) await giveName(attestationBeside(part), attestationBeside(file));
+    await giveName(part, file).catch(async (error: unknown) => {
+      if (isAttested) await rm(attestationBeside(file), { force: true });
+      throw error;
+    });
     await sync(path.dirname(file));
     return written;
   } catch (error) {
@@ -64,6 +68,23 @@ export async function writeWhole<T>(file: string, write: (part: string) => Promi
     await rm(attestationBeside(part), { force: true });
     throw error;
   }
+}
+
+/** File systems without links, like those of many USB sticks, say one of these. */
+const NO_LINKS: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);
+
+/** Unlike a mere rename, a link replaces no file that another command has written meanwhile. */
+async function giveName(part: string, name: string): Promise<void> {
+  try {
+    await link(part, name);
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException;
+    const isTaken = code === 'EEXIST' || (NO_LINKS.has(code) && (await kindOf(name)) !== null);
+    if (isTaken) throw new UsageError(`another command has just made ${name}, and a backup never replaces a file`);
+    if (!NO_LINKS.has(code)) throw error;
+    return rename(part, name);
+  }
+  await rm(part);
 }
 
 async function sync(target: string): Promise<void> {

@@ -26,6 +26,8 @@ const MADE_BY_US = 'Made by chandler analyst.';
 const IDLE_IN_TRANSACTION_MS = 60_000;
 /** Waits for a lock, which a reader needs only while the schema is changed. */
 const LOCK_MS = 10_000;
+/** Of each process of the server: a statement that sorts without end must not fill the disk. A session cannot raise it, unlike the others. */
+const TEMP_FILES = '2GB';
 
 /** @throws what Postgres says: 42710 when there is such a role, 42501 when this user may not make one. */
 export async function createAnalystLogin(sql: Sql, login: NewAnalystLogin): Promise<void> {
@@ -56,6 +58,12 @@ export async function createAnalystLogin(sql: Sql, login: NewAnalystLogin): Prom
         tx`select format('alter role %I in database %I set %I = %L',
         ${name}::text, current_database(), ${setting}::text, ${value}::text) as statement`,
       );
+    // Only who may set it for a session may set it for a login.
+    await run(
+      tx,
+      tx`select case when has_parameter_privilege('temp_file_limit', 'set') then format('alter role %I in database %I set temp_file_limit = %L',
+      ${name}::text, current_database(), ${TEMP_FILES}::text) else 'select 1' end as statement`,
+    );
   });
 }
 

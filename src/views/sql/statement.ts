@@ -35,6 +35,8 @@ export type StatementRunner = {
 /** Of all rows of an answer together, as JSON text. */
 const MAX_ANSWER_BYTES = 4 * 1_024 * 1_024;
 const LOCK_TIMEOUT_MS = 1_000;
+/** Of one statement, where the user of the database may limit it: what it sorts must not fill the disk. */
+const TEMP_FILES = '1GB';
 /** The server cancels a statement at its timeout. A statement that has not ended so long afterwards cannot be cancelled. */
 const GRACE_MS = 500;
 const LATE = new Error('the statement did not end');
@@ -130,6 +132,8 @@ async function enterRole(tx: SqlOrTransaction, timeoutMs: number): Promise<Backe
   try {
     const [backend] = await tx<Backend[]>`
       select pid, backend_start::text as "startedAt" from pg_stat_activity where pid = pg_backend_pid()`;
+    await tx`
+      select set_config('temp_file_limit', ${TEMP_FILES}, true) where has_parameter_privilege('temp_file_limit', 'set')`;
     await tx`
       select set_config('role', 'chandler_sql', true), set_config('search_path', 'market', true),
         set_config('statement_timeout', ${String(timeoutMs)}, true), set_config('lock_timeout', ${String(LOCK_TIMEOUT_MS)}, true),

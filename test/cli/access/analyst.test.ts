@@ -34,6 +34,9 @@ test('a login reads in UTC, changes nothing, and its statements end', async () =
     await expect(theirs`select from ops.fetch`).rejects.toThrow('permission denied');
     await expect(theirs`create table market.mine (x int)`).rejects.toThrow(/read-only|permission denied/);
     await expect(theirs`select pg_sleep(60)`).rejects.toThrow('statement timeout');
+    // Who may set its other limits anew may not fill the disk.
+    expect(await theirs`show temp_file_limit`).toEqual([{ tempFileLimit: '2GB' }]);
+    await expect(theirs`set temp_file_limit = -1`).rejects.toThrow('permission denied');
     expect(await listed()).toEqual({
       name,
       connections: 3,

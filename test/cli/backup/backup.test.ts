@@ -238,6 +238,19 @@ describe.skipIf(client === null)('a backup that is not whole', () => {
     expect(await restore()).toMatchObject({ code: 2, err: expect.stringContaining('has no backup') });
   });
 
+  test('replaces no file that another command has made under its name meanwhile', async () => {
+    const file = path.join(folder, 'both.dump');
+    const script = `case "$*" in *--file=*) echo theirs >${file};; esac\nexec ${client!.pgDump} "$@"`;
+    const PATH = putBefore(client!, path.join(folder, 'bin'), 'pg_dump', script);
+    const before = readdirSync(folder);
+    expect(await run(original, ['backup', file], { PATH })).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('another command has just made'),
+    });
+    expect(readFileSync(file, 'utf8')).toBe('theirs\n');
+    expect(readdirSync(folder).sort()).toEqual([...before, 'both.dump'].sort());
+  });
+
   test('of a command that was stopped is gone', async () => {
     const started = path.join(folder, 'started');
     const script = `case "$*" in *--file=*) touch ${started}; exec sleep 60;; esac\nexec ${client!.pgDump} "$@"`;

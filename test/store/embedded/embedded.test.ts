@@ -3,10 +3,13 @@ import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
+import { scramVerifier } from '../../../src/core/caller/database-password.ts';
+import { createAnalystLogin } from '../../../src/store/callers/analyst-login.ts';
 import { openDatabase } from '../../../src/store/connection/connect.ts';
 import { StoreError } from '../../../src/store/connection/store-error.ts';
 import { ensureDatabase, findEmbedded, startEmbedded } from '../../../src/store/embedded/embedded.ts';
 import { pidExists } from '../../../src/store/embedded/process-identity.ts';
+import { migrate } from '../../../src/store/migration/migrate.ts';
 import { ask, home, startElsewhere, useEmbedded } from './embedded.ts';
 
 useEmbedded();
@@ -98,6 +101,32 @@ describe('what an operator can mend is said in one sentence', () => {
       `the data folder ${home} cannot be made: there is a file of that name; choose another folder with CHANDLER_HOME, or set DATABASE_URL to a Postgres of yours`,
     );
   });
+});
+
+test('a login of an analyst gets into the warehouse, and into no other database of the server', async () => {
+  const server = await startEmbedded({ home, clock: systemClock });
+  const database = await openDatabase({ url: server.url });
+  try {
+    await migrate(database);
+    const login = { name: 'ana', verifier: scramVerifier('guess'), connections: 1, statementTimeoutMs: 1_000 };
+    await createAnalystLogin(database.sql, login);
+    const address = new URL(server.url);
+    Object.assign(address, { username: 'ana', password: 'guess' });
+    expect(await ask(address.href, 'select count(*)::int as n from market.candles')).toEqual([{ n: 0 }]);
+    for (const other of ['postgres', 'template1']) {
+      address.pathname = `/${other}`;
+      await expect(ask(address.href, 'select 1'), other).rejects.toThrow('permission denied for database');
+    }
+    // With a database of somebody else beside it, the server is not only Chandler's.
+    await database.sql`create database theirs`;
+    await database.sql`grant connect on database postgres to public`;
+    await migrate(database);
+    address.pathname = '/postgres';
+    expect(await ask(address.href, 'select 1 as one')).toEqual([{ one: 1 }]);
+  } finally {
+    await database.close();
+    await server.stop();
+  }
 });
 
 describe('ensureDatabase', () => {

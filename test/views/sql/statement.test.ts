@@ -51,6 +51,10 @@ describe('a statement', () => {
     ]);
   });
 
+  it('has a limit for what it writes to the disk while it sorts', async () => {
+    expect((await run("select current_setting('temp_file_limit')")).rows).toEqual([['1GB']]);
+  });
+
   it('keeps what JSON cannot hold as text, and its order', async () => {
     const answer = await run(`
       select n, 9007199254740993::int8 as whole, 0.10000000000000000001 as exact, 1.5::numeric as half, 'NaN'::float8 as nan,
