@@ -165,7 +165,8 @@ export async function liveAQuarter(options: QuarterOptions, stretch: Stretch): P
       const isCalm = isLived || day > last - stretch.calmAtTheEnd;
       if (day > last - stretch.calmAtTheEnd) await askAgain(world);
       if (day % RECORDED_EVERY === RECORDED_ON) {
-        await record(world, coins.slice(0, 6), options.backfill);
+        // Not the first: a price of a bitcoin in bitcoins, which never changes, is only believed when it was told twice.
+        await record(world, coins.slice(1, 7), options.backfill);
         if (perSecond !== null) await watch(world, told);
       }
       if (!isCalm && day > 0 && chance(stretch.troubled)) {
