@@ -10,6 +10,7 @@ import { type Listening, listen } from '../../../src/service/http/listen.ts';
 import { createSimulator } from '../../../src/simulate.ts';
 import { runCommand } from '../../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { createEarlierDatabase } from '../../support/earlier-database.ts';
 
 const ME = `${userInfo().username}@${hostname()}`;
 
@@ -189,8 +190,9 @@ test('a container that was made again with other settings says which, though its
 });
 
 test('a migration is there, whoever made it by opening the database', async () => {
-  const [newest] = await database.sql<{ name: string }[]>`
-    delete from ops.migration where created_at = (select max(created_at) from ops.migration) returning name`;
+  const { database: earlier, newest } = await createEarlierDatabase();
+  await database.drop();
+  database = earlier;
   const stop = new AbortController();
   const ended = runCommand(['service', '--role', 'http', '--migrate'], {
     env: { ...env(), CHANDLER_LISTEN: '127.0.0.1:0' },
@@ -201,7 +203,7 @@ test('a migration is there, whoever made it by opening the database', async () =
   });
   expect((await ended).code).toBe(0);
   expect((await log()).map(({ command }: { command: string }) => command)).toEqual([
-    `migrate, by service --role http --migrate: ${newest!.name}`,
+    `migrate, by service --role http --migrate: ${newest}`,
     'service --role http --migrate',
   ]);
 });
