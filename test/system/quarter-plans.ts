@@ -93,7 +93,7 @@ export const QUARTER_PLANS = {
       { tier: 'all', interval: '24h', days: 400, targetAgeMs: 24 * HOUR },
     ],
     hasRoom: true,
-    backfill: { interval: '1h', days: 900 },
+    backfill: { interval: '1h', days: 600 },
   },
 } as const satisfies Readonly<Record<string, Omit<QuarterOptions, 'redis'>>>;
 
