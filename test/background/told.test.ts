@@ -5,7 +5,13 @@ import { queueBackfill } from '../../src/store/backfill/backfill-queue.ts';
 import { wantSeries } from '../../src/store/candle/series.ts';
 import { readBackfills } from '../../src/views/backfills/backfills.ts';
 import { type Hook, startHook } from '../support/hook.ts';
-import { createServiceWorld, expectAlive, type ServiceWorld, untilLogged } from '../support/service-world.ts';
+import {
+  createServiceWorld,
+  expectAlive,
+  type ServiceWorld,
+  type ServiceWorldOptions,
+  untilLogged,
+} from '../support/service-world.ts';
 
 const MINUTE = 60_000;
 const START = Date.UTC(2030, 4, 15, 10, 3);
@@ -77,17 +83,24 @@ test('a database that is down is told while it is down, by one of all services, 
   ]);
 });
 
+/** An upstream that knows the keys `good` and `better`, until it refuses the first. */
+function twoKeys(isRevoked: () => boolean): Pick<ServiceWorldOptions, 'simulator' | 'script'> {
+  return {
+    simulator: { coins: 12, limits: { keys: { good: 'pro', better: 'pro' } } },
+    script: (request) =>
+      isRevoked() && /good/.test(request.headers.get('authorization') ?? '')
+        ? Promise.resolve(Response.json({ error: 'no such key' }, { status: 403 }))
+        : null,
+  };
+}
+
 test('a key that is refused in the middle of work stops the work, and is told at once; another key resolves it', async () => {
   let isRevoked = false;
   world = await createServiceWorld({
     startAt: START,
     redis: null,
-    simulator: { coins: 12, limits: { keys: { good: 'pro', better: 'pro' } } },
+    ...twoKeys(() => isRevoked),
     env: { CHANDLER_API_KEY: 'good', CHANDLER_WEBHOOK_URL: hook.url, CHANDLER_NOTIFY: 'key-refused,stuck' },
-    script: (request) =>
-      isRevoked && /good/.test(request.headers.get('authorization') ?? '')
-        ? Promise.resolve(Response.json({ error: 'no such key' }, { status: 403 }))
-        : null,
   });
   const service = await world.start('one');
   await world.untilListed();
@@ -112,12 +125,8 @@ test('a new key that is refused as well resolves nothing, nor does a service wit
   world = await createServiceWorld({
     startAt: START,
     redis: null,
-    simulator: { coins: 12, limits: { keys: { good: 'pro', better: 'pro' } } },
+    ...twoKeys(() => isRevoked),
     env: { CHANDLER_API_KEY: 'good', CHANDLER_WEBHOOK_URL: hook.url, CHANDLER_NOTIFY: 'key-refused' },
-    script: (request) =>
-      isRevoked && /good/.test(request.headers.get('authorization') ?? '')
-        ? Promise.resolve(Response.json({ error: 'no such key' }, { status: 403 }))
-        : null,
   });
   const service = await world.start('one');
   await world.untilListed();
