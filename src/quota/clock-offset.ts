@@ -7,7 +7,8 @@ type ClockOffset = {
   /**
    * The database read `there` at some moment between `askedAt` and `answeredAt` of our clock. Returns what to add to its
    * instants to get ours: the last estimate, corrected no further than this observation proves it wrong. So it does not
-   * change with the load (instants in a sequence keep their order), and follows a clock that is set within one observation.
+   * change with the load (instants in a sequence keep their order), and follows a clock that is set within one observation. Of a clock
+   * that was set back during the observation, only what it read afterwards counts.
    */
   observe(askedAt: Instant, answeredAt: Instant, there: Instant): number;
 };
@@ -16,7 +17,8 @@ export function createClockOffset(): ClockOffset {
   let estimate = Number.POSITIVE_INFINITY;
   return {
     observe(askedAt, answeredAt, there) {
-      estimate = Math.max(askedAt - there, Math.min(estimate, answeredAt - there));
+      const wasSetBack = answeredAt < askedAt;
+      estimate = wasSetBack ? answeredAt - there : Math.max(askedAt - there, Math.min(estimate, answeredAt - there));
       return estimate;
     },
   };

@@ -1,5 +1,6 @@
+import { setImmediate } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { HOUR } from '../../src/core/interval.ts';
+import { DAY, HOUR } from '../../src/core/interval.ts';
 import { createQuota, type QuotaOptions } from '../../src/quota/ledger.ts';
 import type { Limits, Quota, Reserved, Spender, Take } from '../../src/quota/quota.ts';
 import { createClient } from '../../src/store/connection/connect.ts';
@@ -616,6 +617,16 @@ it('accounts do not share anything', async () => {
   const b = open({ perDay: 1, perSecond: 1 });
   granted(await a.quota.take(scheduled));
   expect(granted(await b.quota.take(scheduled))).toBe(NOON);
+});
+
+it('a clock that is set back by a day while a request is taken makes nobody wait for a day', async () => {
+  const { quota, clock } = open({ perSecond: 10 }, { useDatabaseClock: true });
+  granted(await quota.take(scheduled));
+  const taking = quota.take(scheduled);
+  await setImmediate();
+  clock.set(NOON - DAY);
+  expect(granted(await taking) - clock.now()).toBeLessThanOrEqual(1_000);
+  expect(granted(await quota.take(scheduled)) - clock.now()).toBeLessThanOrEqual(1_000);
 });
 
 it('on the database clock, the grant is told on ours, however far off that is', async () => {
