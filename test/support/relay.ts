@@ -11,8 +11,9 @@ export type Relay = {
   /** Every connection is reset, and every new one, until it is mended. */
   cut(): void;
   mend(): void;
-  /** Nothing passes any more, and nobody is told: as of a host that hangs, or a network that drops packets. Until it is mended. */
+  /** Nothing passes any more, and nobody is told: as of a host that hangs, or a network that drops packets. Until it is thawed or mended. */
   freeze(): void;
+  thaw(): void;
   close(): Promise<void>;
 };
 
@@ -79,6 +80,11 @@ export async function createRelay(target: string): Promise<Relay> {
     }
     release((client) => void client.resetAndDestroy());
   };
+  const thaw = () => {
+    isFrozen = false;
+    for (const { client, server } of pairs) for (const end of [client, server]) end.resume();
+    release((client) => admit(client.resume()));
+  };
   return {
     url: url.href,
     activity: () => activity,
@@ -88,11 +94,10 @@ export async function createRelay(target: string): Promise<Relay> {
       isFrozen = true;
       for (const { client, server } of pairs) for (const end of [client, server]) end.pause();
     },
+    thaw,
     mend: () => {
       isCut = false;
-      isFrozen = false;
-      for (const { client, server } of pairs) for (const end of [client, server]) end.resume();
-      release((client) => admit(client.resume()));
+      thaw();
     },
     close: async () => {
       const closed = new Promise((resolve) => listener.close(resolve));

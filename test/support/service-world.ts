@@ -85,8 +85,11 @@ export type StartOptions = {
 
 const BASE_URL = 'http://upstream.test/v1';
 const ALL: readonly Role[] = ['scheduler', 'worker'];
-/** What is not shorter is no wait for a turn, but one of the loops that look for work. */
-const SHORT_MS = 1_999;
+/**
+ * The longest wait for a turn: the ledger grants it so far ahead, and nothing ends the wait for a granted one. Everybody else who sleeps so
+ * long is one of the loops that look for work.
+ */
+const TURN_MS = 2_000;
 /** Nothing passes, and nobody goes to sleep, for so many milliseconds of the machine's and so many looks: nothing is going on. */
 const QUIET_MS = 6;
 const QUIET_LOOKS = 5;
@@ -229,13 +232,17 @@ export async function createServiceWorld(options: ServiceWorldOptions): Promise<
       if (ms < 0) throw new RangeError(`Time does not go back: ${ms} ms`);
       const until = clock.now() + ms;
       while (true) {
+        // A connection that is opened again on the machine's time must not find one clock before the step and another one behind it.
+        const relays = services.flatMap((service) => service.relays);
+        for (const one of relays) one.freeze();
         // Those who wait for their turn are woken when it comes: who comes late has lost it.
-        const next = clock.firstWakes(SHORT_MS);
+        const next = clock.firstWakes(TURN_MS);
         const left = until - clock.now();
         const step = next === null ? left : Math.min(left, next);
         await setClock(database, clock.now() + step + databaseOff);
         movedAt = performance.now();
         clock.advance(step);
+        for (const one of relays) one.thaw();
         await world.settle();
         if (clock.now() >= until) return;
       }

@@ -9,8 +9,11 @@ export type VirtualClock = Clock & {
   set(at: Instant): void;
   /** How many sleep on it. */
   sleepers(): number;
-  /** In how long the first of those wakes who sleep for `most` milliseconds in all, or less; null when nobody does. */
-  firstWakes(most: number): number | null;
+  /**
+   * In how long the first of those wakes who sleep for less than `below` milliseconds in all, or for just as long with nothing that could
+   * end their sleep; null when nobody does.
+   */
+  firstWakes(below: number): number | null;
   /** How often somebody went to sleep: grows as long as anything goes on. */
   slept(): number;
   /** The same time as another host sees it, whose clock may be set by itself. */
@@ -22,7 +25,7 @@ export type HostClock = Clock & {
   setOff(ms: number): void;
 };
 
-type Sleeper = { readonly until: number; readonly ms: number; readonly wake: () => void };
+type Sleeper = { readonly until: number; readonly ms: number; readonly isFixed: boolean; readonly wake: () => void };
 
 export function createVirtualClock(start: Instant): VirtualClock {
   let elapsed = 0;
@@ -45,7 +48,8 @@ export function createVirtualClock(start: Instant): VirtualClock {
         then();
       };
       const stop = () => end(() => reject(signal?.reason));
-      const sleeper = { until: elapsed + ms, ms, wake: () => end(resolve) };
+      const isFixed = signal === undefined;
+      const sleeper = { until: elapsed + ms, ms, isFixed, wake: () => end(resolve) };
       sleeping.add(sleeper);
       signal?.addEventListener('abort', stop, { once: true });
     });
@@ -58,8 +62,9 @@ export function createVirtualClock(start: Instant): VirtualClock {
       offset = at - elapsed;
     },
     sleepers: () => sleeping.size,
-    firstWakes: (most) => {
-      const short = [...sleeping].filter(({ ms }) => ms <= most).map(({ until }) => until);
+    firstWakes: (below) => {
+      const isShort = ({ ms, isFixed }: Sleeper) => ms < below || (isFixed && ms === below);
+      const short = [...sleeping].filter(isShort).map(({ until }) => until);
       return short.length === 0 ? null : Math.max(0, Math.min(...short) - elapsed);
     },
     slept: () => slept,

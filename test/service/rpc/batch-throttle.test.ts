@@ -75,7 +75,7 @@ async function timed<T>(asking: Promise<T>): Promise<{ answer: T; tookMs: number
   asking.then(over, over);
   while (!isOver) {
     await new Promise((resolve) => setImmediate(resolve));
-    const ms = clock.firstWakes(2_000);
+    const ms = clock.firstWakes(2_001);
     if (ms !== null) clock.advance(ms);
   }
   return { answer: await asking, tookMs: clock.now() - begun };
@@ -141,9 +141,9 @@ describe('a batch', () => {
       `POST /rpc HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n` +
         `Authorization: ${headers.Authorization}\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
     );
-    await vi.waitFor(() => expect(clock.firstWakes(2_000)).not.toBeNull(), { timeout: 60_000 });
+    await vi.waitFor(() => expect(clock.firstWakes(2_001)).not.toBeNull(), { timeout: 60_000 });
     socket.destroy();
-    await vi.waitFor(() => expect(clock.firstWakes(2_000)).toBeNull(), { timeout: 60_000 });
+    await vi.waitFor(() => expect(clock.firstWakes(2_001)).toBeNull(), { timeout: 60_000 });
     clock.advance(2_000);
     await access.close();
     expect(await spent(subject)).toBe(10);
