@@ -13,6 +13,7 @@ export type Relay = {
   mend(): void;
   /** Nothing passes any more, and nobody is told: as of a host that hangs, or a network that drops packets. Until it is thawed or mended. */
   freeze(): void;
+  /** What was held passes. A relay that was cut stays cut. */
   thaw(): void;
   close(): Promise<void>;
 };

@@ -24,16 +24,13 @@ export type MetricInputs = {
   readonly isReady: boolean;
 };
 
-/** How often the lag of the event loop is measured. */
-const LOOP_MEASURED_MS = 500;
 const KINDS: readonly ChunkJob['kind'][] = ['backfill', 'freshness', 'holes'];
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
 export function createMetrics() {
   const registry = new Registry();
-  // Measuring the event loop wakes the process each time: every 10 ms, as is the default, was most of what an idle service did.
-  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LOOP_MEASURED_MS });
+  collectDefaultMetrics({ register: registry });
   const { requests, chunks, candles, revised, quarantined, runs, notices, runSeconds } = createCounters(registry);
   const setGauges = createGauges(registry);
   // Prometheus sees an increase only of what it has seen before.
