@@ -20,6 +20,8 @@ import { CATALOGUE_PLAN } from '../../ingest/catalogue/catalogue-plan.ts';
 import { type StandingRefusal, standingRefusal } from '../../ingest/request/account.ts';
 import { ageOfCatalogue } from '../../ingest/schedule/schedule-plan.ts';
 import type { CatalogueAge, CatalogueKind } from '../../store/catalogue/catalogue-item.ts';
+import type { SeriesStatus } from '../../views/operations/series-counts.ts';
+import { MANY_SERIES } from '../../views/operations/series-filter.ts';
 import { readStatus, type Status } from '../../views/operations/status.ts';
 import { formatSpan } from '../backfill/backfill-columns.ts';
 import { describeRefusal } from '../output/key-refusal.ts';
@@ -36,12 +38,12 @@ export function statusCommand(program: Command, context: CommandContext): void {
     .command('status')
     .description(
       'show what happens now or why nothing does, what broke first, what is wanted and stored, and the last answers of the upstream',
-    );
+    )
+    .option('--count', 'count all series now, which takes a minute for millions; default: as a service counted them');
   context.answer(command, async (app) => {
     const now = app.clock.now();
-    const onLong = () =>
-      context.io.err.write('counting all series, because no service counted them lately; this takes a while\n');
-    const status = withKnownSilence(await readStatus(app.database.sql, now, onLong));
+    const { count = false } = command.opts<{ count?: boolean }>();
+    const status = withKnownSilence(await readStatus(app.database.sql, now, count));
     const budget = await readBudget(app);
     const achievable = achievableAges(budget, status.catalogue);
     const givesOnlyLastDay = await readGivesOnlyLastDay(app, budget.plan);
@@ -83,10 +85,14 @@ export function printStatus(
       `Series, ages, catalogue and requests as a service counted them ${ago}; with so many series it counts from time to time.\n\n`,
     );
   }
-  if (status.series.length === 0) {
+  if (status.series === null) {
+    out.write(
+      `There are more than ${formatCount(MANY_SERIES)} series, and no service has counted them lately. To count them now: chandler status --count\n`,
+    );
+  } else if (status.series.length === 0) {
     out.write('There are no series yet. Begin with: chandler backfill btc-bitcoin --start -30d\n');
-  } else printSeries(out, status);
-  if (status.tiers.length > 0) {
+  } else printSeries(out, status.series);
+  if (status.tiers !== null && status.tiers.length > 0) {
     out.write('\nTracked\n');
     printTiers(out, status.tiers, givesOnlyLastDay);
   }
@@ -101,7 +107,7 @@ export function printStatus(
   if (remarks.length > 0) out.write(`\nNote: ${remarks.join('; ')}.\n`);
 }
 
-function printSeries(out: Output, { series }: Status): void {
+function printSeries(out: Output, series: readonly SeriesStatus[]): void {
   printTable(out, series, [
     text('series', formatSeries),
     number('coins', (s) => s.series),
@@ -203,7 +209,7 @@ function asJson(status: Status, achievable: AchievableAges, refusal: StandingRef
             lastTriedAt: toIso(refusal.at),
             retryAt: toIso(refusal.retryAt),
           },
-    series: status.series.map((s) => withIso(s, 'finalUntil', 'finalUntilOldest')),
+    series: status.series?.map((s) => withIso(s, 'finalUntil', 'finalUntilOldest')) ?? null,
     backfills: status.backfills.map((b) => withIso(b, 'requestedAt', 'from', 'to', 'heartbeatAt')),
     catalogue: status.catalogue.map((c) => ({
       ...withIso(c, 'oldestAt', 'newestAt'),

@@ -80,6 +80,11 @@ const GOODBYE_MS = 1_000;
 const MOST_HASTENED = 100;
 /** A stalled job is harmless, because a worker checks it before it does anything: it may stall as often as processes die. */
 const MAX_STALLED = 1_000;
+/**
+ * How long a worker without work waits before it asks again. A new job, and the time of a delayed one, end the wait at once, so this is only
+ * what an idle service costs. Redis should not let anybody wait for longer (BullMQ's issue 1658).
+ */
+const IDLE_SECONDS = 10;
 /** How soon a worker whose engine is unavailable tries again. */
 const RETRY_MS = 1_000;
 
@@ -220,6 +225,7 @@ async function connectPostgres(
 function workerOptions({ concurrency, lockMs, maximumRateLimitDelay }: WorkerSettings) {
   return {
     concurrency,
+    drainDelay: IDLE_SECONDS,
     lockDuration: lockMs,
     stalledInterval: lockMs / 2,
     maxStalledCount: MAX_STALLED,

@@ -45,7 +45,10 @@ export type SeriesCounts = {
   readonly fetches: readonly FetchStatus[];
 };
 
-export type DatedCounts = SeriesCounts & {
+/** `series`, `tiers`: null where nobody has counted them, and there are too many to be counted while somebody waits. */
+export type DatedCounts = Omit<SeriesCounts, 'series' | 'tiers'> & {
+  readonly series: SeriesCounts['series'] | null;
+  readonly tiers: SeriesCounts['tiers'] | null;
   /** When a service counted them; null: just now, by who asks. */
   readonly countedAt: Instant | null;
 };
@@ -81,25 +84,24 @@ export async function isAnyCounting(sql: SqlOrTransaction, now: Instant): Promis
 }
 
 export async function countSeriesNow(sql: SqlOrTransaction, now: Instant): Promise<SeriesCounts> {
-  const [series, tiers, catalogue, fetches] = await Promise.all([
-    readSeries(sql),
-    readTierStatus(sql, now),
-    readCatalogueAges(sql),
-    readFetches(sql, now),
-  ]);
-  return { series, tiers, catalogue, fetches };
+  const [series, tiers, others] = await Promise.all([readSeries(sql), readTierStatus(sql, now), readOthers(sql, now)]);
+  return { series, tiers, ...others };
+}
+
+/** What takes no look at each series. */
+async function readOthers(sql: SqlOrTransaction, now: Instant): Promise<Omit<SeriesCounts, 'series' | 'tiers'>> {
+  const [catalogue, fetches] = await Promise.all([readCatalogueAges(sql), readFetches(sql, now)]);
+  return { catalogue, fetches };
 }
 
 /**
- * What a service counted last, where there are many series. They are counted now, however long that takes, when no service runs that
- * counts: then only commands change anything, and nobody would correct an old count. `onLong` is called before that.
+ * Few series are counted now, and many when `isPatient`, however long that takes. Otherwise this is what a service counted last. When no service
+ * runs that counts, an old count is not shown: only commands change anything then, and nobody would correct it.
  */
-export async function readSeriesCounts(sql: Sql, now: Instant, onLong?: () => void): Promise<DatedCounts> {
-  const isMany = await hasManySeries(sql);
-  const last = isMany ? await readServiceCounts(sql, now) : null;
-  if (last !== null) return last;
-  if (isMany) onLong?.();
-  return { ...(await countSeriesNow(sql, now)), countedAt: null };
+export async function readSeriesCounts(sql: Sql, now: Instant, isPatient: boolean): Promise<DatedCounts> {
+  if (isPatient || !(await hasManySeries(sql))) return { ...(await countSeriesNow(sql, now)), countedAt: null };
+  const last = await readServiceCounts(sql, now);
+  return last ?? { series: null, tiers: null, ...(await readOthers(sql, now)), countedAt: null };
 }
 
 /** Null: no service keeps them up. */

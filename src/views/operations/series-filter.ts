@@ -32,7 +32,7 @@ export async function coinIdsWithSeries(sql: SqlOrTransaction): Promise<string[]
 }
 
 /** With more series, what needs a look at each of them is not counted while somebody waits. */
-const MANY_SERIES = 20_000;
+export const MANY_SERIES = 20_000;
 
 /** Do more series match the filter than can be counted at once? Reads no more than it must to know that. */
 export async function hasManySeries(sql: SqlOrTransaction, filter: SeriesFilter = {}): Promise<boolean> {

@@ -32,13 +32,13 @@ export type Status = DatedCounts & {
   readonly quarantined: number;
 };
 
-/** `onLong` is called before there are many series to count. */
-export async function readStatus(sql: Sql, now: Instant, onLong?: () => void): Promise<Status> {
+/** `isPatient`: all series are counted now, however many there are. */
+export async function readStatus(sql: Sql, now: Instant, isPatient = false): Promise<Status> {
   const [counts, seriesCounts, backfills] = await Promise.all([
     sql<{ coins: number; revisions: number; quarantined: number }[]>`
       select (select count(*) from market.coin) as coins, (select count(*) from market.revision) as revisions,
         (select count(*) from market.quarantine) as quarantined`,
-    readSeriesCounts(sql, now, onLong),
+    readSeriesCounts(sql, now, isPatient),
     readRunning(sql, now),
   ]);
   const { coins, revisions, quarantined } = counts[0]!;

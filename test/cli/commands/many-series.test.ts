@@ -122,7 +122,7 @@ describe('status', () => {
   beforeEach(forgetServices);
 
   test('shows what a service counted, and when', async () => {
-    const live = await run('status', '--json');
+    const live = await run('status', '--json', '--count');
     await beService(['worker']);
     expect(await count()).toBe(true);
     // Of several services one counts, and not before it is due.
@@ -157,20 +157,35 @@ describe('status', () => {
     ['only a service runs that answers callers', ['http'], '1 second'],
     ['the services could not count for long', ['worker'], '1 day'],
     ['the count was made before a clock was set back', ['worker'], '-1 day'],
-  ])('counts itself when %s', async (_, roles, age) => {
+  ])('counts series only when asked to when %s', async (_, roles, age) => {
     const { sql } = database;
     expect(await count()).toBe(true);
     // Since then a month of work was done, say.
     await sql`update ops.counted set counted_at = now() - ${age}::interval, answer = jsonb_set(answer, '{series}', '[]')`;
     if (roles !== null) await beService(roles);
-    const { out, err } = await run('status', '--json');
-    const status = JSON.parse(out);
-    expect(status.countedAt).toBeNull();
-    expect(covered(status.series)).toEqual(covered((await countNow(Date.now())).series));
-    expect(err).toBe('counting all series, because no service counted them lately; this takes a while\n');
+    const counted = JSON.parse((await run('status', '--json', '--count')).out);
+    expect(counted.countedAt).toBeNull();
+    expect(covered(counted.series)).toEqual(covered((await countNow(Date.now())).series));
+
+    const { out, read } = await run('status', '--json');
+    const { catalogue, fetches } = counted;
+    expect(JSON.parse(out)).toMatchObject({ countedAt: null, series: null, tiers: null, catalogue, fetches });
+    expect(read.series).toBeLessThanOrEqual(MANY + 1);
+    expect((await run('status')).out).toMatch(
+      /\nThere are more than 20,000 series, and no service has counted them lately\. To count them now: chandler status --count\n/,
+    );
   });
 
-  test('is counted by a service that runs, and by the command once it has stopped', async () => {
+  test('counts all series when asked to, also while a service counts them', async () => {
+    await beService(['worker']);
+    expect(await count()).toBe(true);
+    await database.sql`update ops.counted set answer = jsonb_set(answer, '{series}', '[]')`;
+    const status = JSON.parse((await run('status', '--json', '--count')).out);
+    expect(status.countedAt).toBeNull();
+    expect(covered(status.series)).toEqual(covered((await countNow(Date.now())).series));
+  });
+
+  test('shows what a service that runs has counted, and not any more once it has stopped', async () => {
     const { sql, url } = database;
     // Nobody answers there.
     const env = { DATABASE_URL: url, CHANDLER_PLAN: 'enterprise', CHANDLER_BASE_URL: 'http://127.0.0.1:9/v1' };
@@ -184,7 +199,7 @@ describe('status', () => {
     } finally {
       await service.stop();
     }
-    expect(JSON.parse((await runCli(['status', '--json'], env)).out)).toMatchObject({ countedAt: null });
+    expect(JSON.parse((await runCli(['status', '--json'], env)).out)).toMatchObject({ countedAt: null, series: null });
   });
 
   test('is counted by one service, also while the first count lasts', async () => {
