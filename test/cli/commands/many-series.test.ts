@@ -167,10 +167,9 @@ describe('status', () => {
     expect(counted.countedAt).toBeNull();
     expect(covered(counted.series)).toEqual(covered((await countNow(Date.now())).series));
 
-    const { out, read } = await run('status', '--json');
+    const { out } = await run('status', '--json');
     const { catalogue, fetches } = counted;
     expect(JSON.parse(out)).toMatchObject({ countedAt: null, series: null, tiers: null, catalogue, fetches });
-    expect(read.series).toBeLessThanOrEqual(MANY + 1);
     expect((await run('status')).out).toMatch(
       /\nThere are more than 20,000 series, and no service has counted them lately\. To count them now: chandler status --count\n/,
     );
