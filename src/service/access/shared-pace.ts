@@ -46,7 +46,7 @@ export function createSharedPace({
   readonly onError: (error: Error) => void;
 }): SharedPace {
   const buckets = createTokenBuckets(clock);
-  const callers = new LRUCache<string, Untold>({ max: MAX_CALLERS });
+  const callers = new LRUCache<string, Untold>({ maxSize: MAX_CALLERS, sizeCalculation: () => 1 });
   const underWay = new Set<Promise<void>>();
   const takeFromDatabase = createBatcher(async (taken: readonly TokensTaken[]) => {
     const told = await takeTokens(sql, taken, { now: clock.now(), mostAheadMs: MOST_AHEAD_MS });
