@@ -1,4 +1,4 @@
-/** Checks what analysts must know of this database: the time zone of their sessions, and what a volume is. */
+/** Checks what analysts must know of this database, the time zone of their sessions and what a volume is, and whether they can hold up Chandler. */
 import type { App } from '../../app.ts';
 import { formatCount } from '../../core/format.ts';
 import { createClient } from '../../store/connection/connect.ts';
@@ -6,7 +6,7 @@ import { readVolumeMeaning } from '../../views/sql/volume-meaning.ts';
 import { type Check, ok, warn } from './check.ts';
 
 export async function checkForAnalysts(app: App): Promise<Check[]> {
-  return [await checkTimeZone(app), await checkVolume(app)];
+  return [await checkTimeZone(app), await checkVolume(app), await checkReaders(app)];
 }
 
 /** Of a session that says nothing about it, as most clients do: Chandler's own sessions are in UTC. */
@@ -49,4 +49,32 @@ async function checkVolume({ database: { sql } }: App): Promise<Check> {
     default:
       return ok('volume', `${meaning} whether the volume of a candle is that of its slot or of the day before its end`);
   }
+}
+
+/** Of logins that may connect to this database, but own nothing of Chandler. */
+async function checkReaders({ database: { sql } }: App): Promise<Check> {
+  const [row] = await sql<
+    { logins: string[]; locks: boolean; objects: boolean; tables: boolean; statements: boolean }[]
+  >`
+    select array(
+        select r.rolname::text from pg_roles r where r.rolcanlogin and not r.rolsuper and has_database_privilege(r.oid, current_database(), 'connect')
+          and not pg_has_role(r.oid, (select nspowner from pg_namespace where nspname = 'ops'), 'member') order by 1
+      ) as logins,
+      has_function_privilege('public', 'pg_advisory_lock(bigint)', 'execute') as locks,
+      has_function_privilege('public', 'lo_create(oid)', 'execute') as objects,
+      has_database_privilege('public', current_database(), 'temporary') as tables,
+      not exists (select from pg_event_trigger where evtname = 'chandler_refuse_readers' and evtenabled in ('O', 'A')) as statements`;
+  const { logins, locks, objects, tables, statements } = row!;
+  if (logins.length === 0) return ok('readers', "no login but Chandler's and superusers may connect to this database");
+  const harmful = [
+    locks && 'take advisory locks that BullMQ needs',
+    objects && 'fill the disk with large objects',
+    tables && 'make temporary tables',
+    statements && 'hold up others with statements that are refused only after they wait for a lock',
+  ].filter((one) => one !== false);
+  const others = logins.length > 1 ? ` and ${formatCount(logins.length - 1)} other logins` : '';
+  const who = `login '${logins[0]}'${others}`;
+  if (harmful.length === 0) return ok('readers', `${who} may connect to this database, and can hold up nothing`);
+  const fix = 'as a superuser, in this database: select ops.admit_no_harm()';
+  return warn('readers', `${who} may connect to this database, and can ${harmful.join(', ')}`, fix);
 }

@@ -121,3 +121,35 @@ test('a user that is no superuser, but may create roles, makes and removes login
     await database.sql.unsafe(`drop owned by ${keeper}; drop role ${keeper}`);
   }
 });
+
+test('doctor warns of what logins can do to Chandler where no superuser has migrated', async () => {
+  const readers = async () => {
+    const { out } = await runCommand(['doctor', '--json'], { env: { DATABASE_URL: database.url } });
+    return JSON.parse(out).find((check: { name: string }) => check.name === 'readers');
+  };
+  const { url } = await json('create', name);
+  const theirs = createClient({ url, max: 1 });
+  const { sql } = database;
+  try {
+    expect(await readers()).toMatchObject({ state: 'ok', found: expect.stringContaining('can hold up nothing') });
+    await expect(theirs`select pg_advisory_lock(1)`).rejects.toThrow('permission denied');
+
+    // As they are in a new database.
+    await sql`grant execute on function pg_advisory_lock(bigint), lo_create(oid) to public`;
+    await sql`drop event trigger chandler_refuse_readers`;
+    await theirs`select pg_advisory_lock(1)`;
+    expect(await readers()).toEqual({
+      name: 'readers',
+      state: 'warn',
+      found: expect.stringMatching(
+        /may connect to this database, and can take advisory locks that BullMQ needs, fill the disk with large objects, hold up others with statements that are refused only after they wait for a lock$/,
+      ),
+      fix: 'as a superuser, in this database: select ops.admit_no_harm()',
+    });
+
+    await sql`select ops.admit_no_harm()`;
+    expect(await readers()).toMatchObject({ state: 'ok' });
+  } finally {
+    await theirs.end();
+  }
+});
