@@ -24,6 +24,8 @@ RUN mkdir -p /client/bin /client/lib \
 
 FROM node:24.21.0-bookworm-slim
 ENV NODE_ENV=production
+# Without it, each thread of Node gets memory of its own from glibc, which a service never gives back: 6 MB.
+ENV MALLOC_ARENA_MAX=2
 WORKDIR /app
 COPY --from=packages /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist

@@ -9,7 +9,8 @@ import { systemClock } from './clock.ts';
 process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= 'true';
 
 // The servers are not tuned: every request leaves garbage, which a small young generation would collect all the time.
-if (process.argv[2] !== 'serve' && process.argv[2] !== 'simulate') tuneV8();
+const command = process.argv[2];
+if (command !== 'serve' && command !== 'simulate') tuneV8(command);
 
 const interruption = new AbortController();
 /** Child programs on this terminal, like psql: while one runs, it handles Ctrl-C. */

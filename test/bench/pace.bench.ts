@@ -22,6 +22,8 @@ const SETTLE_MS = 5_000;
 /** Until the first runs of the schedules are over. */
 const IDLE_AFTER_MS = Number(process.env.BENCH_IDLE_AFTER ?? 60) * 1000;
 const IDLE_SECONDS = Number(process.env.BENCH_IDLE_SECONDS ?? 120);
+/** What the image sets, too. */
+const OF_THE_IMAGE = { MALLOC_ARENA_MAX: '2' };
 const COINS = 1_500;
 const ENGINES = ['postgres', 'redis'] as const;
 const CHOSEN = process.env.BENCH_ENGINES ?? ENGINES.join();
@@ -164,7 +166,7 @@ it('a service without work takes a hundredth of a core', async () => {
   const lines: [string, string][] = [];
   for (const engine of engines()) {
     const database = await createTestDatabase({ max: 2 });
-    const service = await startServiceProcess('scheduler,worker,http', envOf(database, engine));
+    const service = await startServiceProcess('scheduler,worker,http', { ...envOf(database, engine), ...OF_THE_IMAGE });
     try {
       await service.said(/^ready/);
       await systemClock.sleep(IDLE_AFTER_MS);

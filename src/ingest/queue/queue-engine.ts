@@ -1,13 +1,13 @@
 /** Queues and workers of BullMQ on Redis or on Postgres, with their connections; for any kind of job. */
 import net from 'node:net';
-import { createPostgresBackend, Queue, Worker } from 'bullmq';
+import { Queue, Worker } from 'bullmq';
 import type { Redis, RedisOptions } from 'ioredis';
 import pLimit from 'p-limit';
 import pg from 'pg';
 import { systemClock } from '../../clock.ts';
 import type { Watchdog } from '../../store/connection/connection-watchdog.ts';
 import { pgSettings } from '../../store/connection/pg-client.ts';
-import { migrateQueue } from './migrate-queue.ts';
+import { createMigratedBackend, migrateQueue } from './migrate-queue.ts';
 import { isRedisUnavailable, openRedis, QueueUnavailable, SILENT_WORKER_MS } from './redis.ts';
 import { explainEviction, readEviction, whereIs, withoutNotice } from './redis-memory.ts';
 
@@ -197,13 +197,13 @@ async function connectPostgres(
   }
   return {
     queue: <Job>(name: string) => {
-      const queue = new Queue(name, { connection: borrowed(pool) }, createPostgresBackend);
+      const queue = new Queue(name, { connection: borrowed(pool) }, createMigratedBackend);
       queue.on('error', onError);
       return extend(queue as unknown as BullQueue<Job>, queue);
     },
     worker: <Job>(name: string, handler: Handler<Job>, settings: WorkerSettings) => {
       const options = { connection: borrowed(pool), ...workerOptions(settings) };
-      const worker = new Worker(name, handler, options, createPostgresBackend);
+      const worker = new Worker(name, handler, options, createMigratedBackend);
       worker.on('error', onError);
       workers.add(worker);
       worker.on('closed', () => workers.delete(worker));

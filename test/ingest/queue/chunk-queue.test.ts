@@ -530,3 +530,51 @@ test('a worker that is still open when its connections close ends with them, and
   await new Promise(setImmediate);
   expect(errors).toBeLessThan(100);
 });
+
+test('a worker that is made while the database is away works when it is back, and does not spin', async () => {
+  const database = await createTestDatabase();
+  closers.push(() => database.drop());
+  const relay = await createRelay(database.url);
+  closers.push(() => relay.close());
+  let errors = 0;
+  let failed: () => void;
+  const failure = new Promise<void>((resolve) => {
+    failed = resolve;
+  });
+  let worker: ChunkWorker | undefined;
+  const queue = await openChunkQueue({
+    engine: { kind: 'postgres', url: relay.url },
+    onError: () => {
+      failed();
+      // One that spins would never let a timer fire, and this test would not end.
+      if (++errors === 1_000) void worker?.close(true);
+    },
+  });
+  closers.push(() => queue.close());
+  let done: (id: number) => void;
+  const worked = new Promise<number>((resolve) => {
+    done = resolve;
+  });
+  relay.cut();
+  worker = queue.work({
+    concurrency: 1,
+    handle: async ({ seriesId }) => {
+      done(seriesId);
+      return NOTHING;
+    },
+    snoozeMs: () => 0,
+    events: { onOutcome: () => undefined, onFailure: () => undefined },
+  });
+  await failure;
+  await new Promise(setImmediate);
+  relay.mend();
+  await vi.waitUntil(() =>
+    queue.add([job(1)]).then(
+      () => true,
+      () => false,
+    ),
+  );
+  expect(await worked).toBe(1);
+  expect(errors).toBeLessThan(1_000);
+  await worker.close();
+});
