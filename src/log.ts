@@ -84,6 +84,8 @@ export type Failure = {
 export type FailureLog = (failure: Failure) => void;
 
 const COUNTED_MS = 60_000;
+/** What an upstream may put into its messages, and what differs from one to the next: ids of requests and times, but no status. */
+const CHANGING = /\b(?=[\w-]*\d)[\w-]{4,}|\d+(:\d+)+/g;
 /** More names than this are counted. */
 const MOST_NAMES = 10;
 
@@ -108,7 +110,7 @@ export function createFailureLog(log: Log, clock: Clock, signal: AbortSignal): F
   return (failure) => {
     const { level, message, cause, name, fields, error } = failure;
     log.debug({ ...fields, err: error }, message);
-    const key = `${level} ${message} ${cause}`;
+    const key = `${level} ${message} ${cause.replace(CHANGING, '#')}`;
     const counted = counting.get(key);
     if (counted === undefined) {
       log[level]({ ...fields, cause }, message);

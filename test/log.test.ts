@@ -97,6 +97,16 @@ describe('failures that an outage multiplies', () => {
     expect(told()).toMatchObject([{ coin: 'f' }]);
   });
 
+  test('are one cause also when an upstream puts a time or the id of a request into its message', async () => {
+    const { fail, told, pass } = failing();
+    fail('a', 'HTTP 503: busy (request 7f3c2a9e-11 at 10:00:01)');
+    fail('b', 'HTTP 503: busy (request 0b9d-4e21 at 10:00:02)');
+    fail('c', 'HTTP 502: bad gateway (request 7f3c2a9e-11 at 10:00:02)');
+    expect(told()).toMatchObject([{ coin: 'a' }, { coin: 'c' }]);
+    await pass(60_000);
+    expect(told()).toMatchObject([{ count: 1, names: ['b'] }]);
+  });
+
   test('are counted to the end when the process stops', async () => {
     const { fail, told, stop } = failing();
     for (let i = 0; i < 30; i++) fail(`coin ${i}`);

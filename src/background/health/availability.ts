@@ -12,7 +12,7 @@ import {
   QUEUE_IS_UNAVAILABLE,
 } from '../../ingest/request/outage-retry.ts';
 import { explainDatabaseError, StoreError } from '../../store/connection/store-error.ts';
-import { ACCOUNT, asError, DATABASE, type Incidents, QUEUE, type ServiceStatus } from './service-status.ts';
+import { ACCOUNT, asError, DATABASE, type Incidents, LOCK, QUEUE, type ServiceStatus } from './service-status.ts';
 
 const RETRY_MS = 2_000;
 /** For an upstream that neither names the account's plan nor says how long to wait. */
@@ -83,6 +83,8 @@ function mayPass(error: unknown): boolean {
   return outageReason(error) !== null || (error instanceof StoreError && !error.isConfiguration);
 }
 
+/** The pool of `pg` says so. A server that is silent is noticed by other connections, too. */
+const POOL_IS_FULL = /timeout exceeded when trying to connect/;
 const EMBEDDED_DATABASE = 'the embedded database';
 
 export type Watch = {
@@ -129,9 +131,13 @@ export function subjectOf(reason: OutageReason): string {
   return reason === QUEUE_IS_UNAVAILABLE ? QUEUE : DATABASE;
 }
 
-/** A lock is not reported: `watchLocks` finds who holds it, and when it is released. */
+/**
+ * A lock is not reported: `watchLocks` finds who holds it, and when it is released. While somebody holds one, all connections of the queue's
+ * pool may wait for it, and who waits for a connection in vain has learned nothing of the database.
+ */
 export function reportOutage(incidents: Incidents, reason: OutageReason, error: Error): void {
-  if (reason !== DATABASE_IS_LOCKED) incidents.report(subjectOf(reason), error);
+  if (reason === DATABASE_IS_LOCKED || (incidents.isOpen(LOCK) && POOL_IS_FULL.test(error.message))) return;
+  incidents.report(subjectOf(reason), error);
 }
 
 /** The error; when it is about the database or its address, with the database and the setting named. */

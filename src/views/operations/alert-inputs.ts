@@ -123,8 +123,11 @@ export async function readAlertInputs(sql: Sql, query: AlertInputsQuery): Promis
     select k.tier, k.interval, (extract(epoch from k.target_age) * 1000)::float8 as target_age_ms,
       (extract(epoch from k.achievable_age) * 1000)::float8 as achievable_age_ms
     from ops.tier k
-    -- The age that is promised includes the wait for the next run, which is no lack of requests.
-    where k.planned_at is not null and (k.achievable_age is null or coalesce(k.refresh_after, k.achievable_age) > k.target_age)
+    -- The age that is promised includes the wait for the next run. With any number of requests, a series still waits for one run after another, and
+    -- answers about whole days come once a day.
+    cross join lateral (select coalesce(k.achievable_age - k.refresh_after, '0') as wait) w
+    where k.planned_at is not null and (k.achievable_age is null or k.achievable_age
+        > greatest(k.target_age, 2 * w.wait, case when k.target_age >= '1 day' then '1 day' + w.wait end))
       and exists (select from ops.tracked tr where tr.tier_id = k.id and tr.ends_at is null)
       -- What the plan does not include at all is no lack of requests, and told as a history limit.
       and not exists (
