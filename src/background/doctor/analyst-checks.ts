@@ -1,6 +1,6 @@
 /** Checks what analysts must know of this database, the time zone of their sessions and what a volume is, and whether they can hold up Chandler. */
 import type { App } from '../../app.ts';
-import { formatCount } from '../../core/format.ts';
+import { formatCount, formatCounted } from '../../core/format.ts';
 import { createClient } from '../../store/connection/connect.ts';
 import { readVolumeMeaning } from '../../views/sql/volume-meaning.ts';
 import { type Check, ok, warn } from './check.ts';
@@ -51,8 +51,8 @@ async function checkVolume({ database: { sql } }: App): Promise<Check> {
   }
 }
 
-/** Of logins that may connect to this database, but own nothing of Chandler. */
-async function checkReaders({ database: { sql } }: App): Promise<Check> {
+/** Of logins that may connect to this database, but own nothing of Chandler: can they hold it up? */
+export async function checkReaders({ database: { sql } }: App): Promise<Check> {
   const [row] = await sql<
     { logins: string[]; locks: boolean; objects: boolean; tables: boolean; statements: boolean }[]
   >`
@@ -62,17 +62,15 @@ async function checkReaders({ database: { sql } }: App): Promise<Check> {
       ) as logins,
       has_function_privilege('public', 'pg_advisory_lock(bigint)', 'execute') as locks,
       has_function_privilege('public', 'lo_create(oid)', 'execute') as objects,
-      has_database_privilege('public', current_database(), 'temporary') as tables,
       not exists (select from pg_event_trigger where evtname = 'chandler_refuse_readers' and evtenabled in ('O', 'A')) as statements`;
-  const { logins, locks, objects, tables, statements } = row!;
+  const { logins, locks, objects, statements } = row!;
   if (logins.length === 0) return ok('readers', "no login but Chandler's and superusers may connect to this database");
   const harmful = [
     locks && 'take advisory locks that BullMQ needs',
     objects && 'fill the disk with large objects',
-    tables && 'make temporary tables',
     statements && 'hold up others with statements that are refused only after they wait for a lock',
   ].filter((one) => one !== false);
-  const others = logins.length > 1 ? ` and ${formatCount(logins.length - 1)} other logins` : '';
+  const others = logins.length > 1 ? ` and ${formatCounted(logins.length - 1, 'other login')}` : '';
   const who = `login '${logins[0]}'${others}`;
   if (harmful.length === 0) return ok('readers', `${who} may connect to this database, and can hold up nothing`);
   const fix = 'as a superuser, in this database: select ops.admit_no_harm()';

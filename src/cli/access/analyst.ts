@@ -1,5 +1,6 @@
 /** `chandler analyst`: logins with which analysts read the warehouse. */
 import type { Command } from 'commander';
+import { checkReaders } from '../../background/doctor/analyst-checks.ts';
 import { makePassword, scramVerifier } from '../../core/caller/database-password.ts';
 import { formatDuration } from '../../core/format.ts';
 import { nearestNames } from '../../core/settings/did-you-mean.ts';
@@ -40,13 +41,16 @@ function createCommand(analyst: Command, context: CommandContext): void {
     .option('--statement-timeout <time>', 'how long a statement may run (default: 1m)', parseDuration);
   context.answer(
     command,
-    async ({ database: { sql, url } }, name: string, options: CreateOptions) => {
+    async (app, name: string, options: CreateOptions) => {
+      const { sql, url } = app.database;
       const { connections = CONNECTIONS, statementTimeout: statementTimeoutMs = STATEMENT_TIMEOUT_MS } = options;
       const password = makePassword();
       const login = { name, verifier: scramVerifier(password), connections, statementTimeoutMs };
       await createAnalystLogin(sql, login).catch((error: unknown) => {
         throw explained(error, name) ?? error;
       });
+      const check = await checkReaders(app);
+      if (check.state !== 'ok') context.io.err.write(`Warning: ${check.found}.\n  ${check.fix}\n`);
       const address = new URL(url);
       Object.assign(address, { username: name, password });
       const shown = addressForOthers(address.href);

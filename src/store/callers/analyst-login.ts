@@ -5,7 +5,7 @@ export type AnalystLogin = {
   readonly name: string;
   /** Connections at most; null: unlimited. */
   readonly connections: number | null;
-  /** Of one statement, in this database; null: no limit that `chandler analyst` set. */
+  /** Of one statement, in this database or in all of the server; null: no limit that `chandler analyst` set. */
   readonly statementTimeoutMs: number | null;
   /** Connected now. */
   readonly sessions: number;
@@ -52,17 +52,18 @@ export async function createAnalystLogin(sql: Sql, login: NewAnalystLogin): Prom
       from pg_roles where rolname = current_user`,
     );
     await run(tx, tx`select format('comment on role %I is %L', ${name}::text, ${MADE_BY_US}::text) as statement`);
+    // In every database of the server: the role may read each warehouse there.
     for (const [setting, value] of Object.entries(settings))
       await run(
         tx,
-        tx`select format('alter role %I in database %I set %I = %L',
-        ${name}::text, current_database(), ${setting}::text, ${value}::text) as statement`,
+        tx`select format('alter role %I set %I = %L',
+        ${name}::text, ${setting}::text, ${value}::text) as statement`,
       );
     // Only who may set it for a session may set it for a login.
     await run(
       tx,
-      tx`select case when has_parameter_privilege('temp_file_limit', 'set') then format('alter role %I in database %I set temp_file_limit = %L',
-      ${name}::text, current_database(), ${TEMP_FILES}::text) else 'select 1' end as statement`,
+      tx`select case when has_parameter_privilege('temp_file_limit', 'set') then format('alter role %I set temp_file_limit = %L',
+      ${name}::text, ${TEMP_FILES}::text) else 'select 1' end as statement`,
     );
   });
 }
@@ -71,12 +72,12 @@ export async function createAnalystLogin(sql: Sql, login: NewAnalystLogin): Prom
 export async function listAnalystLogins(sql: SqlOrTransaction): Promise<AnalystLogin[]> {
   return sql<AnalystLogin[]>`
     select r.rolname as name, nullif(r.rolconnlimit, -1) as connections,
-      (select substring(one, '^statement_timeout=(\\d+)$') from unnest(s.setconfig) one where one like 'statement_timeout=%')::int as statement_timeout_ms,
+      (select substring(one, '^statement_timeout=(\\d+)$') from pg_db_role_setting s, unnest(s.setconfig) one
+        where s.setrole = r.oid and s.setdatabase in (0, (select oid from pg_database where datname = current_database()))
+          and one like 'statement_timeout=%' order by s.setdatabase desc limit 1)::int as statement_timeout_ms,
       (select count(*)::int from pg_stat_activity a where a.usesysid = r.oid and a.datname = current_database()) as sessions,
       coalesce(shobj_description(r.oid, 'pg_authid'), '') = ${MADE_BY_US} as is_ours
     from pg_roles r
-    left join pg_db_role_setting s on s.setrole = r.oid
-      and s.setdatabase = (select oid from pg_database where datname = current_database())
     where r.rolcanlogin and not r.rolsuper and pg_has_role(r.oid, 'analyst', 'member')
     order by r.rolname`;
 }

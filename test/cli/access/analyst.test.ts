@@ -53,6 +53,26 @@ test('a login reads in UTC, changes nothing, and its statements end', async () =
   }
 });
 
+test('a login reads only, and its statements end, in every warehouse of the server', async () => {
+  const other = await createTestDatabase();
+  try {
+    const { url } = await json('create', name, '--statement-timeout', '2s');
+    const elsewhere = new URL(url);
+    elsewhere.pathname = new URL(other.url).pathname;
+    const theirs = createClient({ url: elsewhere.href, max: 1 });
+    try {
+      expect(await theirs`show statement_timeout`).toEqual([{ statementTimeout: '2s' }]);
+      expect(await theirs`show default_transaction_read_only`).toEqual([{ defaultTransactionReadOnly: 'on' }]);
+    } finally {
+      await theirs.end();
+    }
+    const { out } = await runCommand(['analyst', 'list', '--json'], { env: { DATABASE_URL: other.url } });
+    expect(JSON.parse(out)).toContainEqual(expect.objectContaining({ name, statementTimeoutMs: 2_000 }));
+  } finally {
+    await other.drop();
+  }
+});
+
 test('what the server stores of the password lets nobody else in, and is in no statement', async () => {
   const { url } = await json('create', name);
   const { password } = new URL(url);
@@ -138,6 +158,11 @@ test('doctor warns of what logins can do to Chandler where no superuser has migr
     await sql`grant execute on function pg_advisory_lock(bigint), lo_create(oid) to public`;
     await sql`drop event trigger chandler_refuse_readers`;
     await theirs`select pg_advisory_lock(1)`;
+    const another = await analyst('create', `${name}_b`);
+    expect(another.err).toMatch(
+      /^Warning: login .* can take advisory locks .*\n {2}as a superuser, in this database: select/,
+    );
+    await analyst('drop', `${name}_b`);
     expect(await readers()).toEqual({
       name: 'readers',
       state: 'warn',
