@@ -73,8 +73,8 @@ export function afterExhausted(
 
 /** No answer, or none that can be used. A few in a row are an outage: then everybody waits, longer each time. */
 export function afterUnavailable(ledger: Ledger, now: Instant, event: WaitEvent): Ledger {
-  // In an outage, requests that were in flight when it was noticed say nothing new.
-  const counts = ledger.downStreak < OUTAGE_STREAK || event.sentAt > ledger.downAt;
+  // In an outage, requests that were in flight when it was noticed say nothing new, nor do those whose permits had been granted before.
+  const counts = ledger.downStreak < OUTAGE_STREAK || event.sentAt >= ledger.downUntil;
   const streak = Math.min(LONGEST_STREAK, ledger.downStreak + (counts ? 1 : 0));
   const outage = isOutage({ downStreak: streak });
   const backOff = counts && outage ? backOffMs(streak - OUTAGE_STREAK, event.random) : 0;

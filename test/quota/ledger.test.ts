@@ -421,6 +421,17 @@ describe('an outage', () => {
     expect(denied(await quota.take(backfill), clock)[1]).toBe(1000);
   });
 
+  it('is not made worse by requests whose permits had been granted before it began', async () => {
+    const { quota, clock } = open({});
+    for (let i = 0; i < 4; i++) await quota.unavailable(down(NOON));
+    // Ten a second, granted a second ahead.
+    for (let i = 0; i < 9; i++) {
+      clock.advance(100);
+      await quota.unavailable(down(clock.now()));
+    }
+    expect(denied(await quota.take(backfill), clock)).toEqual(['unavailable', 100]);
+  });
+
   it('is not what single failures among answers are, in any number of processes', async () => {
     const a = open({});
     const b = open({}, { accountId: a.accountId, clock: a.clock });
