@@ -12,6 +12,7 @@ import { type ClaimedBackfill, claimBackfill, endClaim } from '../../store/backf
 import { type BackfillOptions, type BackfillRun, runBackfill } from '../backfill/backfill.ts';
 import { planBackfill } from '../backfill/plan.ts';
 import type { BackfillProgress } from '../backfill/progress.ts';
+import { recountWaiting } from '../backfill/recount.ts';
 import type { RunState } from '../backfill/run-chunks.ts';
 import type { IngestChunk } from '../chunk/ingest-chunk.ts';
 import { singleFlight } from '../chunk/single-flight.ts';
@@ -111,7 +112,9 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
           mine.progress = progress;
         },
       });
-      return await endRun(deps, claimed, run);
+      const end = await endRun(deps, claimed, run);
+      if (end.state === 'taken' && !stop.signal.aborted) await recount(claimed.id);
+      return end;
     } catch (cause) {
       const error = asError(cause);
       if (!stop.signal.aborted) deps.onError(error);
@@ -123,6 +126,15 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
       await watching;
       current = null;
     }
+  }
+
+  /** A more urgent one has come, which may have taken over some of its slots. */
+  async function recount(id: number): Promise<void> {
+    const { plan, historyLimits } = deps.session;
+    const planning = { sql, now: clock.now(), plan, historyLimits, ...(deps.keep ? { keep: deps.keep } : {}) };
+    await recountWaiting(planning, id).catch((error: unknown) => {
+      if (outageReason(error) === null) deps.onError(asError(error));
+    });
   }
 
   return {

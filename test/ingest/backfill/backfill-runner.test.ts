@@ -119,6 +119,21 @@ test('gives way to a more urgent one, and is gone on with afterwards', async () 
   expect(await stateOf(id)).toMatchObject({ spent: 9 });
 });
 
+test('whose slots a more urgent one takes over has nothing left of its own meanwhile', async () => {
+  await open({ simulator: { seed: 5, coins: 12, latencyMs: 150 } });
+  const { sql } = world.database;
+  const id = await record(COINS);
+  const { begun } = await service('a:1');
+  await until(async () => expect((await stateOf(id)).spent).toBeGreaterThan(0));
+  const urgent = await record(COINS);
+  expect(await prioritizeBackfill(sql, urgent, 50)).toBe(true);
+  await until(() => expect(begun).toEqual([id, urgent]));
+  expect(await stateOf(id)).toMatchObject({ state: 'queued', leftRequests: 0, message: 'another backfill' });
+  await become(id, 'done');
+  await become(urgent, 'done');
+  expect((await stateOf(id)).spent + (await stateOf(urgent)).spent).toBe(9);
+});
+
 test('whose process died is taken over by another, and nothing is asked twice', async () => {
   await open();
   const { sql } = world.database;
