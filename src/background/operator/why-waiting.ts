@@ -36,7 +36,7 @@ export function whyAccountWaits({ state, budget, refusal }: AccountState): strin
 
 export const NO_SERVICE = 'No service is running. Start one with: chandler service';
 /** In its place while another session holds a lock: a service may wait for that lock before it renews its lease. */
-export const NO_SERVICE_HEARD = 'No service gives a sign of life. One that runs may wait for the lock.';
+export const NO_SERVICE_HEARD = 'No service gives a sign of life: none runs, or it waits for the lock.';
 
 export function noService(lock: HeldLock | null): string {
   return lock === null ? NO_SERVICE : NO_SERVICE_HEARD;

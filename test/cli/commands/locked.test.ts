@@ -99,7 +99,7 @@ describe.each([
       / backfill 1 +1 +its process elsewhere:1 gives no sign of life; it may wait for the lock$/m,
     );
     expect(problems).toMatch(/ service elsewhere:1 +1 +it gives no sign of life; it may wait for the lock$/m);
-    expect(out).toMatch(/^No service gives a sign of life\. One that runs may wait for the lock\.$/m);
+    expect(out).toMatch(/^No service gives a sign of life: none runs, or it waits for the lock\.$/m);
     expect(out).toMatch(/^Backfill 1 .*: no sign of life since .*\nIts process elsewhere:1 may wait for the lock\.$/m);
     expect(out).not.toMatch(WRONG);
     const { now } = JSON.parse(await chandler('status', '--json'));
