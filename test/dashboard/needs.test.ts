@@ -1,5 +1,5 @@
 /** What Home says that needs attention: gaps, held requests, failed backfills; and when it may say that nothing does. */
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type Clock, systemClock } from '../../src/clock.ts';
 import { DAY, HOUR, INTERVAL_MS } from '../../src/core/interval.ts';
 import { readAccount, saveKeyRefusal } from '../../src/store/quota/account.ts';
@@ -221,6 +221,21 @@ describe('requests that are held', () => {
     expect(await look()).toMatch(/Broken , since [-\d: ]+Z: The upstream refuses the key/);
     expect(await look()).not.toContain(NOTHING);
     expect(await look('/ui/quota')).not.toContain('Nothing holds requests back.');
+  });
+
+  test('by a lock of another session: Home, the quota and the backfill name that session', async () => {
+    const id = await seedBackfill({ state: 'running', span: '[2024-01-01,2024-01-04)' });
+    await database.sql.begin(async (tx) => {
+      const [me] = await tx<{ pid: number }[]>`select pg_backend_pid() as pid`;
+      await tx`lock table market.price in access exclusive mode`;
+      const named = `ession ${me!.pid} (user `;
+      // Nobody is told of a lock that is held for a moment.
+      await vi.waitFor(async () => expect(await look()).toContain(named), { timeout: 60_000, interval: 250 });
+      expect(await look()).not.toContain(NOTHING);
+      for (const path of ['/ui/quota', `/ui/backfills/${id}`]) expect(await look(path)).toContain(named);
+      expect(await look(`/ui/backfills/${id}`)).toContain('it may wait for the lock');
+    });
+    expect(await look()).not.toContain('holds a lock');
   });
 
   test('by a spent day are a need', async () => {

@@ -4,6 +4,7 @@ import type { Budget } from '../../budget.ts';
 import type { BackfillReport } from '../../dashboard/parts/reports.ts';
 import { standingRefusal } from '../../ingest/request/account.ts';
 import { readBackfillDetails } from '../../views/backfills/backfill-details.ts';
+import { readHeldLock } from '../../views/operations/blocking-sessions.ts';
 import { waitingFor } from '../operator/wait-reasons.ts';
 import { whyAccountWaits, whyBackfillWaits } from '../operator/why-waiting.ts';
 
@@ -11,13 +12,14 @@ import { whyAccountWaits, whyBackfillWaits } from '../operator/why-waiting.ts';
 export async function readBackfillReport(app: App, id: number, budget: Budget): Promise<BackfillReport | null> {
   const now = app.clock.now();
   const { sql } = app.database;
+  const lock = await readHeldLock(sql, now);
   const details = await readBackfillDetails(sql, id, now);
   if (details === null) return null;
   const state = await budget.quota.state();
   const refusal = await standingRefusal(sql, { id: budget.accountId, sentAs: app.config.authScheme });
   return {
     details,
-    reasons: whyBackfillWaits(details, whyAccountWaits({ state, budget, refusal }), now),
+    reasons: whyBackfillWaits(details, { account: whyAccountWaits({ state, budget, refusal }), lock, now }),
     waits: (details.chunks?.waits ?? []).map(({ reason }) => waitingFor(reason)),
   };
 }

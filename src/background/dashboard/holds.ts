@@ -4,29 +4,35 @@ import type { Budget } from '../../budget.ts';
 import type { Need } from '../../dashboard/parts/needs.tsx';
 import { type StandingRefusal, standingRefusal } from '../../ingest/request/account.ts';
 import type { QuotaState } from '../../quota/quota.ts';
+import { type HeldLock, lockSentence, readHeldLock } from '../../views/operations/blocking-sessions.ts';
 import type { State } from '../notice/states.ts';
 import { whyAccountWaits } from '../operator/why-waiting.ts';
 
 export type Holds = {
   readonly state: QuotaState;
   readonly refusal: StandingRefusal | null;
-  /** What holds all requests, or those of backfills; sentences. */
+  /** One that another session holds and Chandler needs; null: there is none. */
+  readonly lock: HeldLock | null;
+  /** What holds all requests, or those of backfills, the lock included; sentences. */
   readonly holds: readonly string[];
 };
 
-export async function readHolds({ config, database: { sql } }: App, budget: Budget): Promise<Holds> {
+export async function readHolds({ clock, config, database: { sql } }: App, budget: Budget): Promise<Holds> {
+  const lock = await readHeldLock(sql, clock.now());
   const [state, refusal] = await Promise.all([
     budget.quota.state(),
     standingRefusal(sql, { id: budget.accountId, sentAs: config.authScheme }),
   ]);
-  return { state, refusal, holds: whyAccountWaits({ state, budget, refusal }) };
+  const waits = whyAccountWaits({ state, budget, refusal });
+  return { state, refusal, lock, holds: lock === null ? waits : [...waits, lockSentence(lock)] };
 }
 
 /** The worst first. What the open states say is not said again. */
-export function needsOfHolds({ state, refusal, holds }: Holds, states: readonly State[]): readonly Need[] {
+export function needsOfHolds({ state, refusal, lock, holds }: Holds, states: readonly State[]): readonly Need[] {
   const isSaid = (event: State['event']) => states.some((one) => one.event === event);
   const button = { text: 'See the requests', href: '/ui/requests' };
-  const [refused, others] = refusal === null ? [[], holds] : [holds.slice(0, 1), holds.slice(1)];
+  const waits = lock === null ? holds : holds.slice(0, -1);
+  const [refused, others] = refusal === null ? [[], waits] : [waits.slice(0, 1), waits.slice(1)];
   const isSilent = state.outage !== null && state.hold === null && !isSaid('upstream-down');
   return [
     ...(isSaid('key-refused') ? [] : refused).map(
@@ -34,6 +40,9 @@ export function needsOfHolds({ state, refusal, holds }: Holds, states: readonly 
     ),
     ...(isSilent ? [`The upstream gave no usable answer to the last requests: ${state.outage!.message}`] : []).map(
       (text): Need => ({ text, since: null, kind: 'bad', requests: null, button }),
+    ),
+    ...(lock === null || isSaid('database-locked') ? [] : [lock]).map(
+      (held): Need => ({ text: lockSentence(held), since: held.since, kind: 'bad', requests: null, button }),
     ),
     ...others.map(
       (text): Need => ({

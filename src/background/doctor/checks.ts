@@ -1,8 +1,9 @@
 /** The checks that send no request to the upstream, in an order in which an early failure explains the later ones. */
 import type { App } from '../../app.ts';
 import type { Config } from '../../config.ts';
+import { readHeldLock } from '../../views/operations/blocking-sessions.ts';
 import { checkForAnalysts } from './analyst-checks.ts';
-import type { Check } from './check.ts';
+import { type Check, failWith } from './check.ts';
 import { checkDatabase, checkRefusal } from './database-checks.ts';
 import { checkLake } from './lake-check.ts';
 import {
@@ -35,7 +36,10 @@ export async function* checkSettings(config: Config, { online, by, signal }: Ter
 
 /** Checks of the open database. What a service has learned of the key is another one: a check of the upstream comes before it. */
 export async function* checkWarehouse(app: App): AsyncGenerator<Check> {
-  yield* await checkDatabase(app);
+  // First: what the other checks read may be behind the lock. A service is not ready meanwhile, either.
+  const lock = await readHeldLock(app.database.sql, app.clock.now());
+  if (lock !== null) yield failWith('lock', lock.message);
+  yield* await checkDatabase(app, lock);
   yield* await checkForAnalysts(app);
 }
 

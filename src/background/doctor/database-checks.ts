@@ -17,6 +17,7 @@ import { accountIdOf, standingRefusal } from '../../ingest/request/account.ts';
 import { disabledScheduleWarnings, loadOf, scheduleVariable } from '../../ingest/schedule/schedule-plan.ts';
 import { countTrackedSeries } from '../../store/tracking/tracked-series.ts';
 import { latestRuns } from '../../store/work/schedule-run.ts';
+import type { HeldLock } from '../../views/operations/blocking-sessions.ts';
 import { readHealth } from '../../views/operations/health.ts';
 import { waitingFor } from '../operator/wait-reasons.ts';
 import { type Check, fail, failWith, ok, warn } from './check.ts';
@@ -25,7 +26,8 @@ const NEWEST_TESTED = 18;
 const SKEW_WARN_MS = 2000;
 const SKEW_FAIL_MS = 60_000;
 
-export async function checkDatabase(app: App): Promise<Check[]> {
+/** `lock`: one that another session holds. What is silent may wait for it. */
+export async function checkDatabase(app: App, lock: HeldLock | null): Promise<Check[]> {
   const { sql } = app.database;
   const before = systemClock.now();
   const health = await readHealth(sql, app.clock.now());
@@ -46,9 +48,10 @@ export async function checkDatabase(app: App): Promise<Check[]> {
   checks.push(await checkQuota(budget));
   for (const { id, owner, heartbeatAt } of health.silentBackfills) {
     const silence = `${owner} gave its last sign of life ${formatRelative(heartbeatAt, app.clock.now())}`;
-    checks.push(
-      warn(`backfill ${id}`, silence, 'run the same chandler backfill command again; it requests only what is missing'),
-    );
+    const again = 'run the same chandler backfill command again; it requests only what is missing';
+    const fix =
+      lock === null ? again : `it may wait for the lock. If it stays silent after the lock is released, ${again}`;
+    checks.push(warn(`backfill ${id}`, silence, fix));
   }
   if (health.quarantined > 0) {
     const rows = `${formatCounted(health.quarantined, 'invalid row')} quarantined`;

@@ -10,6 +10,13 @@ import type { Gauges } from '../../views/operations/gauges.ts';
 import type { Disk } from './disk.ts';
 import { DATABASE, HEARTBEAT, LOCK } from './service-status.ts';
 
+type AlertState = {
+  readonly event: StateEvent;
+  readonly since: Instant | null;
+  /** It does not hold, but the notice of its end has not been told. */
+  readonly isSettling?: boolean;
+};
+
 /** What the gauges show. A part that this process does not know is null; its gauges are then left out, and are not 0. */
 export type MetricInputs = {
   readonly warehouse: Gauges | null;
@@ -17,7 +24,7 @@ export type MetricInputs = {
   /** Jobs by queue. */
   readonly queued: Readonly<Record<string, number>> | null;
   /** The states that the operator is told of, each as it stands; null: not known now. */
-  readonly states: readonly { readonly event: StateEvent; readonly since: Instant | null }[] | null;
+  readonly states: readonly AlertState[] | null;
   readonly disks: readonly Disk[];
   /** The subjects of the incidents of this process. */
   readonly incidents: readonly string[];
@@ -95,6 +102,11 @@ function createCounters(registry: Registry) {
   };
 }
 
+/** As notices tell it. */
+function lasts({ since, isSettling = false }: AlertState): boolean {
+  return since !== null || isSettling;
+}
+
 const OVER: ReadonlySet<string> = new Set(['done', 'failed', 'cancelled']);
 const TIER = ['tier', 'interval', 'priority'] as const;
 
@@ -109,7 +121,11 @@ function createGauges(registry: Registry): (inputs: MetricInputs) => void {
 
   const ready = gauge('ready', '1 when everything runs.');
   const incident = gauge('incident', '1 while this process has this problem (as in /health).', ['what']);
-  const alert = gauge('alert', '1 while this state lasts, as notices tell it; 0 while it does not.', ['event']);
+  const alert = gauge(
+    'alert',
+    '1 while this state lasts, as notices tell it (database-down and database-locked begin at once, database-down also ends at once); 0 while it does not.',
+    ['event'],
+  );
   const diskFree = gauge('disk_free_bytes', 'Room on the disk of a folder that Chandler writes to.', ['folder']);
   const quotaLeft = gauge('quota_left_requests', 'Requests left in a quota window, reserved or not.', ['window']);
   const quotaLimit = gauge('quota_limit_requests', 'Requests that a quota window allows.', ['window']);
@@ -171,10 +187,12 @@ function createGauges(registry: Registry): (inputs: MetricInputs) => void {
     for (const what of incidents) incident.set({ what }, 1);
     for (const { folder, freeBytes } of disks) diskFree.set({ folder }, freeBytes);
     for (const { event } of states ?? []) alert.set({ event }, 0);
-    for (const { event, since } of states ?? []) if (since !== null) alert.set({ event }, 1);
+    for (const state of states ?? []) if (lasts(state)) alert.set({ event: state.event }, 1);
     // Of the process itself: while the database is down or locked, it may know no states.
     alert.set({ event: 'database-down' }, incidents.includes(DATABASE) || incidents.includes(HEARTBEAT) ? 1 : 0);
-    alert.set({ event: 'database-locked' }, incidents.includes(LOCK) ? 1 : 0);
+    const isLocked =
+      incidents.includes(LOCK) || (states ?? []).some((one) => one.event === 'database-locked' && lasts(one));
+    alert.set({ event: 'database-locked' }, isLocked ? 1 : 0);
     for (const [queue, jobs] of Object.entries(queued ?? {})) depth.set({ queue }, jobs);
     if (ledger !== null) setLedger(ledger);
     if (warehouse !== null) setWarehouse(warehouse);

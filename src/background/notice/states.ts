@@ -59,6 +59,8 @@ export type State = {
   readonly topic: string;
   /** When it began; null: it does not hold. */
   readonly since: Instant | null;
+  /** It does not hold, but its notice was told and that of its end was not: it may come back. Absent: no. */
+  readonly isSettling?: boolean;
   /** It is over when it has not held for so long: it may come and go. */
   readonly settleMs: number;
   /** What is told when it begins. */
@@ -99,7 +101,7 @@ export function withoutConsequences(states: readonly State[]): readonly State[] 
 
 /** Does the service do its work? The age that the quota suffices for is a choice of the operator, and no failure. */
 export function isWell(states: readonly State[]): boolean {
-  return states.every(({ event, since }) => since === null || event === 'behind');
+  return states.every(({ event, since, isSettling = false }) => (since === null && !isSettling) || event === 'behind');
 }
 
 function keyRefused(refusal: RefusedKey | null, { accountId }: StateInputs): State {

@@ -56,9 +56,10 @@ export async function notifyOperator(
         const peers = await liveInstances(app.database.sql, now);
         // Right after an outage the others have not renewed their leases yet: who was alive before it decides who tells of it.
         if (!incidents.isOpen(DATABASE) && !incidents.isOpen(HEARTBEAT)) open.peers = peers;
-        open.states = states;
         if (notify !== null) await raise(context, app, notify, { inputs, states });
-        await heartbeat?.beat(states, peers);
+        const asTold = notify === null ? states : await withSettling(app, notify, states);
+        open.states = asTold;
+        await heartbeat?.beat(asTold, peers);
         await outage.record(app);
         if (webhook !== null) await deliver(context, app, webhook);
         incidents.resolve(NOTICES);
@@ -72,6 +73,15 @@ export async function notifyOperator(
   } finally {
     await Promise.all([webhook?.close(), heartbeat?.close()]);
   }
+}
+
+/** Which states do not hold, and are told all the same until they have not held for long enough. */
+async function withSettling(app: App, notify: Notify, states: readonly State[]): Promise<readonly State[]> {
+  const told = new Set((await openStates(app.database.sql)).map(({ topic }) => topic));
+  // Nobody ends the notice of an event that is not told any more.
+  const isSettling = ({ event, topic, since }: State) =>
+    since === null && told.has(topic) && notify.events.includes(event);
+  return states.map((state) => (isSettling(state) ? { ...state, isSettling: true } : state));
 }
 
 async function raise(context: ServiceContext, app: App, notify: Notify, { inputs, states }: Look): Promise<void> {

@@ -4,6 +4,7 @@ import type { Instant } from '../../clock.ts';
 import { formatCount, formatCounted, formatDuration, formatRelative } from '../../core/format.ts';
 import type { QuotaState } from '../../quota/quota.ts';
 import type { BackfillDetails } from '../../views/backfills/backfill-details.ts';
+import { type HeldLock, lockSentence } from '../../views/operations/blocking-sessions.ts';
 import { formatMoment, waitingFor } from './wait-reasons.ts';
 
 export type AccountState = {
@@ -34,32 +35,48 @@ export function whyAccountWaits({ state, budget, refusal }: AccountState): strin
 }
 
 export const NO_SERVICE = 'No service is running. Start one with: chandler service';
+/** In its place while another session holds a lock: a service may wait for that lock before it renews its lease. */
+export const NO_SERVICE_HEARD = 'No service gives a sign of life: none runs, or it waits for the lock.';
+
+export function noService(lock: HeldLock | null): string {
+  return lock === null ? NO_SERVICE : NO_SERVICE_HEARD;
+}
 
 /** A silence that is no surprise. */
 const QUIET_MS = 30_000;
 
 /** Why a backfill does not advance, or that it does; the first reason is the one that counts. */
-export function whyBackfillWaits(details: BackfillDetails, account: readonly string[], now: Instant): string[] {
+export function whyBackfillWaits(
+  details: BackfillDetails,
+  {
+    account,
+    lock,
+    now,
+  }: { readonly account: readonly string[]; readonly lock: HeldLock | null; readonly now: Instant },
+): string[] {
   const { row, services, before, beside, isAlive } = details;
   const { id, state, message, waitUntil, finishedAt } = row;
   if (finishedAt !== null || state === 'done')
     return [`It is over (${state})${message === null ? '.' : `: ${message}`}`];
   if (state === 'paused') return [`It is paused. Continue it with: chandler backfills resume ${id}`];
-  const reasons: string[] = [];
-  if (row.isDetached && services === 0) reasons.push(NO_SERVICE);
-  if (state === 'running' && !isAlive)
-    reasons.push(
-      `Its process ${row.owner} gives no sign of life; ${row.isDetached ? 'a running service takes it over' : 'run the same command again'}.`,
-    );
+  const reasons: string[] = lock === null ? [] : [lockSentence(lock)];
+  if (row.isDetached && services === 0) reasons.push(noService(lock));
+  if (state === 'running' && !isAlive) reasons.push(silence(row, lock));
   if (state === 'queued' && waitUntil !== null && waitUntil > now)
     reasons.push(
       `It waits until ${formatMoment(waitUntil, now)}${message === null ? '.' : `: ${waitingFor(message)}.`}`,
     );
   reasons.push(...account);
   if (before.length > 0) reasons.push(`${named(before)} before it.`);
-  if (state === 'queued' && reasons.length === 0 && services > 0) reasons.push(freeService(services, beside));
-  if (state === 'running') reasons.push(...whyRunningWaits(details, now));
+  if (state === 'queued' && reasons.length === (lock === null ? 0 : 1) && services > 0)
+    reasons.push(freeService(services, beside));
+  if (state === 'running') reasons.push(...whyRunningWaits(details, lock, now));
   return reasons;
+}
+
+function silence({ owner, isDetached }: BackfillDetails['row'], lock: HeldLock | null): string {
+  if (lock !== null) return `Its process ${owner} gives no sign of life; it may wait for the lock.`;
+  return `Its process ${owner} gives no sign of life; ${isDetached ? 'a running service takes it over' : 'run the same command again'}.`;
 }
 
 function named(ids: readonly number[]): string {
@@ -75,7 +92,11 @@ function freeService(services: number, beside: readonly number[]): string {
   return `It waits for a free service: ${formatCounted(services, 'service')} ${services === 1 ? 'runs' : 'run'} one backfill at a time${busy}.`;
 }
 
-function whyRunningWaits({ row, chunks, beside, lastSentAt }: BackfillDetails, now: Instant): string[] {
+function whyRunningWaits(
+  { row, chunks, beside, lastSentAt }: BackfillDetails,
+  lock: HeldLock | null,
+  now: Instant,
+): string[] {
   const reasons: string[] = [];
   const { retrying, retryFrom } = row;
   if (chunks !== null && retrying > 0 && retrying >= (row.leftRequests ?? 0) && retryFrom !== null)
@@ -87,6 +108,8 @@ function whyRunningWaits({ row, chunks, beside, lastSentAt }: BackfillDetails, n
   const quietMs = lastSentAt === null ? null : now - lastSentAt;
   if (quietMs !== null && quietMs > QUIET_MS) reasons.push(`Its last answer came ${formatDuration(quietMs)} ago.`);
   else if (quietMs !== null)
-    reasons.push(`It advances: its last request was sent ${formatRelative(lastSentAt!, now)}.`);
+    reasons.push(
+      `${lock === null ? 'It advances: its' : 'Its'} last request was sent ${formatRelative(lastSentAt!, now)}.`,
+    );
   return reasons;
 }

@@ -15,6 +15,7 @@ import {
 import { standingRefusal } from '../../ingest/request/account.ts';
 import { type BackfillDetails, detailsAsJson, readBackfillDetails } from '../../views/backfills/backfill-details.ts';
 import { describeLeft } from '../../views/backfills/backfills.ts';
+import { readHeldLock } from '../../views/operations/blocking-sessions.ts';
 import { number, printable, printPairs, printTable, text, whole } from '../output/table.ts';
 import type { Answer } from '../shell/context.ts';
 import { UsageError } from '../shell/exit.ts';
@@ -25,12 +26,13 @@ import { formatFinish, formatSpan } from './backfill-columns.ts';
 export async function showBackfill(app: App, id: number): Promise<Answer> {
   const now = app.clock.now();
   const { sql } = app.database;
+  const lock = await readHeldLock(sql, now);
   const details = await readBackfillDetails(sql, id, now);
   if (details === null) throw new UsageError(`There is no backfill ${id}; chandler backfills list --all shows all.`);
   const budget = await readBudget(app);
   const state = await budget.quota.state();
   const refusal = await standingRefusal(sql, { id: budget.accountId, sentAs: app.config.authScheme });
-  const reasons = whyBackfillWaits(details, whyAccountWaits({ state, budget, refusal }), now);
+  const reasons = whyBackfillWaits(details, { account: whyAccountWaits({ state, budget, refusal }), lock, now });
   return { json: () => detailsAsJson(details, reasons), text: (out) => printDetails(out, details, reasons, now) };
 }
 

@@ -9,17 +9,18 @@ import {
   settleCancelled,
 } from '../../background/actions/after-change.ts';
 import { formatMoment, waitingFor } from '../../background/operator/wait-reasons.ts';
-import { NO_SERVICE } from '../../background/operator/why-waiting.ts';
+import { noService } from '../../background/operator/why-waiting.ts';
 import type { Instant } from '../../clock.ts';
 import { formatPercent, formatRelative, formatSeries } from '../../core/format.ts';
 import { HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../../core/tier.ts';
 import { type BackfillChange, changeBackfill, prioritizeBackfill } from '../../store/backfill/backfill-queue.ts';
 import { liveInstances } from '../../store/work/instance.ts';
 import { type BackfillRow, backfillAsJson, describeLeft, readBackfills } from '../../views/backfills/backfills.ts';
+import { type HeldLock, lockSentence, readHeldLock } from '../../views/operations/blocking-sessions.ts';
 import { describeRetries, formatFinish, formatSpan } from '../backfill/backfill-columns.ts';
 import { showBackfill } from '../backfill/show.ts';
 import { integer, parsePriority } from '../input/options.ts';
-import { number, printTable, text, whole } from '../output/table.ts';
+import { number, printable, printTable, text, whole } from '../output/table.ts';
 import type { Answer, CommandContext } from '../shell/context.ts';
 import { CommandFailed, UsageError } from '../shell/exit.ts';
 import type { Output } from '../shell/io.ts';
@@ -47,9 +48,13 @@ export function backfillsCommand(program: Command, context: CommandContext): voi
     .option('--all', 'also show finished backfills');
   context.answer(list, async ({ database: { sql }, clock }, { all = false }: { readonly all?: boolean }) => {
     const now = clock.now();
+    const lock = await readHeldLock(sql, now);
     const rows = await readBackfills(sql, { all, now });
     const hasService = (await liveInstances(sql, now)).some(({ roles }) => roles.includes('worker'));
-    return { json: () => rows.map(backfillAsJson), text: (out) => printBackfills(out, rows, { now, all, hasService }) };
+    return {
+      json: () => rows.map(backfillAsJson),
+      text: (out) => printBackfills(out, rows, { now, all, hasService, lock }),
+    };
   });
   context.answer(
     changeCommand(
@@ -114,9 +119,14 @@ async function whyNot({ database: { sql } }: App, id: number, what: BackfillChan
   return new CommandFailed(`backfill ${id} is ${row.state} and cannot ${verb}`);
 }
 
-type Shown = { readonly now: Instant; readonly all: boolean; readonly hasService: boolean };
+type Shown = {
+  readonly now: Instant;
+  readonly all: boolean;
+  readonly hasService: boolean;
+  readonly lock: HeldLock | null;
+};
 
-function printBackfills(out: Output, rows: readonly BackfillRow[], { now, all, hasService }: Shown): void {
+function printBackfills(out: Output, rows: readonly BackfillRow[], { now, all, hasService, lock }: Shown): void {
   if (rows.length === 0) {
     out.write(all ? 'No backfills yet.\n' : 'No open backfills; chandler backfills list --all shows finished ones.\n');
     return;
@@ -138,7 +148,9 @@ function printBackfills(out: Output, rows: readonly BackfillRow[], { now, all, h
     for (const remark of remarksOn(row, now)) out.write(`${row.id}: ${remark}\n`);
   }
   const waits = rows.some(({ state, isDetached }) => isDetached && (state === 'queued' || state === 'running'));
-  if (waits && !hasService) out.write(`${NO_SERVICE}\n`);
+  if (lock !== null && rows.some(({ state }) => state === 'queued' || state === 'running'))
+    out.write(`${printable(lockSentence(lock))}\n`);
+  if (waits && !hasService) out.write(`${noService(lock)}\n`);
 }
 
 function remarksOn(row: BackfillRow, now: Instant): string[] {

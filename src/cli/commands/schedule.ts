@@ -18,12 +18,15 @@ import {
 import { countTrackedSeries } from '../../store/tracking/tracked-series.ts';
 import { latestFailures, latestRuns, type ScheduleRun } from '../../store/work/schedule-run.ts';
 import { type BackfillRow, readBackfills } from '../../views/backfills/backfills.ts';
+import { type HeldLock, lockSentence, readHeldLock } from '../../views/operations/blocking-sessions.ts';
 import { describeNext, nextRuns } from '../output/now.ts';
-import { number, printTable, text, whole } from '../output/table.ts';
+import { number, printable, printTable, text, whole } from '../output/table.ts';
 import type { CommandContext } from '../shell/context.ts';
 import type { Output } from '../shell/io.ts';
 
 type Report = {
+  /** One that another session holds and Chandler needs; null: there is none. */
+  readonly lock: HeldLock | null;
   /** The open ones. */
   readonly backfills: readonly BackfillRow[];
   readonly budget: Budget;
@@ -58,6 +61,7 @@ async function readReport(app: App): Promise<Report> {
   if (budget.scheduling.kind !== 'running') checkSchedules(app.config, budget.plan, now);
   const names = budget.schedules.map(({ name }) => name);
   const { sql } = app.database;
+  const lock = await readHeldLock(sql, now);
   const [runs, failures, tracked, holes, backfills] = await Promise.all([
     latestRuns(sql, names),
     latestFailures(sql, names),
@@ -66,6 +70,7 @@ async function readReport(app: App): Promise<Report> {
     readBackfills(sql, { all: false }),
   ]);
   return {
+    lock,
     backfills,
     budget,
     now,
@@ -99,7 +104,12 @@ function printSchedules(out: Output, report: Report): void {
     whole('next run', ({ cadence }) => (cadence === null ? null : formatRelative(cadence.next(now), now))),
     text('fetches', ({ fetches }) => fetches),
   ]);
-  out.write(`\n${describeNext(nextRuns(budget, now), report.backfills, now)}\n`);
+  out.write(
+    `\n${describeNext({ next: nextRuns(budget, now), backfills: report.backfills, isLocked: report.lock !== null }, now)}\n`,
+  );
+  if (report.lock !== null)
+    out.write(`${printable(lockSentence(report.lock))}
+`);
   out.write(`${describeTotal(budget, day, month)}\n`);
   const why = describeScheduling(budget.scheduling, now);
   if (why !== null) out.write(`${why}\n`);

@@ -56,7 +56,7 @@ export function statusCommand(program: Command, context: CommandContext): void {
       text: (out) => {
         if (refusal !== null) out.write(`${describeRefusal(refusal, now)}\n\n`);
         printNow(out, present, now);
-        printStatus(out, status, now, { achievable, givesOnlyLastDay });
+        printStatus(out, status, now, { achievable, givesOnlyLastDay, isLocked: present.isLocked });
         printLake(out, lake, now);
       },
     };
@@ -70,14 +70,19 @@ function withKnownSilence(status: Status): Status {
 }
 
 /** Of the present plan and budget. */
-type Known = { readonly achievable?: AchievableAges; readonly givesOnlyLastDay?: boolean };
+type Known = {
+  readonly achievable?: AchievableAges;
+  readonly givesOnlyLastDay?: boolean;
+  /** Another session holds a lock that Chandler needs. */
+  readonly isLocked?: boolean;
+};
 
 /** Also part of what `chandler demo` shows. */
 export function printStatus(
   out: Output,
   status: Status,
   now: Instant,
-  { achievable = new Map(), givesOnlyLastDay = false }: Known = {},
+  { achievable = new Map(), givesOnlyLastDay = false, isLocked = false }: Known = {},
 ): void {
   if (status.countedAt !== null) {
     const ago = formatRelative(status.countedAt, now);
@@ -98,7 +103,7 @@ export function printStatus(
   }
   printCatalogue(out, status.catalogue, { now, achievable });
   printBackfills(out, status, now);
-  printSilent(out, status, now);
+  printSilent(out, status, { now, isLocked });
   printFetches(out, status, now);
   const remarks = [
     status.revisions > 0 && `the upstream changed ${formatCounted(status.revisions, 'final value')} (market.revision)`,
@@ -137,14 +142,19 @@ function printBackfills(out: Output, status: Status, now: Instant): void {
 }
 
 /** Backfills whose state is running, but whose process no longer reports. */
-function printSilent(out: Output, status: Status, now: Instant): void {
+function printSilent(
+  out: Output,
+  status: Status,
+  { now, isLocked }: { readonly now: Instant; readonly isLocked: boolean },
+): void {
   for (const b of status.backfills.filter(({ isSilent }) => isSilent)) {
     const since = formatMoment(b.heartbeatAt, now);
     const next = b.isDetached ? 'A running service takes it over' : 'Run the same command again';
-    out.write(
-      `\nBackfill ${b.id} (${formatSeries(b)}, ${formatSpan(b)}): no sign of life since ${since}.\n` +
-        `Its process ${b.owner} was killed, or cannot reach the database. ${next}; only what is missing is requested.\n`,
-    );
+    const why =
+      isLocked && !isGone(b.owner)
+        ? `Its process ${b.owner} may wait for the lock.`
+        : `Its process ${b.owner} was killed, or cannot reach the database. ${next}; only what is missing is requested.`;
+    out.write(`\nBackfill ${b.id} (${formatSeries(b)}, ${formatSpan(b)}): no sign of life since ${since}.\n${why}\n`);
   }
 }
 

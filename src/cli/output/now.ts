@@ -1,12 +1,13 @@
 /** The first lines of `chandler status`: what happens now, why nothing does, what comes next, and what broke first. */
 import type { App } from '../../app.ts';
-import { whyAccountWaits } from '../../background/operator/why-waiting.ts';
+import { NO_SERVICE_HEARD, whyAccountWaits } from '../../background/operator/why-waiting.ts';
 import type { Budget } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
 import { formatCounted, formatRelative, withIso } from '../../core/format.ts';
 import type { StandingRefusal } from '../../ingest/request/account.ts';
 import { liveInstances } from '../../store/work/instance.ts';
 import { type BackfillRow, readBackfills } from '../../views/backfills/backfills.ts';
+import { readHeldLock } from '../../views/operations/blocking-sessions.ts';
 import { type Problem, readProblems } from '../../views/operations/problems.ts';
 import type { Output } from '../shell/io.ts';
 import { number, printable, printTable, text, whole } from './table.ts';
@@ -20,6 +21,8 @@ export type Now = {
   /** Empty while the upstream refuses the key: no service runs the schedules. */
   readonly next: readonly NextRun[];
   readonly isKeyRefused: boolean;
+  /** Another session holds a lock that Chandler needs; the problems say which. */
+  readonly isLocked: boolean;
   /** The oldest first. */
   readonly problems: readonly Problem[];
 };
@@ -34,11 +37,13 @@ export async function readNow(
   budget: Budget,
   { now, refusal }: { readonly now: Instant; readonly refusal: StandingRefusal | null },
 ): Promise<Now> {
+  // First: what the others read may be behind the lock.
+  const lock = await readHeldLock(sql, now);
   const [instances, state, backfills, problems] = await Promise.all([
     liveInstances(sql, now),
     budget.quota.state(),
     readBackfills(sql, { all: false }),
-    readProblems(sql, now),
+    readProblems(sql, { now, lock }),
   ]);
   return {
     services: instances.map(({ owner }) => owner),
@@ -47,6 +52,7 @@ export async function readNow(
     backfills,
     next: refusal === null ? nextRuns(budget, now) : [],
     isKeyRefused: refusal !== null,
+    isLocked: lock !== null,
     problems: withRefusal(problems, refusal),
   };
 }
@@ -65,28 +71,30 @@ export function nextRuns({ schedules }: Pick<Budget, 'schedules'>, now: Instant)
 }
 
 /** `Next: tickers in 3m, global in 12m; then backfill 4.` Ends without a line feed. */
-export function describeNext(next: readonly NextRun[], backfills: readonly BackfillRow[], now: Instant): string {
+export function describeNext(
+  { next, backfills, isLocked }: Pick<Now, 'next' | 'backfills' | 'isLocked'>,
+  now: Instant,
+): string {
   const runs = next.slice(0, MOST_NEXT).map(({ schedule, at }) => `${schedule} ${formatRelative(at, now)}`);
   const running = backfills.filter(({ state }) => state === 'running').map(({ id }) => id);
   const first = backfills.find(({ state, waitUntil }) => state === 'queued' && (waitUntil ?? 0) <= now);
   const parts = [
     ...(runs.length === 0 ? [] : [runs.join(', ')]),
-    ...(running.length === 0 ? [] : [`backfill ${running.slice(0, MOST_NEXT).join(', ')} goes on`]),
+    ...(running.length === 0
+      ? []
+      : [`backfill ${running.slice(0, MOST_NEXT).join(', ')} goes on${isLocked ? ', or waits for the lock' : ''}`]),
     ...(first === undefined ? [] : [`the next backfill to begin is ${first.id}`]),
   ];
   return `Next: ${parts.length === 0 ? 'nothing' : parts.join('; ')}.`;
 }
 
-export function printNow(
-  out: Output,
-  { services, waits, backfills, next, isKeyRefused, problems }: Now,
-  now: Instant,
-): void {
-  out.write(`${describeServices(services)}\n`);
+export function printNow(out: Output, present: Now, now: Instant): void {
+  const { services, waits, backfills, isKeyRefused, isLocked, problems } = present;
+  out.write(`${services.length === 0 && isLocked ? NO_SERVICE_HEARD : describeServices(services)}\n`);
   for (const wait of waits) out.write(`${printable(wait)}\n`);
   if (backfills.length > 0) out.write(`${describeBackfills(backfills)}\n`);
   if (isKeyRefused) out.write('Next: nothing, until the upstream accepts the key.\n');
-  else if (services.length > 0) out.write(`${describeNext(next, backfills, now)}\n`);
+  else if (services.length > 0) out.write(`${describeNext(present, now)}\n`);
   if (problems.length > 0) {
     out.write('\nProblems, the oldest first\n');
     printTable(out, problems, [

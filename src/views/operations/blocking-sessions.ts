@@ -7,9 +7,29 @@ export type BlockingSession = {
   readonly pid: number;
   readonly user: string;
   readonly application: string;
-  /** Since when Chandler waits for it; null: nothing of Chandler waits at the moment. */
+  /** Since when its transaction lasts; null: this user may not know. */
   readonly since: Instant | null;
 };
+
+/** A lock that another session holds and Chandler needs. */
+export type HeldLock = {
+  /** Since when at most: the beginning of the transaction that holds it, or else the moment at which it was seen. */
+  readonly since: Instant;
+  /** As `describeBlocking` says it. */
+  readonly message: string;
+};
+
+/** Null: nobody holds one. Waits for no lock itself. `now`: by the clock of the database. */
+export async function readHeldLock(sql: SqlOrTransaction, now: Instant): Promise<HeldLock | null> {
+  const sessions = await readBlockingSessions(sql);
+  if (sessions.length === 0) return null;
+  return { since: sessions[0]!.since ?? now, message: describeBlocking(sessions) };
+}
+
+/** The message as a sentence of its own. */
+export function lockSentence({ message }: HeldLock): string {
+  return `${message.charAt(0).toUpperCase()}${message.slice(1)}.`;
+}
 
 /** Who locks a table for a moment need not be told of. Shorter than the time from one look to the next. */
 const WORTH_TELLING = '3 seconds';
@@ -30,20 +50,25 @@ export async function readBlockingSessions(sql: SqlOrTransaction): Promise<reado
       where l.granted and l.mode = 'AccessExclusiveLock' and n.nspname in ('market', 'ops')
         and l.database = (select oid from pg_database where datname = current_database())
     )
-    select b.pid, b.usename as user, b.application_name as application, min(w.since) as since
+    select b.pid, b.usename as user, b.application_name as application, min(b.xact_start) as since
     from waits w join pg_stat_activity b on b.pid = w.pid
     -- Of a session of somebody else, only a superuser sees type and time.
     where coalesce(b.backend_type, 'client backend') = 'client backend' and b.pid not in (select pid from ours)
       and (w.since is not null or coalesce(b.xact_start < clock_timestamp() - ${WORTH_TELLING}::interval, true))
-    group by b.pid, b.usename, b.application_name order by since nulls last, b.pid`;
+    group by b.pid, b.usename, b.application_name order by min(w.since) nulls last, b.pid`;
 }
 
-/** What is wrong, since when, and what to do. */
+/**
+ * What is wrong, since when, and what to do. The time is that of the session's transaction: a statement of ours that waits gives up after
+ * `lock_timeout` and begins again, and with it the time of its wait.
+ */
 export function describeBlocking(sessions: readonly BlockingSession[]): string {
   const [first, ...others] = sessions;
   const { pid, user, application, since } = first!;
   const who = application === '' ? `user '${user}'` : `user '${user}', ${application}`;
   const more = others.length === 0 ? '' : `, and ${others.length} more`;
-  const what = since === null ? 'Chandler needs' : `Chandler has waited for since ${formatInstant(since)}`;
-  return `session ${pid} (${who})${more} holds a lock that ${what}; let it end its transaction, or end the session: select pg_terminate_backend(${pid})`;
+  const holds = others.length === 0 ? 'holds a lock' : 'hold locks';
+  const when =
+    since === null ? '' : `, ${others.length === 0 ? '' : 'the first '}in a transaction since ${formatInstant(since)}`;
+  return `session ${pid} (${who})${more} ${holds} that Chandler needs${when}; let it end its transaction, or end the session: select pg_terminate_backend(${pid})`;
 }

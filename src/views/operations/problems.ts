@@ -3,10 +3,11 @@ import type { Instant } from '../../clock.ts';
 import { DAY } from '../../core/interval.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { leaseIsAlive } from '../../store/work/lease.ts';
+import type { HeldLock } from './blocking-sessions.ts';
 
 export type Problem = {
   readonly since: Instant;
-  /** `requests for tickers`, `schedule global`, `backfill 3`, `service host:1`, `key`. */
+  /** `requests for tickers`, `schedule global`, `backfill 3`, `service host:1`, `key`, `lock`. */
   readonly what: string;
   readonly times: number;
   readonly message: string | null;
@@ -17,9 +18,16 @@ const MOST_REQUESTS = 20_000;
 /** A backfill that failed longer ago is no news. */
 const RECENT_MS = DAY;
 
-/** The oldest first. A refused key is not among them: `standingRefusal` says whether it counts. `now`: by the clock that leases are renewed by. */
-export async function readProblems(sql: Sql, now: Instant): Promise<Problem[]> {
-  return sql<Problem[]>`
+/**
+ * The oldest first. A refused key is not among them: `standingRefusal` says whether it counts. `now`: by the clock that leases are renewed
+ * by. `lock`: a process that waits for it may give no sign of life until it is released.
+ */
+export async function readProblems(
+  sql: Sql,
+  { now, lock }: { readonly now: Instant; readonly lock: HeldLock | null },
+): Promise<Problem[]> {
+  const perhaps = lock === null ? '' : '; it may wait for the lock';
+  const found = await sql<Problem[]>`
     with recent as (
       select id, endpoint, sent_at, message, outcome not in ('unavailable', 'limited', 'malformed') as is_answered from ops.fetch
       where id > (select max(id) from ops.fetch) - ${MOST_REQUESTS} and sent_at > ${now - RECENT_MS}
@@ -42,9 +50,12 @@ export async function readProblems(sql: Sql, now: Instant): Promise<Problem[]> {
       select finished_at, 'backfill ' || id, 1, message from ops.backfill
       where state = 'failed' and is_detached and finished_at > ${now - RECENT_MS}
       union all
-      select heartbeat_at, 'backfill ' || id, 1, 'its process ' || owner || ' gives no sign of life' from ops.backfill
+      select heartbeat_at, 'backfill ' || id, 1, 'its process ' || owner || ' gives no sign of life' || ${perhaps}::text from ops.backfill
       where state = 'running' and not ${leaseIsAlive(sql, now)}
       union all
-      select heartbeat_at, 'service ' || owner, 1, 'it gives no sign of life' from ops.instance where not ${leaseIsAlive(sql, now)}
-    ) problem order by since, what`;
+      select heartbeat_at, 'service ' || owner, 1, 'it gives no sign of life' || ${perhaps}::text from ops.instance
+      where not ${leaseIsAlive(sql, now)}
+    ) problem`;
+  const locked = lock === null ? [] : [{ ...lock, what: 'lock', times: 1 }];
+  return [...found, ...locked].sort((a, b) => a.since - b.since || (a.what < b.what ? -1 : 1));
 }

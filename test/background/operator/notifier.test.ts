@@ -291,12 +291,17 @@ describe('the operator gets a notice', () => {
   test('about an upstream that is down, and when it answers again', async () => {
     await spend(0);
     await database.sql`update ops.quota set down_streak = 4, down_at = now(), down_message = 'example.org answered 503'`;
-    for (let i = 0; i < 2; i++) await notifier(NO_SCHEDULES);
+    const [service] = [await notifier(NO_SCHEDULES), await notifier(NO_SCHEDULES)];
     expect((await texts(1))[0]).toMatch(
       /^The upstream gives no usable answer since .* \(5m( \d+s)?\): example\.org answered 503\. /,
     );
     await database.sql`update ops.quota set down_streak = 0`;
+    // Not over yet, as notices tell it.
+    await pass(MINUTE);
+    expect(hook.posts).toHaveLength(1);
+    expect(await service.metrics()).toMatch(/^chandler_alert\{event="upstream-down"\} 1$/m);
     expect((await texts(2))[1]).toBe(`Resolved: the upstream answers again, and all work goes on. (${ACCOUNT})`);
+    await comes(async () => expect(await service.metrics()).toMatch(/^chandler_alert\{event="upstream-down"\} 0$/m));
     await pass(3 * MINUTE);
     expect(hook.posts).toHaveLength(2);
   });
@@ -323,8 +328,14 @@ describe('the operator gets a notice', () => {
     await pass(3 * MINUTE);
     expect(hook.posts).toHaveLength(1);
     reported(null);
+    await pass(MINUTE);
+    expect(hook.posts).toHaveLength(1);
+    expect(await services[0]!.metrics()).toMatch(/^chandler_alert\{event="database-locked"\} 1$/m);
     expect((await texts(2))[1]).toBe(
       'Resolved: no other session holds a lock that Chandler needs, and all work goes on.',
+    );
+    await comes(async () =>
+      expect(await services[0]!.metrics()).toMatch(/^chandler_alert\{event="database-locked"\} 0$/m),
     );
     await pass(3 * MINUTE);
     expect(hook.posts).toHaveLength(2);
@@ -545,6 +556,26 @@ describe('the heartbeat', () => {
     await comes(() => expect(hook.gets).toBe(2));
     expect(service.log()).toMatch(/the heartbeat monitor: 127\.0\.0\.1:\d+ answered 500/);
     expect(service.log()).not.toContain(hook.secret);
+  });
+});
+
+describe('the heartbeat beside notices', () => {
+  test('is not sent between a state that was told and the notice of its end', async () => {
+    meanwhile.add(() => database.sql`update ops.instance set heartbeat_at = ${at(clock.now() + LOOK_MS)}`);
+    await database.sql`
+      insert into ops.instance (owner, roles, started_at, heartbeat_at)
+      values ('all', '{scheduler,worker}', ${at(START)}, ${at(START + MINUTE)})`;
+    await spend(0);
+    await database.sql`update ops.quota set down_streak = 4, down_at = now(), down_message = 'example.org answered 503'`;
+    await notifier({ ...NO_SCHEDULES, CHANDLER_HEARTBEAT_URL: hook.url });
+    await texts(1);
+    const { gets } = hook;
+    // The heartbeat is due.
+    await pass(10 * MINUTE);
+    await database.sql`update ops.quota set down_streak = 0`;
+    await comes(() => {
+      expect({ gets: hook.gets, texts: hook.texts().length }).toEqual({ gets: gets + 1, texts: 2 });
+    });
   });
 });
 

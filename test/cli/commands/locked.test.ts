@@ -1,0 +1,151 @@
+/** A lock that another session holds: every command that tells why nothing happens names that session, and no wrong cause. */
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { claimBackfill, queueBackfill } from '../../../src/store/backfill/backfill-queue.ts';
+import { wantSeries } from '../../../src/store/candle/series.ts';
+import { createClient, type Sql } from '../../../src/store/connection/connect.ts';
+import { keepInstance } from '../../../src/store/work/instance.ts';
+import { runCommand } from '../../support/cli.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+
+const DAY = 86_400_000;
+const SPAN = { from: Date.UTC(2024, 0, 1), to: Date.UTC(2024, 2, 1) };
+/** Of another machine, so that nobody can look whether its process lives. */
+const OWNER = 'elsewhere:1';
+
+let database: TestDatabase;
+/** A connection as a service has it. */
+let service: Sql;
+let holder: { readonly pid: number; release(): Promise<void> };
+
+async function hold(lock: string): Promise<typeof holder> {
+  const sql = createClient({ url: database.url, max: 1, applicationName: 'chandler test' });
+  const [me] = await sql<{ pid: number }[]>`select pg_backend_pid() as pid`;
+  await sql.unsafe('begin');
+  await sql.unsafe(lock);
+  return { pid: me!.pid, release: () => sql.end({ timeout: 0 }) };
+}
+
+const run = (...argv: string[]) =>
+  runCommand(argv, { env: { DATABASE_URL: database.url, CHANDLER_BASE_URL: 'http://127.0.0.1:9/v1' } });
+
+async function chandler(...argv: string[]): Promise<string> {
+  const { code, out, err } = await run(...argv);
+  expect({ code, err }).toEqual({ code: 0, err: '' });
+  return out;
+}
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = createClient({ url: database.url, max: 1 });
+  const { sql } = database;
+  await sql`
+    insert into market.coin (id, name, symbol, rank, is_new, is_active, type, first_seen_at, last_seen_at, rank_seen_at)
+    values ('btc-bitcoin', 'Bitcoin', 'BTC', 1, false, true, 'coin', now(), now(), now())`;
+  const target = { coinIds: ['btc-bitcoin'], interval: '24h', quote: 'usd', span: SPAN } as const;
+  await wantSeries(sql, { ...target, priority: 0 });
+  const now = Date.now();
+  const requested = { requestedAt: now - DAY, requestedBy: 'ann@desk', plannedRequests: 90, spec: {}, priority: 0 };
+  await queueBackfill(sql, { ...target, ...requested });
+  await queueBackfill(sql, { ...target, ...requested });
+  // A service that has not renewed its leases lately.
+  const silentSince = now - 60_000;
+  await keepInstance(sql, { owner: OWNER, startedAt: now - DAY, heartbeatAt: silentSince, roles: ['worker'] });
+  await claimBackfill(sql, { owner: OWNER, now: silentSince });
+  await sql`
+    insert into ops.backfill (requested_at, state, is_detached, spec, coin_ids, span, interval, quote, planned_requests, owner, heartbeat_at, started_at)
+    values (now(), 'running', false, '{}', '{btc-bitcoin}', '[2024-01-01, 2024-02-01)', '1h', 'usd', 3, 'elsewhere:2',
+      now() - interval '1 minute', now() - interval '1 hour')`;
+});
+afterAll(async () => {
+  await service.end({ timeout: 5 });
+  await database.drop();
+});
+
+const WRONG = /a running service takes it over|was killed|No service is running|It advances|is ready/;
+
+describe.each([
+  {
+    what: 'that keeps readers out, and nobody waits for it',
+    lock: 'lock table market.candle in access exclusive mode',
+    waits: null,
+  },
+  {
+    what: 'that lets readers in, and a service waits for it',
+    lock: 'lock table ops.backfill in share mode',
+    waits: (sql: Sql) => sql.unsafe('set lock_timeout = 0; update ops.backfill set priority = priority where id = 1'),
+  },
+])('while another session holds a lock $what', ({ lock, waits }) => {
+  let said: RegExp;
+  let waiting: Promise<unknown> = Promise.resolve();
+  beforeAll(async () => {
+    holder = await hold(lock);
+    if (waits !== null) waiting = Promise.resolve(waits(service)).catch((error: unknown) => error);
+    said = new RegExp(
+      `[Ss]ession ${holder.pid} \\(user '\\w+', chandler test\\) holds a lock that Chandler needs, in a transaction since .*Z.*select pg_terminate_backend\\(${holder.pid}\\)`,
+    );
+    // Chandler tells nobody of a lock that is held for a moment.
+    await vi.waitFor(async () => expect(await chandler('status')).toMatch(said), { timeout: 60_000, interval: 250 });
+  }, 90_000);
+  afterAll(async () => {
+    await holder.release();
+    expect(await waiting).not.toBeInstanceOf(Error);
+  });
+
+  test('status has it among the problems, and calls no process dead', async () => {
+    const out = await chandler('status');
+    const problems = out.slice(out.indexOf('Problems, the oldest first'));
+    expect(problems).toMatch(new RegExp(`ago +lock +1 +${said.source}`));
+    expect(problems).toMatch(
+      / backfill 1 +1 +its process elsewhere:1 gives no sign of life; it may wait for the lock$/m,
+    );
+    expect(problems).toMatch(/ service elsewhere:1 +1 +it gives no sign of life; it may wait for the lock$/m);
+    expect(out).toMatch(/^No service gives a sign of life: none runs, or it waits for the lock\.$/m);
+    expect(out).toMatch(/^Backfill 1 .*: no sign of life since .*\nIts process elsewhere:1 may wait for the lock\.$/m);
+    expect(out).not.toMatch(WRONG);
+    const { now } = JSON.parse(await chandler('status', '--json'));
+    expect(now.problems).toContainEqual({
+      what: 'lock',
+      times: 1,
+      since: expect.stringMatching(/Z$/),
+      message: expect.stringMatching(said),
+    });
+  });
+
+  test.each([1, 2])('backfills show has it as the first reason: backfill %i', async (id) => {
+    const { reasons } = JSON.parse(await chandler('backfills', 'show', String(id), '--json'));
+    expect(reasons[0]).toMatch(said);
+    const out = await chandler('backfills', 'show', String(id));
+    expect(out).toMatch(said);
+    expect(out).not.toMatch(WRONG);
+    if (id === 1) expect(reasons).toContain('Its process elsewhere:1 gives no sign of life; it may wait for the lock.');
+  });
+
+  test('backfills list has it below the table', async () => {
+    const out = await chandler('backfills', 'list');
+    expect(out).toMatch(new RegExp(`^${said.source}\\.$`, 'm'));
+    expect(out).not.toMatch(WRONG);
+  });
+
+  test('doctor fails, as the service is not ready', async () => {
+    const { code, out } = await run('doctor');
+    expect(code).toBe(1);
+    expect(out).toMatch(new RegExp(`^FAIL {2}lock +session ${holder.pid} .* that Chandler needs`, 'm'));
+    expect(out).toMatch(/^ +→ let it end its transaction, or end the session: select pg_terminate_backend/m);
+    expect(out).toMatch(/^warn {2}backfill 3 .*\n +→ it may wait for the lock\. /m);
+    expect(out).not.toMatch(WRONG);
+    const checks = JSON.parse((await run('doctor', '--json')).out);
+    expect(checks).toContainEqual(expect.objectContaining({ name: 'lock', state: 'fail' }));
+  });
+
+  test('schedule names it beside what comes next', async () => {
+    const out = await chandler('schedule');
+    expect(out).toMatch(/^Next: .*; backfill 1, 3 goes on, or waits for the lock/m);
+    expect(out).toMatch(new RegExp(`^${said.source}\\.$`, 'm'));
+  });
+});
+
+test('without a lock nothing is said of one', async () => {
+  for (const argv of [['status'], ['backfills', 'show', '1'], ['backfills', 'list']])
+    expect(await chandler(...argv)).not.toMatch(/\block\b/);
+  expect((await run('doctor')).out).not.toMatch(/\block\b/);
+});
