@@ -4,14 +4,22 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { App } from '../../app.ts';
 import type { Environment } from '../../settings.ts';
-import { readServerVersion } from '../../store/backup/source.ts';
+import { readServerVersion, type ServerVersion } from '../../store/backup/source.ts';
 import { analyzeAll, forgetAccountChecks, makeRole, missingRoles, readOccupation } from '../../store/backup/target.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { checkMigrations, migrate } from '../../store/migration/migrate.ts';
 import { startBar } from '../output/bar.ts';
 import { CommandFailed, UsageError } from '../shell/exit.ts';
 import type { Output } from '../shell/io.ts';
-import { type Archive, entriesToRestore, isDamaged, readArchive, readMigrations, readRoles } from './archive.ts';
+import {
+  type Archive,
+  ArchiveTooNew,
+  entriesToRestore,
+  isDamaged,
+  readArchive,
+  readMigrations,
+  readRoles,
+} from './archive.ts';
 import { findClients, fittingClient, lacksClient, type PostgresClient, runClient } from './postgres-client.ts';
 
 export type LoadOptions = { readonly env: Environment; readonly err: Output; readonly signal: AbortSignal };
@@ -33,19 +41,13 @@ export async function load(app: App, file: string, options: LoadOptions): Promis
   const server = await readServerVersion(sql);
   if (reader === undefined)
     throw lacksClient('pg_restore', clients, server.major, `the server is Postgres ${server.version}`);
-  const archive = await readArchive(reader, file, options);
+  const archive = await readArchive(reader, file, options).catch((error: unknown) => {
+    // The newest one that is here cannot read it, so none fits.
+    if (error instanceof ArchiveTooNew) clientFor(clients, server, { file, ...error.header });
+    throw error;
+  });
   const occupation = await requireEmpty(app);
-  if (server.major < archive.major) {
-    throw new UsageError(
-      `${file} is of Postgres ${archive.postgres}, and the server is Postgres ${server.version}, which is older; restore into Postgres ${archive.major} or newer`,
-    );
-  }
-  const needed = Math.max(server.major, archive.dumpedBy);
-  const client = fittingClient(clients, needed);
-  if (client === undefined) {
-    const reason = `the server is Postgres ${server.version}, and pg_dump ${archive.dumpedBy} wrote ${file}`;
-    throw lacksClient('pg_restore', clients, needed, reason);
-  }
+  const client = clientFor(clients, server, archive);
   checkMigrations(await readMigrations(reader, archive, options), `the database in ${file}`);
   const roles = await withListFile(entriesToRestore(archive, occupation.empty), async (list, count) => {
     const made = await makeRoles(sql, await readRoles(reader, archive, list, options));
@@ -54,6 +56,25 @@ export async function load(app: App, file: string, options: LoadOptions): Promis
   });
   const tables = archive.entries.filter((line) => / TABLE DATA /.test(line)).length;
   return { postgres: archive.postgres, tables, roles };
+}
+
+/** @throws UsageError when the server is older than the one that was dumped, or no pg_restore here is new enough */
+function clientFor(
+  clients: readonly PostgresClient[],
+  server: ServerVersion,
+  { file, postgres, dumpedBy }: Pick<Archive, 'file' | 'postgres' | 'dumpedBy'>,
+): PostgresClient {
+  const major = Number.parseInt(postgres, 10);
+  if (server.major < major) {
+    throw new UsageError(
+      `${file} is of Postgres ${postgres}, and the server is Postgres ${server.version}, which is older; restore into Postgres ${major} or newer`,
+    );
+  }
+  const needed = Math.max(server.major, dumpedBy);
+  const client = fittingClient(clients, needed);
+  if (client !== undefined) return client;
+  const reason = `the server is Postgres ${server.version}, and pg_dump ${dumpedBy} wrote ${file}`;
+  throw lacksClient('pg_restore', clients, needed, reason);
 }
 
 /** What a loaded database needs before it is used. Resolves to the migrations that the backup lacked. */
