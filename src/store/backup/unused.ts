@@ -15,17 +15,21 @@ const NOTES: ReadonlySet<string> = new Set([
   'ops.audit',
   'ops.instance',
   'ops.schedule_run',
+  // The ledger: what was spent is in the requests as well.
+  'ops.account',
+  'ops.quota',
+  'ops.quota_spent',
 ]);
 
-/** A ledger by which nothing was spent is none. */
-const SPENT = new Map([['ops.quota', 'month_spent > 0 or day_spent > 0']]);
+/** Of a table, the rows that count: a request without an answer, as to an upstream that cannot be reached, told nothing. */
+const OF_WORTH = new Map([['ops.fetch', 'status is not null']]);
 
 /** The tables of the warehouse, by name, that hold rows of worth. This user must be able to read all of them. */
 async function readHoldings(sql: SqlOrTransaction): Promise<string[]> {
   const parts = (await tablesOf(sql, ['r', 'm', 'f']))
     .filter(({ name }) => !NOTES.has(name))
     .map(({ name, quoted }) => {
-      const where = SPENT.has(name) ? ` where ${SPENT.get(name)!}` : '';
+      const where = OF_WORTH.has(name) ? ` where ${OF_WORTH.get(name)!}` : '';
       return `select '${name.replaceAll("'", "''")}' as name where exists (select from ${quoted}${where})`;
     });
   if (parts.length === 0) return [];

@@ -50,6 +50,17 @@ describe.skipIf(client === null)('a warehouse that holds nothing', () => {
     expect(await seriesOf(target)).toBe(2);
   });
 
+  test('is replaced: a plan that failed has made it', async () => {
+    await backup();
+    // Nothing listens there.
+    const env = { DATABASE_URL: target.url, CHANDLER_BASE_URL: 'http://127.0.0.1:1/v1' };
+    const planned = await runCommand(['plan', 'btc-bitcoin', '--start', '-30d'], { env });
+    expect(planned.code).toBe(2);
+    expect(await target.sql`select status from ops.fetch`).toEqual([{ status: null }]);
+    expect(await restore()).toMatchObject({ code: 0, err: '' });
+    expect(await seriesOf(target)).toBe(2);
+  });
+
   test('is replaced also where somebody has made the schemas before', async () => {
     await backup();
     await target.sql.unsafe('create schema market; create schema ops');
@@ -100,15 +111,10 @@ describe.skipIf(client === null)('a warehouse that holds anything stays, and the
     ],
     ['a key of a caller', 'ops.api_key', null],
     [
-      'a request',
+      'an answered request, also where the answer was a refusal',
       'ops.fetch',
-      `insert into ops.fetch (sent_at, as_of, account_id, endpoint, attempt, outcome, duration_ms, rows, stored, revised, quarantined, bytes)
-       values (now(), now(), 'a', 'coins', 1, 'unavailable', 1, 0, 0, 0, 0, 0)`,
-    ],
-    [
-      'spent quota',
-      'ops.quota',
-      `insert into ops.quota (account_id, month_start, month_spent) values ('a', date_trunc('month', now()), 3)`,
+      `insert into ops.fetch (sent_at, as_of, account_id, endpoint, attempt, status, outcome, duration_ms, rows, stored, revised, quarantined, bytes)
+       values (now(), now(), 'a', 'coins', 1, 401, 'unauthorized', 1, 0, 0, 0, 0, 0)`,
     ],
   ])('%s', async (_, table, statement) => {
     await backup();
