@@ -45,7 +45,7 @@ async function explainUnproved({ database: { sql } }: App, file: string): Promis
   const commands = ['chandler migrate', 'chandler verify'];
   if (await hasFile(against)) commands.push(`chandler verify --against ${against}`);
   return [
-    `a restore into it has loaded all of its backup, but its proof is missing, as it has not ended, was killed or failed`,
+    `a restore into it has loaded all of its backup, but its proof is missing: it has not ended, was killed, or failed`,
     ` (${command}, ${actor}, ${formatInstant(at)}); unless it still runs, do the rest of it: ${commands.join(', then ')}`,
   ].join('');
 }
