@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import type { App } from '../../app.ts';
 import { maskPasswords } from '../../log.ts';
 import { type Environment, VARIABLES } from '../../settings.ts';
-import { beginAudit, endAudit, recordMigration } from '../../store/work/audit.ts';
+import { beginAudit, endAudit, readSalt, recordMigration, SALT } from '../../store/work/audit.ts';
 import { readInstallationId } from '../../store/work/installation.ts';
 import type { ServiceContext } from '../service-context.ts';
 
@@ -26,14 +26,16 @@ export async function recordStart(
   const { sql } = database;
   const { actor, command, env } = start;
   await recordMigration(sql, { at: clock.now(), actor, command, migrated: app.migrated });
-  const settings = describeSettings(env, await readInstallationId(sql));
+  // The log goes where the warehouse goes, and fingerprints are compared there: a move must not change them.
+  const salt = (await readSalt(sql)) ?? (await readInstallationId(sql));
+  const settings = { ...describeSettings(env, salt), [SALT]: salt };
   const id = await beginAudit(sql, { at: clock.now(), actor, command, settings });
   return (failure = null) => endAudit(sql, { id, endedAt: clock.now(), message: failure });
 }
 
 /**
  * The variables that are set, as text that may be stored: of a secret only a fingerprint, by which a change of it shows. `salt`: of this
- * installation.
+ * warehouse.
  */
 export function describeSettings(env: Environment, salt: string): Readonly<Record<string, string>> {
   return Object.fromEntries(

@@ -2,13 +2,13 @@
 import type { Environment } from '../../settings.ts';
 import type { Applied } from '../../store/migration/migrate.ts';
 import { CommandFailed } from '../shell/exit.ts';
+import { type ArchiveHeader, readHeader } from './archive-header.ts';
 import { type PostgresClient, runClient } from './postgres-client.ts';
 
 export type Archive = {
   readonly file: string;
   /** Of the server that was dumped: `18.4`. */
   readonly postgres: string;
-  readonly major: number;
   /** Of the pg_dump that wrote it. */
   readonly dumpedBy: number;
   /** What pg_restore would do, one line each, in its order. */
@@ -17,7 +17,7 @@ export type Archive = {
 
 type ReadOptions = { readonly env: Environment; readonly signal: AbortSignal };
 
-/** @throws CommandFailed when it is no archive, or not one of a warehouse */
+/** @throws ArchiveTooNew when `client` is too old to read it, CommandFailed when it is no archive, or not one of a warehouse */
 export async function readArchive(client: PostgresClient, file: string, options: ReadOptions): Promise<Archive> {
   const list = await readWith(client, ['--list', file], options);
   const lines = list.split('\n').filter((line) => line !== '');
@@ -27,15 +27,28 @@ export async function readArchive(client: PostgresClient, file: string, options:
   }
   const version = (label: string) => new RegExp(`${label}: (\\d+[\\d.]*)`).exec(list)?.[1] ?? '0';
   const postgres = version('Dumped from database version');
-  const major = Number.parseInt(postgres, 10);
-  return { file, postgres, major, dumpedBy: Number.parseInt(version('Dumped by pg_dump version'), 10), entries };
+  return { file, postgres, dumpedBy: Number.parseInt(version('Dumped by pg_dump version'), 10), entries };
 }
 
-/** @throws CommandFailed that blames the file, as nothing else is read */
+/** A pg_restore that cannot read the archive, because a newer pg_dump wrote it. */
+export class ArchiveTooNew extends Error {
+  override readonly name = 'ArchiveTooNew';
+  readonly header: ArchiveHeader;
+
+  constructor(file: string, header: ArchiveHeader) {
+    super(`pg_dump ${header.dumpedBy} wrote ${file}`);
+    this.header = header;
+  }
+}
+
+/** @throws ArchiveTooNew, or CommandFailed that blames the file, as nothing else is read */
 async function readWith(client: PostgresClient, args: readonly string[], options: ReadOptions): Promise<string> {
-  return runClient(client, args, options).catch((error: unknown) => {
+  return runClient(client, args, options).catch(async (error: unknown) => {
     if (!(error instanceof CommandFailed)) throw error;
-    throw new CommandFailed(`${args.at(-1)} is no backup, or not a whole one (${error.message}); name another one`);
+    const file = args.at(-1)!;
+    const header = /unsupported version .* in file header/.test(error.message) ? await readHeader(file) : null;
+    if (header !== null && header.dumpedBy > client.major) throw new ArchiveTooNew(file, header);
+    throw new CommandFailed(`${file} is no backup, or not a whole one (${error.message}); name another one`);
   });
 }
 

@@ -4,14 +4,23 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { App } from '../../app.ts';
 import type { Environment } from '../../settings.ts';
-import { readServerVersion } from '../../store/backup/source.ts';
-import { analyzeAll, forgetAccountChecks, makeRole, missingRoles, readOccupation } from '../../store/backup/target.ts';
+import { readServerVersion, type ServerVersion } from '../../store/backup/source.ts';
+import { analyzeAll, forgetAccountChecks, forgetInstances, makeRole, missingRoles } from '../../store/backup/target.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { checkMigrations, migrate } from '../../store/migration/migrate.ts';
 import { startBar } from '../output/bar.ts';
 import { CommandFailed, UsageError } from '../shell/exit.ts';
 import type { Output } from '../shell/io.ts';
-import { type Archive, entriesToRestore, isDamaged, readArchive, readMigrations, readRoles } from './archive.ts';
+import {
+  type Archive,
+  ArchiveTooNew,
+  entriesToRestore,
+  isDamaged,
+  readArchive,
+  readMigrations,
+  readRoles,
+} from './archive.ts';
+import { clear, requireFree } from './free-database.ts';
 import { findClients, fittingClient, lacksClient, type PostgresClient, runClient } from './postgres-client.ts';
 
 export type LoadOptions = { readonly env: Environment; readonly err: Output; readonly signal: AbortSignal };
@@ -22,6 +31,8 @@ export type Loaded = {
   readonly tables: number;
   /** Made now, as this server lacked them. */
   readonly roles: readonly string[];
+  /** A warehouse that held nothing was there, and was removed. */
+  readonly removedUnused: boolean;
 };
 
 /** @throws UsageError, and changes nothing, when this archive cannot be loaded here; CommandFailed with what pg_restore says */
@@ -33,55 +44,51 @@ export async function load(app: App, file: string, options: LoadOptions): Promis
   const server = await readServerVersion(sql);
   if (reader === undefined)
     throw lacksClient('pg_restore', clients, server.major, `the server is Postgres ${server.version}`);
-  const archive = await readArchive(reader, file, options);
-  const occupation = await requireEmpty(app);
-  if (server.major < archive.major) {
-    throw new UsageError(
-      `${file} is of Postgres ${archive.postgres}, and the server is Postgres ${server.version}, which is older; restore into Postgres ${archive.major} or newer`,
-    );
-  }
-  const needed = Math.max(server.major, archive.dumpedBy);
-  const client = fittingClient(clients, needed);
-  if (client === undefined) {
-    const reason = `the server is Postgres ${server.version}, and pg_dump ${archive.dumpedBy} wrote ${file}`;
-    throw lacksClient('pg_restore', clients, needed, reason);
-  }
+  const archive = await readArchive(reader, file, options).catch((error: unknown) => {
+    // The newest one that is here cannot read it, so none fits.
+    if (error instanceof ArchiveTooNew) clientFor(clients, server, { file, ...error.header });
+    throw error;
+  });
+  const { empty, isUnused } = await requireFree(app, file);
+  const client = clientFor(clients, server, archive);
   checkMigrations(await readMigrations(reader, archive, options), `the database in ${file}`);
-  const roles = await withListFile(entriesToRestore(archive, occupation.empty), async (list, count) => {
+  const roles = await withListFile(entriesToRestore(archive, empty), async (list, count) => {
     const made = await makeRoles(sql, await readRoles(reader, archive, list, options));
+    if (isUnused) await clear(app);
     await loadEntries(client, archive, { ...options, url: app.database.url, list, count });
     return made;
   });
   const tables = archive.entries.filter((line) => / TABLE DATA /.test(line)).length;
-  return { postgres: archive.postgres, tables, roles };
+  return { postgres: archive.postgres, tables, roles, removedUnused: isUnused };
+}
+
+/** @throws UsageError when the server is older than the one that was dumped, or no pg_restore here is new enough */
+function clientFor(
+  clients: readonly PostgresClient[],
+  server: ServerVersion,
+  { file, postgres, dumpedBy }: Pick<Archive, 'file' | 'postgres' | 'dumpedBy'>,
+): PostgresClient {
+  const major = Number.parseInt(postgres, 10);
+  if (server.major < major) {
+    throw new UsageError(
+      `${file} is of Postgres ${postgres}, and the server is Postgres ${server.version}, which is older; restore into Postgres ${major} or newer`,
+    );
+  }
+  const needed = Math.max(server.major, dumpedBy);
+  const client = fittingClient(clients, needed);
+  if (client !== undefined) return client;
+  const reason = `the server is Postgres ${server.version}, and pg_dump ${dumpedBy} wrote ${file}`;
+  throw lacksClient('pg_restore', clients, needed, reason);
 }
 
 /** What a loaded database needs before it is used. Resolves to the migrations that the backup lacked. */
 export async function settleLoaded({ database }: App): Promise<readonly string[]> {
-  const migrated = await migrate(database);
+  // First: whoever is killed later must not overrun the quota. Schemas that lack the table are migrated before they are in the audit log.
   await forgetAccountChecks(database.sql);
+  await forgetInstances(database.sql);
+  const migrated = await migrate(database);
   await analyzeAll(database.sql);
   return migrated;
-}
-
-/** @throws UsageError when something of a warehouse is there already */
-async function requireEmpty({ database: { sql }, config }: App) {
-  const occupation = await readOccupation(sql);
-  const { taken, warehouse, database } = occupation;
-  if (taken.length === 0) return occupation;
-  const found =
-    warehouse === null
-      ? `has a schema ${taken.join(' and ')} already`
-      : `has a warehouse of ${warehouse.series} series already`;
-  const empty =
-    config.databaseUrl === null
-      ? 'name a folder that does not exist in CHANDLER_HOME'
-      : 'make an empty database (createdb) and name it in DATABASE_URL';
-  const clear =
-    warehouse?.isUsed === false && config.databaseUrl !== null
-      ? `, or remove the unused warehouse: psql "$DATABASE_URL" -c 'drop schema market, ops cascade'`
-      : '';
-  throw new UsageError(`the database '${database}' ${found}, and a restore replaces nothing; ${empty}${clear}`);
 }
 
 /** Roles belong to the server and are in no dump. Those of people are made without a login: their passwords are nowhere to be read. */

@@ -26,12 +26,12 @@ export async function findClients(name: ClientName, env: Environment): Promise<P
   return clients;
 }
 
+/** Debian's programs are wrappers that take the newest version only where a host is named. */
+const ANY_HOST = { PGHOST: 'localhost' };
+
 /** Null when it does not say: a link whose program is gone, or another program of that name. */
 async function versionOf(file: string, env: Environment): Promise<string | null> {
-  // Debian's pg_dump is a wrapper that takes the newest version only where a host is named.
-  const found = await promisify(execFile)(file, ['--version'], { env: { PGHOST: 'localhost', ...env } }).catch(
-    () => null,
-  );
+  const found = await promisify(execFile)(file, ['--version'], { env: { ...ANY_HOST, ...env } }).catch(() => null);
   return /\(PostgreSQL\) (\d+[\d.]*)/.exec(found?.stdout ?? '')?.[1] ?? null;
 }
 
@@ -85,7 +85,7 @@ export async function runClient(
   const server = url === undefined ? {} : libpqEnvironment(url, `chandler ${name}`);
   const child = spawn(file, args, {
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...env, ...server, PGTZ: 'UTC', LC_ALL: 'C' },
+    env: { ...ANY_HOST, ...env, ...server, PGTZ: 'UTC', LC_ALL: 'C' },
   });
   const stop = () => void child.kill('SIGTERM');
   signal.addEventListener('abort', stop, { once: true });

@@ -4,6 +4,7 @@ import type { App } from '../../app.ts';
 import { stopwatch } from '../../clock.ts';
 import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
 import { formatCounted, formatDuration } from '../../core/format.ts';
+import { endCommandsOfBackup } from '../../store/backup/target.ts';
 import { migrate } from '../../store/migration/migrate.ts';
 import { hasAuditLog } from '../../store/work/audit.ts';
 import { isProved, verifiedAsJson, verify, verifyAll } from '../commands/verify.ts';
@@ -36,7 +37,9 @@ export function restoreCommand(program: Command, context: CommandContext): void 
           const startedAt = stopwatch();
           // When this fails, the database is as empty as before: it has no audit log.
           const loaded = await load(app, file, { env, err: io.err, signal });
-          const early = (await hasAuditLog(app.database.sql)) ? [] : await migrate(app.database);
+          const { sql } = app.database;
+          const early = (await hasAuditLog(sql)) ? [] : await migrate(app.database);
+          await endCommandsOfBackup(sql, app.clock.now());
           const rest = async () => {
             const migrated = [...early, ...(await settleLoaded(app))];
             const restored = { file, ...loaded, migrated, tookMs: Math.round(stopwatch() - startedAt) };
@@ -98,7 +101,8 @@ Stop what still asks the upstream with the original: each would count for itself
 Logins are not in a backup: make those of analysts again.
 `;
 
-function print(out: Output, { postgres, tables, roles, migrated, tookMs }: Restored): void {
+function print(out: Output, { postgres, tables, roles, removedUnused, migrated, tookMs }: Restored): void {
+  if (removedUnused) out.write('removed the warehouse that was there: it held nothing\n');
   out.write(`loaded ${formatCounted(tables, 'table')} of Postgres ${postgres} in ${formatDuration(tookMs)}\n`);
   if (roles.length > 0) out.write(`made ${formatCounted(roles.length, 'role')} without a login: ${roles.join(', ')}\n`);
   if (migrated.length > 0) {

@@ -33,7 +33,10 @@ export function serviceCommand(program: Command, context: CommandContext): void 
       integer(1, 32),
       8,
     )
-    .option('--migrate', 'migrate a shared database first; without it the service waits until chandler migrate was run')
+    .option(
+      '--migrate',
+      'migrate a shared database first; without it the service makes the schema in an empty database, and waits for chandler migrate where it is an older one',
+    )
     .action(
       context.action(async ({ role, concurrency, migrate = false }: Options) => {
         const config = context.config();

@@ -1,7 +1,11 @@
 /** What a restore asks of the database it fills, and what it changes there beside pg_restore. */
+
+import type { Instant } from '../../clock.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
 import { tables } from '../connection/tables.ts';
 import { account } from '../schema/accounts.ts';
+import { instance } from '../schema/service.ts';
+import { hasAuditLog } from '../work/audit.ts';
 import { BACKED_UP } from './source.ts';
 
 /** What this database has already of the schemas of a backup. */
@@ -11,8 +15,8 @@ export type Occupation = {
   readonly taken: readonly string[];
   /** Schemas that somebody has made, and that hold nothing. */
   readonly empty: readonly string[];
-  /** Of a warehouse: its series, and whether anything was ever asked for; null: there is none. */
-  readonly warehouse: { readonly series: number; readonly isUsed: boolean } | null;
+  /** Of a warehouse: its series; null: there is none. */
+  readonly warehouse: { readonly series: number } | null;
 };
 
 export async function readOccupation(sql: SqlOrTransaction): Promise<Occupation> {
@@ -27,7 +31,7 @@ export async function readOccupation(sql: SqlOrTransaction): Promise<Occupation>
   const names = (isEmpty: boolean) => schemas.filter((schema) => schema.isEmpty === isEmpty).map(({ name }) => name);
   const [warehouse = null] = found!.isReadable
     ? await sql<NonNullable<Occupation['warehouse']>[]>`
-        select count(*) as series, count(*) > 0 or exists (select from ops.fetch) as is_used from market.series`
+        select count(*) as series from market.series`
     : [];
   return { database: found!.database, taken: names(false), empty: names(true), warehouse };
 }
@@ -55,4 +59,25 @@ export async function analyzeAll(sql: SqlOrTransaction): Promise<void> {
 /** When upstream last told about an account is forgotten: requests were sent since, so the next session asks first. */
 export async function forgetAccountChecks(sql: Sql): Promise<void> {
   await tables(sql).update(account).set({ checkedAt: null });
+}
+
+export type UnprovedRestore = { readonly at: Instant; readonly actor: string; readonly command: string };
+
+/** The last restore into this database, when it has loaded everything, and was killed or failed before its proof; null: there is no such one. */
+export async function readUnprovedRestore(sql: SqlOrTransaction): Promise<UnprovedRestore | null> {
+  if (!(await hasAuditLog(sql))) return null;
+  const [row] = await sql<(UnprovedRestore & { isProved: boolean })[]>`
+    select at, actor, command, ended_at is not null and (message is null or message ~ '^ended with exit code ') as is_proved
+    from ops.audit where command ~ '^restore ' order by id desc limit 1`;
+  return row === undefined || row.isProved ? null : row;
+}
+
+/** The commands that ran when the backup was made, the backup itself among them: nothing here will ever say how they ended. */
+export async function endCommandsOfBackup(sql: SqlOrTransaction, now: Instant): Promise<void> {
+  await sql`update ops.audit set ended_at = ${now}, message = 'had not ended when the backup was made' where ended_at is null`;
+}
+
+/** The services of the house that was backed up do not run on this database. */
+export async function forgetInstances(sql: Sql): Promise<void> {
+  await tables(sql).delete(instance);
 }

@@ -10,8 +10,9 @@ export type AuditedCommand = Readonly<typeof audit.$inferSelect> & {
   readonly settingsBefore: RecordedSettings | null;
 };
 
-/** Settings by name, as text; secrets as fingerprints. */
+/** Settings by name, as text; secrets as fingerprints. Under `SALT` is what these were made with, which is no setting. */
 export type RecordedSettings = Readonly<Record<string, string>>;
+export const SALT = 'salt';
 
 const LONGEST_COMMAND = 1_000;
 const LONGEST_MESSAGE = 500;
@@ -88,10 +89,18 @@ export async function findAudit(
 export function settingsBefore(sql: SqlOrTransaction) {
   const whoOf = (actor: ReturnType<typeof sql>) => sql`regexp_replace(${actor}, '@[0-9a-f]{12}$', '@a container')`;
   return sql`(
-    select o.settings from ops.audit o
+    select o.settings - ${SALT}::text from ops.audit o
     where a.settings is not null and o.settings is not null and ${whoOf(sql`o.actor`)} = ${whoOf(sql`a.actor`)} and o.command = a.command
       and o.id < a.id
     order by o.id desc limit 1)`;
+}
+
+/** What the last start made fingerprints with; null: none has recorded it. */
+export async function readSalt(sql: SqlOrTransaction): Promise<string | null> {
+  const [row] = await sql<{ salt: string }[]>`
+    select settings->>${SALT}::text as salt from ops.audit
+    where settings is not null and settings->>${SALT}::text is not null order by id desc limit 1`;
+  return row?.salt ?? null;
 }
 
 /** Oldest first, the newest `limit` of them. */
@@ -100,7 +109,9 @@ export async function readAudit(
   { since, limit }: { readonly since: Instant | null; readonly limit: number },
 ): Promise<readonly AuditedCommand[]> {
   const rows = await sql<AuditedCommand[]>`
-    select a.*, ${settingsBefore(sql)} as settings_before from (
+    select a.id, a.at, a.actor, a.command, a.ended_at, a.message, a.settings - ${SALT}::text as settings,
+      ${settingsBefore(sql)} as settings_before
+    from (
       select * from ops.audit ${since === null ? sql`` : sql`where at >= ${since}`} order by id desc limit ${limit}
     ) a order by id desc`;
   return rows.toReversed();

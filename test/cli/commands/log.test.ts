@@ -8,7 +8,9 @@ import { commandLine } from '../../../src/cli/shell/audited.ts';
 import { systemClock } from '../../../src/clock.ts';
 import { type Listening, listen } from '../../../src/service/http/listen.ts';
 import { createSimulator } from '../../../src/simulate.ts';
+import { readAuditEntries } from '../../../src/views/dashboard/audit-entries.ts';
 import { runCommand } from '../../support/cli.ts';
+import { copyDatabase } from '../../support/copy-database.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { createEarlierDatabase } from '../../support/earlier-database.ts';
 
@@ -173,6 +175,42 @@ test.each([
   const { out } = await chandler('log');
   expect(out).toContain('settings changed: CHANDLER_MONTHLY_REQUESTS not set → 5000');
   expect(JSON.stringify(await log()) + out).not.toMatch(/first-secret|other-secret/);
+});
+
+test('a warehouse that moves to another database has the same fingerprints, and only a changed secret is told', async () => {
+  const serve = async ({ url }: TestDatabase, webhook: string) => {
+    const stop = new AbortController();
+    const ended = runCommand(['service', '--role', 'http'], {
+      env: { ...env(), DATABASE_URL: url, CHANDLER_LISTEN: '127.0.0.1:0', CHANDLER_WEBHOOK_URL: webhook },
+      signal: stop.signal,
+      onError: (said) => {
+        if (/"ready"/.test(said)) stop.abort();
+      },
+    });
+    expect((await ended).code).toBe(0);
+  };
+  const changed = async () =>
+    (await log())
+      .filter(({ settings }: { settings?: object }) => settings !== undefined)
+      .map((entry: { changed: string[] }) => entry.changed.filter((text) => !text.startsWith('DATABASE_URL ')));
+  await serve(database, 'https://hooks.test/first-secret');
+  const moved = await createTestDatabase();
+  onTestFinished(() => moved.drop());
+  await copyDatabase(database, moved);
+  const before = database;
+  onTestFinished(() => before.drop());
+  database = moved;
+  await serve(moved, 'https://hooks.test/first-secret');
+  expect(await changed()).toEqual([[], []]);
+  expect((await readAuditEntries(moved.sql, null)).rows[0]!.changedSettings).toEqual(['DATABASE_URL']);
+  await serve(moved, 'https://hooks.test/other-secret');
+  expect(await changed()).toEqual([[], [], [expect.stringMatching(/^CHANDLER_WEBHOOK_URL \(secret, fingerprint /)]]);
+  // What fingerprints are made with is no setting, and not printed.
+  const [{ salt }] = await moved.sql<
+    [{ salt: string }]
+  >`select settings->>'salt' as salt from ops.audit where settings is not null limit 1`;
+  expect(salt).toMatch(/^[0-9a-f]{12}$/);
+  expect(JSON.stringify(await log())).not.toContain(salt);
 });
 
 test('a container that was made again with other settings says which, though its host has another name', async () => {

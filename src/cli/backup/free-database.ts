@@ -1,0 +1,86 @@
+/** Whether a restore may fill a database: nothing of a warehouse is there, or only one that holds nothing. */
+import type { App } from '../../app.ts';
+import { formatCounted, formatInstant } from '../../core/format.ts';
+import { readOccupation, readUnprovedRestore } from '../../store/backup/target.ts';
+import { type Keeps, removeUnused, whyKept } from '../../store/backup/unused.ts';
+import { UsageError } from '../shell/exit.ts';
+import { attestationBeside, hasFile } from './backup-file.ts';
+
+export type FreeDatabase = {
+  /** Schemas that somebody has made, and that hold nothing. */
+  readonly empty: readonly string[];
+  /** There is a warehouse that holds nothing: `clear` removes it. */
+  readonly isUnused: boolean;
+};
+
+/** @throws UsageError when something of a warehouse is there already. `file`: the backup */
+export async function requireFree(app: App, file: string): Promise<FreeDatabase> {
+  const { sql } = app.database;
+  const { taken, empty, warehouse, database } = await readOccupation(sql);
+  if (taken.length === 0) return { empty, isUnused: false };
+  if (warehouse === null) {
+    throw refusal(app, `the database '${database}' has a schema ${taken.join(' and ')} already`);
+  }
+  const found = `the database '${database}' has a warehouse of ${warehouse.series} series already`;
+  const unproved = await explainUnproved(app, file);
+  if (unproved !== null) throw refusal(app, found, unproved);
+  if (warehouse.series > 0) throw refusal(app, found);
+  const keeps = await whyKept(sql, app.clock.now());
+  if (keeps !== null) throw keptRefusal(app, found, keeps);
+  return { empty: [], isUnused: true };
+}
+
+/** Removes a warehouse that holds nothing, as late as possible. @throws UsageError when it is used meanwhile */
+export async function clear(app: App): Promise<void> {
+  const keeps = await removeUnused(app.database.sql, app.clock.now());
+  if (keeps !== null) throw keptRefusal(app, 'the database has a warehouse already', keeps);
+}
+
+/** A restore that was killed, or failed, after everything was loaded: what it still lacks, and who does that. */
+async function explainUnproved({ database: { sql } }: App, file: string): Promise<string | null> {
+  const restore = await readUnprovedRestore(sql);
+  if (restore === null) return null;
+  const { at, actor, command } = restore;
+  const against = attestationBeside(file);
+  const commands = ['chandler migrate', 'chandler verify'];
+  if (await hasFile(against)) commands.push(`chandler verify --against ${against}`);
+  return [
+    `a restore into it has loaded all of its backup, but its proof is missing: it has not ended, was killed, or failed`,
+    ` (${command}, ${actor}, ${formatInstant(at)}); unless it still runs, do the rest of it: ${commands.join(', then ')}`,
+  ].join('');
+}
+
+function keptRefusal(app: App, found: string, keeps: Keeps): UsageError {
+  if (keeps.why === 'used by') {
+    return new UsageError(
+      `${found}, which holds nothing, but a service runs on it: ${keeps.owners.join(', ')}; stop it, and run this again half a minute later`,
+    );
+  }
+  if (keeps.why === 'holds') {
+    const [first, ...others] = keeps.tables;
+    const more = others.length === 0 ? '' : ` and ${formatCounted(others.length, 'other table')}`;
+    return refusal(app, `${found}, with rows in ${first}${more}`, null, CLEAR.holds);
+  }
+  const why =
+    keeps.why === 'rights'
+      ? 'which this user may not remove'
+      : 'which holds nothing, but something in other schemas depends on it';
+  return refusal(app, `${found}, ${why}`, null, CLEAR[keeps.why]);
+}
+
+const DROP = `psql "$DATABASE_URL" -c 'drop schema market, ops cascade'`;
+const CLEAR = {
+  holds: `, or remove the warehouse, if you need nothing of it: ${DROP}`,
+  rights: `, or let its owner remove it, if you need nothing of it: ${DROP}`,
+  dependents: '',
+};
+
+function refusal({ config }: App, found: string, unproved: string | null = null, clear = ''): UsageError {
+  const empty =
+    config.databaseUrl === null
+      ? 'name a folder that does not exist in CHANDLER_HOME'
+      : 'make an empty database (createdb) and name it in DATABASE_URL';
+  const orClear = config.databaseUrl === null ? '' : clear;
+  const text = `${found}, and a restore replaces nothing; `;
+  return new UsageError(unproved === null ? `${text}${empty}${orClear}` : `${text}${unproved}. Or ${empty}.`);
+}
