@@ -10,7 +10,7 @@ export type SystemFacts = {
   readonly mostConnections: number;
   /** By program, of this database. */
   readonly connections: readonly { readonly program: string; readonly total: number; readonly active: number }[];
-  /** The largest first; the partitions of a table together. */
+  /** The largest first; the partitions of a table together. One that another session locks, or waits to lock, is left out: its size would wait. */
   readonly tables: readonly {
     readonly name: string;
     /** With its indexes. */
@@ -40,6 +40,7 @@ export async function readSystemFacts(sql: Sql): Promise<SystemFacts> {
         select c.oid, c.reltuples, case when c.relispartition then pg_partition_root(c.oid) else c.oid end as root
         from pg_class c join pg_namespace n on n.oid = c.relnamespace
         where c.relkind in ('r', 'm') and n.nspname in ('market', 'ops', 'bullmq')
+          and not exists (select from pg_locks l where l.relation = c.oid and l.mode = 'AccessExclusiveLock')
       ) t join pg_class r on r.oid = root join pg_namespace n on n.oid = r.relnamespace group by 1 order by 2 desc limit ${MOST_TABLES}`,
   ]);
   return { ...server!, connections, tables };
