@@ -9,6 +9,7 @@ import { setMaxListeners } from 'node:events';
 import { asError } from '../../core/as-error.ts';
 import { type Keep, keptPart } from '../../core/settings/retention-settings.ts';
 import { type ClaimedBackfill, claimBackfill, endClaim } from '../../store/backfill/backfill-queue.ts';
+import { wakeThoseThatWait } from '../../store/backfill/slot-owner.ts';
 import { type BackfillOptions, type BackfillRun, runBackfill } from '../backfill/backfill.ts';
 import { planBackfill } from '../backfill/plan.ts';
 import type { BackfillProgress } from '../backfill/progress.ts';
@@ -23,7 +24,15 @@ import type { ChunkWorker } from '../queue/chunk-worker.ts';
 import { createOutageRetry, outageReason } from '../request/outage-retry.ts';
 import type { Session } from '../session.ts';
 import { refreshForAbsences } from '../snapshot/coin-list.ts';
-import { type BackfillEndTold, type ClaimDeps, endBroken, endRun, MOST_WAIT_MS, watchClaim } from './claim.ts';
+import {
+  type BackfillEndTold,
+  type ClaimDeps,
+  endBroken,
+  endRun,
+  KEY_REFUSED,
+  MOST_WAIT_MS,
+  watchClaim,
+} from './claim.ts';
 
 export type BackfillRunnerDeps = ClaimDeps & {
   readonly queue: ChunkQueue;
@@ -79,6 +88,8 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
 
   async function loop(): Promise<void> {
     let helper: ChunkWorker | null = null;
+    // No session begins before the upstream accepts the key.
+    await wakeThoseThatWait(sql, KEY_REFUSED).catch((error: unknown) => deps.onError(asError(error)));
     while (!stop.signal.aborted) {
       const claimed = await claimBackfill(sql, { owner, now: clock.now() }).catch((error: unknown) => {
         if (!stop.signal.aborted) deps.onError(asError(error));

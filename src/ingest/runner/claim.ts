@@ -77,7 +77,7 @@ const OTHERS_LOOK_MS = 10 * MINUTE;
 /** Why a backfill waits that has asked for everything: some answers were not the last word. */
 export const NOT_FINAL_YET = 'not final yet';
 /** The upstream refused the key while it ran. */
-const KEY_REFUSED = 'key refused';
+export const KEY_REFUSED = 'key refused';
 
 type ClaimEnd = Pick<BackfillEndTold, 'state' | 'message' | 'waitUntil'> & {
   /** Requests that it would send if it were resumed; absent: unknown. */

@@ -115,8 +115,13 @@ export async function saveLeft(
 
 /** What an owner wanted is free, or done: those that waited for it look again. */
 export async function wakeThoseAfter(sql: SqlOrTransaction): Promise<void> {
+  await wakeThoseThatWait(sql, ANOTHER_BACKFILL);
+}
+
+/** What the queued backfills of the service wait for that have this message is there: they look again now. */
+export async function wakeThoseThatWait(sql: SqlOrTransaction, message: string): Promise<void> {
   await tables(sql)
     .update(backfill)
     .set({ waitUntil: null, message: null })
-    .where(and(matches(backfill, { isDetached: true, state: 'queued' }), eq(backfill.message, ANOTHER_BACKFILL)));
+    .where(and(matches(backfill, { isDetached: true, state: 'queued' }), eq(backfill.message, message)));
 }

@@ -163,6 +163,16 @@ test('that the budget holds waits until then, with the reason, and lets others g
   await become(id, 'done');
 });
 
+test('that waits because the key was refused goes on with the next session: none begins before the key is accepted', async () => {
+  await open();
+  const id = await record(['btc-bitcoin']);
+  const waitUntil = world.clock.now() + DAY;
+  await world.database.sql`update ops.backfill set message = 'key refused', wait_until = ${waitUntil}`;
+  await service('a:1');
+  await become(id, 'done');
+  expect(world.clock.now()).toBeLessThan(waitUntil);
+});
+
 test('of which something has become too old to be kept asks for the rest of it', async () => {
   await open();
   const id = await record(['btc-bitcoin']);
