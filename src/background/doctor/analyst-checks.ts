@@ -1,4 +1,4 @@
-/** Checks what analysts must know of this database, the time zone of their sessions and what a volume is, and whether they can hold up Chandler. */
+/** Checks about analysts: the time zone of their sessions, what a volume is, and whether their logins can hold up Chandler. */
 import type { App } from '../../app.ts';
 import { formatCount, formatCounted } from '../../core/format.ts';
 import { createClient } from '../../store/connection/connect.ts';
@@ -53,9 +53,7 @@ async function checkVolume({ database: { sql } }: App): Promise<Check> {
 
 /** Of logins that may connect to this database, but own nothing of Chandler: can they hold it up? */
 export async function checkReaders({ database: { sql } }: App): Promise<Check> {
-  const [row] = await sql<
-    { logins: string[]; locks: boolean; objects: boolean; tables: boolean; statements: boolean }[]
-  >`
+  const [row] = await sql<{ logins: string[]; locks: boolean; objects: boolean; statements: boolean }[]>`
     select array(
         select r.rolname::text from pg_roles r where r.rolcanlogin and not r.rolsuper and has_database_privilege(r.oid, current_database(), 'connect')
           and not pg_has_role(r.oid, (select nspowner from pg_namespace where nspname = 'ops'), 'member') order by 1

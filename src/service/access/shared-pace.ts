@@ -46,6 +46,7 @@ export function createSharedPace({
   readonly onError: (error: Error) => void;
 }): SharedPace {
   const buckets = createTokenBuckets(clock);
+  // With `max`, the cache takes 2 MB before anybody calls.
   const callers = new LRUCache<string, Untold>({ maxSize: MAX_CALLERS, sizeCalculation: () => 1 });
   const underWay = new Set<Promise<void>>();
   const takeFromDatabase = createBatcher(async (taken: readonly TokensTaken[]) => {

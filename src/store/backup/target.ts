@@ -1,5 +1,4 @@
 /** What a restore asks of the database it fills, and what it changes there beside pg_restore. */
-
 import type { Instant } from '../../clock.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
 import { tables } from '../connection/tables.ts';

@@ -33,7 +33,7 @@ async function readHoldings(sql: SqlOrTransaction): Promise<string[]> {
       return `select '${name.replaceAll("'", "''")}' as name where exists (select from ${quoted}${where})`;
     });
   if (parts.length === 0) return [];
-  const rows = (await sql.unsafe(`${parts.join(' union all ')} order by 1`)) as unknown as { name: string }[];
+  const rows = await sql.unsafe<{ name: string }[]>(`${parts.join(' union all ')} order by 1`);
   return rows.map(({ name }) => name);
 }
 

@@ -40,7 +40,8 @@ export async function readSystemFacts(sql: Sql): Promise<SystemFacts> {
         select c.oid, c.reltuples, case when c.relispartition then pg_partition_root(c.oid) else c.oid end as root
         from pg_class c join pg_namespace n on n.oid = c.relnamespace
         where c.relkind in ('r', 'm') and n.nspname in ('market', 'ops', 'bullmq')
-          and not exists (select from pg_locks l where l.relation = c.oid and l.mode = 'AccessExclusiveLock')
+          and not exists (select from pg_locks l where l.relation = c.oid and l.mode = 'AccessExclusiveLock'
+            and l.database = (select oid from pg_database where datname = current_database()))
       ) t join pg_class r on r.oid = root join pg_namespace n on n.oid = r.relnamespace group by 1 order by 2 desc limit ${MOST_TABLES}`,
   ]);
   return { ...server!, connections, tables };

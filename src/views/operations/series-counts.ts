@@ -95,11 +95,11 @@ async function readOthers(sql: SqlOrTransaction, now: Instant): Promise<Omit<Ser
 }
 
 /**
- * Few series are counted now, and many when `isPatient`, however long that takes. Otherwise this is what a service counted last. When no service
- * runs that counts, an old count is not shown: only commands change anything then, and nobody would correct it.
+ * Few series are counted now. Many are counted now only when `countsMany` (a minute for millions); otherwise this is what a service counted last.
+ * When no service counts, an old count is not shown: nobody would correct it.
  */
-export async function readSeriesCounts(sql: Sql, now: Instant, isPatient: boolean): Promise<DatedCounts> {
-  if (isPatient || !(await hasManySeries(sql))) return { ...(await countSeriesNow(sql, now)), countedAt: null };
+export async function readSeriesCounts(sql: Sql, now: Instant, countsMany: boolean): Promise<DatedCounts> {
+  if (countsMany || !(await hasManySeries(sql))) return { ...(await countSeriesNow(sql, now)), countedAt: null };
   const last = await readServiceCounts(sql, now);
   return last ?? { series: null, tiers: null, ...(await readOthers(sql, now)), countedAt: null };
 }

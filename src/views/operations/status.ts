@@ -32,13 +32,13 @@ export type Status = DatedCounts & {
   readonly quarantined: number;
 };
 
-/** `isPatient`: all series are counted now, however many there are. */
-export async function readStatus(sql: Sql, now: Instant, isPatient = false): Promise<Status> {
+/** `countsMany`: all series are counted now, also when there are many. */
+export async function readStatus(sql: Sql, now: Instant, countsMany = false): Promise<Status> {
   const [counts, seriesCounts, backfills] = await Promise.all([
     sql<{ coins: number; revisions: number; quarantined: number }[]>`
       select (select count(*) from market.coin) as coins, (select count(*) from market.revision) as revisions,
         (select count(*) from market.quarantine) as quarantined`,
-    readSeriesCounts(sql, now, isPatient),
+    readSeriesCounts(sql, now, countsMany),
     readRunning(sql, now),
   ]);
   const { coins, revisions, quarantined } = counts[0]!;
