@@ -1,10 +1,14 @@
 /**
  * How much of the allowed pace a service uses while a backfill has work for it, and what that costs: ten worker processes on one
- * quota, and one process with every role at the pace of the plans; and what a service costs that has nothing to do. Real processes.
+ * quota, and one process with every role at the pace of the plans, beside a bare process that sends as many; and what a service costs
+ * that has nothing to do. Real processes.
  */
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import { createTestDatabase, type TestDatabase, testRedisUrl } from '../support/database.ts';
+import { createEmptyDatabase, createTestDatabase, type TestDatabase, testRedisUrl } from '../support/database.ts';
 import { runCli } from '../support/program.ts';
 import { type ServiceProcess, startServiceProcess, UNWATCHED } from '../support/service-process.ts';
 import { sessionSeconds } from './backend-time.ts';
@@ -25,6 +29,7 @@ const IDLE_SECONDS = Number(process.env.BENCH_IDLE_SECONDS ?? 120);
 /** What the image sets, too. */
 const OF_THE_IMAGE = { MALLOC_ARENA_MAX: '2' };
 const COINS = 1_500;
+const BARE = fileURLToPath(new URL('paced-bare-process.mjs', import.meta.url));
 const ENGINES = ['postgres', 'redis'] as const;
 const CHOSEN = process.env.BENCH_ENGINES ?? ENGINES.join();
 type Engine = (typeof ENGINES)[number];
@@ -111,6 +116,18 @@ async function standing({ sql }: TestDatabase, services: readonly ServiceProcess
   return { at: systemClock.now(), spent: ledger!.spent, cpuMs };
 }
 
+/** What the least that the same libraries need for a request takes, in milliseconds of a processor; with Redis, a job of a queue as well. */
+async function bareCpuMsPerRequest(redisUrl: string | null): Promise<number> {
+  const database = await createEmptyDatabase({ max: 1 });
+  try {
+    const args = [BARE, simulator.baseUrl, database.url, String(3 * SETTLE_MS), String(SECONDS * 1000)];
+    const { stdout } = await promisify(execFile)(process.execPath, [...args, ...(redisUrl === null ? [] : [redisUrl])]);
+    return (JSON.parse(stdout) as { cpuMsPerRequest: number }).cpuMsPerRequest;
+  } finally {
+    await database.drop();
+  }
+}
+
 const engines = () =>
   ENGINES.filter((engine) => CHOSEN.includes(engine) && (engine === 'postgres' || testRedisUrl() !== null));
 
@@ -148,14 +165,21 @@ it('one service holds the pace of the plans with a twentieth of a core', async (
   const lines: [string, string][] = [];
   for (const engine of engines()) {
     const runs: Paced[] = [];
-    for (let round = 0; round < ROUNDS; round++)
+    const bare: number[] = [];
+    for (let round = 0; round < ROUNDS; round++) {
+      bare.push(await bareCpuMsPerRequest(engine === 'redis' ? testRedisUrl() : null));
       runs.push(await pacedRun(engine, perSecond, ['scheduler,worker,http']));
+    }
     const used = runs.map((run) => run.used);
     const cpu = runs.map((run) => run.cpu);
     lines.push(
       [`sent of what is allowed, queue on ${engine} (≥ 98 %)`, `${percent(used)} ${verdict(median(used) >= 0.98)}`],
       [`of one core, queue on ${engine} (≤ 5 %)`, `${percent(cpu)} ${verdict(median(cpu) <= 0.05)}`],
       [`processor ms a request, queue on ${engine}`, spread(runs.map((run) => run.cpuMsPerRequest))],
+      [
+        `of a bare process: one insert for each answer${engine === 'redis' ? ', one job on Redis for each request' : ''}`,
+        `${spread(bare)}; ratio ${spread(runs.map((run, round) => run.cpuMsPerRequest / bare[round]!))}`,
+      ],
     );
     expect(Math.min(...used)).toBeGreaterThan(0);
   }
