@@ -109,6 +109,18 @@ test('which columns are read as what, and which are not used', async () => {
   );
 });
 
+test('a title, or the address of the source, above the header is no header', async () => {
+  const titled = files.write('titled.csv', `https://www.example.com\n\n${csvOf(HOURS.slice(0, 3))}`);
+  expect(await imported(titled, ...bitcoin)).toMatchObject({ added: 3 });
+  expect((await stored()).map(({ openTime }) => openTime)).toEqual(HOURS.slice(0, 3).map(({ openTime }) => openTime));
+  const wrong = files.write('wrong.csv', 'a title\ntime,open,high,low,close\n1704067200,1,2,1\n');
+  expect((await chandler(wrong, ...bitcoin)).out).toContain('wrong.csv, record 3: has 4 fields');
+  const alone = files.write('alone.csv', 'a title\nof nothing\n');
+  expect((await chandler(alone, ...bitcoin)).err).toContain(
+    'has the columns a title, and none that is known to be time',
+  );
+});
+
 test('goes on at both ends of what is there', async () => {
   await imported(files.write('middle.csv', csvOf(HOURS.slice(100, 200))), ...bitcoin);
   expect(await imported(files.write('around.csv', csvOf(HOURS)), ...bitcoin)).toMatchObject({ added: 400, same: 100 });

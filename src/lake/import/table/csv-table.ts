@@ -6,21 +6,38 @@ import { textOf } from './text-lines.ts';
 /** A byte order mark, which some programs write, is no part of the first name. */
 const MARK = '\ufeff';
 const SEPARATORS = [',', ';', '\t'];
+/** Records in which the header is looked for. */
+const MOST_TITLES = 20;
 
 export const openCsvTable: OpenTable = async (file, { hasHeader }) => {
-  const first = await firstRecord(file);
-  const separator = separatorOf(first ?? '');
-  const fields = first === null ? [] : splitRecord(first, separator);
+  const first = await firstRecord(file, hasHeader);
+  const separator = separatorOf(first?.record ?? '');
+  const fields = first === null ? [] : splitRecord(first.record, separator);
+  const headerAt = hasHeader && first !== null ? first.number : 0;
   return {
     columns: fields.map((name, i) => ({ name: hasHeader ? (name ?? '').trim() : String(i + 1), isInstant: false })),
     rows: null,
-    read: (places) => readRows(file, { separator, fields: fields.length, hasHeader }, places),
+    read: (places) => readRows(file, { separator, fields: fields.length, headerAt }, places),
   };
 };
 
-async function firstRecord(file: TableFile): Promise<string | null> {
-  for await (const records of recordsOf(file)) for (const record of records) if (record !== '') return record;
-  return null;
+type FirstRecord = { readonly record: string; readonly number: number };
+
+/** Where there is a header, a record of one field before it is a title, or the address of the source: a candle needs more columns. */
+async function firstRecord(file: TableFile, hasHeader: boolean): Promise<FirstRecord | null> {
+  let title: FirstRecord | null = null;
+  let number = 0;
+  for await (const records of recordsOf(file)) {
+    for (const record of records) {
+      number++;
+      if (record === '') continue;
+      const found = { record, number };
+      if (!hasHeader || SEPARATORS.some((separator) => record.includes(separator))) return found;
+      if (number > MOST_TITLES) return title ?? found;
+      title ??= found;
+    }
+  }
+  return title;
 }
 
 /** The one that the record has most of. */
@@ -29,26 +46,22 @@ function separatorOf(record: string): string {
   return SEPARATORS.reduce((best, one) => (count(one) > count(best) ? one : best));
 }
 
-type Form = { readonly separator: string; readonly fields: number; readonly hasHeader: boolean };
+/** `headerAt`: the number of the header's record; rows come after it. 0: there is none. */
+type Form = { readonly separator: string; readonly fields: number; readonly headerAt: number };
 
 async function* readRows(
   file: TableFile,
-  { separator, fields, hasHeader }: Form,
+  { separator, fields, headerAt }: Form,
   places: readonly number[],
 ): AsyncGenerator<RawRows> {
   const columns = places.map(() => new Array<string | null>(TABLE_ROWS).fill(null));
   const wrong = new Map<number, string>();
   const ends = new Int32Array(fields + 1);
   let [rows, number, first] = [0, 0, 1];
-  let isHeader = hasHeader;
   for await (const records of recordsOf(file)) {
     for (const record of records) {
       number++;
-      if (record === '') continue;
-      if (isHeader) {
-        isHeader = false;
-        continue;
-      }
+      if (record === '' || number <= headerAt) continue;
       if (rows === 0) first = number;
       // Empty lines between rows would make the numbers of rows and records differ: then a batch ends.
       else if (first + rows !== number || rows === TABLE_ROWS) {
