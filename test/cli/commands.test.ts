@@ -180,11 +180,11 @@ describe('gaps', () => {
     expect((await chandler('gaps', '--quote', 'btc')).out).toBe('There are no series of any interval in btc.\n');
   });
 
-  test('a misspelt coin is an error that names the nearest', async () => {
-    const { code, err } = await chandler('gaps', 'btc-bitcion');
+  test.each(['btc-bitcion', 'BTC'])('%s is no id: an error that names the nearest', async (given) => {
+    const { code, err } = await chandler('gaps', given);
     expect(code).toBe(2);
     expect(err).toBe(
-      'error: there are no series of btc-bitcion (did you mean btc-bitcoin?); a coin is named by its id, like btc-bitcoin\n',
+      `error: there are no series of ${given} (did you mean btc-bitcoin?); a coin is named by its id, like btc-bitcoin\n`,
     );
   });
 });

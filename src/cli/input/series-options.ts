@@ -4,9 +4,9 @@ import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import { formatDay } from '../../core/format.ts';
 import { ceilToGrid, describeInterval, INTERVALS, type Interval, PRICE_WIDTHS } from '../../core/interval.ts';
-import { didYouMean } from '../../core/settings/did-you-mean.ts';
 import type { Span } from '../../core/span.ts';
 import type { Sql } from '../../store/connection/connect.ts';
+import { nearestCoinIds } from '../../store/snapshot/coin.ts';
 import { coinIdsWithSeries, coinsWithoutSeries, type SeriesFilter } from '../../views/operations/series-filter.ts';
 import { UsageError } from '../shell/exit.ts';
 import {
@@ -141,10 +141,19 @@ export async function seriesFilter(
   const unknown = coins.length === 0 ? [] : await coinsWithoutSeries(sql, coins);
   if (unknown.length === 0) return { coinIds: coins.length > 0 ? coins : undefined, interval, quote };
   const known = await coinIdsWithSeries(sql);
-  const named = unknown.map((id) => `${id}${didYouMean(id, known, 3)}`).join(', ');
+  const hints = await Promise.all(unknown.map((id) => didYouMean(sql, id, new Set(known))));
+  const named = unknown.map((id, i) => `${id}${hints[i]}`).join(', ');
   throw new UsageError(
     known.length === 0
       ? `there are no series yet, so there are none of ${named}; begin with: chandler backfill ${unknown.join(' ')} --start -30d`
       : `there are no series of ${named}; a coin is named by its id, like btc-bitcoin`,
   );
+}
+
+const MOST_MEANT = 3;
+
+/** A symbol or a name is meant as well as a misspelt id. */
+async function didYouMean(sql: Sql, id: string, known: ReadonlySet<string>): Promise<string> {
+  const near = (await nearestCoinIds(sql, id, 10)).filter((one) => known.has(one)).slice(0, MOST_MEANT);
+  return near.length === 0 ? '' : ` (did you mean ${near.join(' or ')}?)`;
 }
