@@ -28,11 +28,12 @@ const HALF_AS_FAST = 2;
 type WaitEvent = RetryableRequest & { readonly random: number };
 
 /**
- * A 429. Only a request sent after the last change of the rate changes it again, so that a burst counts once.
+ * A 429. Only a request that was sent after the last change of the rate, and not during the hold, changes it again, so that a burst counts
+ * once: before other processes hear of the hold, they send what they already have a permit for.
  * Without Retry-After everybody backs off; from the fourth 429 in a row on, also when Retry-After asks for less.
  */
 export function afterLimited(ledger: Ledger, now: Instant, event: WaitEvent): Ledger {
-  const fresh = event.sentAt > ledger.limitedAt;
+  const fresh = event.sentAt > ledger.limitedAt && event.sentAt >= ledger.limitedUntil;
   const backOff = fresh ? backOffMs(ledger.limitedStreak, event.random) : 0;
   const asked = event.retryAfterMs;
   const wait = asked === null || ledger.limitedStreak >= 3 ? Math.max(asked ?? 0, backOff) : asked;
