@@ -13,6 +13,7 @@ import { recordFetchOnce } from '../../store/work/fetch.ts';
 import {
   forgetTools,
   type ListedTool,
+  type RpcState,
   readRpc,
   recordRpcAnswer,
   recordRpcFailure,
@@ -72,10 +73,13 @@ export function createToolRegistry({
 
   const failed = async (answer: Unusable, retry: OutageRetry, isChance = !isFinal(answer)): Promise<boolean> => {
     const now = clock.now();
-    const { failures } = await retry(() => readRpc(sql, url));
+    const state = await retry(() => readRpc(sql, url));
+    const { failures } = state;
+    const asked = now + waitOf(answer);
+    // Calls that were under way when it was closed fail of the same cause: they count once.
+    if (isClosedAt(state, now) && asked <= state.closedUntil!) return true;
     const isClosed = !isChance || failures + 1 >= CHANCE;
-    const waitMs = Math.max(waitOf(answer), backoff(failures, WHOLE_BOUND));
-    const until = isClosed ? now + waitMs : null;
+    const until = isClosed ? Math.max(asked, now + backoff(failures, WHOLE_BOUND)) : null;
     await retry(() => recordRpcFailure(sql, { url, message: answer.message, until }));
     return isClosed;
   };
@@ -114,9 +118,7 @@ export function createToolRegistry({
       const { retry } = options;
       const state = await retry(() => readRpc(sql, url));
       const now = clock.now();
-      // A clock that was set back must not stretch the wait.
-      const wait = (state.closedUntil ?? 0) - now;
-      if (wait > 0 && wait <= DAY) return { kind: 'rest' };
+      if (isClosedAt(state, now)) return { kind: 'rest' };
       const isFresh = state.listedAt !== null && Math.abs(now - state.listedAt) < LISTED_FOR_MS;
       const listed = isFresh && state.tools !== null ? state.tools : await list(options);
       if ('kind' in listed) return listed;
@@ -139,6 +141,12 @@ function isFinal(answer: Unusable): boolean {
   if (answer.exchange.noContact !== null) return true;
   if (answer.kind === 'malformed') return answer.astray;
   return answer.kind === 'limited' || (answer.kind === 'refused' && answer.reason !== 'unknown id');
+}
+
+/** A clock that was set back must not stretch the wait. */
+function isClosedAt({ closedUntil }: RpcState, now: Instant): boolean {
+  const wait = (closedUntil ?? 0) - now;
+  return wait > 0 && wait <= DAY;
 }
 
 /** As the answer says; an exhausted limit is renewed with the next day. */

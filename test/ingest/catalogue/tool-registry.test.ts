@@ -168,6 +168,15 @@ describe('an interface that cannot be used', () => {
     expect(await world.find()).toEqual({ kind: 'rest' });
   });
 
+  test('for as long as one failure says, though more calls were under way when it failed', async () => {
+    const { failed } = bench().registry();
+    expect(await failed(unusable, withoutRetry)).toBe(true);
+    const closed = { failures: 1, closedUntil: NOW + MINUTE };
+    expect(await readRpc(database.sql, URL)).toMatchObject(closed);
+    for (let i = 0; i < 5; i++) expect(await failed(i % 2 === 0 ? unavailable : unusable, withoutRetry)).toBe(true);
+    expect(await readRpc(database.sql, URL)).toMatchObject(closed);
+  });
+
   test('as long as it asks for, or until the next day when its limit is used up', async () => {
     const limited = { kind: 'limited', by: 'rate', retryAfterMs: 2 * HOUR, message: '429', exchange } as const;
     const world = bench();
