@@ -186,7 +186,13 @@ describe('an argument that means nothing', () => {
     ] as const) {
       const refused = [`no whole number of candles makes up a width of ${told}`, WIDTH];
       expect(await refusalOf(`market.slot_of('${width}', '2024-01-20')`), width).toEqual(refused);
-      expect(await refusalOf(`market.ohlcv('AAA', '${width}', '2024-01-01')`), width).toEqual(refused);
+      for (const call of [
+        `ohlcv('AAA', '${width}', '2024-01-01')`,
+        `returns('AAA', '${width}', '2024-01-01', '2024-02-01')`,
+        `max_drawdown('AAA', '2024-01-01', '2024-02-01', '${width}')`,
+        `correlation('AAA', 'BBB', '2024-01-01', '2024-02-01', '${width}')`,
+      ])
+        expect(await refusalOf(`market.${call}`), call).toEqual(refused);
     }
     // Also of a width that is no constant; and what has slots but no candles is none of its business.
     expect(await refusalOf("(values (interval '1 month 1 day')) w(width), market.slot_of(w.width, now()) s")).toEqual([
