@@ -5,7 +5,7 @@ import { backfillTotals } from '../../src/store/backfill/backfill.ts';
 import { createScriptedWorld, type ScriptedWorld, TODAY } from '../support/scripted-world.ts';
 import type { Chandler, World } from '../support/world.ts';
 
-const SPAN = { from: TODAY - 603 * DAY, to: TODAY - 3 * DAY };
+const SPAN = { from: TODAY - 203 * DAY, to: TODAY - 3 * DAY };
 
 let world: World;
 let upstream: ScriptedWorld['upstream'];
@@ -75,7 +75,7 @@ describe.each([
       run(two, ['eth-ethereum', 'btc-bitcoin']),
     ]);
     expect(runs.map(({ end }) => end)).toEqual([{ kind: 'done' }, { kind: 'done' }]);
-    expect(upstream.ohlcv()).toHaveLength(120);
+    expect(upstream.ohlcv()).toHaveLength(40);
     await expectToAgree(runs);
   });
 
@@ -83,7 +83,7 @@ describe.each([
     const [one, two] = await makeTwo(perSecond);
     const stop = new AbortController();
     upstream.script = () => {
-      if (upstream.ohlcv().length === 40) stop.abort();
+      if (upstream.ohlcv().length === 12) stop.abort();
       return null;
     };
     const runs = await Promise.all([run(one, ['btc-bitcoin'], stop.signal), run(two, ['eth-ethereum'])]);
