@@ -2,13 +2,13 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { DAY, INTERVAL_MS } from '../../src/core/interval.ts';
 import { readSeries } from '../../src/views/attestation/series-line.ts';
 import { makeSeriesOf, type PreparedChunk, prepareChunks, storePrepared } from '../bench/prepared.ts';
 import { runCommand } from '../support/cli.ts';
 import { copyDatabase } from '../support/copy-database.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { createTestDatabase, type FilledDatabase, fillDatabase, type TestDatabase } from '../support/database.ts';
 import { forge } from './forge.ts';
 
 const FROM = Date.UTC(2021, 0, 1);
@@ -24,27 +24,36 @@ describe.each(['prices-1d', 'prices-7d', 'prices-6h'] as const)('a series of %s'
   const monthOf = (n: number) => new Date(at(n)).toISOString().slice(0, 7);
   const name = `btc-bitcoin usd ${interval}`;
 
+  let filled: FilledDatabase;
   let database: TestDatabase;
   let folder: string;
   let file: string;
   let ids: number[];
-  beforeEach(async () => {
-    database = await createTestDatabase({ max: 4 });
+  beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'attest-'));
     file = join(folder, 'a.jsonl');
+    filled = await fillDatabase(fill);
+  });
+  afterAll(async () => {
+    await filled?.drop();
+    await rm(folder, { recursive: true });
+  });
+  beforeEach(async () => {
+    database = await filled.copy({ max: 4 });
+  });
+  afterEach(() => database.drop());
+
+  async function fill(first: TestDatabase): Promise<void> {
+    database = first;
     ids = await makeSeriesOf(database.sql, ['btc-bitcoin', 'eth-ethereum'], interval, { from, to: AS_OF });
     await database.sql`insert into ops.origin (simulator) values ('made-up')`;
     for (const chunk of prepareChunks(ids, interval, span)) await storePrepared(database.sql, chunk, AS_OF);
     // Refreshes: several steps in one row of evidence.
     for (let n = 0; n < 5; n++) await store(ids[0]!, span.to + n * width);
-    expect(await attest()).toMatchObject({ code: 0, err: '' });
-  });
-  afterEach(async () => {
-    await database.drop();
-    await rm(folder, { recursive: true });
-  });
+    const attested = await runCommand(['attest', '--out', file], { env: { DATABASE_URL: database.url } });
+    expect(attested).toMatchObject({ code: 0, err: '' });
+  }
 
-  const attest = () => runCommand(['attest', '--out', file], { env: { DATABASE_URL: database.url } });
   type Report = {
     readonly findings: { subject: string; month: string | null; verdict: string }[];
     readonly counts: Readonly<Record<string, number>>;
