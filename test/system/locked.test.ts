@@ -6,7 +6,7 @@ import { takeLock } from '../../src/store/connection/lock.ts';
 import { explainDatabaseError } from '../../src/store/connection/store-error.ts';
 import { migrate } from '../../src/store/migration/migrate.ts';
 import { runCommand } from '../support/cli.ts';
-import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { startCli, untilSaid } from '../support/program.ts';
 import { type SimulatedUpstream, startUpstream } from '../support/simulated-upstream.ts';
 
@@ -65,7 +65,7 @@ test('a reader can take no lock, make no table and no large object', async () =>
 });
 
 test('a reader who holds all he can holds up neither a migration nor a backfill', async () => {
-  const database = await createEmptyDatabase();
+  const database = await createTestDatabase();
   onTestFinished(() => database.drop());
   await migrate(database);
   // As on a server whose superuser is not ours: whoever may log in may take advisory locks.
