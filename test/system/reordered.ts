@@ -3,7 +3,7 @@ import { HOUR } from '../../src/core/interval.ts';
 import { verifySeries } from '../../src/views/operations/verify.ts';
 import { answer, gate, NOW, type ORDERED, type Ordering, onWire, openOrdering } from './ordering.ts';
 
-export function testReordered(intervals: typeof ORDERED): void {
+export function testReordered(intervals: readonly (typeof ORDERED)[number][]): void {
   describe.each(intervals)('a series of %s', (interval) => {
     let ordering: Ordering;
     let world: Ordering['world'];
