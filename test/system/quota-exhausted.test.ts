@@ -57,7 +57,12 @@ describe('402 "you have reached maximum request limit"', () => {
         apiKey: 'k',
         plan,
         speed: 200,
-        simulator: { seed: 3, coins: 12, unlimited: true, limits: { keys: { k: plan }, overrides: { historyDepthMs: null } } },
+        simulator: {
+          seed: 3,
+          coins: 12,
+          unlimited: true,
+          limits: { keys: { k: plan }, overrides: { historyDepthMs: null } },
+        },
       });
       const chandler = await world.open();
       const me = account(10, 9_999_990);
@@ -74,7 +79,10 @@ describe('402 "you have reached maximum request limit"', () => {
   );
 
   test('with none left by /users/me holds everybody until the month turns, and ends the run', async () => {
-    await make({ apiKey: 'k', simulator: { seed: 3, coins: 12, unlimited: true, limits: { keys: { k: 'ultimate' } } } });
+    await make({
+      apiKey: 'k',
+      simulator: { seed: 3, coins: 12, unlimited: true, limits: { keys: { k: 'ultimate' } } },
+    });
     const chandler = await world.open({ plan: null });
     const me = account(10_000_000, 0);
     upstream.script = (request) => (request.url.includes('ohlcv') ? says(402, SPENT) : me(request));
@@ -100,7 +108,10 @@ describe('402 "you have reached maximum request limit"', () => {
   });
 
   test('is not believed for a month when the account cannot be asked', async () => {
-    await make({ apiKey: 'k', simulator: { seed: 3, coins: 12, unlimited: true, limits: { keys: { k: 'ultimate' } } } });
+    await make({
+      apiKey: 'k',
+      simulator: { seed: 3, coins: 12, unlimited: true, limits: { keys: { k: 'ultimate' } } },
+    });
     const chandler = await world.open({ plan: null });
     upstream.script = (request) =>
       request.url.endsWith('/users/me') || request.url.includes('ohlcv')
