@@ -5,7 +5,7 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { formatBytes } from '../../src/core/format.ts';
 import { DAY, INTERVAL_MS } from '../../src/core/interval.ts';
 import { DEFAULT_KEEP } from '../../src/core/settings/retention-settings.ts';
@@ -14,28 +14,35 @@ import { removeOld } from '../../src/store/upkeep/retention.ts';
 import { readSeries, writeSeries } from '../../src/views/attestation/series-line.ts';
 import { makeSeriesOf, type PreparedChunk, prepareChunks, storePrepared } from '../bench/prepared.ts';
 import { runCommand } from '../support/cli.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { createTestDatabase, type FilledDatabase, fillDatabase, type TestDatabase } from '../support/database.ts';
 import { forge } from './forge.ts';
 
 const FROM = Date.UTC(2021, 0, 1);
 const TO = Date.UTC(2023, 11, 20);
 const AS_OF = Date.UTC(2024, 1, 1);
 
+let filled: FilledDatabase;
 let database: TestDatabase;
 let folder: string;
 let file: string;
 let ids: number[];
+beforeAll(async () => {
+  filled = await fillDatabase(async (first) => {
+    database = first;
+    const span = { from: FROM, to: TO };
+    await ensurePartitions(database.sql, '24h', { from: FROM, to: AS_OF });
+    ids = await makeSeriesOf(database.sql, ['btc-bitcoin', 'eth-ethereum'], '24h', { from: FROM, to: AS_OF });
+    await database.sql`insert into ops.origin (simulator) values ('made-up')`;
+    for (const chunk of prepareChunks(ids, '24h', span)) await storePrepared(database.sql, chunk, AS_OF);
+    // Daily refreshes: several steps in one row of evidence.
+    for (let day = 0; day < 12; day++) await store(ids[0]!, TO + day * DAY);
+  });
+});
+afterAll(() => filled?.drop());
 beforeEach(async () => {
-  database = await createTestDatabase({ max: 4 });
+  database = await filled.copy({ max: 4 });
   folder = await mkdtemp(join(tmpdir(), 'attest-'));
   file = join(folder, 'a.jsonl');
-  const span = { from: FROM, to: TO };
-  await ensurePartitions(database.sql, '24h', { from: FROM, to: AS_OF });
-  ids = await makeSeriesOf(database.sql, ['btc-bitcoin', 'eth-ethereum'], '24h', { from: FROM, to: AS_OF });
-  await database.sql`insert into ops.origin (simulator) values ('made-up')`;
-  for (const chunk of prepareChunks(ids, '24h', span)) await storePrepared(database.sql, chunk, AS_OF);
-  // Daily refreshes: several steps in one row of evidence.
-  for (let day = 0; day < 12; day++) await store(ids[0]!, TO + day * DAY);
 });
 afterEach(async () => {
   await database.drop();

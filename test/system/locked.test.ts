@@ -6,8 +6,8 @@ import { takeLock } from '../../src/store/connection/lock.ts';
 import { explainDatabaseError } from '../../src/store/connection/store-error.ts';
 import { migrate } from '../../src/store/migration/migrate.ts';
 import { runCommand } from '../support/cli.ts';
-import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/database.ts';
-import { runCli, startCli, untilSaid } from '../support/program.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { startCli, untilSaid } from '../support/program.ts';
 import { type SimulatedUpstream, startUpstream } from '../support/simulated-upstream.ts';
 
 let upstream: SimulatedUpstream;
@@ -65,7 +65,7 @@ test('a reader can take no lock, make no table and no large object', async () =>
 });
 
 test('a reader who holds all he can holds up neither a migration nor a backfill', async () => {
-  const database = await createEmptyDatabase();
+  const database = await createTestDatabase();
   onTestFinished(() => database.drop());
   await migrate(database);
   // As on a server whose superuser is not ours: whoever may log in may take advisory locks.
@@ -74,12 +74,12 @@ test('a reader who holds all he can holds up neither a migration nor a backfill'
   // Those of Chandler 0.1, and the one with which BullMQ migrates.
   await reader`select pg_advisory_lock(4242000 + i) from generate_series(1, 100) i`;
   const env = settings(impatient(database.url, 5_000));
-  expect((await runCli(['status'], env)).code).toBe(0);
+  expect((await runCommand(['status'], { env })).code).toBe(0);
   await reader`begin`;
   for (const table of ['candle', 'series', 'coin', 'ticker', 'candles', 'gaps'])
     await reader.unsafe(`select * from market.${table} limit 1`);
   expect(await migrate(database)).toEqual([]);
-  const { code, err } = await runCli(BACKFILL, env);
+  const { code, err } = await runCommand(BACKFILL, { env });
   expect(code, err).toBe(0);
   expect(err).not.toContain('lock');
 });
@@ -122,7 +122,7 @@ test('a run waits for a table that somebody has locked, says so, and asks nothin
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
   const env = settings(impatient(database.url, 300));
-  const plan = await runCli(['plan', ...BACKFILL.slice(1, -2), '--json'], env);
+  const plan = await runCommand(['plan', ...BACKFILL.slice(1, -2), '--json'], { env });
   const { requests } = JSON.parse(plan.out) as { requests: number };
   const run = await startCli([...BACKFILL, '--concurrency', '2'], env);
   await vi.waitUntil(() => upstream.asked() > 2, 20_000);

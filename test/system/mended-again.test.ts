@@ -33,7 +33,7 @@ const ORDERS = [
 const CASES = (['24h', 'prices-1d'] as const).flatMap((interval) => ORDERS.map((order) => [interval, order] as const));
 
 test.each<readonly [Interval, (typeof ORDERS)[number]]>(CASES)('%s: %j', async (interval, order) => {
-  const world = await createWorld({ startAt: NOW });
+  const world = await createWorld({ startAt: NOW, simulator: { coins: 6 } });
   try {
     const chandler = await world.open();
     const target = { coins: ['btc-bitcoin'], interval, from: NOW - 300 * DAY, to: NOW - 3 * DAY } as const;

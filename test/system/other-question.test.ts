@@ -11,7 +11,7 @@ const PAGE = () => new Response('<html><body>Maintenance', { headers: { 'content
 let made: ScriptedWorld;
 afterEach(() => made.world.close());
 
-const HOURS = { coins: [COIN], interval: '1h', from: TODAY - 60 * DAY, to: TODAY - 3 * DAY } as const;
+const HOURS = { coins: [COIN], interval: '1h', from: TODAY - 23 * DAY, to: TODAY - 3 * DAY } as const;
 
 async function open() {
   made = await createScriptedWorld({ speed: 50 });

@@ -16,7 +16,7 @@ const iso = (at: number) => new Date(at).toISOString();
 let world: World;
 let upstream: Chandler;
 beforeAll(async () => {
-  world = await createWorld({ startAt: NOW });
+  world = await createWorld({ startAt: NOW, simulator: { coins: 6 } });
   upstream = await world.open({ pricesPerRequest: 400 });
   for (const target of [DAYS, HOURS]) await fill(world, upstream, target);
 });

@@ -58,7 +58,7 @@ export const settings = () => ({
   REDIS_URL: redis.url,
   CHANDLER_BASE_URL: upstream.baseUrl,
   CHANDLER_PLAN: 'enterprise',
-  CHANDLER_REQUESTS_PER_SECOND: '30',
+  CHANDLER_REQUESTS_PER_SECOND: '60',
   CHANDLER_CANDLES_PER_REQUEST: '10',
 });
 export const asked = () => upstream.asked();

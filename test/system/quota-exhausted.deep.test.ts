@@ -17,7 +17,7 @@ describe('402 "you have reached maximum request limit"', () => {
     await make({
       apiKey: 'k',
       speed: 50,
-      simulator: { seed: 3, unlimited: true, limits: { keys: { k: 'ultimate' } } },
+      simulator: { seed: 3, coins: 12, unlimited: true, limits: { keys: { k: 'ultimate' } } },
     });
     const chandler = await world.open({ plan: null });
     const me = account(10, 9_999_990);
@@ -38,7 +38,10 @@ describe('402 "you have reached maximum request limit"', () => {
   test.each(['past_due', 'inactive'])(
     'to an account whose plan is %s holds everybody for a day: no history limit',
     async (status) => {
-      await make({ apiKey: 'k', simulator: { seed: 3, unlimited: true, limits: { keys: { k: 'ultimate' } } } });
+      await make({
+        apiKey: 'k',
+        simulator: { seed: 3, coins: 12, unlimited: true, limits: { keys: { k: 'ultimate' } } },
+      });
       const chandler = await world.open({ plan: null });
       const me = account(10, 9_999_990, status);
       upstream.script = (request) => (request.url.includes('/ohlcv') ? says(402, SPENT) : me(request));
@@ -54,7 +57,10 @@ describe('402 "you have reached maximum request limit"', () => {
   );
 
   test('met while Ctrl-C ends the run holds nobody', async () => {
-    await make({ apiKey: 'k', simulator: { seed: 3, unlimited: true, limits: { keys: { k: 'ultimate' } } } });
+    await make({
+      apiKey: 'k',
+      simulator: { seed: 3, coins: 12, unlimited: true, limits: { keys: { k: 'ultimate' } } },
+    });
     const stop = new AbortController();
     const chandler = await world.open({ plan: null, signal: stop.signal });
     upstream.script = (request) => {
@@ -69,7 +75,10 @@ describe('402 "you have reached maximum request limit"', () => {
   });
 
   test('holds nobody any more, and no number is left of it, once the account has a plan without a limit', async () => {
-    await make({ apiKey: 'k', simulator: { seed: 3, unlimited: true, limits: { keys: { k: 'ultimate' } } } });
+    await make({
+      apiKey: 'k',
+      simulator: { seed: 3, coins: 12, unlimited: true, limits: { keys: { k: 'ultimate' } } },
+    });
     const chandler = await world.open({ plan: null });
     const lapsed = account(5_000, 9_995_000, 'past_due');
     upstream.script = (request) => (request.url.includes('ohlcv') ? says(402, SPENT) : lapsed(request));
@@ -85,7 +94,12 @@ describe('402 "you have reached maximum request limit"', () => {
   });
 
   test('to the list of coins is remembered as well', async () => {
-    await make({ plan: 'free', limits: { perDay: 1_000 }, catalogue: false, simulator: { seed: 3, unlimited: true } });
+    await make({
+      plan: 'free',
+      limits: { perDay: 1_000 },
+      catalogue: false,
+      simulator: { seed: 3, coins: 12, unlimited: true },
+    });
     const { refreshCatalogue } = await import('../../src/ingest/snapshot/coin-list.ts');
     upstream.script = () => says(402, SPENT);
     const { session } = await world.open();
@@ -132,7 +146,12 @@ describe('402 with a text nobody knows, asked without a key', () => {
   });
 
   test('is a spent day when the ledger is near its limit, but not for what the plan does not document', async () => {
-    await make({ plan: 'free', speed: 50, limits: { perDay: 100 }, simulator: { seed: 3, unlimited: true } });
+    await make({
+      plan: 'free',
+      speed: 50,
+      limits: { perDay: 100 },
+      simulator: { seed: 3, coins: 12, unlimited: true },
+    });
     const chandler = await world.open();
     for (let i = 0; i < 90; i++) await chandler.session.quota.take({ class: 'backfill', name: 'earlier' });
     upstream.script = refuseHours;

@@ -27,7 +27,7 @@ describe('402 "you have reached maximum request limit"', () => {
     await make({
       apiKey: 'k',
       speed: 200,
-      simulator: { seed: 3, unlimited: true, limits: { keys: { k: 'ultimate' } } },
+      simulator: { seed: 3, coins: 12, unlimited: true, limits: { keys: { k: 'ultimate' } } },
     });
     const chandler = await world.open({ plan: null });
     const me = account(10, 9_999_990);
@@ -57,7 +57,12 @@ describe('402 "you have reached maximum request limit"', () => {
         apiKey: 'k',
         plan,
         speed: 200,
-        simulator: { seed: 3, unlimited: true, limits: { keys: { k: plan }, overrides: { historyDepthMs: null } } },
+        simulator: {
+          seed: 3,
+          coins: 12,
+          unlimited: true,
+          limits: { keys: { k: plan }, overrides: { historyDepthMs: null } },
+        },
       });
       const chandler = await world.open();
       const me = account(10, 9_999_990);
@@ -74,7 +79,10 @@ describe('402 "you have reached maximum request limit"', () => {
   );
 
   test('with none left by /users/me holds everybody until the month turns, and ends the run', async () => {
-    await make({ apiKey: 'k', simulator: { seed: 3, unlimited: true, limits: { keys: { k: 'ultimate' } } } });
+    await make({
+      apiKey: 'k',
+      simulator: { seed: 3, coins: 12, unlimited: true, limits: { keys: { k: 'ultimate' } } },
+    });
     const chandler = await world.open({ plan: null });
     const me = account(10_000_000, 0);
     upstream.script = (request) => (request.url.includes('ohlcv') ? says(402, SPENT) : me(request));
@@ -100,7 +108,10 @@ describe('402 "you have reached maximum request limit"', () => {
   });
 
   test('is not believed for a month when the account cannot be asked', async () => {
-    await make({ apiKey: 'k', simulator: { seed: 3, unlimited: true, limits: { keys: { k: 'ultimate' } } } });
+    await make({
+      apiKey: 'k',
+      simulator: { seed: 3, coins: 12, unlimited: true, limits: { keys: { k: 'ultimate' } } },
+    });
     const chandler = await world.open({ plan: null });
     upstream.script = (request) =>
       request.url.endsWith('/users/me') || request.url.includes('ohlcv')
@@ -117,7 +128,7 @@ describe('402 "you have reached maximum request limit"', () => {
     await make({
       plan: 'free',
       limits: { perDay: 1_000 },
-      simulator: { seed: 3, unlimited: true },
+      simulator: { seed: 3, coins: 12, unlimited: true },
     });
     const chandler = await world.open();
     upstream.script = (request) => (request.url.includes('ohlcv') ? says(402, SPENT) : null);
@@ -138,7 +149,7 @@ describe('402 "you have reached maximum request limit"', () => {
   test.each([SPENT, 'Monthly quota exceeded', 'rate limit reached'])(
     'without a key holds nobody longer than to the end of the day, when no limit of a day is known (%s)',
     async (text) => {
-      await make({ plan: 'free', simulator: { seed: 3, unlimited: true } });
+      await make({ plan: 'free', simulator: { seed: 3, coins: 12, unlimited: true } });
       upstream.script = (request) => (request.url.includes('ohlcv') ? says(402, text) : null);
       const run = await (await world.open()).backfill(WORK);
       expect(run.end).toMatchObject({ kind: 'stopped', reason: 'quota exhausted' });

@@ -61,9 +61,9 @@ describe('the requests a backfill costs', () => {
   });
 
   test.each(['no limits', 'a pace'])(
-    'with 5 percent faults are the fewest possible and one more for each that failed (%s)',
+    'with 10 percent faults are the fewest possible and one more for each that failed (%s)',
     async (how) => {
-      const faults = parseFaultSpec('500:0.0125,502:0.0125,reset:0.0125,truncated:0.0125,seed=2');
+      const faults = parseFaultSpec('500:0.025,502:0.025,reset:0.025,truncated:0.025,seed=2');
       if (!faults.ok) throw new Error(faults.problem);
       world = await createWorld({
         startAt: NOW,
@@ -74,17 +74,17 @@ describe('the requests a backfill costs', () => {
       });
       const chandler = await world.open({ candlesPerRequest: 20 });
       const ofLists = Object.values(world.simulator.counters().faults).reduce((sum, n) => sum + n, 0);
-      const target = { ...work('24h', 2_000), concurrency: 4 };
+      const target = { ...work('24h', 1_000), concurrency: 4 };
       await fill(world, chandler, target);
       const { faults: injected } = world.simulator.counters();
       const failed = Object.values(injected as Record<FaultName, number>).reduce((sum, n) => sum + n, 0) - ofLists;
       expect(failed).toBeGreaterThan(8);
-      expect(asked()).toBe(COINS.length * 100 + failed);
+      expect(asked()).toBe(COINS.length * 50 + failed);
       const [rows] = await world.database.sql<{ stored: number; failed: number; again: number }[]>`
       select count(*) filter (where outcome = 'stored')::int as stored, count(*) filter (where outcome <> 'stored')::int as failed,
         count(*) filter (where attempt > 1)::int as again
       from ops.fetch where endpoint = 'ohlcv'`;
-      expect(rows).toEqual({ stored: COINS.length * 100, failed, again: failed });
+      expect(rows).toEqual({ stored: COINS.length * 50, failed, again: failed });
     },
   );
 });

@@ -1,3 +1,3 @@
 import { testSameTables } from './same-tables.ts';
 
-testSameTables('Redis');
+testSameTables('Redis', 1);

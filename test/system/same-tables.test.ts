@@ -1,3 +1,3 @@
 import { testSameTables } from './same-tables.ts';
 
-testSameTables('Postgres');
+testSameTables('Postgres', 1 / 3);

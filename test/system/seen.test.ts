@@ -12,7 +12,7 @@ afterAll(() => world?.close());
 
 test('an answer at the newest end makes a tracked series fresh; one about the past does not', async () => {
   const startAt = Date.UTC(2025, 2, 10, 15, 30);
-  world = await createWorld({ startAt });
+  world = await createWorld({ startAt, simulator: { coins: 6 } });
   const chandler = await world.open();
   const { sql } = world.database;
   const coins = (await topCoins(sql, 2)).map((coin) => coin.id);

@@ -1,3 +1,3 @@
 import { testServiceSeeds } from './service-seeds.ts';
 
-testServiceSeeds('Postgres', [1]);
+testServiceSeeds('Postgres', [4]);

@@ -1,8 +1,10 @@
 import { describe, expect, test, vi } from 'vitest';
 import { testRedisUrl } from '../support/database.ts';
-import { HOW_SOON, setScene, stopsInTime } from './silent.ts';
+import { HOW_SOON, setScene, stopsInTime, testStopsInTime } from './silent.ts';
 
 describe('a database that falls silent', { timeout: 120_000, concurrent: true }, () => {
+  testStopsInTime('http');
+
   test('is told of, does not hang the figures, and is used again when it is back', async (context) => {
     const { database, relayTo, start } = await setScene(context);
     const relay = await relayTo(database.url);

@@ -1,17 +1,8 @@
 import { describe, test } from 'vitest';
-import { setScene, stopsInTime } from './silent.ts';
+import { setScene, stopsInTime, testStopsInTime } from './silent.ts';
 
 describe('a database that falls silent', { timeout: 120_000, concurrent: true }, () => {
-  test.for(['all', 'http'])(
-    'does not keep %s from ending within ten seconds, however soon it is told to',
-    async (role, context) => {
-      const { database, relayTo, start } = await setScene(context);
-      const relay = await relayTo(database.url);
-      const { service } = await start(role, { DATABASE_URL: relay.url });
-      relay.freeze();
-      await stopsInTime(service);
-    },
-  );
+  testStopsInTime('all');
 
   test('before it was open does not keep the service from ending either', async (context) => {
     const { database, launch, relayTo } = await setScene(context);

@@ -1,5 +1,5 @@
 /** A Postgres or a Redis that falls silent: nothing is closed, nothing is refused, nothing comes any more. Real processes, a relay between. */
-import { expect, type TestContext } from 'vitest';
+import { expect, type TestContext, test } from 'vitest';
 import { stopwatch } from '../../src/clock.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { createRelay, type Relay } from '../support/relay.ts';
@@ -65,4 +65,15 @@ export async function stopsInTime(service: ServiceProcess): Promise<void> {
   const begun = stopwatch();
   expect(await service.stop()).toBe(0);
   expect(stopwatch() - begun).toBeLessThan(10_000);
+}
+
+/** The service, in whichever role. */
+export function testStopsInTime(role: 'all' | 'http'): void {
+  test(`does not keep ${role} from ending within ten seconds, however soon it is told to`, async (context) => {
+    const { database, relayTo, start } = await setScene(context);
+    const relay = await relayTo(database.url);
+    const { service } = await start(role, { DATABASE_URL: relay.url });
+    relay.freeze();
+    await stopsInTime(service);
+  });
 }

@@ -14,28 +14,28 @@ const limited = () =>
 test('every day is there and final, for one request a coin and day', async () => {
   lived = await trackDaily({
     startAt: START,
-    coins: 20,
+    coins: 10,
     targetAgeMs: DAY,
-    perDay: 30,
+    perDay: 15,
     latestTurnsAfterMs: 50 * 60_000,
   });
-  const days = 6;
+  const days = 3;
   await lived.liveUntil(FIRST_DAY + DAY + days * DAY);
   expect(await daysMissing(lived.world, FIRST_DAY, FIRST_DAY + days * DAY)).toEqual([]);
   // Each day is late for the first coins that are asked about.
-  expect(lived.asked.latest).toBeLessThanOrEqual(20 * days + 4 * days);
+  expect(lived.asked.latest).toBeLessThanOrEqual(10 * days + 4 * days);
   expect(lived.asked).toMatchObject({ today: 0, historical: 0 });
   expect(await limited()).toEqual([]);
 });
 
 test('who wants to see the open day gets it between the days', async () => {
   lived = await trackDaily({ startAt: START, coins: 5, targetAgeMs: 4 * HOUR, perDay: 60 });
-  await lived.liveUntil(FIRST_DAY + 4 * DAY);
-  expect(await daysMissing(lived.world, FIRST_DAY, FIRST_DAY + 3 * DAY)).toEqual([]);
-  expect(lived.asked.today).toBeGreaterThan(5 * 3);
+  await lived.liveUntil(FIRST_DAY + 3 * DAY);
+  expect(await daysMissing(lived.world, FIRST_DAY, FIRST_DAY + 2 * DAY)).toEqual([]);
+  expect(lived.asked.today).toBeGreaterThan(5 * 2);
   expect(lived.asked.historical).toBe(0);
   const [open] = await lived.world.database.sql`
-    select count(*)::int as n from market.candles where not is_final and open_time = ${FIRST_DAY + 3 * DAY}`;
+    select count(*)::int as n from market.candles where not is_final and open_time = ${FIRST_DAY + 2 * DAY}`;
   expect(open).toEqual({ n: 5 });
 });
 

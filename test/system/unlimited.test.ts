@@ -6,7 +6,7 @@ import type { ChunkJob } from '../../src/ingest/queue/chunk-job.ts';
 import { startBackfill } from '../../src/store/backfill/backfill.ts';
 import { makeSeriesOf } from '../bench/prepared.ts';
 import { NOW } from '../support/scripted-world.ts';
-import { CHUNKS, CONCURRENCY, counted, make, SLOTS, upstream, WORK, world } from './unlimited.ts';
+import { CONCURRENCY, counted, make, SLOTS, upstream, WORK, world } from './unlimited.ts';
 
 afterEach(() => world?.close());
 
@@ -15,10 +15,12 @@ test('a coin that upstream does not know is asked about once, however many chunk
   const chandler = await world.open({ candlesPerRequest: SLOTS });
   upstream.script = (request) =>
     request.url.includes('eth-ethereum/ohlcv') ? Response.json({ error: 'id not found' }, { status: 404 }) : null;
-  const run = await chandler.backfill({ ...WORK, concurrency: 1 });
+  const chunks = 30;
+  const from = WORK.to - chunks * SLOTS * DAY;
+  const run = await chandler.backfill({ ...WORK, from, concurrency: 1 });
   expect(run.end).toEqual({ kind: 'done' });
   expect(upstream.ohlcv().filter(({ path }) => path.includes('eth-ethereum'))).toHaveLength(1);
-  expect(upstream.ohlcv()).toHaveLength(2 * CHUNKS + 1);
+  expect(upstream.ohlcv()).toHaveLength(2 * chunks + 1);
   expect(await counted()).toBe(upstream.log.length);
 });
 

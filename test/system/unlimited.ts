@@ -11,7 +11,6 @@ export const WORK = {
 };
 export const SLOTS = 20;
 export const CONCURRENCY = 4;
-export const CHUNKS = 100;
 /** Of some hundred turns. */
 export const MOST_LATE = 20;
 

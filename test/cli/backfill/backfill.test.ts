@@ -70,7 +70,7 @@ test('a backfill that stops early says why, until when, how to go on, and what t
 });
 
 test('what the upstream has left out is asked about again, and the report says when', async () => {
-  const simulator = createSimulator({ market: 'made-up', clock, unlimited: true, onError });
+  const simulator = createSimulator({ market: 'made-up', coins: 20, clock, unlimited: true, onError });
   let lists = 0;
   const fetch: typeof simulator.fetch = async (request, ...rest) => {
     if (request.url.includes('/ohlcv')) {
@@ -204,7 +204,7 @@ test('with the quota of this month used up, the plan begins to hold candles in t
 describe('with the limits of the free plan', () => {
   let limited: Listening;
   beforeEach(async () => {
-    const { fetch } = createSimulator({ market: 'made-up', clock, limits: { plan: 'free' }, onError });
+    const { fetch } = createSimulator({ market: 'made-up', coins: 20, clock, limits: { plan: 'free' }, onError });
     limited = await listen(fetch, { host: '127.0.0.1', port: 0 });
     env = { ...env, CHANDLER_BASE_URL: `${limited.url}/v1` };
   });
@@ -241,7 +241,7 @@ describe('with the limits of the free plan', () => {
 
   test('while the upstream has not gone on to the last day, the plan says when it is asked again, and finishes later', async () => {
     const { fetch } = createSimulator({
-      ...{ market: 'made-up', clock, limits: { plan: 'free' }, latestTurnsAfterMs: 86_400_000, onError },
+      ...{ market: 'made-up', coins: 20, clock, limits: { plan: 'free' }, latestTurnsAfterMs: 86_400_000, onError },
     });
     const late = await listen(fetch, { host: '127.0.0.1', port: 0 });
     try {
@@ -383,7 +383,7 @@ test('what retention would remove again is left out of a plan and a backfill, in
 });
 
 test('what the upstream has refused is no success, also when nothing of it is requested again', async () => {
-  const simulator = createSimulator({ market: 'made-up', clock, unlimited: true, onError });
+  const simulator = createSimulator({ market: 'made-up', coins: 20, clock, unlimited: true, onError });
   const refusing = await listen(
     async (request, ...rest) =>
       request.url.includes('/ohlcv')

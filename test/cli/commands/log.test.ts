@@ -89,10 +89,12 @@ test('a mending by SQL is there, with the user of the database', async () => {
 describe('SQL', () => {
   const commands = async () =>
     (await log()).map(({ command, message }: { command: string; message: string | null }) => [command, message]);
-  beforeEach(async () => {
+  /** A rule, and nothing in the log. */
+  const begin = async () => {
     await chandler('track', 'add', 'btc-bitcoin', '--interval', '24h');
     await database.sql`delete from ops.audit`;
-  });
+  };
+  beforeEach(begin);
 
   test('that only reads is not there', async () => {
     await chandler(
@@ -104,20 +106,24 @@ describe('SQL', () => {
     expect(await commands()).toEqual([]);
   });
 
-  test.each([
-    'update ops.track set priority = 3',
-    'select 1; update ops.track set priority = 3',
-    'with gone as (delete from ops.track returning *) select * from gone',
-    "select setval('ops.audit_id_seq', 1000)",
-    'select 1 as one into market.mine',
-    'begin; select 1; with gone as (delete from ops.track returning *) select * from gone; commit',
-    'explain analyze delete from ops.track',
-    '/* harmless */ create table market.mine (x int)',
-    'vacuum ops.track',
-  ])('that changes something is there: %s', async (statement) => {
-    expect(await chandler('sql', statement)).toMatchObject({ code: 0, err: '' });
-    expect(await commands()).toEqual([[commandLine(['sql', statement]), null]]);
-    expect(await log()).toMatchObject([{ actor: ME, endedAt: expect.any(String) }]);
+  test('that changes something is there', async () => {
+    for (const statement of [
+      'update ops.track set priority = 3',
+      'select 1; update ops.track set priority = 3',
+      'with gone as (delete from ops.track returning *) select * from gone',
+      "select setval('ops.audit_id_seq', 1000)",
+      'select 1 as one into market.mine',
+      'begin; select 1; with gone as (delete from ops.track returning *) select * from gone; commit',
+      'explain analyze delete from ops.track',
+      '/* harmless */ create table market.mine (x int)',
+      'vacuum ops.track',
+    ]) {
+      expect(await chandler('sql', statement), statement).toMatchObject({ code: 0, err: '' });
+      expect(await commands(), statement).toEqual([[commandLine(['sql', statement]), null]]);
+      expect(await log()).toMatchObject([{ actor: ME, endedAt: expect.any(String) }]);
+      await database.sql`drop table if exists market.mine`;
+      await begin();
+    }
   });
 
   test('that is piped in is there with its text, once, and with the error that ended it', async () => {

@@ -10,9 +10,9 @@ import { accountIdOf } from '../../../src/ingest/request/account.ts';
 import { type Database, openDatabase } from '../../../src/store/connection/connect.ts';
 import { keepInstance } from '../../../src/store/work/instance.ts';
 import { countedEveryMs, countSeriesNow, SERIES_COUNTS } from '../../../src/views/operations/series-counts.ts';
+import { type CommandResult, runCommand } from '../../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { makeManySeries, SERIES_OF_A_COIN } from '../../support/many-series.ts';
-import { type CliResult, runCli } from '../../support/program.ts';
 import { startServiceProcess } from '../../support/service-process.ts';
 import { createVirtualClock } from '../../support/virtual-clock.ts';
 
@@ -57,9 +57,9 @@ async function readRows(): Promise<Read> {
   return row!;
 }
 
-async function run(...args: string[]): Promise<CliResult & { readonly read: Read }> {
+async function run(...args: string[]): Promise<CommandResult & { readonly read: Read }> {
   const before = await readRows();
-  const result = await runCli(args, { DATABASE_URL: database.url });
+  const result = await runCommand(args, { env: { DATABASE_URL: database.url } });
   expect(result).toMatchObject({ code: 0 });
   return { ...result, read: await readSince(before) };
 }
@@ -193,12 +193,15 @@ describe('status', () => {
       await expect
         .poll(() => sql`select from ops.counted where name = ${SERIES_COUNTS}`, { timeout: 60_000 })
         .toHaveLength(1);
-      const { out } = await runCli(['status', '--json'], env);
+      const { out } = await runCommand(['status', '--json'], { env });
       expect(JSON.parse(out)).toMatchObject({ countedAt: expect.any(String), now: { services: [expect.any(String)] } });
     } finally {
       await service.stop();
     }
-    expect(JSON.parse((await runCli(['status', '--json'], env)).out)).toMatchObject({ countedAt: null, series: null });
+    expect(JSON.parse((await runCommand(['status', '--json'], { env })).out)).toMatchObject({
+      countedAt: null,
+      series: null,
+    });
   });
 
   test('is counted by one service, also while the first count lasts', async () => {

@@ -27,7 +27,7 @@ beforeAll(async () => {
   const onError = (error: unknown) => {
     throw error;
   };
-  server = await listen(createSimulator({ market: 'made-up', clock, unlimited: true, onError }).fetch, {
+  server = await listen(createSimulator({ market: 'made-up', coins: 20, clock, unlimited: true, onError }).fetch, {
     host: '127.0.0.1',
     port: 0,
   });

@@ -73,8 +73,8 @@ export async function otherCoins(count: number): Promise<string[]> {
   return rows.map(({ id }) => id);
 }
 
-/** Ten candles a request: ninety chunks a coin. Each of two processes has two in hand. */
-export const SMALL = { candlesPerRequest: 10 };
+/** Twenty candles a request: 45 chunks a coin. Each of two processes has two in hand. */
+export const SMALL = { candlesPerRequest: 20 };
 export const IN_HAND = 2 * 2;
 
 export const openTwo = (engine: 'Postgres' | 'Redis') =>
@@ -86,11 +86,11 @@ export const openTwo = (engine: 'Postgres' | 'Redis') =>
   });
 export const spentOf = async (id: number) => (await stateOf(id)).spent;
 
-/** What the others spend while this one spends from 40 to 120: then it has chunks for everybody in the queue. */
+/** What the others spend while this one spends from 20 to 60: then it has chunks for everybody in the queue. */
 export async function spentBeside(id: number, other: number): Promise<number> {
-  await until(async () => expect(await spentOf(id)).toBeGreaterThan(40));
+  await until(async () => expect(await spentOf(id)).toBeGreaterThan(20));
   const before = await spentOf(other);
-  await until(async () => expect(await spentOf(id)).toBeGreaterThan(120));
+  await until(async () => expect(await spentOf(id)).toBeGreaterThan(60));
   return (await spentOf(other)) - before;
 }
 

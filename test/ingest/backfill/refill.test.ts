@@ -10,7 +10,7 @@ import { createTestDatabase, type TestDatabase } from '../../support/database.ts
 import { createVirtualClock, type VirtualClock } from '../../support/virtual-clock.ts';
 
 const NOW = Date.UTC(2026, 10, 18, 12);
-const COINS = Array.from({ length: 40 }, (_, i) => `c${i}-coin`);
+const COINS = Array.from({ length: 20 }, (_, i) => `c${i}-coin`);
 const PER_COIN = 100;
 const TOTAL = COINS.length * PER_COIN;
 const SPAN = { from: NOW - 0.5 * DAY - PER_COIN * DAY, to: NOW - 0.5 * DAY };

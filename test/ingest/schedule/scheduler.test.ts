@@ -15,13 +15,13 @@ afterEach(async () => {
 });
 
 describe.each(engines)('on %s', (engine) => {
-  test('two processes tick for a day, one of them restarted in the middle: every tick is run once, when it is due', async () => {
+  test('two processes tick for half a day, one of them restarted in the middle: every tick is run once, when it is due', async () => {
     const bench = await makeBench(engine);
     const cadences = { ...ONLY_TICKERS, global: '*/30 * * * *', gaps: '52 */3 * * *' };
     await Promise.all(['a', 'b'].map((name) => bench.start(name, cadences)));
     await bench.settle();
     bench.ran.length = 0;
-    for (let minute = 1; minute <= 24 * 60; minute++) {
+    for (let minute = 1; minute <= 12 * 60; minute++) {
       // Only what is near a tick matters; the rest of the hour passes at once.
       if (![0, 15, 30, 45, 52].includes(minute % 60)) {
         bench.clock.advance(MINUTE);
@@ -32,13 +32,13 @@ describe.each(engines)('on %s', (engine) => {
       if (minute === 5 * 60 + 30) await bench.start('a', cadences);
     }
     const due = (schedule: string) => bench.ran.filter((ran) => ran.schedule === schedule).map(({ tick }) => tick);
-    expect(due('tickers')).toEqual(Array.from({ length: 96 }, (_, i) => START + (i + 1) * 15 * MINUTE));
-    expect(due('global')).toEqual(Array.from({ length: 48 }, (_, i) => START + (i + 1) * 30 * MINUTE));
-    expect(due('gaps')).toEqual(Array.from({ length: 8 }, (_, i) => START + 52 * MINUTE + i * 3 * HOUR));
+    expect(due('tickers')).toEqual(Array.from({ length: 48 }, (_, i) => START + (i + 1) * 15 * MINUTE));
+    expect(due('global')).toEqual(Array.from({ length: 24 }, (_, i) => START + (i + 1) * 30 * MINUTE));
+    expect(due('gaps')).toEqual(Array.from({ length: 4 }, (_, i) => START + 52 * MINUTE + i * 3 * HOUR));
     expect(bench.ran.every(({ at, tick }) => at === tick)).toBe(true);
     const [row] = await bench.database.sql<{ n: number; by: number }[]>`
       select count(*) as n, count(*) filter (where state = 'done') as by from ops.schedule_run where tick > ${START}`;
-    expect(row).toEqual({ n: 96 + 48 + 8, by: 96 + 48 + 8 });
+    expect(row).toEqual({ n: 48 + 24 + 4, by: 48 + 24 + 4 });
   });
 
   test('what was missed while nobody was there is caught up by one run, however many start at once', async () => {

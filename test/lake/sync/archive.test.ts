@@ -1,7 +1,7 @@
 /** Retention with a lake: candles leave Postgres only when the lake holds them, the lake keeps them, and verify still knows them. */
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { withArchive } from '../../../src/background/lake/lake-run.ts';
 import { parseConfig } from '../../../src/config.ts';
 import { DAY, type Interval } from '../../../src/core/interval.ts';
@@ -15,7 +15,7 @@ import { ensurePartitions } from '../../../src/store/upkeep/partition.ts';
 import { type CandleArchive, type Removed, removeOld } from '../../../src/store/upkeep/retention.ts';
 import { prepareChunks, storePrepared } from '../../bench/prepared.ts';
 import { runCommand } from '../../support/cli.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { type FilledDatabase, fillDatabase, type TestDatabase } from '../../support/database.ts';
 import { AS_OF, fillAll } from '../filled.ts';
 import { temporaryFolder } from '../format/rows.ts';
 
@@ -31,9 +31,15 @@ let series: Map<Interval, number>;
 let folder: string;
 let remove: () => void;
 let log: string[];
+let filled: FilledDatabase;
+beforeAll(async () => {
+  filled = await fillDatabase(async ({ sql }) => {
+    series = await fillAll(sql);
+  });
+});
+afterAll(() => filled?.drop());
 beforeEach(async () => {
-  database = await createTestDatabase();
-  series = await fillAll(database.sql);
+  database = await filled.copy();
   ({ folder, remove } = temporaryFolder());
   log = [];
 });

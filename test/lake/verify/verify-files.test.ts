@@ -130,7 +130,7 @@ function forgeManifest(change: (text: string) => string = (text) => text): void 
 }
 
 describe('an export as it was written', () => {
-  test.each([...FORMATS.flatMap((format) => (['hive', 'single'] as const).map((layout) => [format, layout] as const))])(
+  test.each(FORMATS.map((format, i) => [format, i % 2 === 0 ? 'hive' : 'single'] as const))(
     'as %s (%s) is what its manifest says, and what the warehouse says',
     async (format, layout: Layout) => {
       const where = newFolder();

@@ -87,7 +87,7 @@ describe.each(['end', 'reset', 'terminated'] as const)('connections lost all the
       }
     };
     const workers = Array.from({ length: 12 }, (_, i) => worker(i));
-    for (let i = 0; i < 40; i++) {
+    for (let i = 0; i < 20; i++) {
       await new Promise((resolve) => setTimeout(resolve, 20 + Math.random() * 40));
       if (how !== 'terminated') cutter.cut(how);
       else await database.sql`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'cut'`;

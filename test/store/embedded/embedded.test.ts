@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -10,6 +11,7 @@ import { StoreError } from '../../../src/store/connection/store-error.ts';
 import { ensureDatabase, findEmbedded, startEmbedded } from '../../../src/store/embedded/embedded.ts';
 import { pidExists } from '../../../src/store/embedded/process-identity.ts';
 import { migrate } from '../../../src/store/migration/migrate.ts';
+import { testAdminUrl } from '../../support/database.ts';
 import { ask, home, startElsewhere, useEmbedded } from './embedded.ts';
 
 useEmbedded();
@@ -131,10 +133,10 @@ test('a login of an analyst gets into the warehouse, and into no other database 
 
 describe('ensureDatabase', () => {
   test('makes a database once, whoever asks, and keeps odd names', async () => {
-    const server = await startEmbedded({ home, clock: systemClock });
-    const urls = await Promise.all([1, 2, 3].map(() => ensureDatabase(server.url, 'odd "name"/ü')));
+    const name = `odd "name"/ü ${randomUUID()}`;
+    const urls = await Promise.all([1, 2, 3].map(() => ensureDatabase(testAdminUrl(), name)));
     expect(new Set(urls).size).toBe(1);
-    expect(await ask(urls[0]!, 'select current_database() as name')).toEqual([{ name: 'odd "name"/ü' }]);
-    await server.stop();
+    expect(await ask(urls[0]!, 'select current_database() as name')).toEqual([{ name }]);
+    await ask(testAdminUrl(), `drop database "${name.replaceAll('"', '""')}"`);
   });
 });

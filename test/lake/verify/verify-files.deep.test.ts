@@ -1,0 +1,32 @@
+/** The formats in the other layout than in `verify-files.test.ts`. */
+import path from 'node:path';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { FORMATS } from '../../../src/lake/format/format.ts';
+import { runCommand } from '../../support/cli.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { exportTo, fillAll } from '../filled.ts';
+import { temporaryFolder } from '../format/rows.ts';
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  await fillAll(database.sql);
+});
+afterAll(() => database?.drop());
+
+test.each(FORMATS.map((format, i) => [format, i % 2 === 0 ? 'single' : 'hive'] as const))(
+  'an export as it was written as %s (%s) is what its manifest says, and what the warehouse says',
+  async (format, layout) => {
+    const { folder, remove } = temporaryFolder();
+    onTestFinished(remove);
+    const exported = await exportTo(database, folder, { format, layout });
+    const { code, out } = await runCommand(['verify', '--files', folder, '--json'], {
+      env: { CHANDLER_HOME: path.join(folder, 'home'), DATABASE_URL: database.url },
+    });
+    const found = JSON.parse(out);
+    expect({ code, ...found }).toMatchObject({ code: 0, isEqual: true, findings: [] });
+    expect(found).toMatchObject({ files: exported.files, rows: exported.rows });
+    expect(found.warehouse).toMatchObject({ tampered: 0, grown: 0, revised: 0 });
+    expect(found.warehouse.equal).toBeGreaterThan(50);
+  },
+);

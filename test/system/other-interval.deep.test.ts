@@ -1,0 +1,4 @@
+import { testFalseAnswers, useWorld } from './other-interval.ts';
+
+useWorld();
+testFalseAnswers('others');

@@ -1,0 +1,3 @@
+import { testPriceWidths } from './price-widths.ts';
+
+testPriceWidths('others');

@@ -1,0 +1,3 @@
+import { testReordered } from './reordered.ts';
+
+testReordered(['prices-1h']);

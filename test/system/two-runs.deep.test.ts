@@ -1,0 +1,3 @@
+import { testTwoRuns } from './two-runs.ts';
+
+testTwoRuns(null);

@@ -1,0 +1,93 @@
+import { afterEach, describe, expect, test } from 'vitest';
+import { DAY } from '../../src/core/interval.ts';
+import type { BackfillProgress } from '../../src/ingest/backfill/progress.ts';
+import { backfillTotals } from '../../src/store/backfill/backfill.ts';
+import { createScriptedWorld, type ScriptedWorld, TODAY } from '../support/scripted-world.ts';
+import type { Chandler, World } from '../support/world.ts';
+
+const SPAN = { from: TODAY - 203 * DAY, to: TODAY - 3 * DAY };
+
+let world: World;
+let upstream: ScriptedWorld['upstream'];
+
+async function makeTwo(perSecond: number | null): Promise<[Chandler, Chandler]> {
+  ({ world, upstream } = await createScriptedWorld({ limits: { perSecond } }));
+  const open = () => world.open({ candlesPerRequest: 10 });
+  return [await open(), await open()];
+}
+
+/** A run, and what its bar showed last. */
+async function run(chandler: Chandler, coins: readonly string[], signal?: AbortSignal) {
+  let shown: BackfillProgress | undefined;
+  const result = await chandler.backfill({
+    ...SPAN,
+    coins,
+    concurrency: 4,
+    ...(signal ? { signal } : {}),
+    onProgress: (state) => {
+      shown = state;
+    },
+  });
+  return { ...result, shown: shown! };
+}
+
+/** Requests by the run they were for, as the ledger has them. */
+async function ledger(): Promise<Record<string, number>> {
+  const rows = await world.database.sql<{ name: string; spent: number }[]>`
+    select name, sum(month_spent)::int as spent from ops.quota_spent where class = 'backfill' group by name`;
+  return Object.fromEntries(rows.map(({ name, spent }) => [name, spent]));
+}
+
+/** The report, the bar, the records and the ledger say the same of each run, and together what upstream saw. */
+async function expectToAgree(runs: readonly Awaited<ReturnType<typeof run>>[]): Promise<void> {
+  const spent = await ledger();
+  for (const { id, totals, shown } of runs) {
+    expect(totals).toEqual(await backfillTotals(world.database.sql, id));
+    expect({ requests: shown.requests, stored: shown.stored }).toEqual({
+      requests: totals!.requests,
+      stored: totals!.stored,
+    });
+    expect(spent[`backfill ${id}`] ?? 0).toBe(totals!.requests);
+  }
+  expect(runs.reduce((sum, { totals }) => sum + totals!.requests, 0)).toBe(upstream.ohlcv().length);
+}
+
+export function testTwoRuns(perSecond: number | null): void {
+  afterEach(() => world?.close());
+  describe(`two runs on one queue, which work each other’s chunks (${perSecond === null ? 'no pace' : `${perSecond} requests a second`})`, () => {
+    test('report what was asked for each of them, whoever asked it', async () => {
+      const [one, two] = await makeTwo(perSecond);
+      const runs = await Promise.all([run(one, ['btc-bitcoin']), run(two, ['eth-ethereum', 'ltc-litecoin'])]);
+      for (const { end, planned, totals, shown } of runs) {
+        expect(end).toEqual({ kind: 'done' });
+        expect(totals!.requests).toBe(planned);
+        expect(shown.chunksDone).toBe(planned);
+      }
+      await expectToAgree(runs);
+    });
+
+    test('report each request once when both want the same', async () => {
+      const [one, two] = await makeTwo(perSecond);
+      const runs = await Promise.all([
+        run(one, ['btc-bitcoin', 'eth-ethereum']),
+        run(two, ['eth-ethereum', 'btc-bitcoin']),
+      ]);
+      expect(runs.map(({ end }) => end)).toEqual([{ kind: 'done' }, { kind: 'done' }]);
+      expect(upstream.ohlcv()).toHaveLength(40);
+      await expectToAgree(runs);
+    });
+
+    test('report it also when one of them is interrupted', async () => {
+      const [one, two] = await makeTwo(perSecond);
+      const stop = new AbortController();
+      upstream.script = () => {
+        if (upstream.ohlcv().length === 12) stop.abort();
+        return null;
+      };
+      const runs = await Promise.all([run(one, ['btc-bitcoin'], stop.signal), run(two, ['eth-ethereum'])]);
+      expect(runs.map(({ end }) => end.kind)).toEqual(['interrupted', 'done']);
+      expect(runs[1]!.totals!.requests).toBe(runs[1]!.planned);
+      await expectToAgree(runs);
+    });
+  });
+}

@@ -1,0 +1,4 @@
+import { testDamages, useWorld } from './uncover.ts';
+
+useWorld();
+testDamages([1, 2, 4]);
