@@ -21,7 +21,7 @@ useServer();
 
 describe.each(engines)('the database of DATABASE_URL, with the queue on %s', (engine, env) => {
   // Of the other one in `database-unavailable.test.ts`.
-  if (engine === 'Redis') testStoppedAndStarted(env);
+  if (engine === 'Redis') testStoppedAndStarted(env, [0.2, 0.5]);
 
   test('that does not come back ends the run after --max-wait, with a report and code 75; the next run completes it', {
     timeout: 120_000,
