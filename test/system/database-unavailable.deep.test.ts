@@ -28,7 +28,7 @@ describe.each(engines)('the database of DATABASE_URL, with the queue on %s', (en
   }, async () => {
     const { url } = await startEmbedded({ home, clock: systemClock });
     const all = { ...settings(), ...env(), DATABASE_URL: url };
-    const requests = await plannedRequests(all);
+    const requests = await plannedRequests();
     const run = await startCli([...RUN, '--max-wait', '3s'], all);
     await untilAsked(run, requests * 0.3);
     await stopEmbedded({ home, clock: systemClock });

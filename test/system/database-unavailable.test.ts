@@ -24,7 +24,7 @@ describe('the database of DATABASE_URL', () => {
 describe('the embedded server', () => {
   test('killed with SIGKILL is started again by the run itself, which completes', { timeout: 120_000 }, async () => {
     const all = { ...settings(), CHANDLER_HOME: home };
-    const requests = await plannedRequests(all);
+    const requests = await plannedRequests();
     const run = await startCli(RUN, all);
     await untilAsked(run, requests * 0.3);
     const told = untilSaid(run, /the database recovered/);

@@ -8,7 +8,7 @@ import { DAY } from '../../src/core/interval.ts';
 import { createClient } from '../../src/store/connection/connect.ts';
 import { startEmbedded, stopEmbedded } from '../../src/store/embedded/embedded.ts';
 import { runCommand } from '../support/cli.ts';
-import { testRedisUrl } from '../support/database.ts';
+import { createTestDatabase, testRedisUrl } from '../support/database.ts';
 import { type RunningCli, startCli, untilSaid } from '../support/program.ts';
 import { type SimulatedUpstream, startUpstream } from '../support/simulated-upstream.ts';
 
@@ -29,9 +29,16 @@ export const settings = () => ({
 });
 export const asked = () => upstream.asked();
 
-export async function plannedRequests(env: Record<string, string>): Promise<number> {
-  const { out } = await runCommand(['plan', ...TARGET, '--json'], { env });
-  return (JSON.parse(out) as { requests: number }).requests;
+/** As a warehouse with nothing in it plans the run; not the one of the test, whose server would be started for it. */
+export async function plannedRequests(): Promise<number> {
+  const empty = await createTestDatabase();
+  try {
+    const env = { ...settings(), DATABASE_URL: empty.url };
+    const { out } = await runCommand(['plan', ...TARGET, '--json'], { env });
+    return (JSON.parse(out) as { requests: number }).requests;
+  } finally {
+    await empty.drop();
+  }
 }
 
 /** Until so many requests have arrived, or the run has ended. */
@@ -85,7 +92,7 @@ export function testStoppedAndStarted(env: () => Record<string, string>, shares:
   }, async () => {
     const { url } = await startEmbedded({ home, clock: systemClock });
     const all = { ...settings(), ...env(), DATABASE_URL: url };
-    const requests = await plannedRequests(all);
+    const requests = await plannedRequests();
     const run = await startCli(RUN, all);
     for (const share of shares) {
       await untilAsked(run, requests * share);
