@@ -6,6 +6,9 @@ import { type Listening, listen } from '../../src/service/http/listen.ts';
 import { createSimulator, type Simulator } from '../../src/simulate.ts';
 import { runCommand } from '../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { lookOften } from '../support/quick-looks.ts';
+
+const looksOften = lookOften();
 
 let simulator: Simulator;
 let server: Listening;
@@ -39,6 +42,7 @@ test('the catalogue is filled from the first minute on, through the tools, and s
   const backfill = await runCommand(['backfill', 'btc-bitcoin', 'eth-ethereum', '--start', '-3d', '--yes'], { env });
   expect(backfill.code).toBe(0);
   const stop = new AbortController();
+  looksOften(stop.signal);
   const service = runCommand(['service'], { env, signal: stop.signal });
   try {
     const kinds = {

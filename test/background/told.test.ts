@@ -174,13 +174,14 @@ test('a backfill goes on when the upstream accepts a key again that it refused, 
   await world.start('two');
   const [coinId] = await world.untilListed();
   const { sql } = world.database;
+  const DAYS = 40;
   const to = START - 4 * DAY - (START % DAY);
-  const target = { coinIds: [coinId!], interval: '24h', quote: 'usd', span: { from: to - 300 * DAY, to } } as const;
+  const target = { coinIds: [coinId!], interval: '24h', quote: 'usd', span: { from: to - DAYS * DAY, to } } as const;
   await wantSeries(sql, { ...target, priority: 0 });
   const requestedAt = world.clock.now();
-  await queueBackfill(sql, { ...target, requestedAt, spec: {}, plannedRequests: 300, priority: 0 });
+  await queueBackfill(sql, { ...target, requestedAt, spec: {}, plannedRequests: DAYS, priority: 0 });
   const read = async () => (await readBackfills(sql, { all: true }))[0]!;
-  for (let i = 0; i < 30 && (await read()).stored === 0; i++) await minutes(1);
+  for (let i = 0; i < 60 && (await read()).stored === 0; i++) await world.advance(MINUTE / 10);
   expect(await read()).toMatchObject({ state: 'running' });
   isRevoked = true;
   await until(() => hook.texts().length > 0, 10);

@@ -3,8 +3,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { renewClaim } from '../../src/store/backfill/backfill-queue.ts';
 import { readBackfills } from '../../src/views/backfills/backfills.ts';
 import { become, closers, open, record, service, stateOf, until, world } from '../ingest/backfill/backfill-runner.ts';
+import { runCommand } from '../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
-import { runCli } from '../support/program.ts';
 import { NOW, type Visit, visit } from './visiting.ts';
 
 describe('with nothing left of what was planned', () => {
@@ -37,8 +37,9 @@ describe('with nothing left of what was planned', () => {
     ['paused', null, 'none known; resume it to look again'],
   ])('one that is %s (%s) says: %s', async (state, message, left) => {
     const id = await seed(state, message);
-    const { out: list } = await runCli(['backfills', 'list'], { DATABASE_URL: database.url });
-    const { out: show } = await runCli(['backfills', 'show', String(id)], { DATABASE_URL: database.url });
+    const env = { DATABASE_URL: database.url };
+    const { out: list } = await runCommand(['backfills', 'list'], { env });
+    const { out: show } = await runCommand(['backfills', 'show', String(id)], { env });
     const screens = await Promise.all(['/', '/ui/backfills', `/ui/backfills/${id}`].map((path) => page.look(path)));
     for (const text of [list, show, ...screens.map((screen) => screen.text)]) {
       expect(text).toContain(left);

@@ -230,7 +230,7 @@ describe('requests that are held', () => {
       await tx`lock table market.price in access exclusive mode`;
       const named = `ession ${me!.pid} (user `;
       // Nobody is told of a lock that is held for a moment.
-      await vi.waitFor(async () => expect(await look()).toContain(named), { timeout: 60_000, interval: 250 });
+      await vi.waitFor(async () => expect(await look()).toContain(named), { timeout: 60_000, interval: 1_000 });
       expect(await look()).not.toContain(NOTHING);
       for (const path of ['/ui/quota', '/ui/system', `/ui/backfills/${id}`]) expect(await look(path)).toContain(named);
       expect(await look(`/ui/backfills/${id}`)).toContain('it may wait for the lock');

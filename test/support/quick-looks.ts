@@ -10,19 +10,29 @@ const TIMES = 10;
 const LOOK_MS = { least: 2_000, most: 20_000 };
 
 /**
- * For the rest of the file. Returns what marks a service by the signal that stops it: a loop that goes on until then sleeps on that very
- * signal, and a deadline on one of its own. On the machine's own clock, by which services know that they are no test.
+ * For the rest of the file. Returns what marks a service by the signal that stops it: a loop that goes on until then sleeps on that
+ * signal, or on one that the service combines with it, and a deadline on one of its own. On the machine's own clock, by which services
+ * know that they are no test.
  */
 export function lookOften(): (stop: AbortSignal) => void {
   const stops = new WeakSet<AbortSignal>();
-  let spy: MockInstance<typeof systemClock.sleep>;
+  let spies: MockInstance[];
   beforeAll(() => {
     const { sleep } = systemClock;
-    spy = vi.spyOn(systemClock, 'sleep').mockImplementation((ms, signal) => {
+    const any = AbortSignal.any.bind(AbortSignal);
+    const combining = vi.spyOn(AbortSignal, 'any').mockImplementation((signals) => {
+      const combined = any(signals);
+      if ([...signals].some((signal) => stops.has(signal))) stops.add(combined);
+      return combined;
+    });
+    const sleeping = vi.spyOn(systemClock, 'sleep').mockImplementation((ms, signal) => {
       const isLook = signal !== undefined && stops.has(signal) && ms >= LOOK_MS.least && ms <= LOOK_MS.most;
       return sleep(isLook ? ms / TIMES : ms, signal);
     });
+    spies = [combining, sleeping];
   });
-  afterAll(() => spy.mockRestore());
+  afterAll(() => {
+    for (const spy of spies) spy.mockRestore();
+  });
   return (stop) => void stops.add(stop);
 }

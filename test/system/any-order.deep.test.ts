@@ -1,3 +1,4 @@
 import { testAnyOrder } from './any-order.ts';
 
-testAnyOrder('prices-1h');
+testAnyOrder('1h', 60);
+testAnyOrder('prices-1h', 60);

@@ -26,9 +26,9 @@ beforeAll(async () => {
   folder = mkdtempSync(path.join(os.tmpdir(), 'chandler-bad-input-'));
   good = { DATABASE_URL: database.url, CHANDLER_BASE_URL: `${upstream.url}/v1` };
   // The list of coins is known, and something is there that nothing below may touch.
-  const { code, err } = await runCli(
+  const { code, err } = await runCommand(
     ['backfill', 'btc-bitcoin', '--start', '2024-01-01', '--end', '2024-02-01', '--yes', '--json'],
-    { ...good, CHANDLER_PLAN: 'enterprise' },
+    { env: { ...good, CHANDLER_PLAN: 'enterprise' } },
   );
   expect(err).not.toMatch(/error/);
   expect(code).toBe(0);
@@ -218,7 +218,7 @@ describe('servers that are not there', () => {
     ],
   ])('%s', { timeout: 120_000 }, async (_, settings, message, code) => {
     const before = await database.sql`select coin_id, covered::text from market.series`;
-    const result = await runCli(backfill, { ...good, ...settings() });
+    const result = await runCommand(backfill, { env: { ...good, ...settings() } });
     expectOneSentence(result, message);
     expect(result.code).toBe(code);
     expect(await database.sql`select coin_id, covered::text from market.series`).toEqual(before);
@@ -231,13 +231,13 @@ describe('servers that are not there', () => {
   test('a Redis that is not there is told before anything is asked or planned', { timeout: 120_000 }, async () => {
     const redis = 'redis://127.0.0.1:1';
     const settings = { DATABASE_URL: untouched.url, CHANDLER_BASE_URL: good.CHANDLER_BASE_URL!, REDIS_URL: redis };
-    const result = await runCli(backfill, settings);
+    const result = await runCommand(backfill, { env: settings });
     expectOneSentence(result, /no Redis answers at 127.0.0.1:1 \(connection refused\)/);
     expect(result.code).toBe(1);
     expect(result.out).toBe('');
     expect(await untouched.sql`select from ops.fetch`).toHaveLength(0);
     // Looking at the plan needs no queue.
-    const planned = await runCli([...backfill, '--dry-run'], settings);
+    const planned = await runCommand([...backfill, '--dry-run'], { env: settings });
     expect(planned.code).toBe(0);
     await untouched.sql`delete from ops.fetch`;
     await untouched.sql`delete from market.coin`;
@@ -254,7 +254,7 @@ describe('servers that are not there', () => {
         [`https://127.0.0.1:${port}/v1`, '', /does not speak TLS.*; write http:\/\//],
       ] as const) {
         const settings = { DATABASE_URL: untouched.url, CHANDLER_BASE_URL: base, CHANDLER_API_KEY: key };
-        const result = await runCli(backfill, settings);
+        const result = await runCommand(backfill, { env: settings });
         expectOneSentence(result, message);
         expect(result.code).toBe(2);
       }
@@ -274,7 +274,7 @@ describe('servers that are not there', () => {
     });
     const settings = { ...good, CHANDLER_PLAN: 'enterprise', CHANDLER_BASE_URL: `${shortLived.url}/v1` };
     // It has answered before, whatever it said: so it is not the address that is wrong.
-    await runCli(['doctor', '--online'], settings);
+    await runCommand(['doctor', '--online'], { env: settings });
     await shortLived.close();
     const result = await runCli([...backfill, '--max-wait', '1s'], settings);
     expect(result.code).toBe(75);
@@ -304,10 +304,8 @@ describe('the machine says no', () => {
     const file = path.join(folder, 'a-file');
     writeFileSync(file, 'mine');
     for (const home of [file, path.join(file, 'deeper')]) {
-      const result = await runCli(['plan', ...COIN], {
-        CHANDLER_BASE_URL: good.CHANDLER_BASE_URL!,
-        CHANDLER_HOME: home,
-      });
+      const env = { CHANDLER_BASE_URL: good.CHANDLER_BASE_URL!, CHANDLER_HOME: home };
+      const result = await runCommand(['plan', ...COIN], { env });
       expectOneSentence(result, /the data folder .*a-file.*; choose another folder with CHANDLER_HOME/);
       expect(result.code).toBe(2);
     }

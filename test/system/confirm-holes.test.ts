@@ -285,8 +285,8 @@ test('a service that is killed while it confirms loses nothing: another one goes
       CHANDLER_SCHEDULE_EXCHANGES: 'off',
       CHANDLER_SCHEDULE_FRESHNESS: 'off',
       CHANDLER_SCHEDULE_COINS: '7 */6 * * *',
-      CHANDLER_SCHEDULE_GAPS: '*/10 * * * *',
-      CHANDLER_SCHEDULE_CONFIRM_HOLES: '30 */3 * * *',
+      CHANDLER_SCHEDULE_GAPS: '*/30 * * * *',
+      CHANDLER_SCHEDULE_CONFIRM_HOLES: '30 * * * *',
     },
     simulator: { seed: 3, coins: 4, unlimited: true },
     script: (request, simulated) => {

@@ -21,14 +21,14 @@ useServer();
 
 describe.each(engines)('the database of DATABASE_URL, with the queue on %s', (engine, env) => {
   // Of the other one in `database-unavailable.test.ts`.
-  if (engine === 'Redis') testStoppedAndStarted(env);
+  if (engine === 'Redis') testStoppedAndStarted(env, [0.2, 0.5]);
 
   test('that does not come back ends the run after --max-wait, with a report and code 75; the next run completes it', {
     timeout: 120_000,
   }, async () => {
     const { url } = await startEmbedded({ home, clock: systemClock });
     const all = { ...settings(), ...env(), DATABASE_URL: url };
-    const requests = await plannedRequests(all);
+    const requests = await plannedRequests();
     const run = await startCli([...RUN, '--max-wait', '3s'], all);
     await untilAsked(run, requests * 0.3);
     await stopEmbedded({ home, clock: systemClock });

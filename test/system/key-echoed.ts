@@ -1,5 +1,6 @@
 /** An upstream that repeats the key in its answers, in whatever spelling: nobody sees it. */
 import { afterAll, expect, test } from 'vitest';
+import { runCommand } from '../support/cli.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { runCli } from '../support/program.ts';
 import { BTC } from '../support/sample-records.ts';
@@ -67,9 +68,9 @@ export function testEchoes(...ways: (keyof typeof ANSWERS)[]): void {
     };
     const command = ['backfill', 'btc-bitcoin', '--start', '-30d', '--max-wait', '1s', '--yes'];
     const words = await runCli(command, env);
-    const json = await runCli([...command, '--json'], env);
+    const json = await runCommand([...command, '--json'], { env });
     const sql = ['sql', '--json', `select '${KEY.slice(0, 5)}' || '${KEY.slice(5)}' as key`];
-    const asked = await runCli(sql, env);
+    const asked = await runCommand(sql, { env });
     for (const { out, err } of [words, json, asked]) {
       for (const form of FORMS) expect(out + err).not.toContain(form);
     }

@@ -1,3 +1,3 @@
 import { testKills } from './kill.ts';
 
-testKills('Postgres', 'candles');
+testKills('Postgres', 'a few candles');

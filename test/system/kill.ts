@@ -3,8 +3,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { DAY } from '../../src/core/interval.ts';
 import { verifySeries } from '../../src/views/operations/verify.ts';
+import { runCommand } from '../support/cli.ts';
 import { createTestDatabase, type TestDatabase, testRedisUrl } from '../support/database.ts';
-import { runCli, startCli } from '../support/program.ts';
+import { startCli } from '../support/program.ts';
 import { randomOf } from '../support/random.ts';
 import { type SimulatedUpstream, startUpstream } from '../support/simulated-upstream.ts';
 
@@ -15,20 +16,22 @@ const day = (at: number) => new Date(at).toISOString().slice(0, 10);
 
 /** Of prices a request brings five thousand, so these are fewer, and killed sooner. */
 const TARGETS = {
-  candles: { options: [], from: TO - 366 * DAY * 3, least: 300, mostUntilKilled: 50 },
+  candles: { options: [], from: TO - 366 * DAY * 3, least: 300, mostUntilKilled: 50, kills: 6 },
+  'a few candles': { options: [], from: TO - 400 * DAY, least: 110, mostUntilKilled: 40, kills: 2 },
   prices: {
     options: ['--series', 'prices', '--interval', '5m'],
     from: TO - 320 * DAY,
     least: 50,
     mostUntilKilled: 10,
+    kills: 6,
   },
 } as const;
 
-export function testKills(engine: 'Postgres' | 'Redis', of: 'candles' | 'prices'): void {
+export function testKills(engine: 'Postgres' | 'Redis', of: keyof typeof TARGETS): void {
   describe.skipIf(engine === 'Redis' && testRedisUrl() === null)(
     `a backfill of ${of} killed with SIGKILL at any moment, its queue in ${engine}`,
     () => {
-      const { options, from, least, mostUntilKilled } = TARGETS[of];
+      const { options, from, least, mostUntilKilled, kills: most } = TARGETS[of];
       let database: TestDatabase;
       let upstream: SimulatedUpstream;
       let asked = 0;
@@ -64,7 +67,7 @@ export function testKills(engine: 'Postgres' | 'Redis', of: 'candles' | 'prices'
           >`select coalesce(sum(covered_candles), 0)::int as candles from market.series`;
           return row!.candles;
         };
-        const plan = JSON.parse((await runCli(['plan', ...target], settings)).out) as { requests: number };
+        const plan = JSON.parse((await runCommand(['plan', ...target], { env: settings })).out) as { requests: number };
         expect(plan.requests).toBeGreaterThan(least);
 
         const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 1_000_000));
@@ -72,7 +75,7 @@ export function testKills(engine: 'Postgres' | 'Redis', of: 'candles' | 'prices'
         const random = randomOf(seed);
         let kills = 0;
         let before = 0;
-        for (; kills < 6; kills++) {
+        for (; kills < most; kills++) {
           const { process: child, ended } = await startCli(args, settings);
           const until = asked + Math.ceil(mostUntilKilled * (0.1 + 0.9 * random()));
           let running = true;
@@ -87,7 +90,7 @@ export function testKills(engine: 'Postgres' | 'Redis', of: 'candles' | 'prices'
           before = now;
           for await (const proof of verifySeries(database.sql, {}, Date.now())) expect(proof.differences).toEqual([]);
         }
-        const last = await runCli(args, settings);
+        const last = await runCommand(args, { env: settings });
         expect(last.err).not.toMatch(/error:/);
         expect(last.code).toBe(0);
         expect(asked).toBeGreaterThanOrEqual(plan.requests);
@@ -98,7 +101,7 @@ export function testKills(engine: 'Postgres' | 'Redis', of: 'candles' | 'prices'
           { counted: number }[]
         >`select sum(month_spent)::int as counted from ops.quota_spent`;
         expect(ledger!.counted).toBeGreaterThanOrEqual(simulator.counters().requests.total);
-        expect((await runCli(['verify', '--json'], settings)).code).toBe(0);
+        expect((await runCommand(['verify', '--json'], { env: settings })).code).toBe(0);
       });
     },
   );

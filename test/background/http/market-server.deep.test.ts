@@ -1,9 +1,10 @@
 import { describe } from 'vitest';
-import { testLocked, useServers } from './serving.ts';
+import { testLocked, testNeverEnding, useServers } from './serving.ts';
 
 useServers();
 
 describe('chandler serve', () => {
   testLocked('nobody asks');
   testLocked('a service waits');
+  testNeverEnding(['serve']);
 });

@@ -11,7 +11,7 @@ import { openReader } from '../../../src/store/connection/reader.ts';
 import { runCommand } from '../../support/cli.ts';
 import { createEmptyDatabase } from '../../support/database.ts';
 import { createRelay } from '../../support/relay.ts';
-import { database, seed, start, testLocked, UNLIMITED, useServers } from './serving.ts';
+import { database, seed, start, testLocked, testNeverEnding, UNLIMITED, useServers } from './serving.ts';
 
 useServers();
 
@@ -164,14 +164,16 @@ describe('chandler serve', () => {
     );
     const began = performance.now();
     let answered = 0;
-    while (performance.now() - began < 3_000) {
+    while (performance.now() - began < 2_000) {
       const answers = await Promise.all(
         urls.map((url) => fetch(`${url}/v1/coins/btc-bitcoin`, { headers: { Authorization: key } })),
       );
       answered += answers.filter(({ status }) => status === 200).length;
+      // Callers who ask ten times as fast as they may show it; faster ones only keep the machine busy.
+      await delay(20);
     }
     const seconds = (performance.now() - began) / 1_000;
-    expect(answered).toBeGreaterThanOrEqual(30);
+    expect(answered).toBeGreaterThanOrEqual(20);
     expect(answered).toBeLessThanOrEqual(10 + 10 * seconds + 10);
   });
 
@@ -426,16 +428,8 @@ describe('clients', () => {
     expect(answer.status).toBe(431);
   });
 
-  test('that never end their request do not stop the server from ending', async () => {
-    const serving = start();
-    const { hostname, port } = new URL(await serving.url());
-    const socket = net.connect({ host: hostname, port: Number(port) });
-    await once(socket, 'connect');
-    socket.write('GET /v1/coins HTTP/1.1\r\nHost: x\r\nX-Slow: ');
-    const closed = once(socket, 'close');
-    expect(await serving.stop()).toBe(0);
-    await closed;
-  });
+  // A service gives them less time than `chandler serve`, which is in `market-server.deep.test.ts`.
+  testNeverEnding(['service', '--role', 'http']);
 });
 
 describe('the paths for operators', () => {

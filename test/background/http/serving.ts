@@ -1,4 +1,6 @@
 /** `chandler serve` and the service that serves, with a database of each test's own. */
+import { once } from 'node:events';
+import net from 'node:net';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
 import { runCommand } from '../../support/cli.ts';
@@ -120,6 +122,19 @@ export function testLocked(who: keyof typeof LOCKED): void {
     callers.abort();
     await serving.ready();
     expect(await readiness()).toMatchObject({ body: { incidents: [] } });
+  });
+}
+
+export function testNeverEnding(command: string[]): void {
+  test(`that never end their request do not stop the server from ending (${command.join(' ')})`, async () => {
+    const serving = start(command);
+    const { hostname, port } = new URL(await serving.url());
+    const socket = net.connect({ host: hostname, port: Number(port) });
+    await once(socket, 'connect');
+    socket.write('GET /v1/coins HTTP/1.1\r\nHost: x\r\nX-Slow: ');
+    const closed = once(socket, 'close');
+    expect(await serving.stop()).toBe(0);
+    await closed;
   });
 }
 
