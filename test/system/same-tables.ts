@@ -1,4 +1,7 @@
-/** Is what is stored the same, whatever happens meanwhile? One engine of the queue and a third of the slots in `npm test`, the other engine and all of them in the deep tests. */
+/**
+ * Is what is stored the same, whatever happens meanwhile? One engine of the queue and a third of the slots in `npm test`, the other engine and
+ * all of them in the deep tests.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { DAY, INTERVAL_MS, type Interval } from '../../src/core/interval.ts';
 import type { QueueEngine } from '../../src/ingest/queue/queue-engine.ts';
