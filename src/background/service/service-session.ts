@@ -25,7 +25,12 @@ import { keepUp } from './upkeep.ts';
 const GRACE_MS = 5_500;
 
 /** What runs in a session. Everything is stopped at the same time, and each part waits for its work in progress. */
-type Work = { readonly stops: (() => Promise<void>)[]; readonly releasers: Releasers; runner: BackfillRunner | null };
+type Work = {
+  readonly stops: (() => Promise<void>)[];
+  readonly releasers: Releasers;
+  runner: BackfillRunner | null;
+  isKeyRefused: boolean;
+};
 
 export function announceReady({ status, onReady, log }: ServiceContext): void {
   status.phase = 'ready';
@@ -47,14 +52,17 @@ export async function runSession(service: ServiceContext, app: App): Promise<voi
   // Everything that waits listens to it: while the database is unavailable, that is every chunk in progress.
   setMaxListeners(0, ending);
   const context: SessionContext = { ...service, app, ingestion, ending };
-  const work: Work = { stops: [], releasers: createReleasers(), runner: null };
+  const work: Work = { stops: [], releasers: createReleasers(), runner: null, isKeyRefused: false };
   service.open.ingestion = ingestion;
   const beginning = beginWork(context, work);
   try {
     const freshness = await unlessAborted(beginning, ending);
     announceReady(context);
     await unlessAborted(
-      keepUp(context, freshness, () => renewal.abort()),
+      keepUp(context, freshness, (why) => {
+        work.isKeyRefused = why === 'key refused';
+        renewal.abort();
+      }),
       ending,
     );
   } catch (error) {
@@ -81,7 +89,7 @@ async function beginWork(context: SessionContext, work: Work): Promise<KeepFresh
     work.stops.push(workFreshness(context, freshQueue, outageRetry(context)).close);
     const runner = await runBackfills(context);
     work.runner = runner;
-    work.stops.push(runner.stop);
+    work.stops.push(() => runner.stop(work));
   }
   if (roles.includes('scheduler')) {
     const schedules = schedulesOf(app.config, session.plan.name, session.limits);

@@ -17,11 +17,14 @@ const UPKEEP_MS = 10_000;
 /** How often, in rounds of the upkeep, the ETAs of queued backfills are forecast. */
 const FORECAST_ROUNDS = 3;
 
+/** Why a session ends, and another one begins. */
+export type Renewal = 'other plan' | 'key refused';
+
 /** Until the session ends; calls `renew` and resolves when the account has another plan, or its key is refused. */
 export async function keepUp(
   context: SessionContext,
   freshness: Pick<KeepFresh, 'recover'>,
-  renew: () => void,
+  renew: (why: Renewal) => void,
 ): Promise<void> {
   const { clock, incidents, log, config, app, ingestion, ending } = context;
   const { session } = ingestion;
@@ -34,11 +37,11 @@ export async function keepUp(
       const saved = config.plan === null ? await readAccount(app.database.sql, session.accountId) : null;
       if (saved !== null && saved.plan !== session.plan.name) {
         log.info({ from: session.plan.name, to: saved.plan }, `the account's plan is now ${saved.plan}`);
-        return renew();
+        return renew('other plan');
       }
       const key = { id: session.accountId, sentAs: config.authScheme };
       // A new session waits until the key is accepted, and says so.
-      if ((await standingRefusal(app.database.sql, key)) !== null) return renew();
+      if ((await standingRefusal(app.database.sql, key)) !== null) return renew('key refused');
       await session.historyLimits.reload();
       const lost = await freshness.recover();
       if (lost > 0) log.warn({ chunks: lost }, 'the queue lost chunks; they are queued again');

@@ -55,8 +55,8 @@ export type BackfillRunnerDeps = ClaimDeps & {
 
 export type BackfillRunner = {
   start(): void;
-  /** Resolves when the chunks in progress are stored or given back. */
-  stop(): Promise<void>;
+  /** Resolves when the chunks in progress are stored or given back. `isKeyRefused`: the backfill waits until the key is accepted. */
+  stop(why?: { readonly isKeyRefused?: boolean }): Promise<void>;
   /** Gives the backfill back while `stop` still waits for chunks in progress: another process may claim it at once. */
   release(): Promise<void>;
   /** The claimed backfill. */
@@ -83,6 +83,7 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
   const stop = new AbortController();
   // Every chunk that waits for a permit, or for an unavailable database, listens to the signal: this is no leak.
   setMaxListeners(0, stop.signal);
+  let isKeyRefused = false;
   let running: Promise<void> | null = null;
   let current: { readonly id: number; progress: BackfillProgress | null } | null = null;
 
@@ -123,7 +124,7 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
           mine.progress = progress;
         },
       });
-      const end = await endRun(deps, claimed, run);
+      const end = await endRun(deps, claimed, run, isKeyRefused);
       if (end.state === 'taken' && !stop.signal.aborted) await recount(claimed.id);
       return end;
     } catch (cause) {
@@ -152,7 +153,8 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
     start: () => {
       running ??= loop();
     },
-    stop: async () => {
+    stop: async (why = {}) => {
+      isKeyRefused = why.isKeyRefused ?? false;
       stop.abort();
       await running;
     },

@@ -84,22 +84,27 @@ type ClaimEnd = Pick<BackfillEndTold, 'state' | 'message' | 'waitUntil'> & {
   readonly leftRequests?: number;
 };
 
-/** Records how the run ended. Database errors reject. */
-export async function endRun(deps: ClaimDeps, { id }: ClaimedBackfill, run: BackfillRun): Promise<BackfillEndTold> {
+/** Records how the run ended. `isKeyRefused`: if it was interrupted, it was because of that. Database errors reject. */
+export async function endRun(
+  deps: ClaimDeps,
+  { id }: ClaimedBackfill,
+  run: BackfillRun,
+  isKeyRefused: boolean,
+): Promise<BackfillEndTold> {
   const { requests, stored } = run.totals ?? run.seen;
-  const end = claimEndOf(run, deps.clock.now());
+  const end = claimEndOf(run, deps.clock.now(), isKeyRefused);
   await recordEnd(deps, id, end);
   const { state, message, waitUntil } = end;
   return { id, requests, stored, state, message, waitUntil };
 }
 
 /** As the exit code of a command: `done` means that nothing is left. What another answer mends soon goes back to the queue until then. */
-function claimEndOf(run: BackfillRun, now: Instant): ClaimEnd {
+function claimEndOf(run: BackfillRun, now: Instant, isKeyRefused: boolean): ClaimEnd {
   const { end } = run;
   if (end.kind === 'stopped') return { state: 'queued', message: end.reason, waitUntil: end.until };
   switch (verdictOf([run])) {
     case 'interrupted':
-      return { state: 'taken', message: null, waitUntil: null };
+      return isKeyRefused ? untilAccepted(now) : { state: 'taken', message: null, waitUntil: null };
     case 'complete':
       return { state: 'done', message: null, waitUntil: null };
     case 'misconfigured':

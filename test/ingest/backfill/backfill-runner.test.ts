@@ -173,6 +173,17 @@ test('that waits because the key was refused goes on with the next session: none
   expect(world.clock.now()).toBeLessThan(waitUntil);
 });
 
+test('whose session ends because the key was refused says so, and nobody claims it meanwhile', async () => {
+  await open({ simulator: { seed: 5, coins: 12, latencyMs: 300 } });
+  const id = await record(COINS);
+  const { runner } = await service('a:1');
+  await become(id, 'running');
+  await runner.stop({ isKeyRefused: true });
+  const waiting = await stateOf(id);
+  expect(waiting).toMatchObject({ state: 'queued', message: 'key refused' });
+  expect(waiting.waitUntil).toBeGreaterThan(world.clock.now());
+});
+
 test('of which something has become too old to be kept asks for the rest of it', async () => {
   await open();
   const id = await record(['btc-bitcoin']);
