@@ -1,5 +1,5 @@
 /**
- * Keeps postgres.js (3.4.9) alive, and what it reads whole, when connections are lost. Five things would end the process, spoil the pool
+ * Keeps postgres.js (3.4.9) alive, and what it reads whole, when connections are lost. Six things would end the process, spoil the pool
  * or hold up others:
  *
  * - It writes `rollback`, or the next statement of a transaction, to a connection that is gone: an exception outside of any
@@ -13,6 +13,8 @@
  *   never be answered, and with it all that come after it. So here a close always counts as one that nobody has been told of.
  * - It counts the rows of a result for each connection, and goes on counting when an error, a time-out or a close ended the one before in
  *   its midst: the rows of the next one then come behind as many places that hold nothing. So here those places are taken away.
+ * - A connection that was lost in the midst of a statement keeps it, and the end of its client waits for that statement until the time-out.
+ *   So here a client has ended when all its sockets are closed.
  * - A client that is ended while it connects leaves the socket to itself: it is opened, says nothing, and is closed at the time-out of a
  *   connection. The server keeps a process for it, and until then nobody can drop a database there. So here the end closes it.
  */
@@ -43,11 +45,10 @@ export function closeForAll(socket: net.Socket): void {
 /** The same client, for which a lost connection is an error like any other. `sockets`: all that it has opened. */
 export function survivesLostConnections(sql: Sql, sockets: ReadonlySet<net.Socket>): Sql {
   const end: Sql['end'] = async (options) => {
-    try {
-      await sql.end(options);
-    } finally {
+    const ended = sql.end(options).finally(() => {
       for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
-    }
+    });
+    await (sockets.size === 0 ? ended : Promise.race([ended, untilClosed(sockets)]));
   };
   const begin: Begin = (...args) => {
     const work = args.pop() as (tx: SqlOrTransaction) => unknown;
@@ -63,6 +64,11 @@ export function survivesLostConnections(sql: Sql, sockets: ReadonlySet<net.Socke
     return done.catch(later);
   };
   return guarded(sql, { isOver: () => false, rejected: later }, { begin, end });
+}
+
+async function untilClosed(sockets: ReadonlySet<net.Socket>): Promise<void> {
+  const open = [...sockets].filter(({ destroyed }) => !destroyed);
+  await Promise.all(open.map((socket) => new Promise((resolve) => socket.once('close', resolve))));
 }
 
 async function settlesUnless(isOver: () => boolean, work: () => Promise<unknown>): Promise<unknown> {

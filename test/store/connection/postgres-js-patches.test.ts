@@ -179,6 +179,26 @@ describe('a result that ended in its midst leaves the next one whole', () => {
   }
 });
 
+test('the end of a client does not wait for a statement that was lost with its connection', async () => {
+  const database = await createTestDatabase({ max: 1 });
+  try {
+    const sql = createClient({ url: database.url, max: 3, applicationName: 'lost' });
+    const lost = Promise.allSettled(Array.from({ length: 3 }, () => sql`select pg_sleep(600)`));
+    await vi.waitUntil(async () => {
+      const [row] = await database.sql<{ n: number }[]>`
+        select count(*)::int as n from pg_stat_activity where application_name = 'lost' and state = 'active'`;
+      return row!.n === 3;
+    });
+    await database.sql`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'lost'`;
+    expect((await lost).map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
+    expect(await vi.waitUntil(() => sql`select 1 as one`.catch(() => null))).toEqual([{ one: 1 }]);
+    // Whoever waits for this time-out has waited too long.
+    await sql.end({ timeout: 600 });
+  } finally {
+    await database.drop();
+  }
+});
+
 test('a client that is ended while it connects leaves no connection behind', async () => {
   const met: net.Socket[] = [];
   const server = net.createServer((socket) => void met.push(socket.on('error', () => undefined).resume()));
