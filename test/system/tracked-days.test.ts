@@ -14,16 +14,16 @@ const limited = () =>
 test('every day is there and final, for one request a coin and day', async () => {
   lived = await trackDaily({
     startAt: START,
-    coins: 10,
+    coins: 20,
     targetAgeMs: DAY,
-    perDay: 15,
+    perDay: 30,
     latestTurnsAfterMs: 50 * 60_000,
   });
   const days = 3;
   await lived.liveUntil(FIRST_DAY + DAY + days * DAY);
   expect(await daysMissing(lived.world, FIRST_DAY, FIRST_DAY + days * DAY)).toEqual([]);
   // Each day is late for the first coins that are asked about.
-  expect(lived.asked.latest).toBeLessThanOrEqual(10 * days + 4 * days);
+  expect(lived.asked.latest).toBeLessThanOrEqual(20 * days + 4 * days);
   expect(lived.asked).toMatchObject({ today: 0, historical: 0 });
   expect(await limited()).toEqual([]);
 });

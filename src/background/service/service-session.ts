@@ -29,6 +29,7 @@ type Work = {
   readonly stops: (() => Promise<void>)[];
   readonly releasers: Releasers;
   runner: BackfillRunner | null;
+  /** The session ends because of that. */
   isKeyRefused: boolean;
 };
 
@@ -89,7 +90,7 @@ async function beginWork(context: SessionContext, work: Work): Promise<KeepFresh
     work.stops.push(workFreshness(context, freshQueue, outageRetry(context)).close);
     const runner = await runBackfills(context);
     work.runner = runner;
-    work.stops.push(() => runner.stop(work));
+    work.stops.push(() => runner.stop({ isKeyRefused: work.isKeyRefused }));
   }
   if (roles.includes('scheduler')) {
     const schedules = schedulesOf(app.config, session.plan.name, session.limits);

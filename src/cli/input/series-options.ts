@@ -141,7 +141,7 @@ export async function seriesFilter(
   const unknown = coins.length === 0 ? [] : await coinsWithoutSeries(sql, coins);
   if (unknown.length === 0) return { coinIds: coins.length > 0 ? coins : undefined, interval, quote };
   const known = await coinIdsWithSeries(sql);
-  const hints = await Promise.all(unknown.map((id) => didYouMean(sql, id, new Set(known))));
+  const hints = await Promise.all(unknown.map((id) => coinsMeant(sql, id, new Set(known))));
   const named = unknown.map((id, i) => `${id}${hints[i]}`).join(', ');
   throw new UsageError(
     known.length === 0
@@ -153,7 +153,7 @@ export async function seriesFilter(
 const MOST_MEANT = 3;
 
 /** A symbol or a name is meant as well as a misspelt id. */
-async function didYouMean(sql: Sql, id: string, known: ReadonlySet<string>): Promise<string> {
+async function coinsMeant(sql: Sql, id: string, known: ReadonlySet<string>): Promise<string> {
   const near = (await nearestCoinIds(sql, id, 10)).filter((one) => known.has(one)).slice(0, MOST_MEANT);
   return near.length === 0 ? '' : ` (did you mean ${near.join(' or ')}?)`;
 }

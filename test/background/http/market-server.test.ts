@@ -164,7 +164,7 @@ describe('chandler serve', () => {
     );
     const began = performance.now();
     let answered = 0;
-    while (performance.now() - began < 2_000) {
+    while (performance.now() - began < 3_000) {
       const answers = await Promise.all(
         urls.map((url) => fetch(`${url}/v1/coins/btc-bitcoin`, { headers: { Authorization: key } })),
       );
@@ -173,7 +173,7 @@ describe('chandler serve', () => {
       await delay(20);
     }
     const seconds = (performance.now() - began) / 1_000;
-    expect(answered).toBeGreaterThanOrEqual(20);
+    expect(answered).toBeGreaterThanOrEqual(30);
     expect(answered).toBeLessThanOrEqual(10 + 10 * seconds + 10);
   });
 

@@ -114,7 +114,7 @@ test('a title, or the address of the source, above the header is no header', asy
   expect(await imported(titled, ...bitcoin)).toMatchObject({ added: 3 });
   expect((await stored()).map(({ openTime }) => openTime)).toEqual(HOURS.slice(0, 3).map(({ openTime }) => openTime));
   const wrong = files.write('wrong.csv', 'a title\ntime,open,high,low,close\n1704067200,1,2,1\n');
-  expect((await chandler(wrong, ...bitcoin)).out).toContain('wrong.csv, record 3: has 4 fields');
+  expect((await chandler(wrong, ...bitcoin)).out).toContain('wrong.csv, record 3: has 4 fields, and the header has 5');
   const alone = files.write('alone.csv', 'a title\nof nothing\n');
   expect((await chandler(alone, ...bitcoin)).err).toContain(
     'has the columns a title, and none that is known to be time',

@@ -56,6 +56,7 @@ async function* readRows(
 ): AsyncGenerator<RawRows> {
   const columns = places.map(() => new Array<string | null>(TABLE_ROWS).fill(null));
   const wrong = new Map<number, string>();
+  const named = headerAt > 1 ? 'the header' : 'the first record';
   const ends = new Int32Array(fields + 1);
   let [rows, number, first] = [0, 0, 1];
   for await (const records of recordsOf(file)) {
@@ -70,7 +71,7 @@ async function* readRows(
         [rows, first] = [0, number];
       }
       const found = fillRow(record, separator, { columns, places, ends, row: rows });
-      if (found !== fields) wrong.set(rows, `has ${found} fields, and the first record has ${fields}`);
+      if (found !== fields) wrong.set(rows, `has ${found} fields, and ${named} has ${fields}`);
       rows++;
     }
   }
