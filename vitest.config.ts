@@ -10,12 +10,15 @@
  * One file: `npx vitest run test/core/chunk.test.ts`; one test of it: the same with `-t 'words of its name'`.
  */
 import { defineConfig } from 'vitest/config';
+import { LongestFirst } from './test/support/longest-first.ts';
 import { testsWithoutServer } from './test/support/tiers.ts';
 
 const PURE = testsWithoutServer(import.meta.dirname);
 const DEEP = 'test/**/*.deep.test.ts';
 /** The class of machine on which the tests must pass. On a bigger one more workers would only make timings worse. */
 const CORES = 2;
+/** With a server tests wait for something a good part of their time. CI's machine may be half as fast, and then they wait less. */
+const WORKERS = process.env.CI ? CORES : CORES + 1;
 const SERVERS = ['test/support/global-setup.ts'];
 
 export default defineConfig({
@@ -23,6 +26,7 @@ export default defineConfig({
     // Who waits for something waits a minute for it on a busy machine, and a test waits for several things.
     testTimeout: 180_000,
     hookTimeout: 180_000,
+    sequence: { sequencer: LongestFirst },
     projects: [
       {
         extends: true,
@@ -36,8 +40,7 @@ export default defineConfig({
           exclude: [...PURE, DEEP],
           globalSetup: SERVERS,
           isolate: false,
-          // About half of their time these tests wait for something. CI's machine may be half as fast, and then they wait less.
-          maxWorkers: process.env.CI ? CORES : CORES + 1,
+          maxWorkers: WORKERS,
           sequence: { groupOrder: 1 },
         },
       },
@@ -47,7 +50,7 @@ export default defineConfig({
           name: 'deep',
           include: [DEEP],
           globalSetup: SERVERS,
-          maxWorkers: CORES,
+          maxWorkers: WORKERS,
           sequence: { groupOrder: 2 },
         },
       },

@@ -1,0 +1,31 @@
+/** The order of test files: those that take minutes begin first, or the last of them would run alone while the other cores wait. */
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
+
+/** Longest first. Only the order depends on it: a file that is not named here, or takes less by now, costs some time at the end at most. */
+const LONGEST = [
+  'system/quarter-redis.deep',
+  'system/seeds-1.deep',
+  'system/year.deep',
+  'system/seeds-2.deep',
+  'system/million-chunks.deep',
+  'system/seeds-4.deep',
+  'views/operations/tampering-seeds.deep',
+  'system/seeds-3.deep',
+  'system/calm-days.deep',
+  'dashboard/browser.deep',
+  'system/quarter-postgres.deep',
+  'system/service-seeds-redis.deep',
+  'system/seeds-faults.deep',
+  'system/lies-anywhere.deep',
+  'system/backfill-finish.deep',
+];
+
+export class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const place = ({ moduleId }: TestSpecification) => {
+      const found = LONGEST.findIndex((name) => moduleId.includes(`/test/${name}.`));
+      return found < 0 ? LONGEST.length : found;
+    };
+    return (await super.sort(files)).sort((a, b) => place(a) - place(b));
+  }
+}
