@@ -6,8 +6,12 @@ import type { Config } from '../../config.ts';
 import { explainWithHolder } from '../../store/connection/lock.ts';
 import { keepRenewing } from '../../store/work/lease.ts';
 
+/** A command has a dozen questions at once, and each takes less time than a connection of its own. */
+const CONNECTIONS = 4;
+
 /** A clock that a test has chosen stays as it is. @throws StoreError when the database cannot be reached, started or used */
-export async function openCommandApp(config: Config, options: AppOptions): Promise<App> {
+export async function openCommandApp(config: Config, asked: AppOptions): Promise<App> {
+  const options = { connections: CONNECTIONS, ...asked };
   if (options.clock !== systemClock) return openApp(config, options);
   const clock = createSharedClock(systemClock);
   const app = await openApp(config, { ...options, clock, surroundings: { useDatabaseClock: true } });

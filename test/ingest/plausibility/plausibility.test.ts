@@ -11,8 +11,8 @@ import { BACKFILLS, expectFew, implausibleOf, REFRESHES, stored, toColumns, with
 import { REAL, recorded, within } from './recorded/candles.ts';
 
 const NOW = Date.UTC(2026, 9, 20);
-/** The shortest and the longest interval, and the one between them, have the most coins: the others take little time. */
-const COINS = { '5m': 60, '15m': 15, '30m': 15, '1h': 60, '6h': 15, '12h': 15, '24h': 60 };
+/** Days and hours have the most coins, which take little time. Each answer of the shorter ones is weighed beside a whole day of rows. */
+const COINS = { '5m': 20, '15m': 15, '30m': 15, '1h': 60, '6h': 15, '12h': 15, '24h': 60 };
 /** Of each coin of the made-up market. */
 async function madeUpCandles(interval: CandleInterval): Promise<readonly (readonly Candle[])[]> {
   const market = createMadeUpMarket({

@@ -4,7 +4,7 @@ import type { Candle, CandleColumns } from '../../../../src/core/candle.ts';
 import { DAY, INTERVAL_MS, type Interval } from '../../../../src/core/interval.ts';
 import { findImplausible } from '../../../../src/ingest/plausibility/plausibility.ts';
 import type { StoredCandle } from '../../../../src/store/candle/neighbours.ts';
-import { COINBASE, within } from './candles.ts';
+import { COINBASE, placesOf, within } from './candles.ts';
 
 export const toColumns = (candles: readonly Candle[]): CandleColumns => ({
   openTime: candles.map((c) => c.openTime),
@@ -35,19 +35,21 @@ export function implausibleOf(
   const starts: number[] = [];
   for (let to = end; to > first; to -= size * width) starts.push(to - size * width);
   if (order === 'oldest first') starts.reverse();
+  const rows = candles.map(stored);
   const found: string[] = [];
   for (const from of starts) {
     const to = from + size * width;
     const after = order === 'newest first';
     const final = after ? { from: to, to: end } : { from: starts[0]!, to: from };
-    const beside = within(candles, after ? { from: to, to: to + reach } : { from: from - reach, to: from });
+    const beside = placesOf(candles, after ? { from: to, to: to + reach } : { from: from - reach, to: from });
+    const [start, behind] = placesOf(candles, final);
     const implausible = findImplausible({
       interval,
       candles: toColumns(within(candles, { from, to })),
       beside: {
-        candles: beside.map(stored),
+        candles: rows.slice(...beside),
         covered: (final.to - final.from) / width,
-        coveredCandles: within(candles, final).length,
+        coveredCandles: behind - start,
         final: [final],
       },
       samples: [],

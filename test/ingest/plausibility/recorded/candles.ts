@@ -58,7 +58,15 @@ export function pricesOf(candles: readonly Candle[], of: CandleInterval, interva
 }
 
 /** Ascending candles. */
-export function within(candles: readonly Candle[], { from, to }: { from: number; to: number }): readonly Candle[] {
+export function within(candles: readonly Candle[], span: { from: number; to: number }): readonly Candle[] {
+  return candles.slice(...placesOf(candles, span));
+}
+
+/** Where those of the span begin and end. */
+export function placesOf(
+  candles: readonly Candle[],
+  { from, to }: { from: number; to: number },
+): [start: number, end: number] {
   const at = (time: number) => {
     let [low, high] = [0, candles.length];
     while (low < high) {
@@ -68,7 +76,7 @@ export function within(candles: readonly Candle[], { from, to }: { from: number;
     }
     return low;
   };
-  return candles.slice(at(from), at(to));
+  return [at(from), at(to)];
 }
 
 /** See README.md. */
