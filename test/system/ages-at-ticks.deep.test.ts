@@ -1,3 +1,3 @@
 import { testAges } from './ages-at-ticks.ts';
 
-testAges('many', ['where they are short']);
+testAges(['few', 'where there are enough requests'], ['many', 'where they are short']);

@@ -1,3 +1,3 @@
 import { testAges } from './ages-at-ticks.ts';
 
-testAges('few');
+testAges(['few', 'where they are short']);

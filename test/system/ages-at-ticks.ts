@@ -31,13 +31,13 @@ const CASES = {
     perMonth: { 'where there are enough requests': 40_000, 'where they are short': 6_200 },
   },
 } as const;
-const NAMES = ['where there are enough requests', 'where they are short'] as const;
+type Budget = 'where there are enough requests' | 'where they are short';
 
-export function testAges(size: keyof typeof CASES, names: readonly (typeof NAMES)[number][] = NAMES): void {
-  const { coins, afterMs, ticks } = CASES[size];
+export function testAges(...cases: readonly (readonly [size: keyof typeof CASES, name: Budget])[]): void {
   afterEach(() => world?.close());
 
-  test.each(names)('%s, no series is ever older', async (name) => {
+  test.each(cases)('%s series, %s: no series is ever older', async (size, name) => {
+    const { coins, afterMs, ticks } = CASES[size];
     const perMonth = CASES[size].perMonth[name];
     world = await createServiceWorld({
       startAt: START,

@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { exitOf } from '../../src/cli/backfill/exit-of.ts';
+import { says } from '../support/scripted.ts';
 import { BY_DEFAULT, broken, COINS, chunksOf, testOthersDecide } from './broken-coin.ts';
-import { HEALTHY, make, others, POISONED, upstream, WORK, world } from './poisoned.ts';
+import { HEALTHY, make, missing, others, POISONED, upstream, WORK, world } from './poisoned.ts';
 
 afterEach(() => world?.close());
 
@@ -20,4 +21,25 @@ describe('a backfill of two coins, one of which is broken, ends: that one failed
   });
 
   testOthersDecide('status 500', 'no candles');
+});
+
+test('in an outage no coin is given up, and no attempt of a chunk is used up: the run goes on when the outage ends', async () => {
+  await make({ speed: 200 });
+  const chandler = await world.open();
+  const work = { ...WORK, concurrency: 1 };
+  await chandler.backfill({ ...work, coins: HEALTHY });
+  // Until then nothing is answered. A chunk has eight attempts.
+  const LONG = 8;
+  upstream.script = () => (others().length > LONG ? null : says(503, 'down'));
+  upstream.forget();
+  const run = await chandler.backfill({ ...work, coins: COINS });
+  expect(run.end).toEqual({ kind: 'done' });
+  expect(run.failed).toEqual([]);
+  expect(await missing()).toEqual([]);
+  expect(others()).toHaveLength(LONG + 1);
+  expect(
+    chunksOf(POISONED)
+      .map(({ status }) => status)
+      .filter((status) => status === 503),
+  ).toHaveLength(6);
 });

@@ -6,41 +6,21 @@ import { withoutRetry } from '../../src/ingest/request/outage-retry.ts';
 import { createConfirmHoles } from '../../src/ingest/tracking/confirm-holes.ts';
 import type { Reserved } from '../../src/quota/quota.ts';
 import { queueBackfill } from '../../src/store/backfill/backfill-queue.ts';
-import { applyTracks } from '../../src/store/tracking/apply-track-rules.ts';
-import { addTracks } from '../../src/store/tracking/track-rule.ts';
 import { verifySeries } from '../../src/views/operations/verify.ts';
 import { createScriptedWorld, NOW, type ScriptedWorld, TODAY } from '../support/scripted-world.ts';
-import { createServiceWorld, type ServiceWorld } from '../support/service-world.ts';
 import type { Chandler, WorldOptions } from '../support/world.ts';
+import { readHoles, without } from './confirm-holes.ts';
 
 const COINS = ['btc-bitcoin', 'eth-ethereum', 'ltc-litecoin'];
 const FROM = TODAY - 703 * DAY;
 const TARGET = { coins: COINS, from: FROM, to: TODAY - 3 * DAY };
-type Row = { readonly time_open: string };
-
-/** The answer without the candles of these instants. */
-async function without(answer: Response, isHole: (openTime: number) => boolean): Promise<Response> {
-  if (!answer.ok) return answer;
-  const headers = new Headers(answer.headers);
-  headers.delete('content-length');
-  const rows = (await answer.json()) as Row[];
-  return Response.json(
-    rows.filter(({ time_open }) => !isHole(Date.parse(time_open))),
-    { headers },
-  );
-}
 const dayOf = (at: number) => Math.round((at - FROM) / DAY);
 /** A few in a row, and some alone. */
 const isTrueHole = (at: number) => [50, 51, 52, 300, 600].includes(dayOf(at));
 const isLie = (at: number) => [53, 100, 101, 400, 650].includes(dayOf(at));
 
 let made: ScriptedWorld;
-let services: ServiceWorld | undefined;
-afterEach(async () => {
-  await made?.world.close();
-  await services?.close();
-  services = undefined;
-});
+afterEach(() => made?.world.close());
 
 /** A world whose backfill has met true holes and lies; from then on the upstream tells the truth. */
 async function open(options: WorldOptions = {}, target = TARGET): Promise<Chandler> {
@@ -68,11 +48,7 @@ function scheduleOf({ session }: Chandler, reserved: Reserved = { day: 0, month:
   const { signal } = new AbortController();
   return { allowance, run: () => run({ tick: clock.now(), attempt: 1, signal, retry: withoutRetry }) };
 }
-const holes = async (sql = made.world.database.sql) => {
-  const [row] = await sql<{ once: number; twice: number }[]>`
-    select sum(slots_empty_once)::int as once, sum(slots_empty_twice)::int as twice from market.coverage`;
-  return { ...row! };
-};
+const holes = () => readHoles(made.world.database.sql);
 const spent = async ({ session }: Chandler) =>
   (await session.quota.spenders()).find(({ name }) => name === 'confirm_holes')?.month ?? 0;
 async function expectSound(): Promise<void> {
@@ -260,81 +236,4 @@ test('holes all over an answer that one answer told so before are confirmed by t
   expect(await holes()).toEqual({ once: 0, twice: 100 });
   expect(upstream.ohlcv()).toHaveLength(1);
   await expectSound();
-});
-
-test('a service that is killed while it confirms loses nothing: another one goes on with what is left', {
-  timeout: 120_000,
-}, async () => {
-  const START = Date.UTC(2026, 10, 18, 12);
-  const since = Date.UTC(2026, 10, 18) - 300 * DAY;
-  let lies = true;
-  /** The request at which its process dies; counted from when the upstream tells the truth. */
-  const DIES_AT = 3;
-  let asked = 0;
-  let dies: (() => void) | null = null;
-  const isHole = (at: number) => Math.round((at - since) / DAY) % 50 === 20;
-  const world = await createServiceWorld({
-    startAt: START,
-    redis: null,
-    env: {
-      CHANDLER_PLAN: 'enterprise',
-      CHANDLER_REQUESTS_PER_SECOND: 'unlimited',
-      CHANDLER_CANDLES_PER_REQUEST: '100',
-      CHANDLER_SCHEDULE_TICKERS: 'off',
-      CHANDLER_SCHEDULE_GLOBAL: 'off',
-      CHANDLER_SCHEDULE_EXCHANGES: 'off',
-      CHANDLER_SCHEDULE_FRESHNESS: 'off',
-      CHANDLER_SCHEDULE_COINS: '7 */6 * * *',
-      CHANDLER_SCHEDULE_GAPS: '*/30 * * * *',
-      CHANDLER_SCHEDULE_CONFIRM_HOLES: '30 * * * *',
-    },
-    simulator: { seed: 3, coins: 4, unlimited: true },
-    script: (request, simulated) => {
-      if (!request.url.includes('/ohlcv')) return null;
-      if (!lies && ++asked === DIES_AT) dies?.();
-      return simulated(request).then((answer) => without(answer, (at) => lies && isHole(at)));
-    },
-  });
-  services = world;
-  const { sql } = world.database;
-  const first = await world.start('a');
-  const coins = await world.untilListed();
-  await addTracks(
-    sql,
-    coins.map((coinId) => ({
-      tier: 'list' as const,
-      coinId,
-      interval: '24h' as const,
-      quote: 'usd' as const,
-      since,
-      priority: 0,
-      targetAgeMs: DAY,
-    })),
-    world.clock.now(),
-  );
-  // Without freshness nobody else applies the rules.
-  await applyTracks(sql, world.clock.now());
-  for (let i = 0; i < 12 && (await holes(sql)).once === 0; i++) await world.advance(HOUR / 4);
-  const told = (await holes(sql)).once;
-  expect(told).toBeGreaterThan(8);
-  lies = false;
-  dies = () => first.kill();
-  for (let i = 0; i < 24 && asked < DIES_AT; i++) await world.advance(HOUR / 4);
-  expect(asked).toBe(DIES_AT);
-  expect(world.services()).toHaveLength(0);
-  const left = (await holes(sql)).once;
-  expect(left).toBeGreaterThan(0);
-  expect(left).toBeLessThan(told);
-
-  await world.start('b');
-  for (let i = 0; i < 24 && (await holes(sql)).once > 0; i++) await world.advance(HOUR / 4);
-  expect(await holes(sql)).toEqual({ once: 0, twice: 0 });
-  const [row] = await sql<{ spent: number; kept: number }[]>`
-    select (select sum(month_spent)::int from ops.quota_spent where name = 'confirm_holes') as spent,
-      (select count(*)::int from ops.fetch f where f.backfill_id is null and f.series_id is not null) as kept`;
-  // The answer that the killed one waited for was asked for twice, and counted twice.
-  expect(row!.spent).toBe(asked);
-  expect(row!.kept).toBe(asked - 1);
-  await world.advance(6 * HOUR);
-  expect(asked).toBe(row!.spent);
 });

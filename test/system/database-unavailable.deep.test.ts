@@ -1,7 +1,8 @@
-/** A Postgres that goes away and does not come back, or while Ctrl-C comes. */
+/** A Postgres that goes away and does not come back, or while Ctrl-C comes; and the embedded one, killed. */
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import { startEmbedded, stopEmbedded } from '../../src/store/embedded/embedded.ts';
+import { findEmbedded, startEmbedded, stopEmbedded } from '../../src/store/embedded/embedded.ts';
+import { runCommand } from '../support/cli.ts';
 import { runCli, startCli, untilSaid } from '../support/program.ts';
 import {
   asked,
@@ -59,5 +60,24 @@ describe.each(engines)('the database of DATABASE_URL, with the queue on %s', (en
     expect(out).toMatch(
       /Interrupted\b[\s\S]*stored +[\d,]+ candles[\s\S]*gaps left +unknown while the database is unavailable/,
     );
+  });
+});
+
+describe('the embedded server', () => {
+  test('killed with SIGKILL is started again by the run itself, which completes', { timeout: 120_000 }, async () => {
+    const all = { ...settings(), CHANDLER_HOME: home };
+    const requests = await plannedRequests();
+    const run = await startCli(RUN, all);
+    await untilAsked(run, requests * 0.3);
+    const told = untilSaid(run, /the database recovered/);
+    process.kill(findEmbedded(home)!.pid, 'SIGKILL');
+    await told;
+    const { code, out, err } = await run.ended;
+    expect(code, err).toBe(0);
+    expect(reportOf(out)).toMatchObject({ end: 'done', requests, gaps: [] });
+    expect(asked()).toBe(requests);
+    expect((await runCommand(['verify', '--json'], { env: all })).code).toBe(0);
+    // The last one to leave has stopped it.
+    expect(findEmbedded(home)).toBeNull();
   });
 });

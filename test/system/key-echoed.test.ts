@@ -1,3 +1,3 @@
 import { testEchoes } from './key-echoed.ts';
 
-testEchoes('refuses the key', 'answers something else');
+testEchoes('refuses the key');

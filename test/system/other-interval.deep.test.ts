@@ -1,4 +1,5 @@
-import { testFalseAnswers, useWorld } from './other-interval.ts';
+import { testFalseAnswers, testOneCoin, useWorld } from './other-interval.ts';
 
 useWorld();
 testFalseAnswers('others');
+testOneCoin();

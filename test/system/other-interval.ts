@@ -107,6 +107,36 @@ export function testFalseAnswers(which: 'main' | 'others'): void {
   );
 }
 
+/** Days that do not agree with the hours, in all answers. */
+const days: Script = async (request, simulated) =>
+  new URL(request.url).searchParams.get('interval') === '24h'
+    ? withRows(request, simulated, times(await rowsOf(simulated(request)), 1.5))
+    : simulated(request);
+const doubts = () => made.world.database.sql`select from ops.fetch where outcome = 'implausible'`;
+
+export function testOneCoin(): void {
+  describe('an upstream whose days and hours never agree', () => {
+    test('of which one coin is asked for is asked a second time in three weeks, and in no other', async () => {
+      made = await createScriptedWorld({ speed: 300 });
+      const { clock } = made.world;
+      const chandler = await made.world.open();
+      await chandler.backfill({ ...SPAN, coins: [COIN], interval: '1h' });
+      made.upstream.script = days;
+      const found: number[] = [];
+      for (let from = SPAN.from; from < SPAN.to; from += 3 * DAY) {
+        await chandler.backfill({ coins: [COIN], from, to: from + 3 * DAY });
+        found.push((await doubts()).length);
+        clock.advanceTo(clock.now() + 4 * DAY);
+      }
+      // Two stretches a week.
+      const last = found.at(-1)!;
+      expect(last).toBeGreaterThanOrEqual(3);
+      expect(last).toBeLessThanOrEqual(5);
+      expect(found.slice(5).every((count) => count === last)).toBe(true);
+    });
+  });
+}
+
 export function testOtherAnswers(): void {
   test('an impossible row says nothing about the other interval: the rest of its answer is stored, and its slot is asked for again', async () => {
     const chandler = await open('1h');
@@ -131,11 +161,6 @@ export function testOtherAnswers(): void {
   describe('an upstream whose days and hours never agree', () => {
     const coinsOf = async () =>
       (await made.world.simulator.data.coins()).filter((coin) => coin.is_active).map((coin) => coin.id);
-    const days: Script = async (request, simulated) =>
-      new URL(request.url).searchParams.get('interval') === '24h'
-        ? withRows(request, simulated, times(await rowsOf(simulated(request)), 1.5))
-        : simulated(request);
-    const doubts = () => made.world.database.sql`select from ops.fetch where outcome = 'implausible'`;
 
     test('is asked a second time about three coins, and about no other', async () => {
       made = await createScriptedWorld({ speed: 300 });
@@ -149,25 +174,6 @@ export function testOtherAnswers(): void {
       const stored = await made.world.database.sql`
       select count(distinct coin_id)::int as coins from market.candles where interval = '24h'`;
       expect(stored).toMatchObject([{ coins: coins.length }]);
-    });
-
-    test('of which one coin is asked for is asked a second time in three weeks, and in no other', async () => {
-      made = await createScriptedWorld({ speed: 300 });
-      const { clock } = made.world;
-      const chandler = await made.world.open();
-      await chandler.backfill({ ...SPAN, coins: [COIN], interval: '1h' });
-      made.upstream.script = days;
-      const found: number[] = [];
-      for (let from = SPAN.from; from < SPAN.to; from += 3 * DAY) {
-        await chandler.backfill({ coins: [COIN], from, to: from + 3 * DAY });
-        found.push((await doubts()).length);
-        clock.advanceTo(clock.now() + 4 * DAY);
-      }
-      // Two stretches a week.
-      const last = found.at(-1)!;
-      expect(last).toBeGreaterThanOrEqual(3);
-      expect(last).toBeLessThanOrEqual(5);
-      expect(found.slice(5).every((count) => count === last)).toBe(true);
     });
 
     test('one answer that agrees takes back what two coins seemed to tell', async () => {

@@ -36,5 +36,6 @@ describe.skipIf(first === null)('the Redis of a run', () => {
     expect(asked()).toBe(REQUESTS);
   });
 
+  testCtrlC('killed', () => redis.kill());
   testCtrlC('silent', async () => redis.suspend());
 });

@@ -8,7 +8,6 @@ import {
   reportOf,
   start,
   startRedisAgain,
-  testCtrlC,
   untilAsked,
   useRedis,
 } from './queue-unavailable.ts';
@@ -35,6 +34,4 @@ describe.skipIf(first === null)('the Redis of a run', () => {
     expect(reportOf(out)).toMatchObject({ end: 'done', requests: REQUESTS, gaps: [] });
     expect(asked()).toBe(REQUESTS);
   });
-
-  testCtrlC('killed', () => redis.kill());
 });

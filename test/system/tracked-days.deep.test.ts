@@ -1,4 +1,4 @@
-/** The free plan, and an outage: coins that are tracked daily have every day since the start. */
+/** The free plan, an outage, and the open day: coins that are tracked daily have every day since the start. */
 import { afterEach, expect, test } from 'vitest';
 import { DAY, HOUR } from '../../src/core/interval.ts';
 import { daysMissing, type TrackedDays, trackDaily } from './tracked-days.ts';
@@ -19,4 +19,15 @@ test('an outage of hours costs no day', async () => {
   });
   await lived.liveUntil(FIRST_DAY + 5 * DAY);
   expect(await daysMissing(lived.world, FIRST_DAY, FIRST_DAY + 4 * DAY)).toEqual([]);
+});
+
+test('who wants to see the open day gets it between the days', async () => {
+  lived = await trackDaily({ startAt: START, coins: 5, targetAgeMs: 4 * HOUR, perDay: 60 });
+  await lived.liveUntil(FIRST_DAY + 3 * DAY);
+  expect(await daysMissing(lived.world, FIRST_DAY, FIRST_DAY + 2 * DAY)).toEqual([]);
+  expect(lived.asked.today).toBeGreaterThan(5 * 2);
+  expect(lived.asked.historical).toBe(0);
+  const [open] = await lived.world.database.sql`
+    select count(*)::int as n from market.candles where not is_final and open_time = ${FIRST_DAY + 2 * DAY}`;
+  expect(open).toEqual({ n: 5 });
 });

@@ -28,17 +28,6 @@ test('every day is there and final, for one request a coin and day', async () =>
   expect(await limited()).toEqual([]);
 });
 
-test('who wants to see the open day gets it between the days', async () => {
-  lived = await trackDaily({ startAt: START, coins: 5, targetAgeMs: 4 * HOUR, perDay: 60 });
-  await lived.liveUntil(FIRST_DAY + 3 * DAY);
-  expect(await daysMissing(lived.world, FIRST_DAY, FIRST_DAY + 2 * DAY)).toEqual([]);
-  expect(lived.asked.today).toBeGreaterThan(5 * 2);
-  expect(lived.asked.historical).toBe(0);
-  const [open] = await lived.world.database.sql`
-    select count(*)::int as n from market.candles where not is_final and open_time = ${FIRST_DAY + 2 * DAY}`;
-  expect(open).toEqual({ n: 5 });
-});
-
 test('the last full day counts from its midnight, so the open day comes within the target age', async () => {
   lived = await trackDaily({ startAt: FIRST_DAY + 5 * HOUR, coins: 5, targetAgeMs: 12 * HOUR, perDay: 60 });
   await lived.liveUntil(FIRST_DAY + 8 * HOUR);

@@ -1,4 +1,4 @@
 import { testDamages, useWorld } from './uncover.ts';
 
 useWorld();
-testDamages([1, 2, 4]);
+testDamages([1, 2, 3, 4, 5]);

@@ -78,4 +78,4 @@ test('the whole series can be asked again', async () => {
   expect(await hash()).toBe(before);
 });
 
-testDamages([0, 3, 5]);
+testDamages([0]);
