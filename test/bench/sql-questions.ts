@@ -210,10 +210,11 @@ export const FUNCTIONS: readonly Question[] = [
   },
   {
     name: 'event_study: 16 days around an event',
-    ours: `select step, change from market.event_study('${DAILY}', '2024-06-15', benchmark => '${OTHER}')`,
-    byHand: `select row_number() over (order by open_time)::int - 6 as step, close / (nth_value(close, 5) over (order by open_time
-        rows between unbounded preceding and unbounded following)) - 1 as change
-      from (${DAYS(DAILY, 'open_time, close', '2024-06-10', '2024-06-26')}) d order by 1`,
-    most: null,
+    ours: `select step, change, benchmark_change from market.event_study('${DAILY}', '2024-06-15', benchmark => '${OTHER}')`,
+    byHand: `select (row_number() over w)::int - 6 as step, a.close / (nth_value(a.close, 5) over all_of_it) - 1 as change,
+        b.close / (nth_value(b.close, 5) over all_of_it) - 1 as benchmark_change
+      from (${DAYS(DAILY, 'open_time, close', '2024-06-10', '2024-06-26')}) a
+      join (${DAYS(OTHER, 'open_time, close', '2024-06-10', '2024-06-26')}) b using (open_time)
+      window w as (order by open_time), all_of_it as (w rows between unbounded preceding and unbounded following) order by 1`,
   },
 ];
