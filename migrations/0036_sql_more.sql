@@ -76,15 +76,15 @@ begin
     -- Tickers of before the upstream gave it this id.
     if found_at is null and exists (select from market.coin_rename r where r.new_id = of_coin) then
       with recursive former as (
-        select r.old_id as id, 1 as hops from market.coin_rename r where r.new_id = of_coin
+        select of_coin as id, 0 as hops
         union all
-        select r.old_id, f.hops + 1 from former f join market.coin_rename r on r.new_id = f.id where f.hops < 20
+        -- An id that upstream has given to a new coin belongs to that coin.
+        select r.old_id, f.hops + 1 from former f join market.coin_rename r on r.new_id = f.id
+        where f.hops < 20 and not exists (select from market.coin c where c.id = r.old_id and c.is_active and c.last_seen_at > r.renamed_at)
       )
       select f.id, h.at into ticker_of, found_at from former f
         cross join lateral (select t.at from market.ticker_history t
           where t.coin_id = f.id and t.price is not null and t.at <= instant and t.at >= greatest(oldest, priced_at) order by t.at desc limit 1) h
-        -- An id that upstream has given to a new coin belongs to that coin.
-        where market.coin_of(f.id) = of_coin
         order by h.at desc limit 1;
     end if;
     -- When it was read says what was known; how old the price is, only when upstream updated it.
@@ -206,9 +206,10 @@ begin atomic
       with recursive former as (
         select coin as id, 0 as hops
         union all
-        select r.old_id, f.hops + 1 from former f join market.coin_rename r on r.new_id = f.id where f.hops < 20
+        select r.old_id, f.hops + 1 from former f join market.coin_rename r on r.new_id = f.id
+        where f.hops < 20 and not exists (select from market.coin c where c.id = r.old_id and c.is_active and c.last_seen_at > r.renamed_at)
       )
-      select f.id from former f where f.hops = 0 or market.coin_of(f.id) = coin))
+      select f.id from former f))
     union all
     select t.at, t.price, t.span from told t join best b on b.slot = t.slot and b.id = t.id
   ),
