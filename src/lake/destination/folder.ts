@@ -1,6 +1,6 @@
 /** A folder of this machine as a destination. */
 import { randomUUID } from 'node:crypto';
-import { createReadStream } from 'node:fs';
+import { createReadStream, realpathSync } from 'node:fs';
 import { mkdir, open, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { Readable } from 'node:stream';
@@ -15,7 +15,7 @@ export function openFolder(folder: string): Destination {
   const place = (file: string) => path.join(folder, ...file.split('/'));
   return {
     name: folder,
-    place: path.resolve(folder),
+    place: realPath(path.resolve(folder)),
     put: (file, write) => putFile(place(file), write),
     get: async (file, range) => {
       const target = place(file);
@@ -35,6 +35,16 @@ export function openFolder(folder: string): Destination {
       }
     },
   };
+}
+
+/** Through links, as far as there is something. */
+function realPath(folder: string): string {
+  try {
+    return realpathSync(folder);
+  } catch {
+    const above = path.dirname(folder);
+    return above === folder ? folder : path.join(realPath(above), path.basename(folder));
+  }
 }
 
 async function putFile<T>(target: string, write: (sink: ByteSink) => Promise<T>): Promise<T> {

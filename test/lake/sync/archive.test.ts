@@ -7,6 +7,7 @@ import { parseConfig } from '../../../src/config.ts';
 import { DAY, type Interval } from '../../../src/core/interval.ts';
 import { DEFAULT_KEEP } from '../../../src/core/settings/retention-settings.ts';
 import { openFolder } from '../../../src/lake/destination/folder.ts';
+import { lockOf } from '../../../src/lake/export/export.ts';
 import type { ManifestFile } from '../../../src/lake/manifest/manifest.ts';
 import { syncLake } from '../../../src/lake/sync/sync.ts';
 import { createLog } from '../../../src/log.ts';
@@ -326,7 +327,7 @@ test('a folder that cannot be read keeps candles, and nothing else, in Postgres'
 
 test('while the lake is being written nothing is removed', async () => {
   await sync();
-  const removed = await withLockUnlessHeld(database.sql, `export to ${folder}`, () => retain());
+  const removed = await withLockUnlessHeld(database.sql, lockOf(openFolder(folder)), () => retain());
   expect(removed).toMatchObject(STAYS);
   expect(log.join()).toContain('the lake is being written; the next run looks again');
 });
