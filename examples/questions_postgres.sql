@@ -1,4 +1,6 @@
 -- The warehouse itself, with its own functions: psql "$(npx chandler db url)" -f examples/questions_postgres.sql
+-- Where it has another zone, a month would begin at another hour.
+set timezone = 'UTC';
 
 -- universe: the largest three of each month, as known when it begins, and what they brought until the next one begins; beside them the largest three
 -- of today. Of a coin that dies meanwhile the last price counts.

@@ -46,6 +46,8 @@ async function outOf({ out }: ExportCommandOptions): Promise<Address> {
   if (out === undefined || out === '') throw new UsageError('--out is missing; name a folder, like --out ./files.');
   const address = addressOption('--out', out);
   if (address.kind === 's3') return address;
+  if (path.resolve(out) === path.parse(path.resolve(out)).root)
+    throw new UsageError(`--out: ${out} is the root of the disk; name a folder, like ${path.join(out, 'files')}.`);
   const found = await stat(out).catch(() => null);
   if (found !== null && !found.isDirectory()) throw new UsageError(`--out: ${out} is a file; name a folder.`);
   const isWritable = found === null || (await access(out, constants.W_OK).then(isTrue, isFalse));

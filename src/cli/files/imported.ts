@@ -59,6 +59,7 @@ export function dropCommand(parent: Command, context: CommandContext): void {
         }
         return context.withApp({ schema: 'require', changes: true }, async ({ database: { sql } }) => {
           const dropped = await dropImportedSource(sql, source);
+          if (dropped === null) throw new UsageError('An import is running; wait until it has ended.');
           if (json) printJson(io.out, { source, ...dropped });
           else
             io.out.write(

@@ -1,10 +1,11 @@
 /** A folder of this machine as a destination. */
 import { randomUUID } from 'node:crypto';
-import { createReadStream } from 'node:fs';
+import { createReadStream, realpathSync } from 'node:fs';
 import { mkdir, open, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { Readable } from 'node:stream';
 import type { ByteSink, Destination, StoredFile } from './destination.ts';
+import { DestinationError } from './destination-error.ts';
 
 /** What is not whole: the name of the file, and a part that is different for each writer. */
 const PART = /\.[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}\.part$/;
@@ -14,48 +15,93 @@ export function openFolder(folder: string): Destination {
   const place = (file: string) => path.join(folder, ...file.split('/'));
   return {
     name: folder,
-    place: path.resolve(folder),
+    place: realPath(path.resolve(folder)),
     put: (file, write) => putFile(place(file), write),
     get: async (file, range) => {
       const target = place(file);
-      const found = await stat(target).catch(nullIfMissing);
+      const found = await explained(target, stat(target).catch(nullIfMissing));
       if (found === null || !found.isFile()) return null;
-      if (range === undefined) return createReadStream(target);
-      return range.from === range.to
-        ? Readable.from([])
-        : createReadStream(target, { start: range.from, end: range.to - 1 });
+      if (range === undefined) return readStream(target);
+      return range.from === range.to ? Readable.from([]) : readStream(target, { start: range.from, end: range.to - 1 });
     },
     list: () => listFiles(folder, ''),
     delete: async (file) => {
-      await rm(place(file), { force: true });
+      await explained(place(file), rm(place(file), { force: true }));
       await removeEmpty(path.dirname(place(file)), folder);
     },
     sweep: async () => {
       for await (const { path: file } of listAll(folder, '')) {
-        if (PART.test(file)) await rm(place(file), { force: true });
+        if (PART.test(file)) await explained(place(file), rm(place(file), { force: true }));
       }
     },
   };
 }
 
+/** Through links, as far as there is something. */
+function realPath(folder: string): string {
+  try {
+    return realpathSync(folder);
+  } catch {
+    const above = path.dirname(folder);
+    return above === folder ? folder : path.join(realPath(above), path.basename(folder));
+  }
+}
+
 async function putFile<T>(target: string, write: (sink: ByteSink) => Promise<T>): Promise<T> {
   const part = `${target}.${randomUUID()}.part`;
-  await mkdir(path.dirname(target), { recursive: true });
-  const file = await open(part, 'wx');
-  try {
-    const written = await write(async (bytes) => {
-      for (let at = 0; at < bytes.length; ) at += (await file.write(bytes, at)).bytesWritten;
-    });
+  await explained(target, mkdir(path.dirname(target), { recursive: true }));
+  const file = await explained(target, open(part, 'wx'));
+  const finish = async () => {
     await file.sync();
     await file.close();
     await rename(part, target);
     await syncFolder(path.dirname(target));
+  };
+  try {
+    const written = await write(async (bytes) => {
+      for (let at = 0; at < bytes.length; ) at += (await explained(target, file.write(bytes, at))).bytesWritten;
+    });
+    await explained(target, finish());
     return written;
   } catch (error) {
     await file.close().catch(() => undefined);
     await rm(part, { force: true });
     throw error;
   }
+}
+
+async function* readStream(target: string, range?: { readonly start: number; readonly end: number }) {
+  try {
+    yield* createReadStream(target, range) as AsyncIterable<Uint8Array>;
+  } catch (error) {
+    throw explain(target, error);
+  }
+}
+
+async function explained<T>(target: string, work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    throw explain(target, error);
+  }
+}
+
+/** These stay as they are until somebody changes something. */
+const REFUSED = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EISDIR', 'ENAMETOOLONG', 'ELOOP']);
+
+function explain(target: string, error: unknown): unknown {
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code === undefined) return error;
+  if (code === 'ENOSPC' || code === 'EDQUOT')
+    return new DestinationError('unavailable', `${target}: the disk is full (${code})`, 'free some space', error);
+  return REFUSED.has(code)
+    ? new DestinationError(
+        'refused',
+        `${target}: ${message}`,
+        'correct its owner or its name, or name another folder',
+        error,
+      )
+    : new DestinationError('unavailable', `${target}: ${message}`, 'look whether its disk is there', error);
 }
 
 /** So that the new name survives a power failure, too. */
@@ -87,12 +133,13 @@ async function* listFiles(folder: string, below: string): AsyncGenerator<StoredF
 }
 
 async function* listAll(folder: string, below: string): AsyncGenerator<StoredFile> {
-  const entries = await readdir(path.join(folder, below), { withFileTypes: true }).catch(nullIfMissing);
+  const top = path.join(folder, below);
+  const entries = await explained(top, readdir(top, { withFileTypes: true }).catch(nullIfMissing));
   for (const entry of entries ?? []) {
     const name = below === '' ? entry.name : `${below}/${entry.name}`;
     if (entry.isDirectory()) yield* listAll(folder, name);
     else {
-      const found = await stat(path.join(folder, name)).catch(nullIfMissing);
+      const found = await explained(top, stat(path.join(folder, name)).catch(nullIfMissing));
       if (found !== null) yield { path: name, bytes: found.size };
     }
   }

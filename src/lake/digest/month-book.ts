@@ -18,7 +18,7 @@ export type EncodedMonths = readonly [
 ];
 
 export type MonthBook = {
-  /** Ascending months, later than those that the series has already. */
+  /** Ascending months. Those of a series are kept in the order of time, in whichever order they come. */
   add(series: string, months: readonly Month[]): void;
   /** From JSON, those that lie within `span`. */
   addEncoded(series: string, encoded: EncodedMonths, interval: Interval, span: Span): void;
@@ -32,11 +32,17 @@ type Entry = { first: Instant; next: Instant; digests: Buffer; counts: Uint16Arr
 /** `bytesEach`: how much of a digest is kept; attestations keep the first six bytes, and a seal needs all. */
 export function createMonthBook(bytesEach: number = SHORT_BYTES): MonthBook {
   const entries = new Map<string, Entry>();
-  const add = (series: string, months: readonly Month[]) => {
-    if (months.length === 0) return;
+  const add = (series: string, added: readonly Month[]) => {
+    if (added.length === 0) return;
     const entry = entries.get(series);
-    const known = entry ?? emptyFrom(months[0]!.from);
-    const all = [...between(known.next, months[0]!.from), ...months];
+    if (entry !== undefined && added[0]!.from < entry.next) {
+      const all = inOrder(months(series), added);
+      entries.delete(series);
+      add(series, all);
+      return;
+    }
+    const known = entry ?? emptyFrom(added[0]!.from);
+    const all = [...between(known.next, added[0]!.from), ...added];
     const digests = all.map(({ digest }) => digest.subarray(0, bytesEach));
     entries.set(series, {
       first: known.first,
@@ -101,6 +107,14 @@ export function decodeMonths(
 
 function emptyFrom(first: Instant): Entry {
   return { first, next: first, digests: Buffer.alloc(0), counts: new Uint16Array(0) };
+}
+
+/** What is archived may be younger than what Postgres has again. */
+function inOrder(known: readonly Month[], added: readonly Month[]): Month[] {
+  const isAdded = new Set(added.map(({ from }) => from));
+  const others = known.filter(({ from, slots }) => slots > 0 && !isAdded.has(from));
+  const all = [...others, ...added].sort((a, b) => a.from - b.from);
+  return all.flatMap((month, i) => [...(i === 0 ? [] : between(monthReset(all[i - 1]!.from), month.from)), month]);
 }
 
 /** Months without coverage, between others that have some. */

@@ -2,6 +2,7 @@
 import type { Interval } from '../../core/interval.ts';
 import { intersect, subtract } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
+import { CANDLES } from '../dataset/series-datasets.ts';
 import type { MonthBook } from '../digest/month-book.ts';
 import { nameOfSeries } from '../digest/series-name.ts';
 import type { PlannedFile } from '../layout/layout.ts';
@@ -21,23 +22,38 @@ export function stretchOfPlan({ dataset, place, span }: PlannedFile): string {
   return stretchOf({ dataset: dataset.name, interval, quote, from: isoOrNull(span.from) });
 }
 
-/** All but files of which Postgres has everything again, for example because more is kept now: those are written as any other. */
+/**
+ * All but files of which Postgres has everything again, for example because more is kept now: those are written as any other. Also files
+ * whose rows retention has removed and that the manifest does not call archived, like one of an older copy of the lake: they may be the last.
+ */
 export async function stayingArchive(
   tx: SqlOrTransaction,
   before: Before,
   planned: readonly PlannedFile[],
 ): Promise<Archive> {
-  const { archive } = before;
-  if (archive.files.length === 0) return archive;
+  if (before.head?.kind !== 'lake') return before.archive;
   const plans = new Map(planned.map((plan) => [stretchOfPlan(plan), plan]));
-  const inPlace = byPlace(archive);
+  const inPlace = byPlace(before.archive);
   const stay: ManifestFile[] = [];
-  for (const file of archive.files) {
+  for (const file of before.files.values()) {
     const plan = plans.get(stretchOf(file));
-    const isBack = plan !== undefined && (await hasAll(tx, plan, inPlace.get(`${file.quote} ${file.interval}`) ?? []));
-    if (!isBack) stay.push(file);
+    const stays = file.isArchived
+      ? plan === undefined || !(await hasAll(tx, plan, inPlace.get(`${file.quote} ${file.interval}`) ?? []))
+      : plan === undefined && (await isRemoved(tx, file));
+    if (stays) stay.push({ ...file, isArchived: true });
   }
-  return stay.length === archive.files.length ? archive : before.narrowArchive(stay);
+  return before.narrowArchive(stay);
+}
+
+/** Did retention remove candles of this stretch? */
+async function isRemoved(tx: SqlOrTransaction, file: ManifestFile): Promise<boolean> {
+  if (file.dataset !== CANDLES.name || file.interval === null) return false;
+  const [row] = await tx<{ isRemoved: boolean }[]>`
+    select exists (
+      select from market.series s join market.evidence e on e.series_id = s.id
+      where s.quote = ${file.quote} and s.interval = ${file.interval}::market.candle_interval
+        and e.kind = 'retention' and e.slots && ${spanOfFile(file)}::tstzrange) as is_removed`;
+  return row!.isRemoved;
 }
 
 /** Does Postgres cover what the file covers? */

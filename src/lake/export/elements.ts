@@ -1,7 +1,7 @@
 /** What the manifest of an export says: its head, and the elements of its lists. */
 import type { Instant } from '../../clock.ts';
 import type { Interval } from '../../core/interval.ts';
-import { normalize } from '../../core/span.ts';
+import { normalize, type Spans, subtract } from '../../core/span.ts';
 import { VERSION } from '../../core/version.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import { NOTHING_YET } from '../../views/attestation/attestation.ts';
@@ -15,6 +15,7 @@ import {
   type ManifestFile,
   type ManifestHead,
   type ManifestSeries,
+  spanOfFile,
   spansAsIso,
   spansOf,
 } from '../manifest/manifest.ts';
@@ -70,7 +71,7 @@ export async function* elementsOf(
   for await (const element of readStates(tx, [...done.seriesIds], selection.span, months)) {
     const older = archived.get(element.series);
     archived.delete(element.series);
-    yield { list: 'series', element: older === undefined ? element : joined(older, element) };
+    yield { list: 'series', element: joined(older, element, archivedSpans(archive, element)) };
   }
   // All of these is in files that stay.
   for (const element of archived.values()) {
@@ -81,7 +82,15 @@ export async function* elementsOf(
   yield* beside;
 }
 
-function joined(older: ManifestSeries, now: ManifestSeries): ManifestSeries {
-  const covered = spansAsIso(normalize([...spansOf(older.covered), ...spansOf(now.covered)]));
-  return { ...now, covered, gaps: [...older.gaps, ...now.gaps] };
+/** `elsewhere`: of this time only what is archived is in the files, whatever Postgres has. */
+function joined(older: ManifestSeries | undefined, now: ManifestSeries, elsewhere: Spans): ManifestSeries {
+  if (elsewhere.length === 0) return now;
+  const present = subtract(spansOf(now.covered), elsewhere);
+  const covered = spansAsIso(normalize([...spansOf(older?.covered ?? []), ...present]));
+  return { ...now, covered, gaps: [...(older?.gaps ?? []), ...now.gaps] };
+}
+
+function archivedSpans({ files }: Archive, { series }: ManifestSeries): Spans {
+  const inPlace = files.filter(({ quote, interval }) => series.endsWith(` ${quote} ${interval}`));
+  return normalize(inPlace.map(spanOfFile));
 }

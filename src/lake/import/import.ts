@@ -8,6 +8,7 @@ import { TWO_ROWS_OF_A_SLOT } from '../../core/possible-candle.ts';
 import type { Database } from '../../store/connection/connect.ts';
 import { withLockUnlessHeld } from '../../store/connection/lock.ts';
 import { type ImportTransaction, openImport } from '../../store/imported/import-transaction.ts';
+import { IMPORT_LOCK } from '../../store/imported/imported-series.ts';
 import {
   applyStaged,
   type Change,
@@ -72,7 +73,7 @@ export type Imported = {
 /** @throws ImportRefused when a coin is unknown, or another import runs; and the reason of `signal` when it is aborted */
 export async function importFiles(options: ImportOptions): Promise<Imported> {
   if (options.isTrial) return run(options, null);
-  const ended = await withLockUnlessHeld(options.database.sql, 'import', async () => {
+  const ended = await withLockUnlessHeld(options.database.sql, IMPORT_LOCK, async () => {
     const transaction = await openImport(options.database);
     try {
       return { imported: await run(options, transaction) };

@@ -66,14 +66,11 @@ export async function openFile(input: InputFile, number: number, options: ReadOp
 }
 
 function toldOf({ columns }: Table, found: Columns, said: Partial<SeriesText>): ToldColumns {
-  const read = Object.fromEntries(
-    ROLES.filter((role) => found[role] !== undefined && said[role as 'coin'] === undefined).map((role) => [
-      role,
-      columns[found[role]!]!.name,
-    ]),
-  );
-  const used = new Set(Object.values(read));
-  return { read, notUsed: columns.map(({ name }) => name).filter((name) => !used.has(name)) };
+  const roles = ROLES.filter((role) => found[role] !== undefined && said[role as 'coin'] === undefined);
+  const read = Object.fromEntries(roles.map((role) => [role, columns[found[role]!]!.name]));
+  // By their places: a name may stand twice.
+  const used = new Set(roles.map((role) => found[role]!));
+  return { read, notUsed: columns.filter((_, i) => !used.has(i)).map(({ name }) => name) };
 }
 
 function whatIsSaid(

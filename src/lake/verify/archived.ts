@@ -26,7 +26,10 @@ type Removal = {
   found: { candles: number; digest: bigint };
 };
 
+/** A series of the warehouse. */
 type Known = {
+  /** Of its names in the manifest, the first. */
+  readonly name: string;
   readonly removals: readonly Removal[];
   readonly covered: Spans;
   /** Final rows of which no removal tells, and Postgres does not have that time either. */
@@ -51,10 +54,11 @@ export async function* compareArchived(
     let isWhole = true;
     for (const file of inPlace) isWhole = (await addRows(destination, recounted, file, known)) && isWhole;
     // The recount has said which file cannot be read.
-    if (isWhole) for (const [name, one] of known) yield* judge(name, one);
+    if (isWhole) for (const one of new Set(known.values())) yield* judge(one);
   }
 }
 
+/** By the names of the manifest. A coin that was given another id has several, of one series. */
 async function readKnown(
   sql: Sql,
   series: readonly (readonly [string, RecountedSeries])[],
@@ -62,28 +66,27 @@ async function readKnown(
   slots: SlotReader,
 ): Promise<Map<string, Known>> {
   const ids = await slots.idsOf(series.map(([, one]) => one));
-  const rows = await sql<{ position: number; slots: Spans; candles: number; digest: string | null; covered: Spans }[]>`
-    select a.position::int as position, e.slots, e.candles, e.digest::text as digest, s.covered
-    from unnest(${ids}::int[]) with ordinality as a (id, position)
-    join market.series s on s.id = a.id
-    left join market.evidence e on e.series_id = a.id and e.kind = 'retention'
-    order by a.position, e.number`;
+  const rows = await sql<{ id: number; slots: Spans | null; candles: number; digest: string | null; covered: Spans }[]>`
+    select s.id, e.slots, e.candles, e.digest::text as digest, s.covered
+    from market.series s left join market.evidence e on e.series_id = s.id and e.kind = 'retention'
+    where s.id = any(${ids}::int[]) order by s.id, e.number`;
   const spans = files.map(spanOfFile);
-  const known = new Map<string, Known>();
-  for (const { position, covered, slots: gone, candles, digest } of rows) {
-    const [name] = series[position - 1]!;
-    const one = known.get(name) ?? { removals: [], covered, unexplained: 0, isStillThere: false };
+  const byId = new Map<number, Known & { readonly removals: Removal[] }>();
+  for (const { id, covered, slots: gone, candles, digest } of rows) {
+    const [name] = series[ids.indexOf(id)]!;
+    const one = byId.get(id) ?? { name, removals: [], covered, unexplained: 0, isStillThere: false };
+    byId.set(id, one);
     // A removal from before there was a lake is about other times.
-    const isArchived = gone !== null && intersect(gone, spans).length > 0;
-    const removal = {
-      slots: gone,
-      candles,
-      digest: BigInt.asUintN(64, BigInt(digest ?? 0)),
-      found: { candles: 0, digest: 0n },
-    };
-    known.set(name, isArchived ? { ...one, removals: [...one.removals, removal] } : one);
+    if (gone === null || intersect(gone, spans).length === 0) continue;
+    const removed = { slots: gone, candles, digest: BigInt.asUintN(64, BigInt(digest ?? 0)) };
+    one.removals.push({ ...removed, found: { candles: 0, digest: 0n } });
   }
-  return known;
+  return new Map(
+    series.flatMap(([name], i) => {
+      const one = byId.get(ids[i] ?? 0);
+      return one === undefined ? [] : [[name, one] as const];
+    }),
+  );
 }
 
 /** False: the file cannot be read. */
@@ -141,7 +144,7 @@ function hashOf(seconds: bigint, values: readonly Column[], row: number): bigint
   return createHash('sha256').update(ROW).digest().readBigUInt64BE(0);
 }
 
-function* judge(name: string, { removals, unexplained, isStillThere }: Known): Generator<Finding> {
+function* judge({ name, removals, unexplained, isStillThere }: Known): Generator<Finding> {
   for (const { slots, candles, digest, found } of removals) {
     const month = nameOf(slots[0]!.from);
     if (found.candles === candles && found.digest === digest) yield finding(name, month, 'equal', '');

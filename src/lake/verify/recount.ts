@@ -25,7 +25,7 @@ import {
   spansOf,
 } from '../manifest/manifest.ts';
 import { DamagedManifest, readManifest } from '../manifest/read-manifest.ts';
-import { listsOf, readText } from '../sync/file-lists.ts';
+import { findBeside } from './beside.ts';
 import { type FileFinding, fileFinding } from './finding.ts';
 
 /** A series as the manifest has it, and what was found of it in the files. */
@@ -94,14 +94,7 @@ export async function recount(
     bytes += found;
     onFile(found);
   }
-  const lists = manifest.head.kind === 'lake' ? listsOf(manifest.files, destination) : new Map<string, string>();
-  for (const [path, text] of lists) {
-    sizes.delete(path);
-    if ((await readText(destination, path)) !== text)
-      findings.push(fileFinding(path, 'does not list the files that the manifest names'));
-  }
-  for (const path of [...sizes.keys()].filter((one) => !manifest.retired.has(one)).sort())
-    findings.push(fileFinding(path, 'is not named by the manifest'));
+  findings.push(...(await findBeside(destination, manifest, sizes)));
   return { ...manifest, months, edges, rows, bytes, findings };
 }
 

@@ -3,6 +3,10 @@ import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import type { CandleInterval } from '../../core/interval.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
+import { withLockUnlessHeld } from '../connection/lock.ts';
+
+/** Whoever adds or removes imported candles holds it. */
+export const IMPORT_LOCK = 'import';
 
 export type NamedCoin =
   | { readonly ok: true; readonly coinId: string }
@@ -45,17 +49,21 @@ export async function readImportedSources(sql: SqlOrTransaction): Promise<readon
     from market.imported_series group by 1 order by source collate "C"`;
 }
 
-/** Removes all of a source. Resolves to what there was. */
-export async function dropImportedSource(
-  sql: Sql,
-  source: string,
-): Promise<{ readonly series: number; readonly candles: number }> {
-  return (await sql.begin(async (tx) => {
-    await tx`select set_config('statement_timeout', '0', true)`;
-    const rows = await tx<{ id: number }[]>`select id from market.imported_series where source = ${source} for update`;
-    const ids = rows.map(({ id }) => id);
-    const { count } = await tx`delete from market.imported_candle where series_id = any(${ids}::int[])`;
-    await tx`delete from market.imported_series where id = any(${ids}::int[])`;
-    return { series: ids.length, candles: count };
-  })) as { series: number; candles: number };
+type Dropped = { readonly series: number; readonly candles: number };
+
+/** Removes all of a source. Resolves to what there was; null: an import is running, which may add to it. */
+export function dropImportedSource(sql: Sql, source: string): Promise<Dropped | null> {
+  return withLockUnlessHeld(sql, IMPORT_LOCK, async () => {
+    const dropped = await sql.begin(async (tx): Promise<Dropped> => {
+      await tx`select set_config('statement_timeout', '0', true)`;
+      const rows = await tx<
+        { id: number }[]
+      >`select id from market.imported_series where source = ${source} for update`;
+      const ids = rows.map(({ id }) => id);
+      const { count } = await tx`delete from market.imported_candle where series_id = any(${ids}::int[])`;
+      await tx`delete from market.imported_series where id = any(${ids}::int[])`;
+      return { series: ids.length, candles: count };
+    });
+    return dropped as Dropped;
+  });
 }

@@ -3,11 +3,12 @@
  *
  * The series itself moves to the new id. Its number stays, and with it candles, coverage and revisions, so every view shows one history
  * at no cost. If both ids have answers already, each keeps its own: upstream answers the whole history under the new id, so nothing is
- * lost, and two sets of answers are never mixed.
+ * lost, and two sets of answers are never mixed. Series that were imported from elsewhere go along in the same way.
  */
 import type { Instant } from '../../clock.ts';
 import { type MovedSeries, renameCoins } from '../backfill/backfill-coins.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
+import { IMPORT_LOCK } from '../imported/imported-series.ts';
 
 export type Rename = {
   readonly oldId: string;
@@ -121,11 +122,16 @@ export async function continueHistories(sql: SqlOrTransaction, now: Instant): Pr
     )
     delete from market.series where id in (select id from blank)`;
   const moved = await sql<MovedSeries[]>`
-    with ${successors(sql)}, moving as materialized (
-      select s.id, f.old_id, f.new_id, s.coin_id || ' ' || f.new_id as ids, s.steps > 0 as has_evidence from successor f
+    with ${successors(sql)}, nearest as materialized (
+      -- Of several former ids of one coin, each with a history of its own, the last one goes on.
+      select distinct on (f.new_id, s.quote, s.interval) s.id, f.old_id, f.new_id from successor f
       join market.series s on s.coin_id = f.old_id
       where not exists (
         select from market.series n where n.coin_id = f.new_id and n.quote = s.quote and n.interval = s.interval)
+      order by f.new_id, s.quote, s.interval, f.hops, s.id
+    ), moving as materialized (
+      select s.id, m.old_id, m.new_id, s.coin_id || ' ' || m.new_id as ids, s.steps > 0 as has_evidence
+      from nearest m join market.series s on s.id = m.id
       order by s.id for update of s
     ), step as materialized (
       select id, old_id, new_id, case when has_evidence
@@ -137,13 +143,37 @@ export async function continueHistories(sql: SqlOrTransaction, now: Instant): Pr
     from step where s.id = step.id
     returning step.old_id, step.new_id, s.interval, s.quote`;
   await renameCoins(sql, moved);
+  await continueImported(sql);
   await sql`
     with ${successors(sql)}
-    update ops.track t set coin_id = f.new_id from successor f
-    where t.coin_id = f.old_id and not exists (
-      select from ops.track n where n.coin_id = f.new_id and n.quote = t.quote and n.interval = t.interval)`;
+    update ops.track t set coin_id = m.new_id
+    from (
+      select distinct on (f.new_id, t.quote, t.interval) f.old_id, f.new_id, t.quote, t.interval from successor f
+      join ops.track t on t.coin_id = f.old_id
+      where not exists (
+        select from ops.track n where n.coin_id = f.new_id and n.quote = t.quote and n.interval = t.interval)
+      order by f.new_id, t.quote, t.interval, f.hops
+    ) m where t.coin_id = m.old_id and t.quote = m.quote and t.interval = m.interval`;
   await sql`with ${successors(sql)} delete from ops.track t using successor f where t.coin_id = f.old_id`;
   return moved.length;
+}
+
+/** While an import runs, which may be adding the same series under the new id, nothing moves: the next call does it. */
+async function continueImported(sql: SqlOrTransaction): Promise<void> {
+  const rows = await sql<{ id: number; newId: string }[]>`
+    with ${successors(sql)}
+    select distinct on (i.source, f.new_id, i.quote, i.interval) i.id, f.new_id
+    from successor f join market.imported_series i on i.coin_id = f.old_id
+    where not exists (
+      select from market.imported_series n
+      where n.source = i.source and n.coin_id = f.new_id and n.quote = i.quote and n.interval = i.interval)
+    order by i.source, f.new_id, i.quote, i.interval, f.hops, i.id`;
+  if (rows.length === 0) return;
+  await sql`
+    with free as materialized (select from ops.lock where name = ${IMPORT_LOCK} for update skip locked)
+    update market.imported_series i set coin_id = m.new_id
+    from unnest(${rows.map(({ id }) => id)}::int[], ${rows.map(({ newId }) => newId)}::text[]) m (id, new_id)
+    where i.id = m.id and exists (select from free)`;
 }
 
 /** For each old id, the last of its successors that the catalogue has. */
@@ -156,7 +186,7 @@ function successors(sql: SqlOrTransaction) {
       union all
       select s.old_id, r.new_id, s.hops + 1 from step s join market.coin_rename r on r.old_id = s.new_id where s.hops < 20
     )
-    select distinct on (old_id) old_id, new_id from step where exists (select from market.coin c where c.id = new_id)
+    select distinct on (old_id) old_id, new_id, hops from step where exists (select from market.coin c where c.id = new_id)
     order by old_id, hops desc
   )`;
 }

@@ -237,6 +237,7 @@ describe('what makes no sense is said in one sentence, ends with 2, and writes n
     [['--out', 'ftp://bucket/x'], /--out ftp:\/\/bucket\/x, which is neither a folder nor s3:\/\/bucket\/prefix/],
     [['--out', 's3://key:secret@bucket'], /--out \(not shown\), which has an @; leave out keys/],
     [['--out', ''], /--out is missing/],
+    [['--out', '/../'], /--out: \/\.\.\/ is the root of the disk; name a folder, like \/files/],
     [['--layuot', 'hive'], /unknown option '--layuot'/],
   ])('%j', async (argv, message) => {
     const { code, err, out: text } = await chandler(...argv);

@@ -103,6 +103,8 @@ test('which columns are read as what, and which are not used', async () => {
   const told = await imported(named, twin, ...bitcoin, '--dry-run');
   const read = { time: 'date', open: 'open', high: 'high', low: 'low', close: 'close' };
   expect(told.columns).toEqual([{ read, notUsed: ['symbol', 'Volume BTC'], files: [named, twin] }]);
+  const twice = files.write('twice.csv', 'date,open,high,low,close,volume,volume\n2024-01-01,1,2,1,2,5,6\n');
+  expect((await chandler(twice, ...bitcoin, '--dry-run')).out).toContain('close, volume; not used: volume\n');
   const numbered = await chandler(bare, ...bitcoin, '--dry-run', '--no-header');
   expect(numbered.out).toContain(
     'read: time ← column 1, open ← column 2, high ← column 3, low ← column 4, close ← column 5, volume ← column 6; not used: column 7\n',

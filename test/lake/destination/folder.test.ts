@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type Destination, readRange } from '../../../src/lake/destination/destination.ts';
@@ -89,4 +89,14 @@ test('a part of a file that is not there is an error', async () => {
   expect(Buffer.from(await readRange(destination, 'file', { from: 1, to: 3 })).toString()).toBe('bc');
   await expect(readRange(destination, 'file', { from: 1, to: 4 })).rejects.toThrow(/shorter than 4 bytes/);
   await expect(readRange(destination, 'other', { from: 0, to: 1 })).rejects.toThrow(/other is gone/);
+});
+
+test('one place has one name, whichever link leads there, also before it is made', () => {
+  mkdirSync(path.join(folder, 'disk'));
+  symlinkSync(path.join(folder, 'disk'), path.join(folder, 'link'));
+  expect(openFolder(path.join(folder, 'link/new/out')).place).toBe(openFolder(path.join(folder, 'disk/new/out')).place);
+  mkdirSync(path.join(folder, 'disk/new/out'), { recursive: true });
+  expect(openFolder(path.join(folder, 'link/new/../new/out/')).place).toBe(
+    openFolder(path.join(folder, 'disk/new/out')).place,
+  );
 });

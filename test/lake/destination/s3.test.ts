@@ -1,4 +1,6 @@
 /** S3-compatible storage, on a real server: what is put there, and what happens when the network or the writer fails. */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { inspect } from 'node:util';
 import {
   AbortMultipartUploadCommand,
@@ -246,4 +248,31 @@ test.skipIf(strict === null)('wrong keys are refused at once, and no message has
   const all = inspect(error, { depth: 20 });
   for (const secret of [strict!.settings.credentials!.secretAccessKey, 'authorization', 'x-amz-'])
     expect(all).not.toContain(secret);
+});
+
+test('a part of a file whose end alone is cut off is not read a second time', async () => {
+  // Chunked, like some storage: that it ends is told by a last chunk, which never comes.
+  const bytes = 'one two three';
+  const asked: (string | undefined)[] = [];
+  const storage = createServer((request, response) => {
+    asked.push(request.headers.range);
+    const [, from, to] = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '') ?? [];
+    const isRange = from !== undefined && Number(from) <= Number(to);
+    response.writeHead(isRange ? 206 : 200, { etag: '"1"' });
+    response.write(isRange ? bytes.slice(Number(from), Number(to) + 1) : bytes, () => {
+      if (asked.length === 1) setImmediate(() => request.socket.destroy());
+      else response.end();
+    });
+  });
+  await new Promise<void>((resolve) => storage.listen(0, '127.0.0.1', resolve));
+  const { port } = storage.address() as AddressInfo;
+  const credentials = { accessKeyId: 'a', secretAccessKey: 'b', sessionToken: null };
+  const settings = { endpoint: `http://127.0.0.1:${port}`, region: 'us-east-1', pathStyle: true, credentials };
+  destination = openS3({ kind: 's3', bucket: 'made-up', prefix: '' }, settings);
+  try {
+    expect(await get('file', { from: 4, to: 7 })).toBe('two');
+    expect(asked).toEqual(['bytes=4-6']);
+  } finally {
+    storage.close();
+  }
 });

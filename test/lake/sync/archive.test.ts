@@ -1,5 +1,5 @@
 /** Retention with a lake: candles leave Postgres only when the lake holds them, the lake keeps them, and verify still knows them. */
-import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { withArchive } from '../../../src/background/lake/lake-run.ts';
@@ -7,13 +7,15 @@ import { parseConfig } from '../../../src/config.ts';
 import { DAY, type Interval } from '../../../src/core/interval.ts';
 import { DEFAULT_KEEP } from '../../../src/core/settings/retention-settings.ts';
 import { openFolder } from '../../../src/lake/destination/folder.ts';
+import { lockOf } from '../../../src/lake/export/export.ts';
 import type { ManifestFile } from '../../../src/lake/manifest/manifest.ts';
 import { syncLake } from '../../../src/lake/sync/sync.ts';
 import { createLog } from '../../../src/log.ts';
 import { withLockUnlessHeld } from '../../../src/store/connection/lock.ts';
 import { ensurePartitions } from '../../../src/store/upkeep/partition.ts';
+import { continueHistories, recordRenames } from '../../../src/store/upkeep/rename.ts';
 import { type CandleArchive, type Removed, removeOld } from '../../../src/store/upkeep/retention.ts';
-import { prepareChunks, storePrepared } from '../../bench/prepared.ts';
+import { makeSeriesOf, prepareChunks, storePrepared } from '../../bench/prepared.ts';
 import { runCommand } from '../../support/cli.ts';
 import { type FilledDatabase, fillDatabase, type TestDatabase } from '../../support/database.ts';
 import { AS_OF, fillAll } from '../filled.ts';
@@ -54,12 +56,15 @@ const sync = () => {
 };
 
 /** As the schedule runs it. `change`: what a test does to the archive. */
-function retain(change: (archive: CandleArchive) => CandleArchive = (archive) => archive): Promise<Removed> {
+function retain(
+  change: (archive: CandleArchive) => CandleArchive = (archive) => archive,
+  now: number = NOW,
+): Promise<Removed> {
   const parsed = parseConfig({ CHANDLER_LAKE_URL: folder });
   if (!('ok' in parsed)) throw new Error(parsed.problems.join());
   const app = { config: parsed.ok, database, log: createLog({ level: 'warn', write: (line) => void log.push(line) }) };
   return withArchive(app, parsed.ok.lake!, (archive) =>
-    removeOld(database, { keep: KEEP, now: NOW, archive: change(archive) }),
+    removeOld(database, { keep: KEEP, now, archive: change(archive) }),
   );
 }
 
@@ -239,9 +244,90 @@ test('when Postgres has all of it again, the file is written as any other', asyn
   expect((await verified()).findings).toEqual([]);
 });
 
+test('a coin that is given another id: what is archived under the old one, and later under the new one, is proved', async () => {
+  const { sql } = database;
+  await sync();
+  expect(await retain()).toMatchObject(DROPPED);
+  await makeSeriesOf(sql, ['xbt-bitcoin'], '6h', OLD);
+  await sql`update market.coin set is_active = false where id = 'btc-bitcoin'`;
+  await recordRenames(sql, [{ oldId: 'btc-bitcoin', newId: 'xbt-bitcoin', at: NOW }], 'changelog');
+  expect(await continueHistories(sql, NOW)).toBeGreaterThan(0);
+  await sync();
+  const found = await verified();
+  expect([found.code, found.findings]).toEqual([0, []]);
+  expect(await retain(undefined, Date.UTC(2026, 5, 1))).toMatchObject({
+    partitions: ['candle_24h_2024'],
+    notArchived: [],
+  });
+  await sync();
+  const later = await verified();
+  expect([later.code, later.findings]).toEqual([0, []]);
+  // What was archived under the new name alone is still looked at.
+  await sql`update market.evidence set digest = digest + 1 where kind = 'retention' and number =
+    (select max(number) from market.evidence e where e.kind = 'retention' and e.series_id = ${series.get('24h')!})
+    and series_id = ${series.get('24h')!}`;
+  expect((await verified()).findings.map(({ month }) => month)).toEqual(['2024-01']);
+});
+
+test('an older copy of the lake keeps the files whose rows retention has removed since', async () => {
+  await sync();
+  const copy = `${folder}-copy`;
+  cpSync(folder, copy, { recursive: true });
+  const before = fileOf2023();
+  expect(await retain()).toMatchObject(DROPPED);
+  await sync();
+  rmSync(folder, { recursive: true });
+  cpSync(copy, folder, { recursive: true });
+  rmSync(copy, { recursive: true });
+  await sync();
+  expect(fileOf2023()).toEqual({ ...before, isArchived: true });
+  const found = await verified();
+  expect([found.code, found.findings]).toEqual([0, []]);
+});
+
+test('candles of a time that is archived: the manifest does not say that the lake has them, and they stay in Postgres', async () => {
+  await sync();
+  await retain();
+  await ensurePartitions(database.sql, '24h', OLD);
+  const ids = await makeSeriesOf(database.sql, ['new-coin'], '24h', { ...OLD, to: Date.UTC(2024, 2, 1) });
+  for (const chunk of prepareChunks(ids, '24h', { ...OLD, to: Date.UTC(2024, 2, 1) }))
+    await storePrepared(database.sql, chunk, NOW - DAY);
+  await sync();
+  const found = await verified();
+  expect([found.code, found.findings]).toEqual([0, []]);
+  const { series: told } = JSON.parse(readFileSync(path.join(folder, 'manifest.json'), 'utf8')) as {
+    series: { series: string; covered: [string, string][] }[];
+  };
+  expect(told.find((one) => one.series === 'new-coin usd 24h')!.covered).toEqual([
+    ['2024-01-01T00:00:00.000Z', '2024-03-01T00:00:00.000Z'],
+  ]);
+  expect(await retain()).toMatchObject(STAYS);
+  expect(log.join()).toContain('is archived, and Postgres has another row: new-coin at 2023-01-01');
+});
+
+test('candles that are older than what is archived get files of their own', async () => {
+  await sync();
+  await retain();
+  const older = { from: Date.UTC(2022, 0, 1), to: OLD.from };
+  await ensurePartitions(database.sql, '24h', older);
+  const id = series.get('24h')!;
+  await database.sql`update market.series set wanted = wanted + ${[older]}::tstzmultirange where id = ${id}`;
+  for (const chunk of prepareChunks([id], '24h', older)) await storePrepared(database.sql, chunk, NOW - DAY);
+  await sync();
+  expect(manifest().files.map((file) => file.path)).toContainEqual(expect.stringContaining('24h/quote=usd/year=2022'));
+  const found = await verified();
+  expect([found.code, found.findings]).toEqual([0, []]);
+});
+
+test('a folder that cannot be read keeps candles, and nothing else, in Postgres', async () => {
+  folder = path.join(folder, 'x'.repeat(300));
+  expect(await retain()).toMatchObject({ ...STAYS, rows: expect.anything() });
+  expect(log.join()).toContain('ENAMETOOLONG');
+});
+
 test('while the lake is being written nothing is removed', async () => {
   await sync();
-  const removed = await withLockUnlessHeld(database.sql, `export to ${folder}`, () => retain());
+  const removed = await withLockUnlessHeld(database.sql, lockOf(openFolder(folder)), () => retain());
   expect(removed).toMatchObject(STAYS);
   expect(log.join()).toContain('the lake is being written; the next run looks again');
 });

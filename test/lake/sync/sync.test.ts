@@ -205,6 +205,38 @@ test('a list that is not of the manifest, and a file that nobody named, are foun
   expect((await findings()).map(({ path: file }) => file)).toEqual(['candles/mine.parquet']);
 });
 
+test('a recount while the lake is being written finds nothing, at whatever moment', async () => {
+  await sync();
+  const moments = ['_symlink/candles/interval=24h/quote=usd/files.txt', 'manifest.json'];
+  for (const [i, moment] of moments.entries()) {
+    await answerAgain('24h', Date.UTC(2024, 0, 3), Date.UTC(2024, 0, 9), 1.6 + i / 10);
+    const folderNow = openFolder(folder);
+    const found: unknown[] = [];
+    await sync({
+      ...folderNow,
+      put: async (file, write) => {
+        if (file === moment) found.push(...(await findings()));
+        return folderNow.put(file, write);
+      },
+    });
+    expect([moment, found]).toEqual([moment, []]);
+  }
+  // The manifest is replaced while it recounts.
+  await answerAgain('24h', Date.UTC(2024, 0, 3), Date.UTC(2024, 0, 9), 1.8);
+  const destination = openFolder(folder);
+  let isReplaced = false;
+  const slow: Destination = {
+    ...destination,
+    list: async function* () {
+      if (!isReplaced) await sync();
+      isReplaced = true;
+      yield* destination.list();
+    },
+  };
+  expect(await findings(slow)).toEqual([]);
+  expect(isReplaced).toBe(true);
+});
+
 test('which datasets it has may change', async () => {
   await sync();
   const { written } = await sync(openFolder(folder), ['candles', 'coins', 'rates']);

@@ -30,6 +30,8 @@ beforeAll(async () => {
     select 'aaa-coin', t, t, 1, 2, 1 from generate_series(${FROM}::timestamptz, ${TO - DAY}::timestamptz, interval '7 hours') t`;
   await rollUp(sql);
   for (const zone of ['UTC', NEW_YORK, 'Asia/Kolkata']) sessions.push(await analystIn(database, zone));
+  // It writes instants with the abbreviation of its zone, which is that of Israel as well.
+  await sessions[2]!.unsafe("set datestyle = 'German, DMY'");
 });
 afterAll(async () => {
   await Promise.all(sessions.map((session) => session.end()));

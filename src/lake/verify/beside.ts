@@ -1,0 +1,45 @@
+/** What is beside the files that a manifest names: the lists of a lake, and files that nobody should have put there. */
+import type { Destination } from '../destination/destination.ts';
+import { pathOfEntry } from '../manifest/journal.ts';
+import type { ManifestFile, ManifestHead } from '../manifest/manifest.ts';
+import { readManifestHead } from '../manifest/read-manifest.ts';
+import { isFileList, listsOf, readText } from '../sync/file-lists.ts';
+import { isLakeFile } from '../sync/lake-file.ts';
+import { type FileFinding, fileFinding } from './finding.ts';
+
+type Named = {
+  readonly head: ManifestHead;
+  readonly files: readonly ManifestFile[];
+  readonly retired: ReadonlySet<string>;
+};
+
+/** `others`: the files that the manifest does not name. */
+export async function findBeside(
+  destination: Destination,
+  { head, files, retired }: Named,
+  others: ReadonlyMap<string, number>,
+): Promise<FileFinding[]> {
+  const isLake = head.kind === 'lake';
+  const lists = isLake ? listsOf(files, destination) : new Map<string, string>();
+  const findings: FileFinding[] = [];
+  for (const [path, text] of lists) {
+    if ((await readText(destination, path)) !== text)
+      findings.push(fileFinding(path, 'does not list the files that the manifest names'));
+  }
+  for (const path of [...others.keys()].sort()) {
+    // A file of a run that has not ended is in no list and no manifest, so nobody reads it. A later run names it, or removes it.
+    const isKnown = lists.has(path) || retired.has(path) || (isLake && isLakeFile(path));
+    if (!isKnown) findings.push(fileFinding(path, 'is not named by the manifest'));
+  }
+  const isOfList = ({ path }: FileFinding) => path !== null && isLake && isFileList(path);
+  // The lists are written shortly before the manifest.
+  if (!findings.some(isOfList) || !(await isBeingWritten(destination, head))) return findings;
+  return findings.filter((one) => !isOfList(one));
+}
+
+/** A run has begun to write and has not ended, or it has ended since the manifest was read. */
+async function isBeingWritten(destination: Destination, { at }: ManifestHead): Promise<boolean> {
+  if ((await readManifestHead(destination))?.at !== at) return true;
+  for await (const { path } of destination.list()) if (pathOfEntry(path) !== null) return true;
+  return false;
+}

@@ -1,0 +1,46 @@
+/** Coins that the upstream gave a new id twice, each time with a history under both ids. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { DAY } from '../../../src/core/interval.ts';
+import { applyTracks } from '../../../src/store/tracking/apply-track-rules.ts';
+import { recordRenames } from '../../../src/store/upkeep/rename.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { givenSeries, storeAnswer } from '../../support/given-candles.ts';
+
+const FROM = Date.UTC(2024, 0, 1);
+const RENAMED = Date.UTC(2024, 1, 1);
+const SPAN = { from: FROM, to: FROM + 3 * DAY };
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database?.drop());
+
+test('the history of the last former id goes on, and so does its rule; the other one stays', async () => {
+  const { sql } = database;
+  const ids = new Map<string, number>();
+  for (const coinId of ['first-coin', 'second-coin']) {
+    const series = await givenSeries(sql, { coinId, interval: '24h', span: SPAN });
+    await storeAnswer(sql, series, { span: SPAN, slots: [1, 2, 3].map((n) => [n, n + 1, n - 1, n] as const) });
+    await sql`
+      insert into ops.track (tier, coin_id, interval, quote, since, priority, target_age, created_at)
+      values ('list', ${coinId}, '24h', 'usd', ${FROM}, 1, '1 day', ${FROM})`;
+    ids.set(coinId, series.id);
+  }
+  await givenSeries(sql, { coinId: 'third-coin', interval: '24h', span: SPAN });
+  const renames = [
+    { oldId: 'first-coin', newId: 'second-coin', at: RENAMED },
+    { oldId: 'second-coin', newId: 'third-coin', at: RENAMED + DAY },
+  ];
+  await recordRenames(sql, renames, 'changelog');
+  expect(await applyTracks(sql, RENAMED + 2 * DAY)).toMatchObject({ moved: 1, series: 1 });
+  const series = await sql`select coin_id, id from market.series order by coin_id`;
+  expect(series.map(({ coinId, id }) => [coinId, id])).toEqual([
+    ['first-coin', ids.get('first-coin')],
+    ['third-coin', ids.get('second-coin')],
+  ]);
+  const rules = await sql`select coin_id from ops.track`;
+  expect(rules.map(({ coinId }) => coinId)).toEqual(['third-coin']);
+  // The second time it changes nothing.
+  expect(await applyTracks(sql, RENAMED + 3 * DAY)).toMatchObject({ moved: 0, series: 1 });
+});
