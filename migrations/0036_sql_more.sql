@@ -232,3 +232,61 @@ begin atomic
   where b.slot >= from_time and b.until <= to_time
   order by b.slot;
 end;
+
+-- The rows of market.ohlcv come in the order of time: their sums need no sort of their own.
+create or replace function market.vwap(coin text, from_time anyelement, to_time anycompatible default now(), width interval default '1 day', quote text default 'usd')
+  returns table (vwap double precision, volume double precision, slots integer, complete boolean)
+  language sql stable parallel safe
+as $$
+  with asked as materialized (
+    select market.utc(from_time) as since, coalesce(nullif(market.utc(to_time), 'infinity'), now()) as until,
+      coalesce(nullif(market.utc(to_time), 'infinity'), now()) - interval '1 second' as last_close
+  )
+  select t.vwap, t.volume, t.slots,
+    coalesce(case when s.first < s.last then market.final_spans(coin, market.base_of(width), quote) @> tstzrange(s.first, s.last) end, false)
+  from asked a
+  cross join lateral (
+    select case when count(*) = count(o.weighted) then sum(o.weighted) / nullif(sum(o.volume), 0) end as vwap,
+      case when count(*) = count(o.volume) then sum(o.volume) end as volume,
+      count(*)::integer as slots, min(o.open_time) as first_at
+    -- A slot that ends after the span tells of what came later.
+    from (
+      select p.open_time, p.volume, p.volume * (p.high + p.low + p.close) / 3 as weighted from market.ohlcv(coin, width, from_time, to_time, quote) p
+      where p.close_time <= a.last_close
+      -- Or it would be computed twice.
+      offset 0
+    ) o
+  ) t
+  cross join lateral (
+    select case when isfinite(a.since) then market.slot_end(width, market.slot_of(width, a.since - interval '1 microsecond')) else t.first_at end as first,
+      market.slot_of(width, a.until) as last
+  ) s
+$$;
+
+create or replace function market.twap(coin text, from_time anyelement, to_time anycompatible default now(), width interval default '1 day', quote text default 'usd')
+  returns table (twap double precision, slots integer, complete boolean)
+  language sql stable parallel safe
+as $$
+  with asked as materialized (
+    select market.utc(from_time) as since, coalesce(nullif(market.utc(to_time), 'infinity'), now()) as until,
+      coalesce(nullif(market.utc(to_time), 'infinity'), now()) - interval '1 second' as last_close
+  )
+  select t.twap, t.slots,
+    coalesce(case when s.first < s.last then market.final_spans(coin, market.base_of(width), quote) @> tstzrange(s.first, s.last) end, false)
+  from asked a
+  cross join lateral (
+    select case when count(*) = count(o.price) then avg(o.price) end as twap,
+      count(*)::integer as slots, min(o.open_time) as first_at
+    -- A slot that ends after the span tells of what came later.
+    from (
+      select p.open_time, (p.open + p.high + p.low + p.close) / 4 as price from market.ohlcv(coin, width, from_time, to_time, quote) p
+      where p.close_time <= a.last_close
+      -- Or it would be computed twice.
+      offset 0
+    ) o
+  ) t
+  cross join lateral (
+    select case when isfinite(a.since) then market.slot_end(width, market.slot_of(width, a.since - interval '1 microsecond')) else t.first_at end as first,
+      market.slot_of(width, a.until) as last
+  ) s
+$$;
