@@ -101,6 +101,9 @@ function createStored(series: SeriesRow, steps: readonly Step[], segments: reado
     .filter(({ kind }) => kind === 'retention')
     .flatMap(({ slots, number }) => subtract(slots, normalize(mended(number).flatMap((step) => step.slots))));
   const removedTo = Math.max(Number.NEGATIVE_INFINITY, ...removed.map(({ to }) => to));
+  const removal = steps.findLast(({ kind }) => kind === 'retention')?.number ?? 0;
+  /** What was answered again after a removal, and mended then, is counted as any other candle that is not final. */
+  const isMended = (step: Step | undefined) => step?.kind === 'mended' && step.number > removal;
   return {
     add(bucket: Bucket): void {
       const segment = segments[bucket.bucket]!;
@@ -111,13 +114,13 @@ function createStored(series: SeriesRow, steps: readonly Step[], segments: reado
       };
       const isFinal = contains(series.covered, bucket.first);
       // Retention first forgets what a partition holds, and then removes it, as soon as nobody reads it.
-      if (!isFinal && bucket.last < removedTo) {
+      const last = segment.tellers.at(-1);
+      if (!isFinal && bucket.last < removedTo && !isMended(steps[last ?? -1])) {
         left += bucket.candles - bucket.odd;
         // None that cannot be true was ever there to be removed.
         odd += bucket.odd;
         return;
       }
-      const last = segment.tellers.at(-1);
       if (last !== undefined && makesFinal(steps[last]!)) told.add(last, sums);
       all = plus(all, sums);
       if (isFinal) final = plus(final, sums);
