@@ -38,6 +38,8 @@ type EvidenceOfAnswer = {
   readonly emptyOnce: Spans;
   readonly before: Sums;
   readonly toldTwice: boolean;
+  /** When it is stored, on our own clock. */
+  readonly knownAt: Instant;
 };
 
 /** What a step of evidence says of an answer that was implausible until a second one said the same. */
@@ -51,7 +53,7 @@ export async function recordEvidence(tx: SqlOrTransaction, answer: ChunkAnswer, 
   await tx`
     select ops.record_answer(${series.id}, ${series.interval}::market.candle_interval, ${span}::tstzrange,
       ${of.granted}::tstzmultirange, ${of.told}::tstzmultirange, ${of.emptyOnce}::tstzmultirange,
-      ${receivedAt(answer)}::timestamptz, ${asOf}::timestamptz, currval('ops.fetch_id_seq'), ${body}::bytea,
+      ${of.knownAt}::timestamptz, ${asOf}::timestamptz, currval('ops.fetch_id_seq'), ${body}::bytea,
       ${of.before.candles}, ${of.before.digest}::text::bigint, ${of.before.finalCandles},
       ${of.toldTwice ? TOLD_TWICE : null}::text)`;
 }
