@@ -86,6 +86,8 @@ export function storeChunk(
     const writable = union(final, subtract(ours, covered));
     const writing = pick(candles, writable);
     const written = writeCandles(tx, series, writing, known ? 'overwrite' : 'fresh');
+    // A failure is thrown where it is awaited; until then it must not count as unhandled.
+    written.catch(() => undefined);
     const empty = subtract(
       union(final, intersect(granted, verdict.confirmed)),
       slotsOf(candles.openTime, series.interval),
