@@ -82,3 +82,36 @@ test('verify --against names no tampering when a coin gets a new id while it com
   expect(found.filter(({ verdict }) => verdict === 'tampered')).toEqual([]);
   expect(found.filter(({ verdict }) => verdict === 'renamed')).toHaveLength(1);
 });
+
+test.each([
+  ['two changes at once', [['a-a', 'b-b', 'c-c']]],
+  [
+    'two changes at once, and back',
+    [
+      ['a-a', 'b-b', 'c-c'],
+      ['c-c', 'a-a'],
+    ],
+  ],
+])('verify --against takes %s of the id of a coin for what they are', async (_, moves) => {
+  const { sql } = database;
+  await ensurePartitions(sql, '24h', { from: FIRST_DAY, to: day(200) });
+  const id = await newDailySeries(sql, 'a-a');
+  await storeAnswer(sql, id, [0, 100], 500);
+  const lines: string[] = [];
+  for await (const line of attest(sql, { at: NOW, key: null })) lines.push(line.trimEnd());
+  let at = 1_001;
+  for (const ids of moves) {
+    for (const [i, newId] of ids.slice(1).entries()) {
+      await recordRenames(sql, [{ oldId: ids[i]!, newId, at: day(++at) }], 'changelog');
+      await recordCoins(sql, [coinNamed(newId)], day(at));
+    }
+    expect(await continueHistories(sql, day(at))).toBe(1);
+  }
+  async function* facts() {
+    yield* lines.slice(1, -1);
+  }
+  const found = [];
+  for await (const one of compare(sql, facts(), { keep: DEFAULT_KEEP, at: NOW, now: day(1_100) })) found.push(one);
+  expect(found.filter(({ verdict }) => verdict === 'tampered')).toEqual([]);
+  expect(found.filter(({ verdict }) => verdict === 'renamed')).toHaveLength(1);
+});
