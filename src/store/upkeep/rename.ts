@@ -133,6 +133,8 @@ export async function continueHistories(sql: SqlOrTransaction, now: Instant): Pr
       join market.series s on s.coin_id = f.old_id
       where not exists (
         select from market.series n where n.coin_id = f.new_id and n.quote = s.quote and n.interval = s.interval)
+        and not exists (select from successor g join market.series t on t.coin_id = g.old_id
+          where ${isNearer(sql)} and t.quote = s.quote and t.interval = s.interval)
       order by s.id for update of s
     ), step as materialized (
       select id, old_id, new_id, case when has_evidence
@@ -148,7 +150,9 @@ export async function continueHistories(sql: SqlOrTransaction, now: Instant): Pr
     with ${successors(sql)}
     update ops.track t set coin_id = f.new_id from successor f
     where t.coin_id = f.old_id and not exists (
-      select from ops.track n where n.coin_id = f.new_id and n.quote = t.quote and n.interval = t.interval)`;
+      select from ops.track n where n.coin_id = f.new_id and n.quote = t.quote and n.interval = t.interval)
+      and not exists (select from successor g join ops.track n on n.coin_id = g.old_id
+        where ${isNearer(sql)} and n.quote = t.quote and n.interval = t.interval)`;
   await sql`with ${successors(sql)} delete from ops.track t using successor f where t.coin_id = f.old_id`;
   return moved.length;
 }
@@ -163,9 +167,14 @@ function successors(sql: SqlOrTransaction) {
       union all
       select s.old_id, r.new_id, s.hops + 1 from step s join market.coin_rename r on r.old_id = s.new_id where s.hops < 20
     )
-    select distinct on (old_id) old_id, new_id from step where exists (select from market.coin c where c.id = new_id)
+    select distinct on (old_id) old_id, new_id, hops from step where exists (select from market.coin c where c.id = new_id)
     order by old_id, hops desc
   )`;
+}
+
+/** Of two old ids of one coin, each with a series or a rule of its own, only the one that had the fewer changes since goes along. */
+function isNearer(sql: SqlOrTransaction) {
+  return sql`g.new_id = f.new_id and (g.hops, g.old_id) < (f.hops, f.old_id)`;
 }
 
 /** No answer about it was ever stored: also not one of which only evidence or old values are left. */

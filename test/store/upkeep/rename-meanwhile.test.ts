@@ -1,14 +1,16 @@
-/** A coin gets a new id while an answer about the new id is being stored: nothing of the answer is lost. */
+/** Coins that get new ids while answers about them are being stored, and several at once: no answer is lost, and nothing is held up. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
 import { createClient, type Sql } from '../../../src/store/connection/connect.ts';
+import { recordCoins } from '../../../src/store/snapshot/coin.ts';
 import { applyTracks } from '../../../src/store/tracking/apply-track-rules.ts';
+import { addTracks } from '../../../src/store/tracking/track-rule.ts';
 import { ensurePartitions } from '../../../src/store/upkeep/partition.ts';
 import { recordRenames } from '../../../src/store/upkeep/rename.ts';
 import { verifySeries } from '../../../src/views/operations/verify.ts';
 import { verifyWarehouse } from '../../../src/views/verify/warehouse.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
-import { day, FIRST_DAY, newDailySeries, storeAnswer } from '../../support/stored-answers.ts';
+import { coinNamed, day, FIRST_DAY, newDailySeries, storeAnswer } from '../../support/stored-answers.ts';
 
 let database: TestDatabase;
 let other: Sql;
@@ -60,4 +62,34 @@ test.each([
   expect(await verifyWarehouse(sql)).toEqual([]);
   const rows = await sql`select series_id, count(*) from market.candle group by 1 order by 1`;
   expect(rows.map(({ count }) => count)).toEqual(kind === 'missing' ? [100] : [100, kind === 'final' ? 20 : 2]);
+});
+
+test('of two old ids of one coin that both have a series, the newer one goes along, and the other one keeps its own', async () => {
+  const { sql } = database;
+  await ensurePartitions(sql, '24h', { from: FIRST_DAY, to: day(1_100) });
+  const [oldest, older] = [await newDailySeries(sql, 'a-a'), await newDailySeries(sql, 'b-b')];
+  for (const id of [oldest, older]) await storeAnswer(sql, id, [0, 100], 500);
+  const rule = {
+    tier: 'list',
+    interval: '24h',
+    quote: 'usd',
+    since: FIRST_DAY,
+    priority: 0,
+    targetAgeMs: DAY,
+  } as const;
+  await addTracks(
+    sql,
+    ['a-a', 'b-b'].map((coinId) => ({ ...rule, coinId })),
+    day(1_000),
+  );
+  await recordRenames(sql, [{ oldId: 'a-a', newId: 'b-b', at: day(1_001) }], 'changelog');
+  await recordRenames(sql, [{ oldId: 'b-b', newId: 'c-c', at: day(1_002) }], 'changelog');
+  await recordCoins(sql, [coinNamed('c-c')], day(1_003));
+  for (const at of [1_004, 1_005]) await applyTracks(sql, day(at));
+  const series = await sql`select id, coin_id from market.series order by id`;
+  expect(series).toEqual([
+    { id: oldest, coinId: 'a-a' },
+    { id: older, coinId: 'c-c' },
+  ]);
+  expect(await sql`select coin_id from ops.track`).toEqual([{ coinId: 'c-c' }]);
 });
