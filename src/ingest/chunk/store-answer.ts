@@ -1,5 +1,5 @@
 /** What a chunk was answered: read, checked, and stored with its coverage and the record of the request in one transaction. */
-import type { Instant } from '../../clock.ts';
+import type { Clock, Instant } from '../../clock.ts';
 import { type Plan, rowsPerRequest } from '../../contract/plan/plans.ts';
 import { type OhlcvRowRead, readOhlcvRows } from '../../contract/record/ohlcv.ts';
 import { readPriceRows } from '../../contract/record/price.ts';
@@ -12,6 +12,7 @@ import {
   settleMs,
 } from '../../core/interval.ts';
 import { type ChunkCommit, storeChunk } from '../../store/candle/chunk.ts';
+import type { Known } from '../../store/candle/lock-series.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { createPartitionKeeper } from '../../store/upkeep/partition.ts';
 import { findFetch, recordFetchOnce, type WrittenFetch } from '../../store/work/fetch.ts';
@@ -47,6 +48,7 @@ export type StoreAnswer = (
 
 type StoreAnswerDeps = {
   readonly sql: Sql;
+  readonly clock: Pick<Clock, 'now'>;
   readonly plan: Plan;
   readonly historyLimits: LearnedLimits;
   readonly limits: Pick<LimitOpinions, 'gave'>;
@@ -55,7 +57,15 @@ type StoreAnswerDeps = {
   readonly prove: () => void;
 };
 
-export function createStoreAnswer({ sql, plan, historyLimits, limits, turn, prove }: StoreAnswerDeps): StoreAnswer {
+export function createStoreAnswer({
+  sql,
+  clock,
+  plan,
+  historyLimits,
+  limits,
+  turn,
+  prove,
+}: StoreAnswerDeps): StoreAnswer {
   const readRows = createRowReader(sql);
   const checkOrigin = createOriginCheck(sql);
   const keepPartitions = createPartitionKeeper(sql);
@@ -108,13 +118,13 @@ export function createStoreAnswer({ sql, plan, historyLimits, limits, turn, prov
       open: findings.cutShort.filter(({ openTime }) => openTime + INTERVAL_MS[interval] > asOf),
       fetch: { ...record, asOf, outcome: 'stored', rows: rowCount },
     };
-    const store = () =>
-      storeChunk(sql, answer, (known) => {
-        const { found, verdict } = weighImplausible({ ...weighing, known });
-        compared.last = verdict === null ? { found, samples: known.samples } : null;
-        const contradictedCandles = found?.contradicts ?? [];
-        return verdict ?? { ...weigh({ ...weighing, known }), toldTwice: found !== null, contradictedCandles };
-      });
+    const judge = (known: Known) => {
+      const { found, verdict } = weighImplausible({ ...weighing, known });
+      compared.last = verdict === null ? { found, samples: known.samples } : null;
+      const contradictedCandles = found?.contradicts ?? [];
+      return verdict ?? { ...weigh({ ...weighing, known }), toldTwice: found !== null, contradictedCandles };
+    };
+    const store = () => storeChunk(sql, answer, judge, clock.now);
     // Cut off while it was committed, it may be stored already.
     const counts: WrittenFetch | ChunkCommit = await retry(
       async (again) => (again ? await findFetch(sql, { ...record, asOf }) : null) ?? store(),

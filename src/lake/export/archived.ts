@@ -8,7 +8,7 @@ import { nameOfSeries } from '../digest/series-name.ts';
 import type { PlannedFile } from '../layout/layout.ts';
 import { isoOrNull, type ManifestFile, type ManifestSeries, spanOfFile, spansOf } from '../manifest/manifest.ts';
 import type { Archive, Before } from './before.ts';
-import { readWithin } from './read-series.ts';
+import { readWithin, seriesIn } from './read-series.ts';
 
 type Stretch = Pick<ManifestFile, 'dataset' | 'interval' | 'quote' | 'from'>;
 
@@ -59,11 +59,11 @@ async function isRemoved(tx: SqlOrTransaction, file: ManifestFile): Promise<bool
 /** Does Postgres cover what the file covers? */
 async function hasAll(
   tx: SqlOrTransaction,
-  { series, span }: PlannedFile,
+  planned: PlannedFile,
   archived: readonly ManifestSeries[],
 ): Promise<boolean> {
-  const maybe = series.filter(({ first, last }) => last >= span.from && first < span.to);
-  const within = await readWithin(tx, maybe, span, false);
+  const { span } = planned;
+  const within = await readWithin(tx, seriesIn(planned), span, false);
   const covered = new Map(within.map((one) => [nameOfSeries(one), one.covered]));
   return archived.every((one) => {
     const held = intersect(spansOf(one.covered), [span]);

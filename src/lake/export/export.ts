@@ -23,7 +23,7 @@ import { addArchivedMonths, stayingArchive, stretchOf, stretchOfPlan } from './a
 import { type Before, lookBefore } from './before.ts';
 import { type Done, elementsOf, readHead, type Told } from './elements.ts';
 import { type Plan, planFiles } from './plan-files.ts';
-import { readWithin, type SeriesWithin, versionOf } from './read-series.ts';
+import { readWithin, type SeriesWithin, seriesIn, versionOf } from './read-series.ts';
 import { BY_HAND, type ExportRules } from './rules.ts';
 import type { Selection } from './selection.ts';
 import { readHistoryVersion, seriesStatements, tableStatement } from './statements.ts';
@@ -134,11 +134,10 @@ async function writeAll(run: Run, { files }: Plan): Promise<Done> {
   const archived = new Set(run.archive.files.map(stretchOf));
   for (const file of files) {
     run.signal.throwIfAborted();
-    const { dataset, series, span } = file;
+    const { dataset, span } = file;
     if (archived.has(stretchOfPlan(file))) continue;
     const isOfSeries = dataset.kind === 'series';
-    const maybe = series.filter(({ first, last }) => last >= span.from && first < span.to);
-    const within = isOfSeries ? await readWithin(run.tx, maybe, span, run.selection.finalOnly) : [];
+    const within = isOfSeries ? await readWithin(run.tx, seriesIn(file), span, run.selection.finalOnly) : [];
     if (isOfSeries && within.length === 0) continue;
     for (const { id } of within) done.seriesIds.add(id);
     if (!done.datasets.has(dataset)) done.datasets.set(dataset, file);

@@ -6,7 +6,7 @@ import type { Span, Spans } from '../../core/span.ts';
 import { storedRows } from '../../store/candle/stored.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import type { SeriesDataset } from '../dataset/dataset.ts';
-import type { SeriesRef } from '../layout/layout.ts';
+import type { PlannedFile, SeriesRef } from '../layout/layout.ts';
 import type { Selection } from './selection.ts';
 
 /** The series of a dataset that have rows, by interval, quote and coin. */
@@ -19,7 +19,8 @@ export async function readSeries(
   const found: SeriesRef[] = [];
   for (const interval of of.filter((one) => intervals === null || intervals.includes(one))) {
     const rows = await tx<Omit<SeriesRef, 'interval'>[]>`
-      select s.id, s.coin_id, co.symbol, s.quote, s.candles, ends.first, ends.last
+      select s.id, s.coin_id, co.symbol, s.quote, s.candles, ends.first, ends.last,
+        least(ends.first, lower(s.covered)) as reach_from, greatest(ends.last, upper(s.covered)) as reach_to
       from market.series s join market.coin co on co.id = s.coin_id
       cross join lateral (
         select min(c.open_time) as first, max(c.open_time) as last from ${storedRows(tx, tx`s.id`, interval)} c
@@ -30,6 +31,11 @@ export async function readSeries(
     for (const row of rows) found.push({ ...row, interval });
   }
   return found;
+}
+
+/** The series that may be in a file, with rows or with the word that there are none. */
+export function seriesIn({ series, span }: Pick<PlannedFile, 'series' | 'span'>): SeriesRef[] {
+  return series.filter(({ reachFrom, reachTo }) => reachTo >= span.from && reachFrom < span.to);
 }
 
 type SeriesKey = Pick<SeriesRef, 'id' | 'interval'>;

@@ -27,6 +27,9 @@ export type SeriesRef = {
   readonly candles: number;
   readonly first: number;
   readonly last: number;
+  /** From where to where it has rows or coverage: it may say that there is no row. */
+  readonly reachFrom: number;
+  readonly reachTo: number;
 };
 
 /** A file to be written, if it has rows. */

@@ -16,8 +16,8 @@ import { DestinationError } from '../destination/destination-error.ts';
 import { stretchOf, stretchOfPlan } from '../export/archived.ts';
 import { type Before, lookBefore } from '../export/before.ts';
 import { formOf } from '../export/export.ts';
-import { readSeries, readWithin, type SeriesWithin, versionOf } from '../export/read-series.ts';
-import { ALL_TIME, groupsOf, hiveFiles, type PlannedFile, type SeriesRef } from '../layout/layout.ts';
+import { readSeries, readWithin, type SeriesWithin, seriesIn, versionOf } from '../export/read-series.ts';
+import { ALL_TIME, groupsOf, hiveFiles, type PlannedFile } from '../layout/layout.ts';
 import type { ManifestFile } from '../manifest/manifest.ts';
 import { markArchived } from './mark-archived.ts';
 import { missingRow } from './missing-row.ts';
@@ -83,10 +83,6 @@ async function plannedFiles(
   return groupsOf(series)
     .flatMap((group) => hiveFiles(CANDLES, group, 'parquet', ALL_TIME))
     .filter(({ span }) => span.from === from && span.to === to);
-}
-
-function seriesIn({ series, span }: PlannedFile): SeriesRef[] {
-  return series.filter(({ first, last }) => last >= span.from && first < span.to);
 }
 
 type Where = {

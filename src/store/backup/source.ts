@@ -1,5 +1,7 @@
 /** What a backup reads of the database beside pg_dump: the server, one snapshot for all, and how much there is. */
+import { INTERVALS } from '../../core/interval.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
+import { holdPartitions } from '../upkeep/partition.ts';
 
 export type ServerVersion = {
   /** As the server says it: `18.4`. */
@@ -17,12 +19,16 @@ export async function readServerVersion(sql: SqlOrTransaction): Promise<ServerVe
   return row!;
 }
 
-/** Runs `work` with the name of a snapshot: whoever reads by it sees the database as it is now, however long that takes. */
+/**
+ * Runs `work` with the name of a snapshot: whoever reads by it sees the database as it is now, however long that takes. Until then retention
+ * removes no candles.
+ */
 export async function withSnapshot<T>(
   sql: Sql,
   work: (tx: SqlOrTransaction, snapshot: string) => Promise<T>,
 ): Promise<T> {
   return (await sql.begin('isolation level repeatable read read only', async (tx) => {
+    await holdPartitions(tx, INTERVALS);
     // The server may limit such sessions, and this one waits for pg_dump.
     await tx`select set_config('idle_in_transaction_session_timeout', '0', true), set_config('statement_timeout', '0', true)`;
     const [row] = await tx<{ snapshot: string }[]>`select pg_export_snapshot() as snapshot`;

@@ -130,6 +130,37 @@ export async function removeCandles(
     returning id, open_time`;
 }
 
+/**
+ * Removes the candles of `span` that retention has forgotten and could not remove: somebody used their partition. They are counted nowhere, so
+ * nothing that counts candles may meet them. What was answered since is counted again, also where it was mended then. Under the lock of the series.
+ */
+export async function removeForgotten(
+  tx: SqlOrTransaction,
+  { id, interval }: { readonly id: number; readonly interval: Interval },
+  span: Span,
+): Promise<void> {
+  // Retention removes no prices.
+  if (isPriceInterval(interval)) return;
+  await tx`
+    with forgotten as materialized (
+      select ${forgottenUntil(tx)} as until, s.covered + coalesce((select range_agg(a.slots) from market.evidence a
+        where a.series_id = s.id and a.kind in ('answer', 'adopted') and a.number > (
+          select max(r.number) from market.evidence r where r.series_id = s.id and r.kind = 'retention')), '{}') as counted
+      from market.series s where s.id = ${id}
+    )
+    delete from market.candle c using forgotten f
+    where c.series_id = ${id} and c.interval = ${interval}::market.candle_interval and c.open_time >= ${span.from}
+      and c.open_time < ${span.to} and c.open_time < f.until and not f.counted @> c.open_time`;
+}
+
+/** An expression for the end of what retention has removed of the series `s`; null: nothing, or all of it was answered again since. */
+export function forgottenUntil(sql: SqlOrTransaction) {
+  return sql`(select max(upper(r.slots - coalesce(later.slots, '{}'))) from market.evidence r
+    cross join lateral (select range_agg(a.slots) as slots from market.evidence a
+      where a.series_id = r.series_id and a.kind in ('answer', 'adopted') and a.number > r.number) later
+    where r.series_id = s.id and r.kind = 'retention')`;
+}
+
 /** A candle that was still open in the last answer about it, and until when its data reach (upstream-api.md, 1.1 no 6). */
 export type OpenCandle = { readonly openTime: Instant; readonly closeTime: Instant };
 

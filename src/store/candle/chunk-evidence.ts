@@ -4,7 +4,7 @@ import { INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import { RULES } from '../../core/second-opinion.ts';
 import { intersect, type Spans, slotsAt, subtract, union } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
-import type { Revised } from './candle.ts';
+import { forgottenUntil, type Revised, removeForgotten } from './candle.ts';
 import type { ChunkAnswer, State } from './lock-series.ts';
 
 /** On our own clock. */
@@ -16,12 +16,18 @@ export function receivedAt({ fetch }: ChunkAnswer): Instant {
 type Sums = { readonly candles: number; readonly digest: string; readonly finalCandles: number };
 export const NO_SUMS: Sums = { candles: 0, digest: '0', finalCandles: 0 };
 
-export async function sumsBefore(tx: SqlOrTransaction, { series, span }: ChunkAnswer): Promise<Sums> {
-  const [row] = await tx<Sums[]>`
-    select t.candles, t.digest::text, t.final_candles from market.series s
+/** Called before the answer is written. */
+export async function sumsBefore(tx: SqlOrTransaction, answer: ChunkAnswer): Promise<Sums> {
+  const { series, span } = answer;
+  const read = () => tx<(Sums & { forgottenUntil: Instant | null })[]>`
+    select t.candles, t.digest::text, t.final_candles, ${forgottenUntil(tx)} as forgotten_until from market.series s
     cross join lateral ops.sums(s.id, ${series.interval}::market.candle_interval, ${span}::tstzrange, s.covered, '{}') t
     where s.id = ${series.id}`;
-  return row!;
+  const [row] = await read();
+  if (row!.forgottenUntil === null || row!.forgottenUntil <= span.from) return row!;
+  await removeForgotten(tx, series, span);
+  const [left] = await read();
+  return left!;
 }
 
 type EvidenceOfAnswer = {
@@ -32,6 +38,8 @@ type EvidenceOfAnswer = {
   readonly emptyOnce: Spans;
   readonly before: Sums;
   readonly toldTwice: boolean;
+  /** When it is stored, on our own clock. */
+  readonly knownAt: Instant;
 };
 
 /** What a step of evidence says of an answer that was implausible until a second one said the same. */
@@ -45,7 +53,7 @@ export async function recordEvidence(tx: SqlOrTransaction, answer: ChunkAnswer, 
   await tx`
     select ops.record_answer(${series.id}, ${series.interval}::market.candle_interval, ${span}::tstzrange,
       ${of.granted}::tstzmultirange, ${of.told}::tstzmultirange, ${of.emptyOnce}::tstzmultirange,
-      ${receivedAt(answer)}::timestamptz, ${asOf}::timestamptz, currval('ops.fetch_id_seq'), ${body}::bytea,
+      ${of.knownAt}::timestamptz, ${asOf}::timestamptz, currval('ops.fetch_id_seq'), ${body}::bytea,
       ${of.before.candles}, ${of.before.digest}::text::bigint, ${of.before.finalCandles},
       ${of.toldTwice ? TOLD_TWICE : null}::text)`;
 }

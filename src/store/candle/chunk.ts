@@ -53,8 +53,14 @@ export type ChunkCommit = {
  * About each slot the youngest answer that says something of it has the last word, in whatever order answers are stored: its candle
  * replaces the one that is there, its proof of absence removes it, and either keeps old final values as a revision. Where a
  * younger answer has said something, this one changes nothing. Unconfirmed slots count only where no final answer has said anything.
+ * `now`: our clock, which tells since when the answer is known.
  */
-export function storeChunk(sql: Sql, answer: ChunkAnswer, weigh: (known: Known) => Verdict): Promise<ChunkCommit> {
+export function storeChunk(
+  sql: Sql,
+  answer: ChunkAnswer,
+  weigh: (known: Known) => Verdict,
+  now: () => Instant = () => receivedAt(answer),
+): Promise<ChunkCommit> {
   return sql.begin(async (tx) => {
     const state = await lockSeries(tx, answer);
     const { series, span, candles, asOf } = answer;
@@ -71,13 +77,17 @@ export function storeChunk(sql: Sql, answer: ChunkAnswer, weigh: (known: Known) 
 
     const known = state.hasRows || covered.length > 0;
     const before = state.hasRows ? await sumsBefore(tx, answer) : NO_SUMS;
-    const replacing = { asOf, knownAt: receivedAt(answer), step: state.steps + 1 };
+    // The answer may have waited: for a database that was away, and for the lock.
+    const knownAt = Math.max(receivedAt(answer), now());
+    const replacing = { asOf, knownAt, step: state.steps + 1 };
     const changed =
       coveredBefore.length === 0 ? [] : await keepRevised(tx, series, pick(candles, coveredBefore), replacing);
     // A provisional candle never goes where a final answer is: that one is younger.
     const writable = union(final, subtract(ours, covered));
     const writing = pick(candles, writable);
     const written = writeCandles(tx, series, writing, known ? 'overwrite' : 'fresh');
+    // A failure is thrown where it is awaited; until then it must not count as unhandled.
+    written.catch(() => undefined);
     const empty = subtract(
       union(final, intersect(granted, verdict.confirmed)),
       slotsOf(candles.openTime, series.interval),
@@ -109,6 +119,7 @@ export function storeChunk(sql: Sql, answer: ChunkAnswer, weigh: (known: Known) 
         emptyOnce,
         before,
         toldTwice: verdict.toldTwice ?? false,
+        knownAt,
       }),
       replaceOpenCandles(tx, series.id, answer.open, { within: union(writable, empty), isAny: state.hasOpen }),
       // What becomes covered, or stops being so, a trigger cuts.
@@ -126,7 +137,7 @@ export function storeChunk(sql: Sql, answer: ChunkAnswer, weigh: (known: Known) 
     if (revisions.length > 0) {
       await tx`update market.revision set fetch_id = ${await fetchId} where id = any(${revisions.map(({ id }) => id)}::bigint[])`;
     }
-    if (reopened.length > 0) await takeBack(tx, answer, await fetchId, reopened);
+    if (reopened.length > 0) await takeBack(tx, answer, reopened, { fetchId: await fetchId, knownAt });
     for (const at of verdict.contradictedCandles ?? []) await reopenToldOnce(tx, series.id, at);
     await quarantine(tx, series.id, answer.quarantined, { fetchId: await fetchId, seenAt: asOf });
     return { ...counts, covered: granted };

@@ -8,7 +8,7 @@ import { INTERVAL_MS } from '../../core/interval.ts';
 import { RULES } from '../../core/second-opinion.ts';
 import { intersect, normalize, type Spans, subtract, union } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
-import { receivedAt, slotsOf, TOLD_TWICE } from './chunk-evidence.ts';
+import { slotsOf, TOLD_TWICE } from './chunk-evidence.ts';
 import {
   type ChunkAnswer,
   type EdgeRead,
@@ -67,22 +67,21 @@ function agreedEmpty(answers: readonly Omit<UnconfirmedAnswer, 'isOlder'>[], lis
 export async function takeBack(
   tx: SqlOrTransaction,
   answer: ChunkAnswer,
-  fetchId: number,
   slots: Spans,
+  { fetchId, knownAt }: { readonly fetchId: number; readonly knownAt: Instant },
 ): Promise<void> {
   const { series, asOf, fetch } = answer;
   const body = fetch.bodySha256 === null ? null : Buffer.from(fetch.bodySha256);
-  const at = receivedAt(answer);
   const widthSeconds = INTERVAL_MS[series.interval] / 1_000;
   await tx`
     insert into market.revision (series_id, open_time, seen_at, known_at, step, reason, fetch_id, was_empty)
-    select s.id, t, ${asOf}::timestamptz, ${at}::timestamptz, s.steps + 1, 'contradicted', ${fetchId}, true
+    select s.id, t, ${asOf}::timestamptz, ${knownAt}::timestamptz, s.steps + 1, 'contradicted', ${fetchId}, true
     from market.series s, unnest(${slots}::tstzmultirange) r,
       generate_series(lower(r), upper(r) - ${widthSeconds} * interval '1 second', ${widthSeconds} * interval '1 second') t
     where s.id = ${series.id} order by t`;
   await tx`
     with step as materialized (
-      select ops.add_evidence(${series.id}, 'mended', ${slots}::tstzmultirange, ${at}::timestamptz, ${asOf}::timestamptz, 0, 0, 0,
+      select ops.add_evidence(${series.id}, 'mended', ${slots}::tstzmultirange, ${knownAt}::timestamptz, ${asOf}::timestamptz, 0, 0, 0,
         ${fetchId}, ${body}::bytea, 'contradicted by a later answer') as link
     )
     update market.series s set covered = s.covered - ${slots}::tstzmultirange, empty_once = s.empty_once - ${slots}::tstzmultirange,

@@ -8,8 +8,11 @@ const AWAY =
 const UNAVAILABLE_TEXT =
   /^(Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect|timeout expired)/;
 
-/** SQLSTATE `lock_not_available`: another session holds a lock for longer than `lock_timeout`. */
-const LOCKED = '55P03';
+/**
+ * SQLSTATE `lock_not_available`: another session holds a lock for longer than `lock_timeout`. And `deadlock_detected`: two sessions waited for
+ * each other, and Postgres has ended this one's transaction, so the other one goes on.
+ */
+const LOCKED = /^(55P03|40P01)$/;
 
 /** SQLSTATE `disk_full`. */
 const DISK_FULL = '53100';
@@ -21,14 +24,14 @@ export function isDiskFull(error: unknown): boolean {
 
 /** Does another session hold a lock that our statement needs? */
 export function isLocked(error: unknown): boolean {
-  return someCause(error, ({ code }) => code === LOCKED);
+  return someCause(error, ({ code }) => typeof code === 'string' && LOCKED.test(code));
 }
 
 /** The database cannot be reached, or is locked. Several addresses of one host fail as one error. */
 export function isDatabaseUnavailable(error: unknown): boolean {
   return someCause(error, (e) => {
     const { code, syscall } = e;
-    if (typeof code === 'string' && (AWAY.test(code) || code === LOCKED)) return true;
+    if (typeof code === 'string' && (AWAY.test(code) || LOCKED.test(code))) return true;
     // The socket file of a server that is down.
     if (code === 'ENOENT' && syscall === 'connect') return true;
     if (UNAVAILABLE_TEXT.test(e.message)) return true;

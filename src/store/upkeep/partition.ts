@@ -6,7 +6,7 @@
  * nor writers, and scans nothing, because the new table is empty. (`create table … partition of` would block both.)
  */
 import type { Instant } from '../../clock.ts';
-import { type CandleInterval, INTERVALS } from '../../core/interval.ts';
+import { type CandleInterval, INTERVALS, type Interval, isCandleInterval } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
 import { takeLock } from '../connection/lock.ts';
@@ -39,6 +39,15 @@ export function lockPartitions(tx: SqlOrTransaction, { table }: Partitioned) {
   return takeLock(tx, `partitions of ${table}`);
 }
 
+/**
+ * No partition of candles of these intervals is removed until the transaction ends: a snapshot does not keep a table that is dropped. To be
+ * called before the first query of a transaction that reads one snapshot, as the first query takes it. Only retention waits for this lock.
+ */
+export async function holdPartitions(tx: SqlOrTransaction, intervals: readonly Interval[]): Promise<void> {
+  const tables = intervals.filter(isCandleInterval).map((interval) => `only market.${candlesOf(interval).table}`);
+  if (tables.length > 0) await tx.unsafe(`lock table ${tables.join(', ')} in access share mode`);
+}
+
 /** Makes the partitions of candles that `span` needs and that do not exist. */
 export function ensurePartitions(sql: Sql, interval: CandleInterval, span: Span): Promise<void> {
   return ensurePartitionsOf(sql, candlesOf(interval), span);
@@ -51,17 +60,23 @@ export async function ensurePartitionsOf(sql: Sql, of: Partitioned, span: Span):
   await sql.begin(async (tx) => {
     await lockPartitions(tx, of);
     // Again, under the lock: another process may have made them while we waited.
-    for (const { name, exists, from, to } of await missing(tx, of, needed)) {
-      const bounds = `from ('${new Date(from).toISOString()}') to ('${new Date(to).toISOString()}')`;
+    for (const partition of await missing(tx, of, needed)) {
+      const { name, exists } = partition;
       // A table that is there already was detached by a retention that was killed: it is attached again with all its rows.
       if (!exists) {
         await tx.unsafe(`
           create table market.${name} (like market.${of.table} including all);
           comment on table market.${name} is 'A stretch of time of market.${of.table}.'`);
       }
-      await tx.unsafe(`alter table market.${of.table} attach partition market.${name} for values ${bounds}`);
+      await attachPartition(tx, of, partition);
     }
   });
+}
+
+/** Makes a table a partition of `of`. Under `lockPartitions`. */
+export async function attachPartition(tx: SqlOrTransaction, { table }: Partitioned, { name, from, to }: Partition) {
+  const bounds = `from ('${new Date(from).toISOString()}') to ('${new Date(to).toISOString()}')`;
+  await tx.unsafe(`alter table market.${table} attach partition market.${name} for values ${bounds}`);
 }
 
 /** Partitions are made so long before they are needed. */

@@ -104,6 +104,13 @@ export async function renamesReadUntil(sql: SqlOrTransaction): Promise<Instant |
  * says so: its first step is chained to the old id.
  */
 export async function continueHistories(sql: SqlOrTransaction, now: Instant): Promise<number> {
+  // The first answer about one of them may be on its way into the tables: the next statement sees what was committed while this one waited.
+  await sql`
+    with ${successors(sql)}
+    select from successor f
+    join market.series o on o.coin_id = f.old_id
+    join market.series n on n.coin_id = f.new_id and n.quote = o.quote and n.interval = o.interval
+    where n.steps = 0 order by n.id for update of n`;
   // Series of the new id without any answer are removed; what was wanted of them is kept.
   await sql`
     with ${successors(sql)}, blank as (

@@ -1,13 +1,15 @@
 /**
- * Removes old rows, table by table, while others read and write: partitions are detached without a lock that blocks others, rows are
+ * Removes old rows, table by table, while others read and write: partitions go without a lock that blocks others (drop-partitions.ts), rows are
  * deleted in small batches. May be killed at any time, and run by any number of processes: the next run continues.
  */
 import type { Instant } from '../../clock.ts';
 import { type CandleInterval, INTERVALS } from '../../core/interval.ts';
 import type { Keep } from '../../core/settings/retention-settings.ts';
 import type { Span } from '../../core/span.ts';
+import { removeForgotten } from '../candle/candle.ts';
 import { createClient, type Database, type Sql, type SqlOrTransaction } from '../connection/connect.ts';
-import { candlesOf, type Partition, type Partitioned, readPartitionName, TICKER_HISTORY } from './partition.ts';
+import { type DropOptions, dropPartitions, type OldRows } from './drop-partitions.ts';
+import { candlesOf, type Partition, type Partitioned, TICKER_HISTORY } from './partition.ts';
 
 /** Where candles must be before they are removed here. */
 export type CandleArchive = {
@@ -23,26 +25,22 @@ export type HeldPartition = {
 export type Removed = {
   /** Names of the partitions that are gone. */
   readonly partitions: readonly string[];
-  /** Partitions that are still being read, or that another process is removing: the next run looks again. */
+  /** Partitions that are still being read, that got a new answer, or that another process is removing: the next run looks again. */
   readonly inUse: readonly string[];
   /** Partitions that are old enough and stay, because the archive does not have all of their candles. */
   readonly notArchived: readonly string[];
   readonly rows: Readonly<Record<'global_history' | 'exchange_history' | 'fetch', number>>;
 };
 
-export type RetentionOptions = {
+export type RetentionOptions = DropOptions & {
   readonly keep: Keep;
   readonly now: Instant;
   /** Absent: candles are removed for good. */
   readonly archive?: CandleArchive;
-  readonly signal?: AbortSignal;
-  /** How long to wait for statements that read an old partition. Later statements no longer see it. */
-  readonly waitMs?: number;
   /** Rows of one batch. */
   readonly batch?: number;
 };
 
-const WAIT_MS = 60_000;
 const BATCH = 5_000;
 
 /** Of two processes that remove the same at once, one finds it gone. */
@@ -58,22 +56,23 @@ export async function removeOld(
     const partitions: string[] = [];
     const inUse: string[] = [];
     const notArchived: string[] = [];
-    const drop = async (of: Partitioned, ms: number | null, prepare: Prepare) => {
+    const drop = async (of: Partitioned, ms: number | null, rows: OldRows) => {
       if (ms === null) return false;
-      const gone = await dropPartitions(connection, of, before(ms), options, prepare);
+      const gone = await dropPartitions(connection, of, before(ms), options, rows);
       partitions.push(...gone.dropped);
       inUse.push(...gone.inUse);
       notArchived.push(...gone.refused);
       return gone.dropped.length + gone.inUse.length + gone.refused.length > 0;
     };
-    await drop(TICKER_HISTORY, keep.tickers, async () => true);
+    await drop(TICKER_HISTORY, keep.tickers, { forget: async () => true, isNeeded: async () => false });
     for (const interval of INTERVALS) {
       const of = candlesOf(interval);
       const forget = async ({ from, to }: Partition) => {
         const held = await archive?.hold(interval, { from, to });
         return held !== null && (await forgetCandles(sql, interval, { to, now, held }));
       };
-      if (await drop(of, keep.candles[interval], forget)) await tellCandlesGone(sql, interval);
+      const isNeeded = (tx: SqlOrTransaction, partition: Partition) => isCovered(tx, interval, partition);
+      if (await drop(of, keep.candles[interval], { forget, isNeeded })) await tellCandlesGone(sql, interval);
     }
     const stop = () => options.signal?.aborted === true;
     const rows = {
@@ -85,74 +84,6 @@ export async function removeOld(
   } finally {
     await connection.end({ timeout: 5 });
   }
-}
-
-type Found = Partition & { readonly state: 'attached' | 'half detached' | 'detached' };
-
-/** What Postgres says when a lock, or the end of a statement, was waited for too long. */
-const WAITED_TOO_LONG = ['55P03', '57014'];
-/** What it says when another process is detaching the partition just now, or has detached or dropped it. */
-const REMOVED_BY_ANOTHER = ['55000', '42P01'];
-const NEXT_TIME: ReadonlySet<string> = new Set([...WAITED_TOO_LONG, ...REMOVED_BY_ANOTHER]);
-
-/** Called ahead of each partition. Resolves to false: it must stay. */
-type Prepare = (partition: Partition) => Promise<boolean>;
-
-type Gone = {
-  readonly dropped: readonly string[];
-  readonly inUse: readonly string[];
-  readonly refused: readonly string[];
-};
-
-/** Those that end before `before`. */
-async function dropPartitions(
-  sql: Sql,
-  of: Partitioned,
-  before: Instant,
-  { signal, waitMs = WAIT_MS }: RetentionOptions,
-  prepare: Prepare,
-): Promise<Gone> {
-  const dropped: string[] = [];
-  const old = (await findPartitions(sql, of)).filter((partition) => partition.to <= before);
-  for (const found of old) {
-    const { name, state } = found;
-    if (signal?.aborted) break;
-    // What is before a partition that stays would be forgotten with the next one.
-    if (!(await prepare(found))) return { dropped, inUse: [], refused: [name] };
-    const [parent, partition] = [`market.${of.table}`, `market.${name}`];
-    await sql.unsafe(`set statement_timeout = ${waitMs}; set lock_timeout = ${waitMs}`);
-    try {
-      // Waits for the statements that read the table now, and blocks none meanwhile.
-      if (state === 'attached') await sql.unsafe(`alter table ${parent} detach partition ${partition} concurrently`);
-      // An earlier run gave up waiting, or was killed while it waited.
-      if (state === 'half detached') await sql.unsafe(`alter table ${parent} detach partition ${partition} finalize`);
-      await sql.unsafe(`drop table ${partition}`);
-    } catch (error) {
-      // Only one partition of a table can be half detached: the others wait for it.
-      if (NEXT_TIME.has((error as { code?: string }).code ?? '')) return { dropped, inUse: [name], refused: [] };
-      throw error;
-    } finally {
-      await sql.unsafe('reset statement_timeout; reset lock_timeout');
-    }
-    dropped.push(name);
-  }
-  return { dropped, inUse: [], refused: [] };
-}
-
-/** Oldest first, but one that is half detached before all others. Tables that only look like partitions are none. */
-async function findPartitions(sql: Sql, of: Partitioned): Promise<Found[]> {
-  const rows = await sql<{ name: string; state: Found['state'] }[]>`
-    select c.relname as name,
-      case when i.inhrelid is null then 'detached' when i.inhdetachpending then 'half detached' else 'attached' end as state
-    from pg_class c
-    left join pg_inherits i on i.inhrelid = c.oid and i.inhparent = ${`market.${of.table}`}::text::regclass
-    where c.relnamespace = 'market'::regnamespace and c.relkind = 'r' and starts_with(c.relname, ${`${of.table}_`})`;
-  const found = rows.flatMap(({ name, state }) => {
-    const partition = readPartitionName(of, name);
-    return partition === null ? [] : [{ ...partition, state }];
-  });
-  const first = (partition: Found) => (partition.state === 'half detached' ? 0 : 1);
-  return found.sort((a, b) => first(a) - first(b) || a.from - b.from);
 }
 
 /**
@@ -178,6 +109,7 @@ async function forgetCandles(
         isAll = false;
         return;
       }
+      await removeForgotten(tx, { id, interval }, until[0]!);
       await tx`delete from ops.second_opinion where series_id = ${id} and span <@ tstzrange(null, ${to})`;
       await tx`
         with gone as materialized (
@@ -202,6 +134,13 @@ async function forgetCandles(
     });
   }
   return isAll;
+}
+
+async function isCovered(tx: SqlOrTransaction, interval: CandleInterval, { from, to }: Span): Promise<boolean> {
+  const [row] = await tx<{ isCovered: boolean }[]>`
+    select exists (select from market.series
+      where interval = ${interval}::market.candle_interval and covered && ${{ from, to }}::tstzrange) as is_covered`;
+  return row!.isCovered;
 }
 
 /** Changes the versions of the series again: an answer made after `forgetCandles`, and before the partition was gone, must be made anew. */

@@ -70,13 +70,18 @@ export async function* compareAttested(
   keep: Pick<Keep, 'candles'>,
   now: Instant,
 ): AsyncGenerator<Finding> {
-  const former = await readFormerNames(sql);
+  let former = await readFormerNames(sql);
   async function* counted() {
     for await (const one of attested)
       yield { ...one, candles: one.months.reduce((sum, month) => sum + month.candles, 0) };
   }
   yield* inPages(counted(), async (page): Promise<Finding[]> => {
-    const found = await findSeries(sql, page, former);
+    let found = await findSeries(sql, page, former);
+    if (found.includes(undefined)) {
+      // Its coin may have got another id since.
+      former = await readFormerNames(sql);
+      found = await findSeries(sql, page, former);
+    }
     const there = found.filter((one) => one !== undefined);
     const current = there.length === 0 ? [] : await readCurrent(sql, there);
     const byId = new Map(current.map((one) => [one.seriesId, one]));

@@ -159,7 +159,7 @@ type Rename = {
   readonly seriesId: number;
   readonly step: number;
   readonly newId: string;
-  /** Does `market.coin_rename` tell of it, too? A coin that has its old id again may be told of the other way round. */
+  /** Does `market.coin_rename` lead from one id to the other, too? A coin that has its old id again may be told of the other way round. */
   readonly isRecorded: boolean;
 };
 
@@ -169,8 +169,16 @@ export type FormerNames = ReadonlyMap<string, readonly Rename[]>;
 export async function readFormerNames(sql: SqlOrTransaction): Promise<FormerNames> {
   const rows = await sql<(Rename & { name: string })[]>`
     select split_part(e.detail, ' ', 1) || ' ' || s.quote || ' ' || s.interval as name, e.series_id, e.number as step,
-      split_part(e.detail, ' ', 2) as new_id, exists (select from market.coin_rename r
-        where e.detail in (r.old_id || ' ' || r.new_id, r.new_id || ' ' || r.old_id)) as is_recorded
+      split_part(e.detail, ' ', 2) as new_id, exists (
+        -- Several changes may lie between the two ids, when the series has followed them at once.
+        with recursive ids(from_id, to_id) as (
+          values (split_part(e.detail, ' ', 1), split_part(e.detail, ' ', 2)), (split_part(e.detail, ' ', 2), split_part(e.detail, ' ', 1))
+        ), step as (
+          select r.new_id, i.to_id, 1 as hops from ids i join market.coin_rename r on r.old_id = i.from_id
+          union all
+          select r.new_id, p.to_id, p.hops + 1 from step p join market.coin_rename r on r.old_id = p.new_id where p.hops < 20
+        )
+        select from step where new_id = to_id) as is_recorded
     from market.evidence e join market.series s on s.id = e.series_id where e.kind = 'renamed' order by e.number`;
   const names = new Map<string, Rename[]>();
   for (const { name, ...had } of rows) names.set(name, [...(names.get(name) ?? []), had]);

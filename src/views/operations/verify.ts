@@ -5,6 +5,7 @@ import { countSlots } from '../../core/chunk.ts';
 import { INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import { intersect, type Spans, union } from '../../core/span.ts';
 import type { Sql, SqlOrTransaction } from '../../store/connection/connect.ts';
+import { holdPartitions } from '../../store/upkeep/partition.ts';
 import { type Account, openLedger } from '../verify/account.ts';
 import { ALL_TIME, type Judgement } from '../verify/findings.ts';
 import { readImpossibleTimes } from '../verify/impossible-times.ts';
@@ -120,6 +121,8 @@ function* pagesOf(listed: readonly Listed[]): Generator<Listed[]> {
 
 async function verifyPage(tx: SqlOrTransaction, page: readonly Listed[], now: Instant): Promise<SeriesProof[]> {
   const { interval } = page[0]!;
+  // Before the snapshot.
+  await holdPartitions(tx, [interval]);
   const ids = page.map(({ id }) => id);
   const rows = await readSeries(tx, ids);
   const evidence = await readEvidence(tx, interval, ids);

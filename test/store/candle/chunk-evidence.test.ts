@@ -225,3 +225,19 @@ test('a renamed coin and removed candles leave a step', async () => {
   expect(sums.found).toEqual(sums.stored);
   expect(sums.stored[0]).toBe('134');
 });
+
+test('an answer whose candles cannot be written fails, and ends nothing else', async () => {
+  const id = await newSeries('unwritten-coin');
+  // The partition of these days is missing, as after a retention: and there is an older answer that this one contradicts.
+  await answer(id, [1_200, 1_220], 1_300, { without: Array.from({ length: 20 }, (_, i) => 1_200 + i) });
+  const unhandled: unknown[] = [];
+  const keep = (reason: unknown) => unhandled.push(reason);
+  process.on('unhandledRejection', keep);
+  try {
+    await expect(answer(id, [1_200, 1_220], 1_301)).rejects.toThrow('no partition');
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(unhandled).toEqual([]);
+  } finally {
+    process.off('unhandledRejection', keep);
+  }
+});
