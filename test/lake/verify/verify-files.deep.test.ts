@@ -25,9 +25,10 @@ test.each(OTHERS)(
     const { folder, remove } = temporaryFolder();
     onTestFinished(remove);
     const exported = await exportTo(database, folder, { format, layout });
-    const { code, out } = await runCommand(['verify', '--files', folder, '--json'], {
+    const { code, out, err } = await runCommand(['verify', '--files', folder, '--json'], {
       env: { CHANDLER_HOME: path.join(folder, 'home'), DATABASE_URL: database.url },
     });
+    expect(err).toBe('');
     const found = JSON.parse(out);
     expect({ code, ...found }).toMatchObject({ code: 0, isEqual: true, findings: [] });
     expect(found).toMatchObject({ files: exported.files, rows: exported.rows });
