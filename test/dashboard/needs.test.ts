@@ -1,59 +1,20 @@
 /** What Home says that needs attention: gaps, held requests, failed backfills; and when it may say that nothing does. */
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { type Clock, systemClock } from '../../src/clock.ts';
+import { describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
 import { DAY, HOUR, INTERVAL_MS } from '../../src/core/interval.ts';
 import { readAccount, saveKeyRefusal } from '../../src/store/quota/account.ts';
 import { recordCoins } from '../../src/store/snapshot/coin.ts';
 import { saveCounted } from '../../src/store/work/counted.ts';
 import { SERIES_COUNTS } from '../../src/views/operations/series-counts.ts';
 import { createKey, createTestDashboard, fieldsIn } from '../support/dashboard.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { seedSeries } from '../support/warehouse.ts';
+import { database, ENV, look, NOTHING, seedBackfill, textOf, useDatabase } from './needs.ts';
 
-const NOTHING = 'Nothing. No request is held';
+useDatabase();
+
 const ACCOUNT = 'anonymous@127.0.0.1:9';
-const ENV = { CHANDLER_PLAN: 'free', CHANDLER_BASE_URL: 'http://127.0.0.1:9/v1' };
-
-let database: TestDatabase;
-beforeEach(async () => {
-  database = await createTestDatabase();
-});
-afterEach(() => database.drop());
-
-/** Of a page that was never opened before, so that nothing is kept of it. */
-async function look(path = '/', clock: Clock = systemClock): Promise<string> {
-  const page = await createTestDashboard(database.url, { clock, states: () => [], env: ENV });
-  try {
-    return textOf(await page.page(path));
-  } finally {
-    await page.close();
-  }
-}
-
-function textOf(html: string): string {
-  return html.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ');
-}
 
 const btc = { coinId: 'btc-bitcoin', interval: '24h', covered: [], candles: [] } as const;
-
-/** Of one coin, for the daily candles of a stretch. */
-async function seedBackfill(row: {
-  state: string;
-  span: string;
-  coin?: string;
-  isDetached?: boolean;
-  finishedAt?: number;
-  message?: string;
-}) {
-  const { state, span, coin = 'btc-bitcoin', isDetached = true, finishedAt = null, message = null } = row;
-  const at = systemClock.now() - HOUR;
-  const [made] = await database.sql<{ id: number }[]>`
-    insert into ops.backfill (requested_at, started_at, finished_at, heartbeat_at, owner, state, spec, span, interval, quote, planned_requests,
-      is_detached, coin_ids, left_requests, message)
-    values (${at}, ${at}, ${finishedAt}, ${at}, 'host:1', ${state}, '{}', ${span}::tstzrange, '24h', 'usd', 4, ${isDetached}, ${[coin]}, 7, ${message})
-    returning id`;
-  return made!.id;
-}
 
 describe('gaps', () => {
   const wanted = [{ from: Date.UTC(2024, 0, 1), to: Date.UTC(2024, 0, 11) }];
@@ -221,21 +182,6 @@ describe('requests that are held', () => {
     expect(await look()).toMatch(/Broken , since [-\d: ]+Z: The upstream refuses the key/);
     expect(await look()).not.toContain(NOTHING);
     expect(await look('/ui/quota')).not.toContain('Nothing holds requests back.');
-  });
-
-  test('by a lock of another session: Home, the quota and the backfill name that session', async () => {
-    const id = await seedBackfill({ state: 'running', span: '[2024-01-01,2024-01-04)' });
-    await database.sql.begin(async (tx) => {
-      const [me] = await tx<{ pid: number }[]>`select pg_backend_pid() as pid`;
-      await tx`lock table market.price in access exclusive mode`;
-      const named = `ession ${me!.pid} (user `;
-      // Nobody is told of a lock that is held for a moment.
-      await vi.waitFor(async () => expect(await look()).toContain(named), { timeout: 60_000, interval: 1_000 });
-      expect(await look()).not.toContain(NOTHING);
-      for (const path of ['/ui/quota', '/ui/system', `/ui/backfills/${id}`]) expect(await look(path)).toContain(named);
-      expect(await look(`/ui/backfills/${id}`)).toContain('it may wait for the lock');
-    });
-    expect(await look()).not.toContain('holds a lock');
   });
 
   test('by a spent day are a need', async () => {

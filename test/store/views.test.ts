@@ -1,57 +1,38 @@
+/** The views: gaps, coverage, candles and freshness. */
 import fc from 'fast-check';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { countSlots } from '../../src/core/chunk.ts';
 import { DAY, HOUR } from '../../src/core/interval.ts';
 import { intersect, normalize, type Span, subtract, union } from '../../src/core/span.ts';
 import { recordHistoryLimit, recordRefusal } from '../../src/store/candle/refusal.ts';
-import { wantSeries } from '../../src/store/candle/series.ts';
-import { makeCurrentAccount, saveAccount } from '../../src/store/quota/account.ts';
-import { recordCoins, recordTickers } from '../../src/store/snapshot/coin.ts';
+import { saveAccount } from '../../src/store/quota/account.ts';
+import { recordTickers } from '../../src/store/snapshot/coin.ts';
 import { ensurePartitions } from '../../src/store/upkeep/partition.ts';
 import { readGapTotals } from '../../src/views/operations/gaps.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { ANONYMOUS, BTC } from '../support/sample-records.ts';
+import { database, day, days, JANUARY, seriesId, useSeries } from './views.ts';
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.drop());
-
-const JANUARY = Date.UTC(2024, 0, 1);
-const day = (n: number) => JANUARY + (n - 1) * DAY;
-const days = (from: number, to: number): Span => ({ from: day(from), to: day(to) });
-
-let seriesId: number;
-beforeEach(async () => {
-  await recordCoins(database.sql, [BTC], JANUARY);
-  [seriesId = 0] = await wantSeries(database.sql, {
-    coinIds: [BTC.id],
-    quote: 'usd',
-    interval: '24h',
-    span: days(1, 11),
-    priority: 0,
-  });
-  await saveAccount(database.sql, ANONYMOUS);
-  await makeCurrentAccount(database.sql, ANONYMOUS.id);
-});
-afterEach(() => database.sql`truncate market.coin, market.candle, ops.account cascade`);
+useSeries();
 
 const cover = (spans: Span[]) =>
   database.sql`update market.series set covered = ${spans}::tstzmultirange where id = ${seriesId}`;
+
 const want = (spans: Span[]) =>
   database.sql`update market.series set wanted = ${spans}::tstzmultirange where id = ${seriesId}`;
+
 const suspend = (span: Span, reason: string, dueAt: number, askedAt = JANUARY) => database.sql`
   insert into ops.second_opinion (series_id, span, claim, requested_at, retry_at)
   values (${seriesId}, ${span}::tstzrange, ${reason}, ${askedAt}, ${dueAt})`;
 
 type Gap = { span: Span; slots: number; reason: string; detail: string | null; nextAskAt: number | null };
+
 async function gaps(): Promise<Gap[]> {
   const rows = await database.sql<(Omit<Gap, 'span'> & { from: number; to: number })[]>`
     select gap_from as from, gap_to as to, slots, reason, detail, next_ask_at
     from market.gaps order by gap_from`;
   return rows.map(({ from, to, ...rest }) => ({ span: { from, to }, ...rest }));
 }
+
 async function coverage() {
   const rows = await database.sql`
     select slots_wanted, slots_covered, slots_missing, slots_unsettled, percent_complete::float8 as percent from market.coverage`;
@@ -287,28 +268,4 @@ describe('market.freshness', () => {
     await cover([]);
     expect([...(await read())]).toEqual([{ finalUntil: null, isTracked: true, old: null }]);
   });
-});
-
-test('the views answer for 50,000 series, all of them', { timeout: 300_000 }, async () => {
-  await database.sql`
-    insert into market.coin select 'c' || i, 'c' || i, 'C', i, 'coin', false, true, null, now(), now(), now() from generate_series(1, 50000) i`;
-  await database.sql`
-    insert into market.series (coin_id, quote, interval, wanted, covered)
-    select id, 'usd', '24h', '{[2016-01-01,)}', tstzmultirange(tstzrange('2016-01-01', '2020-01-01'), tstzrange('2021-01-01', now() - interval '2 days'))
-    from market.coin where id like 'c%'`;
-  await database.sql`
-    insert into ops.second_opinion (series_id, span, claim, answers, requested_at, retry_at) select id, tstzrange(now() - interval '2 days', now() + interval '1 day'), 'provisional', 1, now(), now()
-    from market.series where coin_id like 'c%'`;
-  await recordHistoryLimit(database.sql, {
-    plan: 'free',
-    interval: '24h',
-    depthMs: 30 * DAY,
-    message: 'history limit',
-    refusedAt: day(1),
-  });
-  await database.sql`analyze`;
-  for (const view of ['coverage', 'gaps', 'freshness']) {
-    const [told] = await database.sql.unsafe(`select count(*)::int as rows, max(r::text) from market.${view} r`);
-    expect(told!.rows, view).toBeGreaterThanOrEqual(50_000);
-  }
 });

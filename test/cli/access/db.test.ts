@@ -1,27 +1,12 @@
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
-import os from 'node:os';
-import path from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+/** `chandler db`: the embedded server for other programs. */
+import { expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { createClient } from '../../../src/store/connection/connect.ts';
-import { findEmbedded, startEmbedded, stopEmbedded } from '../../../src/store/embedded/embedded.ts';
+import { findEmbedded, startEmbedded } from '../../../src/store/embedded/embedded.ts';
 import { runCommand } from '../../support/cli.ts';
+import { db, home, status, useHome } from './db.ts';
 
-let parent: string;
-let home: string;
-beforeEach(() => {
-  parent = mkdtempSync(path.join(os.tmpdir(), 'chandler-db-'));
-  // Root runs the server as another user, who must be able to enter it.
-  chmodSync(parent, 0o755);
-  home = path.join(parent, 'home');
-});
-afterEach(async () => {
-  await stopEmbedded({ home, clock: systemClock });
-  rmSync(parent, { recursive: true, force: true });
-});
-
-const db = (...argv: string[]) => runCommand(['db', ...argv], { env: { CHANDLER_HOME: home } });
-const status = async () => JSON.parse((await db('status', '--json')).out);
+useHome();
 
 test('a server that was started so stays without commands, at an address for other programs, until it is stopped', async () => {
   expect(await db('url')).toEqual({
@@ -59,20 +44,6 @@ test('a server that was started so stays without commands, at an address for oth
   const later = await startEmbedded({ home, clock: systemClock });
   await later.stop();
   expect(findEmbedded(home)).toBeNull();
-});
-
-test('is not stopped under a command of Chandler, unless that is wanted', async () => {
-  const used = await startEmbedded({ home, clock: systemClock });
-  const refused = await db('stop');
-  expect(refused).toEqual({
-    code: 1,
-    out: '',
-    err: `error: Chandler itself uses the embedded server in ${home} (process ${process.pid}); let that end first, or give --force\n`,
-  });
-  expect(findEmbedded(home)?.pid).toBe(used.pid);
-  expect(await status()).toMatchObject({ stays: false, usedBy: [process.pid] });
-  expect(JSON.parse((await db('stop', '--force', '--json')).out)).toEqual({ home, stopped: true });
-  await used.stop();
 });
 
 test('is about the embedded server only; the address is that of any', async () => {

@@ -1,64 +1,34 @@
 /** `chandler backup` and `chandler restore`, with the real programs of Postgres: what is restored is the same warehouse (promise P17). */
-import { execFileSync } from 'node:child_process';
-import {
-  chmodSync,
-  existsSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { createScaledClock } from '../../../src/clock.ts';
-import { libpqEnvironment } from '../../../src/store/connection/libpq-environment.ts';
 import { runCommand } from '../../support/cli.ts';
-import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../../support/database.ts';
-import { findTestClient, putBefore } from '../../support/postgres-client.ts';
-import { changeOne, fillProved } from '../../support/proved-warehouse.ts';
+import type { TestDatabase } from '../../support/database.ts';
+import { putBefore } from '../../support/postgres-client.ts';
+import { changeOne } from '../../support/proved-warehouse.ts';
+import {
+  backup,
+  backups,
+  client,
+  dumpByHand,
+  files,
+  folder,
+  isEmpty,
+  original,
+  restore,
+  run,
+  schemaOf,
+  series,
+  target,
+  useDatabases,
+} from './backup.ts';
 
-const client = await findTestClient();
-let folder: string;
-let original: TestDatabase;
-let target: TestDatabase;
-let series: number;
-beforeEach(async () => {
-  folder = mkdtempSync(path.join(tmpdir(), 'chandler-backup-'));
-  [original, target] = await Promise.all([createTestDatabase(), createEmptyDatabase()]);
-  series = await fillProved(original.sql);
-});
-afterEach(async () => {
-  await Promise.all([original.drop(), target.drop()]);
-  rmSync(folder, { recursive: true, force: true });
-});
-
-const backups = () => path.join(folder, 'backups');
-const files = () => (existsSync(backups()) ? readdirSync(backups()).sort() : []);
-const run = (database: TestDatabase, args: string[], options: { PATH?: string; signal?: AbortSignal } = {}) => {
-  const { PATH = client!.path, signal } = options;
-  return runCommand(args, { env: { DATABASE_URL: database.url, PATH }, ...(signal ? { signal } : {}) });
-};
-const backup = (options: { PATH?: string; signal?: AbortSignal } = {}) => run(original, ['backup', backups()], options);
-const restore = () => run(target, ['restore', backups()]);
-const isEmpty = async ({ sql }: TestDatabase) =>
-  (await sql`select from pg_namespace where nspname in ('market', 'ops')`).length === 0;
+useDatabases();
 
 async function counts(database: TestDatabase, against: string) {
   const { code, out } = await run(database, ['verify', '--against', against, '--json']);
   return { ...(JSON.parse(out) as { counts: Record<string, number> }).counts, code } as Record<string, number>;
-}
-
-/** Tables, partitions, types, functions, triggers, comments and grants, as pg_dump tells them. */
-function schemaOf({ url }: TestDatabase): string {
-  const env = { ...process.env, ...libpqEnvironment(url, 'chandler test') };
-  const args = ['--schema-only', '--schema=market', '--schema=ops'];
-  const text = execFileSync(client!.pgDump, args, { env, encoding: 'utf8', maxBuffer: 2 ** 26 });
-  // Words that each run makes anew; brackets and names of columns, which Postgres writes otherwise once it has read its own text.
-  return text.replace(/^\\(un)?restrict .*$|^-- Dumped .*$| AS (text|timestamptz)\b/gm, '').replace(/[ ()]+/g, '');
 }
 
 describe.skipIf(client === null)('what is restored', () => {
@@ -174,52 +144,6 @@ describe.skipIf(client === null)('what is restored', () => {
     const entries = await target.sql`select command, message from ops.audit order by id desc limit 1`;
     expect(entries).toEqual([{ command: `restore ${backups()}`, message: 'no change here' }]);
   });
-
-  test('goes on with the newest schema when the backup is of an older version', async () => {
-    const [old, ready] = await Promise.all([createEmptyDatabase(), createTestDatabase()]);
-    try {
-      await migrateUpTo(old, '0012');
-      const archive = path.join(folder, 'old.dump');
-      dumpByHand(old, archive);
-      const { code, out, err } = await run(target, ['restore', archive]);
-      expect({ code, err }).toEqual({ code: 0, err: '' });
-      expect(out).toMatch(/applied \d+ migrations that the backup lacked: 0013_rates, 0014_prices/);
-      expect(out).toContain('No attestation lies beside the backup');
-      expect(schemaOf(target)).toBe(schemaOf(ready));
-    } finally {
-      await Promise.all([old.drop(), ready.drop()]);
-    }
-  });
-
-  test('has the grants to roles of somebody else, which are made first and cannot log in', async () => {
-    const role = `reader_${path.basename(folder).slice(-6).toLowerCase()}`;
-    await original.sql.unsafe(`create role ${role} login password 'x'; grant select on market.series to ${role}`);
-    expect((await backup()).code).toBe(0);
-    // As on another server: the role is not there.
-    await original.sql.unsafe(`drop owned by ${role}; drop role ${role}`);
-    const mover = `mover_${path.basename(folder).slice(-6).toLowerCase()}`;
-    const { pathname } = new URL(target.url);
-    await target.sql.unsafe(
-      `create role ${mover} login password 'sesame-open'; alter database ${pathname.slice(1)} owner to ${mover}`,
-    );
-    try {
-      const url = Object.assign(new URL(target.url), { username: mover, password: 'sesame-open' }).href;
-      const refused = await run({ ...target, url }, ['restore', backups()]);
-      expect(refused.code).toBe(2);
-      expect(refused.err).toContain(`may not make roles; let an administrator run: create role "${role}" nologin;`);
-      expect(await isEmpty(target)).toBe(true);
-      const { code, out } = await restore();
-      expect(code).toBe(0);
-      expect(out).toContain(`made 1 role without a login: ${role}`);
-      const [made] = await target.sql`
-        select rolcanlogin, has_table_privilege(${role}, 'market.series', 'select') as reads from pg_roles where rolname = ${role}`;
-      expect(made).toEqual({ rolcanlogin: false, reads: true });
-    } finally {
-      await target.sql.unsafe(
-        `drop owned by ${role}; drop role ${role}; reassign owned by ${mover} to current_user; drop role ${mover}`,
-      );
-    }
-  });
 });
 
 describe.skipIf(client === null)('a backup that is not whole', () => {
@@ -260,26 +184,6 @@ describe.skipIf(client === null)('a backup that is not whole', () => {
     stop.abort(new Error('stopped'));
     expect((await making).code).not.toBe(0);
     expect(files()).toEqual([]);
-  });
-
-  test('when a copy of it was cut off, nothing of it is restored; and the whole one is, into the same database', async () => {
-    expect((await backup()).code).toBe(0);
-    const whole = path.join(backups(), files()[0]!);
-    const cut = path.join(folder, 'cut.dump');
-    for (const part of [0.9, 0.2]) {
-      writeFileSync(cut, readFileSync(whole));
-      truncateSync(cut, Math.floor(statSync(whole).size * part));
-      const { code, err } = await run(target, ['restore', cut]);
-      expect(code).toBe(1);
-      expect(err).toMatch(/is no backup, or not a whole one|the backup is cut off or damaged/);
-      expect(await isEmpty(target)).toBe(true);
-    }
-    writeFileSync(cut, 'create table x ()');
-    expect(await run(target, ['restore', cut])).toMatchObject({
-      code: 1,
-      err: expect.stringMatching(/is no backup, or not a whole one/),
-    });
-    expect(await restore()).toMatchObject({ code: 0 });
   });
 });
 
@@ -383,24 +287,3 @@ test.skipIf(client === null)(
     expect(files()).toEqual(kept.flatMap((name) => [name, `${name}.attestation.jsonl`]).sort());
   },
 );
-
-function dumpByHand({ url }: TestDatabase, file: string): void {
-  const env = { ...process.env, ...libpqEnvironment(url, 'chandler test') };
-  execFileSync(client!.pgDump, ['--format=custom', `--file=${file}`], { env, stdio: 'pipe' });
-  chmodSync(file, 0o600);
-}
-
-/** As a version of Chandler left the database that knew no later migration. */
-async function migrateUpTo({ sql }: TestDatabase, last: string): Promise<void> {
-  const root = path.join(import.meta.dirname, '../../../migrations');
-  const { entries } = JSON.parse(readFileSync(path.join(root, 'meta/_journal.json'), 'utf8')) as {
-    entries: { tag: string; when: number }[];
-  };
-  await sql.unsafe(`create schema ops; create table ops.migration (id serial primary key, hash text not null, created_at bigint);
-    alter table ops.migration add column name text`);
-  for (const { tag, when } of entries.filter(({ tag }) => tag.slice(0, 4) <= last)) {
-    for (const statement of readFileSync(path.join(root, `${tag}.sql`), 'utf8').split('--> statement-breakpoint'))
-      await sql.unsafe(statement);
-    await sql`insert into ops.migration (hash, created_at, name) values (${tag}, ${when}, ${tag})`;
-  }
-}

@@ -1,43 +1,19 @@
+/** What `chandler log` shows: every change, who made it, and no secret. */
 import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { hostname, tmpdir, userInfo } from 'node:os';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { describeSettings } from '../../../src/background/service/recorded-start.ts';
 import { commandLine } from '../../../src/cli/shell/audited.ts';
-import { systemClock } from '../../../src/clock.ts';
-import { type Listening, listen } from '../../../src/service/http/listen.ts';
-import { createSimulator } from '../../../src/simulate.ts';
 import { readAuditEntries } from '../../../src/views/dashboard/audit-entries.ts';
 import { runCommand } from '../../support/cli.ts';
 import { copyDatabase } from '../../support/copy-database.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { createEarlierDatabase } from '../../support/earlier-database.ts';
+import { begin, chandler, commands, database, env, goOnIn, log, ME, testChanges, useWarehouse } from './log.ts';
 
-const ME = `${userInfo().username}@${hostname()}`;
-
-let database: TestDatabase;
-let upstream: Listening;
-beforeEach(async () => {
-  const onError = (error: unknown) => {
-    throw error;
-  };
-  const simulator = createSimulator({ market: 'made-up', coins: 3, clock: systemClock, unlimited: true, onError });
-  upstream = await listen(simulator.fetch, { host: '127.0.0.1', port: 0 });
-  database = await createTestDatabase();
-});
-afterEach(async () => {
-  await database.drop();
-  await upstream.close();
-});
-
-const env = () => ({
-  DATABASE_URL: database.url,
-  CHANDLER_BASE_URL: `${upstream.url}/v1`,
-  CHANDLER_PLAN: 'enterprise',
-});
-const chandler = (...argv: string[]) => runCommand(argv, { env: env() });
-const log = async (...argv: string[]) => JSON.parse((await chandler('log', '--json', ...argv)).out);
+useWarehouse();
 
 test('every command that changes something is there, with who gave it and how it ended; those that read are not', async () => {
   expect((await chandler('log')).out).toContain('Nothing was changed yet');
@@ -87,13 +63,6 @@ test('a mending by SQL is there, with the user of the database', async () => {
 });
 
 describe('SQL', () => {
-  const commands = async () =>
-    (await log()).map(({ command, message }: { command: string; message: string | null }) => [command, message]);
-  /** A rule, and nothing in the log. */
-  const begin = async () => {
-    await chandler('track', 'add', 'btc-bitcoin', '--interval', '24h');
-    await database.sql`delete from ops.audit`;
-  };
   beforeEach(begin);
 
   test('that only reads is not there', async () => {
@@ -106,25 +75,11 @@ describe('SQL', () => {
     expect(await commands()).toEqual([]);
   });
 
-  test('that changes something is there', async () => {
-    for (const statement of [
-      'update ops.track set priority = 3',
-      'select 1; update ops.track set priority = 3',
-      'with gone as (delete from ops.track returning *) select * from gone',
-      "select setval('ops.audit_id_seq', 1000)",
-      'select 1 as one into market.mine',
-      'begin; select 1; with gone as (delete from ops.track returning *) select * from gone; commit',
-      'explain analyze delete from ops.track',
-      '/* harmless */ create table market.mine (x int)',
-      'vacuum ops.track',
-    ]) {
-      expect(await chandler('sql', statement), statement).toMatchObject({ code: 0, err: '' });
-      expect(await commands(), statement).toEqual([[commandLine(['sql', statement]), null]]);
-      expect(await log()).toMatchObject([{ actor: ME, endedAt: expect.any(String) }]);
-      await database.sql`drop table if exists market.mine`;
-      await begin();
-    }
-  });
+  testChanges([
+    'update ops.track set priority = 3',
+    'with gone as (delete from ops.track returning *) select * from gone',
+    '/* harmless */ create table market.mine (x int)',
+  ]);
 
   test('that is piped in is there with its text, once, and with the error that ended it', async () => {
     const stdin =
@@ -205,7 +160,7 @@ test('a warehouse that moves to another database has the same fingerprints, and 
   await copyDatabase(database, moved);
   const before = database;
   onTestFinished(() => before.drop());
-  database = moved;
+  goOnIn(moved);
   await serve(moved, 'https://hooks.test/first-secret');
   expect(await changed()).toEqual([[], []]);
   expect((await readAuditEntries(moved.sql, null)).rows[0]!.changedSettings).toEqual(['DATABASE_URL']);
@@ -236,7 +191,7 @@ test('a container that was made again with other settings says which, though its
 test('a migration is there, whoever made it by opening the database', async () => {
   const { database: earlier, newest } = await createEarlierDatabase();
   await database.drop();
-  database = earlier;
+  goOnIn(earlier);
   const stop = new AbortController();
   const ended = runCommand(['service', '--role', 'http', '--migrate'], {
     env: { ...env(), CHANDLER_LISTEN: '127.0.0.1:0' },

@@ -16,7 +16,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { writeAttestation } from '../../../src/background/attestation/attestation-file.ts';
 import { DAY, type Interval } from '../../../src/core/interval.ts';
 import { openFolder } from '../../../src/lake/destination/folder.ts';
-import { type FileColumn, FORMATS } from '../../../src/lake/format/format.ts';
+import type { FileColumn } from '../../../src/lake/format/format.ts';
 import { READERS, WRITERS } from '../../../src/lake/format/open-format.ts';
 import type { Layout } from '../../../src/lake/layout/layout.ts';
 import { setValue, valueAt } from '../../../src/store/copy/columns.ts';
@@ -130,7 +130,7 @@ function forgeManifest(change: (text: string) => string = (text) => text): void 
 }
 
 describe('an export as it was written', () => {
-  test.each(FORMATS.map((format, i) => [format, i % 2 === 0 ? 'hive' : 'single'] as const))(
+  test.each([['parquet', 'hive']] as const)(
     'as %s (%s) is what its manifest says, and what the warehouse says',
     async (format, layout: Layout) => {
       const where = newFolder();

@@ -1,43 +1,10 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { readSeries, type WantedSeries, wantSeries } from '../../../src/store/candle/series.ts';
+/** Series that are wanted, and read. */
+import { describe, expect, test } from 'vitest';
+import { readSeries, wantSeries } from '../../../src/store/candle/series.ts';
 import { recordCoins } from '../../../src/store/snapshot/coin.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
-import { packetsOf } from '../../support/steps.ts';
+import { asked, coins, database, day, useCoins } from './series.ts';
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.drop());
-
-const day = (n: number) => Date.UTC(2024, 0, n);
-const asked = (rest: Partial<WantedSeries>): WantedSeries => ({
-  coinIds: ['a-a', 'b-b', 'c-c'],
-  quote: 'usd',
-  interval: '24h',
-  span: { from: day(1), to: day(5) },
-  priority: 0,
-  ...rest,
-});
-const coins = (n: number, prefix = 'c') =>
-  Array.from({ length: n }, (_, i) => `${prefix}${i}-coin`).map((id) => ({
-    id,
-    name: id,
-    symbol: 'X',
-    rank: 1,
-    is_new: false,
-    is_active: true,
-    type: 'coin',
-  }));
-
-beforeEach(async () => {
-  await database.sql`truncate market.coin cascade`;
-  await recordCoins(
-    database.sql,
-    ['a-a', 'b-b', 'c-c'].map((id) => ({ ...coins(1)[0]!, id })),
-    day(1),
-  );
-});
+useCoins();
 
 describe('wantSeries', () => {
   test('makes what is missing, adds to what is there, and answers in the order asked', async () => {
@@ -103,25 +70,5 @@ describe('wantSeries', () => {
     expect((await readSeries(database.sql, id!))?.wanted).toEqual(spans);
     const [row] = await database.sql<{ n: number }[]>`select count(*) as n from market.series`;
     expect(row?.n).toBe(500);
-  });
-
-  test('50,000 series are wanted in few steps, the first time and again', { timeout: 300_000 }, async () => {
-    const many = coins(50_000, 'm');
-    await recordCoins(database.sql, many, day(1));
-    const coinIds = many.map((c) => c.id);
-    for (const span of [
-      { from: day(1), to: day(5) },
-      { from: day(8), to: day(9) },
-      { from: day(8), to: day(9) },
-    ]) {
-      let ids: readonly unknown[] = [];
-      const packets = await packetsOf(database, async (sql) => {
-        ids = await wantSeries(sql, asked({ coinIds, span }));
-      });
-      expect(ids).toHaveLength(50_000);
-      expect(packets).toBeLessThan(1_000);
-      // As autovacuum leaves it when it looks before the insert is committed: pages, and no rows in them.
-      await database.sql`update pg_class set reltuples = 0, relpages = 700 where oid = 'market.series'::regclass`;
-    }
   });
 });

@@ -5,15 +5,31 @@ import net from 'node:net';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
+import { scramVerifier } from '../../../src/core/caller/database-password.ts';
+import { createAnalystLogin } from '../../../src/store/callers/analyst-login.ts';
 import { openDatabase } from '../../../src/store/connection/connect.ts';
 import { StoreError } from '../../../src/store/connection/store-error.ts';
-import { startEmbedded, stopEmbedded } from '../../../src/store/embedded/embedded.ts';
+import { findEmbedded, startEmbedded, stopEmbedded } from '../../../src/store/embedded/embedded.ts';
 import { pidExists } from '../../../src/store/embedded/process-identity.ts';
+import { migrate } from '../../../src/store/migration/migrate.ts';
 import { ask, build, canUnshare, home, isRoot, ROOT, startElsewhere, untilGone, useEmbedded } from './embedded.ts';
 
 useEmbedded();
 
 describe('startEmbedded', () => {
+  test('outlives an owner that is killed, and the next command uses it and then stops it', async () => {
+    const killed = await startElsewhere();
+    await ask(killed.url, 'create table kept as select 42 as answer');
+    await killed.kill();
+    expect(findEmbedded(home)).toEqual({ url: killed.url, pid: killed.pid });
+
+    const next = await startEmbedded({ home, clock: systemClock });
+    expect(next).toMatchObject({ started: false, pid: killed.pid });
+    expect(await ask(next.url, 'select answer from kept')).toEqual([{ answer: 42 }]);
+    await next.stop();
+    expect(pidExists(killed.pid)).toBe(false);
+  });
+
   test('stays up for somebody who is only connected', async () => {
     const server = await startEmbedded({ home, clock: systemClock });
     const analyst = await openDatabase({ url: server.url, max: 1, applicationName: 'psql' });
@@ -149,6 +165,32 @@ describe('startEmbedded', () => {
     expect(await ask(server.url, 'select 1 as one')).toEqual([{ one: 1 }]);
     await server.leave();
   });
+});
+
+test('a login of an analyst gets into the warehouse, and into no other database of the server', async () => {
+  const server = await startEmbedded({ home, clock: systemClock });
+  const database = await openDatabase({ url: server.url });
+  try {
+    await migrate(database);
+    const login = { name: 'ana', verifier: scramVerifier('guess'), connections: 1, statementTimeoutMs: 1_000 };
+    await createAnalystLogin(database.sql, login);
+    const address = new URL(server.url);
+    Object.assign(address, { username: 'ana', password: 'guess' });
+    expect(await ask(address.href, 'select count(*)::int as n from market.candles')).toEqual([{ n: 0 }]);
+    for (const other of ['postgres', 'template1']) {
+      address.pathname = `/${other}`;
+      await expect(ask(address.href, 'select 1'), other).rejects.toThrow('permission denied for database');
+    }
+    // With a database of somebody else beside it, the server is not only Chandler's.
+    await database.sql`create database theirs`;
+    await database.sql`grant connect on database postgres to public`;
+    await migrate(database);
+    address.pathname = '/postgres';
+    expect(await ask(address.href, 'select 1 as one')).toEqual([{ one: 1 }]);
+  } finally {
+    await database.close();
+    await server.stop();
+  }
 });
 
 describe('what an operator can mend is said in one sentence', () => {

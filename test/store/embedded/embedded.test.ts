@@ -1,16 +1,14 @@
+/** The embedded server: made from nothing, shared, and started again. */
 import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
-import { scramVerifier } from '../../../src/core/caller/database-password.ts';
-import { createAnalystLogin } from '../../../src/store/callers/analyst-login.ts';
 import { openDatabase } from '../../../src/store/connection/connect.ts';
 import { StoreError } from '../../../src/store/connection/store-error.ts';
-import { ensureDatabase, findEmbedded, startEmbedded } from '../../../src/store/embedded/embedded.ts';
+import { ensureDatabase, startEmbedded } from '../../../src/store/embedded/embedded.ts';
 import { pidExists } from '../../../src/store/embedded/process-identity.ts';
-import { migrate } from '../../../src/store/migration/migrate.ts';
 import { testAdminUrl } from '../../support/database.ts';
 import { ask, home, startElsewhere, useEmbedded } from './embedded.ts';
 
@@ -64,19 +62,6 @@ describe('startEmbedded', () => {
     expect(pidExists(b.pid)).toBe(false);
   });
 
-  test('outlives an owner that is killed, and the next command uses it and then stops it', async () => {
-    const killed = await startElsewhere();
-    await ask(killed.url, 'create table kept as select 42 as answer');
-    await killed.kill();
-    expect(findEmbedded(home)).toEqual({ url: killed.url, pid: killed.pid });
-
-    const next = await startEmbedded({ home, clock: systemClock });
-    expect(next).toMatchObject({ started: false, pid: killed.pid });
-    expect(await ask(next.url, 'select answer from kept')).toEqual([{ answer: 42 }]);
-    await next.stop();
-    expect(pidExists(killed.pid)).toBe(false);
-  });
-
   test('recovers when the server itself was killed, and loses nothing committed', async () => {
     const owner = await startElsewhere();
     await ask(owner.url, 'create table kept as select generate_series(1, 10000) as n');
@@ -103,32 +88,6 @@ describe('what an operator can mend is said in one sentence', () => {
       `the data folder ${home} cannot be made: there is a file of that name; choose another folder with CHANDLER_HOME, or set DATABASE_URL to a Postgres of yours`,
     );
   });
-});
-
-test('a login of an analyst gets into the warehouse, and into no other database of the server', async () => {
-  const server = await startEmbedded({ home, clock: systemClock });
-  const database = await openDatabase({ url: server.url });
-  try {
-    await migrate(database);
-    const login = { name: 'ana', verifier: scramVerifier('guess'), connections: 1, statementTimeoutMs: 1_000 };
-    await createAnalystLogin(database.sql, login);
-    const address = new URL(server.url);
-    Object.assign(address, { username: 'ana', password: 'guess' });
-    expect(await ask(address.href, 'select count(*)::int as n from market.candles')).toEqual([{ n: 0 }]);
-    for (const other of ['postgres', 'template1']) {
-      address.pathname = `/${other}`;
-      await expect(ask(address.href, 'select 1'), other).rejects.toThrow('permission denied for database');
-    }
-    // With a database of somebody else beside it, the server is not only Chandler's.
-    await database.sql`create database theirs`;
-    await database.sql`grant connect on database postgres to public`;
-    await migrate(database);
-    address.pathname = '/postgres';
-    expect(await ask(address.href, 'select 1 as one')).toEqual([{ one: 1 }]);
-  } finally {
-    await database.close();
-    await server.stop();
-  }
 });
 
 describe('ensureDatabase', () => {

@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+/** The catalogue of coins: recorded, found, and ranked. */
+import { beforeEach, describe, expect, test } from 'vitest';
 import {
   activeCoins,
   catalogueSeenAt,
@@ -9,29 +10,9 @@ import {
   recordTickers,
   topCoins,
 } from '../../../src/store/snapshot/coin.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
-import { packetsOf } from '../../support/steps.ts';
+import { coin, database, MONDAY, TUESDAY, useDatabase } from './coin.ts';
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.drop());
-beforeEach(() => database.sql`truncate market.coin cascade`);
-
-const MONDAY = Date.UTC(2024, 0, 1);
-const TUESDAY = Date.UTC(2024, 0, 2);
-
-const coin = (id: string, rank: number, rest: Partial<{ name: string; symbol: string; is_active: boolean }> = {}) => ({
-  id,
-  name: id.split('-').slice(1).join(' '),
-  symbol: id.split('-')[0]!.toUpperCase(),
-  rank,
-  is_new: false,
-  is_active: true,
-  type: 'coin',
-  ...rest,
-});
+useDatabase();
 
 describe('recordCoins', () => {
   test('keeps every change of name, symbol and activity, with when it was seen', async () => {
@@ -92,23 +73,6 @@ describe('recordCoins', () => {
     await recordCoins(database.sql, [coin('a-a', 1), { ...coin('a-a', 2), ...(rest as object) }], MONDAY);
     await recordCoins(database.sql, [], TUESDAY);
     expect(await findCoins(database.sql, ['a-a'])).toMatchObject([{ rank: 2, type: null, isNew: false }]);
-  });
-
-  test('50,000 coins are recorded in few steps, the first time and again', { timeout: 300_000 }, async () => {
-    const many = Array.from({ length: 50_000 }, (_, i) => coin(`c${i}-coin-${i}`, i + 1));
-    for (const at of [MONDAY, TUESDAY]) {
-      const facts = {
-        coinId: many.map((c) => c.id),
-        rank: many.map((c) => c.rank),
-        firstDataAt: many.map(() => MONDAY),
-      };
-      const packets = await packetsOf(database, async (sql) => {
-        await recordCoins(sql, many, at);
-        await recordTickers(sql, facts, at);
-      });
-      expect(packets).toBeLessThan(1_000);
-      expect(await countListed(database.sql)).toBe(50_000);
-    }
   });
 });
 

@@ -1,0 +1,197 @@
+/** Retention with a lake, the rarer cases: a killed removal, changes meanwhile, attestations, and candles that come back. */
+import { cpSync, readFileSync, rmSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { DAY } from '../../../src/core/interval.ts';
+import { ensurePartitions } from '../../../src/store/upkeep/partition.ts';
+import { continueHistories, recordRenames } from '../../../src/store/upkeep/rename.ts';
+import { makeSeriesOf, prepareChunks, storePrepared } from '../../bench/prepared.ts';
+import { runCommand } from '../../support/cli.ts';
+import {
+  answerAgain,
+  candlesOf2023,
+  DROPPED,
+  database,
+  fileOf2023,
+  folder,
+  log,
+  manifest,
+  moveTo,
+  NOW,
+  OLD,
+  retain,
+  STAYS,
+  series,
+  sync,
+  useLake,
+  verified,
+} from './archive.ts';
+
+useLake();
+
+test('an attestation from before the removal, and one from after it, agree with the lake', async () => {
+  await sync();
+  const [earlier, later] = [path.join(folder, '../earlier.jsonl'), path.join(folder, '../later.jsonl')];
+  const attest = async (file: string) => {
+    const { code, err } = await runCommand(['attest', '--out', file], {
+      env: { DATABASE_URL: database.url },
+    });
+    expect([code, err]).toEqual([0, expect.any(String)]);
+  };
+  await attest(earlier);
+  await retain();
+  await sync();
+  await attest(later);
+  for (const file of [earlier, later]) {
+    const found = await verified('--against', file);
+    expect([found.code, found.findings]).toEqual([0, []]);
+  }
+});
+
+test('evidence of a removal that says something else than the archived file is a difference', async () => {
+  await sync();
+  await retain();
+  await database.sql`update market.evidence set digest = digest + 1 where kind = 'retention' and series_id = ${series.get('24h')!}`;
+  const { code, findings } = await verified();
+  expect(code).toBe(1);
+  expect(findings.map(({ problem }) => problem)).toContainEqual(
+    expect.stringMatching(/its archived rows are not those that retention removed/),
+  );
+});
+
+test('a candle that changes between the check and the removal stays, and so does its partition', async () => {
+  await sync();
+  const removed = await retain((archive) => ({
+    hold: async (interval, partition) => {
+      const held = await archive.hold(interval, partition);
+      if (interval === '24h') await answerAgain(1.2);
+      return held;
+    },
+  }));
+  expect(removed).toMatchObject(STAYS);
+  const [row] = await database.sql<{ candles: number }[]>`
+    select count(*)::int as candles from market.candle c join market.series s on s.id = c.series_id
+    where c.interval = '24h' and c.open_time < ${OLD.to} and s.covered @> c.open_time`;
+  expect(row!.candles).toBeGreaterThan(0);
+  // The lake has the former value, and no later run takes that for the present one.
+  expect(await retain()).toMatchObject(STAYS);
+  expect(log.join()).toMatch(/is archived, and Postgres has another row: btc-bitcoin at 2023-12-0[34]/);
+  expect((await verified()).findings).toEqual([]);
+});
+
+test('a removal that was killed half way goes on: what is left is in the archived file', async () => {
+  await sync();
+  let calls = 0;
+  const killed = retain((archive) => ({
+    hold: async (interval, partition) => {
+      const held = await archive.hold(interval, partition);
+      if (held === null) return null;
+      return {
+        holds: (tx, id) => (++calls === 2 ? Promise.reject(new Error('killed')) : held.holds(tx, id)),
+      };
+    },
+  }));
+  await expect(killed).rejects.toThrow('killed');
+  expect(await candlesOf2023()).toBeGreaterThan(0);
+  await sync();
+  expect(fileOf2023().isArchived).toBe(true);
+  expect(await retain()).toMatchObject(DROPPED);
+  await sync();
+  expect((await verified()).findings).toEqual([]);
+});
+
+test('when Postgres has all of it again, the file is written as any other', async () => {
+  await sync();
+  const archived = fileOf2023();
+  await retain();
+  await ensurePartitions(database.sql, '24h', OLD);
+  const rows = await database.sql<{ id: number }[]>`select id from market.series where interval = '24h' order by id`;
+  const ids = rows.map(({ id }) => id);
+  await database.sql`update market.series set wanted = wanted + ${[OLD]}::tstzmultirange where id = any(${ids}::int[])`;
+  for (const chunk of prepareChunks(ids, '24h', OLD)) await storePrepared(database.sql, chunk, NOW - DAY);
+  await sync();
+  expect(fileOf2023().isArchived).toBeUndefined();
+  expect(fileOf2023().path).not.toBe(archived.path);
+  expect((await verified()).findings).toEqual([]);
+});
+
+test('a coin that is given another id: what is archived under the old one, and later under the new one, is proved', async () => {
+  const { sql } = database;
+  await sync();
+  expect(await retain()).toMatchObject(DROPPED);
+  await makeSeriesOf(sql, ['xbt-bitcoin'], '6h', OLD);
+  await sql`update market.coin set is_active = false where id = 'btc-bitcoin'`;
+  await recordRenames(sql, [{ oldId: 'btc-bitcoin', newId: 'xbt-bitcoin', at: NOW }], 'changelog');
+  expect(await continueHistories(sql, NOW)).toBeGreaterThan(0);
+  await sync();
+  const found = await verified();
+  expect([found.code, found.findings]).toEqual([0, []]);
+  expect(await retain(undefined, Date.UTC(2026, 5, 1))).toMatchObject({
+    partitions: ['candle_24h_2024'],
+    notArchived: [],
+  });
+  await sync();
+  const later = await verified();
+  expect([later.code, later.findings]).toEqual([0, []]);
+  // What was archived under the new name alone is still looked at.
+  await sql`update market.evidence set digest = digest + 1 where kind = 'retention' and number =
+    (select max(number) from market.evidence e where e.kind = 'retention' and e.series_id = ${series.get('24h')!})
+    and series_id = ${series.get('24h')!}`;
+  expect((await verified()).findings.map(({ month }) => month)).toEqual(['2024-01']);
+});
+
+test('an older copy of the lake keeps the files whose rows retention has removed since', async () => {
+  await sync();
+  const copy = `${folder}-copy`;
+  cpSync(folder, copy, { recursive: true });
+  const before = fileOf2023();
+  expect(await retain()).toMatchObject(DROPPED);
+  await sync();
+  rmSync(folder, { recursive: true });
+  cpSync(copy, folder, { recursive: true });
+  rmSync(copy, { recursive: true });
+  await sync();
+  expect(fileOf2023()).toEqual({ ...before, isArchived: true });
+  const found = await verified();
+  expect([found.code, found.findings]).toEqual([0, []]);
+});
+
+test('candles of a time that is archived: the manifest does not say that the lake has them, and they stay in Postgres', async () => {
+  await sync();
+  await retain();
+  await ensurePartitions(database.sql, '24h', OLD);
+  const ids = await makeSeriesOf(database.sql, ['new-coin'], '24h', { ...OLD, to: Date.UTC(2024, 2, 1) });
+  for (const chunk of prepareChunks(ids, '24h', { ...OLD, to: Date.UTC(2024, 2, 1) }))
+    await storePrepared(database.sql, chunk, NOW - DAY);
+  await sync();
+  const found = await verified();
+  expect([found.code, found.findings]).toEqual([0, []]);
+  const { series: told } = JSON.parse(readFileSync(path.join(folder, 'manifest.json'), 'utf8')) as {
+    series: { series: string; covered: [string, string][] }[];
+  };
+  expect(told.find((one) => one.series === 'new-coin usd 24h')!.covered).toEqual([
+    ['2024-01-01T00:00:00.000Z', '2024-03-01T00:00:00.000Z'],
+  ]);
+  expect(await retain()).toMatchObject(STAYS);
+  expect(log.join()).toContain('is archived, and Postgres has another row: new-coin at 2023-01-01');
+});
+
+test('candles that are older than what is archived get files of their own', async () => {
+  await sync();
+  await retain();
+  const older = { from: Date.UTC(2022, 0, 1), to: OLD.from };
+  await ensurePartitions(database.sql, '24h', older);
+  const id = series.get('24h')!;
+  await database.sql`update market.series set wanted = wanted + ${[older]}::tstzmultirange where id = ${id}`;
+  for (const chunk of prepareChunks([id], '24h', older)) await storePrepared(database.sql, chunk, NOW - DAY);
+  await sync();
+  expect(manifest().files.map((file) => file.path)).toContainEqual(expect.stringContaining('24h/quote=usd/year=2022'));
+  const found = await verified();
+  expect([found.code, found.findings]).toEqual([0, []]);
+});
+
+test('a folder that cannot be read keeps candles, and nothing else, in Postgres', async () => {
+  moveTo(path.join(folder, 'x'.repeat(300)));
+  expect(await retain()).toMatchObject({ ...STAYS, rows: expect.anything() });
+  expect(log.join()).toContain('ENAMETOOLONG');
+});

@@ -1,0 +1,110 @@
+/** A filled warehouse, a lake, and retention as the schedule runs it. */
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
+import { withArchive } from '../../../src/background/lake/lake-run.ts';
+import { parseConfig } from '../../../src/config.ts';
+import { DAY, type Interval } from '../../../src/core/interval.ts';
+import { DEFAULT_KEEP } from '../../../src/core/settings/retention-settings.ts';
+import { openFolder } from '../../../src/lake/destination/folder.ts';
+import type { ManifestFile } from '../../../src/lake/manifest/manifest.ts';
+import { syncLake } from '../../../src/lake/sync/sync.ts';
+import { createLog } from '../../../src/log.ts';
+import { type CandleArchive, type Removed, removeOld } from '../../../src/store/upkeep/retention.ts';
+import { prepareChunks, storePrepared } from '../../bench/prepared.ts';
+import { runCommand } from '../../support/cli.ts';
+import { type FilledDatabase, fillDatabase, type TestDatabase } from '../../support/database.ts';
+import { AS_OF, fillAll } from '../filled.ts';
+import { temporaryFolder } from '../format/rows.ts';
+
+/** Of the days of 2023 all are older than that now, of those of 2024 none. */
+export const NOW = Date.UTC(2025, 5, 1);
+const KEPT = '365d';
+const KEEP = { ...DEFAULT_KEEP, tickers: null, fetches: null, candles: { ...DEFAULT_KEEP.candles, '24h': 365 * DAY } };
+export const OLD = { from: Date.UTC(2023, 0, 1), to: Date.UTC(2024, 0, 1) };
+const { signal } = new AbortController();
+
+export let database: TestDatabase;
+export let series: Map<Interval, number>;
+export let folder: string;
+let remove: () => void;
+export let log: string[];
+let filled: FilledDatabase;
+
+export function useLake(): void {
+  beforeAll(async () => {
+    filled = await fillDatabase(async ({ sql }) => {
+      series = await fillAll(sql);
+    });
+  });
+  afterAll(() => filled?.drop());
+  beforeEach(async () => {
+    database = await filled.copy();
+    ({ folder, remove } = temporaryFolder());
+    log = [];
+  });
+  afterEach(async () => {
+    remove();
+    await database.drop();
+  });
+}
+
+/** The lake is there from now on. */
+export function moveTo(another: string): void {
+  folder = another;
+}
+
+export const sync = () => {
+  const clock = { now: () => NOW, sleep: async () => undefined };
+  return syncLake({ database, destination: openFolder(folder), datasets: ['candles'], clock, signal });
+};
+
+/** As the schedule runs it. `change`: what a test does to the archive. */
+export function retain(
+  change: (archive: CandleArchive) => CandleArchive = (archive) => archive,
+  now: number = NOW,
+): Promise<Removed> {
+  const parsed = parseConfig({ CHANDLER_LAKE_URL: folder });
+  if (!('ok' in parsed)) throw new Error(parsed.problems.join());
+  const app = { config: parsed.ok, database, log: createLog({ level: 'warn', write: (line) => void log.push(line) }) };
+  return withArchive(app, parsed.ok.lake!, (archive) =>
+    removeOld(database, { keep: KEEP, now, archive: change(archive) }),
+  );
+}
+
+export const manifest = () =>
+  JSON.parse(readFileSync(path.join(folder, 'manifest.json'), 'utf8')) as { files: ManifestFile[] };
+export const fileOf2023 = () =>
+  manifest().files.find((file) => file.path.includes('interval=24h/quote=usd/year=2023'))!;
+
+export async function candlesOf2023(): Promise<number> {
+  const [row] = await database.sql<{ candles: number }[]>`
+    select count(*)::int as candles from market.candle where interval = '24h' and open_time < ${OLD.to}`;
+  return row!.candles;
+}
+
+export async function answerAgain(by: number): Promise<void> {
+  const span = { from: Date.UTC(2023, 11, 3), to: Date.UTC(2023, 11, 5) };
+  for (const chunk of prepareChunks([series.get('24h')!], '24h', span)) {
+    const close = chunk.candles.close.map((value) => value! * by);
+    await storePrepared(database.sql, { ...chunk, candles: { ...chunk.candles, close } }, AS_OF + by * DAY);
+  }
+}
+
+export async function verified(...more: string[]) {
+  const env = { DATABASE_URL: database.url, CHANDLER_KEEP_CANDLES: `24h=${KEPT}` };
+  const { code, out, err } = await runCommand(['verify', '--files', folder, '--json', ...more], { env });
+  if (out === '') throw new Error(err);
+  return { code, ...JSON.parse(out) } as {
+    readonly code: number;
+    readonly findings: readonly {
+      readonly series: string | null;
+      readonly month: string | null;
+      readonly problem: string;
+    }[];
+    readonly warehouse: Readonly<Record<string, number>>;
+  };
+}
+
+export const DROPPED = { partitions: ['candle_24h_2023'], notArchived: [] };
+export const STAYS = { partitions: [], notArchived: ['candle_24h_2023'] };

@@ -1,0 +1,26 @@
+/** Very many coins are recorded in few steps. */
+import { describe, expect, test } from 'vitest';
+import { countListed, recordCoins, recordTickers } from '../../../src/store/snapshot/coin.ts';
+import { packetsOf } from '../../support/steps.ts';
+import { coin, database, MONDAY, TUESDAY, useDatabase } from './coin.ts';
+
+useDatabase();
+
+describe('recordCoins', () => {
+  test('50,000 coins are recorded in few steps, the first time and again', { timeout: 300_000 }, async () => {
+    const many = Array.from({ length: 50_000 }, (_, i) => coin(`c${i}-coin-${i}`, i + 1));
+    for (const at of [MONDAY, TUESDAY]) {
+      const facts = {
+        coinId: many.map((c) => c.id),
+        rank: many.map((c) => c.rank),
+        firstDataAt: many.map(() => MONDAY),
+      };
+      const packets = await packetsOf(database, async (sql) => {
+        await recordCoins(sql, many, at);
+        await recordTickers(sql, facts, at);
+      });
+      expect(packets).toBeLessThan(1_000);
+      expect(await countListed(database.sql)).toBe(50_000);
+    }
+  });
+});
