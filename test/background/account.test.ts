@@ -1,55 +1,11 @@
 /** A service that does not know the plan of its key yet, on a clock that the test moves. */
-import { afterEach, expect, test } from 'vitest';
-import { createServiceWorld, expectAlive, type ServiceWorld } from '../support/service-world.ts';
+import { expect, test } from 'vitest';
+import { expectAlive } from '../support/service-world.ts';
+import { asked, create, KEY, MINUTE, said, testFirstStart, useWorld, world } from './account.ts';
 
-const MINUTE = 60_000;
-const START = Date.UTC(2030, 4, 15, 10, 3);
-const KEY = 'right';
+useWorld();
 
-let world: ServiceWorld;
-afterEach(() => world?.close());
-
-const create = async (env: Record<string, string> = {}) => {
-  world = await createServiceWorld({
-    startAt: START,
-    redis: null,
-    simulator: { coins: 12, limits: { keys: { [KEY]: 'pro' } } },
-    env: { CHANDLER_API_KEY: KEY, ...env },
-  });
-};
-const asked = () => world.asked.map(({ path }) => path);
-/** Waits until the log matches, a few seconds at most. */
-const said = async (like: RegExp) => {
-  for (let i = 0; i < 40 && !like.test(lines()); i++) await world.advance(100);
-  expectAlive(world);
-  expect(lines()).toMatch(like);
-};
-const lines = () =>
-  world
-    .services()
-    .flatMap((service) => service.lines)
-    .join('\n');
-
-test.each(['broken', 'down'] as const)(
-  'an upstream that is %s at the first start: the service waits, sends few requests, and assumes no plan',
-  async (state) => {
-    // More than the free plan has, and little of that which the key has.
-    await create({ CHANDLER_SCHEDULE_GLOBAL: '*/1 * * * *' });
-    world.upstream = state;
-    await world.start('one');
-    await said(/"the account: (the account's plan is not known yet|the upstream cannot be reached)/);
-    for (let i = 0; i < 30; i++) await world.advance(MINUTE);
-    expectAlive(world);
-    expect(new Set(asked())).toEqual(new Set(['/users/me']));
-    expect(asked().length).toBeLessThan(20);
-    expect(await world.database.sql`select plan, checked_at from ops.account where checked_at is not null`).toEqual([]);
-    world.upstream = 'up';
-    for (let i = 0; i < 60 && !/"ready"/.test(lines()); i++) await world.advance(MINUTE);
-    expect(lines()).toMatch(/"the account recovered"/);
-    await world.untilListed();
-    expect(await world.database.sql`select plan from ops.account`).toEqual([{ plan: 'pro' }]);
-  },
-);
+testFirstStart('down');
 
 test('a refused key: the service waits, however often it is started, and tries another key at once', async () => {
   await create({ CHANDLER_API_KEY: 'wrong' });

@@ -1,105 +1,21 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import path from 'node:path';
-import readline from 'node:readline';
-import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+/** Several processes share a quota: together they keep it, and use it. */
+import { expect, it } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import { createQuota } from '../../src/quota/ledger.ts';
-import { waitForPermit } from '../../src/quota/permit.ts';
-import type { Limits } from '../../src/quota/quota.ts';
-import { ensureBuilt } from '../support/build.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import {
+  atMost,
+  database,
+  mostInAnySecond,
+  nowsOf,
+  quotaOf,
+  race,
+  startTakers,
+  testOverruns,
+  useDatabase,
+} from './processes.ts';
 
-let database: TestDatabase;
-beforeAll(async () => {
-  await ensureBuilt();
-  database = await createTestDatabase();
-});
-afterAll(() => database.drop());
+useDatabase();
 
 let races = 0;
-/** What was too much in any race, also in one that is run again for its pace: that may be lost to a busy machine, a limit not. */
-const overruns: string[] = [];
-const atMost = (what: string, found: number, limit: number) => {
-  if (found > limit) overruns.push(`${what}: ${found} of ${limit}`);
-};
-
-type Sent = { readonly sendAt: number; readonly now: number };
-type Process = {
-  readonly child: ChildProcess;
-  readonly sent: Sent[];
-  ready: Promise<void>;
-  readonly ended: Promise<string[]>;
-};
-
-/** Waits for the word on its standard input, then takes turns until denied. */
-function startTakers(args: {
-  accountId: string;
-  limits: Limits;
-  takers: number;
-  name: string;
-  forMs: number;
-}): Process {
-  const script = path.join(path.dirname(fileURLToPath(import.meta.url)), 'taker.mjs');
-  const child = spawn(process.execPath, [script, JSON.stringify({ url: database.url, ...args })], {
-    stdio: ['pipe', 'pipe', 'inherit'],
-  });
-  const sent: Sent[] = [];
-  let isReady: () => void = () => undefined;
-  const ready = new Promise<void>((resolve, reject) => {
-    isReady = resolve;
-    child.once('exit', (code) => reject(new Error(`a taker ended with ${code} before it was ready`)));
-  });
-  const ends: string[] = [];
-  const lines = readline.createInterface({ input: child.stdout! });
-  lines.on('line', (line) => {
-    const message = JSON.parse(line);
-    if (message.ready) isReady();
-    else if (message.ends) ends.push(...message.ends);
-    else sent.push(message);
-  });
-  const ended = new Promise<string[]>((resolve) => lines.on('close', () => resolve(ends)));
-  return { child, sent, ready, ended };
-}
-
-function quotaOf(accountId: string, limits: Limits) {
-  const reserved = () => ({ day: 0, month: 0 });
-  return createQuota({
-    sql: database.ledger,
-    reads: database.sql,
-    clock: systemClock,
-    accountId,
-    limits,
-    reserved,
-    useDatabaseClock: true,
-    random: () => 0,
-  });
-}
-
-function mostInAnySecond(instants: readonly number[]): number {
-  let most = 0;
-  for (let from = 0, to = 0; to < instants.length; to++) {
-    while (instants[to]! - instants[from]! >= 1000) from++;
-    most = Math.max(most, to - from + 1);
-  }
-  return most;
-}
-
-/** When they were really sent. */
-function nowsOf(sent: readonly Sent[]): number[] {
-  return sent.map((s) => s.now).sort((a, b) => a - b);
-}
-
-async function race(accountId: string, limits: Limits, forMs: number) {
-  const processes = [0, 1, 2, 3].map((i) =>
-    startTakers({ accountId, limits, takers: 8, name: `backfill ${i}`, forMs }),
-  );
-  await Promise.all(processes.map((p) => p.ready));
-  for (const { child } of processes) child.stdin!.write('go\n');
-  const ends = (await Promise.all(processes.map((p) => p.ended))).flat();
-  const sent = processes.flatMap((p) => p.sent).sort((a, b) => a.sendAt - b.sendAt);
-  return { sent, ends, sendAts: sent.map((s) => s.sendAt) };
-}
 
 // A machine so busy that a turn is lost loses its time with it: for once, not each time. What must never happen is counted apart.
 // At the same time as the next test: both mostly wait for their turns.
@@ -158,50 +74,7 @@ it.concurrent('one of several processes that is suspended does not make up for i
   expect(mostInAnySecond(nowsOf([...one.sent, ...two.sent]))).toBeLessThanOrEqual(11);
 });
 
-it('at a hundred a second too', { retry: 2 }, async () => {
-  const { sendAts, sent } = await race(`fast ${++races}`, { perSecond: 100, perDay: null, perMonth: null }, 4000);
-  atMost('granted in a second', mostInAnySecond(sendAts), 100);
-  const seconds = (sendAts.at(-1)! - sendAts[0]!) / 1000;
-  expect((sendAts.length - 1) / seconds).toBeGreaterThanOrEqual(98);
-  const late = sent.map((s) => s.now - s.sendAt).sort((a, b) => a - b);
-  console.info(
-    `quota: 4 × 8 takers at 100/s: ${((sendAts.length - 1) / seconds).toFixed(2)}/s, ${mostInAnySecond(sendAts)} in the fullest second, sent late by p50 ${late[late.length >> 1]} ms, p99 ${late[Math.floor(late.length * 0.99)]} ms`,
-  );
-});
-
-it('in no race, however busy the machine, was there one too many', () => {
-  expect(overruns).toEqual([]);
-});
-
-/** Takers of this process, as `taker.mjs` has them in one of its own. */
-async function takeTurns(accountId: string, limits: Limits, until: (sent: readonly number[]) => boolean) {
-  const quota = quotaOf(accountId, limits);
-  const sent: number[] = [];
-  const take = async () => {
-    while (!until(sent)) {
-      await waitForPermit({ quota, spender: { class: 'backfill', name: 'stalled' }, clock: systemClock });
-      sent.push(systemClock.now());
-    }
-  };
-  await Promise.all(Array.from({ length: 8 }, take));
-  return { sent, spent: (await quota.state()).month.spent };
-}
-
-it('a process whose loop stands still does not make up for it afterwards', async () => {
-  let stalls = 0;
-  const { sent, spent } = await takeTurns('stalled', { perSecond: 10, perDay: null, perMonth: null }, (soFar) => {
-    if (soFar.length === 10 * (stalls + 1) && stalls < 2) {
-      stalls++;
-      const until = systemClock.now() + [1200, 300][stalls - 1]!;
-      while (systemClock.now() < until);
-    }
-    return soFar.length >= 35;
-  });
-  expect(stalls).toBe(2);
-  expect(mostInAnySecond(sent)).toBeLessThanOrEqual(10);
-  // What was lost by it stays counted.
-  expect(spent).toBeGreaterThan(sent.length);
-});
+testOverruns();
 
 it('a request that was taken stays counted when its process is killed before it could send', async () => {
   const limits = { perSecond: 20, perDay: 1000, perMonth: null };

@@ -72,6 +72,17 @@ export const seed = () =>
     candles: [0, 1, 2, 3, 4].map((n) => FIRST + n * DAY),
   });
 
+/** The status line and the body for a request line that no HTTP library would send. */
+export const send = async (url: string, line: string) => {
+  const { hostname, port } = new URL(url);
+  const socket = net.connect({ host: hostname, port: Number(port) });
+  socket.write(`${line} HTTP/1.1\r\nHost: ${hostname}\r\nConnection: close\r\n\r\n`);
+  let text = '';
+  for await (const part of socket) text += part;
+  return text;
+};
+export const METRICS = '# HELP chandler_served_requests_total';
+
 const LOCKED = {
   'nobody asks': { command: ['serve'], lock: 'lock table market.candle in access exclusive mode', path: null },
   'callers wait': { command: ['serve'], lock: 'lock table ops.api_usage in share mode', path: '/v1/coins' },

@@ -1,199 +1,34 @@
 /** The notices that one or several services send, read from tables as the work leaves them. */
 import { tmpdir } from 'node:os';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { type App, openApp } from '../../../src/app.ts';
-import { createMetrics } from '../../../src/background/health/metrics.ts';
-import { createIncidents, LOCK } from '../../../src/background/health/service-status.ts';
-import { createServingMetrics } from '../../../src/background/http/market-http-metrics.ts';
-import { LOOK_MS, notifyOperator } from '../../../src/background/operator/notifier.ts';
-import type { ServiceContext } from '../../../src/background/service-context.ts';
-import type { Clock, Instant } from '../../../src/clock.ts';
-import { parseConfig } from '../../../src/config.ts';
+import { describe, expect, test, vi } from 'vitest';
+import { LOOK_MS } from '../../../src/background/operator/notifier.ts';
 import { formatInstant } from '../../../src/core/format.ts';
 import { accountIdOf } from '../../../src/ingest/request/account.ts';
-import { scheduleVariable } from '../../../src/ingest/schedule/schedule-plan.ts';
-import { SCHEDULE_NAMES } from '../../../src/ingest/schedule/schedules.ts';
-import { createFailureLog, createLog } from '../../../src/log.ts';
 import { claimNotice, endNotice, raiseNotice } from '../../../src/store/work/notice.ts';
 import { runCommand } from '../../support/cli.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
-import { type Hook, startHook } from '../../support/hook.ts';
-import { createVirtualClock, type VirtualClock } from '../../support/virtual-clock.ts';
+import {
+  ACCOUNT,
+  at,
+  clock,
+  comes,
+  DAY,
+  database,
+  fetched,
+  HOUR,
+  hook,
+  MINUTE,
+  meanwhile,
+  NO_SCHEDULES,
+  notifier,
+  pass,
+  queueBackfill,
+  START,
+  spend,
+  texts,
+  useHook,
+} from './notifier.ts';
 
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
-/** In the middle of a day and of a month, so that no window ends during a test. */
-const START = Date.UTC(2030, 4, 15, 10);
-const ACCOUNT = 'anonymous@127.0.0.1:9';
-
-let database: TestDatabase;
-let hook: Hook;
-/** It moves only while a test lets time pass: nobody waits for a look that is not due. */
-let clock: VirtualClock;
-/** Until when each notifier sleeps after a look. */
-const resting = new Map<object, Instant>();
-/** What others do meanwhile, before each look. */
-const meanwhile = new Set<() => Promise<unknown>>();
-const ending: (() => Promise<void>)[] = [];
-
-beforeEach(async () => {
-  database = await createTestDatabase();
-  hook = await startHook();
-  clock = createVirtualClock(START);
-});
-afterEach(async () => {
-  for (const end of ending.splice(0)) await end();
-  meanwhile.clear();
-  await hook.close();
-  await database.drop();
-});
-
-type Notifier = {
-  readonly metrics: () => Promise<string>;
-  readonly incidents: () => readonly string[];
-  /** As its other parts do that find out who holds a lock. */
-  readonly report: (what: string, message: string | null) => void;
-  readonly log: () => string;
-  stop(): Promise<void>;
-};
-
-/** Only the notifier of a service. */
-async function notifier(settings: Record<string, string> = {}): Promise<Notifier> {
-  const parsed = parseConfig({
-    DATABASE_URL: database.url,
-    CHANDLER_BASE_URL: 'http://127.0.0.1:9/v1',
-    CHANDLER_DAILY_REQUESTS: '1000',
-    CHANDLER_WEBHOOK_URL: hook.url,
-    CHANDLER_STUCK_AFTER: '5m',
-    ...settings,
-  });
-  if ('problems' in parsed) throw new Error(parsed.problems.join('\n'));
-  const stop = new AbortController();
-  let lines = '';
-  const log = createLog({
-    level: 'debug',
-    write: (line) => {
-      lines += line;
-    },
-  });
-  const me = {};
-  const mine: Clock = {
-    now: clock.now,
-    sleep: (ms, signal) => {
-      if (ms === LOOK_MS) resting.set(me, clock.now() + ms);
-      return clock.sleep(ms, signal);
-    },
-  };
-  resting.set(me, START);
-  const app: App = await openApp(parsed.ok, { clock: mine, log, schema: 'require' });
-  const metrics = createMetrics();
-  const incidents = createIncidents(log, mine);
-  const context: ServiceContext = {
-    config: parsed.ok,
-    clock: mine,
-    log,
-    roles: ['http'],
-    owner: `test:${Math.random()}`,
-    concurrency: 1,
-    migrate: false,
-    signal: stop.signal,
-    status: { owner: 'test', roles: ['http'], startedAt: START, phase: 'ready' },
-    incidents,
-    metrics,
-    served: createServingMetrics(),
-    failed: createFailureLog(log, mine, stop.signal),
-    open: { app, ingestion: null, market: null, peers: null, states: null },
-  };
-  const running = notifyOperator(context, app, { record: async () => undefined });
-  const end = async () => {
-    stop.abort();
-    await running;
-    resting.delete(me);
-    await app.close();
-  };
-  ending.push(end);
-  const nothing = { warehouse: null, ledger: null, queued: null, disks: [], incidents: [], isReady: true };
-  return {
-    metrics: async () => (await metrics.text(async () => ({ ...nothing, states: context.open.states }))).text,
-    incidents: () => incidents.open().map(({ what, message }) => `${what}: ${message}`),
-    report: (what, message) =>
-      message === null ? incidents.resolve(what) : incidents.report(what, new Error(message)),
-    log: () => lines,
-    stop: async () => {
-      ending.splice(ending.indexOf(end), 1);
-      await end();
-    },
-  };
-}
-
-/** Every notifier has done what it does at this time. */
-const rested = () =>
-  vi.waitFor(() => expect([...resting.values()].filter((until) => until <= clock.now())).toEqual([]), {
-    timeout: 60_000,
-    interval: 2,
-  });
-
-/**
- * So much time passes: with every look that falls into it while others act before each, else with one in `everyMs`, as on a busy machine.
- */
-async function pass(ms: number, everyMs = meanwhile.size > 0 ? LOOK_MS : MINUTE): Promise<void> {
-  const until = clock.now() + ms;
-  await rested();
-  while (clock.now() < until) {
-    for (const act of meanwhile) await act();
-    clock.advance(Math.min(everyMs, until - clock.now()));
-    await rested();
-  }
-}
-
-const LONGEST_MS = 2 * HOUR;
-
-/** Time passes until this holds. */
-async function comes(check: () => unknown): Promise<void> {
-  const until = clock.now() + LONGEST_MS;
-  await rested();
-  while (true) {
-    try {
-      return void (await check());
-    } catch (error) {
-      if (clock.now() >= until) throw error;
-    }
-    await pass(LOOK_MS);
-  }
-}
-
-const texts = (n: number) => comes(() => expect(hook.texts()).toHaveLength(n)).then(() => hook.texts());
-const at = (ms: number) => new Date(ms).toISOString();
-
-async function spend(day: number): Promise<void> {
-  await database.sql`
-    insert into ops.quota (account_id, day_start, day_spent, month_start, month_spent)
-    values (${ACCOUNT}, ${at(Date.UTC(2030, 4, 15))}, ${day}, ${at(Date.UTC(2030, 4, 1))}, ${day})
-    on conflict (account_id) do update set day_spent = ${day}, month_spent = ${day}`;
-}
-
-async function fetched(outcome: string, message: string | null = null): Promise<void> {
-  await database.sql`
-    insert into market.coin (id, name, symbol, rank, is_new, is_active, type, first_seen_at, last_seen_at, rank_seen_at)
-    values ('btc-bitcoin', 'Bitcoin', 'BTC', 1, false, true, 'coin', now(), now(), now()) on conflict do nothing`;
-  await database.sql`
-    insert into market.series (coin_id, quote, interval, wanted) values ('btc-bitcoin', 'usd', '1h', '{}') on conflict do nothing`;
-  await database.sql`
-    insert into ops.fetch (sent_at, as_of, account_id, endpoint, series_id, attempt, status, outcome, duration_ms, rows, stored, revised,
-      quarantined, bytes, message)
-    select ${at(clock.now())}, ${at(clock.now())}, ${ACCOUNT}, 'ohlcv', (select min(id) from market.series), 1,
-      ${message?.startsWith('nothing listens') ? null : outcome === 'stored' ? 200 : 503}::smallint, ${outcome}, 5, 1, 1, 0, 0, 10, ${message}`;
-}
-
-async function queueBackfill(): Promise<void> {
-  await database.sql`
-    insert into ops.backfill (requested_at, state, is_detached, spec, coin_ids, span, interval, quote, planned_requests, left_requests)
-    values (${at(START - 9 * HOUR)}, 'queued', true, '{}', '{btc-bitcoin}', '[2030-01-01, 2030-02-01)', '1h', 'usd', 3, 3)`;
-}
-
-/** All schedules are off, so that none is overdue. */
-const NO_SCHEDULES = Object.fromEntries(SCHEDULE_NAMES.map((name) => [scheduleVariable(name), 'off']));
+useHook();
 
 describe('the operator gets a notice', () => {
   test('about the quota at 80 % and at 100 %, once in each window, however many services run', async () => {
@@ -308,41 +143,6 @@ describe('the operator gets a notice', () => {
     expect(hook.posts).toHaveLength(2);
   });
 
-  test('about a lock that somebody else holds, once, also while what else it reads is locked, and when it is released', async () => {
-    // Half a minute in a service. The machine's time, as the server waits by it.
-    const impatient = { ...NO_SCHEDULES, DATABASE_URL: `${database.url}?options=-c%20lock_timeout%3D250ms` };
-    const services = [await notifier(impatient), await notifier(impatient)];
-    const reported = (message: string | null) => {
-      for (const service of services) service.report(LOCK, message);
-    };
-    reported("session 7 (user 'admin') holds a lock that Chandler needs");
-    await pass(MINUTE);
-    expect(hook.posts).toEqual([]);
-    await database.sql.begin(async (tx) => {
-      await tx`lock table ops.quota, ops.fetch in access exclusive mode`;
-      expect((await texts(1))[0]).toMatch(
-        /^Another session locks the database since .*Z \(\d+m( \d+s)?\): session 7 \(user 'admin'\) holds a lock that Chandler needs\. /,
-      );
-    });
-    await comes(async () =>
-      expect(await services[0]!.metrics()).toMatch(/^chandler_alert\{event="upstream-down"\} 0$/m),
-    );
-    await pass(3 * MINUTE);
-    expect(hook.posts).toHaveLength(1);
-    reported(null);
-    await pass(MINUTE);
-    expect(hook.posts).toHaveLength(1);
-    expect(await services[0]!.metrics()).toMatch(/^chandler_alert\{event="database-locked"\} 1$/m);
-    expect((await texts(2))[1]).toBe(
-      'Resolved: no other session holds a lock that Chandler needs, and all work goes on.',
-    );
-    await comes(async () =>
-      expect(await services[0]!.metrics()).toMatch(/^chandler_alert\{event="database-locked"\} 0$/m),
-    );
-    await pass(3 * MINUTE);
-    expect(hook.posts).toHaveLength(2);
-  });
-
   test('about an upstream that nobody has ever reached', async () => {
     await database.sql`
       insert into ops.fetch (sent_at, as_of, account_id, endpoint, attempt, outcome, duration_ms, rows, stored, revised, quarantined,
@@ -410,27 +210,6 @@ describe('the operator gets a notice', () => {
     expect(hook.posts).toHaveLength(2);
   });
 
-  test('about each of many backfills that ended within a day; and a state is told before them', async () => {
-    const ended = (n: number, requestedBy: string, minutesAgo: number) => database.sql`
-      insert into ops.backfill (requested_at, started_at, finished_at, state, is_detached, spec, coin_ids, span, interval, quote,
-        planned_requests, requested_by)
-      select ${at(START - HOUR)}, ${at(START - HOUR)}, ${at(START - minutesAgo * MINUTE)}, 'done', true, '{}', '{btc-bitcoin}',
-        '[2030-01-01, 2030-02-01)', '1h', 'usd', 3, ${requestedBy} from generate_series(1, ${n}::int)`;
-    await ended(150, 'the audit of gaps', 30);
-    await ended(120, 'me@here', 20);
-    await notifier({ ...NO_SCHEDULES, CHANDLER_API_KEY: 'key' });
-    const raised = () => database.sql<{ n: number }[]>`select count(*)::int as n from ops.notice`;
-    await comes(async () => expect((await raised())[0]!.n).toBe(120));
-    // More than may be sent in an hour. A state does not wait for its turn behind them.
-    await pass(5 * MINUTE, LOOK_MS);
-    expect(hook.posts.length).toBeLessThan(30);
-    await database.sql`
-      insert into ops.account (id, origin, plan, refused_at, refused_since, refusals, refused_scheme, refusal)
-      values (${accountIdOf('key', 'http://127.0.0.1:9/v1')}, 'http://127.0.0.1:9', 'free', ${at(clock.now())}, ${at(clock.now())}, 1, 'auto', 'no')`;
-    await pass(MINUTE);
-    expect(hook.texts().at(-1)).toMatch(/^Key refused since /);
-  });
-
   test('about the past of tracked series that fails each day for the same reason, once, and when the reason is another one', async () => {
     const fail = (days: number, message: string) => database.sql`
       insert into ops.backfill (requested_at, started_at, finished_at, state, is_detached, spec, coin_ids, span, interval, quote,
@@ -496,22 +275,6 @@ describe('the operator gets a notice', () => {
     expect((await texts(1))[0]).toMatch(/^Resolved: the disk of .* has .*B free\.$/);
   });
 
-  test('about the end of what nobody looks at any more: a folder, or a lake, that is not in the settings now', async () => {
-    const since = at(START - 2 * DAY);
-    await database.sql`
-      insert into ops.notice (event, topic, text, raised_at, began_at, sent_at, attempts)
-      select event, topic, 'told', ${since}, ${since}, ${since}, 1
-      from (values ('disk', 'disk /old'), ('lake', 'lake'), ('behind', 'behind')) v(event, topic)`;
-    await database.sql`
-      insert into ops.watch (name, since, seen_at) select topic || ' is over', null, ${since} from ops.notice`;
-    await notifier(NO_SCHEDULES);
-    await pass(HOUR + MINUTE, 4 * MINUTE);
-    expect(hook.texts()).toEqual([
-      'Resolved: no service uses the folder /old any more.',
-      'Resolved: no service uses a lake any more.',
-    ]);
-  });
-
   test('only about the events that the settings name', async () => {
     await spend(1000);
     await notifier({ ...NO_SCHEDULES, CHANDLER_NOTIFY: 'history-limit,stuck' });
@@ -558,26 +321,6 @@ describe('the heartbeat', () => {
     await comes(() => expect(hook.gets).toBe(2));
     expect(service.log()).toMatch(/the heartbeat monitor: 127\.0\.0\.1:\d+ answered 500/);
     expect(service.log()).not.toContain(hook.secret);
-  });
-});
-
-describe('the heartbeat beside notices', () => {
-  test('is not sent between a state that was told and the notice of its end', async () => {
-    meanwhile.add(() => database.sql`update ops.instance set heartbeat_at = ${at(clock.now() + LOOK_MS)}`);
-    await database.sql`
-      insert into ops.instance (owner, roles, started_at, heartbeat_at)
-      values ('all', '{scheduler,worker}', ${at(START)}, ${at(START + MINUTE)})`;
-    await spend(0);
-    await database.sql`update ops.quota set down_streak = 4, down_at = now(), down_message = 'example.org answered 503'`;
-    await notifier({ ...NO_SCHEDULES, CHANDLER_HEARTBEAT_URL: hook.url });
-    await texts(1);
-    const { gets } = hook;
-    // The heartbeat is due.
-    await pass(10 * MINUTE);
-    await database.sql`update ops.quota set down_streak = 0`;
-    await comes(() => {
-      expect({ gets: hook.gets, texts: hook.texts().length }).toEqual({ gets: gets + 1, texts: 2 });
-    });
   });
 });
 

@@ -4,126 +4,16 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, type TestContext, test, vi } from 'vitest';
-import { stopwatch, systemClock } from '../../../src/clock.ts';
+import { describe, expect, test, vi } from 'vitest';
 import { planOf } from '../../../src/contract/plan/plans.ts';
 import { queueNameOf } from '../../../src/ingest/queue/queue-name.ts';
 import { accountIdOf } from '../../../src/ingest/request/account.ts';
-import { type Listening, listen } from '../../../src/service/http/listen.ts';
-import { createSimulator } from '../../../src/simulate.ts';
 import { readInstallationId } from '../../../src/store/work/installation.ts';
 import { runCommand } from '../../support/cli.ts';
-import { createEmptyDatabase, createTestDatabase, type TestDatabase, testRedisUrl } from '../../support/database.ts';
-import { lookOften } from '../../support/quick-looks.ts';
-import { createRelay } from '../../support/relay.ts';
-import { schedulerSeen } from '../../support/scheduler-seen.ts';
+import { createEmptyDatabase, testRedisUrl } from '../../support/database.ts';
+import { type Scene, setScene, testAway, testStartedWhileDown, useServer } from './service.ts';
 
-const looksOften = lookOften();
-
-let server: Listening;
-
-beforeAll(async () => {
-  const simulator = createSimulator({
-    market: 'made-up',
-    coins: 12,
-    clock: systemClock,
-    unlimited: true,
-    onError: (error) => {
-      throw error;
-    },
-  });
-  server = await listen(simulator.fetch, { host: '127.0.0.1', port: 0 });
-});
-afterAll(() => server.close());
-
-type Line = { readonly msg: string; readonly level: string; readonly [field: string]: unknown };
-type Service = {
-  lines(): Line[];
-  /** Resolves to the first line that is like this. */
-  line(like: RegExp): Promise<Line>;
-  get(path: string): Promise<{ readonly status: number; readonly text: string }>;
-  stop(): Promise<number>;
-};
-
-/** What one test needs for itself. A test mostly waits for a service, so many tests run at once. */
-type Scene = {
-  readonly database: TestDatabase;
-  readonly env: Readonly<Record<string, string>>;
-  start(argv?: readonly string[], more?: Record<string, string>): Service;
-  chandler(...argv: string[]): Promise<string>;
-  json(...argv: string[]): ReturnType<typeof JSON.parse>;
-};
-
-async function setScene({ onTestFinished }: Pick<TestContext, 'onTestFinished'>): Promise<Scene> {
-  const database = await createTestDatabase();
-  const env = {
-    DATABASE_URL: database.url,
-    CHANDLER_BASE_URL: `${server.url}/v1`,
-    CHANDLER_PLAN: 'pro',
-    CHANDLER_LISTEN: '127.0.0.1:0',
-  };
-  const services: Service[] = [];
-  onTestFinished(async () => {
-    for (const service of services) await service.stop();
-    await database.drop();
-  });
-  const chandler = async (...argv: string[]) => {
-    const { code, out, err } = await runCommand(argv, { env });
-    expect({ code, err }).toEqual({ code: 0, err: '' });
-    return out;
-  };
-  return {
-    database,
-    env,
-    chandler,
-    json: async (...argv) => JSON.parse(await chandler(...argv, '--json')),
-    start: (argv = [], more = {}) => {
-      const service = startService(['service', ...argv], { ...env, ...more });
-      services.push(service);
-      return service;
-    },
-  };
-}
-
-function startService(argv: readonly string[], env: Readonly<Record<string, string>>): Service {
-  const stop = new AbortController();
-  looksOften(stop.signal);
-  let text = '';
-  const ended = runCommand(argv, {
-    env,
-    signal: stop.signal,
-    onError: (all) => {
-      text = all;
-    },
-  });
-  const lines = () =>
-    text
-      .split('\n')
-      .filter((line) => line.startsWith('{'))
-      .map((line) => JSON.parse(line) as Line);
-  const service: Service = {
-    lines,
-    line: (like) =>
-      vi.waitFor(
-        () => {
-          const found = lines().find(({ msg }) => like.test(msg));
-          expect(found, `no line like ${like} in\n${text}`).toBeDefined();
-          return found!;
-        },
-        { timeout: 60_000, interval: 25 },
-      ),
-    get: async (path) => {
-      const { url } = await service.line(/^serving/);
-      const answer = await fetch(`${url}${path}`);
-      return { status: answer.status, text: await answer.text() };
-    },
-    stop: async () => {
-      stop.abort();
-      return (await ended).code;
-    },
-  };
-  return service;
-}
+useServer();
 
 /** Rows of other suites stay. */
 async function emptyOurRedis({ database, env }: Scene): Promise<void> {
@@ -228,102 +118,7 @@ describe('the service', { concurrent: true }, () => {
     expect(row).toEqual({ n: 0 });
   });
 
-  test.for([
-    ['all', 'the database', ({ url }: TestDatabase) => url, (url: string) => ({ DATABASE_URL: url })],
-    ['http', 'the database', ({ url }: TestDatabase) => url, (url: string) => ({ DATABASE_URL: url })],
-    ...(testRedisUrl() === null
-      ? []
-      : [['all', 'the queue', () => testRedisUrl()!, (url: string) => ({ REDIS_URL: url })] as const]),
-  ] as const)('of role %s is not ready while %s is away', async ([role, what, target, settings], context) => {
-    const { database, start } = await setScene(context);
-    const relay = await createRelay(target(database));
-    try {
-      const service = start(['--role', role], settings(relay.url));
-      await service.line(/^ready/);
-      const stands = async (status: number, isReady: 0 | 1) => {
-        await vi.waitFor(async () => expect(await service.get('/ready')).toMatchObject({ status }), {
-          timeout: 60_000,
-        });
-        expect((await service.get('/metrics')).text).toMatch(new RegExp(`^chandler_ready ${isReady}$`, 'm'));
-      };
-      await stands(200, 1);
-      relay.cut();
-      await stands(503, 0);
-      expect(JSON.parse((await service.get('/ready')).text).incidents).toContainEqual(
-        expect.objectContaining({ what }),
-      );
-      relay.mend();
-      await stands(200, 1);
-      await service.stop();
-    } finally {
-      await relay.close();
-    }
-  });
-
-  test('names the session that holds a lock for which it waits, and is not ready until then', async (context) => {
-    const { database, start } = await setScene(context);
-    const service = start();
-    await service.line(/^ready/);
-    const stands = (status: number) =>
-      vi.waitFor(async () => expect(await service.get('/ready')).toMatchObject({ status }), { timeout: 60_000 });
-    await stands(200);
-    const pid = await database.sql.begin(async (tx) => {
-      const [me] = await tx<{ pid: number }[]>`select pg_backend_pid() as pid`;
-      await tx`lock table ops.backfill in access exclusive mode`;
-      await stands(503);
-      return me!.pid;
-    });
-    const { msg } = await service.line(/^a lock in the database/);
-    expect(msg).toContain(`session ${pid} (user '`);
-    expect(msg).toContain(`select pg_terminate_backend(${pid})`);
-    await stands(200);
-    expect(await service.line(/^a lock in the database recovered/)).toBeDefined();
-  });
-
-  test('with the role http alone reports the quota from the database, and no quota while the plan is unknown', async (context) => {
-    const { database, env, start } = await setScene(context);
-    const accountId = accountIdOf(null, env.CHANDLER_BASE_URL!);
-    await database.sql`
-      insert into ops.quota (account_id, month_start, month_spent, limited_until, limited_message)
-      values (${accountId}, date_trunc('month', now()), 1234, now() + interval '1 hour', 'too many requests')`;
-    // Another process of the account has the scheduler, or had it until a moment ago.
-    await schedulerSeen(database, { accountId, at: systemClock.now() });
-    const http = start(['--role', 'http'], { CHANDLER_MONTHLY_REQUESTS: '5000' });
-    await http.line(/^ready/);
-    const { text } = await http.get('/metrics');
-    expect(text).toMatch(/^chandler_quota_limit_requests\{window="month"\} 5000$/m);
-    expect(text).toMatch(/^chandler_quota_left_requests\{window="month"\} 3766$/m);
-    expect(text).toMatch(/^chandler_quota_reserved_requests\{window="month"\} [1-9]/m);
-    expect(text).toMatch(/^chandler_hold_until_timestamp_seconds [1-9]/m);
-    expect(text).toMatch(/^chandler_pace_requests_per_second [1-9]/m);
-    // There is a key, and nobody has asked yet which plan it has.
-    const unknown = start(['--role', 'http'], { CHANDLER_API_KEY: 'nobody-knows', CHANDLER_PLAN: '' });
-    await unknown.line(/^ready/);
-    const nothing = (await unknown.get('/metrics')).text;
-    expect(nothing).toMatch(/^chandler_revisions 0$/m);
-    expect(nothing).not.toMatch(/^chandler_(hold|pace|quota|queue)_/m);
-  });
-
-  test.runIf(testRedisUrl() !== null)('reports what the database knows while Redis is unavailable', async (context) => {
-    const { start } = await setScene(context);
-    const relay = await createRelay(testRedisUrl()!);
-    try {
-      const service = start([], { REDIS_URL: relay.url });
-      await service.line(/^ready/);
-      expect((await service.get('/metrics')).text).toMatch(/^chandler_queue_jobs\{queue="backfill"\}/m);
-      relay.cut();
-      // What was read a moment ago is answered for a second.
-      await vi.waitFor(async () => expect((await service.get('/metrics')).text).not.toMatch(/^chandler_queue_jobs/m), {
-        timeout: 60_000,
-      });
-      const { text } = await service.get('/metrics');
-      expect(text).toMatch(/^chandler_quota_left_requests\{window="month"\} \d/m);
-      expect(text).toMatch(/^chandler_revisions 0$/m);
-      await service.stop();
-    } finally {
-      await relay.close();
-    }
-  });
+  testAway('all', 'the database');
 
   test('with one role does only the work of that role', async (context) => {
     const { database, start } = await setScene(context);
@@ -396,7 +191,8 @@ describe('the service', { concurrent: true }, () => {
     });
     expect({ code, tampered: JSON.parse(out).counts.tampered ?? 0 }).toEqual({ code: 0, tampered: 0 });
     const last = JSON.parse((await readFile(join(dir, newest!), 'utf8')).trimEnd().split('\n').at(-1)!);
-    await expect
+    // With several tests at once, only the context knows which one asks.
+    await context.expect
       .poll(async () => JSON.parse((await service.get('/health')).text).attestation, { timeout: 20_000 })
       .toMatchObject({ file: newest, root: last.root, isSigned: true });
     expect(last.signature).toEqual(expect.any(String));
@@ -456,35 +252,7 @@ describe('the service', { concurrent: true }, () => {
     expect(await service.stop()).toBe(0);
   });
 
-  test.for(['the database', 'the queue'].slice(0, testRedisUrl() === null ? 1 : 2))(
-    'is started while %s is down, goes on when it comes back, and ends in time when it has gone again',
-    async (what, context) => {
-      const { database, start } = await setScene(context);
-      const [variable, target] =
-        what === 'the database' ? ['DATABASE_URL', database.url] : ['REDIS_URL', testRedisUrl()!];
-      const relay = await createRelay(target);
-      try {
-        relay.cut();
-        const service = start([], { [variable]: relay.url });
-        await service.line(new RegExp(`^${what}: `));
-        expect(await service.get('/ready')).toMatchObject({ status: 503 });
-        relay.mend();
-        await service.line(new RegExp(`^${what} recovered`));
-        await service.line(/^ready/);
-        await service.line(/^schedule coins: done/);
-        relay.cut();
-        await vi.waitFor(async () => expect(await service.get('/ready')).toMatchObject({ status: 503 }), {
-          timeout: 60_000,
-        });
-        const begun = stopwatch();
-        expect(await service.stop()).toBe(0);
-        expect(stopwatch() - begun).toBeLessThan(10_000);
-      } finally {
-        relay.mend();
-        await relay.close();
-      }
-    },
-  );
+  if (testRedisUrl() !== null) testStartedWhileDown('the queue');
 
   test('refuses schedules that need more than the quota, and shows the calculation', async (context) => {
     const { env, database } = await setScene(context);

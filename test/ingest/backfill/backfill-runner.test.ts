@@ -60,34 +60,6 @@ test('keeps the range that was told, and why it was left, while no new forecast 
   });
 });
 
-test('of a coin that the upstream always fails on fails in the end, though each of its runs waits for a minute at most', async () => {
-  const speed = 100;
-  const asked: string[] = [];
-  await open({
-    speed,
-    fetch: (simulated) => async (request) => {
-      const { pathname } = new URL(request.url);
-      if (!pathname.includes('/btc-bitcoin/ohlcv')) return simulated(request);
-      asked.push(pathname);
-      return Response.json({ error: 'An unexpected server error' }, { status: 500 });
-    },
-  });
-  const id = await record(['btc-bitcoin']);
-  // As after an outage: from the first failure on, everybody waits for minutes.
-  await world.database.sql`update ops.quota set down_streak = 12`;
-  const { ends } = await service('a:1', { lookMs: 2_000, realMs: (ms) => ms / speed });
-  await until(async () => {
-    world.clock.advanceTo(ends.at(-1)?.waitUntil ?? 0);
-    expect((await stateOf(id)).state).toBe('failed');
-  });
-  expect(ends.length).toBeGreaterThan(1);
-  expect(ends.slice(0, -1).map(({ state, message }) => [state, message])).toEqual(
-    ends.slice(1).map(() => ['queued', 'unavailable']),
-  );
-  // Two workers may each have one on its way when the eighth fails.
-  expect(asked.length).toBeLessThanOrEqual(8 + 2);
-});
-
 test('that is paused asks nothing more, and goes on where it was when it is resumed', async () => {
   await open({ simulator: { seed: 5, coins: 12, latencyMs: 150 } });
   const { sql } = world.database;
@@ -117,21 +89,6 @@ test('gives way to a more urgent one, and is gone on with afterwards', async () 
   await become(id, 'done');
   expect(begun).toEqual([id, urgent, id]);
   expect(await stateOf(id)).toMatchObject({ spent: 9 });
-});
-
-test('whose slots a more urgent one takes over has nothing left of its own meanwhile', async () => {
-  await open({ simulator: { seed: 5, coins: 12, latencyMs: 150 } });
-  const { sql } = world.database;
-  const id = await record(COINS);
-  const { begun } = await service('a:1');
-  await until(async () => expect((await stateOf(id)).spent).toBeGreaterThan(0));
-  const urgent = await record(COINS);
-  expect(await prioritizeBackfill(sql, urgent, 50)).toBe(true);
-  await until(() => expect(begun).toEqual([id, urgent]));
-  expect(await stateOf(id)).toMatchObject({ state: 'queued', leftRequests: 0, message: 'another backfill' });
-  await become(id, 'done');
-  await become(urgent, 'done');
-  expect((await stateOf(id)).spent + (await stateOf(urgent)).spent).toBe(9);
 });
 
 test('whose process died is taken over by another, and nothing is asked twice', async () => {

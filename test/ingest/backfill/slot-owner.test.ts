@@ -1,47 +1,15 @@
 /** Several backfills want the same slots: one of them requests each slot, it counts once, and what is cancelled is not wanted. */
 import { afterEach, expect, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
-import { auditGaps } from '../../../src/ingest/tracking/audit.ts';
 import { startBackfill } from '../../../src/store/backfill/backfill.ts';
 import { wantSeries } from '../../../src/store/candle/series.ts';
-import { applyTracks } from '../../../src/store/tracking/apply-track-rules.ts';
-import { addTracks } from '../../../src/store/tracking/track-rule.ts';
-import { runCommand } from '../../support/cli.ts';
 import { become, COINS, closers, NOW, open, record, SPAN, service, stateOf, until, world } from './backfill-runner.ts';
+import { audits, chandler, track } from './slot-owner.ts';
 
 afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
   await world?.close();
 });
-
-async function chandler(...argv: string[]): Promise<string> {
-  const env = {
-    DATABASE_URL: world.database.url,
-    CHANDLER_BASE_URL: 'http://127.0.0.1:9/v1',
-    CHANDLER_PLAN: 'enterprise',
-  };
-  const { code, out, err } = await runCommand(argv, { env, clock: world.clock });
-  expect({ code, err }).toEqual({ code: 0, err: '' });
-  return out;
-}
-
-async function track(coinIds: readonly string[], since: number): Promise<void> {
-  const term = { tier: 'list', interval: '24h', quote: 'usd', priority: 10, targetAgeMs: DAY } as const;
-  await addTracks(
-    world.database.sql,
-    coinIds.map((coinId) => ({ ...term, coinId, since })),
-    NOW,
-  );
-  await applyTracks(world.database.sql, NOW);
-}
-
-/** The audit of gaps, as the service runs it each hour. Resolves to the ids of the backfills that it queued. */
-function audits({ session: { plan, historyLimits } }: Awaited<ReturnType<typeof open>>) {
-  return async () => {
-    const queued = await auditGaps({ sql: world.database.sql, clock: world.clock, plan, historyLimits });
-    return queued.map(({ id }) => id);
-  };
-}
 
 /** Of the span of these backfills. */
 async function missing(): Promise<number> {
@@ -114,26 +82,6 @@ test('the answer names nothing that the rules want besides, and the next audit f
     { coinIds: ['btc-bitcoin'] },
     { coinIds: ['eth-ethereum'] },
   ]);
-});
-
-test('one of the past that runs leaves out a coin whose rule is removed, and goes on with the others', async () => {
-  const audit = audits(await open({ simulator: { seed: 5, coins: 12, latencyMs: 300 } }));
-  await track(COINS, SPAN.from);
-  expect(await audit()).toEqual([1]);
-  const { begun, errors } = await service('a:1', { candlesPerRequest: 60 });
-  await until(async () => expect((await stateOf(1)).spent).toBeGreaterThan(0));
-  await chandler('track', 'remove', 'ltc-litecoin');
-  const asked = () => world.database.sql`
-    select f.id from ops.fetch f join market.series s on s.id = f.series_id where s.coin_id = 'ltc-litecoin'`;
-  await until(() => expect(begun).toEqual([1, 1]));
-  const before = (await asked()).length;
-  await become(1, 'done');
-  expect(await asked()).toHaveLength(before);
-  expect(await stateOf(1)).toMatchObject({ coins: 2, leftRequests: 0 });
-  // What is younger, freshness keeps.
-  const past = NOW - 370 * DAY;
-  expect(await world.database.sql`select coin_id from market.gaps where gap_from < ${past}`).toEqual([]);
-  expect(errors).toEqual([]);
 });
 
 test('cancelled and resumed, it is wanted again', async () => {

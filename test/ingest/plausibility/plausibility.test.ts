@@ -1,32 +1,12 @@
 /** Real markets and the simulator's calm ones: how many of their answers would need a second opinion. */
 import { describe, expect, test } from 'vitest';
 import type { Candle } from '../../../src/core/candle.ts';
-import { type CandleInterval, DAY, HOUR, INTERVAL_MS, INTERVALS } from '../../../src/core/interval.ts';
+import { DAY, HOUR } from '../../../src/core/interval.ts';
 import { findImplausible } from '../../../src/ingest/plausibility/plausibility.ts';
-import { createMadeUpMarket } from '../../../src/simulator/made-up/made-up.ts';
-import { createMadeUpWorld } from '../../../src/simulator/made-up/made-up-world.ts';
 import type { Sample } from '../../../src/store/candle/other-intervals.ts';
-import { frozenClock } from '../../service/conformance.ts';
+import { testMadeUp } from './plausibility.ts';
 import { BACKFILLS, expectFew, implausibleOf, REFRESHES, stored, toColumns, withoutIdle } from './recorded/answers.ts';
 import { REAL, recorded, within } from './recorded/candles.ts';
-
-const NOW = Date.UTC(2026, 9, 20);
-/** Days and hours have the most coins, which take little time. Each answer of the shorter ones is weighed beside a whole day of rows. */
-const COINS = { '5m': 20, '15m': 15, '30m': 15, '1h': 60, '6h': 15, '12h': 15, '24h': 60 };
-/** Of each coin of the made-up market. */
-async function madeUpCandles(interval: CandleInterval): Promise<readonly (readonly Candle[])[]> {
-  const market = createMadeUpMarket({
-    world: createMadeUpWorld({ seed: 7, coins: COINS[interval] }),
-    clock: frozenClock(NOW),
-  });
-  const from = NOW - 3_660 * INTERVAL_MS[interval];
-  const answers = (await market.coins()).map(({ id }) =>
-    market.ohlcv({ coinId: id, quote: 'usd', interval, from, to: NOW, limit: 5_000 }),
-  );
-  const all = (await Promise.all(answers)) as unknown as readonly (readonly Candle[])[];
-  return all.filter((candles) => candles.length > 0);
-}
-const madeUp = new Map<CandleInterval, readonly (readonly Candle[])[]>();
 
 describe.each([...BACKFILLS, ...REFRESHES])('answers of %i slots, %s', (size, order) => {
   test('recorded candles are plausible', () => {
@@ -37,14 +17,8 @@ describe.each([...BACKFILLS, ...REFRESHES])('answers of %i slots, %s', (size, or
     }
   });
 
-  test.each(INTERVALS)('the made-up market is plausible: %s', async (interval) => {
-    const series = madeUp.get(interval) ?? (await madeUpCandles(interval));
-    madeUp.set(interval, series);
-    expectFew(
-      interval,
-      series.map((candles) => implausibleOf(interval, candles.slice(size < 30 ? -50 * size - 300 : 0), size, order)),
-    );
-  });
+  // Refreshes of two and three slots are in `plausibility.deep.test.ts`.
+  if (order === 'newest first' || size === 1) testMadeUp(size, order);
 });
 
 describe('another interval of the same coin', () => {

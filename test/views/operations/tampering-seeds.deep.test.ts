@@ -1,3 +1,4 @@
+import { BOTH } from './tampering.ts';
 import { testSeeds } from './tampering-seeds.ts';
 
-testSeeds(1_000);
+testSeeds(1_000, BOTH);

@@ -4,7 +4,7 @@ import { INTERVAL_MS, type Interval } from '../../../src/core/interval.ts';
 import { contains } from '../../../src/core/span.ts';
 import type { TestDatabase } from '../../support/database.ts';
 import { randomOf } from '../../support/random.ts';
-import { addRolledUp, BOTH, CANDLES, createWarehouse, inWords, type Kept, verifiedAfter } from './tampering.ts';
+import { addRolledUp, type BOTH, CANDLES, createWarehouse, inWords, type Kept, verifiedAfter } from './tampering.ts';
 
 /** The lowest bit of a time, in microseconds, that changes its whole seconds. */
 const A_SECOND = 20;
@@ -276,8 +276,8 @@ const slotOf = (row: Row) => ({
 const literal = (value: number | null) => (value === null ? 'null' : `'${value}'::float8`);
 
 /** `count` seeds: the kinds take turns, and each change is undone before the next one. Of prices there are no rollups, weeks and months. */
-export function testSeeds(count: number): void {
-  describe.each(BOTH)('of %s', (_of, kept) => {
+export function testSeeds(count: number, both: typeof BOTH): void {
+  describe.each(both)('of %s', (_of, kept) => {
     let database: TestDatabase;
     let rows: Rows;
     beforeAll(async () => {

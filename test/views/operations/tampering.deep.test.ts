@@ -1,6 +1,7 @@
-/** Of prices, what is changed beside the rows; the rest is in `tampering.test.ts`. */
-import { PRICES } from './tampering.ts';
-import { OF_PRICES_BESIDE } from './tampering-table.ts';
+/** Of prices, what is changed beside the rows, and of both many series at once; the rest is in `tampering.test.ts`. */
+import { CANDLES, PRICES } from './tampering.ts';
+import { OF_MANY, OF_PRICES_BESIDE } from './tampering-table.ts';
 import { testTampering } from './tampering-tests.ts';
 
-testTampering('prices', PRICES, OF_PRICES_BESIDE, 'and all else');
+testTampering('candles', CANDLES, OF_MANY, 'alone');
+testTampering('prices', PRICES, [...OF_MANY, ...OF_PRICES_BESIDE], 'and all else');

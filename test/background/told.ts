@@ -1,0 +1,55 @@
+/** Whole services, a clock that the test moves, and a webhook that is really there. */
+import { afterEach, beforeEach, expect } from 'vitest';
+import { type Hook, startHook } from '../support/hook.ts';
+import {
+  createServiceWorld,
+  expectAlive,
+  type ServiceWorld,
+  type ServiceWorldOptions,
+} from '../support/service-world.ts';
+
+export const MINUTE = 60_000;
+export const START = Date.UTC(2030, 4, 15, 10, 3);
+
+export let world: ServiceWorld;
+export let hook: Hook;
+export function useHook(): void {
+  beforeEach(async () => {
+    hook = await startHook();
+  });
+  afterEach(async () => {
+    await world?.close();
+    await hook.close();
+  });
+}
+
+export async function open(options: ServiceWorldOptions): Promise<void> {
+  world = await createServiceWorld(options);
+}
+export const create = (env: Record<string, string> = {}) =>
+  open({
+    startAt: START,
+    redis: null,
+    simulator: { coins: 12, limits: { keys: { good: 'pro' } } },
+    env: { CHANDLER_PLAN: 'pro', ...env },
+  });
+/** So many minutes pass, one after the other, and everybody does what is due. */
+export const minutes = async (n: number) => {
+  for (let i = 0; i < n; i++) await world.advance(MINUTE);
+  expectAlive(world);
+};
+export const until = async (isSo: () => boolean, most = 30) => {
+  for (let i = 0; i < most && !isSo(); i++) await minutes(1);
+  expect(isSo()).toBe(true);
+};
+
+/** An upstream that knows the keys `good` and `better`, until it refuses the first. */
+export function twoKeys(isRevoked: () => boolean): Pick<ServiceWorldOptions, 'simulator' | 'script'> {
+  return {
+    simulator: { coins: 12, limits: { keys: { good: 'pro', better: 'pro' } } },
+    script: (request) =>
+      isRevoked() && /good/.test(request.headers.get('authorization') ?? '')
+        ? Promise.resolve(Response.json({ error: 'no such key' }, { status: 403 }))
+        : null,
+  };
+}
