@@ -132,7 +132,7 @@ export async function removeCandles(
 
 /**
  * Removes the candles of `span` that retention has forgotten and could not remove: somebody used their partition. They are counted nowhere, so
- * nothing that counts candles may meet them. What was answered since is counted again, also where it was mended then. Under the lock of the series.
+ * nothing that counts candles may meet them. What was mended since is counted again. Under the lock of the series.
  */
 export async function removeForgotten(
   tx: SqlOrTransaction,
@@ -143,8 +143,8 @@ export async function removeForgotten(
   if (isPriceInterval(interval)) return;
   await tx`
     with forgotten as materialized (
-      select ${forgottenUntil(tx)} as until, s.covered + coalesce((select range_agg(a.slots) from market.evidence a
-        where a.series_id = s.id and a.kind in ('answer', 'adopted') and a.number > (
+      select ${forgottenUntil(tx)} as until, s.covered + coalesce((select range_agg(m.slots) from market.evidence m
+        where m.series_id = s.id and m.kind = 'mended' and m.number > (
           select max(r.number) from market.evidence r where r.series_id = s.id and r.kind = 'retention')), '{}') as counted
       from market.series s where s.id = ${id}
     )
@@ -153,11 +153,11 @@ export async function removeForgotten(
       and c.open_time < ${span.to} and c.open_time < f.until and not f.counted @> c.open_time`;
 }
 
-/** An expression for the end of what retention has removed of the series `s`; null: nothing, or all of it was answered again since. */
+/** An expression for the end of what retention has removed of the series `s`; null: nothing, or all of it was mended since. */
 export function forgottenUntil(sql: SqlOrTransaction) {
-  return sql`(select max(upper(r.slots - coalesce(later.slots, '{}'))) from market.evidence r
-    cross join lateral (select range_agg(a.slots) as slots from market.evidence a
-      where a.series_id = r.series_id and a.kind in ('answer', 'adopted') and a.number > r.number) later
+  return sql`(select max(upper(r.slots - coalesce(m.slots, '{}'))) from market.evidence r
+    cross join lateral (select range_agg(m.slots) as slots from market.evidence m
+      where m.series_id = r.series_id and m.kind = 'mended' and m.number > r.number) m
     where r.series_id = s.id and r.kind = 'retention')`;
 }
 

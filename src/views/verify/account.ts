@@ -3,7 +3,7 @@
  * (`market.revision`), or the candle that is stored now, if there is no next step. Pure.
  */
 import type { Instant } from '../../clock.ts';
-import { contains, type Span } from '../../core/span.ts';
+import { contains, normalize, type Span, subtract } from '../../core/span.ts';
 import { minus, modulo, NOTHING, plus, type Sums, sumsOf } from './modulo.ts';
 import type { Bucket, Evidence, Revision, SeriesRow } from './read-series.ts';
 import type { WrongRecord } from './records.ts';
@@ -96,13 +96,14 @@ function createStored(series: SeriesRow, steps: readonly Step[], segments: reado
   let [left, odd] = [0, 0];
   const inEmpty: Span[] = [];
   const outside: Span[] = [];
+  const mended = (after: number) => steps.filter(({ kind, number }) => kind === 'mended' && number > after);
+  const removed = steps
+    .filter(({ kind }) => kind === 'retention')
+    .flatMap(({ slots, number }) => subtract(slots, normalize(mended(number).flatMap((step) => step.slots))));
+  const removedTo = Math.max(Number.NEGATIVE_INFINITY, ...removed.map(({ to }) => to));
   const removal = steps.findLast(({ kind }) => kind === 'retention')?.number ?? 0;
-  /** What was answered again since the last removal is counted as any other candle, also where it was mended then. */
-  const isAnsweredAgain = ({ tellers }: Segment) =>
-    tellers.some((place) => makesFinal(steps[place]!) && steps[place]!.number > removal);
-  const isRemoved = ({ tellers }: Segment) =>
-    steps[tellers.findLast((place) => steps[place]!.kind !== 'mended') ?? -1]?.kind === 'retention';
-  const removedTo = segments.findLast(isRemoved)?.to ?? Number.NEGATIVE_INFINITY;
+  /** What was answered again after a removal, and mended then, is counted as any other candle that is not final. */
+  const isMended = (step: Step | undefined) => step?.kind === 'mended' && step.number > removal;
   return {
     add(bucket: Bucket): void {
       const segment = segments[bucket.bucket]!;
@@ -113,13 +114,13 @@ function createStored(series: SeriesRow, steps: readonly Step[], segments: reado
       };
       const isFinal = contains(series.covered, bucket.first);
       // Retention first forgets what a partition holds, and then removes it, as soon as nobody reads it.
-      if (!isFinal && bucket.last < removedTo && !isAnsweredAgain(segment)) {
+      const last = segment.tellers.at(-1);
+      if (!isFinal && bucket.last < removedTo && !isMended(steps[last ?? -1])) {
         left += bucket.candles - bucket.odd;
         // None that cannot be true was ever there to be removed.
         odd += bucket.odd;
         return;
       }
-      const last = segment.tellers.at(-1);
       if (last !== undefined && makesFinal(steps[last]!)) told.add(last, sums);
       all = plus(all, sums);
       if (isFinal) final = plus(final, sums);

@@ -172,15 +172,3 @@ test('a partition that another process needs again between its detaching and its
   expect(await retain()).toMatchObject({ partitions: [OLD_PARTITION], inUse: [] });
   expect(await proof()).toMatchObject({ differences: [], candles: 334 });
 });
-
-test('the mending of a whole series while nobody sees the candles that are left', async () => {
-  await retainInVain();
-  // As a retention leaves it that is killed then.
-  await database.sql.unsafe(`alter table market.candle_24h detach partition market.${OLD_PARTITION}`);
-  await database.sql`select ops.uncover(${id})`;
-  await ensurePartitions(database.sql, '24h', { from: FIRST_DAY, to: day(366) });
-  expect(await proof()).toMatchObject({ differences: [], provisional: 334 });
-  await wantAgain();
-  await retain();
-  expect(await proof()).toMatchObject({ differences: [], provisional: 334 });
-});
