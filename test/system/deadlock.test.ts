@@ -6,6 +6,7 @@ import { startBackfill } from '../../src/store/backfill/backfill.ts';
 import { wantSeries } from '../../src/store/candle/series.ts';
 import { createClient } from '../../src/store/connection/connect.ts';
 import { createScriptedWorld, TODAY } from '../support/scripted-world.ts';
+import { until } from '../support/until.ts';
 
 test('an answer whose transaction was ended by a deadlock is stored again, and not asked for again', async () => {
   const { world, upstream } = await createScriptedWorld();
@@ -35,7 +36,7 @@ test('an answer whose transaction was ended by a deadlock is stored again, and n
         storing.catch(() => undefined);
         const waits = () =>
           sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
-        while ((await waits()).length === 0) await new Promise((resolve) => setTimeout(resolve, 10));
+        await until(async () => (await waits()).length > 0);
         await tx`select from market.series where id = ${seriesId!} for update`;
       })
       // On a slow machine it is this session that is ended.

@@ -112,7 +112,7 @@ const days: Script = async (request, simulated) =>
   new URL(request.url).searchParams.get('interval') === '24h'
     ? withRows(request, simulated, times(await rowsOf(simulated(request)), 1.5))
     : simulated(request);
-const doubts = () => made.world.database.sql`select from ops.fetch where outcome = 'implausible'`;
+const implausible = () => made.world.database.sql`select from ops.fetch where outcome = 'implausible'`;
 
 export function testOneCoin(): void {
   describe('an upstream whose days and hours never agree', () => {
@@ -125,7 +125,7 @@ export function testOneCoin(): void {
       const found: number[] = [];
       for (let from = SPAN.from; from < SPAN.to; from += 3 * DAY) {
         await chandler.backfill({ coins: [COIN], from, to: from + 3 * DAY });
-        found.push((await doubts()).length);
+        found.push((await implausible()).length);
         clock.advanceTo(clock.now() + 4 * DAY);
       }
       // Two stretches a week.
@@ -170,7 +170,7 @@ export function testOtherAnswers(): void {
       await chandler.backfill({ ...SPAN, coins, interval: '1h' });
       made.upstream.script = days;
       for (const coin of coins) await chandler.backfill({ ...SPAN, coins: [coin] });
-      expect(await doubts()).toHaveLength(3);
+      expect(await implausible()).toHaveLength(3);
       const stored = await made.world.database.sql`
       select count(distinct coin_id)::int as coins from market.candles where interval = '24h'`;
       expect(stored).toMatchObject([{ coins: coins.length }]);

@@ -11,6 +11,7 @@ import { verifySeries } from '../../../src/views/operations/verify.ts';
 import { verifyWarehouse } from '../../../src/views/verify/warehouse.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { coinNamed, day, FIRST_DAY, newDailySeries, storeAnswer } from '../../support/stored-answers.ts';
+import { until } from '../../support/until.ts';
 
 let database: TestDatabase;
 let other: Sql;
@@ -27,10 +28,6 @@ afterEach(async () => {
 const waiting = async () =>
   (await database.sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
     .length;
-
-async function until(isSo: () => Promise<boolean>): Promise<void> {
-  while (!(await isSo())) await new Promise((resolve) => setTimeout(resolve, 10));
-}
 
 test.each([
   ['final', [0, 20] as const, 900],

@@ -9,6 +9,7 @@ import { type Removed, removeOld } from '../../../src/store/upkeep/retention.ts'
 import { type SeriesProof, verifySeries } from '../../../src/views/operations/verify.ts';
 import { type FilledDatabase, fillDatabase, type TestDatabase } from '../../support/database.ts';
 import { day, FIRST_DAY, newDailySeries, storeAnswer } from '../../support/stored-answers.ts';
+import { until } from '../../support/until.ts';
 
 const NOW = day(1_000);
 const KEEP: Keep = {
@@ -73,10 +74,6 @@ const wantAgain = () =>
     span: { from: day(OLD[0]), to: day(OLD[1]) },
     priority: 0,
   });
-
-async function until(isSo: () => Promise<boolean>): Promise<void> {
-  while (!(await isSo())) await new Promise((resolve) => setTimeout(resolve, 10));
-}
 
 const waitsForLock = async () =>
   (

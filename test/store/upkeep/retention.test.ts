@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
 import { DAY, HOUR } from '../../../src/core/interval.ts';
 import { DEFAULT_KEEP, type Keep } from '../../../src/core/settings/retention-settings.ts';
 import { noTickers, TICKER_NUMBERS, type TickerColumns } from '../../../src/core/ticker.ts';
@@ -12,6 +11,7 @@ import { removeOld } from '../../../src/store/upkeep/retention.ts';
 import { recordFetch } from '../../../src/store/work/fetch.ts';
 import { verifySeries } from '../../../src/views/operations/verify.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { until } from '../../support/until.ts';
 import { seedSeries } from '../../support/warehouse.ts';
 
 let database: TestDatabase;
@@ -310,7 +310,3 @@ test('of several processes each partition is removed by one', async () => {
     'ticker_history_2026m02',
   ]);
 });
-
-async function until(condition: () => Promise<boolean>): Promise<void> {
-  while (!(await condition())) await systemClock.sleep(5);
-}

@@ -23,6 +23,11 @@ export const TABLE: readonly (readonly [name: string, damage: string, days: read
     [371],
   ],
   ['one price of a refresh', `update {rows} set {close} = {close} * 1.001 where ${of('A', 733)}`, [733]],
+  [
+    'an answer of which the evidence says that retention removed it',
+    `update market.evidence set kind = 'retention' where series_id = :A and number = 1`,
+    [],
+  ],
   ['all prices × 10', 'update {rows} set {prices × 10} where series_id = :A', []],
   [
     'two rows swapped, of two answers',

@@ -12,6 +12,7 @@ import { compare } from '../../../src/views/attestation/compare.ts';
 import { verifySeries } from '../../../src/views/operations/verify.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { coinNamed, day, FIRST_DAY, newDailySeries, storeAnswer } from '../../support/stored-answers.ts';
+import { until } from '../../support/until.ts';
 
 const NOW = day(1_000);
 
@@ -48,7 +49,7 @@ test('retention between the moment that verify is about and its look at the cand
       await database.sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
         and wait_event = 'advisory'`
     ).length > 0;
-  while (!(await waits())) await new Promise((resolve) => setTimeout(resolve, 10));
+  await until(waits);
   const keep = {
     ...DEFAULT_KEEP,
     tickers: null,

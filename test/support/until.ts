@@ -1,0 +1,6 @@
+import { systemClock } from '../../src/clock.ts';
+
+/** Resolves when `isSo` does to true; the time limit of the test is that of the wait. */
+export async function until(isSo: () => Promise<boolean>): Promise<void> {
+  while (!(await isSo())) await systemClock.sleep(5);
+}
