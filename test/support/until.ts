@@ -1,3 +1,4 @@
+/** Waiting for something that another session of the database does. */
 import { systemClock } from '../../src/clock.ts';
 
 /** Resolves when `isSo` does to true; the time limit of the test is that of the wait. */
