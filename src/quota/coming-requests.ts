@@ -28,18 +28,27 @@ export function comingItems(
   for (const group of groups) byRun.add(group, group.dueAt);
   let waiting: DueItems[] = [];
   return runs.map((at, i) => {
-    // Of those that were requested together, first the ones that are wanted more often: otherwise their order would depend on who waited before.
-    const due = [...waiting, ...byRun.at(i)].sort((a, b) => askedAt(a) - askedAt(b) || a.everyMs - b.everyMs);
-    waiting = [];
+    const coming = byRun.at(i);
+    if (coming.length > 0) waiting = [...waiting, ...coming].sort(byTurn);
     let left = most;
-    for (const group of due) {
+    let served = 0;
+    for (const group of waiting) {
+      if (left === 0) break;
       const items = Math.min(left, group.items);
       left -= items;
-      if (items > 0) byRun.add({ ...group, items, dueAt: at + group.everyMs }, at + group.everyMs);
-      if (items < group.items) waiting.push({ ...group, items: group.items - items });
+      byRun.add({ ...group, items, dueAt: at + group.everyMs }, at + group.everyMs);
+      if (items === group.items) served++;
+      else waiting[served] = { ...group, items: group.items - items };
     }
+    // Those that wait stay as they are: in a month of runs there are thousands, run after run.
+    if (served > 0) waiting = waiting.slice(served);
     return { at, requests: most - left };
   });
+}
+
+/** Of those that were requested together, first the ones that are wanted more often: otherwise their order would depend on who waited before. */
+function byTurn(a: DueItems, b: DueItems): number {
+  return askedAt(a) - askedAt(b) || a.everyMs - b.everyMs;
 }
 
 function askedAt({ dueAt, everyMs }: DueItems): number {
