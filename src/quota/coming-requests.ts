@@ -26,10 +26,12 @@ export function comingItems(
 ): ComingRequests[] {
   const byRun = groupByRun<DueItems>(runs);
   for (const group of groups) byRun.add(group, group.dueAt);
-  let waiting: DueItems[] = [];
+  const waiting: DueItems[] = [];
   return runs.map((at, i) => {
-    const coming = byRun.at(i);
-    if (coming.length > 0) waiting = [...waiting, ...coming].sort(byTurn);
+    for (const group of byRun.at(i)) {
+      const place = firstPlace(waiting, (other) => isBefore(group, other));
+      waiting.splice(place, 0, group);
+    }
     let left = most;
     let served = 0;
     for (const group of waiting) {
@@ -41,14 +43,15 @@ export function comingItems(
       else waiting[served] = { ...group, items: group.items - items };
     }
     // Those that wait stay as they are: in a month of runs there are thousands, run after run.
-    if (served > 0) waiting = waiting.slice(served);
+    waiting.splice(0, served);
     return { at, requests: most - left };
   });
 }
 
 /** Of those that were requested together, first the ones that are wanted more often: otherwise their order would depend on who waited before. */
-function byTurn(a: DueItems, b: DueItems): number {
-  return askedAt(a) - askedAt(b) || a.everyMs - b.everyMs;
+function isBefore(a: DueItems, b: DueItems): boolean {
+  const [ofA, ofB] = [askedAt(a), askedAt(b)];
+  return ofA === ofB ? a.everyMs < b.everyMs : ofA < ofB;
 }
 
 function askedAt({ dueAt, everyMs }: DueItems): number {
@@ -165,12 +168,17 @@ function groupByRun<T>(runs: readonly Instant[]) {
 
 /** The place of the first instant at or after `at`. */
 export function firstAtLeast(sorted: readonly Instant[], at: Instant): number {
+  return firstPlace(sorted, (other) => other >= at);
+}
+
+/** The place of the first of which it is true; it is true of all that follow. */
+function firstPlace<T>(sorted: readonly T[], isTrueOf: (one: T) => boolean): number {
   let low = 0;
   let high = sorted.length;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (sorted[middle]! < at) low = middle + 1;
-    else high = middle;
+    if (isTrueOf(sorted[middle]!)) high = middle;
+    else low = middle + 1;
   }
   return low;
 }
