@@ -6,6 +6,7 @@ import { INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import { intersect, type Spans, union } from '../../core/span.ts';
 import type { Sql, SqlOrTransaction } from '../../store/connection/connect.ts';
 import { holdPartitions } from '../../store/upkeep/partition.ts';
+import { inPages } from '../attestation/read-series.ts';
 import { type Account, openLedger } from '../verify/account.ts';
 import { ALL_TIME, type Judgement } from '../verify/findings.ts';
 import { readImpossibleTimes } from '../verify/impossible-times.ts';
@@ -58,12 +59,6 @@ export type VerifyFilter = SeriesFilter & {
   readonly since?: Instant | undefined;
 };
 
-/** The most candles, and the most series, of one transaction. */
-const MOST_CANDLES = 200_000;
-const MOST_SERIES = 200;
-/** Concurrent transactions: hashing keeps one processor of the server busy for each. */
-const AT_ONCE = 2;
-
 /**
  * The proof of each matching series, by interval and coin. Each page reads a single snapshot, so it holds while a backfill runs.
  * Memory grows with the steps of evidence of a page, and not with candles or revisions.
@@ -72,17 +67,13 @@ export async function* verifySeries(sql: Sql, filter: VerifyFilter, now: Instant
   const listed = await sql<Listed[]>`
     select id, interval, candles from market.series
     where ${matching(sql, filter)} ${changedSince(sql, filter)} order by interval desc, coin_id, quote`;
-  const underWay: Promise<SeriesProof[]>[] = [];
-  for (const page of pagesOf(listed)) {
-    const proofs = sql.begin('isolation level repeatable read read only', (tx) => verifyPage(tx, page, now)) as Promise<
-      SeriesProof[]
-    >;
-    // A failure is thrown when its page is awaited; until then it must not count as unhandled.
-    proofs.catch(() => undefined);
-    underWay.push(proofs);
-    if (underWay.length === AT_ONCE) yield* await underWay.shift()!;
-  }
-  for (const proofs of underWay) yield* await proofs;
+  yield* inPages(
+    listed,
+    (page) =>
+      sql.begin('isolation level repeatable read read only', (tx) => verifyPage(tx, page, now)) as Promise<
+        SeriesProof[]
+      >,
+  );
 }
 
 /** How much `verifySeries` will read. */
@@ -101,23 +92,6 @@ function changedSince(sql: Sql, { since }: VerifyFilter) {
 }
 
 type Listed = { readonly id: number; readonly interval: Interval; readonly candles: number };
-
-/** Pages of series of one interval (so that partitions prune), each small enough for one statement. */
-function* pagesOf(listed: readonly Listed[]): Generator<Listed[]> {
-  let page: Listed[] = [];
-  let candles = 0;
-  for (const series of listed) {
-    const full = page.length >= MOST_SERIES || candles + series.candles > MOST_CANDLES;
-    if (page.length > 0 && (full || page[0]!.interval !== series.interval)) {
-      yield page;
-      page = [];
-      candles = 0;
-    }
-    page.push(series);
-    candles += series.candles;
-  }
-  if (page.length > 0) yield page;
-}
 
 async function verifyPage(tx: SqlOrTransaction, page: readonly Listed[], now: Instant): Promise<SeriesProof[]> {
   const { interval } = page[0]!;
