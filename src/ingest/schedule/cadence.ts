@@ -5,6 +5,7 @@
 import { createTask, type DetailedValidation, validateDetailed } from 'node-cron';
 import type { Instant } from '../../clock.ts';
 import { DAY } from '../../core/interval.ts';
+import { firstAtLeast } from '../../quota/coming-requests.ts';
 
 export type Cadence = {
   /** The expression. */
@@ -128,7 +129,7 @@ function createCadence(cron: string, times: readonly number[], isDay: ((start: I
     next: (at) => {
       for (let day = startOf(at), i = 0; i <= FAR_DAYS; day += DAY, i++) {
         const ticks = ticksOn(day);
-        const time = ticks[countBelow(ticks, at - day + 1)];
+        const time = ticks[firstAtLeast(ticks, at - day + 1)];
         if (time !== undefined) return day + time;
       }
       return Number.POSITIVE_INFINITY;
@@ -136,7 +137,7 @@ function createCadence(cron: string, times: readonly number[], isDay: ((start: I
     latest: (at) => {
       for (let day = startOf(at), i = 0; i <= FAR_DAYS; day -= DAY, i++) {
         const ticks = ticksOn(day);
-        const time = ticks[countBelow(ticks, at - day + 1) - 1];
+        const time = ticks[firstAtLeast(ticks, at - day + 1) - 1];
         if (time !== undefined) return day + time;
       }
       return null;
@@ -145,7 +146,7 @@ function createCadence(cron: string, times: readonly number[], isDay: ((start: I
       if (from >= to) return 0;
       const [first, last] = [startOf(from), startOf(to)];
       const whole = daysIn(first, last) * times.length;
-      return whole + countBelow(ticksOn(last), to - last) - countBelow(ticksOn(first), from - first);
+      return whole + firstAtLeast(ticksOn(last), to - last) - firstAtLeast(ticksOn(first), from - first);
     },
   };
 }
@@ -163,16 +164,4 @@ export function longestGapMs({ next }: Cadence): number {
     at = following;
   }
   return longest;
-}
-
-/** How many of `sorted` are less than `bound`. */
-function countBelow(sorted: readonly number[], bound: number): number {
-  let low = 0;
-  let high = sorted.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (sorted[middle]! < bound) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }
