@@ -2,8 +2,10 @@
  * Tells the operator what happens: through a webhook, through the metrics, and by a heartbeat that stops. Every service looks; the tables
  * decide which service raises and which one sends a notice.
  */
+
 import type { App } from '../../app.ts';
 import type { Instant } from '../../clock.ts';
+import { asError } from '../../core/as-error.ts';
 import { DAY, HOUR } from '../../core/interval.ts';
 import type { Notify } from '../../core/settings/notice-settings.ts';
 import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
@@ -17,7 +19,7 @@ import {
   statesNotJudgedSince,
   watchSince,
 } from '../../store/work/notice.ts';
-import { asError, DATABASE, HEARTBEAT } from '../health/service-status.ts';
+import { DATABASE, HEARTBEAT } from '../health/service-status.ts';
 import { noticesOf } from '../notice/notices.ts';
 import { type State, withoutConsequences } from '../notice/states.ts';
 import { createWebhook } from '../notice/webhook.ts';
