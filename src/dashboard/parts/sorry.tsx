@@ -1,0 +1,13 @@
+/** A page that only says something. */
+import type { Child } from 'hono/jsx';
+import type { ScreenView } from '../screen.ts';
+
+export function sorry(title: string, message: Child, status: 400 | 404 | 429): ScreenView {
+  const body = (
+    <div>
+      <h1>{title}</h1>
+      <p>{message}</p>
+    </div>
+  );
+  return { title, status, body };
+}
