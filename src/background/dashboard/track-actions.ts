@@ -2,9 +2,8 @@
 import type { App } from '../../app.ts';
 import { type Budget, readBudget, readPlanning } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
-import type { Quote } from '../../core/candle.ts';
 import { formatCounted, formatDay, formatDuration, formatSeries } from '../../core/format.ts';
-import { ceilToGrid, DAY, floorToGrid, type Interval, isPriceInterval, widthOf } from '../../core/interval.ts';
+import { ceilToGrid, DAY, floorToGrid, isPriceInterval, type SeriesName, widthOf } from '../../core/interval.ts';
 import { keptPart } from '../../core/settings/retention-settings.ts';
 import { DEFAULT_PRIORITY, defaultTargetAgeMs } from '../../core/tier.ts';
 import { type Action, ActionFailed, type Arguments } from '../../dashboard/action.ts';
@@ -19,7 +18,7 @@ import { addTracks, readTracks, type TrackRule } from '../../store/tracking/trac
 import { readTiers, type TierRow } from '../../store/tracking/tracked-tier.ts';
 import { applyRules, freshnessOptions, queueHistory, removeRules } from '../actions/track-rules.ts';
 
-type Series = { readonly coinId: string; readonly interval: Interval; readonly quote: Quote };
+type Series = SeriesName;
 
 /** `coin`, `interval`, `quote`, `since` (default: today): keeps the series fresh from now on. */
 export async function trackAction(app: App, given: Arguments): ReturnType<Action> {

@@ -1,5 +1,4 @@
 /** Waits until a database, a queue or the account is available, and then watches the database. */
-
 import type { App } from '../../app.ts';
 import type { Clock, Instant } from '../../clock.ts';
 import { asError } from '../../core/as-error.ts';

@@ -1,5 +1,4 @@
 /** The warehouse over HTTP: market data under `/v1` and `/rpc`; for operators `/health`, `/ready` and `/metrics`, there or at an address of their own. */
-
 import type { App, Releasers } from '../../app.ts';
 import type { Clock } from '../../clock.ts';
 import type { Config } from '../../config.ts';

@@ -2,7 +2,6 @@
  * Tells the operator what happens: through a webhook, through the metrics, and by a heartbeat that stops. Every service looks; the tables
  * decide which service raises and which one sends a notice.
  */
-
 import type { App } from '../../app.ts';
 import type { Instant } from '../../clock.ts';
 import { asError } from '../../core/as-error.ts';

@@ -1,5 +1,4 @@
 /** Counts the series for `chandler status`, and what is due for the reservation, where there are so many that nobody should wait for it. */
-
 import type { App } from '../../app.ts';
 import { asError } from '../../core/as-error.ts';
 import { COMING_WORK, countComingWork } from '../../ingest/schedule/demand.ts';

@@ -1,5 +1,4 @@
 /** The HTTP interface of the service: health, metrics and the progress of its backfills, beside the market. */
-
 import pLimit from 'p-limit';
 import type { App } from '../../app.ts';
 import { readBudget, readQuota } from '../../budget.ts';

@@ -6,7 +6,6 @@
  *                  ▲                                                   │
  *                  └─────────── the account has another plan, or its key is refused: a new session
  */
-
 import { once, setMaxListeners } from 'node:events';
 import { type App, createReleasers, openApp, type Releasers } from '../../app.ts';
 import { systemClock } from '../../clock.ts';

@@ -1,5 +1,4 @@
 /** What a session checks every few seconds: the account's plan, learned limits, chunks that the queue lost, and ETAs of backfills. */
-
 import type { App } from '../../app.ts';
 import { readQuota } from '../../budget.ts';
 import { asError } from '../../core/as-error.ts';

@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import type { Instant } from '../../clock.ts';
 import { QUOTES, type Quote } from '../../core/candle.ts';
-import { ALL_INTERVALS, INTERVALS, type Interval } from '../../core/interval.ts';
+import { ALL_INTERVALS, INTERVALS, type Interval, type SeriesName } from '../../core/interval.ts';
 import { candleRowSchema } from './hosted-tools.ts';
 import { coinId, must, tool } from './tools.ts';
 
@@ -54,10 +54,7 @@ const gapRowSchema = z.object({
 });
 export type GapRow = z.output<typeof gapRowSchema>;
 
-export type ExplainQuestion = {
-  readonly coinId: string;
-  readonly interval: Interval;
-  readonly quote: Quote;
+export type ExplainQuestion = SeriesName & {
   /** Any instant in the slot. */
   readonly at: Instant;
 };

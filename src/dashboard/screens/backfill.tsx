@@ -10,8 +10,9 @@ import {
   formatRelative,
   formatSeries,
 } from '../../core/format.ts';
-import { type BackfillDetails, LOOKED_THROUGH } from '../../views/backfills/backfill-details.ts';
+import type { BackfillDetails } from '../../views/backfills/backfill-details.ts';
 import { describeLeft } from '../../views/backfills/backfills.ts';
+import { LOOKED_THROUGH } from '../../views/dashboard/requests.ts';
 import { type Fact, Facts } from '../parts/facts.tsx';
 import { Ago, Moment } from '../parts/moment.tsx';
 import type { BackfillReport } from '../parts/reports.ts';

@@ -1,8 +1,7 @@
 /** The proof: recomputes what each answer told about each series, and compares it with what is stored. `docs/proof.md` says what that proves. */
 import type { Instant } from '../../clock.ts';
-import type { Quote } from '../../core/candle.ts';
 import { countSlots } from '../../core/chunk.ts';
-import { INTERVAL_MS, type Interval } from '../../core/interval.ts';
+import { INTERVAL_MS, type Interval, type SeriesName } from '../../core/interval.ts';
 import { intersect, type Spans, union } from '../../core/span.ts';
 import type { Sql, SqlOrTransaction } from '../../store/connection/connect.ts';
 import { holdPartitions } from '../../store/upkeep/partition.ts';
@@ -26,33 +25,21 @@ import { unchangedSince, wrongMendings, wrongRequests, wrongRevisions } from '..
 import { finalBy } from '../verify/steps.ts';
 import { matching, type SeriesFilter } from './series-filter.ts';
 
-export type SeriesProof = {
-  readonly seriesId: number;
-  readonly coinId: string;
-  readonly quote: Quote;
-  readonly interval: Interval;
-  readonly slotsCovered: number;
-  /** Rows inside coverage: final. */
-  readonly candles: number;
-  /** Rows outside coverage: may still change. */
-  readonly provisional: number;
-  /** Covered slots without a row: the upstream answered that there is no candle. */
-  readonly knownEmpty: number;
-  /** Sum of `market.candle_hash` of the final candles modulo 2^64, 16 hexadecimal digits. */
-  readonly hash: string;
-  /** The differences, one sentence each; empty when there are none. */
-  readonly differences: readonly string[];
-  /** What differed before it was mended. */
-  readonly notes: readonly string[];
-  /** The slots that the differences are about; the smallest stretch that the data tell. Empty: it is not about slots. */
-  readonly stretches: Spans;
-  /** What `ops.uncover` must take out of coverage so that nothing differs any more; all time: the whole series. Empty: nothing differs. */
-  readonly mending: Spans;
-  /** Statements that remove rows at times which no command can be told. */
-  readonly removals: readonly string[];
-  /** The stretches to ask about again after that: of what is mended, what was answered once or is wanted. */
-  readonly toAsk: Spans;
-};
+export type SeriesProof = SeriesName &
+  Judgement & {
+    readonly seriesId: number;
+    readonly slotsCovered: number;
+    /** Rows inside coverage: final. */
+    readonly candles: number;
+    /** Rows outside coverage: may still change. */
+    readonly provisional: number;
+    /** Covered slots without a row: the upstream answered that there is no candle. */
+    readonly knownEmpty: number;
+    /** Sum of `market.candle_hash` of the final candles modulo 2^64, 16 hexadecimal digits. */
+    readonly hash: string;
+    /** The stretches to ask about again after the mending: of what is mended, what was answered once or is wanted. */
+    readonly toAsk: Spans;
+  };
 
 export type VerifyFilter = SeriesFilter & {
   /** Only series whose newest step of evidence or newest answer is not older, by our clock, or that were created since. */
