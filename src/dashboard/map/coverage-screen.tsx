@@ -59,7 +59,7 @@ export async function coverageScreen({ deps, url, now }: ScreenInput): Promise<S
       <section id="coverage-rows" data-live aria-labelledby="coverage-rows-title">
         <h2 id="coverage-rows-title">The same as a table</h2>
         <Pager address={address} total={order.length} shown={ids.length} />
-        <CoverageTable facts={facts} first={address.row} total={order.length} />
+        <CoverageTable facts={facts} />
       </section>
     </div>
   );

@@ -1,8 +1,7 @@
 /** A page that only says something. */
 import type { Child } from 'hono/jsx';
-import type { ScreenView } from '../screen.ts';
 
-export function sorry(title: string, message: Child, status: 400 | 404 | 429): ScreenView {
+export function sorry(title: string, message: Child, status: 400 | 404 | 429) {
   const body = (
     <div>
       <h1>{title}</h1>

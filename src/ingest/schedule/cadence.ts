@@ -4,7 +4,7 @@
  */
 import { createTask, type DetailedValidation, validateDetailed } from 'node-cron';
 import type { Instant } from '../../clock.ts';
-import { DAY } from '../../core/interval.ts';
+import { DAY, MINUTE } from '../../core/interval.ts';
 import { firstAtLeast } from '../../quota/coming-requests.ts';
 
 export type Cadence = {
@@ -18,7 +18,6 @@ export type Cadence = {
   count(from: Instant, to: Instant): number;
 };
 
-const MINUTE = 60_000;
 /** A leap day comes within eight years, also around 2100, which has none. */
 const FAR_DAYS = 9 * 366;
 const MOST_KNOWN_DAYS = 4_000;
