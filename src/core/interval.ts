@@ -3,6 +3,8 @@
  * `prices-` and the width, so that coin, quote and interval name one series, whatever it is of.
  */
 import type { Instant } from '../clock.ts';
+import type { Quote } from './candle.ts';
+import type { Span } from './span.ts';
 
 /** Of candles. Source: upstream-api.md, 1.1. */
 export const INTERVALS = ['5m', '15m', '30m', '1h', '6h', '12h', '24h'] as const;
@@ -19,6 +21,13 @@ export type PriceInterval = `prices-${PriceWidth}`;
 export const PRICE_INTERVALS: readonly PriceInterval[] = PRICE_WIDTHS.map((width) => priceInterval(width));
 
 export type Interval = CandleInterval | PriceInterval;
+
+/** Names one series. */
+export type SeriesName = { readonly coinId: string; readonly quote: Quote; readonly interval: Interval };
+/** Series of one quote and interval. */
+export type SeriesOfCoins = Omit<SeriesName, 'coinId'> & { readonly coinIds: readonly string[] };
+/** A stretch of time of them. */
+export type SeriesSpan = SeriesOfCoins & { readonly span: Span };
 export const ALL_INTERVALS: readonly Interval[] = [...INTERVALS, ...PRICE_INTERVALS];
 
 export const MINUTE = 60_000;

@@ -166,7 +166,7 @@ function groupByRun<T>(runs: readonly Instant[]) {
   };
 }
 
-/** The place of the first instant at or after `at`. */
+/** The place of the first instant at or after `at`: how many are before it. */
 export function firstAtLeast(sorted: readonly Instant[], at: Instant): number {
   return firstPlace(sorted, (other) => other >= at);
 }

@@ -1,6 +1,7 @@
 /** The reservation: requests that the schedules will still need until the day and the month end. Backfills leave them. */
 import type { Instant } from '../clock.ts';
 import { dayReset, monthReset } from '../core/calendar.ts';
+import { MINUTE } from '../core/interval.ts';
 import type { Reserved } from './quota.ts';
 
 /** What one schedule needs: so many requests at each of its ticks, on average. */
@@ -13,7 +14,6 @@ export type Need = {
   readonly asksAccount?: boolean;
 };
 
-const MINUTE = 60_000;
 /** Fractions of requests do not add up exactly. */
 const ROUNDING = 1e-6;
 

@@ -4,14 +4,10 @@ import { Hono, type MiddlewareHandler } from 'hono';
 import { getPathNoStrict } from 'hono/utils/url';
 import type { Clock } from '../clock.ts';
 import { DATABASE_UNAVAILABLE, RETRY_AFTER_SECONDS, UNANSWERED_PATH } from '../contract/answer/errors.ts';
-import type { Missing } from '../contract/answer/not-found.ts';
 import { ENDPOINT_NAMES, ENDPOINTS, type EndpointName, UNANSWERED } from '../contract/interface/endpoints.ts';
 import type { Handler, Peer } from '../contract/interface/handler.ts';
 import { RPC_PATHS } from '../contract/interface/json-rpc.ts';
 import { BASE_PATH } from '../contract/interface/paths.ts';
-import type { WarehouseTools } from '../contract/interface/warehouse-tools.ts';
-import type { Access } from '../contract/plan/access.ts';
-import type { MarketData } from '../contract/record/market-data.ts';
 import { forwardedAddress } from '../core/caller/address.ts';
 import { DOCS_PATHS, docsRoutes } from './docs/docs-routes.ts';
 import { admission } from './http/admission.ts';
@@ -23,22 +19,11 @@ import { catalogueRoutes } from './routes/catalogue-routes.ts';
 import { historyRoutes } from './routes/history-routes.ts';
 import { marketRoutes } from './routes/market-routes.ts';
 import { rpcRoutes } from './rpc/rpc-routes.ts';
-import { createToolbox } from './rpc/toolbox.ts';
+import { createToolbox, type ToolboxDeps } from './rpc/toolbox.ts';
 
-export type ServiceDeps = {
-  readonly data: MarketData<Missing>;
-  readonly access: Access;
-  readonly clock: Clock;
+export type ServiceDeps = ToolboxDeps & {
   /** The service believes `X-Forwarded-For` from these addresses; null: from none. */
   readonly trustedProxies?: BlockList | null;
-  /** Called with unexpected errors; the caller only sees a 500. */
-  readonly onError: (error: unknown, url: string) => void;
-  /** Does this error mean that the source is unavailable for the moment? Then the client gets 503 with `Retry-After`. */
-  readonly isUnavailable?: ((error: unknown) => boolean) | undefined;
-  /** The tools that only a warehouse has; without it, the service offers the tools of the API document. */
-  readonly warehouse?: WarehouseTools | undefined;
-  /** Tool calls must say why they are made; default: they need not. */
-  readonly requireRationale?: boolean | undefined;
   /** So long after midnight `/ohlcv/latest` goes on to the day that has ended; default: at once. */
   readonly latestTurnsAfterMs?: number | undefined;
   /** Origins of web pages that may use the tools, besides those of this machine; `*`: all. */

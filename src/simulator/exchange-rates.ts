@@ -3,10 +3,8 @@
  * 2024, at random access.
  */
 import type { Instant } from '../clock.ts';
-import { DAY } from '../core/interval.ts';
+import { DAY, MINUTE } from '../core/interval.ts';
 import { hashText, mix, unit } from './hash.ts';
-
-const MINUTE = 60_000;
 
 /** Dollars per unit, roughly those of 2024, and the typical move of a day in percent. */
 const CURRENCIES: Readonly<Record<string, readonly [dollars: number, dayPercent: number]>> = {

@@ -2,9 +2,7 @@
 import type { Instant } from '../clock.ts';
 import type { TickerQuote } from '../contract/record/records.ts';
 import { formatTime } from '../contract/time.ts';
-import { DAY, HOUR } from '../core/interval.ts';
-
-const MINUTE = 60_000;
+import { DAY, HOUR, MINUTE } from '../core/interval.ts';
 
 type PriceSource = {
   /** In units of the quote. */

@@ -3,6 +3,8 @@ import { createPrivateKey, createPublicKey, type KeyObject, randomUUID } from 'n
 import { createReadStream } from 'node:fs';
 import { open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
+import { systemClock } from '../../clock.ts';
+import { DAY } from '../../core/interval.ts';
 import { ConfigurationError } from '../../ingest/outcome.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import { type Attested, type AttestOptions, attest } from '../../views/attestation/attestation.ts';
@@ -140,4 +142,11 @@ export function whyUnreadable(error: unknown): string {
     default:
       return code ?? 'unknown';
   }
+}
+
+/** Of a writer that was killed. Another process may be writing one just now. */
+export async function removeAbandoned(part: string): Promise<void> {
+  const found = await stat(part).catch(() => null);
+  // The file system's times are the machine's.
+  if (found !== null && systemClock.now() - found.mtimeMs > DAY) await rm(part, { force: true });
 }

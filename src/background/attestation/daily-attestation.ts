@@ -1,13 +1,12 @@
 /** The attestations that the service writes, one a day, into a folder: which of them it keeps, and the newest one. */
-import { mkdir, open, readdir, rm, stat } from 'node:fs/promises';
+import { mkdir, open, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { type Clock, type Instant, systemClock } from '../../clock.ts';
+import type { Clock, Instant } from '../../clock.ts';
 import type { Config } from '../../config.ts';
 import { toIso } from '../../core/format.ts';
-import { DAY } from '../../core/interval.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import type { Attested } from '../../views/attestation/attestation.ts';
-import { readPrivateKey, writeAttestation } from './attestation-file.ts';
+import { readPrivateKey, removeAbandoned, writeAttestation } from './attestation-file.ts';
 
 export type AttestSettings = NonNullable<Config['attest']>;
 
@@ -41,13 +40,6 @@ async function removeOld(dir: string): Promise<void> {
   const kept = new Set([...newestFirst.slice(0, KEPT_DAYS), ...firsts.values()]);
   for (const name of newestFirst) if (!kept.has(name)) await rm(path.join(dir, name), { force: true });
   for (const name of names.filter((name) => PART.test(name))) await removeAbandoned(path.join(dir, name));
-}
-
-/** Of a writer that was killed. Another process may be writing one just now. */
-async function removeAbandoned(part: string): Promise<void> {
-  const found = await stat(part).catch(() => null);
-  // The file system's times are the machine's.
-  if (found !== null && systemClock.now() - found.mtimeMs > DAY) await rm(part, { force: true });
 }
 
 /** The attestations among these names, oldest first. */

@@ -1,14 +1,14 @@
 /** What operators can do on the dashboard: the same as with the commands, which the audit log names. */
 import type { App } from '../../app.ts';
 import { readBudget, readPlanning } from '../../budget.ts';
-import type { Quote } from '../../core/candle.ts';
 import { formatCounted, formatDay, formatInstant, formatSeries } from '../../core/format.ts';
-import { ceilToGrid, DAY, floorToGrid, type Interval, isInterval } from '../../core/interval.ts';
+import { ceilToGrid, DAY, floorToGrid } from '../../core/interval.ts';
 import { type Action, ActionFailed, type Arguments } from '../../dashboard/action.ts';
-import { readInstant } from '../../dashboard/parts/address.ts';
+import { readInstant, readInterval, readQuote } from '../../dashboard/parts/address.ts';
 import { BadAddress } from '../../dashboard/screen.ts';
 import { planBackfill } from '../../ingest/backfill/plan.ts';
 import { type BackfillChange, changeBackfill } from '../../store/backfill/backfill-queue.ts';
+import { unknownCoins } from '../../store/snapshot/coin.ts';
 import { type BackfillRow, readBackfills } from '../../views/backfills/backfills.ts';
 import { describeCancelled, recountAfterChange, settleCancelled } from '../actions/after-change.ts';
 import { commandOf, forecastOfFill, readWaiting, recordFill, sentencesOf, whyNothing } from './fill-sentences.ts';
@@ -99,10 +99,8 @@ async function backfill(app: App, given: Arguments): ReturnType<Action> {
   const now = app.clock.now();
   const target = readTarget(given, now);
   const { coinIds, interval, span } = target;
-  const unknown = await sql<{ id: string }[]>`
-    select id from unnest(${coinIds as string[]}::text[]) as given(id)
-    where not exists (select from market.coin c where c.id = given.id) limit 1`;
-  if (unknown[0] !== undefined) throw new BadAddress(`There is no coin ${JSON.stringify(unknown[0].id)}.`);
+  const [unknown] = await unknownCoins(sql, coinIds);
+  if (unknown !== undefined) throw new BadAddress(`There is no coin ${JSON.stringify(unknown)}.`);
   const budget = await readBudget(app);
   const { plan, historyLimits } = await readPlanning(app, budget.plan);
   const historyLimit = historyLimits.of(interval);
@@ -139,16 +137,11 @@ function readTarget(given: Arguments, now: number) {
   if (coinIds.length === 0) throw new BadAddress('coin is missing: name one coin at least, like coin=btc-bitcoin.');
   if (coinIds.length > MOST_COINS)
     throw new BadAddress(`At most ${MOST_COINS} coins at once, got ${coinIds.length}. Use chandler backfill for more.`);
-  const interval = given.get('interval') ?? '24h';
-  if (!isInterval(interval))
-    throw new BadAddress(`interval must be like 24h, 1h or prices-1d; got ${JSON.stringify(interval)}.`);
-  const quote = given.get('quote') ?? 'usd';
-  if (quote !== 'usd' && quote !== 'btc')
-    throw new BadAddress(`quote must be usd or btc; got ${JSON.stringify(quote)}.`);
+  const [interval, quote] = [readInterval(given) ?? '24h', readQuote(given) ?? 'usd'];
   const from = floorToGrid(readTime(given, 'from', now - 30 * DAY), interval);
   const to = ceilToGrid(Math.min(now, readTime(given, 'to', now)), interval);
   if (from >= to) throw new BadAddress('from must lie before to, and before now.');
-  return { coinIds, interval: interval as Interval, quote: quote as Quote, span: { from, to } };
+  return { coinIds, interval, quote, span: { from, to } };
 }
 
 /** Before the first candle of any coin. */

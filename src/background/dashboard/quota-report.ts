@@ -22,7 +22,8 @@ import { readSpenders } from '../operator/spenders.ts';
 import { readHolds } from './holds.ts';
 import { forecastOf } from './window-forecast.ts';
 
-const PLAN_SOURCES = {
+/** Where the plan of the account is known from. */
+export const PLAN_SOURCES = {
   configured: 'as configured',
   account: 'as the upstream reports',
   assumed: 'assumed, not confirmed yet',
@@ -84,7 +85,7 @@ function windowsOf({ reserved }: Budget, state: QuotaState): QuotaWindow[] {
   });
 }
 
-function describeRate({ rate: { limit, now } }: QuotaState): string {
+export function describeRate({ rate: { limit, now } }: QuotaState): string {
   if (limit === null) return 'Rate: unlimited.';
   const isSlowed = now !== null && now < limit;
   const slowed = isSlowed ? `, now ${formatRate(now)} because the upstream answered "too many requests"` : '';

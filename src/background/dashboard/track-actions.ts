@@ -2,31 +2,23 @@
 import type { App } from '../../app.ts';
 import { type Budget, readBudget, readPlanning } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
-import type { Quote } from '../../core/candle.ts';
 import { formatCounted, formatDay, formatDuration, formatSeries } from '../../core/format.ts';
-import {
-  ceilToGrid,
-  DAY,
-  floorToGrid,
-  type Interval,
-  isInterval,
-  isPriceInterval,
-  widthOf,
-} from '../../core/interval.ts';
+import { ceilToGrid, DAY, floorToGrid, isPriceInterval, type SeriesName, widthOf } from '../../core/interval.ts';
 import { keptPart } from '../../core/settings/retention-settings.ts';
 import { DEFAULT_PRIORITY, defaultTargetAgeMs } from '../../core/tier.ts';
 import { type Action, ActionFailed, type Arguments } from '../../dashboard/action.ts';
-import { readText } from '../../dashboard/parts/address.ts';
+import { readInterval, readQuote, readText } from '../../dashboard/parts/address.ts';
 import { BadAddress } from '../../dashboard/screen.ts';
 import { planBackfill } from '../../ingest/backfill/plan.ts';
 import { HISTORY_PRIORITY } from '../../ingest/tracking/audit.ts';
 import { planTiers } from '../../ingest/tracking/freshness.ts';
 import { forecastFrom } from '../../quota/forecast.ts';
+import { unknownCoins } from '../../store/snapshot/coin.ts';
 import { addTracks, readTracks, type TrackRule } from '../../store/tracking/track-rule.ts';
 import { readTiers, type TierRow } from '../../store/tracking/tracked-tier.ts';
 import { applyRules, freshnessOptions, queueHistory, removeRules } from '../actions/track-rules.ts';
 
-type Series = { readonly coinId: string; readonly interval: Interval; readonly quote: Quote };
+type Series = SeriesName;
 
 /** `coin`, `interval`, `quote`, `since` (default: today): keeps the series fresh from now on. */
 export async function trackAction(app: App, given: Arguments): ReturnType<Action> {
@@ -113,14 +105,9 @@ export async function untrackAction(app: App, given: Arguments): ReturnType<Acti
 async function readSeries({ database: { sql } }: App, given: Arguments): Promise<Series> {
   const coinId = readText(given, 'coin') ?? '';
   if (coinId === '') throw new BadAddress('coin is missing: name a coin, like coin=btc-bitcoin.');
-  const interval = given.get('interval') || '24h';
-  if (!isInterval(interval))
-    throw new BadAddress(`interval must be like 24h, 1h or prices-1d; got ${JSON.stringify(interval)}.`);
-  const quote = given.get('quote') || 'usd';
-  if (quote !== 'usd' && quote !== 'btc')
-    throw new BadAddress(`quote must be usd or btc; got ${JSON.stringify(quote)}.`);
-  const [coin] = await sql`select from market.coin where id = ${coinId}`;
-  if (coin === undefined) throw new BadAddress(`There is no coin ${JSON.stringify(coinId)}.`);
+  const [interval, quote] = [readInterval(given) ?? '24h', readQuote(given) ?? 'usd'];
+  if ((await unknownCoins(sql, [coinId])).length > 0)
+    throw new BadAddress(`There is no coin ${JSON.stringify(coinId)}.`);
   return { coinId, interval, quote };
 }
 

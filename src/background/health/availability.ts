@@ -1,6 +1,7 @@
 /** Waits until a database, a queue or the account is available, and then watches the database. */
 import type { App } from '../../app.ts';
 import type { Clock, Instant } from '../../clock.ts';
+import { asError } from '../../core/as-error.ts';
 import { createBackoff } from '../../core/backoff.ts';
 import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
 import { AccountUnknown, KeyRefused } from '../../ingest/outcome.ts';
@@ -12,7 +13,7 @@ import {
   QUEUE_IS_UNAVAILABLE,
 } from '../../ingest/request/outage-retry.ts';
 import { explainDatabaseError, StoreError } from '../../store/connection/store-error.ts';
-import { ACCOUNT, asError, DATABASE, type Incidents, LOCK, QUEUE, type ServiceStatus } from './service-status.ts';
+import { ACCOUNT, DATABASE, type Incidents, LOCK, QUEUE, type ServiceStatus } from './service-status.ts';
 
 const RETRY_MS = 2_000;
 /** For an upstream that neither names the account's plan nor says how long to wait. */

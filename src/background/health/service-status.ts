@@ -102,7 +102,3 @@ export function createIncidents(log: Log, clock: Clock): Incidents {
     open: () => [...open].map(([what, { message, since }]) => ({ what, message, since })),
   };
 }
-
-export function asError(cause: unknown): Error {
-  return cause instanceof Error ? cause : new Error(String(cause));
-}

@@ -3,6 +3,7 @@ import type { App, Releasers } from '../../app.ts';
 import type { Clock } from '../../clock.ts';
 import type { Config } from '../../config.ts';
 import type { Handler, Peer } from '../../contract/interface/handler.ts';
+import { asError } from '../../core/as-error.ts';
 import { DASHBOARD_PATHS, dashboardStarting } from '../../dashboard/paths.ts';
 import type { FailureLog, Log } from '../../log.ts';
 import { createMeteredAccess } from '../../service/access/metered-access.ts';
@@ -15,7 +16,7 @@ import { openReader } from '../../store/connection/reader.ts';
 import { createWarehouse } from '../../views/market/warehouse.ts';
 import { createWarehouseTools } from '../../views/operations/warehouse-tools.ts';
 import { createStatementRunner } from '../../views/sql/statement.ts';
-import { asError, type ServiceStatus } from '../health/service-status.ts';
+import type { ServiceStatus } from '../health/service-status.ts';
 import { pathOf, type ServingMetrics, withMetrics } from './market-http-metrics.ts';
 
 /** No request to the warehouse takes this long. */

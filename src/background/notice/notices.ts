@@ -8,7 +8,7 @@ import {
   formatInstant,
   formatSeries,
 } from '../../core/format.ts';
-import { DAY, describeInterval } from '../../core/interval.ts';
+import { DAY, describeInterval, MINUTE } from '../../core/interval.ts';
 import type { Notify } from '../../core/settings/notice-settings.ts';
 import type { QuotaState, Reserved } from '../../quota/quota.ts';
 import type { RaisedNotice } from '../../store/work/notice.ts';
@@ -27,7 +27,6 @@ export type NoticeInputs = {
 const LEVELS = [100, 80] as const;
 /** Longer than the longest window, so that each level is one notice in each window. */
 const QUOTA_QUIET_MS = 40 * DAY;
-const MINUTE = 60_000;
 /** A history limit is probed again every day, and the operator knows it by then. */
 const LIMIT_QUIET_MS = 90 * DAY;
 

@@ -5,7 +5,7 @@
 import { hostname } from 'node:os';
 import type { Instant } from '../../clock.ts';
 import { formatBytes, formatCounted, formatDuration, formatInstant } from '../../core/format.ts';
-import { DAY, HOUR } from '../../core/interval.ts';
+import { DAY, HOUR, MINUTE } from '../../core/interval.ts';
 import type { StateEvent } from '../../core/settings/notice-settings.ts';
 import type { Schedule } from '../../ingest/schedule/schedule-plan.ts';
 import type { QuotaState, Reserved } from '../../quota/quota.ts';
@@ -69,7 +69,6 @@ export type State = {
   readonly over: string;
 };
 
-const MINUTE = 60_000;
 /** A restart of the upstream, or of a proxy between, is not worth a message. */
 const DOWN_AFTER_MS = 5 * MINUTE;
 const SETTLE_MS = 5 * MINUTE;

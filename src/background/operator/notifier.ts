@@ -4,6 +4,7 @@
  */
 import type { App } from '../../app.ts';
 import type { Instant } from '../../clock.ts';
+import { asError } from '../../core/as-error.ts';
 import { DAY, HOUR } from '../../core/interval.ts';
 import type { Notify } from '../../core/settings/notice-settings.ts';
 import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
@@ -17,7 +18,7 @@ import {
   statesNotJudgedSince,
   watchSince,
 } from '../../store/work/notice.ts';
-import { asError, DATABASE, HEARTBEAT } from '../health/service-status.ts';
+import { DATABASE, HEARTBEAT } from '../health/service-status.ts';
 import { noticesOf } from '../notice/notices.ts';
 import { type State, withoutConsequences } from '../notice/states.ts';
 import { createWebhook } from '../notice/webhook.ts';

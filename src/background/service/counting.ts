@@ -1,5 +1,6 @@
 /** Counts the series for `chandler status`, and what is due for the reservation, where there are so many that nobody should wait for it. */
 import type { App } from '../../app.ts';
+import { asError } from '../../core/as-error.ts';
 import { COMING_WORK, countComingWork } from '../../ingest/schedule/demand.ts';
 import type { ComingWork } from '../../ingest/schedule/needs.ts';
 import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
@@ -13,7 +14,6 @@ import {
   type SeriesCounts,
 } from '../../views/operations/series-counts.ts';
 import { hasManySeries } from '../../views/operations/series-filter.ts';
-import { asError } from '../health/service-status.ts';
 import type { ServiceContext } from '../service-context.ts';
 
 const LOOK_MS = 60_000;

@@ -4,6 +4,7 @@ import type { App } from '../../app.ts';
 import { readBudget, readQuota } from '../../budget.ts';
 import { type Clock, type Instant, systemClock } from '../../clock.ts';
 import type { Handler } from '../../contract/interface/handler.ts';
+import { asError } from '../../core/as-error.ts';
 import { withDeadline } from '../../core/concurrency/unless-aborted.ts';
 import type { Ingestion } from '../../ingestion.ts';
 import type { Listening } from '../../service/http/listen.ts';
@@ -16,7 +17,7 @@ import type { OpenDashboard } from '../dashboard/open-dashboard.ts';
 import { databaseError } from '../health/availability.ts';
 import { readDisks } from '../health/disk.ts';
 import type { MetricInputs } from '../health/metrics.ts';
-import { asError, DATABASE, healthOf, isReady } from '../health/service-status.ts';
+import { DATABASE, healthOf, isReady } from '../health/service-status.ts';
 import { listenToAll, requestFailures } from '../http/market-http.ts';
 import type { ServiceContext } from '../service-context.ts';
 

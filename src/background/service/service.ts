@@ -9,6 +9,7 @@
 import { once, setMaxListeners } from 'node:events';
 import { type App, createReleasers, openApp, type Releasers } from '../../app.ts';
 import { systemClock } from '../../clock.ts';
+import { asError } from '../../core/as-error.ts';
 import { accountIdOf, standingRefusal } from '../../ingest/request/account.ts';
 import { refusedBefore } from '../../ingest/request/configuration-errors.ts';
 import { createFailureLog } from '../../log.ts';
@@ -18,14 +19,7 @@ import { LEASE_RENEWED_EVERY_MS } from '../../store/work/lease.ts';
 import { waitUntilAvailable, watchDatabase } from '../health/availability.ts';
 import { watchLocks } from '../health/lock-watch.ts';
 import { createMetrics } from '../health/metrics.ts';
-import {
-  ACCOUNT,
-  asError,
-  createIncidents,
-  DATABASE,
-  HEARTBEAT,
-  type ServiceStatus,
-} from '../health/service-status.ts';
+import { ACCOUNT, createIncidents, DATABASE, HEARTBEAT, type ServiceStatus } from '../health/service-status.ts';
 import { createSharedClock } from '../health/shared-clock.ts';
 import { openMarket, shutDown } from '../http/market-http.ts';
 import { createServingMetrics } from '../http/market-http-metrics.ts';

@@ -1,6 +1,7 @@
 /** What a session checks every few seconds: the account's plan, learned limits, chunks that the queue lost, and ETAs of backfills. */
 import type { App } from '../../app.ts';
 import { readQuota } from '../../budget.ts';
+import { asError } from '../../core/as-error.ts';
 import { standingRefusal } from '../../ingest/request/account.ts';
 import { outageReason } from '../../ingest/request/outage-retry.ts';
 import type { Session } from '../../ingest/session.ts';
@@ -9,7 +10,7 @@ import type { QuotaState, Reserved } from '../../quota/quota.ts';
 import { endWaits } from '../../store/backfill/backfill-queue.ts';
 import { readAccount } from '../../store/quota/account.ts';
 import { databaseError, reportOutage } from '../health/availability.ts';
-import { asError, QUEUE } from '../health/service-status.ts';
+import { QUEUE } from '../health/service-status.ts';
 import type { SessionContext } from '../service-context.ts';
 import { saveQueuedEtas } from './backfill-eta.ts';
 

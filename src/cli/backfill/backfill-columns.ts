@@ -1,9 +1,8 @@
 /** How backfills are shown: their span, when they are done, and the chunks that wait for a retry. */
-
 import { formatMoment } from '../../background/operator/wait-reasons.ts';
 import type { Instant } from '../../clock.ts';
 import { formatCounted, formatDay, formatInstant, formatRelative } from '../../core/format.ts';
-import { DAY } from '../../core/interval.ts';
+import { DAY, MINUTE } from '../../core/interval.ts';
 import type { BackfillRow } from '../../views/backfills/backfills.ts';
 
 /** `2024-01-01 … 2024-02-01`, where an open end is `ever`. */
@@ -28,8 +27,6 @@ export function formatFinish(
   const shown = (at: Instant) => (isToday ? formatInstant(at).slice(11) : formatInstant(at));
   return `between ${shown(from)} and ${shown(to)}`;
 }
-
-const MINUTE = 60_000;
 
 function toMinute(at: Instant): Instant {
   return Math.floor(at / MINUTE) * MINUTE;

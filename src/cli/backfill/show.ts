@@ -1,7 +1,7 @@
 /** `chandler backfills show <id>`: one backfill, why it does not advance, where its chunks wait, and its last failures. */
 import type { App } from '../../app.ts';
+import { readBackfillReport } from '../../background/dashboard/backfill-report.ts';
 import { formatMoment, waitingFor } from '../../background/operator/wait-reasons.ts';
-import { whyAccountWaits, whyBackfillWaits } from '../../background/operator/why-waiting.ts';
 import { readBudget } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
 import {
@@ -12,10 +12,8 @@ import {
   formatRelative,
   formatSeries,
 } from '../../core/format.ts';
-import { standingRefusal } from '../../ingest/request/account.ts';
-import { type BackfillDetails, detailsAsJson, readBackfillDetails } from '../../views/backfills/backfill-details.ts';
+import { type BackfillDetails, detailsAsJson } from '../../views/backfills/backfill-details.ts';
 import { describeLeft } from '../../views/backfills/backfills.ts';
-import { readHeldLock } from '../../views/operations/blocking-sessions.ts';
 import { number, printable, printPairs, printTable, text, whole } from '../output/table.ts';
 import type { Answer } from '../shell/context.ts';
 import { UsageError } from '../shell/exit.ts';
@@ -24,15 +22,10 @@ import { formatFinish, formatSpan } from './backfill-columns.ts';
 
 /** @throws UsageError when there is none of this number */
 export async function showBackfill(app: App, id: number): Promise<Answer> {
+  const report = await readBackfillReport(app, id, await readBudget(app));
+  if (report === null) throw new UsageError(`There is no backfill ${id}; chandler backfills list --all shows all.`);
+  const { details, reasons } = report;
   const now = app.clock.now();
-  const { sql } = app.database;
-  const lock = await readHeldLock(sql, now);
-  const details = await readBackfillDetails(sql, id, now);
-  if (details === null) throw new UsageError(`There is no backfill ${id}; chandler backfills list --all shows all.`);
-  const budget = await readBudget(app);
-  const state = await budget.quota.state();
-  const refusal = await standingRefusal(sql, { id: budget.accountId, sentAs: app.config.authScheme });
-  const reasons = whyBackfillWaits(details, { account: whyAccountWaits({ state, budget, refusal }), lock, now });
   return { json: () => detailsAsJson(details, reasons), text: (out) => printDetails(out, details, reasons, now) };
 }
 

@@ -2,10 +2,9 @@
 import { randomUUID } from 'node:crypto';
 import { link, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { whyUnreadable } from '../../background/attestation/attestation-file.ts';
-import { type Instant, systemClock } from '../../clock.ts';
+import { removeAbandoned, whyUnreadable } from '../../background/attestation/attestation-file.ts';
+import type { Instant } from '../../clock.ts';
 import { toIso } from '../../core/format.ts';
-import { DAY } from '../../core/interval.ts';
 import { UsageError } from '../shell/exit.ts';
 
 const EXTENSION = '.dump';
@@ -122,13 +121,6 @@ export async function keepNewest(folder: string, keep: number): Promise<string[]
   }
   for (const name of await readdir(folder)) if (PART.test(name)) await removeAbandoned(path.join(folder, name));
   return removed;
-}
-
-/** Of a backup that was killed. Another process may be writing one just now. */
-async function removeAbandoned(part: string): Promise<void> {
-  const found = await stat(part).catch(() => null);
-  // The file system's times are the machine's.
-  if (found !== null && systemClock.now() - found.mtimeMs > DAY) await rm(part, { force: true });
 }
 
 /** The file itself, or the newest backup of the folder. @throws UsageError when there is none */

@@ -1,12 +1,13 @@
 /** `chandler quota`: the remaining quota, when it resets, and who used it. */
 import type { Command } from 'commander';
+import { describeRate, PLAN_SOURCES } from '../../background/dashboard/quota-report.ts';
 import { describeHoles, type HolesReport, holesAsJson, readHolesReport } from '../../background/operator/holes.ts';
 import { describeScheduling, schedulingAsJson } from '../../background/operator/scheduling.ts';
 import { readSpenders, type Spender } from '../../background/operator/spenders.ts';
 import { formatMoment, waitingFor } from '../../background/operator/wait-reasons.ts';
 import { type Budget, readBudget } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
-import { formatCounted, formatLimit, formatRate, withIso } from '../../core/format.ts';
+import { formatCounted, formatLimit, withIso } from '../../core/format.ts';
 import { DAY } from '../../core/interval.ts';
 import { catalogueKindOf, requestsIn, type Schedule } from '../../ingest/schedule/schedule-plan.ts';
 import type { QuotaState, Reserved } from '../../quota/quota.ts';
@@ -55,12 +56,6 @@ function windowsOf({ budget, state }: Report): Window[] {
   });
 }
 
-const PLAN_SOURCES = {
-  configured: 'as configured',
-  account: 'as the upstream reports',
-  assumed: 'assumed, not confirmed yet',
-};
-
 function printQuota(out: Output, report: Report): void {
   const { budget, state, spenders, holes } = report;
   out.write(`Account ${budget.accountId}, plan ${budget.plan} (${PLAN_SOURCES[budget.planSource]})\n\n`);
@@ -77,10 +72,7 @@ function printQuota(out: Output, report: Report): void {
   if (budget.scheduling.kind !== 'none')
     out.write(`Reserved for the schedules until each reset: ${describeNeeds(budget.schedules)}.\n`);
   if (why !== null) out.write(`${why}\n`);
-  const { limit, now } = state.rate;
-  const isSlowed = limit !== null && now !== null && now < limit;
-  const slowed = isSlowed ? `, now ${formatRate(now)} because the upstream answered "too many requests"` : '';
-  out.write(`Rate: ${limit === null ? 'unlimited' : `at most ${formatRate(limit)}`}${slowed}.\n`);
+  out.write(`${describeRate(state)}\n`);
   out.write(`${describeHoles(holes, state.now)}\n`);
   if (state.hold !== null) {
     const { until, reason, message } = state.hold;

@@ -1,7 +1,7 @@
 /** `chandler simulate`: simulates the upstream on a port of this machine: its interface, its limits and, on request, faults. */
 import { type Command, Option } from 'commander';
 import { PLAN_NAMES, type PlanName } from '../../contract/plan/plans.ts';
-import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
+import { untilAborted } from '../../core/concurrency/unless-aborted.ts';
 import { formatCount, formatCounted } from '../../core/format.ts';
 import { type Listening, listen } from '../../service/http/listen.ts';
 import { createSimulator, MARKETS, type MarketName, type Simulator } from '../../simulate.ts';
@@ -99,7 +99,7 @@ export function simulateCommand(program: Command, context: CommandContext): void
         const server = await listen(simulator.fetch, { host, port, gzip, addDate: false });
         try {
           announce(io.out, server, options);
-          await unlessAborted(new Promise(() => undefined), signal).catch(() => undefined);
+          await untilAborted(signal);
         } finally {
           await server.close();
         }

@@ -1,5 +1,6 @@
 /** `chandler ui`: the dashboard in a browser, until it is stopped. */
 import type { Command } from 'commander';
+import { untilAborted } from '../../core/concurrency/unless-aborted.ts';
 import { createFailureLog } from '../../log.ts';
 import { integer } from '../input/options.ts';
 import type { CommandContext } from '../shell/context.ts';
@@ -46,12 +47,5 @@ async function ui(context: CommandContext, { host, port }: Options) {
       await dashboard.close();
     }
     return EXIT.done;
-  });
-}
-
-function untilAborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    signal.addEventListener('abort', () => resolve(), { once: true });
   });
 }

@@ -1,5 +1,6 @@
 /** The names of this process and its user, and whether a process of this machine still lives. */
 import { hostname, userInfo } from 'node:os';
+import { pidExists } from '../../store/embedded/process-identity.ts';
 
 /** `host:pid`, as `ops.backfill` names the process that runs a backfill. */
 export function ownerName(pid: number): string {
@@ -9,13 +10,7 @@ export function ownerName(pid: number): string {
 /** True only for a process of this machine that no longer exists. */
 export function isGone(owner: string): boolean {
   const pid = Number(owner.slice(owner.lastIndexOf(':') + 1));
-  if (owner !== ownerName(pid)) return false;
-  try {
-    process.kill(pid, 0);
-    return false;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'ESRCH';
-  }
+  return owner === ownerName(pid) && !pidExists(pid);
 }
 
 /** `user@host`, as `ops.backfill` names who requested a backfill. */

@@ -7,7 +7,7 @@ import { QUOTES } from '../../core/candle.ts';
 import { INTERVALS } from '../../core/interval.ts';
 import { coinMappingSchema, historicalTicksSchema, type IdProvider, idChangesSchema } from '../record/catalogue.ts';
 import { accountInfoSchema } from '../record/records.ts';
-import { coinId, contractAddress, must, platformId, TOOL_LIMIT, text, tool } from './tools.ts';
+import { coinId, contractAddress, limitOf, must, platformId, TOOL_LIMIT, text, tool } from './tools.ts';
 
 /** Open, high, low, close, volume, market cap; times RFC 3339. */
 const number = z.number().nullable();
@@ -27,11 +27,7 @@ const asOnRest = (description: string) => z.string(must('must be a string')).opt
 const START = 'First instant: a date (2018-02-15), an RFC 3339 time or unix seconds.';
 const start = z.string(must('must be a string')).describe(START);
 const quote = asOnRest(`Currency of the prices: ${QUOTES.join(' or ')}. Default usd.`);
-const limit = z
-  .number(must('must be a number'))
-  .default(TOOL_LIMIT.byDefault)
-  .transform((value) => Math.min(TOOL_LIMIT.most, Math.max(1, Math.floor(value))))
-  .describe(`At most so many rows, from 1 to ${TOOL_LIMIT.most}.`);
+const limit = limitOf(TOOL_LIMIT, 'so many rows');
 const history = {
   start,
   end: asOnRest('The instant before which the history ends. Default now.'),

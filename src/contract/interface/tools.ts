@@ -51,11 +51,14 @@ export const coinId = id('must be the id of a coin, such as "btc-bitcoin"').desc
 const currencyId = id('must be the id of a coin or a fiat currency, such as "btc-bitcoin" or "usd-us-dollars"');
 
 /** Floored and clamped, not refused, as the real server does. */
-const limit = z
-  .number(must('must be a number'))
-  .default(TOOL_LIMIT.byDefault)
-  .transform((value) => Math.min(TOOL_LIMIT.most, Math.max(1, Math.floor(value))))
-  .describe(`At most so many, from 1 to ${TOOL_LIMIT.most}.`);
+export const limitOf = ({ byDefault, most }: { readonly byDefault: number; readonly most: number }, what = 'so many') =>
+  z
+    .number(must('must be a number'))
+    .default(byDefault)
+    .transform((value) => Math.min(most, Math.max(1, Math.floor(value))))
+    .describe(`At most ${what}, from 1 to ${most}.`);
+
+const limit = limitOf(TOOL_LIMIT);
 
 const quotes = list('Currencies of the prices, separated by commas, at most three. Default USD.', quotesOnRest.parse);
 const additionalFields = list(`Fields to include, separated by commas, of: ${TAG_FIELDS.join(', ')}.`, (given) =>

@@ -5,9 +5,9 @@
 import { z } from 'zod';
 import type { Instant } from '../../clock.ts';
 import { QUOTES, type Quote } from '../../core/candle.ts';
-import { ALL_INTERVALS, INTERVALS, type Interval } from '../../core/interval.ts';
+import { ALL_INTERVALS, INTERVALS, type Interval, type SeriesName } from '../../core/interval.ts';
 import { candleRowSchema } from './hosted-tools.ts';
-import { coinId, must, tool } from './tools.ts';
+import { coinId, limitOf, must, tool } from './tools.ts';
 
 export type SeriesQuestion = {
   /** Undefined: any. */
@@ -54,10 +54,7 @@ const gapRowSchema = z.object({
 });
 export type GapRow = z.output<typeof gapRowSchema>;
 
-export type ExplainQuestion = {
-  readonly coinId: string;
-  readonly interval: Interval;
-  readonly quote: Quote;
+export type ExplainQuestion = SeriesName & {
   /** Any instant in the slot. */
   readonly at: Instant;
 };
@@ -122,12 +119,7 @@ export type WarehouseTools = {
   runSql?(question: SqlQuestion): Promise<SqlAnswer>;
 };
 
-const ROW_LIMIT = { byDefault: 100, most: 1_000 } as const;
-const limit = z
-  .number(must('must be a number'))
-  .default(ROW_LIMIT.byDefault)
-  .transform((value) => Math.min(ROW_LIMIT.most, Math.max(1, Math.floor(value))))
-  .describe(`At most so many rows, from 1 to ${ROW_LIMIT.most}.`);
+const limit = limitOf({ byDefault: 100, most: 1_000 }, 'so many rows');
 const quote = z.enum(QUOTES, must(`must be ${QUOTES.join(' or ')}`));
 const OF_PRICES = 'of a price series prices- and its width, such as prices-1d';
 const interval = z.enum(ALL_INTERVALS, must(`must be one of ${INTERVALS.join(' ')}, or ${OF_PRICES}`));

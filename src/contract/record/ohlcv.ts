@@ -58,37 +58,23 @@ function readRow(value: unknown, index: number): OhlcvRowRead {
   const timeClose = row.time_close;
   const closeTime =
     timeClose == null || timeClose === '' ? null : typeof timeClose === 'string' ? parseTime(timeClose) : NaN;
-  const { open, high, low, close, volume, market_cap: marketCap } = row;
-  const coinId = row.coin_id ?? row.id ?? null;
-  if (
-    !Number.isNaN(openTime) &&
-    !Number.isNaN(closeTime) &&
-    isNumber(open) &&
-    isNumber(high) &&
-    isNumber(low) &&
-    isNumber(close) &&
-    isNumber(volume) &&
-    isNumber(marketCap) &&
-    (coinId === null || typeof coinId === 'string')
-  ) {
-    return {
-      ok: true,
-      openTime,
-      closeTime,
-      open: orNull(open),
-      high: orNull(high),
-      low: orNull(low),
-      close: orNull(close),
-      volume: orNull(volume),
-      marketCap: orNull(marketCap),
-      coinId,
-      row,
-    };
+  const problem = problemOf(row, openTime, closeTime);
+  if (problem !== null) {
+    const slot = Number.isNaN(openTime) ? null : openTime;
+    return { ok: false, problem: `[${index}].${problem}`, openTime: slot, row };
   }
+  const { open, high, low, close, volume, market_cap: marketCap } = row as Record<NumberField, WireNumber>;
   return {
-    ok: false,
-    problem: `[${index}].${firstProblem(row)}`,
-    openTime: Number.isNaN(openTime) ? null : openTime,
+    ok: true,
+    openTime,
+    closeTime,
+    open: orNull(open),
+    high: orNull(high),
+    low: orNull(low),
+    close: orNull(close),
+    volume: orNull(volume),
+    marketCap: orNull(marketCap),
+    coinId: (row.coin_id ?? row.id ?? null) as string | null,
     row,
   };
 }
@@ -108,18 +94,17 @@ export function orNull(value: WireNumber): number | null {
   return typeof value === 'number' ? value : null;
 }
 
-function firstProblem(row: WireRow): string {
+/** The first field that is wrong; null: none is. A time that cannot be read is NaN. */
+function problemOf(row: WireRow, openTime: Instant, closeTime: Instant | null): string | null {
   const time = 'expected RFC 3339 time';
-  if (typeof row.time_open !== 'string' || Number.isNaN(parseTime(row.time_open))) {
-    return `time_open: ${time}, got ${describeValue(row.time_open)}`;
-  }
+  if (Number.isNaN(openTime)) return `time_open: ${time}, got ${describeValue(row.time_open)}`;
   for (const field of NUMBER_FIELDS) {
     if (!isNumber(row[field])) return `${field}: expected number, got ${describeValue(row[field])}`;
   }
   if (typeof (row.coin_id ?? row.id ?? '') !== 'string') {
     return `${row.coin_id == null ? 'id' : 'coin_id'}: expected string, got ${describeValue(row.coin_id ?? row.id)}`;
   }
-  return `time_close: ${time}, got ${describeValue(row.time_close)}`;
+  return Number.isNaN(closeTime) ? `time_close: ${time}, got ${describeValue(row.time_close)}` : null;
 }
 
 /**

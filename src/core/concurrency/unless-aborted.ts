@@ -11,6 +11,11 @@ export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise
   });
 }
 
+/** Resolves when the signal is aborted. */
+export function untilAborted(signal: AbortSignal): Promise<void> {
+  return unlessAborted(new Promise<never>(() => undefined), signal).catch(() => undefined);
+}
+
 /**
  * Aborts `stop` with `late` when `work` takes more than `ms`. Rejects with the reason of `stop` as soon as that is aborted, by the
  * deadline or by somebody else, even when the work ignores it.

@@ -24,11 +24,16 @@ function isDecodable(part: string): boolean {
   }
 }
 
-export function parseHttpUrl(text: string): Read<string> {
+export const NO_WEB_ADDRESS = 'which is not a web address; it must start with https:// or http://';
+
+export function webAddressOf(text: string): URL | null {
   const url = URL.canParse(text) ? new URL(text) : null;
-  if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
-    return wrong('which is not a web address; it must start with https:// or http://', masked(text));
-  }
+  return url?.protocol === 'https:' || url?.protocol === 'http:' ? url : null;
+}
+
+export function parseHttpUrl(text: string): Read<string> {
+  const url = webAddressOf(text);
+  if (url === null) return wrong(NO_WEB_ADDRESS, masked(text));
   if (url.username !== '' || url.password !== '') {
     return wrong('which contains a user name or password; leave them out and set CHANDLER_API_KEY', masked(text));
   }
@@ -37,9 +42,8 @@ export function parseHttpUrl(text: string): Read<string> {
 }
 
 export function parseEndpoint(text: string): Read<string> {
-  const url = URL.canParse(text) ? new URL(text) : null;
-  if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:'))
-    return wrong('which is not a web address; it must start with https:// or http://', masked(text));
+  const url = webAddressOf(text);
+  if (url === null) return wrong(NO_WEB_ADDRESS, masked(text));
   if (url.username !== '' || url.password !== '')
     return wrong(
       'which contains keys; leave them out and set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY',

@@ -1,4 +1,5 @@
 /** What an operator wants to be notified of, and how that is written in settings. */
+import { NO_WEB_ADDRESS, webAddressOf } from './address-settings.ts';
 import { didYouMean } from './did-you-mean.ts';
 import type { Read } from './setting.ts';
 
@@ -45,10 +46,8 @@ const MOST_REVISIONS = 1_000_000;
 
 /** The address of a webhook or of a heartbeat monitor; the problem never repeats it. */
 export function parseSecretUrl(text: string): Read<string> {
-  const url = URL.canParse(text) ? new URL(text) : null;
-  if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
-    return { problem: 'which is not a web address; it must start with https:// or http://' };
-  }
+  const url = webAddressOf(text);
+  if (url === null) return { problem: NO_WEB_ADDRESS };
   if (url.username !== '' || url.password !== '') {
     return { problem: 'which contains a user name or password; leave them out' };
   }

@@ -130,9 +130,7 @@ export const ChartFigure: FC<FigureProps> = ({ coinId, address, window, isNewest
         click tells the story as well.
       </p>
       <ul class="legend">
-        {chart.kind === 'prices' ? (
-          ''
-        ) : (
+        {chart.kind !== 'prices' && (
           <>
             <li>
               <span class="swatch up" /> close above open
@@ -157,7 +155,7 @@ export const ChartFigure: FC<FigureProps> = ({ coinId, address, window, isNewest
         </li>
       </ul>
       <figcaption class="soft">
-        {showsDrawdown ? 'Drawdown: from the highest close since the first bar that is loaded. ' : ''}
+        {showsDrawdown && 'Drawdown: from the highest close since the first bar that is loaded. '}
         Drawn with <a href="https://www.tradingview.com/">TradingView</a> Lightweight Charts™, copyright © 2026
         TradingView, Inc.
       </figcaption>

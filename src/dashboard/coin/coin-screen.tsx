@@ -8,6 +8,7 @@ import { slotOf } from '../../views/chart/bar-width.ts';
 import { type Bars, type Extent, extentOf, gridOf, readBars, slotsIn, sourcesOf } from '../../views/chart/bars.ts';
 import { type CoinFacts, readCoinFacts, readSeriesFacts, type SeriesFacts } from '../../views/chart/coin-facts.ts';
 import type { Html } from '../html.ts';
+import { sorry } from '../parts/sorry.tsx';
 import type { ScreenInput, ScreenView } from '../screen.ts';
 import { BarTable, rowsOf } from './bar-table.tsx';
 import { newestPart } from './candles-source.ts';
@@ -44,11 +45,9 @@ export async function coinScreen({ deps: { sql }, url, id, now }: ScreenInput): 
       <h1>
         {coin.name} ({coin.symbol})
       </h1>
-      {coin.id === id ? '' : <Renamed coin={coin} oldId={id} />}
+      {coin.id !== id && <Renamed coin={coin} oldId={id} />}
       <Facts coin={coin} />
-      {query === null || query === '' ? (
-        ''
-      ) : (
+      {query !== null && query !== '' && (
         <p>
           <a href={`/ui/search?${new URLSearchParams({ q: query, all: 'true' })}`}>
             All coins that match {JSON.stringify(query)}
@@ -75,21 +74,18 @@ export async function coinScreen({ deps: { sql }, url, id, now }: ScreenInput): 
 }
 
 function noCoin(id: string): ScreenView {
-  const body = (
-    <div>
-      <h1>There is no such coin</h1>
-      <p>
-        No coin has or had the id <code>{id}</code>.{' '}
-        <a href={`/ui/search?${new URLSearchParams({ q: id })}`}>Search for it</a>
-      </p>
-    </div>
+  const hint = (
+    <>
+      No coin has or had the id <code>{id}</code>.{' '}
+      <a href={`/ui/search?${new URLSearchParams({ q: id })}`}>Search for it</a>
+    </>
   );
-  return { title: 'There is no such coin', body, status: 404 };
+  return sorry('There is no such coin', hint, 404);
 }
 
 const Renamed: FC<{ readonly coin: CoinFacts; readonly oldId: string }> = ({ coin, oldId }) => (
   <p class="notice">
-    The upstream gave this coin another id{coin.renamedAt === null ? '' : `, seen ${formatInstant(coin.renamedAt)}`}:{' '}
+    The upstream gave this coin another id{coin.renamedAt !== null && `, seen ${formatInstant(coin.renamedAt)}`}:{' '}
     <code>{oldId}</code> is now <code>{coin.id}</code>. What was stored under the old id is stored under the new one.
   </p>
 );
@@ -165,7 +161,7 @@ const Shown: FC<{
           storyAt={storyAt}
           caption={`${of}, ${formatCounted(slots, 'slot')} from ${formatDay(window.from)} to ${formatDay(window.to)}; the newest first`}
         />
-        {hasMore ? (
+        {hasMore && (
           <p>
             <a
               href={coinPath(coin.id, {
@@ -177,8 +173,6 @@ const Shown: FC<{
               Earlier ones
             </a>
           </p>
-        ) : (
-          ''
         )}
       </section>
     </>

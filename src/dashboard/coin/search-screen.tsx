@@ -19,15 +19,9 @@ export async function searchScreen({ deps: { sql }, url }: ScreenInput): Promise
   const body = (
     <div>
       <h1>{q === '' ? 'Search' : `Coins that match ${JSON.stringify(q)}`}</h1>
-      {q === '' ? <p>Give the symbol, the name or the id of a coin, or an id that it had before.</p> : ''}
-      {coins.length > MOST_COINS ? (
-        <p>There are more; these are the first {MOST_COINS}. A longer text finds fewer.</p>
-      ) : (
-        ''
-      )}
-      {q === '' ? (
-        ''
-      ) : (
+      {q === '' && <p>Give the symbol, the name or the id of a coin, or an id that it had before.</p>}
+      {coins.length > MOST_COINS && <p>There are more; these are the first {MOST_COINS}. A longer text finds fewer.</p>}
+      {q !== '' && (
         <Table
           caption="Whole names first, then by rank"
           rows={shown}
@@ -41,7 +35,7 @@ export async function searchScreen({ deps: { sql }, url }: ScreenInput): Promise
               cell: ({ id, oldId }) => (
                 <span>
                   <code>{id}</code>
-                  {oldId === null ? '' : <span class="soft"> was {oldId}</span>}
+                  {oldId !== null && <span class="soft"> was {oldId}</span>}
                 </span>
               ),
             },

@@ -69,7 +69,7 @@ const Changes: FC<{ readonly coinId: string; readonly one: SeriesFacts }> = ({ c
   const label = (action: string) => `${action} ${interval} ${quote}`;
   return (
     <span class="actions">
-      {missing > unsettled && isInstant(firstMissingAt) && isInstant(lastMissingAt) ? (
+      {missing > unsettled && isInstant(firstMissingAt) && isInstant(lastMissingAt) && (
         <a
           class="button"
           href={path('backfill', { from: wholeMs(Math.floor, firstMissingAt), to: wholeMs(Math.ceil, lastMissingAt) })}
@@ -77,8 +77,6 @@ const Changes: FC<{ readonly coinId: string; readonly one: SeriesFacts }> = ({ c
         >
           fill
         </a>
-      ) : (
-        ''
       )}
       {isNamed ? (
         <a class="button" href={path('untrack')} aria-label={label('untrack')}>

@@ -55,9 +55,7 @@ export const StoryList: FC<{ readonly coinId: string; readonly chart: ChartOf; r
     <h2>
       The story of {formatInstant(story.from)}, {formatSeries(series)}
     </h2>
-    {madeBar === null ? (
-      ''
-    ) : (
+    {madeBar !== null && (
       <p>
         The bar of {formatInstant(madeBar.from)} is made of {series.interval} candles; upstream was not asked for{' '}
         {describeChart(chart)}. This is the story of the first of them.{' '}
@@ -78,7 +76,7 @@ export const StoryList: FC<{ readonly coinId: string; readonly chart: ChartOf; r
       On the command line:{' '}
       <code>
         chandler explain {coinId} {series.interval} {iso(story.from)}
-        {series.quote === 'usd' ? '' : ` --quote ${series.quote}`}
+        {series.quote !== 'usd' && ` --quote ${series.quote}`}
       </code>
     </p>
   </div>

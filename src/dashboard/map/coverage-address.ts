@@ -1,10 +1,8 @@
 /** The address of the coverage map: which series, in which order, from which row, over which time. The page and its data share it. */
 import type { Instant } from '../../clock.ts';
-import { isQuote } from '../../core/candle.ts';
-import { isInterval } from '../../core/interval.ts';
 import { COVERAGE_STATES } from '../../views/dashboard/coverage-map.ts';
 import { COVERAGE_SORTS, type CoverageFilter, type CoverageReason } from '../../views/dashboard/coverage-order.ts';
-import { readText } from '../parts/address.ts';
+import { readInterval, readQuote, readText } from '../parts/address.ts';
 import { BadAddress } from '../screen.ts';
 
 export const COVERAGE_PATH = '/ui/coverage';
@@ -39,12 +37,10 @@ const MOST_ROW = 100_000_000;
 export function readCoverageAddress({ searchParams }: URL): CoverageAddress {
   // A form sends its empty fields, too.
   const given = (name: string) => searchParams.get(name)?.trim() || undefined;
-  const [interval, quote, reason] = [given('interval'), given('quote'), given('reason')];
+  const reason = given('reason');
   const coin = readText(searchParams, 'coin') ?? undefined;
-  if (interval !== undefined && !isInterval(interval))
-    throw new BadAddress(`interval must be like 24h, 1h or prices-1d, got ${JSON.stringify(interval)}.`);
-  if (quote !== undefined && !isQuote(quote))
-    throw new BadAddress(`quote must be usd or btc, got ${JSON.stringify(quote)}.`);
+  const interval = readInterval(searchParams) ?? undefined;
+  const quote = readQuote(searchParams) ?? undefined;
   const sort = oneOf('sort', given('sort') ?? 'rank', COVERAGE_SORTS);
   const byTier = oneOf('group', given('group') ?? 'none', ['none', 'tier']) === 'tier';
   const wanted = reason === undefined ? undefined : oneOf('reason', reason, FILTER_REASONS);

@@ -54,12 +54,12 @@ export async function coverageScreen({ deps, url, now }: ScreenInput): Promise<S
       <h1>Coverage</h1>
       <Filters address={address} />
       <p class="on-paper soft">{describeFilter(address)}</p>
-      {isLost ? <p class="notice">What the address selects is not shown: its series is not among these rows.</p> : ''}
+      {isLost && <p class="notice">What the address selects is not shown: its series is not among these rows.</p>}
       <CoverageMap window={windowOf(address, firstWanted, now)} row={address.row} total={order.length} marks={marks} />
       <section id="coverage-rows" data-live aria-labelledby="coverage-rows-title">
         <h2 id="coverage-rows-title">The same as a table</h2>
         <Pager address={address} total={order.length} shown={ids.length} />
-        <CoverageTable facts={facts} first={address.row} total={order.length} />
+        <CoverageTable facts={facts} />
       </section>
     </div>
   );
@@ -121,8 +121,8 @@ const Filters: FC<{ readonly address: CoverageAddress }> = ({ address: { filter,
       Coin
       <input name="coin" type="search" value={filter.coin ?? ''} maxlength={100} placeholder="name, symbol or id" />
     </label>
-    {from === null ? '' : <input type="hidden" name="from" value={new Date(from).toISOString()} />}
-    {to === null ? '' : <input type="hidden" name="to" value={new Date(to).toISOString()} />}
+    {from !== null && <input type="hidden" name="from" value={new Date(from).toISOString()} />}
+    {to !== null && <input type="hidden" name="to" value={new Date(to).toISOString()} />}
     <button type="submit">Show</button>
   </form>
 );
@@ -167,13 +167,13 @@ const Pager: FC<{ readonly address: CoverageAddress; readonly total: number; rea
   if (total === 0) return <p class="soft">No series matches.</p>;
   return (
     <p class="actions">
-      {row > 0 ? <a href={coverageHref(address, Math.max(0, Math.min(row, total) - PAGE_ROWS))}>Rows before</a> : ''}
+      {row > 0 && <a href={coverageHref(address, Math.max(0, Math.min(row, total) - PAGE_ROWS))}>Rows before</a>}
       <span>
         {shown === 0
           ? `There is no row ${formatCount(row + 1)}: ${formatCounted(total, 'row')} in all.`
           : `Rows ${formatCount(row + 1)} to ${formatCount(row + shown)} of ${formatCount(total)}`}
       </span>
-      {row + shown < total ? <a href={coverageHref(address, row + PAGE_ROWS)}>Rows after</a> : ''}
+      {row + shown < total && <a href={coverageHref(address, row + PAGE_ROWS)}>Rows after</a>}
     </p>
   );
 };

@@ -6,11 +6,7 @@ import type { CoverageFacts, ReasonFacts } from '../../views/dashboard/coverage-
 import { Table } from '../parts/table.tsx';
 import { STATE_WORDS } from './coverage-states.ts';
 
-export const CoverageTable: FC<{
-  readonly facts: readonly CoverageFacts[];
-  readonly first: number;
-  readonly total: number;
-}> = ({ facts }) => (
+export const CoverageTable: FC<{ readonly facts: readonly CoverageFacts[] }> = ({ facts }) => (
   <Table
     caption="Slots of all time that is wanted, up to now"
     rows={facts}

@@ -1,5 +1,7 @@
 /** Reads the fields of an address that several screens have. Each throws BadAddress, which names the field. */
 import type { Instant } from '../../clock.ts';
+import { isQuote, type Quote } from '../../core/candle.ts';
+import { type Interval, isInterval } from '../../core/interval.ts';
 import { BadAddress } from '../bad-address.ts';
 
 /** Null: it is not there, or empty as a form sends it. */
@@ -31,6 +33,18 @@ export function readInstant(params: URLSearchParams, name: string): Instant | nu
       `${name} must be a date like 2026-01-31 or a time in UTC like 2026-01-31T12:00, got ${JSON.stringify(text)}.`,
     );
   return at;
+}
+
+export function readInterval(params: URLSearchParams): Interval | null {
+  const text = readText(params, 'interval');
+  if (text === null || isInterval(text)) return text;
+  throw new BadAddress(`interval must be like 24h, 1h or prices-1d, got ${JSON.stringify(text)}.`);
+}
+
+export function readQuote(params: URLSearchParams): Quote | null {
+  const text = readText(params, 'quote');
+  if (text === null || isQuote(text)) return text;
+  throw new BadAddress(`quote must be usd or btc, got ${JSON.stringify(text)}.`);
 }
 
 /** The same address with some fields set, and those with null left out. */

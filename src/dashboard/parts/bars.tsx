@@ -37,12 +37,10 @@ export const Bars: FC<{
                 ''
               ),
             )}
-            {i % 6 === 0 ? (
+            {i % 6 === 0 && (
               <text x={i * WIDTH} y={HEIGHT + 14}>
                 {new Date(bar.from).toISOString().slice(11, 16)}
               </text>
-            ) : (
-              ''
             )}
           </g>
         ))}

@@ -33,7 +33,7 @@ export type Head = {
 export const HeadFacts: FC<{ readonly head: Head; readonly now: Instant }> = ({ head, now }) => (
   <div id="head" data-live class="wrap">
     <div class="facts">
-      {head.windows.length === 0 ? <p>plan {head.plan}: requests are unlimited</p> : ''}
+      {head.windows.length === 0 && <p>plan {head.plan}: requests are unlimited</p>}
       {head.windows.map((window) => (
         <p>{windowText(window)}</p>
       ))}

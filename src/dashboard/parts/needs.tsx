@@ -29,15 +29,13 @@ export const Needs: FC<{ readonly needs: readonly Need[] }> = ({ needs }) =>
         <li>
           <p>
             <span class={kind}>{kind === 'bad' ? 'Broken' : 'Look'}</span>
-            {since === null ? '' : `, since ${formatInstant(since)}`}: {text}
+            {since !== null && `, since ${formatInstant(since)}`}: {text}
           </p>
           <Price {...price} />
           <a class="button" href={button.href}>
             {button.text}
           </a>
-          {more === undefined ? (
-            ''
-          ) : (
+          {more !== undefined && (
             <a class="button" href={more.href}>
               {more.text}
             </a>

@@ -65,7 +65,7 @@ export const Page: FC<PageProps> = ({ title, menu, path, visitor, head, now, bod
             </form>
           </search>
         </div>
-        {head === null ? '' : <HeadFacts head={head} now={now} />}
+        {head !== null && <HeadFacts head={head} now={now} />}
       </header>
       <main id="main" class="wrap" tabindex={-1}>
         {done ?? ''}

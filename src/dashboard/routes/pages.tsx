@@ -4,6 +4,7 @@ import { html } from 'hono/html';
 import { ActionFailed } from '../action.ts';
 import type { Head } from '../parts/head.tsx';
 import { Page, type PageProps } from '../parts/page.tsx';
+import { sorry } from '../parts/sorry.tsx';
 import { BadAddress, type DashboardDeps, type ScreenView } from '../screen.ts';
 import { doneNotice } from '../screens/done.tsx';
 import { SCREENS } from '../screens/screens.ts';
@@ -72,17 +73,6 @@ async function readHead({ readHead, isUnavailable, onError }: DashboardDeps): Pr
     onError(error, 'the top of a page');
     return null;
   });
-}
-
-/** A page that only says something. */
-export function sorry(title: string, message: string, status: 400 | 404 | 429): ScreenView {
-  const body = (
-    <div>
-      <h1>{title}</h1>
-      <p>{message}</p>
-    </div>
-  );
-  return { title, status, body };
 }
 
 const AWAY: ScreenView = {

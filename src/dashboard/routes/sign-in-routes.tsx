@@ -3,9 +3,10 @@ import type { Context, Hono, MiddlewareHandler } from 'hono';
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie';
 import { isFormToken, operatorOf, SESSION_COOKIE, signIn, signOut } from '../access/session.ts';
 import { isAskedByOurs, isOfOurPage, isOfThisMachine } from '../access/visitor.ts';
+import { sorry } from '../parts/sorry.tsx';
 import type { DashboardDeps, ScreenView } from '../screen.ts';
 import { signInForm } from '../screens/sign-in.tsx';
-import { type Pages, sorry } from './pages.tsx';
+import type { Pages } from './pages.tsx';
 import { type Env, localPath, pathOf, signInPath } from './request.ts';
 
 export function addSignIn(app: Hono<Env>, deps: DashboardDeps, pages: Pages): void {

@@ -1,5 +1,5 @@
 /** One backfill: why it does not advance, where its chunks are, what it cost, when it ends, and what failed last. */
-import type { Child, FC } from 'hono/jsx';
+import type { FC } from 'hono/jsx';
 import type { Instant } from '../../clock.ts';
 import {
   formatCount,
@@ -10,10 +10,13 @@ import {
   formatRelative,
   formatSeries,
 } from '../../core/format.ts';
-import { type BackfillDetails, LOOKED_THROUGH } from '../../views/backfills/backfill-details.ts';
+import type { BackfillDetails } from '../../views/backfills/backfill-details.ts';
 import { describeLeft } from '../../views/backfills/backfills.ts';
+import { LOOKED_THROUGH } from '../../views/dashboard/requests.ts';
+import { type Fact, Facts } from '../parts/facts.tsx';
 import { Ago, Moment } from '../parts/moment.tsx';
 import type { BackfillReport } from '../parts/reports.ts';
+import { sorry } from '../parts/sorry.tsx';
 import { Table } from '../parts/table.tsx';
 import { BadAddress, type ScreenInput, type ScreenView } from '../screen.ts';
 import { Changes, endOf } from './backfills.tsx';
@@ -24,18 +27,9 @@ export async function backfillScreen({ deps, id, now }: ScreenInput): Promise<Sc
       `The number of a backfill must be a whole number above 0, like 12; got ${JSON.stringify(id)}.`,
     );
   const report = await deps.readBackfill(Number(id));
+  if (report === null)
+    return sorry(`There is no backfill ${id}`, <a href="/ui/backfills?all=true">All backfills</a>, 404);
   const title = `Backfill ${id}`;
-  if (report === null) {
-    const body = (
-      <div>
-        <h1>There is no backfill {id}</h1>
-        <p>
-          <a href="/ui/backfills?all=true">All backfills</a>
-        </p>
-      </div>
-    );
-    return { title, body, status: 404 };
-  }
   const { row, failures } = report.details;
   const span = row.from === null || row.to === null ? '' : `, ${formatDay(row.from)} … ${formatDay(row.to)}`;
   const coins = row.coins === null ? '' : `, ${formatCounted(row.coins, 'coin')}`;
@@ -53,14 +47,7 @@ export async function backfillScreen({ deps, id, now }: ScreenInput): Promise<Sc
           <Changes row={row} />
         </p>
         <Progress details={report.details} />
-        <dl>
-          {factsOf(report.details, now).map(([name, value]) => (
-            <>
-              <dt>{name}</dt>
-              <dd>{value}</dd>
-            </>
-          ))}
-        </dl>
+        <Facts facts={factsOf(report.details, now)} />
         <Waits report={report} now={now} />
         <h2>Last requests that failed</h2>
         <Table
@@ -87,15 +74,13 @@ export async function backfillScreen({ deps, id, now }: ScreenInput): Promise<Sc
 }
 
 const Progress: FC<{ readonly details: BackfillDetails }> = ({ details: { row } }) =>
-  row.progress === null ? (
-    <span />
-  ) : (
+  row.progress !== null && (
     <p>
       <progress max="1" value={String(row.progress)} aria-label="Progress" /> {formatPercent(row.progress, 1)}
     </p>
   );
 
-function factsOf({ row, chunks }: BackfillDetails, now: Instant): readonly (readonly [string, Child])[] {
+function factsOf({ row, chunks }: BackfillDetails, now: Instant): readonly Fact[] {
   const { owner, requestedBy, heartbeatAt, spent, plannedRequests, finishChange, finishChangedAt } = row;
   const by =
     row.state === 'running' ? ` by ${owner}, last sign of life ${formatRelative(heartbeatAt ?? now, now)}` : '';
@@ -105,7 +90,7 @@ function factsOf({ row, chunks }: BackfillDetails, now: Instant): readonly (read
     plannedRequests > 0 && spent > plannedRequests
       ? `, ${formatCount(spent - plannedRequests)} more than the minimum`
       : '';
-  const facts: readonly (readonly [string, Child | null])[] = [
+  return [
     ['State', `${row.state}${by}`],
     ['Priority', String(row.priority)],
     ['Requested', `${formatInstant(row.requestedAt)}${requestedBy === null ? '' : ` by ${requestedBy}`}`],
@@ -128,7 +113,6 @@ function factsOf({ row, chunks }: BackfillDetails, now: Instant): readonly (read
     ['Waits until', row.waitUntil === null || row.waitUntil <= now ? null : <Moment at={row.waitUntil} now={now} />],
     ['Retries', retriesOf(row, now)],
   ];
-  return facts.flatMap(([name, value]) => (value === null ? [] : [[name, value] as const]));
 }
 
 function retriesOf({ retrying, retryFrom, retryTo }: BackfillDetails['row'], now: Instant): string | null {

@@ -56,7 +56,7 @@ export const ShownOf: FC<{
     ''
   ) : (
     <p>
-      {formatCount(shown)} of {formatCount(total)}. {more === null ? '' : <a href={more.href}>{more.text}</a>}
+      {formatCount(shown)} of {formatCount(total)}. {more !== null && <a href={more.href}>{more.text}</a>}
     </p>
   );
 

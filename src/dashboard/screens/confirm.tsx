@@ -18,11 +18,7 @@ type ConfirmProps = {
 export const Confirm: FC<ConfirmProps> = ({ intended, path, visitor, isDearer }) => (
   <div>
     <h1>{intended.question}</h1>
-    {isDearer ? (
-      <p class="notice">Nothing was done: it costs more now than the page showed. Confirm the new price.</p>
-    ) : (
-      ''
-    )}
+    {isDearer && <p class="notice">Nothing was done: it costs more now than the page showed. Confirm the new price.</p>}
     {intended.sentences.map((sentence) => (
       <p>{sentence}</p>
     ))}

@@ -38,9 +38,7 @@ export async function homeScreen({
       </section>
       <section id="requests" data-live>
         <h2>Requests of the last 24 hours</h2>
-        {uncountedBefore === null ? (
-          ''
-        ) : (
+        {uncountedBefore !== null && (
           <p class="soft">
             The hours before {formatInstant(uncountedBefore)} are not counted: only the last{' '}
             {formatCounted(most, 'request')} are looked at.

@@ -13,19 +13,15 @@ export function signInForm({ next, isWrong = false, isUndone = false }: SignIn):
   return (
     <div>
       <h1>Sign in</h1>
-      {isWrong ? (
+      {isWrong && (
         <p class="notice bad" role="alert">
           This is no valid key of an operator. It may be incomplete, revoked or expired, or a key for callers only.
         </p>
-      ) : (
-        ''
       )}
-      {isUndone ? (
+      {isUndone && (
         <p class="notice" role="alert">
           Nothing was done: nobody is signed in here any more. Sign in, and confirm once more.
         </p>
-      ) : (
-        ''
       )}
       <p>
         To change something here, show an operator's key. Whoever may use the command line makes one:{' '}

@@ -28,13 +28,12 @@ import {
 import type { Session } from '../session.ts';
 import { keepBeating, withRevival } from './heartbeat.ts';
 import { createOwnChunks, type OwnChunks } from './own-chunks.ts';
-import type { BackfillPlan, BackfillTarget } from './plan.ts';
 import { probeHistoryLimit } from './probe-history-limit.ts';
 import { type BackfillEnd, type BackfillProgress, type BackfillSeen, endOf, ProgressTracker } from './progress.ts';
 import { createRefill, type Refill } from './refill.ts';
 import { handBack, type RunState, readPlaces } from './run-chunks.ts';
 import { createRunEnding, type RunEnding } from './run-ending.ts';
-import { startCommand } from './start.ts';
+import { type CommandStart, startCommand } from './start.ts';
 import { type Verdict, verdictOf } from './verdict.ts';
 
 export type BackfillRun = {
@@ -69,18 +68,12 @@ export type BackfillDeps = Pick<Session, 'ingestChunk' | 'circuitBreaker' | 'his
   readonly realMs?: (ms: number) => number;
 };
 
-export type BackfillOptions = {
+/** What a claimed backfill asked for is recorded already. */
+export type BackfillOptions = CommandStart & {
   /** A backfill that a service has claimed: the caller renews its lease and records how it ended. */
   readonly claimedId?: number;
   /** Default: 0. */
   readonly priority?: number;
-  readonly target: BackfillTarget;
-  /** The request as the user made it, for `ops.backfill`; a claimed backfill has it already. */
-  readonly spec: Readonly<Record<string, unknown>>;
-  /** Who requested it, `user@host`; a claimed backfill has it already. */
-  readonly requestedBy?: string;
-  readonly planned: BackfillPlan;
-  readonly startedAt: Instant;
   readonly concurrency: number;
   /** Chunks in the queue at most. Default: enough for other processes that work on them as well. */
   readonly window?: number;

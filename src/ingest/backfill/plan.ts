@@ -1,25 +1,17 @@
 /** The plan of a backfill: how many requests it takes, before any is sent. It reads the gaps page by page, and only counts the chunks. */
 import type { Instant } from '../../clock.ts';
 import { PLAN_NAMES, type Plan, type PlanName, planOf, rowsPerRequest } from '../../contract/plan/plans.ts';
-import type { Quote } from '../../core/candle.ts';
 import { countChunks, countSlots } from '../../core/chunk.ts';
-import type { Interval } from '../../core/interval.ts';
-import { intersect, type Span, type Spans, subtract } from '../../core/span.ts';
+import type { Interval, SeriesSpan } from '../../core/interval.ts';
+import { intersect, type Spans, subtract } from '../../core/span.ts';
 import { type Place, readOwnedByOthers } from '../../store/backfill/slot-owner.ts';
 import { type CoinGaps, readGaps } from '../../store/candle/gaps.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import { documentedLimit, expectedDepth, type HistoryLimit } from '../limits/history-limit.ts';
 import { splitAtReach } from '../limits/last-day.ts';
 
-/** The series and the span that a backfill fills. */
-export type BackfillTarget = {
-  /** In the order they are to be filled. */
-  readonly coinIds: readonly string[];
-  readonly quote: Quote;
-  readonly interval: Interval;
-  /** On the grid. */
-  readonly span: Span;
-};
+/** The series that a backfill fills, in the order in which it fills them, and the span, on the grid. */
+export type BackfillTarget = SeriesSpan;
 
 export type PlanCost = {
   /** Requests for everything within the history limit, and the probe of that limit. */

@@ -2,7 +2,7 @@
  * The heart: one chunk = one request = one unit of quota = one transaction. It can be run again at any time: it first looks
  * what is still missing, asks only for that, and what it learns becomes true together or not at all.
  */
-import type { Clock, Instant } from '../../clock.ts';
+import type { Instant } from '../../clock.ts';
 import {
   ohlcvParameters,
   ohlcvPath,
@@ -14,11 +14,9 @@ import { INTERVAL_MS, isPriceInterval } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
 import type { Spender, Stretch, Unwanted } from '../../quota/quota.ts';
 import { HOLES } from '../../store/candle/holes.ts';
-import type { Sql } from '../../store/connection/connect.ts';
 import { hasStored } from '../../store/snapshot/snapshot.ts';
 import type { Answer } from '../../upstream/answer.ts';
 import { documentedLimit, earliestSlot, isBeyond, knownDepth } from '../limits/history-limit.ts';
-import type { LearnedLimits } from '../limits/learned-limits.ts';
 import { createLimitOpinions } from '../limits/limit-opinions.ts';
 import { createPaymentOpinions } from '../limits/payment-opinions.ts';
 import { ConfigurationError, INTERRUPTED, type Outcome, RedirectLoop, UpstreamError } from '../outcome.ts';
@@ -28,17 +26,10 @@ import { type OutageRetry, withoutRetry } from '../request/outage-retry.ts';
 import type { RequestResult, SendRequest, SentRequest, StretchRequest } from '../request/send-request.ts';
 import { createCachedFailures } from './cached-failures.ts';
 import { createLastDayTurn, type DayQuestion, dayQuestionOf, LAST_DAY } from './last-day.ts';
-import { type Refused, settleRefusal, type Trust } from './settle-refusal.ts';
+import { type Refused, type SettleRefusalDeps, settleRefusal } from './settle-refusal.ts';
 import { createStoreAnswer } from './store-answer.ts';
 
-export type IngestChunkDeps = {
-  readonly sql: Sql;
-  readonly sendRequest: SendRequest;
-  readonly clock: Clock;
-  readonly plan: Plan;
-  readonly historyLimits: LearnedLimits;
-  readonly trust: Trust;
-};
+export type IngestChunkDeps = SettleRefusalDeps & { readonly sendRequest: SendRequest };
 
 export type IngestChunkOptions = {
   readonly attempt?: number;

@@ -1,7 +1,6 @@
 /** The job of a chunk: everything that a worker of any process needs. The same chunk has the same job id in all processes. */
 import type { Instant } from '../../clock.ts';
-import type { Quote } from '../../core/candle.ts';
-import { type Interval, isPriceInterval } from '../../core/interval.ts';
+import { type Interval, isPriceInterval, type SeriesName } from '../../core/interval.ts';
 
 /** What a chunk is for. It decides which quota pays, and whether the chunk is still wanted: a worker drops a chunk that is not. */
 export type Wish =
@@ -15,16 +14,14 @@ export type Wish =
    */
   | { readonly kind: 'holes' };
 
-export type ChunkJob = Wish & {
-  readonly seriesId: number;
-  readonly coinId: string;
-  readonly quote: Quote;
-  readonly interval: Interval;
-  readonly from: Instant;
-  readonly to: Instant;
-  /** Start of the run, or of the refresh: slots that were requested since then are not requested again. */
-  readonly askedSince: Instant;
-};
+export type ChunkJob = Wish &
+  SeriesName & {
+    readonly seriesId: number;
+    readonly from: Instant;
+    readonly to: Instant;
+    /** Start of the run, or of the refresh: slots that were requested since then are not requested again. */
+    readonly askedSince: Instant;
+  };
 
 /** The fields that the job id is made of. */
 export type ChunkIdentity =

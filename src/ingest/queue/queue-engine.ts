@@ -1,5 +1,4 @@
 /** Queues and workers of BullMQ on Redis or on Postgres, with their connections; for any kind of job. */
-import net from 'node:net';
 import { Queue, Worker } from 'bullmq';
 import type { Redis, RedisOptions } from 'ioredis';
 import pLimit from 'p-limit';
@@ -168,20 +167,12 @@ async function connectPostgres(
   max: number,
   onError: (error: Error) => void,
 ): Promise<Connections> {
-  const settings = {
+  const settings = pgSettings({
+    ...{ url, applicationName: 'chandler queue', watchdog },
     // BullMQ finds its tables through the search path. A queue is a cache of the plan: if a crash of the server loses jobs, the next plan
     // finds what is still missing. So no commit waits for the disk.
-    ...pgSettings({
-      url,
-      applicationName: 'chandler queue',
-      settings: '-c search_path=bullmq -c synchronous_commit=off',
-    }),
-    stream: () => {
-      const socket = new net.Socket();
-      watchdog?.add(socket);
-      return socket;
-    },
-  };
+    settings: '-c search_path=bullmq -c synchronous_commit=off',
+  });
   const pool = new pg.Pool({ ...settings, max, keepAlive: true });
   let isClosing = false;
   // Once we are closing, errors of connections that end no longer matter.

@@ -4,7 +4,8 @@
  */
 import { createTask, type DetailedValidation, validateDetailed } from 'node-cron';
 import type { Instant } from '../../clock.ts';
-import { DAY } from '../../core/interval.ts';
+import { DAY, MINUTE } from '../../core/interval.ts';
+import { firstAtLeast } from '../../quota/coming-requests.ts';
 
 export type Cadence = {
   /** The expression. */
@@ -17,7 +18,6 @@ export type Cadence = {
   count(from: Instant, to: Instant): number;
 };
 
-const MINUTE = 60_000;
 /** A leap day comes within eight years, also around 2100, which has none. */
 const FAR_DAYS = 9 * 366;
 const MOST_KNOWN_DAYS = 4_000;
@@ -128,7 +128,7 @@ function createCadence(cron: string, times: readonly number[], isDay: ((start: I
     next: (at) => {
       for (let day = startOf(at), i = 0; i <= FAR_DAYS; day += DAY, i++) {
         const ticks = ticksOn(day);
-        const time = ticks[countBelow(ticks, at - day + 1)];
+        const time = ticks[firstAtLeast(ticks, at - day + 1)];
         if (time !== undefined) return day + time;
       }
       return Number.POSITIVE_INFINITY;
@@ -136,7 +136,7 @@ function createCadence(cron: string, times: readonly number[], isDay: ((start: I
     latest: (at) => {
       for (let day = startOf(at), i = 0; i <= FAR_DAYS; day -= DAY, i++) {
         const ticks = ticksOn(day);
-        const time = ticks[countBelow(ticks, at - day + 1) - 1];
+        const time = ticks[firstAtLeast(ticks, at - day + 1) - 1];
         if (time !== undefined) return day + time;
       }
       return null;
@@ -145,7 +145,7 @@ function createCadence(cron: string, times: readonly number[], isDay: ((start: I
       if (from >= to) return 0;
       const [first, last] = [startOf(from), startOf(to)];
       const whole = daysIn(first, last) * times.length;
-      return whole + countBelow(ticksOn(last), to - last) - countBelow(ticksOn(first), from - first);
+      return whole + firstAtLeast(ticksOn(last), to - last) - firstAtLeast(ticksOn(first), from - first);
     },
   };
 }
@@ -163,16 +163,4 @@ export function longestGapMs({ next }: Cadence): number {
     at = following;
   }
   return longest;
-}
-
-/** How many of `sorted` are less than `bound`. */
-function countBelow(sorted: readonly number[], bound: number): number {
-  let low = 0;
-  let high = sorted.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (sorted[middle]! < bound) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }

@@ -5,9 +5,8 @@
 import type { Instant } from '../../clock.ts';
 import { MAX_PRICES, rowsPerRequest } from '../../contract/plan/plans.ts';
 import { dayStart } from '../../core/calendar.ts';
-import type { Quote } from '../../core/candle.ts';
 import { chunksNewestFirst, countSlots } from '../../core/chunk.ts';
-import { DAY, type Interval } from '../../core/interval.ts';
+import { DAY, type Interval, type SeriesName } from '../../core/interval.ts';
 import type { Keep } from '../../core/settings/retention-settings.ts';
 import { intersect, type Span, type Spans } from '../../core/span.ts';
 import { type FreshnessPlan, planFreshness } from '../../quota/achievable-ages.ts';
@@ -105,14 +104,12 @@ export async function keepTracks(
 }
 
 /** The newest end of a series, and as many missing slots before it as one request holds. */
-export type FreshChunk = Span & {
-  readonly seriesId: number;
-  readonly coinId: string;
-  readonly quote: Quote;
-  readonly interval: Interval;
-  /** Missing slots in it: the number of rows to expect. */
-  readonly slots: number;
-};
+export type FreshChunk = Span &
+  SeriesName & {
+    readonly seriesId: number;
+    /** Missing slots in it: the number of rows to expect. */
+    readonly slots: number;
+  };
 
 export type DueSeriesOptions = {
   readonly now: Instant;

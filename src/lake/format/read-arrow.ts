@@ -9,11 +9,7 @@ import { arrowSchema } from './write-arrow.ts';
 
 export const readArrow: ReadRows = async function* (source) {
   const { columns } = source;
-  const reader = await readableAs('Arrow', async () => {
-    const opened: RecordBatchReader = await RecordBatchReader.from(handleOf(source) as unknown as FileHandle);
-    await opened.open();
-    return opened;
-  });
+  const reader = await openArrow(source);
   const wanted = String(arrowSchema(columns));
   if (String(reader.schema) !== wanted) throw new NotReadable(`has the schema ${reader.schema}, and not ${wanted}`);
   let batch = createBatch(
@@ -21,12 +17,7 @@ export const readArrow: ReadRows = async function* (source) {
     0,
   );
   try {
-    for (;;) {
-      const { value: records, done } = await readableAs(
-        'Arrow',
-        async () => (await reader.next()) as IteratorResult<RecordBatch>,
-      );
-      if (done) return;
+    for await (const records of batchesOf(reader)) {
       const { numRows } = records;
       if (batch.columns[0]!.isNull.length < numRows)
         batch = createBatch(
@@ -43,6 +34,34 @@ export const readArrow: ReadRows = async function* (source) {
   }
 };
 
+/** Reads only the bytes that are needed. @throws NotReadable when it is something else */
+export function openArrow({ destination, path, bytes }: Omit<FileToRead, 'columns'>): Promise<RecordBatchReader> {
+  const handle = {
+    // The library tells file handles by it.
+    fd: -1,
+    stat: async () => ({ size: bytes, isFile: () => true }),
+    read: async (into: Uint8Array, offset: number, length: number, position: number) => {
+      const found = await readRange(destination, path, { from: position, to: Math.min(bytes, position + length) });
+      into.set(found, offset);
+      return { bytesRead: found.length, buffer: into };
+    },
+    close: async () => undefined,
+  };
+  return readableAs('Arrow', async () => {
+    const reader: RecordBatchReader = await RecordBatchReader.from(handle as unknown as FileHandle);
+    await reader.open();
+    return reader;
+  });
+}
+
+export async function* batchesOf(reader: RecordBatchReader): AsyncGenerator<RecordBatch> {
+  for (;;) {
+    const next = await readableAs('Arrow', async () => (await reader.next()) as IteratorResult<RecordBatch>);
+    if (next.done) return;
+    yield next.value;
+  }
+}
+
 function fill(into: Column, { type, unit }: FileColumn, records: RecordBatch, i: number): void {
   const vector = records.getChildAt(i)!;
   // The library gives instants as milliseconds, in which microseconds are lost: the stored numbers are read instead.
@@ -52,20 +71,4 @@ function fill(into: Column, { type, unit }: FileColumn, records: RecordBatch, i:
     if (value === null || stored === null) setValue(into, row, value);
     else setValue(into, row, unit === 'milliseconds' ? stored[row]! * 1_000n : stored[row]!);
   }
-}
-
-/** What the library needs of a file handle, so that it reads only what it needs. */
-function handleOf({ destination, path, bytes }: FileToRead) {
-  return {
-    // The library tells file handles by it.
-    fd: -1,
-    stat: async () => ({ size: bytes, isFile: () => true }),
-    read: async (into: Uint8Array, offset: number, length: number, position: number) => {
-      const to = Math.min(bytes, position + length);
-      const found = await readRange(destination, path, { from: position, to });
-      into.set(found, offset);
-      return { bytesRead: found.length, buffer: into };
-    },
-    close: async () => undefined,
-  };
 }

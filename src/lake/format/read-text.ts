@@ -1,5 +1,6 @@
 /** Reads CSV and NDJSON as `write-text.ts` writes them. */
 import { type Batch, clearBatch, createBatch, setValue, type Value } from '../../store/copy/columns.ts';
+import { endOfRecord, splitRecord } from './csv-record.ts';
 import { BATCH_ROWS, type FileColumn, type FileToRead, type ReadRows } from './format.ts';
 import { readInstantText } from './instant-text.ts';
 import { NotReadable } from './not-readable.ts';
@@ -123,7 +124,7 @@ async function* lines(texts: AsyncIterable<string>): AsyncGenerator<string> {
   if (rest !== '') throw new NotReadable('ends in the middle of a line');
 }
 
-/** Records of fields; a field that is nothing, without quotes, is null. */
+/** Records of fields. */
 async function* csvRecords(texts: AsyncIterable<string>): AsyncGenerator<(string | null)[]> {
   let rest = '';
   for await (const text of texts) {
@@ -132,52 +133,10 @@ async function* csvRecords(texts: AsyncIterable<string>): AsyncGenerator<(string
     for (;;) {
       const end = endOfRecord(all, at);
       if (end === -1) break;
-      yield splitRecord(all.slice(at, end));
+      yield splitRecord(all.slice(at, end), ',');
       at = end + 1;
     }
     rest = all.slice(at);
   }
   if (rest !== '') throw new NotReadable('ends in the middle of a record');
-}
-
-/** The line feed that ends the record, and not one in quotes; -1 when the text ends before. */
-function endOfRecord(text: string, from: number): number {
-  for (let at = from; ; ) {
-    const feed = text.indexOf('\n', at);
-    if (feed === -1) return -1;
-    const quote = text.indexOf('"', at);
-    if (quote === -1 || quote > feed) return feed;
-    const closing = text.indexOf('"', quote + 1);
-    if (closing === -1) return -1;
-    at = closing + 1;
-  }
-}
-
-function splitRecord(record: string): (string | null)[] {
-  if (!record.includes('"')) return record.split(',').map((field) => (field === '' ? null : field));
-  const fields: (string | null)[] = [];
-  for (let at = 0; at <= record.length; ) {
-    if (record[at] !== '"') {
-      const comma = record.indexOf(',', at);
-      const end = comma === -1 ? record.length : comma;
-      fields.push(end === at ? null : record.slice(at, end));
-      at = end + 1;
-      continue;
-    }
-    let field = '';
-    let next = at + 1;
-    for (;;) {
-      const quote = record.indexOf('"', next);
-      if (quote === -1) throw new NotReadable('has a quote that is not closed');
-      field += record.slice(next, quote);
-      next = quote + 1;
-      if (record[next] !== '"') break;
-      field += '"';
-      next++;
-    }
-    fields.push(field);
-    if (next < record.length && record[next] !== ',') throw new NotReadable('has text behind a closing quote');
-    at = next + 1;
-  }
-  return fields;
 }

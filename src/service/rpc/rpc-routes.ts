@@ -4,7 +4,6 @@
  */
 import { type Context, Hono } from 'hono';
 import type { StatusCode } from 'hono/utils/http-status';
-import type { Clock } from '../../clock.ts';
 import { initializeParams, RPC_CODES, type RpcError, rpcRequestSchema } from '../../contract/interface/json-rpc.ts';
 import type { Access } from '../../contract/plan/access.ts';
 import { allowanceHeaders, callerOf } from '../http/admission.ts';
@@ -13,15 +12,12 @@ import type { ServiceEnv } from '../http/request-input.ts';
 import { throttleBatch } from './batch-throttle.ts';
 import { readRpcBody } from './rpc-body.ts';
 import { answerMessages, batchProblem, failure, idOf, refusalFrom, refusedRequest } from './rpc-messages.ts';
-import type { Toolbox } from './toolbox.ts';
+import type { Toolbox, ToolboxDeps } from './toolbox.ts';
 
-export type RpcRoutesDeps = {
+export type RpcRoutesDeps = Pick<ToolboxDeps, 'access' | 'clock' | 'onError'> & {
   readonly toolbox: Toolbox;
-  readonly access: Access;
-  readonly clock: Clock;
   /** Origins of web pages that may use the tools, besides those of this machine: `https://app.example`; `*`: all. */
   readonly origins?: readonly string[] | undefined;
-  readonly onError: (error: unknown, where: string) => void;
 };
 
 type RequestInput = Context<ServiceEnv>;

@@ -48,7 +48,7 @@ export type ToolboxDeps = {
   readonly warehouse?: WarehouseTools | undefined;
   /** Called with unexpected errors; the caller only sees a 500. */
   readonly onError: (error: unknown, where: string) => void;
-  /** Does this error mean that the source is unavailable for the moment? Then the caller gets a 503 with a waiting time. */
+  /** Does this error mean that the source is unavailable for the moment? Then the caller gets 503 with `Retry-After`. */
   readonly isUnavailable?: ((error: unknown) => boolean) | undefined;
 };
 

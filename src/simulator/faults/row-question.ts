@@ -1,13 +1,9 @@
 /** What a request for candles or for prices asks. */
 import type { Instant } from '../../clock.ts';
 import { parseOhlcvParameters, parseTickerHistoryParameters } from '../../contract/interface/endpoint-parameters.ts';
-import type { Quote } from '../../core/candle.ts';
-import { INTERVAL_MS, type Interval, PRICE_INTERVALS } from '../../core/interval.ts';
+import { INTERVAL_MS, PRICE_INTERVALS, type SeriesName } from '../../core/interval.ts';
 
-export type RowQuestion = {
-  readonly coinId: string;
-  readonly quote: Quote;
-  readonly interval: Interval;
+export type RowQuestion = SeriesName & {
   readonly from: Instant;
   /** The last open time asked for. */
   readonly to: Instant;

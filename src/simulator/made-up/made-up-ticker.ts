@@ -3,13 +3,11 @@ import type { Instant } from '../../clock.ts';
 import type { Ticker, TickerQuote } from '../../contract/record/records.ts';
 import { formatTime } from '../../contract/time.ts';
 import type { Quote } from '../../core/candle.ts';
-import { DAY, HOUR } from '../../core/interval.ts';
+import { DAY, HOUR, MINUTE } from '../../core/interval.ts';
 import { dollarsPer } from '../exchange-rates.ts';
 import { type Peak, tickerQuote } from '../ticker-quote.ts';
 import { lastBarBefore, visitBars } from './made-up-candle.ts';
 import type { MadeUpCoin, MadeUpSeries, MadeUpWorld } from './made-up-world.ts';
-
-const MINUTE = 60_000;
 
 export function madeUpTicker(world: MadeUpWorld, coin: MadeUpCoin, quotes: readonly string[], now: Instant): Ticker {
   return {

@@ -1,19 +1,13 @@
 /** The past of tracked series that no backfill has: what the audit of gaps makes backfills of. */
 import type { Instant } from '../../clock.ts';
-import type { Quote } from '../../core/candle.ts';
-import type { Interval } from '../../core/interval.ts';
+import type { Interval, SeriesSpan } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { takeLock } from '../connection/lock.ts';
 import { leaseIsAlive } from '../work/lease.ts';
 
-export type HistoryGroup = {
-  readonly interval: Interval;
-  readonly quote: Quote;
-  readonly span: Span;
-  /** Best-ranked first. */
-  readonly coinIds: readonly string[];
-};
+/** The coins are in the order of their ranks, the best first. */
+export type HistoryGroup = SeriesSpan;
 
 export type HistoryQuery = {
   /** By interval the part of the past that counts, on the grid. */

@@ -5,9 +5,8 @@
  */
 import { and, eq } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
-import type { Quote } from '../../core/candle.ts';
-import type { Interval } from '../../core/interval.ts';
-import type { Span, Spans } from '../../core/span.ts';
+import type { SeriesSpan } from '../../core/interval.ts';
+import type { Spans } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { matches, tables } from '../connection/tables.ts';
 import { backfill } from '../schema/requests.ts';
@@ -19,11 +18,7 @@ export const ANOTHER_BACKFILL = 'another backfill';
 /** The place of a backfill of the service in that order. Id null: it is not recorded yet, and comes after the others of its priority. */
 export type Place = { readonly id: number | null; readonly priority: number };
 
-export type OwnersQuery = {
-  readonly coinIds: readonly string[];
-  readonly quote: Quote;
-  readonly interval: Interval;
-  readonly span: Span;
+export type OwnersQuery = SeriesSpan & {
   readonly place: Place;
   readonly now: Instant;
 };
@@ -62,12 +57,7 @@ export function wantTheSame(sql: SqlOrTransaction) {
     and exists (select unnest(a.coin_ids) intersect select unnest(b.coin_ids)))`;
 }
 
-type Target = {
-  readonly coinIds: readonly string[];
-  readonly interval: Interval;
-  readonly quote: Quote;
-  readonly span: Span;
-};
+type Target = SeriesSpan;
 
 export type WaitingBackfill = Place & Target & { readonly id: number };
 

@@ -1,18 +1,13 @@
 /** What is missing, by set arithmetic in Postgres: asked for − covered − what need not or cannot be asked now. */
 import { type Instant, MOST_SKEW_MS } from '../../clock.ts';
-import type { Quote } from '../../core/candle.ts';
-import type { Interval } from '../../core/interval.ts';
+import type { SeriesName, SeriesSpan } from '../../core/interval.ts';
 import { ASK_AGAIN_MS, WITHIN_RUN_MS } from '../../core/second-opinion.ts';
 import type { Span, Spans } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { toRange } from '../values/multirange.ts';
 
-export type GapsQuery = {
-  readonly coinIds: readonly string[];
-  readonly quote: Quote;
-  readonly interval: Interval;
-  /** Asked for, on the grid; clipped per coin to when its data begins. */
-  readonly span: Span;
+/** The span is asked for, on the grid; clipped per coin to when its data begins. */
+export type GapsQuery = SeriesSpan & {
   readonly now: Instant;
   /** Pending spans asked at or after this are not asked again: a run asks about each slot once, but for claims that are due within seconds. */
   readonly askedSince: Instant;
@@ -60,17 +55,16 @@ export async function readGaps(sql: SqlOrTransaction, query: GapsQuery): Promise
     from split order by position`;
 }
 
-/** A stretch of one series that somebody is about to ask for. */
-export type OpenGapsQuery = {
+/**
+ * A stretch of one series that somebody is about to ask for. Coin, quote and interval are what the series is of, as far as the asker knows:
+ * another answer's candles must never be stored as its own.
+ */
+export type OpenGapsQuery = SeriesName & {
   /** Null: of a tracked series, for its freshness; or for its holes. */
   readonly backfillId: number | null;
   /** The stretch is about holes: what is worth a request are the covered slots in it that only one answer told to be empty. */
   readonly isOfHoles?: boolean;
   readonly seriesId: number;
-  /** What the series is of, as far as the asker knows: another answer's candles must never be stored as its own. */
-  readonly coinId: string;
-  readonly quote: Quote;
-  readonly interval: Interval;
   readonly span: Span;
   readonly askedSince: Instant;
 };

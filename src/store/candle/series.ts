@@ -1,26 +1,13 @@
 /** Reads and writes `market.series`; of a tracked series also records up to when an answer reached (`ops.tracked.seen_until`). */
 import type { Instant } from '../../clock.ts';
-import type { Quote } from '../../core/candle.ts';
-import type { Interval } from '../../core/interval.ts';
-import type { Span, Spans } from '../../core/span.ts';
+import type { SeriesSpan } from '../../core/interval.ts';
+import type { Spans } from '../../core/span.ts';
 import { type SqlOrTransaction, withFreshPlans } from '../connection/connect.ts';
-import type { series } from '../schema/candles.ts';
 
-export type WantedSeries = {
-  /** Coins of the catalogue. */
-  readonly coinIds: readonly string[];
-  readonly quote: Quote;
-  readonly interval: Interval;
-  /** Open-ended (`to: Infinity`) makes the series a tracked one. */
-  readonly span: Span;
+/** Of coins of the catalogue. An open-ended span (`to: Infinity`) makes the series tracked ones. */
+export type WantedSeries = SeriesSpan & {
   /** Higher is asked first; a series keeps the highest it was ever given. */
   readonly priority: number;
-};
-
-export type Series = Readonly<
-  Pick<typeof series.$inferSelect, 'id' | 'coinId' | 'quote' | 'interval' | 'wanted' | 'covered'>
-> & {
-  readonly firstDataAt: Instant | null;
 };
 
 /**
@@ -64,14 +51,6 @@ async function addWanted(sql: SqlOrTransaction, asked: WantedSeries): Promise<nu
     where coin_id = any(${coinIds}::text[]) and quote = ${quote} and interval = ${interval}::market.candle_interval`;
   const ids = new Map(rows.map(({ id, coinId }) => [coinId, id]));
   return coinIds.map((coinId) => ids.get(coinId)!);
-}
-
-/** Null when there is no such series. */
-export async function readSeries(sql: SqlOrTransaction, id: number): Promise<Series | null> {
-  const [row] = await sql<Series[]>`
-    select s.id, s.coin_id, s.quote, s.interval, s.wanted, s.covered, c.first_data_at
-    from market.series s join market.coin c on c.id = s.coin_id where s.id = ${id}`;
-  return row ?? null;
 }
 
 /** An answer reached the newest end of a series: up to `until`, upstream has given everything it has. Does nothing if the series is not tracked. */

@@ -43,7 +43,7 @@ export async function explainWithHolder(
   );
 }
 
-type Holder = {
+export type Holder = {
   readonly pid: number;
   readonly user: string;
   readonly application: string;

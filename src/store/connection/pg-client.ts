@@ -20,12 +20,17 @@ export type PgOptions = {
  * What node-postgres connects with. We parse the address ourselves: `sslmode` must mean the same here as for postgres.js.
  * @throws StoreError when the address is wrong.
  */
-export function pgSettings({ url, applicationName, settings = '' }: PgOptions) {
+export function pgSettings({ url, applicationName, settings = '', watchdog }: PgOptions) {
   const { applicationName: named, connectTimeoutSeconds = CONNECT_SECONDS, options, ...address } = readDatabaseUrl(url);
   return {
     ...address,
     connectionTimeoutMillis: connectTimeoutSeconds * 1000,
     application_name: named ?? applicationName,
+    stream: () => {
+      const socket = new net.Socket().setNoDelay(true);
+      watchdog?.add(socket);
+      return socket;
+    },
     options: [LOCK_TIMEOUT, options, settings].filter(Boolean).join(' '),
   };
 }
@@ -35,11 +40,6 @@ export async function openPgClient(options: PgOptions): Promise<pg.Client> {
   const client = new pg.Client({
     ...pgSettings({ ...options, settings: `-c TimeZone=UTC -c DateStyle=ISO ${options.settings ?? ''}` }),
     keepAlive: true,
-    stream: () => {
-      const socket = new net.Socket().setNoDelay(true);
-      options.watchdog?.add(socket);
-      return socket;
-    },
   });
   // A statement under way rejects with it; without a listener it would end the process.
   client.on('error', () => undefined);

@@ -66,13 +66,17 @@ export function valueAt(column: Column, row: number): Value {
 
 /** Sets one value of the right type. Call it once for each row, in order. */
 export function setValue(column: Column, row: number, value: Value): void {
-  if (value === null) {
-    column.isNull[row] = 1;
-    column.nulls++;
-    if (column.type === 'text') column.values[row] = '';
-    else if (column.type === 'instant' || column.type === 'bigint') column.values[row] = 0n;
-    else column.values[row] = 0;
-  } else if (column.type === 'text') column.values[row] = value as string;
+  if (value === null) setNull(column, row);
+  else if (column.type === 'text') column.values[row] = value as string;
   else if (column.type === 'instant' || column.type === 'bigint') column.values[row] = value as bigint;
   else column.values[row] = Number(value);
+}
+
+/** The same for a null. */
+export function setNull(column: Column, row: number): void {
+  column.isNull[row] = 1;
+  column.nulls++;
+  if (column.type === 'text') column.values[row] = '';
+  else if (column.type === 'instant' || column.type === 'bigint') column.values[row] = 0n;
+  else column.values[row] = 0;
 }

@@ -1,5 +1,4 @@
 /** Reads the rows of statements out of Postgres as fast as it sends them, all of them as of one snapshot. */
-import net from 'node:net';
 import pg from 'pg';
 import type { Watchdog } from '../connection/connection-watchdog.ts';
 import { copyOf, pgSettings } from '../connection/pg-client.ts';
@@ -28,14 +27,7 @@ const WORK_MEM = '64MB';
  * answers there
  */
 export async function openCopyOut({ url, snapshot, watchdog }: CopyOptions): Promise<CopyOut> {
-  const client = new pg.Client({
-    ...pgSettings({ url, applicationName: 'chandler export' }),
-    stream: () => {
-      const socket = new net.Socket();
-      watchdog?.add(socket);
-      return socket;
-    },
-  });
+  const client = new pg.Client(pgSettings({ url, applicationName: 'chandler export', watchdog }));
   let lost: Error | null = null;
   // Without a listener, a connection that is lost between two statements would end the process.
   client.on('error', (error) => {

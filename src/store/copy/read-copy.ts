@@ -1,5 +1,5 @@
 /** Reads the binary form of COPY into columns. */
-import { type Batch, type Column, type ColumnType, clearBatch } from './columns.ts';
+import { type Batch, type Column, type ColumnType, clearBatch, setNull } from './columns.ts';
 
 const SIGNATURE_BYTES = 19;
 /** Postgres counts from 2000-01-01, in microseconds. */
@@ -72,11 +72,8 @@ function readRow(bytes: Buffer, start: number, batch: Batch, readers: readonly R
   for (let i = 0; i < readers.length; i++) {
     const length = readInt(bytes, at);
     at += 4;
-    if (length === NULL) readers[i]!(bytes, at, NULL, row);
-    else {
-      readers[i]!(bytes, at, length, row);
-      at += length;
-    }
+    readers[i]!(bytes, at, length, row);
+    if (length !== NULL) at += length;
   }
 }
 
@@ -89,14 +86,7 @@ type ReadField = (bytes: Buffer, at: number, length: number, row: number) => voi
 /** A reader of the fields of one column; a field of the length `NULL` is null. */
 function readerOf(column: Column): ReadField {
   const read = READERS[column.type](column as never);
-  return (bytes, at, length, row) => {
-    if (length !== NULL) return read(bytes, at, length, row);
-    column.isNull[row] = 1;
-    column.nulls++;
-    if (column.type === 'text') column.values[row] = '';
-    else if (column.type === 'instant' || column.type === 'bigint') column.values[row] = 0n;
-    else column.values[row] = 0;
-  };
+  return (bytes, at, length, row) => (length === NULL ? setNull(column, row) : read(bytes, at, length, row));
 }
 
 type Of<Type extends ColumnType> = Extract<Column, { readonly type: Type }>;

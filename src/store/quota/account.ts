@@ -34,17 +34,17 @@ export async function makeCurrentAccount(sql: Sql, id: string): Promise<void> {
   });
 }
 
-export async function readAccount(sql: SqlOrTransaction, id: string): Promise<SavedAccount | null> {
-  const [row] = await tables(sql).select(SAVED).from(account).where(matches(account, { id }));
-  return row ?? null;
+export function readAccount(sql: SqlOrTransaction, id: string): Promise<SavedAccount | null> {
+  return findAccount(sql, { id });
 }
 
 /** The account of the latest run; null before the first. */
-export async function currentAccount(sql: SqlOrTransaction): Promise<SavedAccount | null> {
-  const [row] = await tables(sql)
-    .select(SAVED)
-    .from(account)
-    .where(matches(account, { isCurrent: true }));
+export function currentAccount(sql: SqlOrTransaction): Promise<SavedAccount | null> {
+  return findAccount(sql, { isCurrent: true });
+}
+
+async function findAccount(sql: SqlOrTransaction, which: Partial<Row>): Promise<SavedAccount | null> {
+  const [row] = await tables(sql).select(SAVED).from(account).where(matches(account, which));
   return row ?? null;
 }
 

@@ -1,8 +1,7 @@
 /** The tiers of tracked series: how many series each has, and how old its data becomes with the quota there is. */
 import type { Instant } from '../../clock.ts';
 import { dayStart } from '../../core/calendar.ts';
-import type { Quote } from '../../core/candle.ts';
-import type { Interval } from '../../core/interval.ts';
+import type { SeriesOfCoins } from '../../core/interval.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import type { tier } from '../schema/tracking.ts';
 
@@ -15,13 +14,6 @@ export type TierRow = Pick<Tier, 'id' | 'tier' | 'priority' | 'interval'> & {
   readonly refreshAfterMs: number | null;
   readonly isPlanned: boolean;
   readonly series: number;
-};
-
-/** Series of one interval and quote. */
-export type SeriesOfCoins = {
-  readonly coinIds: readonly string[];
-  readonly interval: Interval;
-  readonly quote: Quote;
 };
 
 /** Highest priority first. The series that end are counted: they want their last refreshes, too. `without`: as if these were not tracked. */

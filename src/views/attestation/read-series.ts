@@ -45,10 +45,10 @@ export const SHA256_OF_RECORDS = `(
     where e.step_seconds is null or e.next is not null
   ) named)`;
 
-/** The most candles, and the most series, of one statement. */
+/** The most candles, and the most series, of one page. */
 const MOST_CANDLES = 200_000;
 const MOST_SERIES = 200;
-/** Concurrent statements: hashing keeps one processor of the server busy for each. */
+/** Pages at once: hashing keeps one processor of the server busy for each. */
 const AT_ONCE = 2;
 
 export type CurrentSeries = SeriesState & { readonly seriesId: number; readonly covered: Spans };
@@ -79,7 +79,7 @@ async function* readListed(sql: SqlOrTransaction): AsyncGenerator<Listed> {
 
 /** Reads pages of one interval each (so that partitions prune), some at once, and yields their rows in order. */
 export async function* inPages<S extends { readonly interval: Interval; readonly candles: number }, R>(
-  series: AsyncIterable<S>,
+  series: Iterable<S> | AsyncIterable<S>,
   read: (page: S[]) => Promise<R[]>,
 ): AsyncGenerator<R> {
   const underWay: Promise<R[]>[] = [];
@@ -94,7 +94,7 @@ export async function* inPages<S extends { readonly interval: Interval; readonly
 }
 
 async function* pagesOf<S extends { readonly interval: Interval; readonly candles: number }>(
-  series: AsyncIterable<S>,
+  series: Iterable<S> | AsyncIterable<S>,
 ): AsyncGenerator<S[]> {
   let page: S[] = [];
   let candles = 0;

@@ -3,8 +3,8 @@ import type { Instant } from '../../clock.ts';
 import { monthReset } from '../../core/calendar.ts';
 import { isQuote, type Quote } from '../../core/candle.ts';
 import { countSlots } from '../../core/chunk.ts';
-import { type Interval, isInterval } from '../../core/interval.ts';
-import { type SeriesName, type SeriesState, sealOf } from './series-state.ts';
+import { type Interval, isInterval, type SeriesName } from '../../core/interval.ts';
+import { type SeriesState, sealOf } from './series-state.ts';
 
 /** Bytes of the seal, which proves; and of the digest of a month, of the link and of the records, which tell what differs. */
 export const SEAL_BYTES = 16;

@@ -2,12 +2,9 @@
 import { createHash } from 'node:crypto';
 import type { Instant } from '../../clock.ts';
 import { monthReset, monthStart } from '../../core/calendar.ts';
-import type { Quote } from '../../core/candle.ts';
 import { countSlots } from '../../core/chunk.ts';
-import type { Interval } from '../../core/interval.ts';
+import type { Interval, SeriesName } from '../../core/interval.ts';
 import { intersect, type Spans } from '../../core/span.ts';
-
-export type SeriesName = { readonly coinId: string; readonly quote: Quote; readonly interval: Interval };
 
 /** One UTC month, by open time. */
 export type Month = {

@@ -6,18 +6,13 @@ import type { Sql } from '../../store/connection/connect.ts';
 import { liveInstances } from '../../store/work/instance.ts';
 import { leaseIsAlive } from '../../store/work/lease.ts';
 import { DISORDER_MS, firstRequestSince } from '../dashboard/request-ids.ts';
+import { LOOKED_THROUGH, type RequestRow } from '../dashboard/requests.ts';
 import { type BackfillRow, backfillAsJson, readBackfills, withoutPassedFinish } from './backfills.ts';
 
-export type FailedRequest = {
-  readonly sentAt: Instant;
-  readonly coinId: string | null;
-  readonly from: Instant | null;
-  readonly to: Instant | null;
-  readonly attempt: number;
-  readonly status: number | null;
-  readonly outcome: string;
-  readonly message: string | null;
-};
+export type FailedRequest = Pick<
+  RequestRow,
+  'sentAt' | 'from' | 'to' | 'attempt' | 'status' | 'outcome' | 'message'
+> & { readonly coinId: string | null };
 
 export type BackfillDetails = {
   readonly row: BackfillRow;
@@ -36,8 +31,6 @@ export type BackfillDetails = {
 };
 
 const MOST_FAILURES = 10;
-/** The last request of a backfill and its failures are looked for among so many, sent before it ended. */
-export const LOOKED_THROUGH = 100_000;
 
 /** Null: there is none of this number. */
 export async function readBackfillDetails(sql: Sql, id: number, now: Instant): Promise<BackfillDetails | null> {
@@ -90,7 +83,7 @@ function readFailures(sql: Sql, id: number, before: number | null): Promise<Fail
     where f.backfill_id = ${id} and f.outcome <> 'stored' order by f.id desc limit ${MOST_FAILURES}`;
 }
 
-/** The newest requests of all, `before` the number of the first one after its end. The index of backfills has no order, and one may have a million requests. */
+/** The newest requests of all, sent before it ended: `before` is the number of the first one after its end. The index of backfills has no order, and one may have a million requests. */
 function recent(sql: Sql, before: number | null) {
   return sql`
     select * from ops.fetch ${before === null ? sql`` : sql`where id < ${before}`} order by id desc limit ${LOOKED_THROUGH}`;

@@ -1,6 +1,5 @@
 /** Coins by what people call them: symbol, name, id, or an id that they had before. */
-import type { Quote } from '../../core/candle.ts';
-import type { Interval } from '../../core/interval.ts';
+import type { SeriesName } from '../../core/interval.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 
 export type FoundCoin = {
@@ -74,7 +73,7 @@ export async function readOldIds(sql: Sql, coinId: string): Promise<string[]> {
   return rows.map(({ id }) => id);
 }
 
-export type StoredSeries = { readonly coinId: string; readonly interval: Interval; readonly quote: Quote };
+export type StoredSeries = SeriesName;
 
 /** Of these coins, candles first, the widest first. */
 export async function readStoredSeries(sql: Sql, coinIds: readonly string[]): Promise<StoredSeries[]> {

@@ -4,8 +4,7 @@
  * empty: nothing else says where these are. `readCoverageFacts` has how many there are.
  */
 import type { Instant } from '../../clock.ts';
-import type { Quote } from '../../core/candle.ts';
-import { INTERVAL_MS, type Interval } from '../../core/interval.ts';
+import { INTERVAL_MS, type SeriesName } from '../../core/interval.ts';
 import type { Tier } from '../../core/tier.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { GAP_REASONS, type GapReason } from '../operations/gaps.ts';
@@ -30,14 +29,11 @@ export type CoverageWindow = {
   readonly stepSeconds: number;
 };
 
-export type CoverageRow = {
+export type CoverageRow = SeriesName & {
   readonly seriesId: number;
-  readonly coinId: string;
   readonly symbol: string;
   readonly name: string;
   readonly rank: number | null;
-  readonly interval: Interval;
-  readonly quote: Quote;
   readonly widthSeconds: number;
   /** Null: no rule tracks it. */
   readonly tier: Tier | null;

@@ -1,17 +1,13 @@
 /** Gaps that could be requested now, and that nothing fetches. */
 import { type Instant, MOST_SKEW_MS } from '../../clock.ts';
-import type { Quote } from '../../core/candle.ts';
-import { ceilToGrid, DAY, type Interval } from '../../core/interval.ts';
+import { ceilToGrid, DAY, type Interval, type SeriesName } from '../../core/interval.ts';
 import type { Spans } from '../../core/span.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { readCounted } from '../../store/work/counted.ts';
 import { countedEveryMs, SERIES_COUNTS, type SeriesCounts } from '../operations/series-counts.ts';
 
 /** Of one series: what nobody has asked for yet, and nothing fetches. */
-export type SeriesGaps = {
-  readonly coinId: string;
-  readonly interval: Interval;
-  readonly quote: Quote;
+export type SeriesGaps = SeriesName & {
   readonly gaps: Spans;
   /** Each gap lies in one of them. */
   readonly wanted: Spans;

@@ -1,7 +1,7 @@
 /** The requests to the upstream, the newest first, a page at a time: however many there are, a page looks at a bounded part of them. */
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
-import type { Interval } from '../../core/interval.ts';
+import { HOUR, type Interval } from '../../core/interval.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { DISORDER_MS, firstRequestSince } from './request-ids.ts';
 
@@ -60,7 +60,6 @@ const PAGE = 50;
 export const LOOKED_THROUGH = 100_000;
 /** The requests of one series are read by the time of their answers; so many of them may be in another order than their numbers. */
 const UNORDERED = 200;
-const HOUR = 3_600_000;
 
 /** `before`: the number of the request before which the page begins; null: the newest. */
 export async function readRequests(

@@ -2,14 +2,9 @@
 import type { Instant } from '../../clock.ts';
 import { formatInstant } from '../../core/format.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
+import type { Holder } from '../../store/connection/lock.ts';
 
-export type BlockingSession = {
-  readonly pid: number;
-  readonly user: string;
-  readonly application: string;
-  /** Since when its transaction lasts; null: this user may not know. */
-  readonly since: Instant | null;
-};
+export type BlockingSession = Omit<Holder, 'tables'>;
 
 /** A lock that another session holds and Chandler needs. */
 export type HeldLock = {

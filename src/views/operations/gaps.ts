@@ -1,7 +1,6 @@
 /** The gaps: spans that are wanted and not covered, with the reason (`market.gaps`). */
 import type { Instant } from '../../clock.ts';
-import type { Quote } from '../../core/candle.ts';
-import type { Interval } from '../../core/interval.ts';
+import type { SeriesName } from '../../core/interval.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { matching, type SeriesFilter } from './series-filter.ts';
 
@@ -26,11 +25,8 @@ export function isRefusal(reason: GapReason): boolean {
   return REFUSALS.includes(reason);
 }
 
-export type Gap = {
-  readonly coinId: string;
+export type Gap = SeriesName & {
   readonly symbol: string;
-  readonly quote: Quote;
-  readonly interval: Interval;
   /** Null: without a beginning. */
   readonly from: Instant | null;
   readonly to: Instant | null;

@@ -1,7 +1,6 @@
 /** What is left of a target: its slots without a final answer, with the reason and what becomes of them (`market.gaps`). */
 import type { Instant } from '../../clock.ts';
-import type { Quote } from '../../core/candle.ts';
-import type { Interval } from '../../core/interval.ts';
+import type { SeriesSpan } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import { type GapReason, REFUSALS } from './gaps.ts';
@@ -22,12 +21,8 @@ export type Left = {
   readonly nextAskAt: Instant | null;
 };
 
-export type LeftQuery = {
-  readonly coinIds: readonly string[];
-  readonly quote: Quote;
-  readonly interval: Interval;
-  /** On the grid: only what was asked for counts, whatever else is wanted of these series. */
-  readonly span: Span;
+/** On the grid: only what was asked for counts, whatever else is wanted of these series. */
+export type LeftQuery = SeriesSpan & {
   /** Answered slots that open at or after this are too young to be final. */
   readonly settledUntil: Instant;
   /** Slots that open at or after this are too young even if nobody asked about them: asked for now, they would not be final; null: none. */

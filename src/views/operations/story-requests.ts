@@ -1,8 +1,7 @@
 /** What `ops` keeps about the requests of one slot: the requests, and the claims that need a second opinion. */
 import type { Instant } from '../../clock.ts';
-import type { Quote } from '../../core/candle.ts';
 import { formatCounted, formatInstant } from '../../core/format.ts';
-import { type Interval, rowNoun } from '../../core/interval.ts';
+import { rowNoun, type SeriesName } from '../../core/interval.ts';
 import { HOLES } from '../../store/candle/holes.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 
@@ -17,10 +16,7 @@ export type StoryEvent = {
   readonly detail: string;
 };
 
-export type Slot = {
-  readonly coinId: string;
-  readonly interval: Interval;
-  readonly quote: Quote;
+export type Slot = SeriesName & {
   readonly from: Instant;
   readonly seriesId: number;
 };

@@ -1,18 +1,14 @@
 /** The story of one slot: `market.story`, and what only `ops` knows: backfills, rules, requests, and claims that need a second opinion. */
 import type { Instant } from '../../clock.ts';
-import type { Quote } from '../../core/candle.ts';
 import { formatCount, formatDay, formatDuration, formatInstant, formatSeries } from '../../core/format.ts';
-import { floorToGrid, INTERVAL_MS, type Interval } from '../../core/interval.ts';
+import { floorToGrid, INTERVAL_MS, type SeriesName } from '../../core/interval.ts';
 import type { Tier } from '../../core/tier.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { readClaims, readRemovedRequests, readRequests, type Slot, type StoryEvent } from './story-requests.ts';
 
 export type { StoryEvent };
 
-export type StoryQuestion = {
-  readonly coinId: string;
-  readonly interval: Interval;
-  readonly quote: Quote;
+export type StoryQuestion = SeriesName & {
   /** Any instant in the slot. */
   readonly at: Instant;
 };

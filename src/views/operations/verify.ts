@@ -1,11 +1,11 @@
 /** The proof: recomputes what each answer told about each series, and compares it with what is stored. `docs/proof.md` says what that proves. */
 import type { Instant } from '../../clock.ts';
-import type { Quote } from '../../core/candle.ts';
 import { countSlots } from '../../core/chunk.ts';
-import { INTERVAL_MS, type Interval } from '../../core/interval.ts';
+import { INTERVAL_MS, type Interval, type SeriesName } from '../../core/interval.ts';
 import { intersect, type Spans, union } from '../../core/span.ts';
 import type { Sql, SqlOrTransaction } from '../../store/connection/connect.ts';
 import { holdPartitions } from '../../store/upkeep/partition.ts';
+import { inPages } from '../attestation/read-series.ts';
 import { type Account, openLedger } from '../verify/account.ts';
 import { ALL_TIME, type Judgement } from '../verify/findings.ts';
 import { readImpossibleTimes } from '../verify/impossible-times.ts';
@@ -25,44 +25,26 @@ import { unchangedSince, wrongMendings, wrongRequests, wrongRevisions } from '..
 import { finalBy } from '../verify/steps.ts';
 import { matching, type SeriesFilter } from './series-filter.ts';
 
-export type SeriesProof = {
-  readonly seriesId: number;
-  readonly coinId: string;
-  readonly quote: Quote;
-  readonly interval: Interval;
-  readonly slotsCovered: number;
-  /** Rows inside coverage: final. */
-  readonly candles: number;
-  /** Rows outside coverage: may still change. */
-  readonly provisional: number;
-  /** Covered slots without a row: the upstream answered that there is no candle. */
-  readonly knownEmpty: number;
-  /** Sum of `market.candle_hash` of the final candles modulo 2^64, 16 hexadecimal digits. */
-  readonly hash: string;
-  /** The differences, one sentence each; empty when there are none. */
-  readonly differences: readonly string[];
-  /** What differed before it was mended. */
-  readonly notes: readonly string[];
-  /** The slots that the differences are about; the smallest stretch that the data tell. Empty: it is not about slots. */
-  readonly stretches: Spans;
-  /** What `ops.uncover` must take out of coverage so that nothing differs any more; all time: the whole series. Empty: nothing differs. */
-  readonly mending: Spans;
-  /** Statements that remove rows at times which no command can be told. */
-  readonly removals: readonly string[];
-  /** The stretches to ask about again after that: of what is mended, what was answered once or is wanted. */
-  readonly toAsk: Spans;
-};
+export type SeriesProof = SeriesName &
+  Judgement & {
+    readonly seriesId: number;
+    readonly slotsCovered: number;
+    /** Rows inside coverage: final. */
+    readonly candles: number;
+    /** Rows outside coverage: may still change. */
+    readonly provisional: number;
+    /** Covered slots without a row: the upstream answered that there is no candle. */
+    readonly knownEmpty: number;
+    /** Sum of `market.candle_hash` of the final candles modulo 2^64, 16 hexadecimal digits. */
+    readonly hash: string;
+    /** The stretches to ask about again after the mending: of what is mended, what was answered once or is wanted. */
+    readonly toAsk: Spans;
+  };
 
 export type VerifyFilter = SeriesFilter & {
   /** Only series whose newest step of evidence or newest answer is not older, by our clock, or that were created since. */
   readonly since?: Instant | undefined;
 };
-
-/** The most candles, and the most series, of one transaction. */
-const MOST_CANDLES = 200_000;
-const MOST_SERIES = 200;
-/** Concurrent transactions: hashing keeps one processor of the server busy for each. */
-const AT_ONCE = 2;
 
 /**
  * The proof of each matching series, by interval and coin. Each page reads a single snapshot, so it holds while a backfill runs.
@@ -72,17 +54,13 @@ export async function* verifySeries(sql: Sql, filter: VerifyFilter, now: Instant
   const listed = await sql<Listed[]>`
     select id, interval, candles from market.series
     where ${matching(sql, filter)} ${changedSince(sql, filter)} order by interval desc, coin_id, quote`;
-  const underWay: Promise<SeriesProof[]>[] = [];
-  for (const page of pagesOf(listed)) {
-    const proofs = sql.begin('isolation level repeatable read read only', (tx) => verifyPage(tx, page, now)) as Promise<
-      SeriesProof[]
-    >;
-    // A failure is thrown when its page is awaited; until then it must not count as unhandled.
-    proofs.catch(() => undefined);
-    underWay.push(proofs);
-    if (underWay.length === AT_ONCE) yield* await underWay.shift()!;
-  }
-  for (const proofs of underWay) yield* await proofs;
+  yield* inPages(
+    listed,
+    (page) =>
+      sql.begin('isolation level repeatable read read only', (tx) => verifyPage(tx, page, now)) as Promise<
+        SeriesProof[]
+      >,
+  );
 }
 
 /** How much `verifySeries` will read. */
@@ -101,23 +79,6 @@ function changedSince(sql: Sql, { since }: VerifyFilter) {
 }
 
 type Listed = { readonly id: number; readonly interval: Interval; readonly candles: number };
-
-/** Pages of series of one interval (so that partitions prune), each small enough for one statement. */
-function* pagesOf(listed: readonly Listed[]): Generator<Listed[]> {
-  let page: Listed[] = [];
-  let candles = 0;
-  for (const series of listed) {
-    const full = page.length >= MOST_SERIES || candles + series.candles > MOST_CANDLES;
-    if (page.length > 0 && (full || page[0]!.interval !== series.interval)) {
-      yield page;
-      page = [];
-      candles = 0;
-    }
-    page.push(series);
-    candles += series.candles;
-  }
-  if (page.length > 0) yield page;
-}
 
 async function verifyPage(tx: SqlOrTransaction, page: readonly Listed[], now: Instant): Promise<SeriesProof[]> {
   const { interval } = page[0]!;

@@ -1,7 +1,6 @@
 /** What verify reads of a page of series, all in one snapshot: the series, their evidence, sums of their candles, their revisions. */
 import type { Instant } from '../../clock.ts';
-import type { Quote } from '../../core/candle.ts';
-import { INTERVAL_MS, type Interval } from '../../core/interval.ts';
+import { INTERVAL_MS, type Interval, type SeriesName } from '../../core/interval.ts';
 import type { Spans } from '../../core/span.ts';
 import { storedRows } from '../../store/candle/stored.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
@@ -9,11 +8,8 @@ import { isInYears } from './impossible-times.ts';
 import { modulo } from './modulo.ts';
 import type { EvidenceRow } from './steps.ts';
 
-export type SeriesRow = {
+export type SeriesRow = SeriesName & {
   readonly id: number;
-  readonly coinId: string;
-  readonly quote: Quote;
-  readonly interval: Interval;
   readonly wanted: Spans;
   readonly covered: Spans;
   readonly coveredCandles: number;

@@ -1,7 +1,8 @@
 /** Series that are wanted, and read. */
 import { describe, expect, test } from 'vitest';
-import { readSeries, wantSeries } from '../../../src/store/candle/series.ts';
+import { wantSeries } from '../../../src/store/candle/series.ts';
 import { recordCoins } from '../../../src/store/snapshot/coin.ts';
+import { readSeries } from '../../support/series.ts';
 import { asked, coins, database, day, useCoins } from './series.ts';
 
 useCoins();

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { CoinSummary } from '../../../src/contract/record/records.ts';
 import { DAY, HOUR } from '../../../src/core/interval.ts';
 import { readGaps } from '../../../src/store/candle/gaps.ts';
-import { readSeries, wantSeries } from '../../../src/store/candle/series.ts';
+import { wantSeries } from '../../../src/store/candle/series.ts';
 import { recordCoins, recordTickers } from '../../../src/store/snapshot/coin.ts';
 import { applyTracks } from '../../../src/store/tracking/apply-track-rules.ts';
 import {
@@ -16,6 +16,7 @@ import { recordRefreshes } from '../../../src/store/tracking/tracked-series.ts';
 import { readTiers } from '../../../src/store/tracking/tracked-tier.ts';
 import { recordRenames } from '../../../src/store/upkeep/rename.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { readSeries } from '../../support/series.ts';
 
 let database: TestDatabase;
 beforeAll(async () => {

@@ -28,9 +28,7 @@ export const BurnDown: FC<BurnDownProps> = ({ window, spent, now }) => {
             {name}
           </li>
         ))}
-        {window.forecast === null ? (
-          ''
-        ) : (
+        {window.forecast !== null && (
           <li>
             <svg width="10" height="10" aria-hidden="true">
               <rect class="forecast" width="10" height="10" />
@@ -39,9 +37,7 @@ export const BurnDown: FC<BurnDownProps> = ({ window, spent, now }) => {
           </li>
         )}
       </ul>
-      {untoldOf(points) === 0 || spent.every > 1 ? (
-        ''
-      ) : (
+      {untoldOf(points) !== 0 && spent.every <= 1 && (
         <p class="soft">
           Of {formatCounted(untoldOf(points), 'request')} the ledger knows only the number: their rows are removed, or
           not written yet.
@@ -128,9 +124,7 @@ const Drawing: FC<BurnDownProps & { readonly points: readonly Point[] }> = ({ wi
           <title>{`${name}: ${formatCount(points.at(-1)!.sums[part]!)}`}</title>
         </polygon>
       ))}
-      {forecast === null ? (
-        ''
-      ) : (
+      {forecast !== null && (
         <polygon
           class="forecast"
           points={`${x(now)},${y(window.spent)} ${x(reset)},${y(forecast.least)} ${x(reset)},${y(forecast.most)}`}

@@ -36,7 +36,7 @@ export async function quotaScreen({ deps: { sql, readQuota }, now }: ScreenInput
         {report.holds.map((hold) => (
           <p class="notice bad">{hold}</p>
         ))}
-        {report.holds.length === 0 ? <p class="good">Nothing holds requests back.</p> : ''}
+        {report.holds.length === 0 && <p class="good">Nothing holds requests back.</p>}
         {report.notes.map((note) => (
           <p>{note}</p>
         ))}

@@ -46,11 +46,11 @@ export const CoinSaid: FC<{ readonly meant: CoinMeant; readonly url: URL }> = ({
               {name} ({symbol})
             </a>{' '}
             <code>{id}</code>
-            {isActive ? '' : ', not active any more'}
+            {!isActive && ', not active any more'}
           </li>
         ))}
       </ul>
-      {candidates.length === MOST_CANDIDATES ? <p>There may be more. A longer text finds fewer.</p> : ''}
+      {candidates.length === MOST_CANDIDATES && <p>There may be more. A longer text finds fewer.</p>}
     </div>
   );
 };

@@ -15,16 +15,12 @@ export const Older: FC<{
   if (next === null && isNewest) return <span />;
   return (
     <p class="actions">
-      {isNewest ? (
-        ''
-      ) : (
+      {!isNewest && (
         <a class="button" href={`${withFields(url, { before: null })}${place}`}>
           Back to the newest
         </a>
       )}
-      {next === null ? (
-        ''
-      ) : (
+      {next !== null && (
         <a class="button" rel="next" href={`${withFields(url, { before: String(next) })}${place}`}>
           {text}
         </a>

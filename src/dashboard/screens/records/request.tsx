@@ -1,42 +1,31 @@
 /** One request to the upstream, in full. */
-import type { Child } from 'hono/jsx';
 import { formatBytes, formatCount, formatInstant } from '../../../core/format.ts';
 import { type RequestRow, readRequest } from '../../../views/dashboard/requests.ts';
+import { type Fact, Facts } from '../../parts/facts.tsx';
 import { Moment } from '../../parts/moment.tsx';
+import { sorry } from '../../parts/sorry.tsx';
 import type { ScreenInput, ScreenView } from '../../screen.ts';
 
 export async function requestScreen({ deps: { sql }, now }: ScreenInput, id: number): Promise<ScreenView> {
   const row = await readRequest(sql, id);
-  const title = `Request ${id}`;
   if (row === null) {
-    const body = (
-      <div>
-        <h1>There is no request {id}</h1>
-        <p>
-          It may have been removed for its age. <a href="/ui/requests">The newest requests</a>
-        </p>
-      </div>
+    const hint = (
+      <>
+        It may have been removed for its age. <a href="/ui/requests">The newest requests</a>
+      </>
     );
-    return { title, body, status: 404 };
+    return sorry(`There is no request ${id}`, hint, 404);
   }
+  const title = `Request ${id}`;
   const body = (
     <div>
       <h1>{title}</h1>
-      <dl>
-        {factsOf(row, now).map(([name, value]) => (
-          <>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </>
-        ))}
-      </dl>
+      <Facts facts={factsOf(row, now)} />
       <p class="actions">
         <a class="button" href={`/ui/requests?before=${id + 1}`}>
           Requests up to this one
         </a>
-        {row.subject === null ? (
-          ''
-        ) : (
+        {row.subject !== null && (
           <a
             class="button"
             href={`/ui/requests?${row.interval === null ? 'about' : 'coin'}=${encodeURIComponent(row.subject)}`}
@@ -50,9 +39,9 @@ export async function requestScreen({ deps: { sql }, now }: ScreenInput, id: num
   return { title, body };
 }
 
-function factsOf(row: RequestRow, now: number): readonly (readonly [string, Child])[] {
+function factsOf(row: RequestRow, now: number): readonly Fact[] {
   const { from, to, interval, quote, backfillId, message, bodySha256, status } = row;
-  const facts: readonly (readonly [string, Child | null])[] = [
+  return [
     ['Sent', <Moment at={row.sentAt} now={now} />],
     ['As of', <Moment at={row.asOf} now={now} />],
     ['Account', <code>{row.accountId}</code>],
@@ -73,5 +62,4 @@ function factsOf(row: RequestRow, now: number): readonly (readonly [string, Chil
     ['Revised', formatCount(row.revised)],
     ['Quarantined', formatCount(row.quarantined)],
   ];
-  return facts.flatMap(([name, value]) => (value === null ? [] : [[name, value] as const]));
 }

@@ -42,9 +42,9 @@ export async function requestsScreen(input: ScreenInput): Promise<ScreenView> {
       <h1>Requests</h1>
       <Filters given={given} />
       <section id="requests" data-live>
-        {meant === null ? '' : <CoinSaid meant={meant} url={url} />}
-        {isUnclear ? '' : <RequestTable rows={page.rows} filters={describeFilter(given)} url={url} now={now} />}
-        {page.looked === null ? '' : <p class="soft">{describeLook(page.looked, meant?.coin?.id ?? null)}</p>}
+        {meant !== null && <CoinSaid meant={meant} url={url} />}
+        {!isUnclear && <RequestTable rows={page.rows} filters={describeFilter(given)} url={url} now={now} />}
+        {page.looked !== null && <p class="soft">{describeLook(page.looked, meant?.coin?.id ?? null)}</p>}
         <Older url={url} next={page.next} text={page.looked === null ? 'Older requests' : 'Look further back'} />
       </section>
     </div>
@@ -150,9 +150,7 @@ const Filters: FC<{ readonly given: Given }> = ({ given }) => {
         Coin
         <input name="coin" value={coin ?? ''} size={16} placeholder="symbol, name or id" />
       </label>
-      {about === null ? (
-        ''
-      ) : (
+      {about !== null && (
         <label>
           About (exchange, tag …)
           <input name="about" value={about} size={16} />
@@ -171,7 +169,7 @@ const Filters: FC<{ readonly given: Given }> = ({ given }) => {
         <input name="to" value={to === null ? '' : inAddress(to)} size={16} placeholder="2026-02-01" />
       </label>
       <button type="submit">Filter</button>
-      {Object.values(given).some((value) => value !== null) ? <a href="/ui/requests">All requests</a> : ''}
+      {Object.values(given).some((value) => value !== null) && <a href="/ui/requests">All requests</a>}
     </form>
   );
 };
@@ -186,18 +184,16 @@ const What: FC<{ readonly row: RequestRow; readonly url: URL }> = ({ row, url })
     <>
       <span>
         {/* A question about a page of a list has an empty one. */}
-        {subject === null || subject === '' ? (
-          ''
-        ) : (
+        {subject !== null && subject !== '' && (
           <a href={filterOf(url, { [interval === null ? 'about' : 'coin']: subject })}>{subject}</a>
         )}
-        {interval === null ? '' : ` ${interval} ${quote}`}
-        {backfillId === null ? '' : ', '}
-        {backfillId === null ? '' : <a href={`/ui/backfills/${backfillId}`}>backfill {backfillId}</a>}
-        {attempt > 1 ? `, try ${attempt}` : ''}
+        {interval !== null && ` ${interval} ${quote}`}
+        {backfillId !== null && ', '}
+        {backfillId !== null && <a href={`/ui/backfills/${backfillId}`}>backfill {backfillId}</a>}
+        {attempt > 1 && `, try ${attempt}`}
       </span>
-      {from === null || to === null ? '' : <br />}
-      {from === null || to === null ? '' : <span class="nowrap">{`${formatDay(from)} … ${formatDay(to)}`}</span>}
+      {from !== null && to !== null && <br />}
+      {from !== null && to !== null && <span class="nowrap">{`${formatDay(from)} … ${formatDay(to)}`}</span>}
     </>
   );
 };
@@ -210,8 +206,8 @@ const Outcome: FC<{ readonly row: RequestRow; readonly url: URL }> = ({
     <a href={filterOf(url, { outcome })} class={`nowrap ${kindOf(outcome)}`}>
       {outcome}
     </a>
-    {message === null ? '' : `: ${message.length > MESSAGE ? `${message.slice(0, MESSAGE)}…` : message}`}
-    {quarantined > 0 ? `, ${formatCounted(quarantined, 'row')} quarantined` : ''}
+    {message !== null && `: ${message.length > MESSAGE ? `${message.slice(0, MESSAGE)}…` : message}`}
+    {quarantined > 0 && `, ${formatCounted(quarantined, 'row')} quarantined`}
   </>
 );
 

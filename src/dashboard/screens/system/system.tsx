@@ -7,6 +7,7 @@ import { type Instance, liveInstances } from '../../../store/work/instance.ts';
 import { type AuditEntry, type AuditPage, readAuditEntries } from '../../../views/dashboard/audit-entries.ts';
 import { readSystemFacts, type SystemFacts } from '../../../views/dashboard/system.ts';
 import { readNumber } from '../../parts/address.ts';
+import { Facts } from '../../parts/facts.tsx';
 import { Ago } from '../../parts/moment.tsx';
 import type { CheckResult } from '../../parts/reports.ts';
 import { Table } from '../../parts/table.tsx';
@@ -28,16 +29,14 @@ export async function systemScreen({ deps, url, now }: ScreenInput): Promise<Scr
   const body = (
     <div>
       <h1>System</h1>
-      <dl>
-        <dt>Chandler</dt>
-        <dd>{VERSION}</dd>
-        <dt>Postgres</dt>
-        <dd>{facts.postgres}</dd>
-        <dt>Schema</dt>
-        <dd>{facts.migration}</dd>
-        <dt>Database</dt>
-        <dd>{formatBytes(facts.bytes)}</dd>
-      </dl>
+      <Facts
+        facts={[
+          ['Chandler', VERSION],
+          ['Postgres', facts.postgres],
+          ['Schema', facts.migration],
+          ['Database', formatBytes(facts.bytes)],
+        ]}
+      />
       <section id="services" data-live>
         <h2>Services</h2>
         <Services instances={instances} now={now} />

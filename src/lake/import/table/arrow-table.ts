@@ -1,29 +1,22 @@
 /** Reads any Arrow IPC file (Feather, version 2), one record batch after the other. */
-import type { FileHandle } from 'node:fs/promises';
-import { DataType, type Field, type RecordBatch, RecordBatchReader, TimeUnit, type Vector } from 'apache-arrow';
-import { readRange } from '../../destination/destination.ts';
-import { readableAs } from '../../format/not-readable.ts';
-import type { OpenTable, RawRows, TableFile } from './table.ts';
+import { DataType, type Field, TimeUnit, type Vector } from 'apache-arrow';
+import { batchesOf, openArrow } from '../../format/read-arrow.ts';
+import type { OpenTable, RawRows } from './table.ts';
 
 export const openArrowTable: OpenTable = async (file) => {
-  const { fields } = await readableAs('Arrow', async () => {
-    const reader = await open(file);
-    const { schema } = reader;
-    await reader.cancel();
-    return schema;
-  });
+  const opened = await openArrow(file);
+  const { fields } = opened.schema;
+  await opened.cancel();
   return {
     columns: fields.map((field: Field) => ({ name: field.name, isInstant: isInstant(field.type) })),
     rows: null,
     async *read(places): AsyncGenerator<RawRows> {
-      const reader = await readableAs('Arrow', () => open(file));
+      const reader = await openArrow(file);
       let first = 1;
       try {
-        for (;;) {
-          const next = await readableAs('Arrow', async () => (await reader.next()) as IteratorResult<RecordBatch>);
-          if (next.done) return;
-          const { numRows } = next.value;
-          const columns = places.map((place) => valuesOf(next.value.getChildAt(place)!));
+        for await (const records of batchesOf(reader)) {
+          const { numRows } = records;
+          const columns = places.map((place) => valuesOf(records.getChildAt(place)!));
           yield { rows: numRows, first, columns };
           first += numRows;
         }
@@ -56,21 +49,4 @@ function valuesOf(vector: Vector): ArrayLike<unknown> {
   if (vector.nullCount === 0 && DataType.isFloat(type) && type.precision === 2) return vector.toArray() as Float64Array;
   for (let i = 0; i < length; i++) out[i] = vector.get(i) ?? null;
   return out;
-}
-
-async function open({ destination, path, bytes }: TableFile): Promise<RecordBatchReader> {
-  const handle = {
-    // The library tells file handles by it.
-    fd: -1,
-    stat: async () => ({ size: bytes, isFile: () => true }),
-    read: async (into: Uint8Array, offset: number, length: number, position: number) => {
-      const found = await readRange(destination, path, { from: position, to: Math.min(bytes, position + length) });
-      into.set(found, offset);
-      return { bytesRead: found.length, buffer: into };
-    },
-    close: async () => undefined,
-  };
-  const reader: RecordBatchReader = await RecordBatchReader.from(handle as unknown as FileHandle);
-  await reader.open();
-  return reader;
 }

@@ -1,5 +1,5 @@
 /** Reads any CSV: with commas, semicolons or tabs, with or without quotes, and with or without a header. */
-import { NotReadable } from '../../format/not-readable.ts';
+import { endOfRecord, splitRecord } from '../../format/csv-record.ts';
 import { type OpenTable, type RawRows, TABLE_ROWS, type TableFile } from './table.ts';
 import { textOf } from './text-lines.ts';
 
@@ -132,46 +132,4 @@ async function* recordsOf(file: TableFile): AsyncGenerator<string[]> {
 
 function withoutReturn(record: string): string {
   return record.endsWith('\r') ? record.slice(0, -1) : record;
-}
-
-/** The line feed that ends the record, and not one in quotes; -1 when the text ends before. */
-function endOfRecord(text: string, from: number): number {
-  for (let start = from, isOpen = false; ; ) {
-    const feed = text.indexOf('\n', start);
-    if (feed === -1) return -1;
-    // A quote in a quoted field is written twice: an even number of quotes leaves it open or closed as it was.
-    const line = text.slice(start, feed);
-    if (line.includes('"') && line.split('"').length % 2 === 0) isOpen = !isOpen;
-    if (!isOpen) return feed;
-    start = feed + 1;
-  }
-}
-
-/** A field that is nothing, without quotes, is null. */
-function splitRecord(record: string, separator: string): (string | null)[] {
-  const fields: (string | null)[] = [];
-  for (let at = 0; at <= record.length; ) {
-    if (record[at] !== '"') {
-      const next = record.indexOf(separator, at);
-      const end = next === -1 ? record.length : next;
-      fields.push(end === at ? null : record.slice(at, end));
-      at = end + 1;
-      continue;
-    }
-    let field = '';
-    let from = at + 1;
-    for (;;) {
-      const quote = record.indexOf('"', from);
-      if (quote === -1) throw new NotReadable('has a quote that is not closed');
-      field += record.slice(from, quote);
-      from = quote + 1;
-      if (record[from] !== '"') break;
-      field += '"';
-      from++;
-    }
-    fields.push(field);
-    if (from < record.length && record[from] !== separator) throw new NotReadable('has text behind a closing quote');
-    at = from + 1;
-  }
-  return fields;
 }

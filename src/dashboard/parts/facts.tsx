@@ -1,0 +1,19 @@
+/** One thing in full: its facts, each beside its name. */
+import type { Child, FC } from 'hono/jsx';
+
+/** Null: it is left out. */
+export type Fact = readonly [name: string, value: Child];
+
+export const Facts: FC<{ readonly facts: readonly Fact[] }> = ({ facts }) => (
+  <dl>
+    {facts.map(
+      ([name, value]) =>
+        value !== null && (
+          <>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </>
+        ),
+    )}
+  </dl>
+);

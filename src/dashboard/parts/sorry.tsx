@@ -1,0 +1,12 @@
+/** A page that only says something. */
+import type { Child } from 'hono/jsx';
+
+export function sorry(title: string, message: Child, status: 400 | 404 | 429) {
+  const body = (
+    <div>
+      <h1>{title}</h1>
+      <p>{message}</p>
+    </div>
+  );
+  return { title, status, body };
+}
