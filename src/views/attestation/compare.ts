@@ -164,8 +164,13 @@ function judge(pair: Known, then: AsOf, keptSince: KeptSince): Finding[] {
     findings.push(
       isKept ? finding(name, null, 'tampered', `${detail}, ${unlike}`) : finding(name, null, 'removed', detail),
     );
-  } else if (!isLinked)
-    findings.push(finding(name, null, 'tampered', `its evidence up to step ${attested.steps} is not what it was`));
+  } else if (!isLinked) {
+    const detail =
+      current.steps < attested.steps
+        ? `its evidence has ${formatCounted(current.steps, 'step')}, attested were ${attested.steps}`
+        : `its evidence up to step ${attested.steps} is not what it was`;
+    findings.push(finding(name, null, 'tampered', detail));
+  }
   if (!isShort(attested.records, then.records))
     findings.push(
       finding(
