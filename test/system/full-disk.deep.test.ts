@@ -1,6 +1,6 @@
 /** A disk that fills up in the middle of a backfill. */
 import { describe, expect, test } from 'vitest';
-import { canMount, expectOneSentence, FULL, onDisk, upstream, useUpstream } from './full-disk.ts';
+import { canMount, expectOneSentence, FULL, onDisk, program, upstream, useUpstream } from './full-disk.ts';
 
 useUpstream();
 
@@ -34,5 +34,43 @@ describe.skipIf(!canMount)('the embedded server', () => {
     const candles = series.reduce((sum, proof) => sum + proof.candles, 0);
     // Part of them had been stored before the disk was full, and was still there.
     expect(candles).toBeGreaterThan(backfill.stored);
+  });
+
+  test('whose disk fills up under a service: it says so, asks for nothing, and goes on when there is room', {
+    timeout: 480_000,
+  }, async () => {
+    const before = upstream.asked();
+    const [, planned, log, proof] = await onDisk(
+      'size=400m,mode=755',
+      // The log of Postgres is on another disk: a full one ends the server.
+      `chandler status
+       mount -t tmpfs tmpfs /media
+       mv /mnt/home/data/pg_wal /media/pg_wal && ln -s /media/pg_wal /mnt/home/data/pg_wal
+       chandler backfill --top 12 --start 2025-06-01 --end 2026-06-01 --interval 1h --yes --detach --json
+       mount -o remount,size=$(( $(df --output=used /mnt | tail -1) + 6000 ))k /mnt
+       said() { until grep -q "$1" /media/log; do kill -0 $! || break; sleep 0.1; done; }
+       CHANDLER_LISTEN=127.0.0.1:0 "${process.execPath}" "${program}" service 2> /media/log &
+       said 'is full'
+       mount -o remount,size=400m /mnt
+       said '"backfill 1: '
+       kill $!; wait $!
+       cat /media/log; echo "code 0"
+       chandler verify --json`,
+    );
+    expect(planned!.code, planned!.text).toBe(0);
+    const said = log!.text
+      .split('\n')
+      .filter((line) => line.startsWith('{'))
+      .map((line) => JSON.parse(line) as { msg: string; state?: string; left?: number });
+    const lines = said.map(({ msg }) => msg);
+    expect(lines.filter((msg) => /^the database/.test(msg))).toEqual([
+      expect.stringMatching(/^the database: the disk of .* is full; make room/),
+      'the database recovered',
+    ]);
+    // Answers that had come were kept until there was room, and nobody asked twice.
+    expect(lines.filter((msg) => /^queue:|^chunk failed/.test(msg))).toEqual([]);
+    expect(lines).toContainEqual(expect.stringMatching(/^backfill 1: (done|queued)/));
+    expect(upstream.asked() - before).toBeLessThan(288 + 20);
+    expect(proof!.code, proof!.text).toBe(0);
   });
 });

@@ -1,5 +1,7 @@
 import { afterEach, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
+import { DEFAULT_KEEP } from '../../src/core/settings/retention-settings.ts';
+import { removeOld } from '../../src/store/upkeep/retention.ts';
 import { createWorld, type World } from '../support/world.ts';
 
 const NOW = Date.UTC(2026, 10, 18, 12);
@@ -35,4 +37,22 @@ test('partitions are made for candles, not for what is asked: none for the years
     'market.candle_1h_2020q1',
     'market.candle_1h_2026q3',
   ]);
+});
+
+test('a partition that retention has removed is made again for an answer: one request, and no more', async () => {
+  world = await createWorld({ startAt: NOW, simulator: { seed: 3, coins: 6, unlimited: true } });
+  const chandler = await world.open();
+  const hours = {
+    coins: ['btc-bitcoin'],
+    interval: '1h' as const,
+    from: Date.UTC(2020, 0, 10),
+    to: Date.UTC(2020, 0, 12),
+  };
+  await chandler.backfill(hours);
+  const keep = { ...DEFAULT_KEEP, candles: { ...DEFAULT_KEEP.candles, '1h': 500 * DAY } };
+  expect(await removeOld(world.database, { keep, now: NOW })).toMatchObject({ partitions: ['candle_1h_2020q1'] });
+  // The same process, which has seen the partition.
+  const again = await chandler.backfill(hours);
+  expect(again).toMatchObject({ end: { kind: 'done' }, failed: [], totals: { requests: 1, stored: 48 } });
+  expect(await partitions()).toContain('market.candle_1h_2020q1');
 });

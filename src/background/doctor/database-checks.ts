@@ -36,9 +36,11 @@ export async function checkDatabase(app: App, lock: HeldLock | null): Promise<Ch
 
   const version = `Postgres ${health.version}${app.config.databaseUrl === null ? ' (embedded)' : ''}, ${formatBytes(health.bytes)}`;
   checks.push(
-    health.majorVersion <= NEWEST_TESTED
-      ? ok('database', version)
-      : warn('database', version, `Chandler was tested up to Postgres ${NEWEST_TESTED}`),
+    health.isReadOnly
+      ? fail('database', `${version}: read-only (a standby?)`, 'point DATABASE_URL at the primary')
+      : health.majorVersion <= NEWEST_TESTED
+        ? ok('database', version)
+        : warn('database', version, `Chandler was tested up to Postgres ${NEWEST_TESTED}`),
     ok('schema', `up to date (${health.migration})`),
     // The part of the difference that the round trip does not explain.
     checkSkew(Math.max(before - health.now, health.now - after, 0)),

@@ -141,6 +141,17 @@ export function reportOutage(incidents: Incidents, reason: OutageReason, error: 
   incidents.report(subjectOf(reason), error);
 }
 
+/** Reports an error of this part of a service: one of the database or the queue as theirs. */
+export function reportFailure(
+  { incidents, app }: { readonly incidents: Incidents; readonly app: App },
+  what: string,
+  error: unknown,
+): void {
+  const reason = outageReason(error);
+  if (reason === null) incidents.report(what, asError(error));
+  else reportOutage(incidents, reason, databaseError(error, app));
+}
+
 /** The error; when it is about the database or its address, with the database and the setting named. */
 export function databaseError(error: unknown, { database }: Pick<App, 'database'>, setting?: string): Error {
   const explained = explainDatabaseError(error, database.url);

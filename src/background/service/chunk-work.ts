@@ -8,6 +8,7 @@ import type { ChunkWorker } from '../../ingest/queue/chunk-worker.ts';
 import type { OutageRetry } from '../../ingest/request/outage-retry.ts';
 import { type BackfillRunner, createBackfillRunner } from '../../ingest/runner/backfill-runner.ts';
 import { endFailedRefresh, withEndOfRefresh } from '../../ingest/tracking/keep-fresh.ts';
+import { reportFailure } from '../health/availability.ts';
 import type { ServiceContext, SessionContext } from '../service-context.ts';
 import { readEta } from './backfill-eta.ts';
 
@@ -39,7 +40,7 @@ export function workFreshness(context: SessionContext, queue: ChunkQueue, retry:
 }
 
 export async function runBackfills(context: SessionContext): Promise<BackfillRunner> {
-  const { app, ingestion, clock, log, incidents, owner, concurrency } = context;
+  const { app, ingestion, clock, log, owner, concurrency } = context;
   const { session } = ingestion;
   const runner = createBackfillRunner({
     sql: app.database.sql,
@@ -59,7 +60,7 @@ export async function runBackfills(context: SessionContext): Promise<BackfillRun
       ),
     onChunk: (job, outcome) => logChunk(context, job, outcome),
     onFailure: (job, error, final) => logFailure(context, job, error, final),
-    onError: (error) => incidents.report('the backfills', error),
+    onError: (error) => reportFailure(context, 'the backfills', error),
     realMs: app.surroundings.realMs ?? sameTime,
   });
   runner.start();

@@ -13,7 +13,7 @@ import { cadencesOf } from '../../ingest/schedule/scheduling.ts';
 import type { KeepFresh } from '../../ingest/tracking/keep-fresh.ts';
 import { openIngestion } from '../../ingestion.ts';
 import type { RunEnd, ScheduleRun } from '../../store/work/schedule-run.ts';
-import { reportOutage, subjectOf, waitUntilAvailable } from '../health/availability.ts';
+import { databaseError, reportFailure, reportOutage, subjectOf, waitUntilAvailable } from '../health/availability.ts';
 import { DATABASE, QUEUE } from '../health/service-status.ts';
 import type { ServiceContext, SessionContext } from '../service-context.ts';
 import { logChunk, logFailure, runBackfills, workFreshness } from './chunk-work.ts';
@@ -107,7 +107,7 @@ async function beginWork(context: SessionContext, work: Work): Promise<KeepFresh
       clock: context.clock,
       queue: ticks,
       schedules,
-      onError: (error) => context.incidents.report('the scheduler', error),
+      onError: (error) => reportFailure(context, 'the scheduler', error),
     });
     work.stops.push(() => scheduler.stop());
     await waitUntilAvailable(context, 'the scheduler', scheduler.look, async () => undefined);
@@ -146,11 +146,11 @@ async function endWork(
 }
 
 /** Keeps a response while the database or the queue is unavailable. */
-function outageRetry({ clock, incidents, ending }: SessionContext): OutageRetry {
+function outageRetry({ clock, incidents, ending, app }: SessionContext): OutageRetry {
   return createOutageRetry({
     clock,
     signal: ending,
-    onOutage: (reason) => reportOutage(incidents, reason, new Error(reason)),
+    onOutage: (reason, _until, error) => reportOutage(incidents, reason, databaseError(error, app)),
     onRecovery: (reason) => incidents.resolve(subjectOf(reason)),
   });
 }

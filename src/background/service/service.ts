@@ -14,9 +14,10 @@ import { accountIdOf, standingRefusal } from '../../ingest/request/account.ts';
 import { refusedBefore } from '../../ingest/request/configuration-errors.ts';
 import { createFailureLog } from '../../log.ts';
 import type { Listening } from '../../service/http/listen.ts';
+import { checkRoom } from '../../store/work/disk-room.ts';
 import { forgetInstance } from '../../store/work/instance.ts';
 import { LEASE_RENEWED_EVERY_MS } from '../../store/work/lease.ts';
-import { waitUntilAvailable, watchDatabase } from '../health/availability.ts';
+import { databaseError, waitUntilAvailable, watchDatabase } from '../health/availability.ts';
 import { watchLocks } from '../health/lock-watch.ts';
 import { createMetrics } from '../health/metrics.ts';
 import { ACCOUNT, createIncidents, DATABASE, HEARTBEAT, type ServiceStatus } from '../health/service-status.ts';
@@ -81,7 +82,7 @@ export async function runService(options: ServiceOptions): Promise<void> {
     const recordEnd = await waitUntilAvailable(
       context,
       DATABASE,
-      () => recordStart(context, app),
+      () => recordStart(context, app).catch((error: unknown) => Promise.reject(databaseError(error, app))),
       async () => undefined,
     );
     if (recordEnd === null) return;
@@ -146,6 +147,7 @@ async function keepInstanceAlive(context: ServiceContext, app: App, followTime: 
     await followTime();
     if (signal.aborted) return;
     await beat(context, app);
+    await checkRoom(sql);
   };
   const watch = { incidents, clock, signal, everyMs: LEASE_RENEWED_EVERY_MS, what: HEARTBEAT };
   await watchDatabase(app, followAndBeat, watch);

@@ -1,15 +1,13 @@
 /** What a session checks every few seconds: the account's plan, learned limits, chunks that the queue lost, and ETAs of backfills. */
 import type { App } from '../../app.ts';
 import { readQuota } from '../../budget.ts';
-import { asError } from '../../core/as-error.ts';
 import { standingRefusal } from '../../ingest/request/account.ts';
-import { outageReason } from '../../ingest/request/outage-retry.ts';
 import type { Session } from '../../ingest/session.ts';
 import type { KeepFresh } from '../../ingest/tracking/keep-fresh.ts';
 import type { QuotaState, Reserved } from '../../quota/quota.ts';
 import { endWaits } from '../../store/backfill/backfill-queue.ts';
 import { readAccount } from '../../store/quota/account.ts';
-import { databaseError, reportOutage } from '../health/availability.ts';
+import { reportFailure } from '../health/availability.ts';
 import { QUEUE } from '../health/service-status.ts';
 import type { SessionContext } from '../service-context.ts';
 import { saveQueuedEtas } from './backfill-eta.ts';
@@ -48,9 +46,7 @@ export async function keepUp(
       if (lost > 0) log.warn({ chunks: lost }, 'the queue lost chunks; they are queued again');
       for (const what of ['the upkeep', 'the scheduler', 'the backfills', QUEUE]) incidents.resolve(what);
     } catch (error) {
-      const reason = outageReason(error);
-      if (reason === null) incidents.report('the upkeep', asError(error));
-      else reportOutage(incidents, reason, asError(error));
+      reportFailure(context, 'the upkeep', error);
     }
   }
 }
@@ -65,9 +61,7 @@ async function forecast(context: SessionContext): Promise<void> {
     incidents.resolve('the forecasts');
   } catch (error) {
     // Reported here as well: the heartbeat, which resolves it, may still be waiting for a connection.
-    const reason = outageReason(error);
-    if (reason === null) incidents.report('the forecasts', asError(error));
-    else reportOutage(incidents, reason, databaseError(error, app));
+    reportFailure(context, 'the forecasts', error);
   }
 }
 

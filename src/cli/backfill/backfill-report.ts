@@ -8,6 +8,7 @@ import type { BackfillEnd } from '../../ingest/backfill/progress.ts';
 import {
   DATABASE_IS_LOCKED,
   DATABASE_IS_UNAVAILABLE,
+  DATABASE_STORES_NOTHING,
   type OutageReason,
   QUEUE_IS_UNAVAILABLE,
 } from '../../ingest/request/outage-retry.ts';
@@ -79,6 +80,7 @@ export function retryableOf(left: readonly Left[]): { readonly slots: number; re
 /** What is told when an outage is over. Nobody knows beforehand when that will be. */
 const RECOVERED: Readonly<Record<OutageReason, string>> = {
   [DATABASE_IS_UNAVAILABLE]: 'the database recovered',
+  [DATABASE_STORES_NOTHING]: 'the database stores again',
   [DATABASE_IS_LOCKED]: 'the lock of the database was released',
   [QUEUE_IS_UNAVAILABLE]: 'the queue recovered',
 };

@@ -2,6 +2,7 @@
 import { linesOf, readPublicKey, whyUnreadable } from '../../background/attestation/attestation-file.ts';
 import { formatCounted, formatInstant, toIso } from '../../core/format.ts';
 import type { Keep } from '../../core/settings/retention-settings.ts';
+import { type Restore, readRestoreOver } from '../../store/backup/target.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { type CheckedFile, checkFile, DamagedAttestation } from '../../views/attestation/check-file.ts';
 import { compare } from '../../views/attestation/compare.ts';
@@ -27,8 +28,12 @@ type Terms = { readonly keep: Keep; readonly now: number };
 /** @throws UsageError for a file or key that cannot be read, CommandFailed for one that cannot be believed. */
 export async function verifyAgainst(io: Io, sql: Sql, options: AgainstOptions, terms: Terms): Promise<ExitCode> {
   const comparison = await compareWith(io.err, sql, options, terms);
-  if (options.json) printJson(io.out, comparisonAsJson(comparison));
-  else print(io.out, comparison);
+  const restore = isUntouched(comparison) ? null : await readRestoreOver(sql, comparison.checked.at);
+  if (options.json) printJson(io.out, { ...comparisonAsJson(comparison), restored: restoreAsJson(restore) });
+  else {
+    print(io.out, comparison);
+    if (restore !== null) io.out.write(restoreText(restore));
+  }
   return isUntouched(comparison) ? EXIT.done : EXIT.failed;
 }
 
@@ -89,6 +94,19 @@ async function* factsOf(path: string, { facts }: CheckedFile, onFact: () => void
 
 export function comparisonAsJson({ checked: { at, root, signature }, counts, shown }: Comparison) {
   return { at: toIso(at), root, signature, isTampered: counts.tampered > 0, counts, findings: shown };
+}
+
+function restoreAsJson(restore: Restore | null) {
+  return restore && { at: toIso(restore.at), backupAt: restore.backupAt === null ? null : toIso(restore.backupAt) };
+}
+
+function restoreText({ at, backupAt }: Restore): string {
+  const backup = backupAt === null ? 'a backup' : `a backup that was begun at ${formatInstant(backupAt)}`;
+  return `
+The log has a restore at ${formatInstant(at)}, of ${backup}. What was stored between them is not here, so an attestation
+from that time does not fit. Compare with the one that lies beside the backup, or with an older one: these must fit.
+(Who can write the database can write its log, too.)
+`;
 }
 
 const SIGNATURES: Readonly<Record<CheckedFile['signature'], string>> = {

@@ -142,7 +142,8 @@ async function fetchMissing(deps: BackfillDeps, options: BackfillOptions, run: R
   const { target, concurrency, startedAt } = options;
   const { id, ending, tracker } = run;
   const { signal } = ending;
-  const { retry, tidy } = createRunRetry(deps, run);
+  const isClaimed = options.claimedId !== undefined;
+  const { retry, tidy } = createRunRetry(deps, run, isClaimed);
   // A command requests all that it was told to: it comes before the backfills of the service.
   const place = options.claimedId === undefined ? undefined : { id, priority: options.priority ?? 0 };
   const asking = { sql, clock, target, backfillId: id, askedSince: startedAt, plan, historyLimits, place };
@@ -175,18 +176,13 @@ async function fetchMissing(deps: BackfillDeps, options: BackfillOptions, run: R
     onGivenUp: (job) => tracker.fail(job, new Error('ended several times with slots still not answered')),
   });
   run.inFlight = refill.inFlight;
-  const isClaimed = options.claimedId !== undefined;
   const alive = isClaimed ? deps.ingestChunk : withRevival(deps.ingestChunk, { sql, clock, id, signal });
   const ingestChunk = singleFlight(deps.circuitBreaker(alive));
   const worker = queue.work({
     concurrency,
     handle: (job, attempt) => {
       own.begun(job);
-      return ingestChunk(job, { attempt, signal, retry }).catch((error: unknown) => {
-        // Where no answer can be stored, no further one is asked for. A service goes on: its disk may get room meanwhile.
-        if (!isClaimed && isDiskFull(error)) ending.failWith(error);
-        throw error;
-      });
+      return ingestChunk(job, { attempt, signal, retry });
     },
     snoozeMs: (outcome) => realMs(outcome.until - clock.now()),
     now: () => clock.now(),
@@ -204,12 +200,14 @@ async function fetchMissing(deps: BackfillDeps, options: BackfillOptions, run: R
 }
 
 /** `retry` waits for a database or a queue that is unavailable, and reports it. `tidy` does the last work of a run, and does not wait. */
-function createRunRetry({ clock, bringBack }: BackfillDeps, { ending, tracker }: Run) {
+function createRunRetry({ clock, bringBack }: BackfillDeps, { ending, tracker }: Run, isClaimed: boolean) {
   let isQueueUnavailable = false;
   const retry = createOutageRetry({
     clock,
     signal: ending.signal,
-    onOutage: (reason, until) => {
+    onOutage: (reason, until, error) => {
+      // Where no answer can be stored, no further one is asked for. A service waits: its disk may get room meanwhile.
+      if (!isClaimed && isDiskFull(error)) return ending.failWith(error);
       tracker.outageBegan(reason, until, clock.now());
       if (reason === QUEUE_IS_UNAVAILABLE) isQueueUnavailable = true;
       if (reason === DATABASE_IS_UNAVAILABLE) bringBack?.().catch(ending.failWith);

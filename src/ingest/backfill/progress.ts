@@ -6,7 +6,7 @@ import type { BackfillTotals } from '../../store/backfill/backfill.ts';
 import type { RefusalReason } from '../../store/candle/refusal.ts';
 import { type ConfigurationError, INTERRUPTED, KeyRefused, type Outcome } from '../outcome.ts';
 import { type ChunkJob, chunkJobId } from '../queue/chunk-job.ts';
-import { DATABASE_IS_LOCKED, DATABASE_IS_UNAVAILABLE, type OutageReason } from '../request/outage-retry.ts';
+import { DATABASE_OUTAGES, type OutageReason } from '../request/outage-retry.ts';
 import type { BackfillPlan } from './plan.ts';
 
 export type BackfillProgress = {
@@ -102,7 +102,7 @@ export class ProgressTracker {
   /** The totals at the end, with the requests that other processes sent for this backfill. */
   settle({ requests, stored }: BackfillTotals): void {
     // The database has just answered. Whether the queue has recovered does not matter any more.
-    for (const reason of [DATABASE_IS_UNAVAILABLE, DATABASE_IS_LOCKED] as const) this.#outages.delete(reason);
+    for (const reason of DATABASE_OUTAGES) this.#outages.delete(reason);
     this.#report({ requests, stored, waiting: null });
   }
 

@@ -100,8 +100,6 @@ export function createStoreAnswer({
     // Questions about a day have no start that a limit could refuse.
     const isOfDay = sent.subject === LAST_DAY || sent.subject === OPEN_DAY;
     if (!isOfDay) await learnLimit(job, first, exchange, retry);
-    if (first !== undefined && isCandleInterval(interval))
-      await retry(() => keepPartitions(interval, { from: first, to: last! + INTERVAL_MS[interval] }));
     const compared: { last: Compared | null } = { last: null };
     const limit = historyLimits.of(interval);
     const weighing = {
@@ -124,7 +122,11 @@ export function createStoreAnswer({
       const contradictedCandles = found?.contradicts ?? [];
       return verdict ?? { ...weigh({ ...weighing, known }), toldTwice: found !== null, contradictedCandles };
     };
-    const store = () => storeChunk(sql, answer, judge, clock.now);
+    const write = () => storeChunk(sql, answer, judge, clock.now);
+    const store = () =>
+      first !== undefined && isCandleInterval(interval)
+        ? keepPartitions(interval, { from: first, to: last! + INTERVAL_MS[interval] }, write)
+        : write();
     // Cut off while it was committed, it may be stored already.
     const counts: WrittenFetch | ChunkCommit = await retry(
       async (again) => (again ? await findFetch(sql, { ...record, asOf }) : null) ?? store(),

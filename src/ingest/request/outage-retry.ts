@@ -3,19 +3,22 @@
  * spend more of the quota.
  */
 import type { Clock, Instant } from '../../clock.ts';
-import { isDatabaseUnavailable, isLocked } from '../../store/connection/database-unavailable.ts';
+import { isDatabaseUnavailable, isLocked, storesNothing } from '../../store/connection/database-unavailable.ts';
 import { QueueUnavailable } from '../queue/redis.ts';
 
-/** Why a run waits, or why it ended: its database or its queue cannot be reached, or another session locks the database. */
+/** Why a run waits, or why it ended: its database or its queue cannot be reached, or the database stores nothing, or another session locks it. */
 export const DATABASE_IS_UNAVAILABLE = 'the database is unavailable';
+export const DATABASE_STORES_NOTHING = 'the database stores nothing: its disk is full, or it is read-only';
 export const DATABASE_IS_LOCKED = 'another session holds a lock of the database';
 export const QUEUE_IS_UNAVAILABLE = 'the queue is unavailable';
-export type OutageReason = typeof DATABASE_IS_UNAVAILABLE | typeof DATABASE_IS_LOCKED | typeof QUEUE_IS_UNAVAILABLE;
+export const DATABASE_OUTAGES = [DATABASE_IS_UNAVAILABLE, DATABASE_STORES_NOTHING, DATABASE_IS_LOCKED] as const;
+export type OutageReason = (typeof DATABASE_OUTAGES)[number] | typeof QUEUE_IS_UNAVAILABLE;
 
 /** Which of them it is; null when the error is about something else. */
 export function outageReason(error: unknown): OutageReason | null {
   if (error instanceof QueueUnavailable) return QUEUE_IS_UNAVAILABLE;
   if (isLocked(error)) return DATABASE_IS_LOCKED;
+  if (storesNothing(error)) return DATABASE_STORES_NOTHING;
   return isDatabaseUnavailable(error) ? DATABASE_IS_UNAVAILABLE : null;
 }
 
@@ -41,7 +44,7 @@ export function createOutageRetry({
   /** Ends the wait: the work then rejects with the last error of the database. */
   readonly signal: AbortSignal;
   /** Called after each attempt that failed; `until` is when the next attempt begins. May abort the signal. */
-  readonly onOutage?: (reason: OutageReason, until: Instant) => void;
+  readonly onOutage?: (reason: OutageReason, until: Instant, error: unknown) => void;
   readonly onRecovery?: (reason: OutageReason) => void;
 }): OutageRetry {
   const away = new Set<OutageReason>();
@@ -59,7 +62,7 @@ export function createOutageRetry({
         if (reason === null) throw error;
         met = (met ?? new Set()).add(reason);
         away.add(reason);
-        onOutage?.(reason, clock.now() + RETRY_MS);
+        onOutage?.(reason, clock.now() + RETRY_MS, error);
         if (signal.aborted) throw error;
         await clock.sleep(RETRY_MS, signal).catch(() => undefined);
         if (signal.aborted) throw error;

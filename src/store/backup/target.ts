@@ -71,9 +71,27 @@ export async function readUnprovedRestore(sql: SqlOrTransaction): Promise<Unprov
   return row === undefined || row.isProved ? null : row;
 }
 
+const RAN_AT_BACKUP = 'had not ended when the backup was made';
+
+/** A restore that was done, and when the backup that it loaded was begun; null: its log does not say. */
+export type Restore = { readonly at: Instant; readonly backupAt: Instant | null };
+
+/** The last restore after `at` of a backup from before `at`: what was stored at that time is not here. Null: the log has none. */
+export async function readRestoreOver(sql: SqlOrTransaction, at: Instant): Promise<Restore | null> {
+  if (!(await hasAuditLog(sql))) return null;
+  const [row] = await sql<Restore[]>`
+    select r.at, b.at as backup_at from ops.audit r
+    left join lateral (
+      select at from ops.audit b where b.id < r.id and b.command ~ '^backup ' and b.message = ${RAN_AT_BACKUP} order by b.id desc limit 1
+    ) b on true
+    where r.command ~ '^restore ' and r.ended_at is not null and r.at > ${at}::timestamptz and coalesce(b.at < ${at}::timestamptz, true)
+    order by r.id desc limit 1`;
+  return row ?? null;
+}
+
 /** The commands that ran when the backup was made, the backup itself among them: nothing here will ever say how they ended. */
 export async function endCommandsOfBackup(sql: SqlOrTransaction, now: Instant): Promise<void> {
-  await sql`update ops.audit set ended_at = ${now}, message = 'had not ended when the backup was made' where ended_at is null`;
+  await sql`update ops.audit set ended_at = ${now}, message = ${RAN_AT_BACKUP} where ended_at is null`;
 }
 
 /** The services of the house that was backed up do not run on this database. */

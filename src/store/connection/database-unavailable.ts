@@ -1,4 +1,4 @@
-/** Is it the database that cannot be reached, or does another session lock it? What is asked of it may then be asked again. */
+/** Can the database not be reached, or store nothing, or does another session lock it? What is asked of it may then be asked again. */
 
 /** A connection that could not be made, or was lost; a server that is starting up, shutting down, was killed, or has no connection left. */
 const AWAY =
@@ -17,9 +17,17 @@ const LOCKED = /^(55P03|40P01)$/;
 /** SQLSTATE `disk_full`. */
 const DISK_FULL = '53100';
 
+/** SQLSTATE `read_only_sql_transaction`: a standby, as while another server takes over; or its host has made the server read-only. */
+const READ_ONLY = '25006';
+
 /** Has the server's disk no room for what our statement would store? */
 export function isDiskFull(error: unknown): boolean {
   return someCause(error, ({ code }) => code === DISK_FULL);
+}
+
+/** Does the server answer, and store nothing? */
+export function storesNothing(error: unknown): boolean {
+  return someCause(error, ({ code }) => code === DISK_FULL || code === READ_ONLY);
 }
 
 /** Does another session hold a lock that our statement needs? */
@@ -27,11 +35,12 @@ export function isLocked(error: unknown): boolean {
   return someCause(error, ({ code }) => typeof code === 'string' && LOCKED.test(code));
 }
 
-/** The database cannot be reached, or is locked. Several addresses of one host fail as one error. */
+/** The database cannot be reached, stores nothing, or is locked. Several addresses of one host fail as one error. */
 export function isDatabaseUnavailable(error: unknown): boolean {
   return someCause(error, (e) => {
     const { code, syscall } = e;
-    if (typeof code === 'string' && (AWAY.test(code) || LOCKED.test(code))) return true;
+    if (typeof code === 'string' && (AWAY.test(code) || LOCKED.test(code) || code === DISK_FULL || code === READ_ONLY))
+      return true;
     // The socket file of a server that is down.
     if (code === 'ENOENT' && syscall === 'connect') return true;
     if (UNAVAILABLE_TEXT.test(e.message)) return true;

@@ -93,11 +93,14 @@ export async function ensurePartitionsAhead(sql: Sql, now: Instant): Promise<voi
   }
 }
 
-export type PartitionKeeper = (interval: CandleInterval, span: Span) => Promise<void>;
+/** Runs `write` when the partitions that the span needs are there. */
+export type PartitionKeeper = <T>(interval: CandleInterval, span: Span, write: () => Promise<T>) => Promise<T>;
 
 /**
  * `ensurePartitions` that remembers which partitions it has seen, for a caller that writes into the same few again and again. Callers
  * that need a partition which is being made wait here, and not at the server's lock with a connection each.
+ *
+ * What it has seen may be gone: retention has removed it, or the database has lost its last commits, as a standby that lagged. Then it is made again.
  */
 export function createPartitionKeeper(sql: Sql): PartitionKeeper {
   const seen = new Set<string>();
@@ -110,14 +113,32 @@ export function createPartitionKeeper(sql: Sql): PartitionKeeper {
       making.delete(name);
     }
   };
-  return async (interval, span) => {
-    for (const partition of partitionsOf(candlesOf(interval), span)) {
+  const ensure = async (interval: CandleInterval, needed: readonly Partition[]) => {
+    for (const partition of needed) {
       const { name } = partition;
       if (seen.has(name)) continue;
       if (!making.has(name)) making.set(name, make(interval, partition));
       await making.get(name);
     }
   };
+  return async (interval, span, write) => {
+    const needed = partitionsOf(candlesOf(interval), span);
+    await ensure(interval, needed);
+    try {
+      return await write();
+    } catch (error) {
+      if (!isPartitionMissing(error)) throw error;
+      for (const { name } of needed) seen.delete(name);
+      await ensure(interval, needed);
+      return write();
+    }
+  };
+}
+
+/** Postgres has no SQLSTATE of its own for a row that no partition takes. */
+function isPartitionMissing(error: unknown): boolean {
+  const { code, routine } = error as { readonly code?: unknown; readonly routine?: unknown };
+  return code === '23514' && routine === 'ExecFindPartition';
 }
 
 /** @throws RangeError when `span` is open-ended or absurdly long */

@@ -10,15 +10,7 @@ import { compareTable, type TableFact } from './compare-table.ts';
 import { compareUnattested } from './compare-unattested.ts';
 import { type Finding, finding, type Verdict } from './finding.ts';
 import { type AsOf, readAsOf } from './read-as-of.ts';
-import {
-  type CurrentSeries,
-  type FormerNames,
-  findSeries,
-  inPages,
-  readCurrent,
-  readFormerNames,
-  renameOf,
-} from './read-series.ts';
+import { type CurrentSeries, type Found, findSeries, inPages, readCurrent, readFormerNames } from './read-series.ts';
 import { type AttestedMonth, type AttestedSeries, isSealed, nameOf, readSeries, SHORT_BYTES } from './series-line.ts';
 import type { TABLES } from './tables.ts';
 
@@ -87,7 +79,8 @@ export async function* compareAttested(
     const byId = new Map(current.map((one) => [one.seriesId, one]));
     const pairs = page.map((series, i) => ({ attested: series, current: byId.get(found[i]?.id ?? 0) }));
     const keptSince = (interval: Interval) => now - (keptMs(interval, keep.candles) ?? Number.POSITIVE_INFINITY);
-    return [...page.flatMap((series) => judgeName(series, former)), ...(await compareSeries(sql, pairs, keptSince))];
+    const names = page.flatMap((series, i) => judgeName(series, found[i]));
+    return [...names, ...(await compareSeries(sql, pairs, keptSince))];
   });
 }
 
@@ -98,10 +91,9 @@ type Known = { readonly attested: AttestedSeries; readonly current: CurrentSerie
 type KeptSince = (interval: Interval) => Instant;
 
 /** A series is found by its evidence where the coin has another id since; `market.coin_rename` must tell of it, too. */
-function judgeName(attested: AttestedSeries, former: FormerNames): Finding[] {
-  const rename = renameOf(attested, former);
-  if (rename === undefined) return [];
-  const { step, newId, isRecorded } = rename;
+function judgeName(attested: AttestedSeries, found: Found | undefined): Finding[] {
+  if (found?.rename === undefined) return [];
+  const { step, newId, isRecorded } = found.rename;
   const detail = `step ${step} of its evidence says that ${attested.coinId} is ${newId} now`;
   return [
     isRecorded
@@ -172,8 +164,13 @@ function judge(pair: Known, then: AsOf, keptSince: KeptSince): Finding[] {
     findings.push(
       isKept ? finding(name, null, 'tampered', `${detail}, ${unlike}`) : finding(name, null, 'removed', detail),
     );
-  } else if (!isLinked)
-    findings.push(finding(name, null, 'tampered', `its evidence up to step ${attested.steps} is not what it was`));
+  } else if (!isLinked) {
+    const detail =
+      current.steps < attested.steps
+        ? `its evidence has ${formatCounted(current.steps, 'step')}, attested were ${attested.steps}`
+        : `its evidence up to step ${attested.steps} is not what it was`;
+    findings.push(finding(name, null, 'tampered', detail));
+  }
   if (!isShort(attested.records, then.records))
     findings.push(
       finding(

@@ -4,7 +4,7 @@ import type { Interval } from '../../core/interval.ts';
 import type { Spans } from '../../core/span.ts';
 import { storedRows } from '../../store/candle/stored.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
-import type { AttestedSeries } from './series-line.ts';
+import { type AttestedSeries, SHORT_BYTES } from './series-line.ts';
 import { monthsOf, type SeriesState } from './series-state.ts';
 
 /**
@@ -185,34 +185,55 @@ export async function readFormerNames(sql: SqlOrTransaction): Promise<FormerName
   return names;
 }
 
-/** A series by its name, which it had at this step of its evidence. */
-type NamedThen = Pick<AttestedSeries, 'coinId' | 'quote' | 'interval' | 'steps'>;
+/** A series by its name, which it had at this step of its evidence. The first bytes of the link tell which one it is of several. */
+type NamedThen = Pick<AttestedSeries, 'coinId' | 'quote' | 'interval' | 'steps' | 'link'>;
 
-/** The first change of the coin's id since it was attested; undefined: it has the attested id still. */
-export function renameOf({ coinId, quote, interval, steps }: NamedThen, former: FormerNames): Rename | undefined {
-  return former.get(`${coinId} ${quote} ${interval}`)?.find(({ step }) => step > steps);
+export type Found = Listed & {
+  /** The first change of the coin's id since it was attested; undefined: it has the attested id still. */
+  readonly rename: Rename | undefined;
+};
+
+/** Of each series that has lost this name since this step, the change of its coin's id. */
+function renamesOf({ coinId, quote, interval, steps }: NamedThen, former: FormerNames): Rename[] {
+  const bySeries = new Map<number, Rename>();
+  for (const rename of former.get(`${coinId} ${quote} ${interval}`) ?? [])
+    if (rename.step > steps && !bySeries.has(rename.seriesId)) bySeries.set(rename.seriesId, rename);
+  return [...bySeries.values()];
 }
 
-/** The series that have, or had at the attested step, these names, in the order of the page; undefined where there is none. */
+/**
+ * The series that have, or had at the attested step, these names, in the order of the page; undefined where there is none. An id that the upstream
+ * has given to another coin may name several, one after the other: the one whose evidence up to that step is what was attested, else the first.
+ */
 export async function findSeries(
   sql: SqlOrTransaction,
   page: readonly NamedThen[],
   former: FormerNames,
-): Promise<(Listed | undefined)[]> {
-  const ids = page.map((attested) => renameOf(attested, former)?.seriesId ?? null);
+): Promise<(Found | undefined)[]> {
+  const renames = page.map((attested) => renamesOf(attested, former));
+  const lost = renames.flatMap((some, i) => some.map(({ seriesId }) => ({ position: i + 1, id: seriesId })));
+  const link = ({ link: bytes }: NamedThen) => bytes.subarray(0, SHORT_BYTES).toString('hex');
   const rows = await sql<{ position: number; id: number; candles: number }[]>`
-    select a.position, s.id, s.candles
-    from unnest(${ids}::int[], ${page.map((one) => one.coinId)}::text[], ${page.map((one) => one.quote)}::text[],
-      ${page.map((one) => one.interval)}::text[]) with ordinality as a (id, coin_id, quote, interval, position)
-    cross join lateral (
-      select s.id, s.candles from market.series s where s.id = a.id
+    with asked as materialized (
+      select * from unnest(${page.map((one) => one.coinId)}::text[], ${page.map((one) => one.quote)}::text[],
+        ${page.map((one) => one.interval)}::text[], ${page.map((one) => one.steps)}::int[], ${page.map(link)}::text[])
+        with ordinality as a (coin_id, quote, interval, step, link, position)
+    ), candidate as (
+      select * from unnest(${lost.map(({ position }) => position)}::bigint[], ${lost.map(({ id }) => id)}::int[])
+        with ordinality as c (position, id, place)
       union all
-      select s.id, s.candles from market.series s where a.id is null
-        and s.coin_id = a.coin_id and s.quote = a.quote and s.interval = a.interval::market.candle_interval
-    ) s`;
-  const found = new Map(rows.map(({ position, id, candles }) => [position, { id, candles }]));
+      select a.position, s.id, null from asked a
+      join market.series s on s.coin_id = a.coin_id and s.quote = a.quote and s.interval = a.interval::market.candle_interval
+    ), counted as (
+      select c.*, count(*) over (partition by c.position) as candidates from candidate c
+    )
+    select distinct on (c.position) c.position, s.id, s.candles
+    from counted c join asked a on a.position = c.position join market.series s on s.id = c.id
+    order by c.position, case when c.candidates > 1
+      then encode(substring(ops.link_at(s.id, a.step) from 1 for ${SHORT_BYTES}), 'hex') is distinct from a.link end, c.place`;
+  const found = new Map(rows.map(({ position, ...series }) => [position, series]));
   return page.map(({ interval }, i) => {
     const series = found.get(i + 1);
-    return series && { ...series, interval };
+    return series && { ...series, interval, rename: renames[i]!.find(({ seriesId }) => seriesId === series.id) };
   });
 }

@@ -7,6 +7,8 @@ export type Health = {
   /** As the server says it: `18.4`. */
   readonly version: string;
   readonly majorVersion: number;
+  /** It stores nothing: a standby, or set so. */
+  readonly isReadOnly: boolean;
   /** The database's clock. */
   readonly now: Instant;
   readonly bytes: number;
@@ -25,6 +27,7 @@ export async function readHealth(sql: Sql, now: Instant): Promise<Health> {
   const [server] = await sql<Omit<Health, 'silentBackfills'>[]>`
     select current_setting('server_version') as version,
       current_setting('server_version_num')::int / 10000 as major_version,
+      current_setting('transaction_read_only') = 'on' as is_read_only,
       date_trunc('milliseconds', clock_timestamp()) as now,
       pg_database_size(current_database()) as bytes,
       (select name from ops.migration order by created_at desc limit 1) as migration,

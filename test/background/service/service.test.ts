@@ -29,7 +29,41 @@ async function emptyOurRedis({ database, env }: Scene): Promise<void> {
   redis.disconnect();
 }
 
+/** As when a standby takes the place of its primary: all connections end, and the new ones may read only, or may write again. */
+async function setReadOnly({ database: { sql } }: Scene, is: boolean): Promise<void> {
+  const [row] = await sql<{ name: string }[]>`select current_database() as name`;
+  await sql.begin('read write', (tx) =>
+    tx.unsafe(`alter database ${row!.name} set default_transaction_read_only = ${is ? 'on' : 'off'}`),
+  );
+  await sql`
+    select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`;
+}
+
 describe('the service', { concurrent: true }, () => {
+  test('waits while its database is read-only, also when it starts then, and says so', async (context) => {
+    const scene = await setScene(context);
+    const { env, start } = scene;
+    const stands = (service: ReturnType<typeof start>, status: number) =>
+      vi.waitFor(async () => expect(await service.get('/ready')).toMatchObject({ status }), { timeout: 60_000 });
+    const running = start();
+    await running.line(/^ready/);
+    await setReadOnly(scene, true);
+    const started = start();
+    for (const service of [running, started]) {
+      await service.line(/^the database: .* is read-only \(a standby\?\); point DATABASE_URL at the primary/);
+      await stands(service, 503);
+    }
+    const { code, out } = await runCommand(['doctor'], { env });
+    expect(out).toMatch(/FAIL {2}database .*read-only \(a standby\?\)\n *→ point DATABASE_URL at the primary/);
+    expect(code).toBe(1);
+    await setReadOnly(scene, false);
+    for (const service of [running, started]) {
+      await stands(service, 200);
+      // The queue asks for work with a pause, and is not told about by itself.
+      expect(service.lines().filter(({ msg }) => /^queue:|read-only transaction/.test(msg))).toEqual([]);
+    }
+  });
+
   test('keeps tracked series fresh, fetches their past, and reports its health', async (context) => {
     const { chandler, database, json, start } = await setScene(context);
     await chandler('track', 'add', '--top', '2', '--interval', '1h', '--since', '-40d');

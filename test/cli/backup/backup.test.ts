@@ -80,6 +80,28 @@ describe.skipIf(client === null)('what is restored', () => {
     expect(await counts(target, attestation)).toMatchObject({ code: 0, revised: 0, tampered: 0 });
   });
 
+  test('is older than an attestation of what was stored after the backup: verify --against says so', async () => {
+    expect((await backup()).code).toBe(0);
+    await changeOne(original.sql, series, 9);
+    const newest = path.join(folder, 'newest.jsonl');
+    expect((await run(original, ['attest', '--out', newest])).code).toBe(0);
+    expect((await restore()).code).toBe(0);
+    const compared = await run(target, ['verify', '--against', newest]);
+    expect(compared.code).toBe(1);
+    expect(compared.out).toMatch(
+      /The log has a restore at .*Z, of a backup that was begun at .*Z\. What was stored between them is not here/,
+    );
+    const { restored } = JSON.parse((await run(target, ['verify', '--against', newest, '--json'])).out) as {
+      restored: { at: string; backupAt: string };
+    };
+    expect(Date.parse(restored.backupAt)).toBeLessThan(Date.parse(restored.at));
+    // Of an attestation that the restored warehouse has made, the restore explains nothing.
+    const later = path.join(folder, 'later.jsonl');
+    expect((await run(target, ['attest', '--out', later])).code).toBe(0);
+    await target.sql`update market.candle set close = close + 1`;
+    expect((await run(target, ['verify', '--against', later])).out).toMatch(/no record says why\.\n$/);
+  });
+
   test('is told to differ when it does: exit code 1', async () => {
     expect((await backup()).code).toBe(0);
     const before = readFileSync(path.join(backups(), files()[1]!));

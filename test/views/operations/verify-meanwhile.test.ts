@@ -116,3 +116,43 @@ test.each([
   expect(found.filter(({ verdict }) => verdict === 'tampered')).toEqual([]);
   expect(found.filter(({ verdict }) => verdict === 'renamed')).toHaveLength(1);
 });
+
+test('verify --against finds the right series where an id belonged to one coin after the other', async () => {
+  const { sql } = database;
+  await ensurePartitions(sql, '24h', { from: FIRST_DAY, to: day(200) });
+  const attested = async () => {
+    const lines: string[] = [];
+    for await (const line of attest(sql, { at: NOW, key: null })) lines.push(line.trimEnd());
+    return lines.slice(1, -1);
+  };
+  const compared = async (lines: readonly string[]) => {
+    async function* facts() {
+      yield* lines;
+    }
+    const found: string[] = [];
+    for await (const { subject, verdict } of compare(sql, facts(), { keep: DEFAULT_KEEP, at: NOW, now: day(1_100) }))
+      if (verdict === 'tampered' || verdict === 'renamed') found.push(`${verdict}: ${subject}`);
+    return found;
+  };
+  const move = async (newId: string, at: number) => {
+    await recordCoins(sql, [coinNamed(newId)], day(at));
+    await recordRenames(sql, [{ oldId: 'a-a', newId, at: day(at) }], 'changelog');
+    expect(await continueHistories(sql, day(at))).toBe(1);
+  };
+  const first = await newDailySeries(sql, 'a-a');
+  await storeAnswer(sql, first, [0, 100], 500);
+  const ofFirst = await attested();
+  await storeAnswer(sql, first, [100, 150], 501);
+  await move('b-b', 1_001);
+  // The upstream gives the id to another coin, whose evidence is shorter than that of the first one was.
+  await recordCoins(sql, [coinNamed('a-a')], day(1_002));
+  const second = await newDailySeries(sql, 'a-a');
+  expect(second).not.toBe(first);
+  await storeAnswer(sql, second, [0, 60], 1_003);
+  const ofBoth = await attested();
+  expect(await compared(ofFirst)).toEqual(['renamed: a-a usd 24h']);
+  expect(await compared(ofBoth)).toEqual([]);
+  await storeAnswer(sql, second, [60, 80], 1_004);
+  await move('c-c', 1_005);
+  expect(await compared(ofBoth)).toEqual(['renamed: a-a usd 24h']);
+});
