@@ -85,7 +85,7 @@ async function exportAlone(options: ExportOptions, rules: ExportRules): Promise<
     try {
       const archive = await stayingArchive(tx, before, plan.files);
       const run = { ...options, rules, tx, copy, before, archive, months: createMonthBook() };
-      const head = await readHead(tx, selection, rules.kind);
+      const head = await readHead(tx, selection, rules);
       checkOrigin(before, head, destination);
       const done = await writeAll(run, plan);
       const beside = await rules.beforeManifest(before, done.files);

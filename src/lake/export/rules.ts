@@ -7,6 +7,8 @@ import type { Narrowed } from './statements.ts';
 
 export type ExportRules = {
   readonly kind: ExportKind;
+  /** Of a lake. */
+  readonly id?: string;
   /** Where a file of this version goes that is planned at `path`. */
   pathOf(path: string, version: string | null): string;
   /** Of a table that is written as a whole. Null: nothing tells but the bytes. */

@@ -17,10 +17,11 @@ import { isLakeFile, lakePath } from './lake-file.ts';
 /** How long a file stays that the manifest names no more. */
 export const GRACE_MS = DAY;
 
-export function lakeRules(destination: Destination, now: () => Instant): ExportRules {
+export function lakeRules(destination: Destination, id: string, now: () => Instant): ExportRules {
   let expired: readonly string[] = [];
   return {
     kind: 'lake',
+    id,
     pathOf: (path, version) => {
       if (version === null) throw new Error(`${path} has no version`);
       return lakePath(path, version);
