@@ -47,8 +47,7 @@ export async function checkWhichLake(app: Pick<App, 'config' | 'database'>): Pro
     const other = await readOtherLake(app, SOON);
     if (other === null) return [];
     const failed = failWith('lake', other.problem);
-    // Whoever gives a command may have other settings than the service.
-    return [other.place === null ? { ...failed, state: 'warn' } : failed];
+    return [other.isRefused ? failed : { ...failed, state: 'warn' }];
   } catch (error) {
     if (error instanceof DestinationError || error instanceof ExportRefused) return [];
     throw error;

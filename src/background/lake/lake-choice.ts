@@ -4,13 +4,14 @@ import type { App } from '../../app.ts';
 import { formatInstant } from '../../core/format.ts';
 import { nameOfAddress, type S3Timing } from '../../lake/destination/address.ts';
 import { openDestination } from '../../lake/destination/open-destination.ts';
-import { otherLake, readHeadOf } from '../../lake/sync/identity.ts';
-import type { KnownLake } from '../../store/work/lake.ts';
-import { readLake } from '../../store/work/lake.ts';
+import { olderManifest, otherLake, readHeadOf } from '../../lake/sync/identity.ts';
+import { type KnownLake, readLake } from '../../store/work/lake.ts';
 
 export type OtherLake = {
   /** What is there, and what is missed; behind semicolons: what to do. */
   readonly problem: string;
+  /** The next run is refused. */
+  readonly isRefused: boolean;
   /** Null: no place is set. */
   readonly place: string | null;
   /** What `replaceLake` takes to go on with it. */
@@ -26,13 +27,23 @@ export async function readOtherLake(
   if (lake === null) {
     if (known === null) return null;
     const problem = `CHANDLER_LAKE_URL is not set, and this warehouse has the lake ${known.place}${asOf(known)}; set it: until then retention removes no candles; if that lake is given up: chandler lake accept`;
-    return { problem, place: null, next: null };
+    return { problem, isRefused: false, place: null, next: null };
   }
   const destination = await openDestination(lake.address, s3, timing);
   const head = await readHeadOf(destination);
+  const told = {
+    place: nameOfAddress(lake.address),
+    next: { id: head?.id ?? randomUUID(), place: destination.place },
+  };
   const problem = otherLake(destination, head, known);
-  const next = { id: head?.id ?? randomUUID(), place: destination.place };
-  return problem === null ? null : { problem, place: nameOfAddress(lake.address), next };
+  if (problem !== null) return { ...told, problem, isRefused: true };
+  if (head === null || known?.at == null || Date.parse(head.at) >= known.at) return null;
+  const older = olderManifest(destination, head, known.at);
+  return {
+    ...told,
+    problem: `${older}; the next run brings it up to date, unless it finds files that only the newer one can name`,
+    isRefused: false,
+  };
 }
 
 function asOf({ at }: KnownLake): string {

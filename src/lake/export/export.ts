@@ -76,6 +76,7 @@ export function lockOf({ place }: Destination): string {
 async function exportAlone(options: ExportOptions, rules: ExportRules): Promise<Exported | null> {
   const { database, destination, selection, onPlan = async () => true } = options;
   const before = await lookBefore(destination, selection, rules.kind);
+  rules.check(before);
   const run = await withSnapshot(database.sql, async (tx, snapshot) => {
     const plan = await planFiles(tx, selection);
     if (!(await onPlan(plan))) return null;

@@ -21,7 +21,7 @@ import { readSeries, readWithin, type SeriesWithin, seriesIn, versionOf } from '
 import { ALL_TIME, groupsOf, hiveFiles, type PlannedFile } from '../layout/layout.ts';
 import type { ManifestFile } from '../manifest/manifest.ts';
 import { ExportRefused } from '../refused.ts';
-import { otherLake, readHeadOf } from './identity.ts';
+import { olderManifest, otherLake, readHeadOf } from './identity.ts';
 import { markArchived } from './mark-archived.ts';
 import { missingRow } from './missing-row.ts';
 import { lakeSelection } from './sync.ts';
@@ -69,7 +69,7 @@ export async function openArchive({ database, destination, onRefused }: ArchiveO
         return seen === null ? null : heldPartition(interval, partition, seen);
       } catch (error) {
         // The other tables do not wait for the lake.
-        if (!(error instanceof DestinationError)) throw error;
+        if (!(error instanceof DestinationError) && !(error instanceof ExportRefused)) throw error;
         onRefused(error.message);
         return null;
       }
@@ -81,8 +81,10 @@ async function requireOurs(sql: Database['sql'], destination: Destination): Prom
   const [head, known] = [await readHeadOf(destination), await readLake(sql)];
   const problem = otherLake(destination, head, known);
   if (problem !== null) throw new ExportRefused(problem);
-  if (head !== null && known?.at == null)
-    throw new ExportRefused(`the lake ${destination.name} was not written by this warehouse yet`);
+  if (head === null) return;
+  if (known?.at == null) throw new ExportRefused(`the lake ${destination.name} was not written by this warehouse yet`);
+  if (Date.parse(head.at) < known.at)
+    throw new ExportRefused(`${olderManifest(destination, head, known.at)}; the schedule lake brings it up to date`);
 }
 
 /** The files that the partition would be written to. */

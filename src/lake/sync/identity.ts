@@ -3,6 +3,7 @@
  * address, would be taken for a place where a new lake may begin, and two warehouses would remove each other's files.
  */
 import { randomUUID } from 'node:crypto';
+import type { Instant } from '../../clock.ts';
 import { formatInstant } from '../../core/format.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import { beginLake, type KnownLake, readLake } from '../../store/work/lake.ts';
@@ -14,14 +15,13 @@ import { ExportRefused } from '../refused.ts';
 
 type Place = Pick<Destination, 'name' | 'place'>;
 
-/** The id that the next manifest has. @throws ExportRefused when another lake, or none, is where ours should be; nothing was written */
-export async function identify(sql: SqlOrTransaction, destination: Destination): Promise<string> {
+/** The lake that is written next. @throws ExportRefused when another lake, or none, is where ours should be; nothing was written */
+export async function identify(sql: SqlOrTransaction, destination: Destination): Promise<KnownLake> {
   const head = await readHeadOf(destination);
   const problem = otherLake(destination, head, await readLake(sql));
   if (problem !== null) throw new ExportRefused(problem);
   // Remembered ahead of the manifest: so a run that is killed right after it finds its own lake.
-  const { id } = await beginLake(sql, { id: head?.id ?? randomUUID(), place: destination.place });
-  return id;
+  return beginLake(sql, { id: head?.id ?? randomUUID(), place: destination.place });
 }
 
 /** Null: there is no manifest. @throws ExportRefused when it cannot be believed */
@@ -51,4 +51,8 @@ export function otherLake({ name, place }: Place, head: ManifestHead | null, kno
     return `${found}; name another place in CHANDLER_LAKE_URL, or take it over, if no other warehouse writes it any more: chandler lake accept`;
   const lost = 'Candles that retention removed from Postgres may be in that lake alone';
   return `${found}, and this warehouse wrote its lake to ${known.place} (as of ${formatInstant(known.at!)}). ${lost}; mount or restore it, or correct CHANDLER_LAKE_URL; to go on in this place without it: chandler lake accept`;
+}
+
+export function olderManifest({ name }: Pick<Place, 'name'>, head: Pick<ManifestHead, 'at'>, at: Instant): string {
+  return `the manifest of ${name} is as of ${formatInstant(Date.parse(head.at))}, and this warehouse wrote one as of ${formatInstant(at)}`;
 }

@@ -5,23 +5,27 @@ import { expect, test } from 'vitest';
 import { removeWithLake } from '../../../src/background/lake/lake-run.ts';
 import { parseConfig } from '../../../src/config.ts';
 import { openFolder } from '../../../src/lake/destination/folder.ts';
-import { readManifest } from '../../../src/lake/manifest/read-manifest.ts';
-import { writeManifest } from '../../../src/lake/manifest/write-manifest.ts';
 import { createLog } from '../../../src/log.ts';
 import { readLake, replaceLake } from '../../../src/store/work/lake.ts';
 import { runCommand } from '../../support/cli.ts';
-import { DROPPED, database, folder, log, manifest, moveTo, NOW, retain, STAYS, sync, useLake } from './archive.ts';
+import {
+  accept,
+  checked,
+  DROPPED,
+  database,
+  folder,
+  log,
+  manifest,
+  moveTo,
+  NOW,
+  retain,
+  STAYS,
+  sync,
+  useLake,
+} from './archive.ts';
 
 useLake();
 
-const env = () => ({ DATABASE_URL: database.url, CHANDLER_LAKE_URL: folder });
-const accept = (...argv: string[]) => runCommand(['lake', 'accept', ...argv], { env: env() });
-/** Of the second check, which knows the database. */
-const checked = async (settings: Record<string, string> = env()) => {
-  const { out } = await runCommand(['doctor', '--json'], { env: settings });
-  const checks = JSON.parse(out) as { name: string; state: string; found: string; fix?: string }[];
-  return checks.filter(({ name, state }) => name === 'lake' && state !== 'ok');
-};
 const LATER = Date.UTC(2026, 5, 1);
 const STAYS_2024 = { partitions: [], notArchived: ['candle_24h_2024'] };
 
@@ -140,33 +144,4 @@ test('without the address of its lake a warehouse removes no candles, until the 
   expect([code, out]).toEqual([0, 'This warehouse has no lake any more; retention removes candles for good.\n']);
   expect(await held()).toBe(true);
   expect(await checked(settings)).toEqual([]);
-});
-
-test('a run that was killed around its first manifest goes on', async () => {
-  await sync();
-  // The manifest is there, and Postgres has not noted that it is.
-  await database.sql`update ops.lake set at = null`;
-  expect(await retain()).toMatchObject(STAYS);
-  await sync();
-  expect(await retain()).toMatchObject(DROPPED);
-});
-
-test('a lake of an earlier version, whose manifest has no id, gets one', async () => {
-  await sync();
-  const destination = openFolder(folder);
-  const withoutId = async () => {
-    const { head, elements } = (await readManifest(destination))!;
-    const { id: _, ...rest } = head;
-    await writeManifest(destination, rest, elements);
-  };
-  await withoutId();
-  await replaceLake(database.sql, null);
-  await sync();
-  const known = await readLake(database.sql);
-  expect(manifest()).toMatchObject({ id: known!.id });
-  // And again, after an earlier version has run in between.
-  await withoutId();
-  expect(await retain()).toMatchObject(DROPPED);
-  await sync();
-  expect(manifest()).toMatchObject({ id: known!.id });
 });
