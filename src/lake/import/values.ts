@@ -121,14 +121,14 @@ function offsetOf(zone: string | undefined): number {
   return (sign === '-' ? -1 : 1) * (Number(hours) * 3_600_000 + Number(minutes) * 60_000);
 }
 
-/** Null where there is no value; undefined: it is no number. A text like NaN is a number, which no price can be. −0 is 0. */
+/** Null where there is no value; undefined: it is no number. A text like NaN is a number, which no price can be. */
 export function readNumber(value: unknown): number | null | undefined {
-  if (typeof value === 'number') return value + 0;
+  if (typeof value === 'number') return value;
   if (value === null || value === undefined || value === '') return null;
   if (typeof value === 'bigint') return Number(value);
   if (typeof value !== 'string') return undefined;
   const read = Number(value);
-  if (!Number.isNaN(read)) return value.trim() === '' ? null : whyNoDouble(value, read) === null ? read + 0 : undefined;
+  if (!Number.isNaN(read)) return value.trim() === '' ? null : whyNoDouble(value, read) === null ? read : undefined;
   switch (value.trim().toLowerCase()) {
     case 'null':
     // As R writes it.

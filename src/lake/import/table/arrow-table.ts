@@ -2,7 +2,7 @@
 import type { FileHandle } from 'node:fs/promises';
 import { DataType, type Field, type RecordBatch, RecordBatchReader, TimeUnit, type Vector } from 'apache-arrow';
 import { readRange } from '../../destination/destination.ts';
-import { readableAs } from '../../format/not-readable.ts';
+import { NotReadable, readableAs } from '../../format/not-readable.ts';
 import type { OpenTable, RawRows, TableFile } from './table.ts';
 
 export const openArrowTable: OpenTable = async (file) => {
@@ -20,7 +20,7 @@ export const openArrowTable: OpenTable = async (file) => {
       let first = 1;
       try {
         for (;;) {
-          const next = await readableAs('Arrow', async () => (await reader.next()) as IteratorResult<RecordBatch>);
+          const next = await readableAs('Arrow', () => nextBatch(reader));
           if (next.done) return;
           const { numRows } = next.value;
           const columns = places.map((place) => valuesOf(next.value.getChildAt(place)!));
@@ -33,6 +33,18 @@ export const openArrowTable: OpenTable = async (file) => {
     },
   };
 };
+
+async function nextBatch(reader: { next(): unknown }): Promise<IteratorResult<RecordBatch>> {
+  try {
+    return (await reader.next()) as IteratorResult<RecordBatch>;
+  } catch (error) {
+    // pandas compresses unless it is told not to.
+    if (!(error instanceof Error) || !error.message.includes('compressed but codec not found')) throw error;
+    throw new NotReadable(
+      "is compressed, which cannot be read; write it uncompressed (to_feather(…, compression='uncompressed') of pandas), or as Parquet",
+    );
+  }
+}
 
 const isInstant = (type: DataType) => DataType.isTimestamp(type) || DataType.isDate(type);
 
