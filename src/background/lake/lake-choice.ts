@@ -25,8 +25,8 @@ export async function readOtherLake(
 ): Promise<OtherLake | null> {
   const known = await readLake(sql);
   if (lake === null) {
-    if (known === null) return null;
-    const problem = `CHANDLER_LAKE_URL is not set, and this warehouse has the lake ${known.place}${asOf(known)}; set it: until then retention removes no candles; if that lake is given up: chandler lake accept`;
+    if (known?.at == null) return null;
+    const problem = `CHANDLER_LAKE_URL is not set, and this warehouse wrote its lake to ${known.place} (as of ${formatInstant(known.at)}); set it: until then retention removes no candles; if that lake is given up: chandler lake accept`;
     return { problem, isRefused: false, place: null, next: null };
   }
   const destination = await openDestination(lake.address, s3, timing);
@@ -44,8 +44,4 @@ export async function readOtherLake(
     problem: `${older}; the next run brings it up to date, unless it finds files that only the newer one can name`,
     isRefused: false,
   };
-}
-
-function asOf({ at }: KnownLake): string {
-  return at === null ? '' : ` (as of ${formatInstant(at)})`;
 }

@@ -92,14 +92,14 @@ export async function removeWithLake<T>(
   return lake === null ? withoutAddress(app, remove) : withArchive(app, lake, remove);
 }
 
-/** Candles go for good, unless this warehouse has a lake. */
+/** Candles go for good, unless this warehouse has written a lake. */
 async function withoutAddress<T>(
   { database, log }: Pick<App, 'database' | 'log'>,
   remove: (archive?: CandleArchive) => Promise<T>,
 ): Promise<T> {
   const known = await readLake(database.sql);
-  if (known === null) return remove();
-  const why = `CHANDLER_LAKE_URL is not set, and this warehouse has the lake ${known.place}; set it, or give that lake up: chandler lake accept`;
+  if (known?.at == null) return remove();
+  const why = `CHANDLER_LAKE_URL is not set, and this warehouse wrote its lake to ${known.place}; set it, or give that lake up: chandler lake accept`;
   log.warn({ why }, KEPT);
   return remove(HOLDS_NOTHING);
 }

@@ -136,7 +136,7 @@ test('without the address of its lake a warehouse removes no candles, until the 
       async (archive) => archive === undefined || (await archive.hold('24h', { from: 0, to: 1 })) !== null,
     );
   expect(await held()).toBe(false);
-  expect(log.join()).toMatch(/CHANDLER_LAKE_URL is not set, and this warehouse has the lake /);
+  expect(log.join()).toMatch(/CHANDLER_LAKE_URL is not set, and this warehouse wrote its lake to /);
   expect(await checked(settings)).toMatchObject([
     { state: 'warn', fix: expect.stringContaining('chandler lake accept') },
   ]);
