@@ -33,6 +33,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   sql: async () => (await import('./sql/sql.ts')).sqlCommand,
   export: async () => (await import('./files/export.ts')).exportCommand,
   import: async () => (await import('./files/import.ts')).importCommand,
+  lake: async () => (await import('./files/lake.ts')).lakeCommand,
   backup: async () => (await import('./backup/backup.ts')).backupCommand,
   restore: async () => (await import('./backup/restore.ts')).restoreCommand,
   migrate: async () => (await import('./commands/migrate.ts')).migrateCommand,

@@ -5,7 +5,7 @@ import { readHeldLock } from '../../views/operations/blocking-sessions.ts';
 import { checkForAnalysts } from './analyst-checks.ts';
 import { type Check, failWith } from './check.ts';
 import { checkDatabase, checkRefusal } from './database-checks.ts';
-import { checkLake } from './lake-check.ts';
+import { checkLake, checkWhichLake } from './lake-check.ts';
 import {
   checkAttestations,
   checkConfiguration,
@@ -40,6 +40,7 @@ export async function* checkWarehouse(app: App): AsyncGenerator<Check> {
   const lock = await readHeldLock(app.database.sql, app.clock.now());
   if (lock !== null) yield failWith('lock', lock.message);
   yield* await checkDatabase(app, lock);
+  yield* await checkWhichLake(app);
   // These read candles.
   if (lock === null) yield* await checkForAnalysts(app);
 }

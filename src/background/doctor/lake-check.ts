@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { access, constants, readdir } from 'node:fs/promises';
 import path from 'node:path';
+import type { App } from '../../app.ts';
 import type { Config } from '../../config.ts';
 import { formatInstant } from '../../core/format.ts';
 import { nameOfAddress } from '../../lake/destination/address.ts';
@@ -9,8 +10,10 @@ import type { Destination } from '../../lake/destination/destination.ts';
 import { DestinationError } from '../../lake/destination/destination-error.ts';
 import { openDestination } from '../../lake/destination/open-destination.ts';
 import { DamagedManifest, readManifestHead } from '../../lake/manifest/read-manifest.ts';
+import { ExportRefused } from '../../lake/refused.ts';
 import { nearestExisting } from '../health/disk.ts';
-import { type Check, fail, ok } from './check.ts';
+import { readOtherLake } from '../lake/lake-choice.ts';
+import { type Check, fail, failWith, ok } from './check.ts';
 
 /** Somebody waits for the answer. */
 const SOON = { attempts: 2, idleMs: 5_000 };
@@ -35,6 +38,19 @@ export async function checkLake({ lake, s3 }: Config, { mayWrite }: { readonly m
     const { code } = error as NodeJS.ErrnoException;
     if (code === undefined) throw error;
     return [fail('lake', `${name} cannot be written (${code})`, `correct its owner, or ${ELSEWHERE}`)];
+  }
+}
+
+/** Is it the lake of this warehouse? Only a problem is told that `checkLake` does not know. */
+export async function checkWhichLake(app: Pick<App, 'config' | 'database'>): Promise<Check[]> {
+  try {
+    const other = await readOtherLake(app, SOON);
+    if (other === null) return [];
+    const failed = failWith('lake', other.problem);
+    return [other.isRefused ? failed : { ...failed, state: 'warn' }];
+  } catch (error) {
+    if (error instanceof DestinationError || error instanceof ExportRefused) return [];
+    throw error;
   }
 }
 

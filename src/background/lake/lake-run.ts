@@ -10,6 +10,7 @@ import { openArchive } from '../../lake/sync/archive.ts';
 import { syncLake } from '../../lake/sync/sync.ts';
 import { withLockUnlessHeld } from '../../store/connection/lock.ts';
 import type { CandleArchive } from '../../store/upkeep/retention.ts';
+import { readLake } from '../../store/work/lake.ts';
 
 export type LakeSettings = NonNullable<Config['lake']>;
 
@@ -54,6 +55,8 @@ function explained(error: unknown): unknown {
     : error;
 }
 
+const KEPT = 'candles past their retention stay in Postgres';
+
 /** Nothing is removed: the reason was said. */
 const HOLDS_NOTHING: CandleArchive = { hold: async () => null };
 
@@ -63,7 +66,7 @@ export async function withArchive<T>(
   { address }: LakeSettings,
   remove: (archive: CandleArchive) => Promise<T>,
 ): Promise<T> {
-  const onRefused = (why: string) => log.warn({ why }, 'candles past their retention stay in Postgres');
+  const onRefused = (why: string) => log.warn({ why }, KEPT);
   const destination = await openDestination(address, config.s3);
   const ended = await withLockUnlessHeld(database.sql, lockOf(destination), async () => {
     const archive = await openArchive({ database, destination, onRefused }).catch((error: unknown) => {
@@ -75,5 +78,28 @@ export async function withArchive<T>(
   });
   if (ended !== null) return ended.removed;
   onRefused('the lake is being written; the next run looks again');
+  return remove(HOLDS_NOTHING);
+}
+
+/** Retention, as the schedule runs it. */
+export async function removeWithLake<T>(
+  app: Pick<App, 'config' | 'database' | 'log'>,
+  remove: (archive?: CandleArchive) => Promise<T>,
+): Promise<T> {
+  const { lake, keep } = app.config;
+  // Without need nobody keeps the lake from being written meanwhile.
+  if (Object.values(keep.candles).every((ms) => ms === null)) return remove();
+  return lake === null ? withoutAddress(app, remove) : withArchive(app, lake, remove);
+}
+
+/** Candles go for good, unless this warehouse has written a lake. */
+async function withoutAddress<T>(
+  { database, log }: Pick<App, 'database' | 'log'>,
+  remove: (archive?: CandleArchive) => Promise<T>,
+): Promise<T> {
+  const known = await readLake(database.sql);
+  if (known?.at == null) return remove();
+  const why = `CHANDLER_LAKE_URL is not set, and this warehouse wrote its lake to ${known.place}; set it, or give that lake up: chandler lake accept`;
+  log.warn({ why }, KEPT);
   return remove(HOLDS_NOTHING);
 }

@@ -14,7 +14,7 @@ import { type ConfirmHolesDeps, createConfirmHoles } from '../../ingest/tracking
 import { createKeepFresh, type KeepFresh } from '../../ingest/tracking/keep-fresh.ts';
 import { type CandleArchive, removeOld } from '../../store/upkeep/retention.ts';
 import { attestToday } from '../attestation/daily-attestation.ts';
-import { withArchive, writeLake } from '../lake/lake-run.ts';
+import { removeWithLake, writeLake } from '../lake/lake-run.ts';
 
 export function createFreshness(app: App, session: Session, queue: ChunkQueue): KeepFresh {
   const { config, clock, database } = app;
@@ -84,10 +84,7 @@ export function createRuns(app: App, session: Session, freshness: KeepFresh, eve
           signal,
           ...(archive === undefined ? {} : { archive }),
         });
-      // Without need nobody keeps the lake from being written meanwhile.
-      const { lake, keep } = config;
-      const needsLake = lake !== null && Object.values(keep.candles).some((ms) => ms !== null);
-      const removed = needsLake ? await withArchive(app, lake, remove) : await remove();
+      const removed = await removeWithLake(app, remove);
       log.info({ removed }, 'removed data past its retention');
       return { kind: 'done' };
     },

@@ -29,12 +29,15 @@ const FORM: Readonly<Record<TimeForm, string>> = {
 };
 
 export function printImport(out: Output, { source, files, imported, proved }: ImportReport): void {
-  const { outcome, rows, added, same, twice, replaced, wrong, series } = imported;
+  const { outcome, rows, added, same, twice, updated, replaced, wrong, series } = imported;
   const forms = TIME_FORMS.filter((form) => imported.times[form] > 0);
   if (forms.length > 0)
     out.write(
       `times: ${forms.map((form) => (forms.length > 1 ? `${FORM[form]} (${formatCount(imported.times[form])})` : FORM[form])).join(', ')}\n`,
     );
+  const missing = Object.entries(imported.missing).filter(([, count]) => count > 0);
+  if (missing.length > 0)
+    out.write(`rows without a value: ${missing.map(([name, count]) => `${name} ${formatCount(count)}`).join(', ')}\n`);
   printWrong(out, imported);
   switch (outcome) {
     case 'wrong':
@@ -51,6 +54,7 @@ export function printImport(out: Output, { source, files, imported, proved }: Im
     case 'stored': {
       const parts = [
         `${formatCounted(added, 'candle')} added`,
+        ...(updated > 0 ? [`${formatCount(updated)} updated that ${updated === 1 ? 'was' : 'were'} not final`] : []),
         ...(replaced > 0 ? [`${formatCount(replaced)} replaced`] : []),
         ...(same > 0 ? [`${formatCounted(same, 'row')} already there`] : []),
         ...(twice > 0 ? [`${formatCounted(twice, 'row')} twice in the ${files === 1 ? 'file' : 'files'}`] : []),
@@ -101,7 +105,7 @@ function printOther(out: Output, source: string, { other }: Imported): void {
 }
 
 export function importAsJson({ source, files, bytes, imported, proved, leftOut, columns }: ImportReport) {
-  const { wrong, times, ...rest } = imported;
+  const { wrong, times, missing, ...rest } = imported;
   return {
     source,
     files,
@@ -109,6 +113,7 @@ export function importAsJson({ source, files, bytes, imported, proved, leftOut, 
     columns,
     ...rest,
     times: Object.fromEntries(TIME_FORMS.filter((form) => times[form] > 0).map((form) => [form, times[form]])),
+    missing: Object.fromEntries(Object.entries(missing).filter(([, count]) => count > 0)),
     wrong: { count: wrong.count, reasons: wrong.reasons(), first: wrong.first },
     proved,
     leftOut,

@@ -1,6 +1,6 @@
 /** The files of a lake that stay as they are, because Postgres may not have their rows any more. */
 import type { Interval } from '../../core/interval.ts';
-import { intersect, subtract } from '../../core/span.ts';
+import { intersect, type Spans, subtract } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import { CANDLES } from '../dataset/series-datasets.ts';
 import type { MonthBook } from '../digest/month-book.ts';
@@ -33,27 +33,31 @@ export async function stayingArchive(
 ): Promise<Archive> {
   if (before.head?.kind !== 'lake') return before.archive;
   const plans = new Map(planned.map((plan) => [stretchOfPlan(plan), plan]));
-  const inPlace = byPlace(before.archive);
+  const removed = await readRemoved(tx);
+  const isRemoved = (file: ManifestFile) =>
+    file.dataset === CANDLES.name && intersect(removed.get(placeOf(file)) ?? [], [spanOfFile(file)]).length > 0;
+  const files = [...before.files.values()].filter((file) => file.isArchived || isRemoved(file));
+  const inPlace = byPlace(before.narrowArchive(files));
   const stay: ManifestFile[] = [];
-  for (const file of before.files.values()) {
+  for (const file of files) {
     const plan = plans.get(stretchOf(file));
-    const stays = file.isArchived
-      ? plan === undefined || !(await hasAll(tx, plan, inPlace.get(`${file.quote} ${file.interval}`) ?? []))
-      : plan === undefined && (await isRemoved(tx, file));
-    if (stays) stay.push({ ...file, isArchived: true });
+    const isWhole = plan !== undefined && (await hasAll(tx, plan, inPlace.get(placeOf(file)) ?? []));
+    if (!isWhole) stay.push({ ...file, isArchived: true });
   }
   return before.narrowArchive(stay);
 }
 
-/** Did retention remove candles of this stretch? */
-async function isRemoved(tx: SqlOrTransaction, file: ManifestFile): Promise<boolean> {
-  if (file.dataset !== CANDLES.name || file.interval === null) return false;
-  const [row] = await tx<{ isRemoved: boolean }[]>`
-    select exists (
-      select from market.series s join market.evidence e on e.series_id = s.id
-      where s.quote = ${file.quote} and s.interval = ${file.interval}::market.candle_interval
-        and e.kind = 'retention' and e.slots && ${spanOfFile(file)}::tstzrange) as is_removed`;
-  return row!.isRemoved;
+/** `usd 24h`. */
+function placeOf({ quote, interval }: Pick<ManifestFile, 'quote' | 'interval'>): string {
+  return `${quote} ${interval}`;
+}
+
+/** What retention has removed of any series, by place. */
+async function readRemoved(tx: SqlOrTransaction): Promise<Map<string, Spans>> {
+  const rows = await tx<{ quote: string; interval: string; slots: Spans }[]>`
+    select s.quote, s.interval, range_agg(e.slots) as slots
+    from market.evidence e join market.series s on s.id = e.series_id where e.kind = 'retention' group by 1, 2`;
+  return new Map(rows.map((row) => [placeOf(row), row.slots]));
 }
 
 /** Does Postgres cover what the file covers? */
@@ -75,7 +79,7 @@ async function hasAll(
 export function addArchivedMonths(archive: Archive, months: MonthBook): void {
   const inPlace = byPlace(archive);
   for (const file of archive.files)
-    for (const { series, months: encoded } of inPlace.get(`${file.quote} ${file.interval}`) ?? [])
+    for (const { series, months: encoded } of inPlace.get(placeOf(file)) ?? [])
       if (encoded !== null) months.addEncoded(series, encoded, file.interval as Interval, spanOfFile(file));
 }
 

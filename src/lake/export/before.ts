@@ -147,11 +147,21 @@ async function readBefore(destination: Destination, selection: Selection, kind: 
     const narrowArchive = (to: readonly ManifestFile[]) => ({ files: to, series: narrowed(series, to) });
     return { head, files, months, retired, datasets, archive: narrowArchive(archived), narrowArchive };
   } catch (error) {
-    if (!(error instanceof DamagedManifest)) throw error;
-    throw new ExportRefused(
-      `${MANIFEST_FILE} in ${destination.name} ${error.message}; name another folder, or remove what is in this one`,
-    );
+    throw error instanceof DamagedManifest ? refusedDamage(destination, kind, error) : error;
   }
+}
+
+const INSTEAD: Readonly<Record<ExportKind, string>> = {
+  export: 'name another folder, or remove what is in this one',
+  lake: 'restore it from a copy of the lake; without one, name an empty place in CHANDLER_LAKE_URL, and run chandler lake accept',
+};
+
+export function refusedDamage(
+  { name }: Pick<Destination, 'name'>,
+  kind: ExportKind,
+  { message }: DamagedManifest,
+): ExportRefused {
+  return new ExportRefused(`${MANIFEST_FILE} in ${name} ${message}; ${INSTEAD[kind]}`);
 }
 
 function narrowed(series: readonly ManifestSeries[], archived: readonly ManifestFile[]): Map<string, ManifestSeries> {

@@ -9,7 +9,6 @@ import type { Dataset } from '../dataset/dataset.ts';
 import type { MonthBook } from '../digest/month-book.ts';
 import type { PlannedFile } from '../layout/layout.ts';
 import {
-  type ExportKind,
   isoOrNull,
   type ManifestElement,
   type ManifestFile,
@@ -20,6 +19,7 @@ import {
   spansOf,
 } from '../manifest/manifest.ts';
 import { type Archive, type Before, describeSelection } from './before.ts';
+import type { ExportRules } from './rules.ts';
 import type { Selection } from './selection.ts';
 import { readStates } from './series-states.ts';
 
@@ -39,7 +39,11 @@ export type Done = {
   readonly datasets: Map<Dataset, PlannedFile>;
 };
 
-export async function readHead(tx: SqlOrTransaction, selection: Selection, kind: ExportKind): Promise<ManifestHead> {
+export async function readHead(
+  tx: SqlOrTransaction,
+  selection: Selection,
+  { kind, id }: Pick<ExportRules, 'kind' | 'id'>,
+): Promise<ManifestHead> {
   const [row] = await tx<{ at: Instant; simulator: string | null; isKnown: boolean }[]>`
     select now() as at, (select simulator from ops.origin) as simulator, exists (select from ops.origin) as is_known`;
   const { at, simulator, isKnown } = row!;
@@ -48,6 +52,7 @@ export async function readHead(tx: SqlOrTransaction, selection: Selection, kind:
     at: isoOrNull(at)!,
     chandler: VERSION,
     origin: isKnown ? (simulator ?? 'upstream') : NOTHING_YET,
+    ...(id === undefined ? {} : { id }),
     ...describeSelection(selection),
     from: isoOrNull(selection.span.from),
     to: isoOrNull(selection.span.to),

@@ -76,6 +76,7 @@ export function lockOf({ place }: Destination): string {
 async function exportAlone(options: ExportOptions, rules: ExportRules): Promise<Exported | null> {
   const { database, destination, selection, onPlan = async () => true } = options;
   const before = await lookBefore(destination, selection, rules.kind);
+  rules.check(before);
   const run = await withSnapshot(database.sql, async (tx, snapshot) => {
     const plan = await planFiles(tx, selection);
     if (!(await onPlan(plan))) return null;
@@ -85,7 +86,7 @@ async function exportAlone(options: ExportOptions, rules: ExportRules): Promise<
     try {
       const archive = await stayingArchive(tx, before, plan.files);
       const run = { ...options, rules, tx, copy, before, archive, months: createMonthBook() };
-      const head = await readHead(tx, selection, rules.kind);
+      const head = await readHead(tx, selection, rules);
       checkOrigin(before, head, destination);
       const done = await writeAll(run, plan);
       const beside = await rules.beforeManifest(before, done.files);

@@ -7,6 +7,10 @@ import type { Narrowed } from './statements.ts';
 
 export type ExportRules = {
   readonly kind: ExportKind;
+  /** Of a lake. */
+  readonly id?: string;
+  /** Before anything is written. @throws ExportRefused */
+  check(before: Before): void;
   /** Where a file of this version goes that is planned at `path`. */
   pathOf(path: string, version: string | null): string;
   /** Of a table that is written as a whole. Null: nothing tells but the bytes. */
@@ -20,6 +24,7 @@ export type ExportRules = {
 /** The files are where they are planned, and the others go. */
 export const BY_HAND: ExportRules = {
   kind: 'export',
+  check: () => undefined,
   pathOf: (path) => path,
   versionOfTable: async () => null,
   beforeManifest: async () => [],

@@ -56,9 +56,21 @@ export function openArrow({ destination, path, bytes }: Omit<FileToRead, 'column
 
 export async function* batchesOf(reader: RecordBatchReader): AsyncGenerator<RecordBatch> {
   for (;;) {
-    const next = await readableAs('Arrow', async () => (await reader.next()) as IteratorResult<RecordBatch>);
+    const next = await readableAs('Arrow', () => nextBatch(reader));
     if (next.done) return;
     yield next.value;
+  }
+}
+
+async function nextBatch(reader: { next(): unknown }): Promise<IteratorResult<RecordBatch>> {
+  try {
+    return (await reader.next()) as IteratorResult<RecordBatch>;
+  } catch (error) {
+    // pandas compresses unless it is told not to.
+    if (!(error instanceof Error) || !error.message.includes('compressed but codec not found')) throw error;
+    throw new NotReadable(
+      "is compressed, which cannot be read; write it uncompressed (to_feather(…, compression='uncompressed') of pandas), or as Parquet",
+    );
   }
 }
 

@@ -6,7 +6,7 @@ import type { ImportTransaction } from '../../store/imported/import-transaction.
 import type { Columns, Role } from './columns.ts';
 import type { ImportSeries, SeriesBook, SeriesText } from './series-book.ts';
 import type { RawRows } from './table/table.ts';
-import { readNumber, readTruth, type TimeReader } from './values.ts';
+import { readAmount, readNumber, readTruth, type TimeReader, whyNoNumber } from './values.ts';
 import type { WrongRows } from './wrong-rows.ts';
 
 /** Rows of one buffer: Postgres stores them while the next ones are made. */
@@ -26,6 +26,9 @@ export type OpenedFile = {
   readonly label: { value?: unknown };
 };
 
+/** By column of the files: right rows that have no value there. */
+export type MissingValues = Record<'open' | 'high' | 'low' | 'close' | 'volume' | 'market_cap', number>;
+
 export type RowImporter = {
   take(file: OpenedFile, rows: RawRows): Promise<void>;
   /** Gives Postgres what is left. */
@@ -33,6 +36,7 @@ export type RowImporter = {
   /** Rows that were staged. */
   readonly staged: number;
   readonly taken: number;
+  readonly missing: MissingValues;
 };
 
 export function createRowImporter(deps: {
@@ -51,9 +55,10 @@ export function createRowImporter(deps: {
   const candles = createCandleEncoder(ROWS_AT_ONCE);
   const others = createCandleEncoder(ROWS_AT_ONCE);
   const counts = { staged: 0, taken: 0 };
+  const missing: MissingValues = { open: 0, high: 0, low: 0, close: 0, volume: 0, market_cap: 0 };
   const takePart = (file: OpenedFile, rows: RawRows, from: number, to: number) => {
     const names = createNames(file, rows);
-    const rowOf = createRowReader(file, rows, deps.times);
+    const rowOf = createRowReader(file, rows, { times: deps.times, missing });
     const isStoring = transaction !== null && !(deps.storesNothingIfWrong && wrong.count > 0);
     for (let i = from; i < to; i++) {
       const record = rows.first + i;
@@ -93,6 +98,7 @@ export function createRowImporter(deps: {
     await yieldToEventLoop();
   };
   return {
+    missing,
     get staged() {
       return counts.staged;
     },
@@ -171,7 +177,11 @@ function createNames({ columns, said, label }: OpenedFile, rows: RawRows) {
 type Value = number | null;
 
 /** Reads one row after the other into the same fields: an object for each would cost more than the row. */
-function createRowReader({ columns, isInstant }: OpenedFile, rows: RawRows, times: TimeReader) {
+function createRowReader(
+  { columns, isInstant }: OpenedFile,
+  rows: RawRows,
+  { times, missing }: { readonly times: TimeReader; readonly missing: MissingValues },
+) {
   const of = (role: Role) => (columns[role] === undefined ? null : rows.columns[columns[role]]!);
   const [time, open, high, low, close] = (['time', 'open', 'high', 'low', 'close'] as const).map(
     (role) => of(role)!,
@@ -198,9 +208,18 @@ function createRowReader({ columns, isInstant }: OpenedFile, rows: RawRows, time
     for (const [name, values] of Object.entries(named)) {
       if (values === null || readNumber(values[i]) !== undefined) continue;
       row.value = values[i];
-      return `${name} is no number`;
+      return `${name} ${whyNoNumber(values[i])}`;
     }
     return null;
+  }
+
+  function countMissing(): void {
+    if (row.open === null) missing.open++;
+    if (row.high === null) missing.high++;
+    if (row.low === null) missing.low++;
+    if (row.close === null) missing.close++;
+    if (row.volume === null && volume !== null) missing.volume++;
+    if (row.marketCap === null && marketCap !== null) missing.market_cap++;
   }
 
   function read(i: number, series: ImportSeries): string | null {
@@ -219,8 +238,8 @@ function createRowReader({ columns, isInstant }: OpenedFile, rows: RawRows, time
     const h = readNumber(high[i]);
     const l = readNumber(low[i]);
     const c = readNumber(close[i]);
-    const v = volume === null ? null : readNumber(volume[i]);
-    const m = marketCap === null ? null : readNumber(marketCap[i]);
+    const v = volume === null ? null : readAmount(volume[i]);
+    const m = marketCap === null ? null : readAmount(marketCap[i]);
     if (o === undefined || h === undefined || l === undefined || c === undefined || v === undefined || m === undefined)
       return wrongNumber(i);
     const told = isFinal === null ? null : readTruth(isFinal[i]);
@@ -236,7 +255,8 @@ function createRowReader({ columns, isInstant }: OpenedFile, rows: RawRows, time
     row.marketCap = m;
     row.isFinal = told ?? row.at < series.finalUntil;
     const reason = impossibleValues(o, h, l, c, v, m);
-    if (reason !== null) row.value = [o, h, l, c, v, m];
+    if (reason !== null) row.value = [o, h, l, c, v, m].map((one) => (Number.isFinite(one ?? 0) ? one : String(one)));
+    else countMissing();
     return reason;
   }
 }

@@ -18,7 +18,7 @@ import {
   type Staged,
 } from '../../store/imported/merge-staged.ts';
 import { ImportRefused } from '../refused.ts';
-import { createRowImporter, type RowImporter } from './import-rows.ts';
+import { createRowImporter, type MissingValues, type RowImporter } from './import-rows.ts';
 import type { FileToImport } from './open-files.ts';
 import { createSeriesBook, type ImportSeries, type SeriesBook } from './series-book.ts';
 import { createTimeReader, type TimeForm, type TimeUnit } from './values.ts';
@@ -60,6 +60,10 @@ export type Imported = {
   /** Rows that say what another row of this import says. */
   readonly twice: number;
   readonly replaced: number;
+  /** Candles that were not final when an earlier import stored them, and have other values now. */
+  readonly updated: number;
+  /** Right rows without a value, by column. */
+  readonly missing: Readonly<MissingValues>;
   readonly wrong: Pick<WrongRows, 'count' | 'first' | 'reasons'>;
   /** Slots that an earlier import has stored with other values, and the first of them. */
   readonly other: {
@@ -88,6 +92,7 @@ export async function importFiles(options: ImportOptions): Promise<Imported> {
 const NOTHING_STAGED: Staged = {
   same: 0,
   twice: 0,
+  updated: 0,
   contested: { rows: 0, first: [] },
   other: { slots: 0, first: null },
 };
@@ -104,12 +109,17 @@ async function run(options: ImportOptions, transaction: ImportTransaction | null
   for (const file of files) for await (const rows of file.read()) await importer.take(file, rows);
   await book.coins.check();
   await importer.finish();
-  const ended = (outcome: Imported['outcome'], staged: Staged, counts = { added: 0, replaced: 0 }): Imported => ({
+  const ended = (
+    outcome: Imported['outcome'],
+    staged: Staged,
+    counts = { added: 0, updated: 0, replaced: 0 },
+  ): Imported => ({
     outcome,
     rows: importer.taken,
     ...counts,
     same: staged.same,
     twice: staged.twice,
+    missing: importer.missing,
     wrong,
     other: { slots: staged.other.slots, first: nameOther(staged.other.first, files, book) },
     times: times.counts,
@@ -124,7 +134,7 @@ async function run(options: ImportOptions, transaction: ImportTransaction | null
   await options.prove?.(transaction, book);
   signal.throwIfAborted();
   await transaction.commit();
-  return ended('stored', staged, { added: counts, replaced: staged.other.slots });
+  return ended('stored', staged, { added: counts, updated: staged.updated, replaced: staged.other.slots });
 }
 
 async function readRest(

@@ -121,17 +121,41 @@ function offsetOf(zone: string | undefined): number {
   return (sign === '-' ? -1 : 1) * (Number(hours) * 3_600_000 + Number(minutes) * 60_000);
 }
 
-/** Null where there is no value; undefined: it is no number. Texts like NaN are numbers, which no candle can have. */
+/** Null where there is no value; undefined: it is no number. A text like NaN is a number, which no price can be. */
 export function readNumber(value: unknown): number | null | undefined {
   if (typeof value === 'number') return value;
   if (value === null || value === undefined || value === '') return null;
   if (typeof value === 'bigint') return Number(value);
   if (typeof value !== 'string') return undefined;
   const read = Number(value);
-  if (!Number.isNaN(read)) return value.trim() === '' ? null : read;
-  const text = value.trim().toLowerCase();
-  if (text === 'null') return null;
-  return text === 'nan' ? read : undefined;
+  if (!Number.isNaN(read)) return value.trim() === '' ? null : whyNoDouble(value, read) === null ? read : undefined;
+  switch (value.trim().toLowerCase()) {
+    case 'null':
+    // As R writes it.
+    case 'na':
+      return null;
+    case 'nan':
+      return read;
+    default:
+      return undefined;
+  }
+}
+
+/** Of what `readNumber` has found to be none: why. */
+export function whyNoNumber(value: unknown): string {
+  return (typeof value === 'string' ? whyNoDouble(value, Number(value)) : null) ?? 'is no number';
+}
+
+/** What programs read, and would not be what the file says. */
+function whyNoDouble(text: string, read: number): string | null {
+  if (read === 0) return /^[^e]*[1-9]/i.test(text) ? 'is too small for a double' : null;
+  return text.length > 2 && /^\s*0[box]/i.test(text) ? 'is no decimal number, like 16 or 1.6e1' : null;
+}
+
+/** The same of what may be unknown: NaN, by which pandas and others say that there is no value, is null. */
+export function readAmount(value: unknown): number | null | undefined {
+  const read = readNumber(value);
+  return Number.isNaN(read) ? null : read;
 }
 
 /** Null where there is no value; undefined: it is neither true nor false. */

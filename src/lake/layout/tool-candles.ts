@@ -15,7 +15,7 @@ export type ToolCandle = {
   readonly high: number;
   readonly low: number;
   readonly close: number;
-  /** In coins: these tools count what was traded so, and the upstream in the quote currency, so it is divided by the close. Null: unknown. */
+  /** In coins: these tools count what was traded so, and the upstream in the quote currency, so it is divided by the close. Null: unknown, or too large. */
   readonly volume: number | null;
 };
 
@@ -40,14 +40,15 @@ export function* toolCandles({ rows, columns }: Batch): Generator<ToolCandle> {
   const volume = doubles('volume');
   for (let i = 0; i < rows; i++) {
     if (prices.some(({ isNull }) => isNull[i] === 1)) continue;
-    const isKnown = volume.isNull[i] === 0 && close[i]! > 0;
+    const coins = volume.values[i]! / close[i]!;
+    const isKnown = volume.isNull[i] === 0 && Number.isFinite(coins);
     yield {
       openTime: Number(times[i]! / 1_000n),
       open: open[i]!,
       high: high[i]!,
       low: low[i]!,
       close: close[i]!,
-      volume: isKnown ? volume.values[i]! / close[i]! : null,
+      volume: isKnown ? coins : null,
     };
   }
 }

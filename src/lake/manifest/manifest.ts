@@ -22,6 +22,8 @@ export type ManifestHead = {
   readonly chandler: string;
   /** Whose data these are: `upstream`, or the market of a simulator. */
   readonly origin: string;
+  /** Of a lake: the same in all of its manifests, and in no other lake. Earlier versions wrote none. */
+  readonly id?: string;
   readonly format: Format;
   readonly layout: Layout;
   readonly what: readonly string[];

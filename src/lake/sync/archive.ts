@@ -10,6 +10,7 @@ import { storedRows } from '../../store/candle/stored.ts';
 import type { Database, SqlOrTransaction } from '../../store/connection/connect.ts';
 import { openCopyOut } from '../../store/copy/copy-out.ts';
 import type { CandleArchive, HeldPartition } from '../../store/upkeep/retention.ts';
+import { readLake } from '../../store/work/lake.ts';
 import { CANDLES } from '../dataset/series-datasets.ts';
 import type { Destination } from '../destination/destination.ts';
 import { DestinationError } from '../destination/destination-error.ts';
@@ -19,6 +20,8 @@ import { formOf } from '../export/export.ts';
 import { readSeries, readWithin, type SeriesWithin, seriesIn, versionOf } from '../export/read-series.ts';
 import { ALL_TIME, groupsOf, hiveFiles, type PlannedFile } from '../layout/layout.ts';
 import type { ManifestFile } from '../manifest/manifest.ts';
+import { ExportRefused } from '../refused.ts';
+import { olderManifest, otherLake, readHeadOf } from './identity.ts';
 import { markArchived } from './mark-archived.ts';
 import { missingRow } from './missing-row.ts';
 import { lakeSelection } from './sync.ts';
@@ -30,8 +33,9 @@ export type ArchiveOptions = {
   readonly onRefused: (why: string) => void;
 };
 
-/** To be used while nobody else writes to the lake. @throws ExportRefused when something else is there */
+/** To be used while nobody else writes to the lake. @throws ExportRefused when it is not the lake of this warehouse, or not whole */
 export async function openArchive({ database, destination, onRefused }: ArchiveOptions): Promise<CandleArchive> {
+  await requireOurs(database.sql, destination);
   const before = await lookBefore(destination, lakeSelection([CANDLES.name]), 'lake');
   const files = new Map([...before.files.values()].map((file) => [stretchOf(file), file]));
   /** The state of each series that was compared; null: the lake does not have all of it. */
@@ -65,12 +69,22 @@ export async function openArchive({ database, destination, onRefused }: ArchiveO
         return seen === null ? null : heldPartition(interval, partition, seen);
       } catch (error) {
         // The other tables do not wait for the lake.
-        if (!(error instanceof DestinationError)) throw error;
+        if (!(error instanceof DestinationError) && !(error instanceof ExportRefused)) throw error;
         onRefused(error.message);
         return null;
       }
     },
   };
+}
+
+async function requireOurs(sql: Database['sql'], destination: Destination): Promise<void> {
+  const [head, known] = [await readHeadOf(destination), await readLake(sql)];
+  const problem = otherLake(destination, head, known);
+  if (problem !== null) throw new ExportRefused(problem);
+  if (head === null) return;
+  if (known?.at == null) throw new ExportRefused(`the lake ${destination.name} was not written by this warehouse yet`);
+  if (Date.parse(head.at) < known.at)
+    throw new ExportRefused(`${olderManifest(destination, head, known.at)}; the schedule lake brings it up to date`);
 }
 
 /** The files that the partition would be written to. */

@@ -5,22 +5,27 @@
 import type { Instant } from '../../clock.ts';
 import { DAY } from '../../core/interval.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
+import type { KnownLake } from '../../store/work/lake.ts';
 import type { TableDataset } from '../dataset/dataset.ts';
 import type { Destination } from '../destination/destination.ts';
 import type { Before } from '../export/before.ts';
 import type { ExportRules } from '../export/rules.ts';
 import { fromTable, type Narrowed } from '../export/statements.ts';
 import type { ManifestElement, ManifestFile, RetiredFile } from '../manifest/manifest.ts';
+import { ExportRefused } from '../refused.ts';
 import { writeLists } from './file-lists.ts';
+import { olderManifest } from './identity.ts';
 import { isLakeFile, lakePath } from './lake-file.ts';
 
 /** How long a file stays that the manifest names no more. */
 export const GRACE_MS = DAY;
 
-export function lakeRules(destination: Destination, now: () => Instant): ExportRules {
+export function lakeRules(destination: Destination, { id, at }: KnownLake, now: () => Instant): ExportRules {
   let expired: readonly string[] = [];
   return {
     kind: 'lake',
+    id,
+    check: (before) => checkNewest(destination, before, at),
     pathOf: (path, version) => {
       if (version === null) throw new Error(`${path} has no version`);
       return lakePath(path, version);
@@ -38,6 +43,21 @@ export function lakeRules(destination: Destination, now: () => Instant): ExportR
       return expired;
     },
   };
+}
+
+/**
+ * An older manifest may be that of a copy. But where files are of which only a newer one can tell, it is one that some storage still shows, or it
+ * was restored alone: these files would be removed, and they may be the last.
+ */
+function checkNewest(destination: Destination, before: Before, at: Instant | null): void {
+  if (before.head === null || at === null || Date.parse(before.head.at) >= at) return;
+  const told = new Set([...before.files.keys(), ...before.known, ...before.retired.map(({ path }) => path)]);
+  const path = [...before.sizes.keys()].find((one) => isLakeFile(one) && !told.has(one));
+  if (path === undefined) return;
+  const older = olderManifest(destination, before.head, at);
+  throw new ExportRefused(
+    `${older}, and only a newer one can name ${path}; restore the newer manifest, or wait until the storage shows it; to go on without the files that it names: chandler lake accept`,
+  );
 }
 
 /** Also files that no manifest ever named: of a run that was killed. */

@@ -1,10 +1,12 @@
 /** Brings the lake up to date: writes the files whose rows have changed, and then the manifest that names them. */
 import type { Clock } from '../../clock.ts';
 import type { Database } from '../../store/connection/connect.ts';
+import { completeLake } from '../../store/work/lake.ts';
 import { DATASETS } from '../dataset/datasets.ts';
 import type { Destination } from '../destination/destination.ts';
 import { type Exported, exportFiles } from '../export/export.ts';
 import type { Selection } from '../export/selection.ts';
+import { identify } from './identity.ts';
 import { lakeRules } from './lake-rules.ts';
 
 export type SyncOptions = {
@@ -31,12 +33,14 @@ export function lakeSelection(datasets: readonly string[]): Selection {
 
 /**
  * May be killed at any time: the next run goes on from what is finished. @throws ExportRefused when something else is there, or is being
- * written there
+ * written there, or when the lake that was written before is not there
  */
 export async function syncLake({ database, destination, datasets, clock, signal }: SyncOptions): Promise<Exported> {
   const options = { database, destination, selection: lakeSelection(datasets), signal };
-  const exported = await exportFiles(options, lakeRules(destination, clock.now));
+  const known = await identify(database.sql, destination);
+  const exported = await exportFiles(options, lakeRules(destination, known, clock.now));
   // Nothing declined the plan.
   if (exported === null) throw new Error('the lake was not written');
+  await completeLake(database.sql, { id: known.id, place: destination.place, at: exported.at });
   return exported;
 }

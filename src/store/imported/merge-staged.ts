@@ -11,7 +11,8 @@ const hashOf = (row: string) =>
 
 /**
  * `slot` has one row for each slot that rows were staged of. `state`: `new`; `same` as what is there; `contested`, when rows of this import
- * say different things, which may be in the table as well (`in_table`); `other` than what an earlier import has stored.
+ * say different things, which may be in the table as well (`in_table`); `updated`: an earlier import has stored what was not final, and it has
+ * other values now; `other` than what an earlier import has stored as final.
  */
 const SLOTS = `
   create temporary table slot on commit drop as
@@ -20,7 +21,7 @@ const SLOTS = `
       when n.differ then 'contested'
       when c.series_id is null then 'new'
       when ${valuesOf('a')} is not distinct from ${valuesOf('c')} then 'same'
-      when c.open_time between s.first_open_time and s.last_open_time then 'other'
+      when c.open_time between s.first_open_time and s.last_open_time then case when c.is_final then 'other' else 'updated' end
       else 'contested'
     end as state,
     c.series_id is not null and not coalesce(c.open_time between s.first_open_time and s.last_open_time, false) as is_of_now
@@ -37,9 +38,11 @@ export type Staged = {
   readonly same: number;
   /** Rows that say what another row of this import says. */
   readonly twice: number;
+  /** Slots that an earlier import has stored with other values, when they were not final. */
+  readonly updated: number;
   /** Rows of slots of which rows of this import say different things. */
   readonly contested: { readonly rows: number; readonly first: readonly StagedRow[] };
-  /** Slots that an earlier import has stored with other values. */
+  /** Slots that an earlier import has stored as final, with other values. */
   readonly other: { readonly slots: number; readonly first: OtherRow | null };
 };
 
@@ -61,13 +64,13 @@ export async function readStaged({ query }: ImportTransaction, most: number): Pr
   await query(SLOTS);
   await query('analyze pg_temp.slot');
   // What is in the table by this import was a row of its files.
-  const [counts] = await query<{ same: string; twice: string; contested: string; other: string }>(`
+  const [counts] = await query<Record<'same' | 'twice' | 'contested' | 'updated' | 'other', string>>(`
     select count(*) filter (where state = 'same' and not is_of_now) as same,
       coalesce(sum(rows - 1 + (state = 'same' and is_of_now)::int) filter (where state <> 'contested'), 0) as twice,
       coalesce(sum(rows + is_of_now::int) filter (where state = 'contested'), 0) as contested,
-      count(*) filter (where state = 'other') as other
+      count(*) filter (where state = 'updated') as updated, count(*) filter (where state = 'other') as other
     from pg_temp.slot`);
-  const { same, twice, contested, other } = counts!;
+  const { same, twice, contested, updated, other } = counts!;
   const named = await query<{ file: number; record: string }>(
     `select r.file, r.record from pg_temp.slot s join pg_temp.staged_row r using (series_id, open_time) where s.state = 'contested'
      order by r.file, r.record limit $1`,
@@ -80,6 +83,7 @@ export async function readStaged({ query }: ImportTransaction, most: number): Pr
   return {
     same: Number(same),
     twice: Number(twice),
+    updated: Number(updated),
     contested: {
       rows: Number(contested),
       first: named.map(({ file, record }) => ({ file, record: Number(record) })),
@@ -105,10 +109,10 @@ export async function applyStaged({ query }: ImportTransaction): Promise<Change[
        returning c.series_id, ${hashOf('c')} as hash
      ) select series_id, count(*) as candles, sum(hash::numeric) as digest from made group by 1`,
     `with old as (
-       select c.series_id, ${hashOf('c')} as hash from market.imported_candle c join pg_temp.slot s using (series_id, open_time) where s.state = 'other'
+       select c.series_id, ${hashOf('c')} as hash from market.imported_candle c join pg_temp.slot s using (series_id, open_time) where s.state in ('updated', 'other')
      ), replaced as (
        update market.imported_candle c set (${VALUES.join(', ')}) = ${valuesOf('s')}, is_final = s.is_final
-       from pg_temp.slot s where s.state = 'other' and c.series_id = s.series_id and c.open_time = s.open_time
+       from pg_temp.slot s where s.state in ('updated', 'other') and c.series_id = s.series_id and c.open_time = s.open_time
        returning c.series_id, ${hashOf('c')} as hash
      ) select series_id, 0 as candles, sum(hash) as digest from (
        select series_id, hash::numeric from replaced union all select series_id, -hash::numeric from old

@@ -1,6 +1,6 @@
 /** The tables of running services: runs of schedules, who runs, what the operator is told, and what has changed. */
 import { sql } from 'drizzle-orm';
-import { check, index, integer, smallint, text, unique, uniqueIndex } from 'drizzle-orm/pg-core';
+import { boolean, check, index, integer, smallint, text, unique, uniqueIndex, uuid } from 'drizzle-orm/pg-core';
 import type { NoticeEvent } from '../../core/settings/notice-settings.ts';
 import { bigIdentity, bigNumber, instant, jsonb, ops } from './columns.ts';
 
@@ -99,6 +99,21 @@ export const counted = ops.table('counted', {
   tookMs: integer('took_ms').notNull(),
   answer: jsonb('answer').notNull(),
 });
+
+/** At most one row: the lake that this warehouse keeps up to date. */
+export const lake = ops.table(
+  'lake',
+  {
+    isOnly: boolean('is_only').primaryKey().default(true),
+    /** As its manifest has it. */
+    id: uuid('id').notNull(),
+    /** Where its manifest was completed last, or is to be. */
+    place: text('place').notNull(),
+    /** Of the manifest that was completed last; null: none yet, so none is missed. */
+    at: instant('at'),
+  },
+  () => [check('lake_is_only', sql`is_only`)],
+);
 
 /** Rows that transactions lock (`store/connection/lock.ts`). */
 export const lock = ops.table('lock', { name: text('name').primaryKey() });

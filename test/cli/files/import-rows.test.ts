@@ -104,3 +104,94 @@ test('times before 1970 are wrong', async () => {
   expect(code).toBe(1);
   expect(out).toContain('2 wrong rows:\n  2 × time lies before 1970\n');
 });
+
+test('a number in another base than ten, or too small, is refused with its field and what is right', async () => {
+  const rows = '2024-01-01,1,2,1,0x2,5\n2024-01-01T01:00,1,2,1,2, 0B101\n2024-01-01T02:00,1,2,1e-400,2,0x0\n';
+  const file = files.write('hex.csv', `${HEADER}\n${rows}`);
+  const { code, out } = await chandler(file, '--coin', 'BTC');
+  expect(code).toBe(1);
+  expect(out).toContain('hex.csv, record 2: close is no decimal number, like 16 or 1.6e1: "0x2"\n');
+  expect(out).toMatch(/hex\.csv, record 3: volume is no decimal number, like 16 or 1\.6e1: " ?0B101"\n/);
+  expect(out).toContain('hex.csv, record 4: low is too small for a double: "1e-400"\n');
+  expect(await stored()).toHaveLength(0);
+  const small = files.write('small.ndjson', '{"time":1704067200,"open":1e-400,"high":2,"low":0,"close":2}\n');
+  expect((await chandler(small, '--coin', 'BTC')).out).toContain('open is no number: "1e-400 (too small)"\n');
+});
+
+test('NA of R and NaN of pandas are no value where there may be none, and are counted; NaN is no price', async () => {
+  const rows = ['NA', 'nan', '', 'null', 'NaN', '7'].map((volume, i) => `2024-01-01T0${i}:00,1,2,1,2,${volume}`);
+  const file = files.write('na.csv', [HEADER, ...rows, '2024-01-01T06:00,NA,NA,NA,NA,NA'].join('\n'));
+  const { code, out } = await chandler(file, '--coin', 'BTC');
+  expect([code, out]).toEqual([
+    0,
+    expect.stringContaining('\nrows without a value: open 1, high 1, low 1, close 1, volume 6\n'),
+  ]);
+  expect(
+    await database.sql`select count(volume)::int as volumes, count(close)::int as closes, count(*)::int as rows from market.imported_candle`,
+  ).toEqual([{ volumes: 1, closes: 6, rows: 7 }]);
+  const price = files.write('nan.csv', `${HEADER}\n2024-01-01,nan,2,1,2,5\n2024-01-01T01:00,1,2,1,N/A,5\n`);
+  const refused = await chandler(price, '--coin', 'BTC', '--replace');
+  expect(refused.code).toBe(1);
+  expect(refused.out).toContain('nan.csv, record 2: a price is negative or not finite: ["NaN",2,1,2,5,null]\n');
+  expect(refused.out).toContain('nan.csv, record 3: close is no number: "N/A"\n');
+});
+
+describe('a file that grows', () => {
+  const DAYS = ['2024-06-01', '2024-06-02', '2024-06-03', '2024-06-04', '2024-06-05'];
+  const fileOf = (closes: readonly number[]) =>
+    files.write('days.csv', [HEADER, ...closes.map((close, i) => `${DAYS[i]},1,9,1,${close},5`)].join('\n'));
+  /** As cron does, in the morning of the day of the last row. */
+  const importOn = async (day: string, closes: readonly number[], ...argv: string[]) => {
+    const clock = { now: () => Date.parse(`${day}T08:00:00Z`), sleep: async () => undefined };
+    const env = { DATABASE_URL: database.url };
+    const args = ['import', fileOf(closes), '--source', 'x', '--coin', 'BTC', '--interval', '24h', '--json', ...argv];
+    const { code, out } = await runCommand(args, { env, clock });
+    return { code, ...JSON.parse(out) };
+  };
+  const closes = async () =>
+    (
+      await database.sql<
+        { close: number; isFinal: boolean }[]
+      >`select close, is_final from market.imported_candle order by open_time`
+    ).map(({ close, isFinal }) => `${close}${isFinal ? '' : '?'}`);
+
+  test('is imported each day as it is: what was not final may change, and nothing else', async () => {
+    expect(await importOn('2024-06-03', [2, 3, 4])).toMatchObject({ code: 0, added: 3, updated: 0 });
+    expect(await closes()).toEqual(['2', '3?', '4?']);
+    expect(await importOn('2024-06-04', [2, 3, 5, 6])).toMatchObject({
+      code: 0,
+      added: 1,
+      updated: 1,
+      same: 2,
+      replaced: 0,
+    });
+    expect(await closes()).toEqual(['2', '3', '5?', '6?']);
+    // The first day is final, and the second has become so.
+    for (const changed of [
+      [8, 3, 5, 6, 7],
+      [2, 8, 5, 6, 7],
+    ])
+      expect(await importOn('2024-06-05', changed)).toMatchObject({
+        code: 1,
+        outcome: 'other',
+        added: 0,
+        updated: 0,
+        other: { slots: 1 },
+      });
+    expect(await closes()).toEqual(['2', '3', '5?', '6?']);
+    expect(await importOn('2024-06-05', [2, 8, 5, 7, 7], '--replace')).toMatchObject({
+      code: 0,
+      added: 1,
+      updated: 1,
+      replaced: 1,
+    });
+    expect(await closes()).toEqual(['2', '8', '5', '7?', '7?']);
+    expect((await runCommand(['verify'], { env: { DATABASE_URL: database.url } })).code).toBe(0);
+    const later = ['import', fileOf([2, 8, 5, 8, 9]), '--source', 'x', '--coin', 'BTC', '--interval', '24h'];
+    const { out } = await runCommand(later, { env: { DATABASE_URL: database.url } });
+    expect(out).toContain(
+      'x: 0 candles added, 2 updated that were not final, 3 rows already there; 5 rows of 1 series read\n',
+    );
+    expect(await closes()).toEqual(['2', '8', '5', '8', '9']);
+  });
+});

@@ -1,6 +1,7 @@
 /** The same candles in every form that a file may have are the same candles in the table. */
-import { appendFileSync, mkdirSync } from 'node:fs';
+import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { inflateSync } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { formatInstant } from '../../../src/core/format.ts';
 import { HOUR } from '../../../src/core/interval.ts';
@@ -195,4 +196,20 @@ describe('tables', () => {
     expect(code).toBe(2);
     expect(err).toContain('cut.parquet is no Parquet file that can be read');
   });
+
+  test('a compressed Feather file, as pandas writes it, is refused with what is right', async () => {
+    const file = path.join(files.folder, 'lz4.feather');
+    writeFileSync(file, inflateSync(Buffer.from(COMPRESSED, 'base64')));
+    const { code, err } = await runCommand(['import', file, '--source', 'x', '--coin', 'BTC', '--interval', '1h'], {
+      env: { DATABASE_URL: database.url },
+    });
+    expect(code).toBe(2);
+    expect(err).toContain(
+      "lz4.feather is compressed, which cannot be read; write it uncompressed (to_feather(…, compression='uncompressed')",
+    );
+  });
 });
+
+/** Of one row, compressed with LZ4 by pyarrow; and packed, to be short. */
+const COMPRESSED =
+  'eNrtVL1Ow0AM9iUhjdANGTp0QCJiYkViYCN9AETpQseTUEUqFYIEEgtD1ZmBR+jAxGMwMTIgnoOBvXz2uSI61CxdceVzzt93rn9y6Q+Hp+cHREtIaYhyYtkmSyltUYYniEmwJ+wyrImuBJzoA/oEddBD9Q8QC4dijtVTHyn/YlrfjmHnwonoocHtNrgxdFrf04vyntfEZFtNLit+/lTue4O7E3Drm/E1obYMmoo3Qs1d2Xekylx7YCK2RXD+bnLF6YNvoR3pBZNL5XAfR8bXwmKRre+klegUJ5LTgn7FwpNLXz3nTfPmGKbBS+RHfiZrZFdtEfiLAC8DvAxwF+AuwGcBPgvw1bxNwNt0n616sXfSc+U843/+Pnt9NC24yNdxO64d2PT8Ut49f48sJpjKVHM/e0zvCOu+vkuc80ATd2oXf+r9v3Ntd65C3/ryDfsB3Vx0qA==';

@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { INTERVALS, PRICE_INTERVALS } from '../../../src/core/interval.ts';
+import { CANDLES, columnsIn } from '../../../src/lake/dataset/series-datasets.ts';
 import { createInstantFormat, readInstantText } from '../../../src/lake/format/instant-text.ts';
 import { monthsEach, periodsOf } from '../../../src/lake/layout/period.ts';
-import { plainNumber } from '../../../src/lake/layout/tool-candles.ts';
+import { plainNumber, toolCandles } from '../../../src/lake/layout/tool-candles.ts';
+import { createBatch, setValue } from '../../../src/store/copy/columns.ts';
 import { candlesOf } from '../../../src/store/upkeep/partition.ts';
 
 const EVER = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY };
@@ -70,4 +72,27 @@ test.each(['', '2024-01-31', '2024-01-31T00:00:00', '2024-01-31T00:00:00+02:00',
 
 test('an instant outside four-digit years is no text', () => {
   expect(() => createInstantFormat()(253_402_300_800_000_000n)).toThrow(RangeError);
+});
+
+test('a volume whose number of coins is larger than any double is unknown to tools', () => {
+  const columns = columnsIn(CANDLES.columns, true);
+  const batch = createBatch(
+    columns.map(({ type }) => type),
+    2,
+  );
+  for (const [row, close] of [5e-324, 2].entries()) {
+    const prices = { open: close, high: close, low: close, close };
+    const known: Record<string, unknown> = {
+      open_time: 0n,
+      ...prices,
+      volume: 1e300,
+      coin_id: 'x',
+      quote: 'usd',
+      interval: '24h',
+      is_final: true,
+    };
+    for (const [i, { name }] of columns.entries()) setValue(batch.columns[i]!, row, (known[name] ?? null) as never);
+    batch.rows++;
+  }
+  expect([...toolCandles(batch)].map(({ volume }) => volume)).toEqual([null, 5e299]);
 });

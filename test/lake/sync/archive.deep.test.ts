@@ -1,5 +1,5 @@
 /** Retention with a lake, the rarer cases: a killed removal, changes meanwhile, attestations, and candles that come back. */
-import { cpSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
@@ -152,6 +152,52 @@ test('an older copy of the lake keeps the files whose rows retention has removed
   rmSync(copy, { recursive: true });
   await sync();
   expect(fileOf2023()).toEqual({ ...before, isArchived: true });
+  const found = await verified();
+  expect([found.code, found.findings]).toEqual([0, []]);
+});
+
+/** As storage may answer that shows an older state for a while, too. */
+async function withOlderManifest(change: () => Promise<unknown>): Promise<void> {
+  const file = path.join(folder, 'manifest.json');
+  const older = readFileSync(file);
+  await change();
+  writeFileSync(file, older);
+}
+
+test('an older manifest after a removal that was killed half way: the file that may be the last stays', async () => {
+  await sync();
+  const before = fileOf2023();
+  let calls = 0;
+  await withOlderManifest(() =>
+    expect(
+      retain((archive) => ({
+        hold: async (interval, partition) => {
+          const held = await archive.hold(interval, partition);
+          if (held === null) return null;
+          return { holds: (tx, id) => (++calls === 2 ? Promise.reject(new Error('killed')) : held.holds(tx, id)) };
+        },
+      })),
+    ).rejects.toThrow('killed'),
+  );
+  expect(await candlesOf2023()).toBeGreaterThan(0);
+  await sync();
+  expect(fileOf2023()).toEqual({ ...before, isArchived: true });
+  expect(await retain()).toMatchObject(DROPPED);
+  await sync();
+  const found = await verified();
+  expect([found.code, found.findings]).toEqual([0, []]);
+});
+
+test('an older manifest, and candles that came for a removed time: the file that may be the last stays', async () => {
+  await sync();
+  const before = fileOf2023();
+  await withOlderManifest(retain);
+  await ensurePartitions(database.sql, '24h', OLD);
+  const ids = await makeSeriesOf(database.sql, ['new-coin'], '24h', OLD);
+  for (const chunk of prepareChunks(ids, '24h', OLD)) await storePrepared(database.sql, chunk, NOW - DAY);
+  await sync();
+  expect(fileOf2023()).toEqual({ ...before, isArchived: true });
+  expect(await retain()).toMatchObject(STAYS);
   const found = await verified();
   expect([found.code, found.findings]).toEqual([0, []]);
 });

@@ -108,3 +108,12 @@ export async function verified(...more: string[]) {
 
 export const DROPPED = { partitions: ['candle_24h_2023'], notArchived: [] };
 export const STAYS = { partitions: [], notArchived: ['candle_24h_2023'] };
+
+const env = () => ({ DATABASE_URL: database.url, CHANDLER_LAKE_URL: folder });
+export const accept = (...argv: string[]) => runCommand(['lake', 'accept', ...argv], { env: env() });
+/** Of the second check, which knows the database. */
+export const checked = async (settings: Record<string, string> = env()) => {
+  const { out } = await runCommand(['doctor', '--json'], { env: settings });
+  const checks = JSON.parse(out) as { name: string; state: string; found: string; fix?: string }[];
+  return checks.filter(({ name, state }) => name === 'lake' && state !== 'ok');
+};

@@ -9,6 +9,7 @@ import { openFolder } from '../../../src/lake/destination/folder.ts';
 import type { Exported } from '../../../src/lake/export/export.ts';
 import { syncLake } from '../../../src/lake/sync/sync.ts';
 import { recount } from '../../../src/lake/verify/recount.ts';
+import { replaceLake } from '../../../src/store/work/lake.ts';
 import { prepareChunks, storePrepared } from '../../bench/prepared.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { openDuck } from '../duck.ts';
@@ -28,7 +29,9 @@ beforeAll(async () => {
   series = await fillAll(database.sql);
 });
 afterAll(() => database?.drop());
-beforeEach(() => {
+beforeEach(async () => {
+  // Each test has a lake of its own.
+  await replaceLake(database.sql, null);
   ({ folder, remove } = temporaryFolder());
   now = Date.UTC(2026, 0, 1);
 });

@@ -1,4 +1,5 @@
 /** Reads any NDJSON: an object on each line, or a list of values. */
+import { withoutFalseZeros } from '../../../core/raw-json.ts';
 import { NotReadable } from '../../format/not-readable.ts';
 import { type OpenTable, type RawRows, TABLE_ROWS, type TableFile } from './table.ts';
 import { linesOf } from './text-lines.ts';
@@ -30,7 +31,7 @@ async function firstRow(file: TableFile): Promise<Row | null> {
 /** Null: it is neither an object nor a list. */
 function parse(line: string): Row | null {
   try {
-    const parsed: unknown = JSON.parse(line);
+    const parsed: unknown = JSON.parse(withoutFalseZeros(line));
     return typeof parsed === 'object' ? (parsed as Row | null) : null;
   } catch {
     return null;

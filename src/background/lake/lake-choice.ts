@@ -1,0 +1,47 @@
+/** Whether the place that is set is the lake of this warehouse: for `chandler doctor` and `chandler lake accept`. */
+import { randomUUID } from 'node:crypto';
+import type { App } from '../../app.ts';
+import { formatInstant } from '../../core/format.ts';
+import { nameOfAddress, type S3Timing } from '../../lake/destination/address.ts';
+import { openDestination } from '../../lake/destination/open-destination.ts';
+import { olderManifest, otherLake, readHeadOf } from '../../lake/sync/identity.ts';
+import { type KnownLake, readLake } from '../../store/work/lake.ts';
+
+export type OtherLake = {
+  /** What is there, and what is missed; behind semicolons: what to do. */
+  readonly problem: string;
+  /** The next run is refused. */
+  readonly isRefused: boolean;
+  /** Null: no place is set. */
+  readonly place: string | null;
+  /** What `replaceLake` takes to go on with it. */
+  readonly next: Omit<KnownLake, 'at'> | null;
+};
+
+/** Null: it is the lake of this warehouse, or becomes it with the next run. @throws DestinationError, ExportRefused when that cannot be told */
+export async function readOtherLake(
+  { config: { lake, s3 }, database: { sql } }: Pick<App, 'config' | 'database'>,
+  timing: S3Timing = {},
+): Promise<OtherLake | null> {
+  const known = await readLake(sql);
+  if (lake === null) {
+    if (known?.at == null) return null;
+    const problem = `CHANDLER_LAKE_URL is not set, and this warehouse wrote its lake to ${known.place} (as of ${formatInstant(known.at)}); set it: until then retention removes no candles; if that lake is given up: chandler lake accept`;
+    return { problem, isRefused: false, place: null, next: null };
+  }
+  const destination = await openDestination(lake.address, s3, timing);
+  const head = await readHeadOf(destination);
+  const told = {
+    place: nameOfAddress(lake.address),
+    next: { id: head?.id ?? randomUUID(), place: destination.place },
+  };
+  const problem = otherLake(destination, head, known);
+  if (problem !== null) return { ...told, problem, isRefused: true };
+  if (head === null || known?.at == null || Date.parse(head.at) >= known.at) return null;
+  const older = olderManifest(destination, head, known.at);
+  return {
+    ...told,
+    problem: `${older}; the next run brings it up to date, unless it finds files that only the newer one can name`,
+    isRefused: false,
+  };
+}

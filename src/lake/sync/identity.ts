@@ -1,0 +1,58 @@
+/**
+ * Is this place the lake of this warehouse? Its manifest has an id, and Postgres remembers it. Otherwise a folder that is not mounted, or a wrong
+ * address, would be taken for a place where a new lake may begin, and two warehouses would remove each other's files.
+ */
+import { randomUUID } from 'node:crypto';
+import type { Instant } from '../../clock.ts';
+import { formatInstant } from '../../core/format.ts';
+import type { SqlOrTransaction } from '../../store/connection/connect.ts';
+import { beginLake, type KnownLake, readLake } from '../../store/work/lake.ts';
+import type { Destination } from '../destination/destination.ts';
+import { refusedDamage } from '../export/before.ts';
+import type { ManifestHead } from '../manifest/manifest.ts';
+import { DamagedManifest, readManifestHead } from '../manifest/read-manifest.ts';
+import { ExportRefused } from '../refused.ts';
+
+type Place = Pick<Destination, 'name' | 'place'>;
+
+/** The lake that is written next. @throws ExportRefused when another lake, or none, is where ours should be; nothing was written */
+export async function identify(sql: SqlOrTransaction, destination: Destination): Promise<KnownLake> {
+  const head = await readHeadOf(destination);
+  const problem = otherLake(destination, head, await readLake(sql));
+  if (problem !== null) throw new ExportRefused(problem);
+  // Remembered ahead of the manifest: so a run that is killed right after it finds its own lake.
+  return beginLake(sql, { id: head?.id ?? randomUUID(), place: destination.place });
+}
+
+/** Null: there is no manifest. @throws ExportRefused when it cannot be believed */
+export async function readHeadOf(destination: Destination): Promise<ManifestHead | null> {
+  try {
+    return await readManifestHead(destination);
+  } catch (error) {
+    throw error instanceof DamagedManifest ? refusedDamage(destination, 'lake', error) : error;
+  }
+}
+
+/** Why the lake that is there, or that is not, is not the one that is known; null: it is. Behind the semicolon: what to do. */
+export function otherLake({ name, place }: Place, head: ManifestHead | null, known: KnownLake | null): string | null {
+  // An export by hand is refused as such.
+  if (head?.kind === 'export') return null;
+  const isAwaited = known?.at != null;
+  const isOurs =
+    head === null
+      ? !isAwaited
+      : // Earlier versions wrote no id.
+        head.id === undefined
+        ? !isAwaited || known.place === place
+        : head.id === known?.id;
+  if (isOurs) return null;
+  const found = head === null ? `${name} has no manifest of a lake` : `${name} has the lake of another warehouse`;
+  if (!isAwaited)
+    return `${found}; name another place in CHANDLER_LAKE_URL, or take it over, if no other warehouse writes it any more: chandler lake accept`;
+  const lost = 'Candles that retention removed from Postgres may be in that lake alone';
+  return `${found}, and this warehouse wrote its lake to ${known.place} (as of ${formatInstant(known.at!)}). ${lost}; mount or restore it, or correct CHANDLER_LAKE_URL; to go on in this place without it: chandler lake accept`;
+}
+
+export function olderManifest({ name }: Pick<Place, 'name'>, head: Pick<ManifestHead, 'at'>, at: Instant): string {
+  return `the manifest of ${name} is as of ${formatInstant(Date.parse(head.at))}, and this warehouse wrote one as of ${formatInstant(at)}`;
+}

@@ -1,0 +1,121 @@
+/** Which lake is the one of this warehouse, the rarer cases: killed runs, earlier versions, and manifests that are not the newest. */
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { Readable } from 'node:stream';
+import { expect, test } from 'vitest';
+import type { Destination } from '../../../src/lake/destination/destination.ts';
+import { openFolder } from '../../../src/lake/destination/folder.ts';
+import { readManifest } from '../../../src/lake/manifest/read-manifest.ts';
+import { writeManifest } from '../../../src/lake/manifest/write-manifest.ts';
+import { openArchive } from '../../../src/lake/sync/archive.ts';
+import { readLake, replaceLake } from '../../../src/store/work/lake.ts';
+import {
+  accept,
+  answerAgain,
+  checked,
+  DROPPED,
+  database,
+  fileOf2023,
+  folder,
+  log,
+  manifest,
+  OLD,
+  retain,
+  STAYS,
+  sync,
+  useLake,
+  verified,
+} from './archive.ts';
+
+useLake();
+
+test('a run that was killed around its first manifest goes on', async () => {
+  await sync();
+  // The manifest is there, and Postgres has not noted that it is.
+  await database.sql`update ops.lake set at = null`;
+  expect(await retain()).toMatchObject(STAYS);
+  await sync();
+  expect(await retain()).toMatchObject(DROPPED);
+});
+
+test('a lake of an earlier version, whose manifest has no id, gets one', async () => {
+  await sync();
+  const destination = openFolder(folder);
+  const withoutId = async () => {
+    const { head, elements } = (await readManifest(destination))!;
+    const { id: _, ...rest } = head;
+    await writeManifest(destination, rest, elements);
+  };
+  await withoutId();
+  await replaceLake(database.sql, null);
+  await sync();
+  const known = await readLake(database.sql);
+  expect(manifest()).toMatchObject({ id: known!.id });
+  // And again, after an earlier version has run in between.
+  await withoutId();
+  expect(await retain()).toMatchObject(DROPPED);
+  await sync();
+  expect(manifest()).toMatchObject({ id: known!.id });
+});
+
+test('an older manifest beside files that only a newer one names is refused; retention does not go by it either', async () => {
+  await sync();
+  const file = path.join(folder, 'manifest.json');
+  const older = readFileSync(file);
+  await answerAgain(1.1);
+  await sync();
+  writeFileSync(file, older);
+  const newer = readdirSync(path.dirname(path.join(folder, fileOf2023().path)));
+  await expect(sync()).rejects.toThrow(
+    /the manifest of .* is as of .*, and this warehouse wrote one as of .*, and only a newer one can name candles\/.*; restore the newer manifest/,
+  );
+  expect(await retain()).toMatchObject(STAYS);
+  expect(log.join()).toMatch(/and this warehouse wrote one as of/);
+  expect(await checked()).toMatchObject([{ state: 'warn', found: expect.stringContaining('is as of') }]);
+  expect(readdirSync(path.dirname(path.join(folder, fileOf2023().path)))).toEqual(newer);
+  expect((await accept('--yes')).code).toBe(0);
+  await sync();
+  expect(await retain()).toMatchObject(DROPPED);
+});
+
+/** A folder whose manifest is, at its nth reading, what it was before. */
+function withReading(reading: number, older: Buffer): Destination {
+  const destination = openFolder(folder);
+  let readings = 0;
+  return {
+    ...destination,
+    get: async (name, range) => {
+      if (name !== 'manifest.json' || ++readings !== reading) return destination.get(name, range);
+      return Readable.from([older]);
+    },
+  };
+}
+
+test('storage that shows another manifest at any moment of a removal removes nothing, and the newest stays', async () => {
+  await sync();
+  const older = readFileSync(path.join(folder, 'manifest.json'));
+  await answerAgain(1.2);
+  await sync();
+  const newest = manifest();
+  const said: string[] = [];
+  const options = { database, onRefused: (why: string) => void said.push(why) };
+  // Head, whole, again to mark it, and back.
+  for (const reading of [1, 2, 3, 4]) {
+    const destination = withReading(reading, older);
+    const held = await openArchive({ ...options, destination }).then(
+      (archive) => archive.hold('24h', OLD),
+      (error: Error) => void said.push(error.message),
+    );
+    expect([reading, held ?? null]).toEqual([reading, null]);
+    if (reading < 4) expect(manifest()).toEqual(newest);
+  }
+  expect(said).toEqual([
+    expect.stringContaining('and this warehouse wrote one as of'),
+    expect.stringMatching(/is not there, or has another size|is not up to date/),
+    expect.stringMatching(/does not name candles\/.* any more/),
+    expect.stringContaining('does not show yet that it is archived'),
+  ]);
+  expect(await retain()).toMatchObject(DROPPED);
+  await sync();
+  expect((await verified()).findings).toEqual([]);
+});
