@@ -19,7 +19,8 @@ import {
   readFormerNames,
   renameOf,
 } from './read-series.ts';
-import { type AttestedMonth, type AttestedSeries, isSealed, nameOf, readSeries, SHORT_BYTES } from './series-line.ts';
+import { type AttestedSeries, isSealed, nameOf, readSeries, SHORT_BYTES } from './series-line.ts';
+import type { Month } from './series-state.ts';
 import type { TABLES } from './tables.ts';
 
 export type CompareOptions = {
@@ -129,7 +130,7 @@ async function compareSeries(sql: Sql, pairs: readonly Pair[], keptSince: KeptSi
   );
 }
 
-function isEqualNow({ current }: Known, month: AttestedMonth): boolean {
+function isEqualNow({ current }: Known, month: Month): boolean {
   const now = current.months.find(({ from }) => from === month.from);
   return now !== undefined && isShort(month.digest, now.digest);
 }
@@ -192,7 +193,7 @@ function judge(pair: Known, then: AsOf, keptSince: KeptSince): Finding[] {
 }
 
 function judgeMonth(
-  month: AttestedMonth,
+  month: Month,
   now: CurrentSeries['months'][number] | undefined,
   before: NonNullable<ReturnType<AsOf['months']['get']>>,
   {
