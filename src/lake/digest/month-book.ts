@@ -5,10 +5,9 @@
  */
 import type { Instant } from '../../clock.ts';
 import { monthReset } from '../../core/calendar.ts';
-import { countSlots } from '../../core/chunk.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
-import { nameOf, SHORT_BYTES } from '../../views/attestation/series-line.ts';
+import { nameOf, SHORT_BYTES, slotsIn } from '../../views/attestation/series-line.ts';
 import { DIGEST_OF_NOTHING, type Month } from '../../views/attestation/series-state.ts';
 
 export type EncodedMonths = readonly [
@@ -76,7 +75,7 @@ export function createMonthBook(bytesEach: number = SHORT_BYTES): MonthBook {
       const entry = entries.get(series);
       if (entry === undefined) return null;
       const incomplete = months(series).flatMap(({ from, candles, slots }, i) => {
-        const all = slotsOf(from, interval);
+        const all = slotsIn(from, interval);
         return candles === all && slots === all ? [] : [[i, candles, slots] as const];
       });
       const encoded = [nameOf(entry.first), entry.digests.toString('base64').replace(/=+$/, '')] as const;
@@ -98,7 +97,7 @@ export function decodeMonths(
   const counts = new Map(incomplete.map(([place, rows, slots]) => [place, { rows, slots }]));
   const out: Month[] = [];
   for (let i = 0, from = begin; i < digests.length / bytesEach; i++, from = monthReset(from)) {
-    const all = slotsOf(from, interval);
+    const all = slotsIn(from, interval);
     const { rows = all, slots = all } = counts.get(i) ?? {};
     out.push({ from, candles: rows, slots, digest: digests.subarray(i * bytesEach, (i + 1) * bytesEach) });
   }
@@ -123,8 +122,4 @@ function between(from: Instant, to: Instant): Month[] {
   for (let at = from; at < to; at = monthReset(at))
     out.push({ from: at, candles: 0, slots: 0, digest: DIGEST_OF_NOTHING });
   return out;
-}
-
-function slotsOf(month: Instant, interval: Interval): number {
-  return countSlots([{ from: month, to: monthReset(month) }], interval);
 }

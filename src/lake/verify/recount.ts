@@ -6,7 +6,7 @@ import { formatBytes, formatCount, formatCounted } from '../../core/format.ts';
 import { type Interval, isInterval } from '../../core/interval.ts';
 import { intersect, type Span, type Spans, subtract } from '../../core/span.ts';
 import { nameOf, SHORT_BYTES } from '../../views/attestation/series-line.ts';
-import { type Month, monthsOf } from '../../views/attestation/series-state.ts';
+import { type Month, monthsOf, SHA256_OF_NOTHING } from '../../views/attestation/series-state.ts';
 import { datasetNamed } from '../dataset/datasets.ts';
 import { type Destination, isHiddenFile } from '../destination/destination.ts';
 import { createMonthBook, decodeMonths, type EncodedMonths, type MonthBook } from '../digest/month-book.ts';
@@ -64,7 +64,6 @@ export type Recounted = {
 };
 
 const WHOLE_BYTES = 32;
-const SHA256_OF_NOTHING = createHash('sha256').digest('hex');
 
 /** `onFile`: of the bytes of each file that was recounted. @throws DamagedManifest when there is no manifest that can be believed */
 export async function recount(

@@ -11,7 +11,8 @@ import { compareUnattested } from './compare-unattested.ts';
 import { type Finding, finding, type Verdict } from './finding.ts';
 import { type AsOf, readAsOf } from './read-as-of.ts';
 import { type CurrentSeries, type Found, findSeries, inPages, readCurrent, readFormerNames } from './read-series.ts';
-import { type AttestedMonth, type AttestedSeries, isSealed, nameOf, readSeries, SHORT_BYTES } from './series-line.ts';
+import { type AttestedSeries, isSealed, nameOf, readSeries, SHORT_BYTES } from './series-line.ts';
+import type { Month } from './series-state.ts';
 import type { TABLES } from './tables.ts';
 
 export type CompareOptions = {
@@ -121,7 +122,7 @@ async function compareSeries(sql: Sql, pairs: readonly Pair[], keptSince: KeptSi
   );
 }
 
-function isEqualNow({ current }: Known, month: AttestedMonth): boolean {
+function isEqualNow({ current }: Known, month: Month): boolean {
   const now = current.months.find(({ from }) => from === month.from);
   return now !== undefined && isShort(month.digest, now.digest);
 }
@@ -189,7 +190,7 @@ function judge(pair: Known, then: AsOf, keptSince: KeptSince): Finding[] {
 }
 
 function judgeMonth(
-  month: AttestedMonth,
+  month: Month,
   now: CurrentSeries['months'][number] | undefined,
   before: NonNullable<ReturnType<AsOf['months']['get']>>,
   {

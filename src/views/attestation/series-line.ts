@@ -4,19 +4,11 @@ import { monthReset } from '../../core/calendar.ts';
 import { isQuote, type Quote } from '../../core/candle.ts';
 import { countSlots } from '../../core/chunk.ts';
 import { type Interval, isInterval, type SeriesName } from '../../core/interval.ts';
-import { type SeriesState, sealOf } from './series-state.ts';
+import { type Month, type SeriesState, sealOf } from './series-state.ts';
 
 /** Bytes of the seal, which proves; and of the digest of a month, of the link and of the records, which tell what differs. */
 export const SEAL_BYTES = 16;
 export const SHORT_BYTES = 6;
-
-export type AttestedMonth = {
-  readonly from: Instant;
-  readonly candles: number;
-  readonly slots: number;
-  /** The first six bytes. */
-  readonly digest: Buffer;
-};
 
 export type AttestedSeries = SeriesName & {
   readonly steps: number;
@@ -26,7 +18,8 @@ export type AttestedSeries = SeriesName & {
   readonly link: Buffer;
   /** The first six bytes. */
   readonly records: Buffer;
-  readonly months: readonly AttestedMonth[];
+  /** Of each digest the first six bytes. */
+  readonly months: readonly Month[];
 };
 
 /** `["btc-bitcoin usd 24h",27,"2024-01","<base64>",[[0,20,21]]]`: steps, first month, digests, and the months that are not complete. */
@@ -63,7 +56,7 @@ export function readSeries(line: unknown): AttestedSeries | null {
   if (!Number.isInteger(count) || count < 0 || !Number.isFinite(begins)) return null;
   const counts = new Map((incomplete as number[][]).map(([i, candles, slots = candles]) => [i, { candles, slots }]));
   const short = (i: number) => bytes.subarray(SEAL_BYTES + i * SHORT_BYTES, SEAL_BYTES + (i + 1) * SHORT_BYTES);
-  const months: AttestedMonth[] = [];
+  const months: Month[] = [];
   for (let i = 0, from = begins; i < count; i++, from = monthReset(from)) {
     const all = slotsIn(from, interval);
     const { candles = all, slots = all } = counts.get(i) ?? {};
@@ -92,6 +85,6 @@ export function nameOf(month: Instant): string {
 }
 
 /** By open time: of slots of a week or more, months have unlike numbers. */
-function slotsIn(month: Instant, interval: Interval): number {
+export function slotsIn(month: Instant, interval: Interval): number {
   return countSlots([{ from: month, to: monthReset(month) }], interval);
 }

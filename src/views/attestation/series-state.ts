@@ -31,7 +31,7 @@ export type SeriesState = SeriesName & {
 /** Final candles of a month: how many, and the SHA-256 of their bytes in the order of time. */
 export type MonthOfCandles = { readonly from: Instant; readonly candles: number; readonly sha256: string };
 
-const SHA256_OF_NOTHING = createHash('sha256').digest('hex');
+export const SHA256_OF_NOTHING = createHash('sha256').digest('hex');
 
 /** No coverage reaches further; one that somebody wrote would have millions of months. */
 const END = Date.UTC(10_000, 0, 1);
