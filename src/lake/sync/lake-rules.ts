@@ -14,18 +14,23 @@ import { fromTable, type Narrowed } from '../export/statements.ts';
 import type { ManifestElement, ManifestFile, RetiredFile } from '../manifest/manifest.ts';
 import { ExportRefused } from '../refused.ts';
 import { writeLists } from './file-lists.ts';
-import { olderManifest } from './identity.ts';
+import { olderManifest, otherLake } from './identity.ts';
 import { isLakeFile, lakePath } from './lake-file.ts';
 
 /** How long a file stays that the manifest names no more. */
 export const GRACE_MS = DAY;
 
-export function lakeRules(destination: Destination, { id, at }: KnownLake, now: () => Instant): ExportRules {
+export function lakeRules(destination: Destination, known: KnownLake, now: () => Instant): ExportRules {
   let expired: readonly string[] = [];
   return {
     kind: 'lake',
-    id,
-    check: (before) => checkNewest(destination, before, at),
+    id: known.id,
+    check: (before) => {
+      // Once more: this is the manifest that the next one goes on from.
+      const problem = otherLake(destination, before.head, known);
+      if (problem !== null) throw new ExportRefused(problem);
+      checkNewest(destination, before, known.at);
+    },
     pathOf: (path, version) => {
       if (version === null) throw new Error(`${path} has no version`);
       return lakePath(path, version);
