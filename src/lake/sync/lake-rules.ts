@@ -5,7 +5,7 @@
 import type { Instant } from '../../clock.ts';
 import { DAY } from '../../core/interval.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
-import type { KnownLake } from '../../store/work/lake.ts';
+import { announceManifest, type KnownLake } from '../../store/work/lake.ts';
 import type { TableDataset } from '../dataset/dataset.ts';
 import type { Destination } from '../destination/destination.ts';
 import type { Before } from '../export/before.ts';
@@ -20,7 +20,12 @@ import { isLakeFile, lakePath } from './lake-file.ts';
 /** How long a file stays that the manifest names no more. */
 export const GRACE_MS = DAY;
 
-export function lakeRules(destination: Destination, known: KnownLake, now: () => Instant): ExportRules {
+export function lakeRules(
+  sql: SqlOrTransaction,
+  destination: Destination,
+  known: KnownLake,
+  now: () => Instant,
+): ExportRules {
   let expired: readonly string[] = [];
   return {
     kind: 'lake',
@@ -36,11 +41,12 @@ export function lakeRules(destination: Destination, known: KnownLake, now: () =>
       return lakePath(path, version);
     },
     versionOfTable: readTableVersion,
-    beforeManifest: async (before, files) => {
+    beforeManifest: async (before, files, at) => {
       const retired = retiredOf(before, files, now());
       const isExpired = ({ since }: RetiredFile) => now() - Date.parse(since) >= GRACE_MS;
       expired = retired.filter(isExpired).map(({ path }) => path);
       await writeLists(destination, files, before.sizes.keys());
+      await announceManifest(sql, known.id, at);
       return retired.filter((one) => !isExpired(one)).map((element): ManifestElement => ({ list: 'retired', element }));
     },
     afterManifest: async (before) => {

@@ -9,7 +9,7 @@ import { noteBegun } from '../../../src/lake/manifest/journal.ts';
 import { readManifest } from '../../../src/lake/manifest/read-manifest.ts';
 import { writeManifest } from '../../../src/lake/manifest/write-manifest.ts';
 import { openArchive } from '../../../src/lake/sync/archive.ts';
-import { readLake, replaceLake } from '../../../src/store/work/lake.ts';
+import { type KnownLake, readLake, replaceLake } from '../../../src/store/work/lake.ts';
 import {
   accept,
   answerAgain,
@@ -74,6 +74,30 @@ test('an older manifest beside files that only a newer one names is refused; ret
   expect(log.join()).toMatch(/and this warehouse wrote one as of/);
   expect(await checked()).toMatchObject([{ state: 'warn', found: expect.stringContaining('is as of') }]);
   expect(readdirSync(path.dirname(path.join(folder, fileOf2023().path)))).toEqual(newer);
+  expect((await accept('--yes')).code).toBe(0);
+  await sync();
+  expect(await retain()).toMatchObject(DROPPED);
+});
+
+test('a copy of the database does not write into the lake of the other, and the other notices if one did', async () => {
+  await sync();
+  const read = async () => (await readLake(database.sql))!;
+  const copied = await read();
+  await sync();
+  const present = await read();
+  const become = ({ at, nextAt }: KnownLake) =>
+    database.sql`update ops.lake set at = ${at}::timestamptz, next_at = ${nextAt}::timestamptz`;
+  await become(copied);
+  const noticed =
+    /was written by another database as of .*, and by this one as of .*: one of them is a copy of the other; name another place/;
+  await expect(sync()).rejects.toThrow(noticed);
+  expect(await retain()).toMatchObject(STAYS);
+  expect(log.join()).toMatch(noticed);
+  // A run that was killed behind its manifest has said which one it is.
+  await become({ ...copied, nextAt: present.nextAt });
+  await sync();
+  // The other database is gone for good.
+  await become(copied);
   expect((await accept('--yes')).code).toBe(0);
   await sync();
   expect(await retain()).toMatchObject(DROPPED);
