@@ -5,7 +5,7 @@ import { formatInstant } from '../../core/format.ts';
 import { nameOfAddress, type S3Timing } from '../../lake/destination/address.ts';
 import { openDestination } from '../../lake/destination/open-destination.ts';
 import { olderManifest, otherLake, readHeadOf } from '../../lake/sync/identity.ts';
-import { type KnownLake, readLake } from '../../store/work/lake.ts';
+import { type NewLake, readLake } from '../../store/work/lake.ts';
 
 export type OtherLake = {
   /** What is there, and what is missed; behind semicolons: what to do. */
@@ -15,7 +15,7 @@ export type OtherLake = {
   /** Null: no place is set. */
   readonly place: string | null;
   /** What `replaceLake` takes to go on with it. */
-  readonly next: Omit<KnownLake, 'at'> | null;
+  readonly next: NewLake | null;
 };
 
 /** Null: it is the lake of this warehouse, or becomes it with the next run. @throws DestinationError, ExportRefused when that cannot be told */

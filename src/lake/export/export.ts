@@ -89,7 +89,7 @@ async function exportAlone(options: ExportOptions, rules: ExportRules): Promise<
       const head = await readHead(tx, selection, rules);
       checkOrigin(before, head, destination);
       const done = await writeAll(run, plan);
-      const beside = await rules.beforeManifest(before, done.files);
+      const beside = await rules.beforeManifest(before, done.files, Date.parse(head.at));
       const root = await writeManifest(destination, head, elementsOf(run, done, beside));
       return { at: Date.parse(head.at), root, done };
     } finally {

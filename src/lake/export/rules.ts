@@ -1,4 +1,5 @@
 /** What the two kinds of export do differently: one that is made by hand, and the lake, which has readers all the time. */
+import type { Instant } from '../../clock.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import type { TableDataset } from '../dataset/dataset.ts';
 import type { ExportKind, ManifestElement, ManifestFile } from '../manifest/manifest.ts';
@@ -15,8 +16,8 @@ export type ExportRules = {
   pathOf(path: string, version: string | null): string;
   /** Of a table that is written as a whole. Null: nothing tells but the bytes. */
   versionOfTable(tx: SqlOrTransaction, dataset: TableDataset, narrowed: Narrowed): Promise<string | null>;
-  /** When all files are there, and the manifest does not name them yet. Resolves to what it says beside them. */
-  beforeManifest(before: Before, files: readonly ManifestFile[]): Promise<readonly ManifestElement[]>;
+  /** When all files are there, and the manifest, which is of `at`, does not name them yet. Resolves to what it says beside them. */
+  beforeManifest(before: Before, files: readonly ManifestFile[], at: Instant): Promise<readonly ManifestElement[]>;
   /** When the manifest is there. Resolves to the paths of files that it removed. */
   afterManifest(before: Before, files: readonly ManifestFile[]): Promise<readonly string[]>;
 };

@@ -37,20 +37,24 @@ export async function readHeadOf(destination: Destination): Promise<ManifestHead
 export function otherLake({ name, place }: Place, head: ManifestHead | null, known: KnownLake | null): string | null {
   // An export by hand is refused as such.
   if (head?.kind === 'export') return null;
-  const isAwaited = known?.at != null;
-  const isOurs =
-    head === null
-      ? !isAwaited
-      : // Earlier versions wrote no id.
-        head.id === undefined
-        ? !isAwaited || known.place === place
-        : head.id === known?.id;
-  if (isOurs) return null;
-  const found = head === null ? `${name} has no manifest of a lake` : `${name} has the lake of another warehouse`;
-  if (!isAwaited)
-    return `${found}; name another place in CHANDLER_LAKE_URL, or take it over, if no other warehouse writes it any more: chandler lake accept`;
-  const lost = 'Candles that retention removed from Postgres may be in that lake alone';
-  return `${found}, and this warehouse wrote its lake to ${known.place} (as of ${formatInstant(known.at!)}). ${lost}; mount or restore it, or correct CHANDLER_LAKE_URL; to go on in this place without it: chandler lake accept`;
+  const written = known?.at == null ? null : { ...known, at: known.at };
+  if (head === null) return written === null ? null : `${name} has no manifest of a lake, and ${elsewhere(written)}`;
+  // Earlier versions wrote no id.
+  if (head.id === undefined && (written === null || written.place === place)) return null;
+  if (head.id === undefined || head.id !== known?.id) {
+    const found = `${name} has the lake of another warehouse`;
+    return written === null ? `${found}; ${TAKE_OVER}` : `${found}, and ${elsewhere(written)}`;
+  }
+  const at = Date.parse(head.at);
+  if (written === null || at <= written.at || at === written.nextAt) return null;
+  return `${name} was written by another database as of ${formatInstant(at)}, and by this one as of ${formatInstant(written.at)}: one of them is a copy of the other; ${TAKE_OVER}`;
+}
+
+const TAKE_OVER =
+  'name another place in CHANDLER_LAKE_URL, or take it over, if no other database writes it any more: chandler lake accept';
+
+function elsewhere({ place, at }: { readonly place: string; readonly at: Instant }): string {
+  return `this warehouse wrote its lake to ${place} (as of ${formatInstant(at)}). Candles that retention removed from Postgres may be in that lake alone; mount or restore it, or correct CHANDLER_LAKE_URL; to go on in this place without it: chandler lake accept`;
 }
 
 export function olderManifest({ name }: Pick<Place, 'name'>, head: Pick<ManifestHead, 'at'>, at: Instant): string {

@@ -5,7 +5,7 @@
 import type { Instant } from '../../clock.ts';
 import { DAY } from '../../core/interval.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
-import type { KnownLake } from '../../store/work/lake.ts';
+import { announceManifest, type KnownLake } from '../../store/work/lake.ts';
 import type { TableDataset } from '../dataset/dataset.ts';
 import type { Destination } from '../destination/destination.ts';
 import type { Before } from '../export/before.ts';
@@ -14,28 +14,39 @@ import { fromTable, type Narrowed } from '../export/statements.ts';
 import type { ManifestElement, ManifestFile, RetiredFile } from '../manifest/manifest.ts';
 import { ExportRefused } from '../refused.ts';
 import { writeLists } from './file-lists.ts';
-import { olderManifest } from './identity.ts';
+import { olderManifest, otherLake } from './identity.ts';
 import { isLakeFile, lakePath } from './lake-file.ts';
 
 /** How long a file stays that the manifest names no more. */
 export const GRACE_MS = DAY;
 
-export function lakeRules(destination: Destination, { id, at }: KnownLake, now: () => Instant): ExportRules {
+export function lakeRules(
+  sql: SqlOrTransaction,
+  destination: Destination,
+  known: KnownLake,
+  now: () => Instant,
+): ExportRules {
   let expired: readonly string[] = [];
   return {
     kind: 'lake',
-    id,
-    check: (before) => checkNewest(destination, before, at),
+    id: known.id,
+    check: (before) => {
+      // Once more: this is the manifest that the next one goes on from.
+      const problem = otherLake(destination, before.head, known);
+      if (problem !== null) throw new ExportRefused(problem);
+      checkNewest(destination, before, known.at);
+    },
     pathOf: (path, version) => {
       if (version === null) throw new Error(`${path} has no version`);
       return lakePath(path, version);
     },
     versionOfTable: readTableVersion,
-    beforeManifest: async (before, files) => {
+    beforeManifest: async (before, files, at) => {
       const retired = retiredOf(before, files, now());
       const isExpired = ({ since }: RetiredFile) => now() - Date.parse(since) >= GRACE_MS;
       expired = retired.filter(isExpired).map(({ path }) => path);
       await writeLists(destination, files, before.sizes.keys());
+      await announceManifest(sql, known.id, at);
       return retired.filter((one) => !isExpired(one)).map((element): ManifestElement => ({ list: 'retired', element }));
     },
     afterManifest: async (before) => {

@@ -38,7 +38,7 @@ export function lakeSelection(datasets: readonly string[]): Selection {
 export async function syncLake({ database, destination, datasets, clock, signal }: SyncOptions): Promise<Exported> {
   const options = { database, destination, selection: lakeSelection(datasets), signal };
   const known = await identify(database.sql, destination);
-  const exported = await exportFiles(options, lakeRules(destination, known, clock.now));
+  const exported = await exportFiles(options, lakeRules(database.sql, destination, known, clock.now));
   // Nothing declined the plan.
   if (exported === null) throw new Error('the lake was not written');
   await completeLake(database.sql, { id: known.id, place: destination.place, at: exported.at });

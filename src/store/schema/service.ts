@@ -111,6 +111,8 @@ export const lake = ops.table(
     place: text('place').notNull(),
     /** Of the manifest that was completed last; null: none yet, so none is missed. */
     at: instant('at'),
+    /** Of the manifest that a run was about to complete. */
+    nextAt: instant('next_at'),
   },
   () => [check('lake_is_only', sql`is_only`)],
 );

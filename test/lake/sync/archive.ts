@@ -6,6 +6,7 @@ import { withArchive } from '../../../src/background/lake/lake-run.ts';
 import { parseConfig } from '../../../src/config.ts';
 import { DAY, type Interval } from '../../../src/core/interval.ts';
 import { DEFAULT_KEEP } from '../../../src/core/settings/retention-settings.ts';
+import type { Destination } from '../../../src/lake/destination/destination.ts';
 import { openFolder } from '../../../src/lake/destination/folder.ts';
 import type { ManifestFile } from '../../../src/lake/manifest/manifest.ts';
 import { syncLake } from '../../../src/lake/sync/sync.ts';
@@ -54,9 +55,9 @@ export function moveTo(another: string): void {
   folder = another;
 }
 
-export const sync = () => {
+export const sync = (destination: Destination = openFolder(folder)) => {
   const clock = { now: () => NOW, sleep: async () => undefined };
-  return syncLake({ database, destination: openFolder(folder), datasets: ['candles'], clock, signal });
+  return syncLake({ database, destination, datasets: ['candles'], clock, signal });
 };
 
 /** As the schedule runs it. `change`: what a test does to the archive. */

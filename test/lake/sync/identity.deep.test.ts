@@ -5,10 +5,11 @@ import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
 import type { Destination } from '../../../src/lake/destination/destination.ts';
 import { openFolder } from '../../../src/lake/destination/folder.ts';
+import { noteBegun } from '../../../src/lake/manifest/journal.ts';
 import { readManifest } from '../../../src/lake/manifest/read-manifest.ts';
 import { writeManifest } from '../../../src/lake/manifest/write-manifest.ts';
 import { openArchive } from '../../../src/lake/sync/archive.ts';
-import { readLake, replaceLake } from '../../../src/store/work/lake.ts';
+import { type KnownLake, readLake, replaceLake } from '../../../src/store/work/lake.ts';
 import {
   accept,
   answerAgain,
@@ -78,18 +79,56 @@ test('an older manifest beside files that only a newer one names is refused; ret
   expect(await retain()).toMatchObject(DROPPED);
 });
 
-/** A folder whose manifest is, at its nth reading, what it was before. */
-function withReading(reading: number, older: Buffer): Destination {
+test('a copy of the database does not write into the lake of the other, and the other notices if one did', async () => {
+  await sync();
+  const read = async () => (await readLake(database.sql))!;
+  const copied = await read();
+  await sync();
+  const present = await read();
+  const become = ({ at, nextAt }: KnownLake) =>
+    database.sql`update ops.lake set at = ${at}::timestamptz, next_at = ${nextAt}::timestamptz`;
+  await become(copied);
+  const noticed =
+    /was written by another database as of .*, and by this one as of .*: one of them is a copy of the other; name another place/;
+  await expect(sync()).rejects.toThrow(noticed);
+  expect(await retain()).toMatchObject(STAYS);
+  expect(log.join()).toMatch(noticed);
+  // A run that was killed behind its manifest has said which one it is.
+  await become({ ...copied, nextAt: present.nextAt });
+  await sync();
+  // The other database is gone for good.
+  await become(copied);
+  expect((await accept('--yes')).code).toBe(0);
+  await sync();
+  expect(await retain()).toMatchObject(DROPPED);
+});
+
+/** A folder whose manifest is, at its nth reading, what it was before; null: not there. */
+function withReading(reading: number, older: Buffer | null): Destination {
   const destination = openFolder(folder);
   let readings = 0;
   return {
     ...destination,
     get: async (name, range) => {
       if (name !== 'manifest.json' || ++readings !== reading) return destination.get(name, range);
-      return Readable.from([older]);
+      return older === null ? null : Readable.from([older]);
     },
   };
 }
+
+test('storage that does not show the manifest at any moment of a run leaves the lake as it is', async () => {
+  await sync();
+  expect(await retain()).toMatchObject(DROPPED);
+  await sync();
+  const newest = manifest();
+  // What a killed run has noted is no reason to begin anew.
+  await noteBegun(openFolder(folder), 'coins/part-0123456789abcdef.parquet');
+  for (const reading of [1, 2])
+    await expect(sync(withReading(reading, null))).rejects.toThrow(/has no manifest of a lake/);
+  expect(manifest()).toEqual(newest);
+  await sync();
+  expect((await verified()).findings).toEqual([]);
+});
 
 test('storage that shows another manifest at any moment of a removal removes nothing, and the newest stays', async () => {
   await sync();
