@@ -5,6 +5,7 @@ import type { Redis, RedisOptions } from 'ioredis';
 import pLimit from 'p-limit';
 import pg from 'pg';
 import { systemClock } from '../../clock.ts';
+import { IDLE_TIMEOUT } from '../../store/connection/connect.ts';
 import type { Watchdog } from '../../store/connection/connection-watchdog.ts';
 import { pgSettings } from '../../store/connection/pg-client.ts';
 import { createMigratedBackend, migrateQueue } from './migrate-queue.ts';
@@ -174,7 +175,7 @@ async function connectPostgres(
     ...pgSettings({
       url,
       applicationName: 'chandler queue',
-      settings: '-c search_path=bullmq -c synchronous_commit=off',
+      settings: `-c search_path=bullmq -c synchronous_commit=off ${IDLE_TIMEOUT}`,
     }),
     stream: () => {
       const socket = new net.Socket();
