@@ -5,6 +5,7 @@ import type { Config } from '../../config.ts';
 import { createFailureLog, type Log } from '../../log.ts';
 import type { Listening } from '../../service/http/listen.ts';
 import { createOperations } from '../../service/operations.ts';
+import type { Sql } from '../../store/connection/connect.ts';
 import { StoreError } from '../../store/connection/store-error.ts';
 import { waitUntilAvailable, watchDatabase } from '../health/availability.ts';
 import { watchLocks } from '../health/lock-watch.ts';
@@ -77,13 +78,24 @@ export async function serveMarket(options: ServeMarketOptions): Promise<void> {
     status.phase = 'ready';
     log.info({ owner }, 'ready');
     const watch = { incidents, clock, signal, everyMs: CHECK_MS, setting, what: DATABASE };
-    await Promise.all([
-      watchDatabase(app, followTime, watch),
-      watchLocks(app.database, { incidents, clock, log, signal }),
-    ]);
+    const look = async () => {
+      await followTime();
+      if (config.serveLimits) await mustCount(sql, setting);
+    };
+    await Promise.all([watchDatabase(app, look, watch), watchLocks(app.database, { incidents, clock, log, signal })]);
   } finally {
     await shutDown({ server, releasers }, { status, clock, log }, STOP);
   }
+}
+
+/** Requests of callers with limits are counted in the database. @throws StoreError when it stores nothing */
+async function mustCount(sql: Sql, setting: string): Promise<void> {
+  const [row] = await sql<{ is: boolean }[]>`select current_setting('transaction_read_only') = 'on' as is`;
+  if (row!.is)
+    throw new StoreError(
+      `the database of ${setting} is read-only (a standby?), and the requests of callers are counted there`,
+      `point ${setting} at the primary, or set CHANDLER_SERVE_LIMITS=off`,
+    );
 }
 
 /** For the end of the record, at the stop: a silent database never answers. */

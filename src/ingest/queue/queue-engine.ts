@@ -4,6 +4,7 @@ import type { Redis, RedisOptions } from 'ioredis';
 import pLimit from 'p-limit';
 import pg from 'pg';
 import { systemClock } from '../../clock.ts';
+import { IDLE_TIMEOUT } from '../../store/connection/connect.ts';
 import type { Watchdog } from '../../store/connection/connection-watchdog.ts';
 import { pgSettings } from '../../store/connection/pg-client.ts';
 import { createMigratedBackend, migrateQueue } from './migrate-queue.ts';
@@ -171,7 +172,7 @@ async function connectPostgres(
     ...{ url, applicationName: 'chandler queue', watchdog },
     // BullMQ finds its tables through the search path. A queue is a cache of the plan: if a crash of the server loses jobs, the next plan
     // finds what is still missing. So no commit waits for the disk.
-    settings: '-c search_path=bullmq -c synchronous_commit=off',
+    settings: `-c search_path=bullmq -c synchronous_commit=off ${IDLE_TIMEOUT}`,
   });
   const pool = new pg.Pool({ ...settings, max, keepAlive: true });
   let isClosing = false;

@@ -55,6 +55,12 @@ const OLDEST_SUPPORTED = 150_000;
  */
 export const LOCK_TIMEOUT = '-c lock_timeout=30s';
 
+/**
+ * Ends the transaction of a process that stands still in the middle of it, because its machine is frozen or gone without a word: all others would
+ * wait for its locks until the network notices, after hours.
+ */
+export const IDLE_TIMEOUT = '-c idle_in_transaction_session_timeout=60s';
+
 /** @throws StoreError when the address is wrong, nobody answers there, or the server is older than Postgres 15. */
 export async function openDatabase({ url, max = 10, applicationName = 'chandler' }: ConnectOptions): Promise<Database> {
   const watchdog = createWatchdog();
@@ -136,7 +142,7 @@ export function createClient({
     backoff: (failures: number) => reconnectBackoff(failures, Math.random()) / 1000,
     connection: {
       application_name: address.applicationName ?? applicationName,
-      options: options === undefined ? LOCK_TIMEOUT : `${LOCK_TIMEOUT} ${options}`,
+      options: [LOCK_TIMEOUT, IDLE_TIMEOUT, options].filter(Boolean).join(' '),
       ...settings,
       ...(timeZone === 'UTC' ? { TimeZone: timeZone } : {}),
       DateStyle: `ISO${FLUSHED_AT_ONCE}`,

@@ -1,8 +1,11 @@
 /** Can the database not be reached, or store nothing, or does another session lock it? What is asked of it may then be asked again. */
 
-/** A connection that could not be made, or was lost; a server that is starting up, shutting down, was killed, or has no connection left. */
+/**
+ * A connection that could not be made, or was lost; a server that is starting up, shutting down, was killed, or has no connection left, or that ended
+ * a session because this process stood still in its transaction.
+ */
 const AWAY =
-  /^(E(CONNREFUSED|CONNRESET|PIPE|TIMEDOUT|HOSTUNREACH|HOSTDOWN|NETUNREACH|NETDOWN|AI_AGAIN|NOTFOUND)|CONNECT_TIMEOUT|CONNECTION_(CLOSED|DESTROYED)|57P0[123]|53300)$/;
+  /^(E(CONNREFUSED|CONNRESET|PIPE|TIMEDOUT|HOSTUNREACH|HOSTDOWN|NETUNREACH|NETDOWN|AI_AGAIN|NOTFOUND)|CONNECT_TIMEOUT|CONNECTION_(CLOSED|DESTROYED)|57P0[123]|53300|25P03)$/;
 
 /** node-postgres (the queue's driver) gives these no code. */
 const UNAVAILABLE_TEXT =

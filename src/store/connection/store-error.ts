@@ -95,6 +95,7 @@ function explainNetwork(code: string, error: Error, { at, host }: { at: string; 
     case 'CONNECTION_CLOSED':
     case 'CONNECTION_DESTROYED':
     case 'CONNECTION_ENDED':
+    case '25P03':
       return [`the connection to Postgres at ${at} was lost`, 'run the command again; nothing stored is lost'];
     case 'NOT_POSTGRES':
       return [`what answers at ${at} is not Postgres`, 'correct host and port in DATABASE_URL'];

@@ -312,6 +312,26 @@ describe('chandler serve', () => {
     await database.sql.unsafe(`drop role ${name}`);
   });
 
+  test('on a read-only database serves without limits, and is not ready where it must count', async () => {
+    await seed();
+    const standby = { DATABASE_URL: `${database.url}?options=-c%20default_transaction_read_only%3Don` };
+    const unlimited = start(['serve'], { ...UNLIMITED, ...standby });
+    await unlimited.ready();
+    const path = '/v1/coins/btc-bitcoin/ohlcv/historical?start=2024-01-01&limit=5';
+    expect((await fetch(`${await unlimited.url()}${path}`)).status).toBe(200);
+    const counting = start(['serve'], standby);
+    const url = await counting.url();
+    await vi.waitFor(
+      async () => {
+        const answer = await fetch(`${url}/ready`);
+        expect(answer.status).toBe(503);
+        expect(await answer.text()).toMatch(/read-only \(a standby\?\).*CHANDLER_SERVE_LIMITS=off/);
+      },
+      { timeout: 60_000 },
+    );
+    expect((await fetch(`${url}${path}`)).status).toBe(503);
+  });
+
   test('names the setting that has the wrong address, not the other one', async () => {
     const url = new URL(database.url);
     url.username = 'nobody-here';

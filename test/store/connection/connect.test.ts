@@ -1,9 +1,11 @@
 import http from 'node:http';
 import net from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { openDatabase } from '../../../src/store/connection/connect.ts';
+import { createClient, openDatabase } from '../../../src/store/connection/connect.ts';
+import { isDatabaseUnavailable } from '../../../src/store/connection/database-unavailable.ts';
 import { explainDatabaseError, maskUrl, StoreError } from '../../../src/store/connection/store-error.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { until } from '../../support/until.ts';
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -137,6 +139,35 @@ describe('openDatabase', () => {
     expect(answers).toHaveLength(20);
     await pool.close();
   });
+});
+
+test('a transaction in which this process stands still is ended, which counts as a lost connection', async () => {
+  const limits = async (url: string) => {
+    const sql = createClient({ url, max: 1 });
+    try {
+      const [row] = await sql<
+        { limit: string }[]
+      >`select current_setting('idle_in_transaction_session_timeout') as limit`;
+      return row!.limit;
+    } finally {
+      await sql.end({ timeout: 5 });
+    }
+  };
+  expect(await limits(database.url)).toBe('1min');
+  const own = `${database.url}?options=-c%20idle_in_transaction_session_timeout%3D20ms`;
+  expect(await limits(own)).toBe('20ms');
+  const sql = createClient({ url: own, max: 1 });
+  try {
+    const stoodStill = sql.begin(async (tx) => {
+      const [me] = await tx<{ pid: number }[]>`select pg_backend_pid() as pid`;
+      await until(async () => (await database.sql`select from pg_stat_activity where pid = ${me!.pid}`).length === 0);
+      await tx`select`;
+    });
+    expect(isDatabaseUnavailable(await stoodStill.catch((error: unknown) => error))).toBe(true);
+    expect(await sql`select 1 as one`).toEqual([{ one: 1 }]);
+  } finally {
+    await sql.end({ timeout: 5 });
+  }
 });
 
 describe('explainDatabaseError', () => {
