@@ -54,7 +54,7 @@ const TAKE_OVER =
   'name another place in CHANDLER_LAKE_URL, or take it over, if no other database writes it any more: chandler lake accept';
 
 function elsewhere({ place, at }: { readonly place: string; readonly at: Instant }): string {
-  return `this warehouse wrote its lake to ${place} (as of ${formatInstant(at)}). Candles that retention removed from Postgres may be in that lake alone; mount or restore it, or correct CHANDLER_LAKE_URL; to go on in this place without it: chandler lake accept`;
+  return `this warehouse wrote its lake to ${place} (as of ${formatInstant(at)}). Candles that retention removed may be in that lake alone; mount or restore it, or correct CHANDLER_LAKE_URL; to go on here without it: chandler lake accept`;
 }
 
 export function olderManifest({ name }: Pick<Place, 'name'>, head: Pick<ManifestHead, 'at'>, at: Instant): string {

@@ -7,19 +7,23 @@ import { writeManifest } from '../manifest/write-manifest.ts';
 import { ExportRefused } from '../refused.ts';
 
 /**
- * When all of them are marked already, nothing is written. Resolves when the manifest can be read back, and marks them.
+ * What is marked already is not written again. Resolves when a manifest can be read that marks all of them.
  * @throws ExportRefused when that is not so, or when the manifest does not name them
  */
 export async function markArchived(destination: Destination, files: readonly ManifestFile[]): Promise<void> {
   const paths = new Set(files.filter(({ isArchived }) => !isArchived).map(({ path }) => path));
-  if (paths.size === 0) return;
   try {
-    const manifest = await readManifest(destination);
-    if (manifest === null) throw new ExportRefused(`${destination.name} has no manifest any more`);
-    const root = await writeManifest(destination, manifest.head, marked(destination, manifest.elements, paths));
+    if (paths.size > 0) {
+      const manifest = await readManifest(destination);
+      if (manifest === null) throw new ExportRefused(`${destination.name} has no manifest any more`);
+      await writeManifest(destination, manifest.head, marked(destination, manifest.elements, paths));
+    }
+    const path = await findUnmarked(destination, files);
     // Some storage shows the former state for a while, and a proxy may for longer.
-    if ((await readRoot(destination)) !== root)
-      throw new ExportRefused(`${destination.name} does not show yet that it is archived; the next run looks again`);
+    if (path !== null)
+      throw new ExportRefused(
+        `the manifest of ${destination.name} does not show that ${path} is archived; the next run looks again`,
+      );
   } catch (error) {
     throw error instanceof DamagedManifest ? refusedDamage(destination, 'lake', error) : error;
   }
@@ -41,12 +45,13 @@ async function* marked(
   if (path !== undefined) throw new ExportRefused(`the manifest of ${name} does not name ${path} any more`);
 }
 
-/** Null: there is no manifest. */
-async function readRoot(destination: Destination): Promise<string | null> {
+/** The path of a file that the manifest does not call archived; null: it calls all of them so. */
+async function findUnmarked(destination: Destination, files: readonly ManifestFile[]): Promise<string | null> {
+  const missing = new Map(files.map(({ path, sha256 }) => [path, sha256]));
   const manifest = await readManifest(destination);
-  if (manifest === null) return null;
-  for (;;) {
-    const read = await manifest.elements.next();
-    if (read.done) return read.value.root;
-  }
+  for await (const { list, element } of manifest?.elements ?? [])
+    if (list === 'files' && element.isArchived && missing.get(element.path) === element.sha256)
+      missing.delete(element.path);
+  const [path] = missing.keys();
+  return path ?? null;
 }

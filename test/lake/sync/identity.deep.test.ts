@@ -1,5 +1,5 @@
 /** Which lake is the one of this warehouse, the rarer cases: killed runs, earlier versions, and manifests that are not the newest. */
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
@@ -152,9 +152,32 @@ test('storage that shows another manifest at any moment of a removal removes not
     expect.stringContaining('and this warehouse wrote one as of'),
     expect.stringMatching(/is not there, or has another size|is not up to date/),
     expect.stringMatching(/does not name candles\/.* any more/),
-    expect.stringContaining('does not show yet that it is archived'),
+    expect.stringMatching(/does not show that candles\/.* is archived/),
   ]);
   expect(await retain()).toMatchObject(DROPPED);
   await sync();
   expect((await verified()).findings).toEqual([]);
+});
+
+test('a manifest that is gone when a partition comes that was archived before keeps it in Postgres', async () => {
+  await sync();
+  const killed = retain((archive) => ({
+    hold: async (interval, partition) => {
+      const held = await archive.hold(interval, partition);
+      return held === null ? null : { holds: () => Promise.reject(new Error('killed')) };
+    },
+  }));
+  await expect(killed).rejects.toThrow('killed');
+  expect(fileOf2023().isArchived).toBe(true);
+  const file = path.join(folder, 'manifest.json');
+  const newest = readFileSync(file);
+  // Behind the look at the lake, and ahead of the partition.
+  const removed = await retain((archive) => {
+    rmSync(file);
+    return archive;
+  });
+  expect(removed).toMatchObject(STAYS);
+  expect(log.join()).toMatch(/does not show that candles\/.* is archived/);
+  writeFileSync(file, newest);
+  expect(await retain()).toMatchObject(DROPPED);
 });

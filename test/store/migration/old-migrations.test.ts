@@ -74,6 +74,7 @@ test('the commands that it names move every row', async () => {
     'ops.api_pace': _pace,
     'ops.counted': _counted,
     'ops.dashboard_session': _sessions,
+    'ops.lake': _lake,
     'market.rollup': rollups,
     'market.rollup_coverage': rollupCoverage,
     'market.calendar_candle': _calendar,
