@@ -37,6 +37,8 @@ export async function migrate({ sql, url }: Pick<Database, 'sql' | 'url'>): Prom
       await prepareTables(sql);
     }
     return (await sql.begin(async (tx) => {
+      // This one waits for the migrations, which have a connection of their own.
+      await tx`select set_config('idle_in_transaction_session_timeout', '0', true)`;
       await takeLock(tx, 'migrations');
       const { missing } = await missingOf(tx, journal);
       if (missing.length > 0)

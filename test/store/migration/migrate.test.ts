@@ -20,6 +20,21 @@ describe('migrate', () => {
     await checkSchema(database);
   });
 
+  test('may take longer than a transaction may stand still', async () => {
+    database = await createEmptyDatabase();
+    // One statement of a migration takes a second; meanwhile the transaction that keeps others from migrating has nothing to do.
+    await database.sql.unsafe(`
+      create function public.take_long() returns event_trigger language plpgsql as 'begin perform pg_sleep(1); end';
+      create event trigger take_long on ddl_command_end when tag in ('CREATE TYPE') execute function public.take_long()`);
+    const options = '-c idle_in_transaction_session_timeout=500ms';
+    const impatient = await openDatabase({ url: `${database.url}?options=${encodeURIComponent(options)}`, max: 2 });
+    try {
+      expect((await migrate(impatient)).length).toBeGreaterThan(0);
+    } finally {
+      await impatient.close();
+    }
+  });
+
   test('may run in several processes at once: each migration is applied by one of them', async () => {
     database = await createEmptyDatabase();
     const { url } = database;
