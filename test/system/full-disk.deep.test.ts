@@ -52,6 +52,7 @@ describe.skipIf(!canMount)('the embedded server', () => {
        CHANDLER_LISTEN=127.0.0.1:0 "${process.execPath}" "${program}" service 2> /media/log &
        said 'is full'
        mount -o remount,size=400m /mnt
+       said 'the database recovered'
        said '"backfill 1: '
        kill $!; wait $!
        cat /media/log; echo "code 0"

@@ -143,16 +143,23 @@ async function openStore(context: ServiceContext, releasers: Releasers): Promise
 async function keepInstanceAlive(context: ServiceContext, app: App, followTime: () => Promise<void>): Promise<void> {
   const { sql } = app.database;
   const { clock, incidents, signal, owner } = context;
+  let roomAt = Number.NEGATIVE_INFINITY;
   const followAndBeat = async () => {
     await followTime();
     if (signal.aborted) return;
     await beat(context, app);
+    const now = clock.now();
+    if (!incidents.isOpen(DATABASE) && Math.abs(now - roomAt) < ROOM_MS) return;
     await checkRoom(sql);
+    roomAt = now;
   };
   const watch = { incidents, clock, signal, everyMs: LEASE_RENEWED_EVERY_MS, what: HEARTBEAT };
   await watchDatabase(app, followAndBeat, watch);
   await forgetInstance(sql, owner).catch((error: unknown) => app.log.debug({ err: error }, 'heartbeat not deleted'));
 }
+
+/** How often it looks whether the disk has room. Not with each heartbeat: a server may log each file that a statement writes. */
+const ROOM_MS = 60_000;
 
 const KEY_LOOK_MS = 20_000;
 
