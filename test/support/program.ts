@@ -54,6 +54,8 @@ export function untilSaid({ process: child }: RunningCli, what: RegExp): Promise
       if (what.test(said)) resolve();
     });
     child.once('close', () => resolve());
+    // It has ended before: who waits goes on, and sees how.
+    if (child.exitCode !== null || child.signalCode !== null) resolve();
   });
 }
 

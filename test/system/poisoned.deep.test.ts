@@ -136,8 +136,9 @@ describe('a coin that upstream always fails on (500)', () => {
 
 describe('an upstream that is down', () => {
   test('is an outage when the account is proven, whatever page it shows', async () => {
-    // Of each backoff the longest: by chance, all of them short, there may be time for one more.
-    await make({ speed: 100, random: () => 0 });
+    // Of each backoff the longest: by chance, all of them short, there may be time for one more. So there is when the first answers are still being
+    // recorded while the first backoff, a second, is over.
+    await make({ speed: 40, random: () => 0 });
     const chandler = await world.open();
     // The first of each worker are under way at once; on a busy machine one would come so late that another comes twice.
     let allAsked: () => void;

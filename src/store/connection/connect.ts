@@ -56,10 +56,16 @@ const OLDEST_SUPPORTED = 150_000;
 export const LOCK_TIMEOUT = '-c lock_timeout=30s';
 
 /**
- * Ends the transaction of a process that stands still in the middle of it, because its machine is frozen or gone without a word: all others would
- * wait for its locks until the network notices, after hours.
+ * Ends the transaction of a process that stands still in the middle of it, because its machine is frozen: all others would wait for its locks for as
+ * long as it is.
  */
 export const IDLE_TIMEOUT = '-c idle_in_transaction_session_timeout=60s';
+
+/**
+ * The server notices within two minutes that the machine at the other end is gone, and not after the two hours that are usual: the locks under which
+ * one process at a time writes a lake or an attestation have no other limit.
+ */
+export const KEEPALIVES = '-c tcp_keepalives_idle=60 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3';
 
 /** @throws StoreError when the address is wrong, nobody answers there, or the server is older than Postgres 15. */
 export async function openDatabase({ url, max = 10, applicationName = 'chandler' }: ConnectOptions): Promise<Database> {
@@ -142,7 +148,7 @@ export function createClient({
     backoff: (failures: number) => reconnectBackoff(failures, Math.random()) / 1000,
     connection: {
       application_name: address.applicationName ?? applicationName,
-      options: [LOCK_TIMEOUT, IDLE_TIMEOUT, options].filter(Boolean).join(' '),
+      options: [LOCK_TIMEOUT, IDLE_TIMEOUT, KEEPALIVES, options].filter(Boolean).join(' '),
       ...settings,
       ...(timeZone === 'UTC' ? { TimeZone: timeZone } : {}),
       DateStyle: `ISO${FLUSHED_AT_ONCE}`,

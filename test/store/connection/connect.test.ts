@@ -170,6 +170,12 @@ test('a transaction in which this process stands still is ended, which counts as
   }
 });
 
+test('the server looks whether the other end is still there, and gives up within two minutes', async () => {
+  const [row] = await database.sql`
+    select current_setting('tcp_keepalives_idle')::int + current_setting('tcp_keepalives_interval')::int * current_setting('tcp_keepalives_count')::int as seconds`;
+  expect(row).toEqual({ seconds: 90 });
+});
+
 describe('explainDatabaseError', () => {
   const url = 'postgres://me:secret@db.example:5433/warehouse';
 
