@@ -85,9 +85,11 @@ async function readHolders(sql: SqlOrTransaction): Promise<readonly Holder[]> {
 export async function withLockUnlessHeld<T>(sql: Sql, name: string, work: () => Promise<T>): Promise<T | null> {
   await sql`insert into ops.lock (name) values (${name}) on conflict do nothing`;
   return (await sql.begin(async (tx) => {
-    // The server may limit such sessions, and this one waits for the work.
-    await tx`select set_config('idle_in_transaction_session_timeout', '0', true)`;
     const rows = await tx`select from ops.lock where name = ${name} for update skip locked`;
-    return rows.length === 0 ? null : work();
+    if (rows.length === 0) return null;
+    // This session waits for the work. (A statement without parameters also ends the portal of the one before, whose snapshot the work may have to
+    // wait for: a partition is not detached while there are older ones.)
+    await tx.unsafe('set local idle_in_transaction_session_timeout = 0');
+    return work();
   })) as T | null;
 }

@@ -8,6 +8,7 @@ import type { Keep } from '../../core/settings/retention-settings.ts';
 import type { Span } from '../../core/span.ts';
 import { removeForgotten } from '../candle/candle.ts';
 import { createClient, type Database, type Sql, type SqlOrTransaction } from '../connection/connect.ts';
+import { withLockUnlessHeld } from '../connection/lock.ts';
 import { type DropOptions, dropPartitions, type OldRows } from './drop-partitions.ts';
 import { candlesOf, type Partition, type Partitioned, TICKER_HISTORY } from './partition.ts';
 
@@ -43,11 +44,19 @@ export type RetentionOptions = DropOptions & {
 
 const BATCH = 5_000;
 
-/** Of two processes that remove the same at once, one finds it gone. */
-export async function removeOld(
-  { sql, url }: Pick<Database, 'sql' | 'url'>,
-  options: RetentionOptions,
-): Promise<Removed> {
+/** While another process removes, nothing is removed: two that detach partitions of one table may deadlock. */
+export async function removeOld(database: Pick<Database, 'sql' | 'url'>, options: RetentionOptions): Promise<Removed> {
+  return (
+    (await withLockUnlessHeld(database.sql, 'retention', () => removeAll(database, options))) ?? {
+      partitions: [],
+      inUse: [],
+      notArchived: [],
+      rows: { global_history: 0, exchange_history: 0, fetch: 0 },
+    }
+  );
+}
+
+async function removeAll({ sql, url }: Pick<Database, 'sql' | 'url'>, options: RetentionOptions): Promise<Removed> {
   const { keep, now, archive, batch = BATCH } = options;
   // A session of its own, for its time-outs. (Not one reserved of the pool: postgres.js 3.4.9 never hands out one that it has to open first.)
   const connection = createClient({ url, max: 1 });
