@@ -9,6 +9,7 @@ import { nameOfAddress } from '../../lake/destination/address.ts';
 import type { Destination } from '../../lake/destination/destination.ts';
 import { DestinationError } from '../../lake/destination/destination-error.ts';
 import { openDestination } from '../../lake/destination/open-destination.ts';
+import { refusedDamage } from '../../lake/export/before.ts';
 import { DamagedManifest, readManifestHead } from '../../lake/manifest/read-manifest.ts';
 import { ExportRefused } from '../../lake/refused.ts';
 import { nearestExisting } from '../health/disk.ts';
@@ -34,7 +35,7 @@ export async function checkLake({ lake, s3 }: Config, { mayWrite }: { readonly m
     return [ok('lake', `${name}, ${state}`)];
   } catch (error) {
     if (error instanceof DestinationError) return [fail('lake', error.message, error.remedy)];
-    if (error instanceof DamagedManifest) return [fail('lake', `manifest.json of ${name} ${error.message}`, ELSEWHERE)];
+    if (error instanceof DamagedManifest) return [failWith('lake', refusedDamage({ name }, 'lake', error).message)];
     const { code } = error as NodeJS.ErrnoException;
     if (code === undefined) throw error;
     return [fail('lake', `${name} cannot be written (${code})`, `correct its owner, or ${ELSEWHERE}`)];

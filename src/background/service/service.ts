@@ -12,6 +12,7 @@ import { systemClock } from '../../clock.ts';
 import { asError } from '../../core/as-error.ts';
 import { accountIdOf, standingRefusal } from '../../ingest/request/account.ts';
 import { refusedBefore } from '../../ingest/request/configuration-errors.ts';
+import { outageReason } from '../../ingest/request/outage-retry.ts';
 import { createFailureLog } from '../../log.ts';
 import type { Listening } from '../../service/http/listen.ts';
 import { checkRoom } from '../../store/work/disk-room.ts';
@@ -82,7 +83,11 @@ export async function runService(options: ServiceOptions): Promise<void> {
     const recordEnd = await waitUntilAvailable(
       context,
       DATABASE,
-      () => recordStart(context, app).catch((error: unknown) => Promise.reject(databaseError(error, app))),
+      () =>
+        recordStart(context, app).catch((error: unknown) =>
+          // A right that is missing ends the service: waiting gives none.
+          Promise.reject(outageReason(error) === null ? error : databaseError(error, app)),
+        ),
       async () => undefined,
     );
     if (recordEnd === null) return;

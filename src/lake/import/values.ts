@@ -148,10 +148,10 @@ export function whyNoNumber(value: unknown): string {
 
 /** What programs read, and would not be what the file says. */
 function whyNoDouble(text: string, read: number): string | null {
-  if (read === 0) return /^[^e]*[1-9]/i.test(text) ? 'is too small for a double' : null;
-  // Of most numbers the second character is a digit or a point.
-  const isUsual = text.charCodeAt(1) < 58 && text.charCodeAt(0) > 32;
-  return !isUsual && /^\s*0[box]/i.test(text) ? 'is no decimal number, like 16 or 1.6e1' : null;
+  // Of most numbers the second character is a digit or a point, and nothing comes ahead of the first.
+  const isUsual = text.charCodeAt(1) < 58 && text.charCodeAt(0) > 32 && text.charCodeAt(0) < 127;
+  if (!isUsual && /^\s*0[box]/i.test(text)) return 'is no decimal number, like 16 or 1.6e1';
+  return read === 0 && /^[^e]*[1-9]/i.test(text) ? 'is too small for a double' : null;
 }
 
 /** The same of what may be unknown: NaN, by which pandas and others say that there is no value, is null. */

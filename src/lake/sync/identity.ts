@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import type { Instant } from '../../clock.ts';
 import { formatInstant } from '../../core/format.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
-import { beginLake, type KnownLake, readLake } from '../../store/work/lake.ts';
+import { beginLake, completeLake, type KnownLake, readLake } from '../../store/work/lake.ts';
 import type { Destination } from '../destination/destination.ts';
 import { refusedDamage } from '../export/before.ts';
 import type { ManifestHead } from '../manifest/manifest.ts';
@@ -18,8 +18,12 @@ type Place = Pick<Destination, 'name' | 'place'>;
 /** The lake that is written next. @throws ExportRefused when another lake, or none, is where ours should be; nothing was written */
 export async function identify(sql: SqlOrTransaction, destination: Destination): Promise<KnownLake> {
   const head = await readHeadOf(destination);
-  const problem = otherLake(destination, head, await readLake(sql));
+  const known = await readLake(sql);
+  const problem = otherLake(destination, head, known);
   if (problem !== null) throw new ExportRefused(problem);
+  // A run that ended right after its manifest could not say so. The next manifest is announced in the place of that one.
+  if (head !== null && known?.nextAt != null && Date.parse(head.at) === known.nextAt)
+    await completeLake(sql, { id: known.id, place: destination.place, at: known.nextAt });
   // Remembered ahead of the manifest: so a run that is killed right after it finds its own lake.
   return beginLake(sql, { id: head?.id ?? randomUUID(), place: destination.place });
 }
@@ -47,7 +51,7 @@ export function otherLake({ name, place }: Place, head: ManifestHead | null, kno
   }
   const at = Date.parse(head.at);
   if (written === null || at <= written.at || at === written.nextAt) return null;
-  return `${name} was written by another database as of ${formatInstant(at)}, and by this one as of ${formatInstant(written.at)}: one of them is a copy of the other; ${TAKE_OVER}`;
+  return `${name} was written by another database as of ${formatInstant(at)}, and by this one as of ${formatInstant(written.at)}: one of them is a copy of the other, or this one was restored or has lost its last commits; ${TAKE_OVER}`;
 }
 
 const TAKE_OVER =

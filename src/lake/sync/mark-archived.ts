@@ -11,6 +11,7 @@ import { ExportRefused } from '../refused.ts';
  * @throws ExportRefused when that is not so, or when the manifest does not name them
  */
 export async function markArchived(destination: Destination, files: readonly ManifestFile[]): Promise<void> {
+  if (files.length === 0) return;
   const paths = new Set(files.filter(({ isArchived }) => !isArchived).map(({ path }) => path));
   try {
     if (paths.size > 0) {

@@ -15,6 +15,7 @@ const NOTES: ReadonlySet<string> = new Set([
   'ops.audit',
   'ops.instance',
   'ops.schedule_run',
+  'ops.lake',
   // The ledger: what was spent is in the requests as well.
   'ops.account',
   'ops.quota',

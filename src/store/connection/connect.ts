@@ -62,8 +62,8 @@ export const LOCK_TIMEOUT = '-c lock_timeout=30s';
 export const IDLE_TIMEOUT = '-c idle_in_transaction_session_timeout=60s';
 
 /**
- * The server notices within two minutes that the machine at the other end is gone, and not after the two hours that are usual: the locks under which
- * one process at a time writes a lake or an attestation have no other limit.
+ * While a session is idle, the server notices within two minutes that the machine at the other end is gone, and not after the two hours that are usual:
+ * the locks under which one process at a time writes a lake or an attestation have no other limit.
  */
 export const KEEPALIVES = '-c tcp_keepalives_idle=60 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3';
 

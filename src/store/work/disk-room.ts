@@ -4,7 +4,8 @@ import type { Sql } from '../connection/connect.ts';
 /** Writes a few pages into a file that goes with the statement. A change of a row tells nothing: it may fit where the old one was. @throws SQLSTATE 53100 */
 export async function checkRoom(sql: Sql): Promise<void> {
   await sql.begin(async (tx) => {
-    await tx`select set_config('work_mem', '64kB', true)`;
+    // In the tablespace of the database, wherever the temporary files of others go.
+    await tx`select set_config('work_mem', '64kB', true), set_config('temp_tablespaces', '', true)`;
     await tx`select count(*) from generate_series(1, 20000)`;
   });
 }

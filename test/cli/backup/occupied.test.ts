@@ -1,8 +1,10 @@
 /** `chandler restore` into a database that has a warehouse: one that holds nothing goes, any other one stays. */
+import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { migrate } from '../../../src/store/migration/migrate.ts';
+import { beginLake } from '../../../src/store/work/lake.ts';
 import { runCommand } from '../../support/cli.ts';
 import { backup, client, folder, original, restore, run, seriesOf, target, useDatabases } from './occupied.ts';
 
@@ -21,6 +23,8 @@ describe.skipIf(client === null)('a warehouse that holds nothing', () => {
     });
     expect((await service).code).toBe(0);
     expect(await seriesOf(target)).toBe(0);
+    // It has begun a lake, in which there is nothing.
+    await beginLake(target.sql, { id: randomUUID(), place: '/lake' });
     const { code, out, err } = await restore();
     expect({ code, err }).toEqual({ code: 0, err: '' });
     expect(out).toContain('removed the warehouse that was there: it held nothing\n');

@@ -106,13 +106,15 @@ test('times before 1970 are wrong', async () => {
 });
 
 test('a number in another base than ten, or too small, is refused with its field and what is right', async () => {
-  const rows = '2024-01-01,1,2,1,0x2,5\n2024-01-01T01:00,1,2,1,2, 0B101\n2024-01-01T02:00,1,2,1e-400,2,0x0\n';
+  const rows =
+    '2024-01-01,1,2,1,0x2,5\n2024-01-01T01:00,1,2,1,2, 0B101\n2024-01-01T02:00,1,2,1e-400,2,5\n2024-01-01T03:00,1,2,1,2,0x0\n2024-01-01T04:00,1,2,1,2,\u00a00x10\n';
   const file = files.write('hex.csv', `${HEADER}\n${rows}`);
   const { code, out } = await chandler(file, '--coin', 'BTC');
   expect(code).toBe(1);
   expect(out).toContain('hex.csv, record 2: close is no decimal number, like 16 or 1.6e1: "0x2"\n');
   expect(out).toMatch(/hex\.csv, record 3: volume is no decimal number, like 16 or 1\.6e1: " ?0B101"\n/);
   expect(out).toContain('hex.csv, record 4: low is too small for a double: "1e-400"\n');
+  for (const record of [5, 6]) expect(out).toContain(`hex.csv, record ${record}: volume is no decimal number`);
   expect(await stored()).toHaveLength(0);
   const small = files.write('small.ndjson', '{"time":1704067200,"open":1e-400,"high":2,"low":0,"close":2}\n');
   expect((await chandler(small, '--coin', 'BTC')).out).toContain('open is no number: "1e-400 (too small)"\n');

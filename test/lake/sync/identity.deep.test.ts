@@ -89,12 +89,13 @@ test('a copy of the database does not write into the lake of the other, and the 
     database.sql`update ops.lake set at = ${at}::timestamptz, next_at = ${nextAt}::timestamptz`;
   await become(copied);
   const noticed =
-    /was written by another database as of .*, and by this one as of .*: one of them is a copy of the other; name another place/;
+    /was written by another database as of .*, and by this one as of .*: one of them is a copy of the other, or this one was restored or has lost its last commits; name another place/;
   await expect(sync()).rejects.toThrow(noticed);
   expect(await retain()).toMatchObject(STAYS);
   expect(log.join()).toMatch(noticed);
-  // A run that was killed behind its manifest has said which one it is.
+  // A run that was killed behind its manifest has said which one it is, also when the next one announces its own and cannot write it.
   await become({ ...copied, nextAt: present.nextAt });
+  await expect(sync(withoutPut('manifest.json'))).rejects.toThrow('no room');
   await sync();
   // The other database is gone for good.
   await become(copied);
@@ -102,6 +103,16 @@ test('a copy of the database does not write into the lake of the other, and the 
   await sync();
   expect(await retain()).toMatchObject(DROPPED);
 });
+
+/** A folder in which this file cannot be written. */
+function withoutPut(name: string): Destination {
+  const destination = openFolder(folder);
+  const put: Destination['put'] = (path, ...rest) => {
+    if (path === name) throw new Error('no room');
+    return destination.put(path, ...rest);
+  };
+  return { ...destination, put };
+}
 
 /** A folder whose manifest is, at its nth reading, what it was before; null: not there. */
 function withReading(reading: number, older: Buffer | null): Destination {
