@@ -365,7 +365,7 @@ describe('doctor', () => {
       await writeFile(file, 'mine\n');
       expect(await checked(folder)).toMatchObject({
         state: 'fail',
-        found: `manifest.json of ${folder} is no manifest of an export`,
+        found: `manifest.json in ${folder} is no manifest of an export`,
       });
       expect(await checked(import.meta.filename)).toMatchObject({
         state: 'fail',
