@@ -4,7 +4,7 @@ import type { App } from '../../app.ts';
 import { formatInstant } from '../../core/format.ts';
 import { nameOfAddress, type S3Timing } from '../../lake/destination/address.ts';
 import { openDestination } from '../../lake/destination/open-destination.ts';
-import { ExportRefused } from '../../lake/refused.ts';
+import { refusedAsLake } from '../../lake/export/before.ts';
 import { olderManifest, otherLake, readHeadOf } from '../../lake/sync/identity.ts';
 import { type NewLake, readLake } from '../../store/work/lake.ts';
 
@@ -32,10 +32,7 @@ export async function readOtherLake(
   }
   const destination = await openDestination(lake.address, s3, timing);
   const head = await readHeadOf(destination);
-  if (head?.kind === 'export')
-    throw new ExportRefused(
-      `${destination.name} has an export that was made by hand; name an empty place in CHANDLER_LAKE_URL`,
-    );
+  if (head?.kind === 'export') throw refusedAsLake(destination.name);
   const told = {
     place: nameOfAddress(lake.address),
     next: { id: head?.id ?? randomUUID(), place: destination.place },

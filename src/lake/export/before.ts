@@ -156,6 +156,10 @@ const INSTEAD: Readonly<Record<ExportKind, string>> = {
   lake: 'restore it from a copy of the lake; without one, name an empty place in CHANDLER_LAKE_URL, and run chandler lake accept',
 };
 
+export function refusedAsLake(name: string): ExportRefused {
+  return new ExportRefused(`${name} has an export that was made by hand; name an empty place in CHANDLER_LAKE_URL`);
+}
+
 export function refusedDamage(
   { name }: Pick<Destination, 'name'>,
   kind: ExportKind,
@@ -207,11 +211,9 @@ const OPTIONS = {
 
 function checkSame({ name }: Destination, head: ManifestHead, selection: Selection, kind: ExportKind): void {
   if (head.kind !== kind)
-    throw new ExportRefused(
-      kind === 'export'
-        ? `${name} is a lake, which the service keeps up to date; name another folder`
-        : `${name} has an export that was made by hand; name an empty place in CHANDLER_LAKE_URL`,
-    );
+    throw kind === 'lake'
+      ? refusedAsLake(name)
+      : new ExportRefused(`${name} is a lake, which the service keeps up to date; name another folder`);
   // Which datasets a lake has may change: the service is its only writer.
   if (kind === 'lake') return;
   const wanted = describeSelection(selection);

@@ -1,6 +1,6 @@
 /**
  * Removes old rows, table by table, while others read and write: partitions go without a lock that blocks others (drop-partitions.ts), rows are
- * deleted in small batches. May be killed at any time, and run by any number of processes: the next run continues.
+ * deleted in small batches. May be killed at any time: the next run continues.
  */
 import type { Instant } from '../../clock.ts';
 import { type CandleInterval, INTERVALS } from '../../core/interval.ts';

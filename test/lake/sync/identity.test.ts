@@ -1,5 +1,5 @@
 /** Which lake is the one of this warehouse: a place where it is missed, or where another one is, is refused, and retention removes nothing. */
-import { cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { removeWithLake } from '../../../src/background/lake/lake-run.ts';
@@ -122,6 +122,16 @@ test('chandler lake accept begins a new lake where the old one is missed; then o
   rmSync(old, { recursive: true });
   const [audit] = await database.sql`select command from ops.audit where command like 'lake %'`;
   expect(audit).toEqual({ command: 'lake accept --yes --json' });
+});
+
+test('chandler lake accept does not take an export that was made by hand', async () => {
+  mkdirSync(folder, { recursive: true });
+  const head = JSON.stringify({ manifest: 1, kind: 'export', at: '2025-01-02T03:04:00.000Z' });
+  writeFileSync(path.join(folder, 'manifest.json'), `${head.slice(0, -1)},\n`);
+  const { code, err } = await accept('--yes');
+  expect(code).toBe(2);
+  expect(err).toContain('has an export that was made by hand; name an empty place in CHANDLER_LAKE_URL');
+  expect(await readLake(database.sql)).toBeNull();
 });
 
 test('without the address of its lake a warehouse removes no candles, until the lake is given up', async () => {
