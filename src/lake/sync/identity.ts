@@ -21,7 +21,7 @@ export async function identify(sql: SqlOrTransaction, destination: Destination):
   const known = await readLake(sql);
   const problem = otherLake(destination, head, known);
   if (problem !== null) throw new ExportRefused(problem);
-  // A run that ended right after its manifest could not say so. The next manifest is announced in the place of that one.
+  // An earlier run ended right after it wrote this manifest. It is noted now: announcing the next manifest overwrites its instant.
   if (head !== null && known?.nextAt != null && Date.parse(head.at) === known.nextAt)
     await completeLake(sql, { id: known.id, place: destination.place, at: known.nextAt });
   // Remembered ahead of the manifest: so a run that is killed right after it finds its own lake.
