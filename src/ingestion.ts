@@ -3,6 +3,7 @@ import type { App } from './app.ts';
 import { checkSchedules, quotaOf } from './budget.ts';
 import { effectiveLimits } from './config.ts';
 import type { ChunkQueue, QueueHost, QueueOptions } from './ingest/queue/chunk-queue.ts';
+import { isLostLock } from './ingest/queue/lost-lock.ts';
 import { queueNameOf } from './ingest/queue/queue-name.ts';
 import { isRedisUnavailable } from './ingest/queue/redis.ts';
 import type { TickQueue } from './ingest/queue/tick-queue.ts';
@@ -133,13 +134,11 @@ function engineOf(app: App): Pick<QueueOptions, 'engine' | 'onError' | 'backoffM
     redisUrl === null
       ? ({ kind: 'postgres', url: database.url, watchdog: database.watchdog } as const)
       : ({ kind: 'redis', url: redisUrl } as const);
-  // The run itself reports an unavailable database or Redis. A lost lock is harmless, because a chunk is checked before its request. Two
-  // statements of BullMQ, one that renews locks and one that looks for stalled jobs, can deadlock: Postgres ends one, and BullMQ repeats it.
+  // The run itself reports an unavailable database or Redis. Two statements of BullMQ, one that renews locks and one that looks for stalled
+  // jobs, can deadlock: Postgres ends one, and BullMQ repeats it.
   const isUnavailable = redisUrl === null ? isDatabaseUnavailable : isRedisUnavailable;
   const isHarmless = (error: Error) =>
-    isUnavailable(error) ||
-    (error as { code?: unknown }).code === DEADLOCK_DETECTED ||
-    /could not renew lock|Missing (lock|key)/.test(error.message);
+    isUnavailable(error) || (error as { code?: unknown }).code === DEADLOCK_DETECTED || isLostLock(error);
   // The message is for operators, the stack for developers.
   const onError = (error: Error) => {
     if (!isHarmless(error)) log.warn(`queue: ${error.message}`);

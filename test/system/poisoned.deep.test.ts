@@ -6,6 +6,9 @@ import { says } from '../support/scripted.ts';
 import { TODAY } from '../support/scripted-world.ts';
 import { askedOf, HEALTHY, MINUTE, make, missing, POISONED, upstream, WORK, world } from './poisoned.ts';
 
+/** Of each backoff the longest. */
+const LONGEST = () => 0;
+
 afterEach(() => world?.close());
 
 describe('a coin that upstream does not know (404)', () => {
@@ -136,23 +139,22 @@ describe('a coin that upstream always fails on (500)', () => {
 
 describe('an upstream that is down', () => {
   test('is an outage when the account is proven, whatever page it shows', async () => {
-    // Of each backoff the longest: by chance, all of them short, there may be time for one more. So there is when the first answers are still being
-    // recorded while the first backoff, a second, is over.
-    await make({ speed: 40, random: () => 0 });
+    await make({ speed: 40, random: LONGEST });
     const chandler = await world.open();
-    // The first of each worker are under way at once; on a busy machine one would come so late that another comes twice.
-    let allAsked: () => void;
-    const together = new Promise<void>((resolve) => {
-      allAsked = resolve;
-    });
-    upstream.script = async ({ url }) => {
-      if (upstream.ohlcv().length === WORK.concurrency) allAsked();
-      if (url.includes('/ohlcv')) await together;
+    const sent: number[] = [];
+    upstream.script = ({ url }) => {
+      if (url.includes('/ohlcv')) sent.push(world.clock.now());
       return new Response('<html><body>Welcome', { headers: { 'content-type': 'text/html' } });
     };
     const run = await chandler.backfill({ ...WORK, maxWaitMs: 5 * MINUTE });
     expect(run.end).toMatchObject({ kind: 'stopped', reason: 'unavailable' });
-    expect(upstream.ohlcv().length).toBeLessThanOrEqual(12);
+    // Four in a row are an outage. When the fourth fails, each of the other workers may have one more under way.
+    const early = 4 + WORK.concurrency - 1;
+    const waits = sent.slice(early).map((at, i) => at - sent[early + i - 1]!);
+    // From then on one request tells whether it is over, and each wait is twice the last one.
+    for (const [i, wait] of waits.entries())
+      expect(wait, `of ${waits.join(', ')}`).toBeGreaterThanOrEqual(1_000 * 2 ** i);
+    expect(waits.length).toBeGreaterThan(0);
   });
 
   test('but a web page from time to time, or for a while, is trouble like any other', async () => {

@@ -56,7 +56,21 @@ export function startChunkWorker(
   },
   { concurrency, handle, snoozeMs, now = systemClock.now, events }: ChunkWork,
 ): ChunkWorker {
-  const inProgress = new Set<Promise<Outcome>>();
+  const inProgress = new Map<string, Promise<Outcome>>();
+  /** A job that is in progress here may come again, when its lock ended while the engine was away. It is one chunk still: one request. */
+  const handleOnce = (job: ChunkJob, attempt: number) => {
+    const key = JSON.stringify(job);
+    const begun = inProgress.get(key);
+    if (begun !== undefined) return begun;
+    const outcome = handle(job, attempt)
+      .finally(() => inProgress.delete(key))
+      .then((outcome) => {
+        events.onOutcome(job, outcome);
+        return outcome;
+      });
+    inProgress.set(key, outcome);
+    return outcome;
+  };
   /** A retry goes before the chunks of its priority that were not requested yet: they came after it. */
   const keepPlace = (job: RunningJob<ChunkJob>) =>
     unlessGone(job.changePriority({ priority: numberOfRetry(job.priority) })).catch(onError);
@@ -64,16 +78,11 @@ export function startChunkWorker(
   const worker = connections.worker<ChunkJob>(
     name,
     async (job, token) => {
-      const mine = handle(job.data, job.attemptsMade + 1);
-      inProgress.add(mine);
-      const outcome = await mine
-        .finally(() => inProgress.delete(mine))
-        .catch(async (error: unknown) => {
-          withoutUselessRetry(error);
-          if (!isLastAttempt(job, 1)) await keepPlace(job);
-          throw error;
-        });
-      events.onOutcome(job.data, outcome);
+      const outcome = await handleOnce(job.data, job.attemptsMade + 1).catch(async (error: unknown) => {
+        withoutUselessRetry(error);
+        if (!isLastAttempt(job, 1)) await keepPlace(job);
+        throw error;
+      });
       if (outcome.kind === 'snoozed') await snooze(queue, snoozeMs(outcome));
       if (outcome.kind === 'deferred') {
         await Promise.all([keepPlace(job), note(job, { until: outcome.until, reason: outcome.reason })]);
@@ -93,7 +102,7 @@ export function startChunkWorker(
   worker.on('stalled', (id) => void queue.hasten([id], numberOfRetry).catch(onError));
   /** Resolves when no chunk is in progress any more, and the engine had time to record it. */
   const finished = async () => {
-    while (inProgress.size > 0) await Promise.allSettled(inProgress);
+    while (inProgress.size > 0) await Promise.allSettled(inProgress.values());
     for (let waited = 0; connections.isUp() && waited < GOODBYE_MS; waited += GOODBYE_STEP_MS)
       await systemClock.sleep(GOODBYE_STEP_MS);
   };

@@ -39,9 +39,13 @@ test('the audit leaves out what a backfill of a person wants, open or paused; ca
   const stored = await world.database.sql`select from market.candle`;
   expect(await chandler('backfills', 'cancel', String(id))).toMatch(/^Backfill 1 is cancelled\.\n/);
   expect(await audit()).toEqual([]);
+  // Requests that were under way are counted when their answers come.
+  const asked = () => world.simulator.counters().requests.ohlcv;
+  await until(async () => expect((await stateOf(id)).spent).toBe(asked()));
   const { spent } = await stateOf(id);
   await world.clock.sleep(300);
   expect(await stateOf(id)).toMatchObject({ state: 'cancelled', spent });
+  expect(asked()).toBe(spent);
   // The rules want what came since then; nothing before that is a gap, and no candle is lost.
   expect(await missing()).toBe(0);
   expect((await world.database.sql`select from market.candle`).length).toBeGreaterThanOrEqual(stored.length);

@@ -1,0 +1,112 @@
+/** A worker that loses its job while it holds it. */
+import { randomUUID } from 'node:crypto';
+import { Redis } from 'ioredis';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { type ChunkJob, chunkJobId } from '../../../src/ingest/queue/chunk-job.ts';
+import { isLostLock } from '../../../src/ingest/queue/lost-lock.ts';
+import type { QueueEngine } from '../../../src/ingest/queue/queue-engine.ts';
+import { createClient } from '../../../src/store/connection/connect.ts';
+import { createTestDatabase, testRedisUrl } from '../../support/database.ts';
+import { openChunkQueue } from '../../support/queues.ts';
+
+type Losses = { readonly engine: QueueEngine } & { readonly [loss: string]: unknown };
+
+const NAME = `test-${randomUUID()}`;
+const CHUNK: ChunkJob = {
+  kind: 'backfill',
+  backfillId: 1,
+  seriesId: 1,
+  coinId: 'btc-bitcoin',
+  quote: 'usd',
+  interval: '24h',
+  from: 0,
+  to: 86_400_000,
+  askedSince: 0,
+};
+
+async function onPostgres() {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  const sql = createClient({ url: database.url, max: 1 });
+  onTestFinished(() => sql.end());
+  return {
+    engine: { kind: 'postgres', url: database.url } as const,
+    'is gone': () => sql`delete from bullmq.job`,
+    'is not active': () => sql`update bullmq.job set state = 'completed'`,
+    'is locked by another': () => sql`update bullmq.job set lock_token = 'another'`,
+  };
+}
+
+async function onRedis() {
+  const redis = new Redis(testRedisUrl()!, { maxRetriesPerRequest: null });
+  onTestFinished(async () => void (await redis.quit()));
+  const queue = `bull:${NAME}`;
+  return {
+    engine: { kind: 'redis', url: testRedisUrl()! } as const,
+    'is gone': () => redis.del(`${queue}:${chunkJobId(CHUNK)}`),
+    'is not active': () => redis.del(`${queue}:active`),
+  };
+}
+
+const onBoth = [
+  ...['is gone', 'is not active', 'is locked by another'].map((loss) => ['Postgres', onPostgres, loss] as const),
+  ...(testRedisUrl() === null ? [] : ['is gone', 'is not active'].map((loss) => ['Redis', onRedis, loss] as const)),
+];
+
+describe.each(onBoth)('on %s', (_engine, make, loss) => {
+  test(`a job that ${loss} when its worker ends it is a lost lock`, async () => {
+    const made: Losses = await make();
+    const errors: Error[] = [];
+    const queue = await openChunkQueue({ engine: made.engine, name: NAME, onError: (error) => errors.push(error) });
+    onTestFinished(() => queue.close());
+    await queue.add([CHUNK]);
+    const worker = queue.work({
+      concurrency: 1,
+      handle: async () => {
+        await (made[loss] as () => Promise<unknown>)();
+        return { kind: 'stored', requests: 0, stored: 0, revised: 0, quarantined: 0 };
+      },
+      snoozeMs: () => 0,
+      events: { onOutcome: () => undefined, onFailure: () => undefined },
+    });
+    onTestFinished(() => worker.close(true));
+    await vi.waitUntil(() => errors.length > 0);
+    expect(errors.filter((error) => !isLostLock(error))).toEqual([]);
+  });
+});
+
+test('a chunk whose lock ended, and that its own worker takes again, is handled once', async () => {
+  const { engine } = await onPostgres();
+  const sql = createClient({ url: engine.url, max: 1 });
+  onTestFinished(() => sql.end());
+  const queue = await openChunkQueue({ engine, name: NAME, onError: () => undefined });
+  onTestFinished(() => queue.close());
+  await queue.add([CHUNK]);
+  const begun: number[] = [];
+  const outcomes: number[] = [];
+  let finish: () => void;
+  const finished = new Promise<void>((resolve) => {
+    finish = resolve;
+  });
+  const worker = queue.work({
+    concurrency: 3,
+    handle: async ({ seriesId }) => {
+      begun.push(seriesId);
+      await finished;
+      return { kind: 'stored', requests: 1, stored: 0, revised: 0, quarantined: 0 };
+    },
+    snoozeMs: () => 0,
+    events: { onOutcome: ({ seriesId }) => outcomes.push(seriesId), onFailure: () => undefined },
+  });
+  onTestFinished(() => worker.close(true));
+  await vi.waitUntil(() => begun.length === 1);
+  await sql`update bullmq.job set state = 'waiting', lock_token = null`;
+  // The worker takes one job after the other: when it has this one, it has the first one again.
+  await queue.add([{ ...CHUNK, seriesId: 2 }]);
+  await vi.waitUntil(() => begun.includes(2), 20_000);
+  const [first] = await sql<{ n: number }[]>`select max(attempts_started) as n from bullmq.job`;
+  expect(first).toEqual({ n: 2 });
+  finish!();
+  await vi.waitUntil(async () => (await queue.size()) === 0, 10_000);
+  expect({ begun, outcomes }).toEqual({ begun: [1, 2], outcomes: [1, 2] });
+});
