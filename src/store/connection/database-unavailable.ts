@@ -17,11 +17,19 @@ const UNAVAILABLE_TEXT =
  */
 const LOCKED = /^(55P03|40P01)$/;
 
+/**
+ * SQLSTATE `serialization_failure`. No transaction of ours is serializable: a standby ends a statement (or its session) to apply what the primary
+ * has removed.
+ */
+const ENDED_BY_STANDBY = '40001';
+
 /** SQLSTATE `disk_full`. */
 const DISK_FULL = '53100';
 
 /** SQLSTATE `read_only_sql_transaction`: a standby, as while another server takes over; or its host has made the server read-only. */
 const READ_ONLY = '25006';
+
+const PASSING: ReadonlySet<string> = new Set([ENDED_BY_STANDBY, DISK_FULL, READ_ONLY]);
 
 /** Has the server's disk no room for what our statement would store? */
 export function isDiskFull(error: unknown): boolean {
@@ -42,8 +50,7 @@ export function isLocked(error: unknown): boolean {
 export function isDatabaseUnavailable(error: unknown): boolean {
   return someCause(error, (e) => {
     const { code, syscall } = e;
-    if (typeof code === 'string' && (AWAY.test(code) || LOCKED.test(code) || code === DISK_FULL || code === READ_ONLY))
-      return true;
+    if (typeof code === 'string' && (AWAY.test(code) || LOCKED.test(code) || PASSING.has(code))) return true;
     // The socket file of a server that is down.
     if (code === 'ENOENT' && syscall === 'connect') return true;
     if (UNAVAILABLE_TEXT.test(e.message)) return true;

@@ -171,6 +171,11 @@ function explainServer(code: string, { message }: Error, { at, host, port, user,
         `another session of the database '${database}' holds a lock that Chandler needs`,
         `find it with: ${FIND_HOLDERS}; let it end its transaction, or end it. If nothing is found, the lock was released: run the command again`,
       ];
+    case '40001':
+      return [
+        `the standby at ${at} ended a statement, to apply what the primary has removed`,
+        'run the command again; for long ones set hot_standby_feedback = on there, or a longer max_standby_streaming_delay',
+      ];
     case '53300':
       return [`Postgres at ${at} has no connection left`, 'raise its max_connections, or run fewer processes'];
     case '53100':

@@ -203,6 +203,16 @@ describe('explainDatabaseError', () => {
     expect(explainDatabaseError(Object.assign(new Error('x'), { code }), url)?.message).toBe(sentence);
   });
 
+  test('a statement that a standby has ended may be run again', async () => {
+    const ended = await database.sql`do $$ begin
+      raise exception using errcode = 'serialization_failure', message = 'canceling statement due to conflict with recovery';
+    end $$`.catch((error: unknown) => error);
+    expect(isDatabaseUnavailable(ended)).toBe(true);
+    expect(explainDatabaseError(ended, url)?.message).toBe(
+      'the standby at db.example:5433 ended a statement, to apply what the primary has removed; run the command again; for long ones set hot_standby_feedback = on there, or a longer max_standby_streaming_delay',
+    );
+  });
+
   test('leaves our own mistakes alone', () => {
     expect(explainDatabaseError(new TypeError('x is not a function'), url)).toBeNull();
     expect(explainDatabaseError(Object.assign(new Error('syntax error'), { code: '42601' }), url)).toBeNull();
