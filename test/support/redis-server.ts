@@ -1,11 +1,13 @@
 /** The Redis the tests run on, when there is one. */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import readline from 'node:readline';
 import { systemClock } from '../../src/clock.ts';
 import { dockerAnswers } from './docker.ts';
-import { accepts, freePort } from './ports.ts';
+import { freePort } from './ports.ts';
 
 export type RedisServer = { readonly url: string; stop(): Promise<void> };
 
@@ -67,6 +69,7 @@ async function startProgram(
   program: string,
   givenPort?: number,
   settings: readonly string[] = [],
+  tries = 3,
 ): Promise<OwnRedis | null> {
   const port = givenPort ?? (await freePort());
   const folder = mkdtempSync(path.join(os.tmpdir(), 'chandler-redis-'));
@@ -83,8 +86,14 @@ async function startProgram(
     'noeviction',
     ...settings,
   ];
-  const child = spawn(program, args, { stdio: 'ignore' });
+  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'ignore'] });
   const life = { ended: false };
+  // It says so itself: what answers at this port may be somebody else's, who was faster.
+  const ready = new Promise<void>((resolve) => {
+    readline.createInterface({ input: child.stdout }).on('line', (line) => {
+      if (line.includes('Ready to accept connections')) resolve();
+    });
+  });
   const ended = () => {
     life.ended = true;
   };
@@ -95,16 +104,25 @@ async function startProgram(
     rmSync(folder, { recursive: true, force: true });
   };
   const stop = () => end('SIGTERM');
-  const deadline = systemClock.now() + START_PATIENCE_MS;
-  while (!life.ended && systemClock.now() < deadline) {
-    if (await accepts(port)) {
-      const url = `redis://127.0.0.1:${port}`;
-      return { url, port, stop, kill: () => end('SIGKILL'), suspend: () => void child.kill('SIGSTOP') };
-    }
-    await systemClock.sleep(20);
+  const late = new AbortController();
+  const patience = systemClock.sleep(START_PATIENCE_MS, late.signal).catch(() => undefined);
+  const isReady = await Promise.race([
+    ready.then(() => true),
+    once(child, 'exit').then(
+      () => false,
+      () => false,
+    ),
+    patience.then(() => false),
+  ]);
+  late.abort();
+  if (isReady) {
+    const url = `redis://127.0.0.1:${port}`;
+    return { url, port, stop, kill: () => end('SIGKILL'), suspend: () => void child.kill('SIGSTOP') };
   }
+  // The program is there, and somebody else took the port.
+  const isTaken = child.exitCode !== null && child.pid !== undefined;
   await stop();
-  return null;
+  return isTaken && givenPort === undefined && tries > 1 ? startProgram(program, undefined, settings, tries - 1) : null;
 }
 
 function endProcess(child: ChildProcess, life: { readonly ended: boolean }, how: NodeJS.Signals): Promise<void> {
