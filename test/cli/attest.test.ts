@@ -9,7 +9,9 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { formatBytes } from '../../src/core/format.ts';
 import { DAY, INTERVAL_MS } from '../../src/core/interval.ts';
 import { DEFAULT_KEEP } from '../../src/core/settings/retention-settings.ts';
+import { recordCoins } from '../../src/store/snapshot/coin.ts';
 import { ensurePartitions } from '../../src/store/upkeep/partition.ts';
+import { continueHistories, recordRenames } from '../../src/store/upkeep/rename.ts';
 import { removeOld } from '../../src/store/upkeep/retention.ts';
 import { readSeries, writeSeries } from '../../src/views/attestation/series-line.ts';
 import { makeSeriesOf, type PreparedChunk, prepareChunks, storePrepared } from '../bench/prepared.ts';
@@ -444,6 +446,30 @@ describe('verify --against', () => {
     const told = await compare();
     expect(told).toMatchObject({ code: 0, counts: { tampered: 0, renamed: 1 } });
     expect(told.findings).toContainEqual(expect.objectContaining({ ...name, verdict: 'renamed' }));
+  });
+
+  test.each([
+    ['another coin that had it is given a third id', 'btc-bitcoin', 'other-bitcoin', 1],
+    ['another coin is given it', 'eth-ethereum', 'btc-bitcoin', 2],
+  ])('an old id that is in use again is no tampering: %s', async (_, oldId, newId, renamed) => {
+    const { sql } = database;
+    const seen = { name: 'x', symbol: 'X', rank: 1, is_new: false, is_active: true, type: 'coin' };
+    const [first, second] = [Date.UTC(2025, 0, 1), Date.UTC(2025, 6, 1)];
+    await recordCoins(
+      sql,
+      ['new-bitcoin', 'other-bitcoin'].map((id) => ({ ...seen, id })),
+      first,
+    );
+    await recordRenames(sql, [{ oldId: 'btc-bitcoin', newId: 'new-bitcoin', at: first }], 'changelog');
+    expect(await continueHistories(sql, first + DAY)).toBe(1);
+    await recordRenames(sql, [{ oldId, newId, at: second }], 'changelog');
+    await continueHistories(sql, second + DAY);
+    const { code, counts, findings } = await compare();
+    expect(findings.filter(({ verdict }) => verdict === 'tampered')).toEqual([]);
+    expect([code, counts.renamed]).toEqual([0, renamed]);
+    // An earlier change of the id does not explain it.
+    await sql`update market.coin_rename set renamed_at = ${first}::timestamptz, seen_at = ${first}::timestamptz`;
+    expect(await compare()).toMatchObject({ code: 1, counts: { tampered: 1 } });
   });
 
   test('an attestation of an empty warehouse fits every later state', async () => {
