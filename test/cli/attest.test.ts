@@ -9,7 +9,9 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { formatBytes } from '../../src/core/format.ts';
 import { DAY, INTERVAL_MS } from '../../src/core/interval.ts';
 import { DEFAULT_KEEP } from '../../src/core/settings/retention-settings.ts';
+import { recordCoins } from '../../src/store/snapshot/coin.ts';
 import { ensurePartitions } from '../../src/store/upkeep/partition.ts';
+import { continueHistories, recordRenames } from '../../src/store/upkeep/rename.ts';
 import { removeOld } from '../../src/store/upkeep/retention.ts';
 import { readSeries, writeSeries } from '../../src/views/attestation/series-line.ts';
 import { makeSeriesOf, type PreparedChunk, prepareChunks, storePrepared } from '../bench/prepared.ts';
@@ -446,6 +448,30 @@ describe('verify --against', () => {
     expect(told.findings).toContainEqual(expect.objectContaining({ ...name, verdict: 'renamed' }));
   });
 
+  test.each([
+    ['another coin that had it is given a third id', 'btc-bitcoin', 'other-bitcoin', 1],
+    ['another coin is given it', 'eth-ethereum', 'btc-bitcoin', 2],
+  ])('an old id that is in use again is no tampering: %s', async (_, oldId, newId, renamed) => {
+    const { sql } = database;
+    const seen = { name: 'x', symbol: 'X', rank: 1, is_new: false, is_active: true, type: 'coin' };
+    const [first, second] = [Date.UTC(2025, 0, 1), Date.UTC(2025, 6, 1)];
+    await recordCoins(
+      sql,
+      ['new-bitcoin', 'other-bitcoin'].map((id) => ({ ...seen, id })),
+      first,
+    );
+    await recordRenames(sql, [{ oldId: 'btc-bitcoin', newId: 'new-bitcoin', at: first }], 'changelog');
+    expect(await continueHistories(sql, first + DAY)).toBe(1);
+    await recordRenames(sql, [{ oldId, newId, at: second }], 'changelog');
+    await continueHistories(sql, second + DAY);
+    const { code, counts, findings } = await compare();
+    expect(findings.filter(({ verdict }) => verdict === 'tampered')).toEqual([]);
+    expect([code, counts.renamed]).toEqual([0, renamed]);
+    // An earlier change of the id does not explain it.
+    await sql`update market.coin_rename set renamed_at = ${first}::timestamptz, seen_at = ${first}::timestamptz`;
+    expect(await compare()).toMatchObject({ code: 1, counts: { tampered: 1 } });
+  });
+
   test('an attestation of an empty warehouse fits every later state', async () => {
     const empty = await createTestDatabase({ max: 1 });
     try {
@@ -519,6 +545,23 @@ describe('verify --against', () => {
       database.sql`insert into market.coin_change (coin_id, seen_at, field, old_value, new_value) values ('btc-bitcoin', ${at}::text::timestamptz, 'name', 'A', 'B')`;
     const tamperedAt = async () =>
       (await compare()).findings.map(({ subject, month, verdict }) => [subject, month, verdict]);
+
+    test('the newest rows too, when no older ones can come any more', async () => {
+      await rates(ago(40), ago(40, 30), ago(9));
+      await change(ago(300));
+      expect(await attest('--out', file)).toMatchObject({ code: 0 });
+      expect(await compare()).toMatchObject({ code: 0, counts: { tampered: 0, grown: 0 } });
+      // In the hour of the newest row.
+      await rates(ago(9, -20));
+      expect(await tamperedAt()).toEqual([['market.rate', ago(9).slice(0, 7), 'tampered']]);
+      await database.sql`delete from market.rate where at between ${ago(9, -30)}::text::timestamptz and ${ago(9, -10)}::text::timestamptz`;
+      await database.sql`update market.coin_change set old_value = 'X'`;
+      await database.sql`update market.rate set price = 2 where at > ${ago(20)}::text::timestamptz`;
+      expect(await tamperedAt()).toEqual([
+        ['market.coin_change', ago(300).slice(0, 7), 'tampered'],
+        ['market.rate', ago(9).slice(0, 7), 'tampered'],
+      ]);
+    });
 
     test.each<[string, string[]]>([
       ['nothing was there', []],

@@ -191,3 +191,19 @@ test('no screen shows anything of a secret setting', async () => {
       expect([screen, secret, html.includes(secret)]).toEqual([screen, secret, false]);
   }
 });
+
+test.each([
+  ['53100', 'The disk of the database is full'],
+  ['25006', 'The database is read-only'],
+  ['55P03', 'The database is locked'],
+])('what cannot be stored (%s) says why, and not that the database cannot be reached', async (code, title) => {
+  await page.signIn();
+  await database.sql.unsafe(`
+    create function public.refuse() returns trigger language plpgsql as $$ begin raise 'no' using errcode = '${code}'; end $$;
+    create trigger refuse before insert on ops.audit execute function public.refuse()`);
+  const { status, text } = await page.confirm('/ui/do/create-key?plan=starter&name=bob&operator=false');
+  expect([status, text]).toEqual([503, expect.stringContaining(title)]);
+  expect(text).toContain('was not done');
+  await database.sql`drop trigger refuse on ops.audit`;
+  expect((await page.confirm('/ui/do/create-key?plan=starter&name=bob&operator=false')).status).toBe(200);
+});

@@ -1,6 +1,7 @@
 /** The state of the service and its incidents, and what `/health` and `/ready` answer from both. */
 import type { Clock, Instant } from '../../clock.ts';
 import type { Log } from '../../log.ts';
+import { StoreError } from '../../store/connection/store-error.ts';
 
 export const ROLES = ['scheduler', 'worker', 'http'] as const;
 export type Role = (typeof ROLES)[number];
@@ -79,7 +80,7 @@ export function createIncidents(log: Log, clock: Clock): Incidents {
   return {
     report: (what, error) => {
       const now = clock.now();
-      const { message } = error;
+      const message = error instanceof StoreError ? error.messageOfService : error.message;
       const incident = open.get(what) ?? { message, since: now, loggedAt: new Map(), unlogged: 0 };
       open.set(what, incident);
       incident.message = message;

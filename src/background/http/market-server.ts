@@ -68,8 +68,12 @@ export async function serveMarket(options: ServeMarketOptions): Promise<void> {
     releasers.add(() => app.close());
     const { sql } = app.database;
     const followTime = () => (options.clock === systemClock ? clock.follow(sql) : sql`select`.then(() => undefined));
-    const setTime = () => followTime().then(() => true);
-    if ((await waitUntilAvailable(waiting, DATABASE, setTime, async () => undefined)) === null) return;
+    const look = async () => {
+      await followTime();
+      if (config.serveLimits) await mustCount(sql, setting);
+      return true;
+    };
+    if ((await waitUntilAvailable(waiting, DATABASE, look, async () => undefined)) === null) return;
     if (!(await record(options, app, waiting, releasers))) return;
     const openingMarket = () => openMarket({ app, config, clock, log, failed, metrics });
     market = await waitUntilAvailable(waiting, DATABASE, openingMarket, (late) => late.close());
@@ -78,10 +82,6 @@ export async function serveMarket(options: ServeMarketOptions): Promise<void> {
     status.phase = 'ready';
     log.info({ owner }, 'ready');
     const watch = { incidents, clock, signal, everyMs: CHECK_MS, setting, what: DATABASE };
-    const look = async () => {
-      await followTime();
-      if (config.serveLimits) await mustCount(sql, setting);
-    };
     await Promise.all([watchDatabase(app, look, watch), watchLocks(app.database, { incidents, clock, log, signal })]);
   } finally {
     await shutDown({ server, releasers }, { status, clock, log }, STOP);

@@ -1,6 +1,7 @@
 /** Answers with a page: a screen in its frame, or what it says instead. */
 import type { Context } from 'hono';
 import { html } from 'hono/html';
+import { isDiskFull, isLocked, storesNothing } from '../../store/connection/database-unavailable.ts';
 import { ActionFailed } from '../action.ts';
 import type { Head } from '../parts/head.tsx';
 import { Page, type PageProps } from '../parts/page.tsx';
@@ -54,7 +55,13 @@ export function createPages(deps: DashboardDeps): Pages {
     if (!isAway) deps.onError(error, c.req.url);
     const nothing = { scripts: [], head: null, done: null, menu: MENU };
     const visitor = c.get('visitor') ?? { operator: null };
-    const props = { ...(isAway ? AWAY : UNEXPECTED), ...nothing, visitor, now: clock.now(), path: pathOf(c) };
+    const props = {
+      ...(isAway ? awayView(error, c.req.method) : UNEXPECTED),
+      ...nothing,
+      visitor,
+      now: clock.now(),
+      path: pathOf(c),
+    };
     if (isAway) c.header('Retry-After', '5');
     return c.html(documentOf(props), isAway ? 503 : 500);
   }
@@ -75,15 +82,30 @@ async function readHead({ readHead, isUnavailable, onError }: DashboardDeps): Pr
   });
 }
 
-const AWAY: ScreenView = {
-  title: 'The database cannot be reached',
-  body: (
-    <div data-unshown>
-      <h1>The database cannot be reached</h1>
-      <p>Nothing can be shown meanwhile, and nothing is lost. This page tries again by itself.</p>
+/** What was sent to be done is not sent again by itself, and the page that would come in its place would not say that it was not done. */
+function awayView(error: unknown, method: string): ScreenView {
+  const title = whyAway(error);
+  const isForm = method === 'POST' && title !== UNREACHED;
+  const body = (
+    <div data-unshown={isForm ? undefined : true}>
+      <h1>{title}</h1>
+      {isForm ? (
+        <p>What you asked for was not done, or not all of it. When that is mended, ask for it again.</p>
+      ) : (
+        <p>Nothing can be shown meanwhile, and nothing is lost. This page tries again by itself.</p>
+      )}
     </div>
-  ),
-};
+  );
+  return { title, body };
+}
+
+const UNREACHED = 'The database cannot be reached';
+
+function whyAway(error: unknown): string {
+  if (isDiskFull(error)) return 'The disk of the database is full';
+  if (storesNothing(error)) return 'The database is read-only';
+  return isLocked(error) ? 'The database is locked' : UNREACHED;
+}
 
 const UNEXPECTED = sorry(
   'An unexpected error',

@@ -59,12 +59,17 @@ export type Exported = {
  * Null: `onPlan` did not want it. @throws ExportRefused when something else is at the destination, or is being written there; and the reason
  * of `signal` when it is aborted: what is finished stays, and the same call goes on from there
  */
-export async function exportFiles(options: ExportOptions, rules: ExportRules = BY_HAND): Promise<Exported | null> {
-  const { database, destination } = options;
-  const ended = await withLockUnlessHeld(database.sql, lockOf(destination), async () => ({
-    exported: await exportAlone(options, rules),
-  }));
-  if (ended !== null) return ended.exported;
+export async function exportFiles(options: ExportOptions): Promise<Exported | null> {
+  return alone(options, () => exportAlone(options, BY_HAND));
+}
+
+/** Does the work while nobody else writes there. @throws ExportBusy when somebody does */
+export async function alone<T>(
+  { database, destination }: Pick<ExportOptions, 'database' | 'destination'>,
+  work: () => Promise<T>,
+): Promise<T> {
+  const ended = await withLockUnlessHeld(database.sql, lockOf(destination), async () => ({ result: await work() }));
+  if (ended !== null) return ended.result;
   throw new ExportBusy(`another export is being written to ${destination.name}; wait until it has ended`);
 }
 
@@ -73,7 +78,8 @@ export function lockOf({ place }: Destination): string {
   return `export to ${place}`;
 }
 
-async function exportAlone(options: ExportOptions, rules: ExportRules): Promise<Exported | null> {
+/** For whoever is `alone` there. */
+export async function exportAlone(options: ExportOptions, rules: ExportRules): Promise<Exported | null> {
   const { database, destination, selection, onPlan = async () => true } = options;
   const before = await lookBefore(destination, selection, rules.kind);
   rules.check(before);

@@ -19,6 +19,11 @@ export class StoreError extends Error {
     const problem = this.message.slice(0, -`; ${this.hint}`.length);
     return new StoreError(said(problem), said(this.hint), this.cause, this.isConfiguration);
   }
+
+  /** The whole sentence as a service says it: nobody runs it again. */
+  get messageOfService(): string {
+    return this.message.replaceAll('run the command again', 'Chandler goes on by itself');
+  }
 }
 
 /** The address without its secrets: what may be printed. Text that is no URL is cut at the last `@`. */

@@ -94,12 +94,19 @@ type KeptSince = (interval: Interval) => Instant;
 /** A series is found by its evidence where the coin has another id since; `market.coin_rename` must tell of it, too. */
 function judgeName(attested: AttestedSeries, found: Found | undefined): Finding[] {
   if (found?.rename === undefined) return [];
-  const { step, newId, isRecorded } = found.rename;
+  const { step, newId, isRecorded, isReplaced } = found.rename;
   const detail = `step ${step} of its evidence says that ${attested.coinId} is ${newId} now`;
+  const name = nameOfSeries(attested);
+  if (isRecorded) return [finding(name, null, 'renamed', detail)];
   return [
-    isRecorded
-      ? finding(nameOfSeries(attested), null, 'renamed', detail)
-      : finding(nameOfSeries(attested), null, 'tampered', `${detail}, and market.coin_rename does not`),
+    isReplaced
+      ? finding(
+          name,
+          null,
+          'renamed',
+          `${detail}; market.coin_rename tells only of a later change of ${attested.coinId}`,
+        )
+      : finding(name, null, 'tampered', `${detail}, and market.coin_rename does not`),
   ];
 }
 

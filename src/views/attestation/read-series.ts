@@ -161,6 +161,8 @@ type Rename = {
   readonly newId: string;
   /** Does `market.coin_rename` lead from one id to the other, too? A coin that has its old id again may be told of the other way round. */
   readonly isRecorded: boolean;
+  /** Does it tell of a later change from or to the old id? It has one row of each old id, and that of an id which came into use again is gone. */
+  readonly isReplaced: boolean;
 };
 
 /** Which series had a name until a step: `coin quote interval` → the changes of its id, oldest first. */
@@ -178,7 +180,9 @@ export async function readFormerNames(sql: SqlOrTransaction): Promise<FormerName
           union all
           select r.new_id, p.to_id, p.hops + 1 from step p join market.coin_rename r on r.old_id = p.new_id where p.hops < 20
         )
-        select from step where new_id = to_id) as is_recorded
+        select from step where new_id = to_id) as is_recorded, exists (
+        select from market.coin_rename r where split_part(e.detail, ' ', 1) in (r.old_id, r.new_id)
+          and greatest(r.renamed_at, r.seen_at) > e.known_at) as is_replaced
     from market.evidence e join market.series s on s.id = e.series_id where e.kind = 'renamed' order by e.number`;
   const names = new Map<string, Rename[]>();
   for (const { name, ...had } of rows) names.set(name, [...(names.get(name) ?? []), had]);

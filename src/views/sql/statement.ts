@@ -113,7 +113,9 @@ async function isEnded(sql: Sql, { pid, startedAt }: Backend): Promise<boolean> 
 type Question = { readonly statement: string; readonly limit: number; readonly timeoutMs: number };
 
 async function answer(place: Place, { statement, limit, timeoutMs }: Question): Promise<SqlAnswer> {
-  const answered = await place.sql.begin('read write', async (tx) => {
+  let isBegun = false;
+  const answering = place.sql.begin('read write', async (tx) => {
+    isBegun = true;
     place.backend = await enterRole(tx, timeoutMs);
     try {
       const columns = await columnsOf(tx, statement);
@@ -122,8 +124,19 @@ async function answer(place: Place, { statement, limit, timeoutMs }: Question): 
       throw explain(error, timeoutMs);
     }
   });
-  return answered as SqlAnswer;
+  try {
+    return (await answering) as SqlAnswer;
+  } catch (error) {
+    if (isBegun || (error as { readonly code?: unknown }).code !== NOT_IN_RECOVERY) throw error;
+    throw new StatementError(ON_STANDBY);
+  }
 }
+
+/** SQLSTATE `feature_not_supported`: what a server in recovery says of a transaction that may write. */
+const NOT_IN_RECOVERY = '0A000';
+/** The view that the statement is parsed as cannot be made there. */
+const ON_STANDBY =
+  'SQL is not possible here: this database is a standby, and a statement can only be checked on its primary';
 
 type Column = { readonly name: string; readonly type: number; readonly category: string };
 

@@ -1,6 +1,7 @@
 /** What a process says of its own health: its incidents, and its metrics. */
 import { expect, test } from 'vitest';
-import { reportOutage } from '../../../src/background/health/availability.ts';
+import type { App } from '../../../src/app.ts';
+import { databaseError, reportOutage } from '../../../src/background/health/availability.ts';
 import { createMetrics } from '../../../src/background/health/metrics.ts';
 import { createIncidents, DATABASE, LOCK } from '../../../src/background/health/service-status.ts';
 import { systemClock } from '../../../src/clock.ts';
@@ -19,6 +20,18 @@ test('a full pool of the queue is no outage of the database while somebody holds
   incidents.resolve(LOCK);
   reportOutage(incidents, DATABASE_IS_UNAVAILABLE, full);
   expect(incidents.isOpen(DATABASE)).toBe(true);
+});
+
+test('what a command is told to do again, a service goes on with by itself', () => {
+  const lines: string[] = [];
+  const incidents = createIncidents(createLog({ level: 'info', write: (line) => lines.push(line) }), systemClock);
+  const url = 'postgres://me@db.example/warehouse';
+  const full = Object.assign(new Error('could not extend file'), { code: '53100' });
+  incidents.report(DATABASE, databaseError(full, { database: { url } as App['database'] }));
+  const said =
+    'the disk of Postgres at db.example:5432 is full; make room and Chandler goes on by itself; nothing stored is lost';
+  expect(incidents.open()).toMatchObject([{ what: DATABASE, message: said }]);
+  expect(lines.join('')).toContain(`"msg":"${DATABASE}: ${said}"`);
 });
 
 test('the lag of the event loop is that of the scrape; the figures that need a timer are not there', async () => {

@@ -330,6 +330,8 @@ describe('chandler serve', () => {
       { timeout: 60_000 },
     );
     expect((await fetch(`${url}${path}`)).status).toBe(503);
+    // Nor was it, for a moment at its start.
+    expect([unlimited.said(), counting.said()].map((said) => said.includes('"msg":"ready"'))).toEqual([true, false]);
   });
 
   test('names the setting that has the wrong address, not the other one', async () => {

@@ -8,6 +8,7 @@ import { openFolder } from '../../../src/lake/destination/folder.ts';
 import { noteBegun } from '../../../src/lake/manifest/journal.ts';
 import { readManifest } from '../../../src/lake/manifest/read-manifest.ts';
 import { writeManifest } from '../../../src/lake/manifest/write-manifest.ts';
+import { ExportBusy } from '../../../src/lake/refused.ts';
 import { openArchive } from '../../../src/lake/sync/archive.ts';
 import { type KnownLake, readLake, replaceLake } from '../../../src/store/work/lake.ts';
 import {
@@ -126,6 +127,25 @@ function withReading(reading: number, older: Buffer | null): Destination {
     },
   };
 }
+
+test('two runs at the same moment: the one that comes second does not take the manifest of the first for that of another database', async () => {
+  await sync();
+  const destination = openFolder(folder);
+  let other: Promise<unknown> | null = null;
+  const slow: Destination = {
+    ...destination,
+    get: async (name, range) => {
+      const got = await destination.get(name, range);
+      if (name !== 'manifest.json' || other !== null) return got;
+      // It ends between the first look of this run and everything else.
+      other = sync().catch((error: unknown) => error);
+      await other;
+      return got;
+    },
+  };
+  await expect(sync(slow)).resolves.toMatchObject({ written: { files: 0 } });
+  expect(await other).toBeInstanceOf(ExportBusy);
+});
 
 test('storage that does not show the manifest at any moment of a run leaves the lake as it is', async () => {
   await sync();
