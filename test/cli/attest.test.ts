@@ -546,23 +546,6 @@ describe('verify --against', () => {
     const tamperedAt = async () =>
       (await compare()).findings.map(({ subject, month, verdict }) => [subject, month, verdict]);
 
-    test('the newest rows too, when no older ones can come any more', async () => {
-      await rates(ago(40), ago(40, 30), ago(9));
-      await change(ago(300));
-      expect(await attest('--out', file)).toMatchObject({ code: 0 });
-      expect(await compare()).toMatchObject({ code: 0, counts: { tampered: 0, grown: 0 } });
-      // In the hour of the newest row.
-      await rates(ago(9, -20));
-      expect(await tamperedAt()).toEqual([['market.rate', ago(9).slice(0, 7), 'tampered']]);
-      await database.sql`delete from market.rate where at between ${ago(9, -30)}::text::timestamptz and ${ago(9, -10)}::text::timestamptz`;
-      await database.sql`update market.coin_change set old_value = 'X'`;
-      await database.sql`update market.rate set price = 2 where at > ${ago(20)}::text::timestamptz`;
-      expect(await tamperedAt()).toEqual([
-        ['market.coin_change', ago(300).slice(0, 7), 'tampered'],
-        ['market.rate', ago(9).slice(0, 7), 'tampered'],
-      ]);
-    });
-
     test.each<[string, string[]]>([
       ['nothing was there', []],
       ['some months were', [ago(70), ago(40), ago(40, 30)]],

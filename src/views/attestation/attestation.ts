@@ -36,7 +36,7 @@ export type AttestOptions = {
 
 /**
  * Yields every line with its line feed, and returns what was attested. Two attestations of one state differ in their head alone (and
- * in the signature, which covers it), unless the newest row of a history becomes older between them than any that may still come.
+ * in the signature, which covers it).
  */
 export async function* attest(
   sql: SqlOrTransaction,
@@ -46,7 +46,7 @@ export async function* attest(
   yield `${head}\n`;
   const hash = createHash('sha256');
   let [series, bytes] = [0, Buffer.byteLength(head) + 1];
-  for await (const { line, isSeries } of facts(sql, at)) {
+  for await (const { line, isSeries } of facts(sql)) {
     hash.update(`${line}\n`);
     bytes += Buffer.byteLength(line) + 1;
     if (isSeries) {
@@ -62,13 +62,11 @@ export async function* attest(
   return { ...root, at, series, bytes };
 }
 
-type Fact = { readonly line: string; readonly isSeries: boolean };
-
-async function* facts(sql: SqlOrTransaction, at: Instant): AsyncGenerator<Fact> {
+async function* facts(sql: SqlOrTransaction): AsyncGenerator<{ readonly line: string; readonly isSeries: boolean }> {
   const [origin] = await sql<{ simulator: string | null }[]>`select simulator from ops.origin`;
   const from = origin === undefined ? NOTHING_YET : (origin.simulator ?? 'upstream');
   yield { line: JSON.stringify({ origin: from }), isSeries: false };
-  for await (const { before, ...digest } of readTables(sql, at)) {
+  for await (const { before, ...digest } of readTables(sql)) {
     const line = JSON.stringify(before === undefined ? digest : { ...digest, before: toIso(before) });
     yield { line, isSeries: false };
   }

@@ -6,11 +6,15 @@
 import type { Instant } from '../../clock.ts';
 import { monthStart } from '../../core/calendar.ts';
 import { formatCounted, toIso } from '../../core/format.ts';
+import { DAY } from '../../core/interval.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import type { TableFact } from './compare-table.ts';
 import { type Finding, finding } from './finding.ts';
 import { nameOf } from './series-line.ts';
-import { MARGIN_MS, MOST_BEHIND_MS, TABLES } from './tables.ts';
+import { MARGIN_MS, TABLES } from './tables.ts';
+
+/** The as-of instant of an answer is at most so far behind our clock: a `Date` of the server by seven days, an `Age` by one (decision 77). */
+const MOST_BEHIND_MS = 8 * DAY;
 
 /** `at`: of the attestation. Of a history of which it has no line, nothing is decided: earlier versions wrote none of an empty one. */
 export async function compareUnattested(sql: Sql, facts: readonly TableFact[], at: Instant): Promise<Finding[]> {
@@ -26,9 +30,8 @@ export async function compareUnattested(sql: Sql, facts: readonly TableFact[], a
     );
     const newest = Math.max(...spans.map(({ to }) => to));
     // The newest hour was left to the next attestation. Where a month ends, an earlier version may have left out the one after it.
-    const isMonth = newest === monthStart(newest);
-    if (spans.length > 0 && !attested.some(({ isWhole }) => isWhole === true))
-      spans.push({ from: newest, to: isMonth ? Number.POSITIVE_INFINITY : newest + MARGIN_MS });
+    const isWhole = newest === monthStart(newest);
+    if (spans.length > 0) spans.push({ from: newest, to: isWhole ? Number.POSITIVE_INFINITY : newest + MARGIN_MS });
     const rows = await sql<{ month: Instant; rows: number }[]>`
       select date_trunc('month', h.time, 'UTC') as month, count(*) as rows
       from (select ${sql(time)} as time from ${sql(name)} where ${sql(time)} < ${until}::timestamptz) h

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { Instant } from '../../clock.ts';
 import { monthReset, monthStart } from '../../core/calendar.ts';
-import { DAY, HOUR } from '../../core/interval.ts';
+import { HOUR } from '../../core/interval.ts';
 import { RATE_CHANGES } from '../../core/ticker.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import { nameOf } from './series-line.ts';
@@ -64,8 +64,6 @@ export type TableDigest = {
   readonly month?: string;
   /** Of the month, the rows before this instant are digested. */
   readonly before?: Instant;
-  /** Of the newest month of a history: no row comes after it any more that is older than `before`. Absent: an hour was left out. */
-  readonly isWhole?: true;
   readonly rows: number;
   /** Hexadecimal. */
   readonly sha256: string;
@@ -77,21 +75,16 @@ export type TableDigest = {
  */
 export const MARGIN_MS = HOUR;
 
-/** The as-of instant of an answer is at most so far behind our clock: a `Date` of the server by seven days, an `Age` by one (decision 77). */
-export const MOST_BEHIND_MS = 8 * DAY;
-
-/** `at`: of the attestation. */
-export async function* readTables(sql: SqlOrTransaction, at: Instant): AsyncGenerator<TableDigest> {
+export async function* readTables(sql: SqlOrTransaction): AsyncGenerator<TableDigest> {
   for (const table of TABLES) {
     if (table.time === undefined) yield { table: table.name, ...(await digestRows(sql, table)) };
-    else yield* readHistory(sql, { ...table, time: table.time }, at - MOST_BEHIND_MS);
+    else yield* readHistory(sql, { ...table, time: table.time });
   }
 }
 
 async function* readHistory(
   sql: SqlOrTransaction,
   table: Table & { readonly time: string },
-  settled: Instant,
 ): AsyncGenerator<TableDigest> {
   const { name, time } = table;
   // No more months than have rows, whatever was written there.
@@ -104,16 +97,14 @@ async function* readHistory(
     yield { table: name, ...(await digestRows(sql, table)) };
     return;
   }
-  const isWhole = last < settled;
-  const end = Math.floor(last) + 1 - (isWhole ? 0 : MARGIN_MS);
+  const end = Math.floor(last) - MARGIN_MS + 1;
   // The newest of them always, which tells how far the history is attested.
   const newest = monthStart(end - 1);
   const earlier = months.flatMap(({ month }) => (month < newest ? [month] : []));
   for (const from of [...earlier, newest]) {
     const before = Math.min(monthReset(from), end);
     const digest = await digestRows(sql, table, { from, before });
-    const whole = isWhole && from === newest ? { isWhole } : {};
-    if (digest.rows > 0 || from === newest) yield { table: name, month: nameOf(from), before, ...whole, ...digest };
+    if (digest.rows > 0 || from === newest) yield { table: name, month: nameOf(from), before, ...digest };
   }
 }
 
