@@ -130,7 +130,8 @@ test('who may make tables in a schema of their own may still do so', async () =>
 test('a run waits for a table that somebody has locked, says so, and asks nothing twice', async () => {
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
-  const env = settings(impatient(database.url, 300));
+  // So long that two writers of the run, which wait for each other when it stalls, do not meet the limit before the lock is there.
+  const env = settings(impatient(database.url, 2_000));
   const plan = await runCommand(['plan', ...BACKFILL.slice(1, -2), '--json'], { env });
   const { requests } = JSON.parse(plan.out) as { requests: number };
   let answer: () => void;
