@@ -47,8 +47,7 @@ describe('a run that is interrupted while its workers wait for their permits', (
   );
 
   test('does not wait for a permit that is far away, and takes none any more', async () => {
-    // A permit is good for two seconds of the machine, too: one that is lost stays counted.
-    await make({ speed: 10, limits: { perSecond: 1 / 20 }, lateMs: 20_000, graceMs: 20_000 });
+    await make({ speed: 10, limits: { perSecond: 1 / 20 } });
     const run = await interruptedAfter(1, 4);
     expect(run.end).toEqual({ kind: 'interrupted' });
     expect(upstream.ohlcv()).toHaveLength(1);
