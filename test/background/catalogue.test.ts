@@ -62,7 +62,7 @@ test('the catalogue is filled from the first minute on, through the tools, and s
         const rows = await sql<{ kind: string; known: number }[]>`select kind, known from market.catalogue`;
         expect(Object.fromEntries(rows.map(({ kind, known }) => [kind, known]))).toMatchObject(kinds);
       },
-      { timeout: 40_000, interval: 250 },
+      { timeout: 60_000, interval: 250 },
     );
     // One call of the tools' list, by whichever schedule came first, or by those that came with it.
     const asked = await sql<{ endpoint: string; outcome: string }[]>`

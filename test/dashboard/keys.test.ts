@@ -181,9 +181,7 @@ test('wrong terms are refused by their field, and a whole key in an address is n
 test('no screen shows anything of a secret setting', async () => {
   await page.look('/ui/system');
   // The checks take a moment.
-  await expect
-    .poll(async () => (await page.look('/ui/system')).text, { timeout: 10_000 })
-    .toContain('set, sent only to 127.0.0.1:9');
+  await expect.poll(async () => (await page.look('/ui/system')).text).toContain('set, sent only to 127.0.0.1:9');
   const url = new URL(database.url);
   for (const screen of SCREENS) {
     const { html } = await page.look(screen);

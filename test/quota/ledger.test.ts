@@ -61,7 +61,7 @@ describe('one connection', () => {
       await locked`select from ops.quota where account_id = ${accountId} for update`;
       const told = quota.limited({ sentAt: clock.now(), retryAfterMs: 5_000, message: 'slow down' }).catch(() => 'cut');
       const takes = [backfill, scheduled].map((spender) => quota.take(spender).catch(() => 'cut'));
-      await expect.poll(() => waitingForLock('ledger to be cut'), { timeout: 10_000 }).toHaveLength(1);
+      await expect.poll(() => waitingForLock('ledger to be cut')).toHaveLength(1);
       const [cut] = await waitingForLock('ledger to be cut');
       await database.sql`select pg_terminate_backend(${cut!.pid})`;
       expect(await told).toBe('cut');
@@ -85,7 +85,7 @@ describe('one connection', () => {
     await locked`select from ops.quota where account_id = ${accountId} for update`;
     const take = quota.take(backfill);
     try {
-      await expect.poll(() => waitingForLock('ledger that waits'), { timeout: 10_000 }).toHaveLength(1);
+      await expect.poll(() => waitingForLock('ledger that waits')).toHaveLength(1);
       expect((await quota.state()).month.spent).toBe(1);
       expect(await quota.spenders()).toMatchObject([{ name: 'backfill 1', month: 1 }]);
       expect(await waitingForLock('ledger that waits')).toHaveLength(1);

@@ -350,7 +350,7 @@ export async function untilLogged(world: ServiceWorld, { name, lines }: Service,
   const from = lines.length;
   const begun = performance.now();
   while (!lines.slice(from).some((line) => line.includes(text))) {
-    expect(performance.now() - begun, `${name} does not say: ${text}`).toBeLessThan(30_000);
+    expect(performance.now() - begun, `${name} does not say: ${text}`).toBeLessThan(60_000);
     await world.advance(5_000);
     await systemClock.sleep(50);
   }

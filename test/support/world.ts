@@ -37,9 +37,9 @@ export type WorldOptions = {
   /** Stands between us and the simulator: counts, delays, or answers in its place. */
   readonly fetch?: (simulated: FetchFunction, clock: Clock) => FetchFunction;
   readonly reserved?: () => Reserved;
-  /** How late a permit may be used where a pace binds; default: very late, for a busy machine, and a clock that runs faster than it. */
+  /** How late a permit may be used where a pace binds; default: two seconds of the machine, however much faster the clock runs. */
   readonly lateMs?: number;
-  /** How late a permit may be used where none does. A stall of the machine is `speed` times as long on the virtual clock. */
+  /** How late a permit may be used where none does; the same default. */
   readonly graceMs?: number;
   /** Of the JSON-RPC interface; default: none. */
   readonly rpcUrl?: string;
@@ -134,6 +134,8 @@ async function openChandler(
   change: Partial<SessionOptions>,
 ): Promise<Chandler> {
   const { sql } = database;
+  // A permit that a stall of the machine loses stays counted, and is taken again.
+  const goodForMs = GRACE_MS * Math.max(1, options.speed);
   const asking = {
     baseUrl: BASE_URL,
     key: change.apiKey ?? options.apiKey ?? null,
@@ -166,8 +168,8 @@ async function openChandler(
         reserved: options.reserved ?? (() => ({ day: 0, month: 0 })),
         useDatabaseClock: false,
         random: options.random ?? Math.random,
-        lateMs: options.lateMs ?? GRACE_MS,
-        graceMs: options.graceMs ?? GRACE_MS,
+        lateMs: options.lateMs ?? goodForMs,
+        graceMs: options.graceMs ?? goodForMs,
       });
       // What comes late is as many times later as the clock is faster, and the gate would hand all of it on to those after it.
       return options.speed === 1 ? quota : { ...quota, gate: { ...quota.gate, opensAt: (now) => now } };

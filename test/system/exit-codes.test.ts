@@ -1,10 +1,11 @@
 /** What is left after a backfill, and its exit code, from what the upstream really answered. */
-import { afterEach, expect, test, vi } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
 import { exitOf } from '../../src/cli/backfill/exit-of.ts';
 import { DAY, settledUntil } from '../../src/core/interval.ts';
 import { readLeft } from '../../src/views/operations/left.ts';
 import { says } from '../support/scripted.ts';
 import { TODAY } from '../support/scripted-world.ts';
+import { until } from '../support/until.ts';
 import { atBad, BAD, COIN, DAYS, make, rewriting, upstream, world } from './impossible.ts';
 
 afterEach(() => world?.close());
@@ -14,8 +15,8 @@ const stateOf = async (id: number) =>
   (await world.database.sql<{ state: string }[]>`select state from ops.backfill where id = ${id}`)[0]!.state;
 
 test('a row that is invalid once is asked for again by the same run, which is complete', async () => {
-  // Slow enough for a busy machine to show a wait of two seconds.
-  await make({ speed: 5 });
+  // A busy machine must show a wait of two seconds.
+  await make();
   upstream.script = (...args) => (upstream.ohlcv().length < 2 ? spoilt(...args) : null);
   const shown: (string | undefined)[] = [];
   const chandler = await world.open();
@@ -28,7 +29,8 @@ test('a row that is invalid once is asked for again by the same run, which is co
 });
 
 test('a row that stays invalid is asked for twice more, and then left to a later run, which the exit code says', async () => {
-  await make({ speed: 20 });
+  // On a faster clock a stall of the machine between the request and its answer would be as long as the waits.
+  await make({ speed: 4 });
   upstream.script = spoilt;
   const chandler = await world.open();
   const run = await chandler.backfill(DAYS);
@@ -88,12 +90,12 @@ test('slots that were too young when the run began are no work left', async () =
 });
 
 test('what every attempt failed at is a failure, also where it was too young', async () => {
-  await make({ speed: 20 });
+  // One request waits for another: none may time out meanwhile on a busy machine.
+  await make({ speed: 5 });
   // The two others are answered between the failures of the third: only so the run knows that this is no outage.
   let done = 0;
   let failed = 0;
   let others = 0;
-  const until = (condition: () => boolean) => vi.waitFor(() => expect(condition()).toBe(true), { interval: 1 });
   upstream.script = async (request, simulated) => {
     const url = request.url;
     if (!url.includes('/ohlcv')) return simulated(request);

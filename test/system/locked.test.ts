@@ -1,6 +1,6 @@
 /** Others that may log in to the database, and what they can hold up: who only reads nothing (P16), who may write only what is said to wait. */
 import { randomUUID } from 'node:crypto';
-import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { createClient, type Sql } from '../../src/store/connection/connect.ts';
 import { takeLock } from '../../src/store/connection/lock.ts';
 import { explainDatabaseError } from '../../src/store/connection/store-error.ts';
@@ -9,10 +9,19 @@ import { runCommand } from '../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { startCli, untilSaid } from '../support/program.ts';
 import { type SimulatedUpstream, startUpstream } from '../support/simulated-upstream.ts';
+import { until } from '../support/until.ts';
 
 let upstream: SimulatedUpstream;
+/** Requests for candles that have arrived, and what those after the second wait for. */
+let arrived: number;
+let held: Promise<void> | null;
 beforeEach(async () => {
-  upstream = await startUpstream({ seed: 1, coins: 3, latencyMs: 20 });
+  arrived = 0;
+  held = null;
+  upstream = await startUpstream({ seed: 1, coins: 3, latencyMs: 20 }, (simulated) => async (request, peer) => {
+    if (request.url.includes('/ohlcv') && ++arrived > 2) await held;
+    return simulated(request, peer);
+  });
 });
 afterEach(() => upstream.close());
 
@@ -121,15 +130,21 @@ test('who may make tables in a schema of their own may still do so', async () =>
 test('a run waits for a table that somebody has locked, says so, and asks nothing twice', async () => {
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
-  const env = settings(impatient(database.url, 300));
+  // So long that two writers of the run, which wait for each other when it stalls, do not meet the limit before the lock is there.
+  const env = settings(impatient(database.url, 2_000));
   const plan = await runCommand(['plan', ...BACKFILL.slice(1, -2), '--json'], { env });
   const { requests } = JSON.parse(plan.out) as { requests: number };
+  let answer: () => void;
+  held = new Promise((resolve) => {
+    answer = resolve;
+  });
   const run = await startCli([...BACKFILL, '--concurrency', '2'], env);
-  await vi.waitUntil(() => upstream.asked() > 2, 20_000);
+  await until(() => arrived > 2);
   const told = untilSaid(run, /another session holds a lock of the database; waiting up to/);
   const released = untilSaid(run, /the lock of the database was released/);
   await database.sql.begin(async (tx) => {
     await tx`lock table market.series in access exclusive mode`;
+    answer();
     await told;
   });
   await released;

@@ -43,7 +43,7 @@ describe.each(engines)('of two runs that want the same, on %s,', (_, engine) => 
       request.url.includes('/ohlcv') ? held.then(() => simulated(request)) : null;
     const [first, second] = [await world.open(), await world.open()];
     const run = first.backfill(SPAN);
-    await vi.waitFor(() => expect(upstream.ohlcv()).toHaveLength(1), { timeout: 30_000 });
+    await vi.waitFor(() => expect(upstream.ohlcv()).toHaveLength(1), { timeout: 60_000 });
     return { second, first: run };
   }
 
@@ -84,7 +84,7 @@ describe.each(engines)('of two runs that want the same, on %s,', (_, engine) => 
     const stop = new AbortController();
     const third = await world.open();
     const interrupted = third.backfill({ ...SPAN, coins: ['eth-ethereum'], signal: stop.signal });
-    await vi.waitFor(() => expect(upstream.ohlcv()).toHaveLength(2), { timeout: 30_000 });
+    await vi.waitFor(() => expect(upstream.ohlcv()).toHaveLength(2), { timeout: 60_000 });
     const run = second.backfill({
       ...SPAN,
       coins: ['eth-ethereum'],

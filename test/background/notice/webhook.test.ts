@@ -6,7 +6,7 @@ let hook: Hook;
 let webhook: Webhook;
 beforeEach(async () => {
   hook = await startHook();
-  webhook = createWebhook(hook.url, { deadlineMs: 500 });
+  webhook = createWebhook(hook.url);
 });
 afterEach(async () => {
   await webhook.close();
@@ -59,17 +59,20 @@ describe('a webhook', () => {
         retryAfterMs: null,
       },
     ],
-    [
-      'one that never answers',
-      () => undefined,
-      { kind: 'failed', message: 'HOST did not answer within 0.5 s', retryAfterMs: null },
-    ],
   ])('%s', async (_, answer, expected) => {
     hook.answer = answer;
     const delivery = await webhook.post('hello');
     const shown =
       'message' in delivery ? { ...delivery, message: delivery.message.replace(webhook.host, 'HOST') } : delivery;
     expect(shown).toEqual(expected);
+  });
+
+  test('one that never answers', async () => {
+    hook.answer = () => undefined;
+    const impatient = createWebhook(hook.url, { deadlineMs: 500 });
+    const message = `${impatient.host} did not answer within 0.5 s`;
+    expect(await impatient.post('hello')).toEqual({ kind: 'failed', message, retryAfterMs: null });
+    await impatient.close();
   });
 
   test('a redirect is not followed: the operator has not allowed the other address', async () => {

@@ -227,7 +227,7 @@ describe('the service', { concurrent: true }, () => {
     const last = JSON.parse((await readFile(join(dir, newest!), 'utf8')).trimEnd().split('\n').at(-1)!);
     // With several tests at once, only the context knows which one asks.
     await context.expect
-      .poll(async () => JSON.parse((await service.get('/health')).text).attestation, { timeout: 20_000 })
+      .poll(async () => JSON.parse((await service.get('/health')).text).attestation, { timeout: 60_000 })
       .toMatchObject({ file: newest, root: last.root, isSigned: true });
     expect(last.signature).toEqual(expect.any(String));
   });

@@ -4,6 +4,7 @@ import { DAY } from '../../../src/core/interval.ts';
 import { createMeteredAccess } from '../../../src/service/access/metered-access.ts';
 import { runCommand } from '../../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { until } from '../../support/until.ts';
 import { createVirtualClock, type VirtualClock } from '../../support/virtual-clock.ts';
 
 const NOON = Date.UTC(2026, 10, 3, 12);
@@ -82,6 +83,7 @@ test('what was used is told apart from what a process holds in advance', async (
   expect(await use()).toEqual({ thisMonth: 0, leased: 4 });
   const made = async () => (await access.account({ key, scheme: 'bearer', address: '192.0.2.1' }))!.usage.current_month;
   expect(await made()).toMatchObject({ requests_made: 3, requests_left: 999_997 });
+  await until(() => clock.sleepers() === 1);
   clock.advance(5_000);
   await expect.poll(use).toEqual({ thisMonth: 3, leased: 1 });
   expect(await made()).toMatchObject({ requests_made: 3 });

@@ -7,9 +7,11 @@ import { applyTracks } from '../../../src/store/tracking/apply-track-rules.ts';
 import { addTracks } from '../../../src/store/tracking/track-rule.ts';
 import { LEASE_EXPIRES_AFTER_MS } from '../../../src/store/work/lease.ts';
 import {
+  answerAll,
   become,
   COINS,
   closers,
+  holdingAfter,
   NOW,
   open,
   otherCoins,
@@ -40,7 +42,7 @@ test('is worked off, the most urgent first, with what it cost and brought', asyn
 });
 
 test('keeps the range that was told, and why it was left, while no new forecast can be made', async () => {
-  await open({ simulator: { seed: 5, coins: 12, latencyMs: 300 } });
+  await open(holdingAfter(0));
   const id = await record(COINS);
   const told = { at: NOW + DAY, from: NOW, to: NOW + 2 * DAY, change: 'requests fail', changedAt: NOW, basis: null };
   let looks = 0;
@@ -61,12 +63,13 @@ test('keeps the range that was told, and why it was left, while no new forecast 
 });
 
 test('that is paused asks nothing more, and goes on where it was when it is resumed', async () => {
-  await open({ simulator: { seed: 5, coins: 12, latencyMs: 150 } });
+  await open(holdingAfter(2));
   const { sql } = world.database;
   const id = await record(COINS);
-  const { ends } = await service('a:1');
+  const { ends, beforeItLooks } = await service('a:1');
   await until(async () => expect((await stateOf(id)).spent).toBeGreaterThan(1));
-  expect(await changeBackfill(sql, id, 'pause', NOW)).toBe('running');
+  expect(await beforeItLooks(() => changeBackfill(sql, id, 'pause', NOW))).toBe('running');
+  answerAll();
   await until(() => expect(ends).toMatchObject([{ id, state: 'taken' }]));
   const { spent } = await stateOf(id);
   expect(spent).toBeLessThan(9);
@@ -79,13 +82,14 @@ test('that is paused asks nothing more, and goes on where it was when it is resu
 });
 
 test('gives way to a more urgent one, and is gone on with afterwards', async () => {
-  await open({ simulator: { seed: 5, coins: 12, latencyMs: 150 } });
+  await open(holdingAfter(2));
   const { sql } = world.database;
   const id = await record(COINS);
-  const { begun } = await service('a:1');
+  const { begun, beforeItLooks } = await service('a:1');
   await until(async () => expect((await stateOf(id)).spent).toBeGreaterThan(0));
   const urgent = await record(await otherCoins(1));
-  expect(await prioritizeBackfill(sql, urgent, 50)).toBe(true);
+  expect(await beforeItLooks(() => prioritizeBackfill(sql, urgent, 50))).toBe(true);
+  answerAll();
   await become(id, 'done');
   expect(begun).toEqual([id, urgent, id]);
   expect(await stateOf(id)).toMatchObject({ spent: 9 });
@@ -131,11 +135,13 @@ test('that waits because the key was refused goes on with the next session: none
 });
 
 test('whose session ends because the key was refused says so, and nobody claims it meanwhile', async () => {
-  await open({ simulator: { seed: 5, coins: 12, latencyMs: 300 } });
+  await open(holdingAfter(0));
   const id = await record(COINS);
   const { runner } = await service('a:1');
   await become(id, 'running');
-  await runner.stop({ isKeyRefused: true });
+  const stopped = runner.stop({ isKeyRefused: true });
+  answerAll();
+  await stopped;
   const waiting = await stateOf(id);
   expect(waiting).toMatchObject({ state: 'queued', message: 'key refused' });
   expect(waiting.waitUntil).toBeGreaterThan(world.clock.now());

@@ -7,6 +7,7 @@ import type { BackfillEndTold } from '../../../src/ingest/runner/claim.ts';
 import { UNKNOWN_FINISH } from '../../../src/store/backfill/backfill-finish.ts';
 import { queueBackfill } from '../../../src/store/backfill/backfill-queue.ts';
 import { wantSeries } from '../../../src/store/candle/series.ts';
+import type { FetchFunction } from '../../../src/upstream/wire.ts';
 import { readBackfills } from '../../../src/views/backfills/backfills.ts';
 import { testRedisUrl } from '../../support/database.ts';
 import { createWorld, type World, type WorldOptions } from '../../support/world.ts';
@@ -21,6 +22,21 @@ export async function open(options: WorldOptions = {}) {
   // Reads the list of coins.
   return world.open();
 }
+
+let answer: () => void = () => undefined;
+/** An upstream that answers so many requests for candles; the others wait for `answerAll`: however busy the machine, a backfill is not done before. */
+export function holdingAfter(count: number): Pick<WorldOptions, 'fetch'> {
+  const released = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  let asked = 0;
+  const fetch = (simulated: FetchFunction) => async (request: Request) => {
+    if (request.url.includes('/ohlcv') && ++asked > count) await released;
+    return simulated(request);
+  };
+  return { fetch };
+}
+export const answerAll = () => answer();
 
 export async function record(coinIds: readonly string[], priority = 0): Promise<number> {
   const { sql } = world.database;
@@ -42,6 +58,7 @@ export async function service(
   const ends: BackfillEndTold[] = [];
   const begun: number[] = [];
   const errors: Error[] = [];
+  let change: (() => Promise<void>) | null = null;
   const runner = createBackfillRunner({
     sql: world.database.sql,
     clock: world.clock,
@@ -49,7 +66,12 @@ export async function service(
     session,
     owner,
     concurrency: 2,
-    finishOf: async () => ({ ...UNKNOWN_FINISH, at: NOW + DAY }),
+    finishOf: async () => {
+      const due = change;
+      change = null;
+      await due?.();
+      return { ...UNKNOWN_FINISH, at: NOW + DAY };
+    },
     onBegin: ({ id }) => begun.push(id),
     onEnd: (end) => ends.push(end),
     onChunk: () => undefined,
@@ -58,9 +80,18 @@ export async function service(
     lookMs: 30,
     ...more,
   });
-  closers.push(() => runner.stop());
+  closers.push(() => {
+    const stopped = runner.stop();
+    answerAll();
+    return stopped;
+  });
   runner.start();
-  return { runner, ends, begun, errors };
+  /** Changes something just before the service reads what has become of its claim: it notices before many chunks come and go. */
+  const beforeItLooks = <T>(make: () => Promise<T>) =>
+    new Promise<T>((resolve, reject) => {
+      change = () => make().then(resolve, reject);
+    });
+  return { runner, ends, begun, errors, beforeItLooks };
 }
 
 export const stateOf = async (id: number) => (await readBackfills(world.database.sql, { all: true, id }))[0]!;
@@ -77,30 +108,34 @@ export async function otherCoins(count: number): Promise<string[]> {
 export const SMALL = { candlesPerRequest: 20 };
 export const IN_HAND = 2 * 2;
 
-export const openTwo = (engine: 'Postgres' | 'Redis') =>
+export const openTwo = (engine: 'Postgres' | 'Redis', options: WorldOptions = {}) =>
   open({
     ...(engine === 'Redis' ? { engine: { kind: 'redis', url: testRedisUrl()! } } : {}),
     queueName: randomUUID(),
     limits: { perSecond: 40 },
     simulator: { seed: 5, coins: 12, latencyMs: 5 },
+    ...options,
   });
 export const spentOf = async (id: number) => (await stateOf(id)).spent;
 
-/** What the others spend while this one spends from 20 to 60: then it has chunks for everybody in the queue. */
+/** What the other one spends while this one spends from 20 to 60: then it has chunks for everybody in the queue. Told by the records. */
 export async function spentBeside(id: number, other: number): Promise<number> {
-  await until(async () => expect(await spentOf(id)).toBeGreaterThan(20));
-  const before = await spentOf(other);
   await until(async () => expect(await spentOf(id)).toBeGreaterThan(60));
-  return (await spentOf(other)) - before;
+  const [row] = await world.database.sql<{ n: number }[]>`
+    with mine as (select id, row_number() over (order by id) as n from ops.fetch where backfill_id = ${id})
+    select count(*)::int as n from ops.fetch
+    where backfill_id = ${other} and id between (select id from mine where n = 20) and (select id from mine where n = 60)`;
+  return row!.n;
 }
 
 export function testMoreUrgent(engine: 'Postgres' | 'Redis'): void {
   test('one that runs already has nothing more of the budget once a more urgent one has begun, and all of it afterwards', async () => {
-    await openTwo(engine);
+    await openTwo(engine, holdingAfter(10));
     const low = await record(COINS.slice(0, 2), -10);
     const services = [await service('a:1', SMALL), await service('b:2', SMALL)];
     await until(async () => expect(await spentOf(low)).toBeGreaterThan(5));
     const high = await record(await otherCoins(2), 100);
+    answerAll();
     expect(await spentBeside(high, low)).toBeLessThanOrEqual(IN_HAND);
     expect((await stateOf(low)).state).not.toBe('done');
     await become(low, 'done');

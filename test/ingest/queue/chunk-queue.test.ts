@@ -13,6 +13,7 @@ import type { QueueEngine } from '../../../src/ingest/queue/queue-engine.ts';
 import { createTestDatabase, testRedisUrl } from '../../support/database.ts';
 import { openChunkQueue } from '../../support/queues.ts';
 import { createRelay } from '../../support/relay.ts';
+import { until } from '../../support/until.ts';
 
 const closers: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -39,7 +40,7 @@ type Made = {
   readonly queue: ChunkQueue;
   readonly pause: () => Promise<void>;
   /** The same queue in another process, which can be killed. */
-  readonly open: () => Promise<ChunkQueue & { kill(): Promise<void> }>;
+  readonly open: (own?: Own) => Promise<ChunkQueue & { kill(): Promise<void> }>;
 };
 
 type Own = Partial<Pick<QueueOptions, 'attempts' | 'backoffMs' | 'lockMs'>>;
@@ -58,7 +59,7 @@ async function onPostgres(own: Own = {}): Promise<Made> {
   return {
     queue,
     pause,
-    open: () => openBehindRelay(database.url, (url) => ({ kind: 'postgres', url }), 'chunks', own),
+    open: (theirs = own) => openBehindRelay(database.url, (url) => ({ kind: 'postgres', url }), 'chunks', theirs),
   };
 }
 
@@ -72,7 +73,8 @@ async function onRedis(own: Own = {}): Promise<Made> {
     await other.close();
     await connection.quit();
   };
-  return { queue, pause, open: () => openBehindRelay(testRedisUrl()!, (url) => ({ kind: 'redis', url }), name, own) };
+  const open = (theirs = own) => openBehindRelay(testRedisUrl()!, (url) => ({ kind: 'redis', url }), name, theirs);
+  return { queue, pause, open };
 }
 
 async function openBehindRelay(url: string, engineAt: (url: string) => QueueEngine, name: string, own: Own) {
@@ -249,10 +251,11 @@ describe.each(engines)('on %s', (_name, make) => {
   });
 
   test('the chunk of a worker that died goes before those that were not requested yet', async () => {
-    const { queue, open } = await make({ lockMs: 300 });
+    // Only the lock of the dead one is short: a busy machine must renew the other in time.
+    const { queue, open } = await make({ lockMs: 3_000 });
     await queue.add([job(1), job(2), job(3)]);
     const events = { onOutcome: () => undefined, onFailure: () => undefined };
-    const dead = await open();
+    const dead = await open({ lockMs: 300 });
     await new Promise<void>((begun) => {
       const worker = dead.work({
         concurrency: 1,
@@ -275,9 +278,7 @@ describe.each(engines)('on %s', (_name, make) => {
           taken.push(seriesId);
           if (seriesId === 2) {
             // Until the first one is found to be stalled.
-            await vi.waitFor(async () => expect(await queue.statesOf([job(1)])).toEqual(['waiting']), {
-              timeout: 10_000,
-            });
+            await until(async () => (await queue.statesOf([job(1)]))[0] === 'waiting');
             isFree = true;
           }
           if (taken.length === 3) done();
@@ -317,7 +318,7 @@ describe.each(engines)('on %s', (_name, make) => {
       closers.push(() => worker.close());
     });
     await begun;
-    await vi.waitFor(async () => expect((await queue.placesOf([job(2)])).waits).toHaveLength(1));
+    await until(async () => (await queue.placesOf([job(2)])).waits.length === 1);
     const places = await queue.placesOf([job(1), job(2), job(3), job(4)]);
     expect(places).toMatchObject({ inProgress: 1, queued: 1, retrying: 2 });
     expect(places.waits).toEqual([
@@ -568,7 +569,7 @@ test('a worker that is made while the database is away works when it is back, an
   await failure;
   await new Promise(setImmediate);
   relay.mend();
-  await vi.waitUntil(() =>
+  await until(() =>
     queue.add([job(1)]).then(
       () => true,
       () => false,

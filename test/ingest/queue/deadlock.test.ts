@@ -2,11 +2,12 @@
  * Two statements of the engine on Postgres lock many jobs each, in whatever order they find them: the one that looks for stalled jobs, and
  * the one that renews the locks of jobs in progress. So they can deadlock. Postgres ends one of them; here, that costs nothing.
  */
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import type { ChunkJob } from '../../../src/ingest/queue/chunk-job.ts';
 import { createClient } from '../../../src/store/connection/connect.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { openChunkQueue } from '../../support/queues.ts';
+import { until } from '../../support/until.ts';
 
 const chunk = (seriesId: number): ChunkJob => ({
   kind: 'backfill',
@@ -50,7 +51,7 @@ test('a deadlock of the engine is ended by Postgres, and each chunk ends once', 
     },
   });
   onTestFinished(() => worker.close());
-  await vi.waitUntil(async () => (await queue.begunIds()).size === CHUNKS.length);
+  await until(async () => (await queue.begunIds()).size === CHUNKS.length);
 
   // The other side of the deadlock: this one holds the jobs that the engine's statement reaches last, and then wants those it reached first.
   const other = createClient({ url: database.url, max: 1 });
@@ -69,10 +70,10 @@ test('a deadlock of the engine is ended by Postgres, and each chunk ends once', 
         perform from bullmq.job for update;
       end $$`);
   });
-  await vi.waitUntil(() => errors.includes('40P01'), 5_000);
+  await until(() => errors.includes('40P01'));
 
   finish!();
-  await vi.waitUntil(async () => (await queue.size()) === 0, 10_000);
+  await until(async () => (await queue.size()) === 0);
   expect(ended.toSorted()).toEqual([1, 2, 3, 4, 5, 6]);
   expect(errors.filter((code) => code !== '40P01' && code !== undefined)).toEqual([]);
 });

@@ -1,13 +1,14 @@
 /** A worker that loses its job while it holds it. */
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { type ChunkJob, chunkJobId } from '../../../src/ingest/queue/chunk-job.ts';
 import { isLostLock } from '../../../src/ingest/queue/lost-lock.ts';
 import type { QueueEngine } from '../../../src/ingest/queue/queue-engine.ts';
 import { createClient } from '../../../src/store/connection/connect.ts';
 import { createTestDatabase, testRedisUrl } from '../../support/database.ts';
 import { openChunkQueue } from '../../support/queues.ts';
+import { until } from '../../support/until.ts';
 
 type Losses = { readonly engine: QueueEngine } & { readonly [loss: string]: unknown };
 
@@ -70,7 +71,7 @@ describe.each(onBoth)('on %s', (_engine, make, loss) => {
       events: { onOutcome: () => undefined, onFailure: () => undefined },
     });
     onTestFinished(() => worker.close(true));
-    await vi.waitUntil(() => errors.length > 0);
+    await until(() => errors.length > 0);
     expect(errors.filter((error) => !isLostLock(error))).toEqual([]);
   });
 });
@@ -99,14 +100,14 @@ test('a chunk whose lock ended, and that its own worker takes again, is handled 
     events: { onOutcome: ({ seriesId }) => outcomes.push(seriesId), onFailure: () => undefined },
   });
   onTestFinished(() => worker.close(true));
-  await vi.waitUntil(() => begun.length === 1);
+  await until(() => begun.length === 1);
   await sql`update bullmq.job set state = 'waiting', lock_token = null`;
   // The worker takes one job after the other: when it has this one, it has the first one again.
   await queue.add([{ ...CHUNK, seriesId: 2 }]);
-  await vi.waitUntil(() => begun.includes(2), 20_000);
+  await until(() => begun.includes(2));
   const [first] = await sql<{ n: number }[]>`select max(attempts_started) as n from bullmq.job`;
   expect(first).toEqual({ n: 2 });
   finish!();
-  await vi.waitUntil(async () => (await queue.size()) === 0, 10_000);
+  await until(async () => (await queue.size()) === 0);
   expect({ begun, outcomes }).toEqual({ begun: [1, 2], outcomes: [1, 2] });
 });

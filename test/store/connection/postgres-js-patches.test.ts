@@ -1,8 +1,9 @@
 /** What the patches of postgres.js promise: nothing is lost or left behind with a connection. */
 import net from 'node:net';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createClient, type Sql } from '../../../src/store/connection/connect.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { until } from '../../support/until.ts';
 import { testLost } from './postgres-js-patches.ts';
 
 testLost(['terminated']);
@@ -39,9 +40,7 @@ describe('a result that ended in its midst leaves the next one whole', () => {
     );
     await expect(cut).rejects.toThrow();
     // What is given to it before its close is heard of ends with it.
-    const read = () => sql`select 1 as one`.catch(() => null);
-    const first = await vi.waitUntil(read);
-    expect(first).toEqual(one);
+    await expect.poll(() => sql`select 1 as one`.catch(() => null)).toEqual(one);
   });
 
   test.each<[string, () => Promise<unknown>]>([
@@ -82,14 +81,14 @@ test('the end of a client does not wait for a statement that was lost with its c
   try {
     const sql = createClient({ url: database.url, max: 3, applicationName: 'lost' });
     const lost = Promise.allSettled(Array.from({ length: 3 }, () => sql`select pg_sleep(600)`));
-    await vi.waitUntil(async () => {
+    await until(async () => {
       const [row] = await database.sql<{ n: number }[]>`
         select count(*)::int as n from pg_stat_activity where application_name = 'lost' and state = 'active'`;
       return row!.n === 3;
     });
     await database.sql`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'lost'`;
     expect((await lost).map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
-    expect(await vi.waitUntil(() => sql`select 1 as one`.catch(() => null))).toEqual([{ one: 1 }]);
+    await expect.poll(() => sql`select 1 as one`.catch(() => null)).toEqual([{ one: 1 }]);
     // Whoever waits for this time-out has waited too long.
     await sql.end({ timeout: 600 });
   } finally {
