@@ -26,6 +26,7 @@ export default defineConfig({
     // Who waits for something waits a minute for it on a busy machine, and a test waits for several things.
     testTimeout: 180_000,
     hookTimeout: 180_000,
+    expect: { poll: { timeout: 60_000 } },
     sequence: { sequencer: LongestFirst },
     projects: [
       {

@@ -10,8 +10,8 @@ import {
   settings,
   start,
   startRedisAgain,
+  takeAway,
   testCtrlC,
-  untilAsked,
   useRedis,
 } from './queue-unavailable.ts';
 
@@ -22,8 +22,7 @@ describe.skipIf(first === null)('the Redis of a run', () => {
     timeout: 120_000,
   }, async () => {
     const run = await start('--max-wait', '3s');
-    await untilAsked(run, REQUESTS * 0.3);
-    await redis.kill();
+    await takeAway(run);
     const { code, out, err } = await run.ended;
     expect(code, err).toBe(75);
     expect(err).not.toMatch(/ECONN|error:|recovered/);

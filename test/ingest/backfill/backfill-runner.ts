@@ -22,6 +22,28 @@ export async function open(options: WorldOptions = {}) {
   return world.open();
 }
 
+/** An upstream that answers so many requests for candles, and the others when it is told to. */
+export function answering(first: number) {
+  let left = first;
+  const waiting: (() => void)[] = [];
+  const fetch: WorldOptions['fetch'] = (simulated) => async (request) => {
+    if (request.url.includes('/ohlcv') && left-- <= 0) await new Promise<void>((resolve) => waiting.push(resolve));
+    return simulated(request);
+  };
+  const answer = (more: number) => {
+    left = Math.max(0, left) + more;
+    for (const go of waiting.splice(0, left)) {
+      left--;
+      go();
+    }
+  };
+  return { fetch, answer, answerAll: () => answer(Number.POSITIVE_INFINITY) };
+}
+
+/** Only what is in hand is still in the queue. */
+export const withdrawn = () =>
+  until(async () => expect(await world.database.sql`select from bullmq.job where state <> 'active'`).toHaveLength(0));
+
 export async function record(coinIds: readonly string[], priority = 0): Promise<number> {
   const { sql } = world.database;
   const target = { coinIds, interval: '24h', quote: 'usd', span: SPAN } as const;
