@@ -5,9 +5,7 @@ import { asked, first, REQUESTS, reportOf, start, startRedisAgain, takeAway, use
 describe.skipIf(first === null)('the Redis of a run', () => {
   useRedis();
 
-  test('killed and started again with nothing in it: the run says so once, goes on, and asks nothing twice', {
-    timeout: 120_000,
-  }, async () => {
+  test('killed and started again with nothing in it: the run says so once, goes on, and asks nothing twice', async () => {
     const run = await start();
     const told = untilSaid(run, /the queue is unavailable; waiting up to/);
     await takeAway(run);

@@ -86,7 +86,7 @@ export async function startRedisAgain(): Promise<void> {
 }
 
 export function testCtrlC(how: string, away: () => Promise<unknown>): void {
-  test(`${how}, it does not hold up the first Ctrl-C`, { timeout: 120_000 }, async () => {
+  test(`${how}, it does not hold up the first Ctrl-C`, async () => {
     const run = await start();
     const told = untilSaid(run, /the queue is unavailable/);
     await takeAway(run, away);
