@@ -10,7 +10,7 @@ const machine = createScaledClock({ speed: 1 });
 
 /** As often this process shows that it runs; what lies between two such signs beyond the longest is no time. */
 const SIGN_MS = 10;
-const LONGEST_MS = 5 * SIGN_MS;
+const LONGEST_MS = 10 * SIGN_MS;
 
 let ran = 0;
 let seenAt = performance.now();
