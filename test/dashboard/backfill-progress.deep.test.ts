@@ -26,4 +26,4 @@ test('one that was planned as a single request, to learn how far back the plan r
     for (const close of closers.splice(0)) await close();
     await world.close();
   }
-}, 90_000);
+});

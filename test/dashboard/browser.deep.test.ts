@@ -122,20 +122,27 @@ describe.skipIf(EXECUTABLE === null)('in a browser', () => {
     await signIn();
     const id = await detached('--top', '20', '--start', '-2000d', '--interval', '1h');
     await open('/');
-    await page.getByRole('link', { name: `pause backfill ${id}` }).click();
-    await page.getByRole('button', { name: `Pause backfill ${id}` }).click();
-    await page.getByText(`Backfill ${id} is paused.`).waitFor();
     // Another page, which nobody touches, shows it, too.
     const other = await context.newPage();
     await other.goto(`${origin}/ui/backfills`);
+    await other.getByRole('link', { name: `pause backfill ${id}` }).waitFor();
+    await page.getByRole('link', { name: `pause backfill ${id}` }).click();
+    await page.getByRole('button', { name: `Pause backfill ${id}` }).click();
+    await page.getByText(`Backfill ${id} is paused.`).waitFor();
     await other.getByRole('link', { name: `resume backfill ${id}` }).waitFor();
     await page.getByRole('link', { name: `resume backfill ${id}` }).click();
     await page.getByRole('button', { name: `Resume backfill ${id}` }).click();
     await other.getByRole('link', { name: `pause backfill ${id}` }).waitFor();
     await page.getByRole('link', { name: `cancel backfill ${id}` }).click();
+    // On a slow way everybody else sees what was done before who did it.
+    await page.route('**/ui/do/cancel**', async (route) => {
+      if (route.request().method() !== 'POST') return route.fallback();
+      const answer = await route.fetch({ maxRedirects: 0 });
+      await other.getByText('No backfill is open.').waitFor();
+      await route.fulfill({ response: answer });
+    });
     await page.getByRole('button', { name: `Cancel backfill ${id}` }).click();
     await page.getByText(`Backfill ${id} is cancelled.`).waitFor();
-    await other.getByText('No backfill is open.').waitFor();
     expect(complaints).toEqual([]);
   });
 

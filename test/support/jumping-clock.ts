@@ -1,16 +1,51 @@
-/** A clock that runs `speed` times as fast as the machine's, and can be set forward while nobody sleeps. */
+/**
+ * A clock that runs `speed` times as fast as the machine's, and can be set forward while nobody sleeps. It stands still while this process does:
+ * a second in which a busy machine does not run us would be minutes of the test's time, in which nobody could do what is due.
+ */
 import { type Clock, createScaledClock } from '../../src/clock.ts';
 
 export type JumpingClock = Clock & { advanceTo(at: number): void };
 
-export function createJumpingClock(options: { readonly speed: number; readonly startAt: number }): JumpingClock {
-  const base = createScaledClock(options);
+const machine = createScaledClock({ speed: 1 });
+
+/** As often this process shows that it runs; what lies between two such signs beyond the longest is no time. */
+const SIGN_MS = 10;
+const LONGEST_MS = 10 * SIGN_MS;
+
+let ran = 0;
+let seenAt = performance.now();
+/** For how long this process has run. */
+function ranMs(): number {
+  const now = performance.now();
+  ran += Math.min(now - seenAt, LONGEST_MS);
+  seenAt = now;
+  return ran;
+}
+setInterval(ranMs, SIGN_MS).unref();
+
+export function createJumpingClock({
+  speed,
+  startAt,
+}: {
+  readonly speed: number;
+  readonly startAt: number;
+}): JumpingClock {
+  const from = ranMs();
   let ahead = 0;
+  const now = () => Math.floor(startAt + (ranMs() - from) * speed) + ahead;
   return {
-    now: () => base.now() + ahead,
-    sleep: base.sleep,
+    now,
+    sleep: async (ms, signal) => {
+      const until = ranMs() + ms / speed;
+      // A timer may fire a moment early.
+      let left = ms / speed;
+      do {
+        await machine.sleep(left, signal);
+        left = until - ranMs();
+      } while (left >= 1);
+    },
     advanceTo: (at) => {
-      ahead += Math.max(0, at - (base.now() + ahead));
+      ahead += Math.max(0, at - now());
     },
   };
 }

@@ -10,6 +10,8 @@ export type SimulatedUpstream = Listening & {
   readonly simulator: Simulator;
   /** Requests for candles that have arrived. */
   asked(): number;
+  /** So many requests for candles are answered; later ones wait until there may be more. So a run goes no further, however late the test acts. */
+  answerOnly(requests: number): void;
 };
 
 /** `before` stands before the simulator: counts, or answers in its place. */
@@ -24,6 +26,29 @@ export async function startUpstream(
     onError: () => undefined,
     ...options,
   });
-  const { url, close } = await listen(before(simulator.fetch), { host: '127.0.0.1', port: 0 });
-  return { url, close, baseUrl: `${url}/v1`, simulator, asked: () => simulator.counters().requests.ohlcv };
+  let most = Number.POSITIVE_INFINITY;
+  let begun = 0;
+  let waiting: (() => void)[] = [];
+  const inTurn: Handler = async (request, peer) => {
+    if (request.url.includes('/ohlcv')) {
+      while (begun >= most) await new Promise<void>((resolve) => waiting.push(resolve));
+      begun++;
+    }
+    return simulator.fetch(request, peer);
+  };
+  const answerOnly = (requests: number) => {
+    most = requests;
+    const woken = waiting;
+    waiting = [];
+    for (const go of woken) go();
+  };
+  const { url, close } = await listen(before(inTurn), { host: '127.0.0.1', port: 0 });
+  return {
+    url,
+    close,
+    baseUrl: `${url}/v1`,
+    simulator,
+    asked: () => simulator.counters().requests.ohlcv,
+    answerOnly,
+  };
 }

@@ -15,6 +15,7 @@ import {
   TARGET,
   testStoppedAndStarted,
   untilAsked,
+  upstream,
   useServer,
 } from './database-unavailable.ts';
 
@@ -24,15 +25,16 @@ describe.each(engines)('the database of DATABASE_URL, with the queue on %s', (en
   // Of the other one in `database-unavailable.test.ts`.
   if (engine === 'Redis') testStoppedAndStarted(env, [0.2, 0.5]);
 
-  test('that does not come back ends the run after --max-wait, with a report and code 75; the next run completes it', {
-    timeout: 120_000,
-  }, async () => {
+  test('that does not come back ends the run after --max-wait, with a report and code 75; the next run completes it', async () => {
     const { url } = await startEmbedded({ home, clock: systemClock });
     const all = { ...settings(), ...env(), DATABASE_URL: url };
     const requests = await plannedRequests();
+    const some = Math.round(requests * 0.3);
+    upstream.answerOnly(some);
     const run = await startCli([...RUN, '--max-wait', '3s'], all);
-    await untilAsked(run, requests * 0.3);
+    await untilAsked(run, some);
     await stopEmbedded({ home, clock: systemClock });
+    upstream.answerOnly(Number.POSITIVE_INFINITY);
     const { code, out, err } = await run.ended;
     expect(code, err).toBe(75);
     expect(err).not.toMatch(/ECONN|error:/);
@@ -47,12 +49,14 @@ describe.each(engines)('the database of DATABASE_URL, with the queue on %s', (en
     expect(reportOf(next.out)).toMatchObject({ end: 'done', gaps: [] });
   });
 
-  test('away when Ctrl-C comes does not hold the run up', { timeout: 120_000 }, async () => {
+  test('away when Ctrl-C comes does not hold the run up', async () => {
     const { url } = await startEmbedded({ home, clock: systemClock });
+    upstream.answerOnly(40);
     const run = await startCli(['backfill', ...TARGET, '--yes'], { ...settings(), ...env(), DATABASE_URL: url });
     await untilAsked(run, 40);
     const told = untilSaid(run, /the database is unavailable/);
     await stopEmbedded({ home, clock: systemClock });
+    upstream.answerOnly(Number.POSITIVE_INFINITY);
     await told;
     run.process.kill('SIGINT');
     const { code, out, err } = await run.ended;
@@ -64,13 +68,16 @@ describe.each(engines)('the database of DATABASE_URL, with the queue on %s', (en
 });
 
 describe('the embedded server', () => {
-  test('killed with SIGKILL is started again by the run itself, which completes', { timeout: 120_000 }, async () => {
+  test('killed with SIGKILL is started again by the run itself, which completes', async () => {
     const all = { ...settings(), CHANDLER_HOME: home };
     const requests = await plannedRequests();
+    const some = Math.round(requests * 0.3);
+    upstream.answerOnly(some);
     const run = await startCli(RUN, all);
-    await untilAsked(run, requests * 0.3);
+    await untilAsked(run, some);
     const told = untilSaid(run, /the database recovered/);
     process.kill(findEmbedded(home)!.pid, 'SIGKILL');
+    upstream.answerOnly(Number.POSITIVE_INFINITY);
     await told;
     const { code, out, err } = await run.ended;
     expect(code, err).toBe(0);

@@ -169,7 +169,7 @@ const only = process.env.SEED === undefined ? null : Number(process.env.SEED);
 export function testLies(seeds: readonly number[], of: 'candles' | 'prices'): void {
   describe(`after lies told anywhere about ${of}, each once, what is final is the market, or was told where it need not be found out`, () => {
     const all = { told: 0, promised: 0, falseSlots: 0 };
-    test.each(only === null ? seeds : [only])('seed %i', { timeout: 120_000 }, async (seed) => {
+    test.each(only === null ? seeds : [only])('seed %i', async (seed) => {
       try {
         const counts = await runLies(seed, of);
         for (const name of ['told', 'promised', 'falseSlots'] as const) all[name] += counts[name];

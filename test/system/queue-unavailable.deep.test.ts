@@ -10,20 +10,17 @@ import {
   settings,
   start,
   startRedisAgain,
+  takeAway,
   testCtrlC,
-  untilAsked,
   useRedis,
 } from './queue-unavailable.ts';
 
 describe.skipIf(first === null)('the Redis of a run', () => {
   useRedis();
 
-  test('killed for good ends the run after --max-wait, with a report and code 75; the next run completes it', {
-    timeout: 120_000,
-  }, async () => {
+  test('killed for good ends the run after --max-wait, with a report and code 75; the next run completes it', async () => {
     const run = await start('--max-wait', '3s');
-    await untilAsked(run, REQUESTS * 0.3);
-    await redis.kill();
+    await takeAway(run);
     const { code, out, err } = await run.ended;
     expect(code, err).toBe(75);
     expect(err).not.toMatch(/ECONN|error:|recovered/);

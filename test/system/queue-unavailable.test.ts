@@ -1,27 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import { untilSaid } from '../support/program.ts';
-import {
-  asked,
-  first,
-  REQUESTS,
-  redis,
-  reportOf,
-  start,
-  startRedisAgain,
-  untilAsked,
-  useRedis,
-} from './queue-unavailable.ts';
+import { asked, first, REQUESTS, reportOf, start, startRedisAgain, takeAway, useRedis } from './queue-unavailable.ts';
 
 describe.skipIf(first === null)('the Redis of a run', () => {
   useRedis();
 
-  test('killed and started again with nothing in it: the run says so once, goes on, and asks nothing twice', {
-    timeout: 120_000,
-  }, async () => {
+  test('killed and started again with nothing in it: the run says so once, goes on, and asks nothing twice', async () => {
     const run = await start();
-    await untilAsked(run, REQUESTS * 0.3);
     const told = untilSaid(run, /the queue is unavailable; waiting up to/);
-    await redis.kill();
+    await takeAway(run);
     await told;
     const back = untilSaid(run, /the queue recovered/);
     await startRedisAgain();

@@ -95,9 +95,7 @@ export function testSameTables(name: 'Postgres' | 'Redis', size: number): void {
     });
     afterAll(() => world?.close());
 
-    test('the tables are the same whatever the faults, order, restarts, workers and size of chunks', {
-      timeout: 120_000,
-    }, async () => {
+    test('the tables are the same whatever the faults, order, restarts, workers and size of chunks', async () => {
       const targets = (await targetsOf(world, size)).reverse();
       for (const [i, work] of targets.entries()) {
         const other = { ...work, coins: [...work.coins].reverse(), concurrency: 6 };

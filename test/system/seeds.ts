@@ -34,7 +34,7 @@ export function testSeeds(seeds: readonly number[], onCounts?: (counts: SeedCoun
   describe.skipIf(seeds.length === 0)(
     'after any sequence of faults, lies told once, restarts and double scheduling, what is covered is the market',
     () => {
-      test.each(seeds)('seed %i', { timeout: 120_000 }, async (seed) => {
+      test.each(seeds)('seed %i', async (seed) => {
         try {
           const counts = await runSeed(seed, engineOf(seed));
           onCounts?.(counts);

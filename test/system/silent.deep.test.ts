@@ -2,7 +2,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { testRedisUrl } from '../support/database.ts';
 import { HOW_SOON, setScene, stopsInTime, testStopsInTime } from './silent.ts';
 
-describe('a database that falls silent', { timeout: 120_000, concurrent: true }, () => {
+describe('a database that falls silent', { concurrent: true }, () => {
   testStopsInTime('http');
 
   test('is told of, does not hang the figures, and is used again when it is back', async (context) => {
@@ -38,7 +38,7 @@ describe('a database that falls silent', { timeout: 120_000, concurrent: true },
   });
 });
 
-describe.skipIf(testRedisUrl() === null)('a Redis that falls silent', { timeout: 120_000, concurrent: true }, () => {
+describe.skipIf(testRedisUrl() === null)('a Redis that falls silent', { concurrent: true }, () => {
   test('is told of, is used again when it is back, and does not keep the service from ending', async (context) => {
     const { database, relayTo, start } = await setScene(context);
     const relay = await relayTo(testRedisUrl()!);

@@ -18,12 +18,21 @@ const UNSHOWN = '[data-unshown]';
 
 let events: EventSource | null = null;
 let isRefreshing = false;
+/** A form was sent, and its answer takes the place of this page: what it asks for may be wrong by then. */
+let isLeaving = false;
 let refreshedAt = Number.NEGATIVE_INFINITY;
 /** The address is that of the part as it was last received: the browser may have changed the part itself since. */
 const received = new Map<string, string>();
 
 for (const part of document.querySelectorAll(LIVE)) received.set(part.id, part.innerHTML);
 document.addEventListener('visibilitychange', follow);
+document.addEventListener('submit', ({ defaultPrevented }) => {
+  isLeaving = !defaultPrevented;
+});
+// It is shown again, as after a way back.
+addEventListener('pageshow', () => {
+  isLeaving = false;
+});
 // Before the scripts of the screen hear of it: on paper, canvases have the light colours as well.
 addEventListener('beforeprint', () => document.documentElement.setAttribute('data-paper', ''));
 addEventListener('afterprint', () => document.documentElement.removeAttribute('data-paper'));
@@ -87,7 +96,7 @@ function refreshSoon(): void {
 }
 
 async function refresh(): Promise<void> {
-  if (document.hidden) return;
+  if (document.hidden || isLeaving) return;
   document.dispatchEvent(new CustomEvent('chandler:changed'));
   const answer = await fetch(location.href, { headers: { Accept: 'text/html' } }).catch(() => null);
   if (answer?.redirected) return tell(SIGNED_OUT);

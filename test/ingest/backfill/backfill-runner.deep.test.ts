@@ -9,6 +9,7 @@ import { LEASE_EXPIRES_AFTER_MS } from '../../../src/store/work/lease.ts';
 import { verifySeries } from '../../../src/views/operations/verify.ts';
 import { testRedisUrl } from '../../support/database.ts';
 import {
+  answering,
   become,
   COINS,
   closers,
@@ -26,6 +27,7 @@ import {
   stateOf,
   testMoreUrgent,
   until,
+  withdrawn,
   world,
 } from './backfill-runner.ts';
 
@@ -35,7 +37,8 @@ afterEach(async () => {
 });
 
 test('says what is left of it from when it is planned, and never that nothing is before that', async () => {
-  await open({ simulator: { seed: 5, coins: 12, latencyMs: 100 } });
+  const { fetch, answerAll } = answering(0);
+  await open({ fetch });
   const id = await record(COINS);
   const left: (number | null)[] = [];
   const finishOf = async () => {
@@ -43,6 +46,8 @@ test('says what is left of it from when it is planned, and never that nothing is
     return null;
   };
   await service('a:1', { finishOf, lookMs: 1 });
+  await until(() => expect(left).toContain(9));
+  answerAll();
   await become(id, 'done');
   // As recorded, as planned, and less and less.
   expect(left[0]).toBe(3);
@@ -51,12 +56,15 @@ test('says what is left of it from when it is planned, and never that nothing is
 });
 
 test('that is cancelled ends, and what it has brought stays', async () => {
-  await open({ simulator: { seed: 5, coins: 12, latencyMs: 150 } });
+  const { fetch, answerAll } = answering(2);
+  await open({ fetch });
   const { sql } = world.database;
   const id = await record(COINS);
   const { ends } = await service('a:1');
   await until(async () => expect((await stateOf(id)).spent).toBeGreaterThan(1));
   await changeBackfill(sql, id, 'cancel', NOW);
+  await withdrawn();
+  answerAll();
   await until(() => expect(ends).toHaveLength(1));
   const { spent, stored, state, finishedAt } = await stateOf(id);
   expect({ state, finishedAt }).toEqual({ state: 'cancelled', finishedAt: NOW });
@@ -65,7 +73,8 @@ test('that is cancelled ends, and what it has brought stays', async () => {
 });
 
 test('whose process is only slow may have two owners for a while: at most what was in hand is asked twice, and nothing else happens', async () => {
-  await open({ simulator: { seed: 5, coins: 12, latencyMs: 150 } });
+  const { fetch, answerAll } = answering(2);
+  await open({ fetch });
   const id = await record(COINS);
   // Its first sign of life is its last one.
   const slow = await service('a:1', { lookMs: 3_600_000 });
@@ -73,6 +82,7 @@ test('whose process is only slow may have two owners for a while: at most what w
   world.clock.advanceTo(world.clock.now() + LEASE_EXPIRES_AFTER_MS + 1_000);
   const second = await service('b:2');
   await until(() => expect(second.begun).toEqual([id]));
+  answerAll();
   await become(id, 'done');
   await until(() => expect(slow.ends).toHaveLength(1));
   const { owner, state, spent } = await stateOf(id);
@@ -85,7 +95,8 @@ test('whose process is only slow may have two owners for a while: at most what w
 });
 
 test('whose forecast cannot be made is no less alive: it stays with its owner', async () => {
-  await open({ simulator: { seed: 5, coins: 12, latencyMs: 300 } });
+  const { fetch, answerAll } = answering(2);
+  await open({ fetch });
   const id = await record(COINS);
   const finishOf = () => Promise.reject(new Error('no forecast'));
   const { begun, errors } = await service('a:1', { finishOf });
@@ -98,17 +109,21 @@ test('whose forecast cannot be made is no less alive: it stays with its owner', 
       where id = ${id} and state = 'running'`;
     expect(row!.at).toBeGreaterThan(claimedAt + LEASE_EXPIRES_AFTER_MS);
   });
+  answerAll();
   await become(id, 'done');
   expect(begun).toEqual([id]);
   expect(errors.map(({ message }) => message)).toContain('no forecast');
 });
 
 test('of one stopped service is gone on with by the next', async () => {
-  await open({ simulator: { seed: 5, coins: 12, latencyMs: 150 } });
+  const { fetch, answerAll } = answering(2);
+  await open({ fetch });
   const id = await record(COINS);
   const first = await service('a:1');
   await until(async () => expect((await stateOf(id)).spent).toBeGreaterThan(1));
-  await first.runner.stop();
+  const stopped = first.runner.stop();
+  answerAll();
+  await stopped;
   expect((await stateOf(id)).state).toBe('queued');
   await service('b:2');
   await become(id, 'done');
@@ -144,15 +159,19 @@ test('of a coin that the upstream always fails on fails in the end, though each 
 });
 
 test('whose slots a more urgent one takes over has nothing left of its own meanwhile', async () => {
-  await open({ simulator: { seed: 5, coins: 12, latencyMs: 150 } });
+  const { fetch, answer, answerAll } = answering(1);
+  await open({ fetch });
   const { sql } = world.database;
   const id = await record(COINS);
   const { begun } = await service('a:1');
   await until(async () => expect((await stateOf(id)).spent).toBeGreaterThan(0));
   const urgent = await record(COINS);
   expect(await prioritizeBackfill(sql, urgent, 50)).toBe(true);
+  await withdrawn();
+  answer(2);
   await until(() => expect(begun).toEqual([id, urgent]));
   expect(await stateOf(id)).toMatchObject({ state: 'queued', leftRequests: 0, message: 'another backfill' });
+  answerAll();
   await become(id, 'done');
   await become(urgent, 'done');
   expect((await stateOf(id)).spent + (await stateOf(urgent)).spent).toBe(9);

@@ -7,7 +7,6 @@ import type { BackfillEndTold } from '../../../src/ingest/runner/claim.ts';
 import { UNKNOWN_FINISH } from '../../../src/store/backfill/backfill-finish.ts';
 import { queueBackfill } from '../../../src/store/backfill/backfill-queue.ts';
 import { wantSeries } from '../../../src/store/candle/series.ts';
-import type { FetchFunction } from '../../../src/upstream/wire.ts';
 import { readBackfills } from '../../../src/views/backfills/backfills.ts';
 import { testRedisUrl } from '../../support/database.ts';
 import { createWorld, type World, type WorldOptions } from '../../support/world.ts';
@@ -23,17 +22,33 @@ export async function open(options: WorldOptions = {}) {
   return world.open();
 }
 
-let answer: () => void = () => undefined;
-/** An upstream that answers so many requests for candles; the others wait for `answerAll`: however busy the machine, a backfill is not done before. */
-export function holdingAfter(count: number): Pick<WorldOptions, 'fetch'> {
-  const released = new Promise<void>((resolve) => {
-    answer = resolve;
-  });
-  let asked = 0;
-  const fetch = (simulated: FetchFunction) => async (request: Request) => {
-    if (request.url.includes('/ohlcv') && ++asked > count) await released;
+/** An upstream that answers so many requests for candles, and the others when it is told to. */
+export function answering(first: number) {
+  let left = first;
+  const waiting: (() => void)[] = [];
+  const fetch: WorldOptions['fetch'] = (simulated) => async (request) => {
+    if (request.url.includes('/ohlcv') && left-- <= 0) await new Promise<void>((resolve) => waiting.push(resolve));
     return simulated(request);
   };
+  const answer = (more: number) => {
+    left = Math.max(0, left) + more;
+    for (const go of waiting.splice(0, left)) {
+      left--;
+      go();
+    }
+  };
+  return { fetch, answer, answerAll: () => answer(Number.POSITIVE_INFINITY) };
+}
+
+/** Only what is in hand is still in the queue. */
+export const withdrawn = () =>
+  until(async () => expect(await world.database.sql`select from bullmq.job where state <> 'active'`).toHaveLength(0));
+
+let answer: () => void = () => undefined;
+/** The same for `open`: the others wait for `answerAll`, so however busy the machine, a backfill is not done before. */
+export function holdingAfter(count: number): Pick<WorldOptions, 'fetch'> {
+  const { fetch, answerAll } = answering(count);
+  answer = answerAll;
   return { fetch };
 }
 export const answerAll = () => answer();

@@ -5,6 +5,7 @@ import { fillRecorded } from '../../bench/export-warehouse.ts';
 import { runMeasured } from '../../bench/measured-cli.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { runCli, startCli } from '../../support/program.ts';
+import { createRelay } from '../../support/relay.ts';
 import { startS3 } from '../../support/s3-server.ts';
 
 const server = await startS3();
@@ -47,10 +48,13 @@ async function parts(): Promise<number> {
 test.skipIf(server === null)(
   'killed in the middle of an upload, nothing is there; the next run takes its parts away and goes on',
   async () => {
-    const { process: child, ended } = await startCli(argv(), env());
+    // Its parts come through here: while this process stands still, none does, and the upload does not end before it is killed.
+    const relay = await createRelay(server!.url);
+    const { process: child, ended } = await startCli(argv(), { ...env(), AWS_ENDPOINT_URL: relay.url });
     await expect.poll(parts, { timeout: 120_000, interval: 20 }).toBeGreaterThan(1);
     child.kill('SIGKILL');
     expect((await ended).signal).toBe('SIGKILL');
+    await relay.close();
     expect((await uploads()).map(({ Key }) => Key)).toEqual(['killed/candles.csv']);
     expect((await objects()).filter((key) => !key.includes('.unfinished/'))).toEqual([]);
     const { code, err, rssMb } = await runMeasured(argv(), env());

@@ -239,7 +239,7 @@ describe('what an operator can mend is said in one sentence', () => {
     );
   });
 
-  test.runIf(process.platform !== 'win32')('the server hangs', { timeout: 120_000 }, async () => {
+  test.runIf(process.platform !== 'win32')('the server hangs', async () => {
     const owner = await startElsewhere();
     await owner.kill();
     process.kill(owner.pid, 'SIGSTOP');
