@@ -70,7 +70,7 @@ async function putFile<T>(target: string, write: (sink: ByteSink) => Promise<T>)
   }
 }
 
-/** Of a large file at once: each piece is a turn of the event loop, and of a thread that reads. */
+/** Read at once: each piece is a turn of the event loop, and of a thread that reads. */
 const PIECE_BYTES = 1 << 18;
 
 async function* readStream(target: string, range?: { readonly start: number; readonly end: number }) {
