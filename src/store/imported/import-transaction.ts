@@ -1,6 +1,6 @@
 /**
- * The transaction of an import, on a connection of its own: rows go in by COPY, and all of them or none are there afterwards. It locks its own
- * rows of `market.imported_series`, and nothing that ingestion writes.
+ * The transaction of an import, on a connection of its own: rows go in by COPY, and all of them or none are there afterwards. It locks the
+ * rows of its source in `market.imported_series`, and nothing that ingestion writes.
  */
 import { once } from 'node:events';
 import type { Writable } from 'node:stream';
