@@ -1,5 +1,4 @@
 /** A progress bar of a command that reads a known number of things. */
-import { SingleBar } from 'cli-progress';
 import type { Output } from '../shell/io.ts';
 
 export type Bar = { add(count: number): void; stop(): void };
@@ -7,6 +6,7 @@ export type Bar = { add(count: number): void; stop(): void };
 /** Shown on a terminal only; else `count` is not called. `unit`: what is counted, as a plural. */
 export async function startBar(err: Output, unit: string, count: () => Promise<number>): Promise<Bar> {
   if (!err.canRedraw) return { add: () => undefined, stop: () => undefined };
+  const { SingleBar } = await import('cli-progress');
   const bar = new SingleBar({
     stream: err.stream as NodeJS.WritableStream,
     format: ` {percentage}% [{bar}] {value} of {total} ${unit}, {eta_formatted} to go`,

@@ -70,9 +70,12 @@ async function putFile<T>(target: string, write: (sink: ByteSink) => Promise<T>)
   }
 }
 
+/** Read at once: each piece is a turn of the event loop, and of a thread that reads. */
+const PIECE_BYTES = 1 << 18;
+
 async function* readStream(target: string, range?: { readonly start: number; readonly end: number }) {
   try {
-    yield* createReadStream(target, range) as AsyncIterable<Uint8Array>;
+    yield* createReadStream(target, { ...range, highWaterMark: PIECE_BYTES }) as AsyncIterable<Uint8Array>;
   } catch (error) {
     throw explain(target, error);
   }

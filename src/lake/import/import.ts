@@ -78,7 +78,7 @@ export type Imported = {
 export async function importFiles(options: ImportOptions): Promise<Imported> {
   if (options.isTrial) return run(options, null);
   const ended = await withLockUnlessHeld(options.database.sql, IMPORT_LOCK, async () => {
-    const transaction = await openImport(options.database);
+    const transaction = await openImport(options.database, options);
     try {
       return { imported: await run(options, transaction) };
     } finally {
@@ -98,8 +98,8 @@ const NOTHING_STAGED: Staged = {
 };
 
 async function run(options: ImportOptions, transaction: ImportTransaction | null): Promise<Imported> {
-  const { database, source, now, signal, files, skipsWrong, replaces, onRows = () => undefined } = options;
-  const book = createSeriesBook({ sql: database.sql, transaction, source, now, skipsWrong });
+  const { database, now, signal, files, skipsWrong, replaces, onRows = () => undefined } = options;
+  const book = createSeriesBook({ sql: database.sql, transaction, now, skipsWrong });
   const times = createTimeReader(options.timeUnit);
   const wrong = createWrongRows();
   const storesNothingIfWrong = !skipsWrong;

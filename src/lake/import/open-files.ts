@@ -40,6 +40,9 @@ export type ToldColumns = {
   readonly notUsed: readonly string[];
 };
 
+/** Texts of the others mean what they say: 007 is no 7. */
+const NUMBERS: readonly Role[] = ['time', 'open', 'high', 'low', 'close', 'volume', 'market_cap'];
+
 const DEFAULT_QUOTE = 'usd';
 
 /** @throws ImportRefused when a column is missing, or nothing says which series the rows are of */
@@ -51,6 +54,7 @@ export async function openFile(input: InputFile, number: number, options: ReadOp
   const said = whatIsSaid(input, options, found);
   const roles = (Object.keys(found) as Role[]).filter((role) => role === 'coin' || said[role as 'quote'] === undefined);
   const places = roles.map((role) => found[role]!);
+  const isNumber = roles.map((role) => NUMBERS.includes(role));
   return {
     name,
     number,
@@ -60,7 +64,7 @@ export async function openFile(input: InputFile, number: number, options: ReadOp
     isInstant: table.columns[found.time!]!.isInstant,
     said,
     label: {},
-    read: () => explained(name, table, places),
+    read: () => explained(name, table.read(places, isNumber)),
     told: toldOf(table, found, said),
   };
 }
@@ -94,8 +98,7 @@ function whatIsSaid(
   return said;
 }
 
-async function* explained(name: string, table: Table, places: readonly number[]): AsyncGenerator<RawRows> {
-  const rows = table.read(places);
+async function* explained(name: string, rows: AsyncGenerator<RawRows>): AsyncGenerator<RawRows> {
   for (;;) {
     const { value, done } = await readable(name, () => rows.next());
     if (done) return;

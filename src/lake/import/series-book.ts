@@ -41,12 +41,11 @@ export function createSeriesBook(deps: {
   readonly sql: SqlOrTransaction;
   /** Null: nothing is stored. */
   readonly transaction: ImportTransaction | null;
-  readonly source: string;
   readonly now: Instant;
   /** Rows of unknown coins are left out; else the import will be refused. */
   readonly skipsWrong: boolean;
 }): SeriesBook {
-  const { sql, transaction, source, now, skipsWrong } = deps;
+  const { sql, transaction, now, skipsWrong } = deps;
   const byText = new Map<string, ImportSeries | string>();
   const byName = new Map<string, ImportSeries>();
   const coins = createCoinNames(sql, skipsWrong);
@@ -83,10 +82,7 @@ export function createSeriesBook(deps: {
       const before =
         transaction === null
           ? names.map(() => ({ id: 0, candles: 0, first: null, last: null }))
-          : await transaction.openSeries(
-              names.map((name) => ({ source, ...name })),
-              now,
-            );
+          : await transaction.openSeries(names);
       for (const [i, [name, named]] of [...wanted].entries()) {
         const series = make(named, before[i]!);
         byName.set(name, series);

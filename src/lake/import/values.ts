@@ -57,12 +57,19 @@ function unitOf(value: number): TimeUnit {
   return size < 1e17 ? 'us' : 'ns';
 }
 
-const ZERO = '0'.charCodeAt(0);
+const [ZERO, COLON, BLANK, T, Z] = ['0', ':', ' ', 'T', 'Z'].map((one) => one.charCodeAt(0)) as [
+  number,
+  number,
+  number,
+  number,
+  number,
+];
 
-/** NaN: it is none. */
-function digit(text: string, at: number): number {
-  const value = text.charCodeAt(at) - ZERO;
-  return value >= 0 && value <= 9 ? value : Number.NaN;
+/** What two digits say; 99, which is no hour, minute or second: they are none. */
+function twoDigits(text: string, at: number): number {
+  const tens = text.charCodeAt(at) - ZERO;
+  const ones = text.charCodeAt(at + 1) - ZERO;
+  return tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9 ? 10 * tens + ones : 99;
 }
 
 const TEXT = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?)? ?(Z|UTC|[+-]\d\d(?::?\d\d)?)?$/i;
@@ -83,12 +90,17 @@ function createTextReader() {
   };
   /** Of `2024-01-31T12:00:00Z`, which is what most files have; NaN: look closer. */
   const usual = (text: string): Instant => {
-    if (text.length !== 20 || text[19] !== 'Z' || text[13] !== ':' || text[16] !== ':') return Number.NaN;
-    const two = (at: number) => 10 * digit(text, at) + digit(text, at + 1);
-    const [hours, minutes, seconds] = [two(11), two(14), two(17)];
-    const isTime = hours >= 0 && hours < 24 && minutes >= 0 && minutes < 60 && seconds >= 0 && seconds < 60;
-    if (!isTime || !(text[10] === 'T' || text[10] === ' ') || !text.startsWith(day)) return Number.NaN;
-    return dayMs + hours * 3_600_000 + minutes * 60_000 + seconds * 1_000;
+    if (
+      text.length !== 20 ||
+      text.charCodeAt(19) !== Z ||
+      text.charCodeAt(13) !== COLON ||
+      text.charCodeAt(16) !== COLON
+    )
+      return Number.NaN;
+    const between = text.charCodeAt(10);
+    const [hours, minutes, seconds] = [twoDigits(text, 11), twoDigits(text, 14), twoDigits(text, 17)];
+    const isTime = (between === T || between === BLANK) && hours < 24 && minutes < 60 && seconds < 60;
+    return isTime && text.startsWith(day) ? dayMs + hours * 3_600_000 + minutes * 60_000 + seconds * 1_000 : Number.NaN;
   };
   return (text: string) => {
     const at = day === '' ? Number.NaN : usual(text);

@@ -1,6 +1,6 @@
 /**
- * The transaction of an import, on a connection of its own: rows go in by COPY, and all of them or none are there afterwards. It locks its own
- * rows of `market.imported_series`, and nothing that ingestion writes.
+ * The transaction of an import, on a connection of its own: rows go in by COPY, and all of them or none are there afterwards. It locks the
+ * rows of its source in `market.imported_series`, and nothing that ingestion writes.
  */
 import { once } from 'node:events';
 import type { Writable } from 'node:stream';
@@ -8,13 +8,13 @@ import type pg from 'pg';
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import type { CandleInterval } from '../../core/interval.ts';
+import type { Sql } from '../connection/connect.ts';
 import type { Watchdog } from '../connection/connection-watchdog.ts';
 import { copyInto, openPgClient } from '../connection/pg-client.ts';
 import { explainDatabaseError } from '../connection/store-error.ts';
 import { COLUMNS, COPY_END, COPY_HEADER, STAGED_COLUMNS } from './encode-candles.ts';
 
 export type ImportedName = {
-  readonly source: string;
   readonly coinId: string;
   readonly quote: Quote;
   readonly interval: CandleInterval;
@@ -33,7 +33,7 @@ export type CopyTarget = 'candles' | 'staging';
 
 export type ImportTransaction = {
   /** In the order of the names; those that are missing are made. */
-  openSeries(names: readonly ImportedName[], at: Instant): Promise<BeforeImport[]>;
+  openSeries(names: readonly ImportedName[]): Promise<BeforeImport[]>;
   /** Encoded rows. Resolves when the rows before them have been taken; so the caller can make the next ones meanwhile. */
   copy(target: CopyTarget, rows: Buffer): Promise<void>;
   /** After the rows so far. Instants come and go as text. */
@@ -56,19 +56,18 @@ const BEGIN = `begin;
     file integer not null, record bigint not null
   ) on commit drop`;
 
-/** @throws StoreError when nobody answers there */
-export async function openImport({
-  url,
-  watchdog,
-}: {
-  readonly url: string;
-  readonly watchdog?: Watchdog | undefined;
-}): Promise<ImportTransaction> {
+/** `now`: when it imports. @throws StoreError when nobody answers there */
+export async function openImport(
+  { sql, url, watchdog }: { readonly sql: Sql; readonly url: string; readonly watchdog?: Watchdog | undefined },
+  { source, now }: { readonly source: string; readonly now: Instant },
+): Promise<ImportTransaction> {
   let client: pg.Client;
+  let series: Awaited<ReturnType<typeof createSeriesOf>>;
   const explained = (error: unknown) => explainDatabaseError(error, url) ?? error;
   try {
     client = await openPgClient({ url, applicationName: 'chandler import', watchdog });
     await client.query(BEGIN);
+    series = await createSeriesOf(source, client, sql);
   } catch (error) {
     throw explained(error);
   }
@@ -76,6 +75,7 @@ export async function openImport({
   const query = async <Row>(text: string, values: readonly unknown[] = []): Promise<Row[]> => {
     try {
       await copying.end();
+      await series.storeNew(now);
       const { rows } = await client.query(text, [...values]);
       return rows as Row[];
     } catch (error) {
@@ -83,7 +83,7 @@ export async function openImport({
     }
   };
   return {
-    openSeries: (names, at) => openSeries(query, names, at),
+    openSeries: series.open,
     copy: async (target, rows) => {
       try {
         await copying.write(target, rows);
@@ -150,35 +150,52 @@ function send(stream: Writable, bytes: Buffer): Promise<void> {
   return sent;
 }
 
-const MISSING = `
-  insert into market.imported_series (source, coin_id, quote, interval, imported_at)
-  select n.source, n.coin_id, n.quote, n.interval::market.candle_interval, $5::timestamptz
-  from unnest($1::text[], $2::text[], $3::text[], $4::text[]) n (source, coin_id, quote, interval)
-  where not exists (select from market.imported_series s
-    where s.source = n.source and s.coin_id = n.coin_id and s.quote = n.quote and s.interval = n.interval::market.candle_interval)
-  order by 1, 2, 3, 4`;
+const SERIES = `
+  select id, coin_id || ' ' || quote || ' ' || interval as name, candles::text, (extract(epoch from first_open_time) * 1000)::text as first,
+    (extract(epoch from last_open_time) * 1000)::text as last
+  from market.imported_series where source = $1 order by id for update`;
 
-const OPENED = `
-  select s.id, s.candles::text, (extract(epoch from s.first_open_time) * 1000)::text as first,
-    (extract(epoch from s.last_open_time) * 1000)::text as last
-  from unnest($1::text[], $2::text[], $3::text[], $4::text[]) with ordinality n (source, coin_id, quote, interval, position)
-  join market.imported_series s on s.source = n.source and s.coin_id = n.coin_id and s.quote = n.quote
-    and s.interval = n.interval::market.candle_interval
-  order by n.position for update of s`;
+const NEW_SERIES = `
+  insert into market.imported_series (id, source, coin_id, quote, interval, imported_at) overriding system value
+  select n.id, $1, n.coin_id, n.quote, n.interval::market.candle_interval, $2::timestamptz
+  from unnest($3::integer[], $4::text[], $5::text[], $6::text[]) n (id, coin_id, quote, interval)`;
 
-async function openSeries(
-  query: ImportTransaction['query'],
-  names: readonly ImportedName[],
-  at: Instant,
-): Promise<BeforeImport[]> {
-  const columns = (['source', 'coinId', 'quote', 'interval'] as const).map((key) => names.map((name) => name[key]));
-  await query(MISSING, [...columns, new Date(at).toISOString()]);
-  const rows = await query<{ id: number; candles: string; first: string | null; last: string | null }>(OPENED, columns);
+const nameOf = ({ coinId, quote, interval }: ImportedName) => `${coinId} ${quote} ${interval}`;
+
+/**
+ * The series of a source: those that are there, and new ones. A new one has its number at once, and is stored before the next statement: a
+ * statement would end the COPY, and wait for all of its rows.
+ */
+async function createSeriesOf(source: string, client: pg.Client, sql: Sql) {
+  const { rows } = await client.query<
+    { id: number; name: string } & Record<'candles' | 'first' | 'last', string | null>
+  >(SERIES, [source]);
   const instant = (text: string | null) => (text === null ? null : Number(text));
-  return rows.map(({ id, candles, first, last }) => ({
-    id,
-    candles: Number(candles),
-    first: instant(first),
-    last: instant(last),
-  }));
+  const known = new Map(
+    rows.map(({ id, name, candles, first, last }): [string, BeforeImport] => [
+      name,
+      { id, candles: Number(candles), first: instant(first), last: instant(last) },
+    ]),
+  );
+  let added: (ImportedName & { readonly id: number })[] = [];
+  return {
+    open: async (names: readonly ImportedName[]): Promise<BeforeImport[]> => {
+      const missing = names.filter((name) => !known.has(nameOf(name)));
+      const ids = await sql<{ id: number }[]>`
+        select nextval(pg_get_serial_sequence('market.imported_series', 'id'))::integer as id
+        from generate_series(1, ${missing.length}::integer)`;
+      for (const [i, name] of missing.entries()) {
+        const { id } = ids[i]!;
+        known.set(nameOf(name), { id, candles: 0, first: null, last: null });
+        added.push({ ...name, id });
+      }
+      return names.map((name) => known.get(nameOf(name))!);
+    },
+    storeNew: async (at: Instant): Promise<void> => {
+      if (added.length === 0) return;
+      const columns = (['id', 'coinId', 'quote', 'interval'] as const).map((key) => added.map((name) => name[key]));
+      await client.query(NEW_SERIES, [source, new Date(at).toISOString(), ...columns]);
+      added = [];
+    },
+  };
 }

@@ -1,5 +1,6 @@
 /** Rows of an import that are left out, or stand twice: what is said of them. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { HOUR } from '../../../src/core/interval.ts';
 import { csvOf, giveCoins, HEADER, HOURS, temporaryFiles } from '../../lake/import/given-files.ts';
 import { runCommand } from '../../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
@@ -136,6 +137,31 @@ test('NA of R and NaN of pandas are no value where there may be none, and are co
   expect(refused.code).toBe(1);
   expect(refused.out).toContain('nan.csv, record 2: a price is negative or not finite: ["NaN",2,1,2,5,null]\n');
   expect(refused.out).toContain('nan.csv, record 3: close is no number: "N/A"\n');
+});
+
+test('rows of any number of series go in by one COPY, so that none waits until the one before is stored', async () => {
+  const { sql } = database;
+  const lines = (coin: string, hours: number) =>
+    Array.from({ length: hours }, (_, i) => `${coin},${Date.UTC(2020, 0, 1) + i * HOUR},1,2,1,2,5`);
+  const file = files.write(
+    'series.csv',
+    [`coin,${HEADER}`, ...lines('BTC', 10_000), ...lines('uni-uniswap', 10_000), ...lines('uni-universe', 10)].join(
+      '\n',
+    ),
+  );
+  await sql`create sequence public.copies`;
+  await sql`create function public.count_copy() returns trigger language plpgsql as $$ begin perform nextval('public.copies'); return null; end $$`;
+  await sql`
+    create trigger count_copy before insert on market.imported_candle for each statement execute function public.count_copy()`;
+  const { code, out } = await chandler(file, '--json');
+  await sql`drop trigger count_copy on market.imported_candle`;
+  expect([code, JSON.parse(out)]).toMatchObject([0, { added: 20_010, series: { length: 3 } }]);
+  expect(await sql`select last_value::int as copies, is_called from public.copies`).toEqual([
+    { copies: 1, isCalled: true },
+  ]);
+  // The next import knows what is there.
+  expect(JSON.parse((await chandler(file, '--json')).out)).toMatchObject({ added: 0, same: 20_010 });
+  expect((await runCommand(['verify'], { env: { DATABASE_URL: database.url } })).code).toBe(0);
 });
 
 describe('a file that grows', () => {

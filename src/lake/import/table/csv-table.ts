@@ -1,10 +1,13 @@
 /** Reads any CSV: with commas, semicolons or tabs, with or without quotes, and with or without a header. */
+import { isAscii } from 'node:buffer';
 import { endOfRecord, splitRecord } from '../../format/csv-record.ts';
+import { readPlainNumber } from './plain-number.ts';
 import { type OpenTable, type RawRows, TABLE_ROWS, type TableFile } from './table.ts';
-import { textOf } from './text-lines.ts';
+import { asText, bytesOf } from './text-lines.ts';
 
 /** A byte order mark, which some programs write, is no part of the first name. */
 const MARK = '\ufeff';
+const [FEED, RETURN, QUOTE] = ['\n', '\r', '"'].map((one) => one.charCodeAt(0)) as [number, number, number];
 const SEPARATORS = [',', ';', '\t'];
 /** Records in which the header is looked for. */
 const MOST_TITLES = 20;
@@ -17,7 +20,7 @@ export const openCsvTable: OpenTable = async (file, { hasHeader }) => {
   return {
     columns: fields.map((name, i) => ({ name: hasHeader ? (name ?? '').trim() : String(i + 1), isInstant: false })),
     rows: null,
-    read: (places) => readRows(file, { separator, fields: fields.length, headerAt }, places),
+    read: (places, isNumber) => readRows(file, { separator, fields: fields.length, headerAt }, { places, isNumber }),
   };
 };
 
@@ -27,8 +30,9 @@ type FirstRecord = { readonly record: string; readonly number: number };
 async function firstRecord(file: TableFile, hasHeader: boolean): Promise<FirstRecord | null> {
   let title: FirstRecord | null = null;
   let number = 0;
-  for await (const records of recordsOf(file)) {
-    for (const record of records) {
+  for await (const { text, bounds } of piecesOf(file)) {
+    for (let i = 0; i < bounds.length; i += 2) {
+      const record = text.slice(bounds[i], bounds[i + 1]);
       number++;
       if (record === '') continue;
       const found = { record, number };
@@ -49,20 +53,25 @@ function separatorOf(record: string): string {
 /** `headerAt`: the number of the header's record; rows come after it. 0: there is none. */
 type Form = { readonly separator: string; readonly fields: number; readonly headerAt: number };
 
+type Wanted = { readonly places: readonly number[]; readonly isNumber: readonly boolean[] };
+
 async function* readRows(
   file: TableFile,
   { separator, fields, headerAt }: Form,
-  places: readonly number[],
+  wanted: Wanted,
 ): AsyncGenerator<RawRows> {
-  const columns = places.map(() => new Array<string | null>(TABLE_ROWS).fill(null));
+  const columns = wanted.places.map(() => new Array<string | number | null>(TABLE_ROWS).fill(null));
   const wrong = new Map<number, string>();
   const named = headerAt > 1 ? 'the header' : 'the first record';
-  const ends = new Int32Array(fields + 1);
+  const last = columns.map(() => ({ from: 0, text: '' }));
+  const into = { ...wanted, columns, separator, ends: new Int32Array(fields), last };
   let [rows, number, first] = [0, 0, 1];
-  for await (const records of recordsOf(file)) {
-    for (const record of records) {
+  for await (const piece of piecesOf(file)) {
+    for (const one of last) one.text = '';
+    for (let i = 0; i < piece.bounds.length; i += 2) {
+      const [from, to] = [piece.bounds[i]!, piece.bounds[i + 1]!];
       number++;
-      if (record === '' || number <= headerAt) continue;
+      if (from === to || number <= headerAt) continue;
       if (rows === 0) first = number;
       // Empty lines between rows would make the numbers of rows and records differ: then a batch ends.
       else if (first + rows !== number || rows === TABLE_ROWS) {
@@ -70,7 +79,10 @@ async function* readRows(
         wrong.clear();
         [rows, first] = [0, number];
       }
-      const found = fillRow(record, separator, { columns, places, ends, row: rows });
+      const found =
+        piece.bytes === null
+          ? fillRow(piece.text.slice(from, to), into, rows)
+          : fillPlainRow(piece.text, piece.bytes, { from, to }, into, rows);
       if (found !== fields) wrong.set(rows, `has ${found} fields, and ${named} has ${fields}`);
       rows++;
     }
@@ -78,58 +90,99 @@ async function* readRows(
   if (rows > 0) yield { rows, first, columns, wrong };
 }
 
-type Place = {
-  readonly columns: readonly (string | null)[][];
-  readonly places: readonly number[];
+type Into = Wanted & {
+  readonly columns: readonly (string | number | null)[][];
+  readonly separator: string;
+  /** Of each field of a row. */
   readonly ends: Int32Array;
-  readonly row: number;
+  /** By column: where its last text of the piece is, and that text. Rows of one coin name it again and again. */
+  readonly last: readonly { from: number; text: string }[];
 };
 
 /** Returns how many fields there are. */
-function fillRow(record: string, separator: string, { columns, places, ends, row }: Place): number {
-  if (record.includes('"')) {
-    const fields = splitRecord(record, separator);
-    for (let i = 0; i < places.length; i++) columns[i]![row] = fields[places[i]!] ?? null;
-    return fields.length;
-  }
+function fillRow(record: string, { columns, places, separator }: Into, row: number): number {
+  const fields = splitRecord(record, separator);
+  for (let i = 0; i < places.length; i++) columns[i]![row] = fields[places[i]!] ?? null;
+  return fields.length;
+}
+
+/** The same of a row without quotes, whose numbers are read on the way. */
+function fillPlainRow(
+  text: string,
+  bytes: Uint8Array,
+  { from, to }: { readonly from: number; readonly to: number },
+  { columns, places, isNumber, separator, ends, last }: Into,
+  row: number,
+): number {
   let fields = 0;
-  for (let at = 0; ; fields++) {
-    const next = record.indexOf(separator, at);
-    if (fields < ends.length - 1) ends[fields] = next === -1 ? record.length : next;
-    if (next === -1) break;
+  for (let at = from; ; fields++) {
+    const next = text.indexOf(separator, at);
+    const isLast = next === -1 || next >= to;
+    if (fields < ends.length) ends[fields] = isLast ? to : next;
+    if (isLast) break;
     at = next + 1;
   }
   fields++;
   for (let i = 0; i < places.length; i++) {
     const place = places[i]!;
-    const from = place === 0 ? 0 : ends[place - 1]! + 1;
-    const to = ends[place]!;
-    columns[i]![row] = place >= fields || from >= to ? null : record.slice(from, to);
+    const start = place === 0 ? from : ends[place - 1]! + 1;
+    const end = ends[place]!;
+    if (place >= fields || start >= end) columns[i]![row] = null;
+    else {
+      const number = isNumber[i] ? readPlainNumber(bytes, start, end) : Number.NaN;
+      columns[i]![row] = Number.isNaN(number) ? textOf(text, bytes, start, end, last[i]!) : number;
+    }
   }
   return fields;
 }
 
-/** Lists of records, without their line feeds. */
-async function* recordsOf(file: TableFile): AsyncGenerator<string[]> {
-  let rest = '';
-  let isFirst = true;
-  for await (const text of textOf(file)) {
-    const all = rest + (isFirst && text.startsWith(MARK) ? text.slice(1) : text);
-    isFirst = false;
-    const records: string[] = [];
-    let at = 0;
-    for (;;) {
-      const end = endOfRecord(all, at);
-      if (end === -1) break;
-      records.push(withoutReturn(all.slice(at, end)));
-      at = end + 1;
-    }
-    rest = all.slice(at);
-    yield records;
-  }
-  if (rest !== '') yield [withoutReturn(rest)];
+function textOf(text: string, bytes: Uint8Array, start: number, end: number, last: Into['last'][number]): string {
+  const length = end - start;
+  let at = last.text.length === length ? 0 : -1;
+  while (at >= 0 && at < length) at = bytes[start + at] === bytes[last.from + at] ? at + 1 : -1;
+  if (at === -1) last.text = text.slice(start, end);
+  last.from = start;
+  return last.text;
 }
 
-function withoutReturn(record: string): string {
-  return record.endsWith('\r') ? record.slice(0, -1) : record;
+/** Some records of a file. */
+type Piece = {
+  readonly text: string;
+  /** Its characters; null: some are in quotes, or no ASCII. */
+  readonly bytes: Uint8Array | null;
+  /** Where each record begins and ends, without the end of its line. */
+  readonly bounds: readonly number[];
+};
+
+async function* piecesOf(file: TableFile): AsyncGenerator<Piece> {
+  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+  let rest: Buffer = Buffer.alloc(0);
+  let isFirst = true;
+  for await (const { buffer, byteOffset, length } of bytesOf(file)) {
+    const all = Buffer.concat([rest, Buffer.from(buffer, byteOffset, length)]);
+    const lines = all.subarray(0, all.lastIndexOf(FEED) + 1);
+    const bytes = isAscii(lines) && !lines.includes(QUOTE) ? lines : null;
+    const decoded = bytes === null ? asText(() => decoder.decode(lines)) : lines.toString('latin1');
+    const text = isFirst && decoded.startsWith(MARK) ? decoded.slice(1) : decoded;
+    if (lines.length > 0) isFirst = false;
+    const bounds: number[] = [];
+    let at = 0;
+    for (;;) {
+      const end = bytes === null ? endOfRecord(text, at) : text.indexOf('\n', at);
+      if (end === -1) break;
+      bounds.push(at, withoutReturn(text, at, end));
+      at = end + 1;
+    }
+    rest = all.subarray(lines.length);
+    if (at < text.length) rest = Buffer.concat([Buffer.from(text.slice(at)), rest]);
+    yield { text, bytes, bounds };
+  }
+  if (rest.length === 0) return;
+  const text = asText(() => decoder.decode(rest));
+  yield { text, bytes: null, bounds: [0, withoutReturn(text, 0, text.length)] };
+}
+
+/** Where the record ends. */
+function withoutReturn(text: string, from: number, end: number): number {
+  return end > from && text.charCodeAt(end - 1) === RETURN ? end - 1 : end;
 }

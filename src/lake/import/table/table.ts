@@ -21,8 +21,8 @@ export type Table = {
   readonly columns: readonly TableColumn[];
   /** Null: only reading them all would tell. */
   readonly rows: number | null;
-  /** The places of the columns that are wanted; each batch has only these, in this order. */
-  read(places: readonly number[]): AsyncGenerator<RawRows>;
+  /** The places of the columns that are wanted; each batch has only these, in this order. `isNumber`: of these, texts of numbers may be numbers. */
+  read(places: readonly number[], isNumber: readonly boolean[]): AsyncGenerator<RawRows>;
 };
 
 /** The arrays are good until the next batch. */

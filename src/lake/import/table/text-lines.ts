@@ -1,29 +1,44 @@
-/** The text of a file, decompressed, in pieces; and its lines. */
+/** The bytes or the text of a file, decompressed, in pieces; and its lines. */
 import { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { NotReadable } from '../../format/not-readable.ts';
 import type { TableFile } from './table.ts';
 
-/** Larger than what a file gives at once: each piece is decoded as one text. */
-const PIECE_BYTES = 1 << 18;
+/** Larger texts are kept apart by the engine, and cost more. */
+const PIECE_BYTES = 1 << 16;
 
 /** @throws NotReadable when it is not text */
-export async function* textOf({ destination, path, isGzip }: TableFile): AsyncGenerator<string> {
+export async function* textOf(file: TableFile): AsyncGenerator<string> {
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  for await (const chunk of bytesOf(file)) {
+    const text = asText(() => decoder.decode(chunk, { stream: true }));
+    if (text !== '') yield text;
+  }
+  const rest = asText(() => decoder.decode());
+  if (rest !== '') yield rest;
+}
+
+/** @throws NotReadable when it is not text */
+export function asText(decode: () => string): string {
+  try {
+    return decode();
+  } catch (error) {
+    if (error instanceof TypeError) throw new NotReadable('is not UTF-8');
+    throw error;
+  }
+}
+
+/** In pieces that make texts of a good size. @throws NotReadable when it cannot be decompressed */
+export async function* bytesOf({ destination, path, isGzip }: TableFile): AsyncGenerator<Uint8Array> {
   const bytes = await destination.get(path);
   if (bytes === null) throw new NotReadable('is gone');
-  const decoder = new TextDecoder('utf-8', { fatal: true });
   const source: AsyncIterable<Uint8Array> = isGzip
     ? Readable.from(bytes, { objectMode: false }).pipe(createGunzip({ chunkSize: PIECE_BYTES }))
     : bytes;
   try {
-    for await (const chunk of source) {
-      const text = decoder.decode(chunk, { stream: true });
-      if (text !== '') yield text;
-    }
-    const rest = decoder.decode();
-    if (rest !== '') yield rest;
+    for await (const bytes of source)
+      for (let at = 0; at < bytes.length; at += PIECE_BYTES) yield bytes.subarray(at, at + PIECE_BYTES);
   } catch (error) {
-    if (error instanceof TypeError) throw new NotReadable('is not UTF-8');
     const { code = '' } = error as { readonly code?: string };
     if (code.startsWith('Z_') || code === 'ERR_STREAM_PREMATURE_CLOSE')
       throw new NotReadable(`is no gzip file that can be read (${(error as Error).message})`);

@@ -1,0 +1,62 @@
+/**
+ * Reads plain decimal numbers, like 2141.6573130926477, from bytes: to the double that `Number` gives for the same text, in a third of its time.
+ * A file of candles is mostly these.
+ */
+
+const ZERO = '0'.charCodeAt(0);
+const POINT = '.'.charCodeAt(0);
+
+/** Digits that are added up in one double; two of them make up a number. */
+const HALF = 9;
+const TEN = Array.from({ length: 2 * HALF + 1 }, (_, i) => 10 ** i);
+const TENTH = TEN.map((ten) => 1 / ten);
+
+/** Cuts a double into two halves of 26 bits, whose products are exact (Veltkamp, Dekker). */
+const CUT = 2 ** 27 + 1;
+const upperHalf = (value: number) => value * CUT - (value * CUT - value);
+const TEN_UPPER = TEN.map(upperHalf);
+/** Far more than the rounding of a few steps, and far less than what decides between two doubles. */
+const DOUBT = 2 ** -40;
+
+/** NaN: it is another text, or has too many digits, or lies too near to the middle of two doubles: `Number` knows. */
+export function readPlainNumber(bytes: Uint8Array, from: number, to: number): number {
+  let upper = 0;
+  let lower = 0;
+  let digits = 0;
+  let decimals = -1;
+  for (let at = from; at < to; at++) {
+    const digit = bytes[at]! - ZERO;
+    if (digit >= 0 && digit <= 9) {
+      if (digits < HALF) upper = upper * 10 + digit;
+      else lower = lower * 10 + digit;
+      digits++;
+    } else if (digit === POINT - ZERO && decimals === -1) decimals = to - at - 1;
+    else return Number.NaN;
+  }
+  if (digits === 0 || digits > 2 * HALF) return Number.NaN;
+  if (decimals === -1) decimals = 0;
+  if (digits <= HALF) return upper / TEN[decimals]!;
+  // Exact: upper times a power of five has 51 bits or fewer. And whole + left are all digits, as whole is the double nearest to them.
+  const shifted = upper * TEN[digits - HALF]!;
+  const whole = shifted + lower;
+  const left = lower - (whole - shifted);
+  return left === 0 ? whole / TEN[decimals]! : nearest(whole, left, decimals);
+}
+
+/** (whole + left) / 10 ** decimals. */
+function nearest(whole: number, left: number, decimals: number): number {
+  const divisor = TEN[decimals]!;
+  const tenth = TENTH[decimals]!;
+  const divisorUpper = TEN_UPPER[decimals]!;
+  const divisorLower = divisor - divisorUpper;
+  // Nearly the quotient: what it lacks is added below.
+  const quotient = whole * tenth;
+  const product = quotient * divisor;
+  const upper = upperHalf(quotient);
+  const lower = quotient - upper;
+  // What the rounding of the product took away, exactly.
+  const rounded = upper * divisorUpper - product + upper * divisorLower + lower * divisorUpper + lower * divisorLower;
+  const rest = (whole - product - rounded + left) * tenth;
+  const least = quotient + rest * (1 - DOUBT);
+  return least === quotient + rest * (1 + DOUBT) ? least : Number.NaN;
+}
