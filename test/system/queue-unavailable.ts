@@ -67,6 +67,13 @@ export async function start(...options: string[]): Promise<RunningCli> {
   running.push(run);
   return run;
 }
+/** The same, in so many requests. */
+export async function startSmall(requests: number): Promise<RunningCli> {
+  const candles = (REQUESTS * 10) / requests;
+  const run = await startCli(RUN, { ...settings(), CHANDLER_CANDLES_PER_REQUEST: String(candles) });
+  running.push(run);
+  return run;
+}
 export async function untilAsked(run: RunningCli, requests: number): Promise<void> {
   while (asked() < requests && run.process.exitCode === null) await systemClock.sleep(5);
 }
