@@ -8,11 +8,17 @@ let database: TestDatabase;
 let upstream: SimulatedUpstream;
 /** Answers instead of the simulator when it is set. */
 let instead: (() => Response) | null = null;
+/** The upstream has no such endpoint. */
+let withoutAccount = false;
 beforeAll(async () => {
   database = await createTestDatabase();
   upstream = await startUpstream(
     { seed: 3, coins: 5, limits: { keys: { right: 'pro' } } },
-    (simulated) => async (request) => instead?.() ?? simulated(request),
+    (simulated) => async (request) => {
+      if (withoutAccount && /\/(users\/me|key\/info)$/.test(new URL(request.url).pathname))
+        return new Response('404 page not found', { status: 404 });
+      return instead?.() ?? simulated(request);
+    },
   );
 });
 afterAll(async () => {
@@ -35,6 +41,23 @@ describe('doctor --online', () => {
       code: 0,
       about: { found: expect.stringContaining('plan pro') },
     });
+  });
+
+  test('tells an upstream without an account endpoint from a wrong path at the right host', async () => {
+    const wrong = { CHANDLER_API_KEY: 'right', CHANDLER_BASE_URL: `${upstream.url}/somewhere/v1` };
+    expect(await doctor(wrong)).toMatchObject({
+      code: 1,
+      about: { state: 'fail', found: expect.stringMatching(/does not answer like/) },
+    });
+    withoutAccount = true;
+    try {
+      expect(await doctor({ CHANDLER_API_KEY: 'right' })).toMatchObject({
+        code: 0,
+        about: { state: 'warn', fix: expect.stringContaining('CHANDLER_PLAN') },
+      });
+    } finally {
+      withoutAccount = false;
+    }
   });
 
   test.each<[string, Record<string, string>, (() => Response) | null, RegExp, RegExp]>([

@@ -70,6 +70,13 @@ export async function start(...options: string[]): Promise<RunningCli> {
   running.push(run);
   return run;
 }
+/** The same, in so many requests. */
+export async function startSmall(requests: number): Promise<RunningCli> {
+  const candles = (REQUESTS * 10) / requests;
+  const run = await startCli(RUN, { ...settings(), CHANDLER_CANDLES_PER_REQUEST: String(candles) });
+  running.push(run);
+  return run;
+}
 /** Takes Redis away in the middle of the run, and then lets the upstream answer. */
 export async function takeAway(run: RunningCli, away: () => Promise<unknown> = () => redis.kill()): Promise<void> {
   while (asked() < UNTIL_AWAY && run.process.exitCode === null) await systemClock.sleep(5);

@@ -1,4 +1,4 @@
-/** Checks the upstream with one request, which is counted like every other request. */
+/** Checks the upstream with one request, or a few where one does not tell; each is counted like every other request. */
 import type { App } from '../../app.ts';
 import { formatInstant } from '../../core/format.ts';
 import { wrongAddress, wrongKey } from '../../ingest/request/configuration-errors.ts';
@@ -12,15 +12,20 @@ import { type Check, fail, failWith, ok, warn } from './check.ts';
 export function checkUpstream(app: App, signal: AbortSignal): Promise<Check> {
   const { host } = new URL(app.config.baseUrl);
   return withIngestion(app, { signal, ignoresKeyRefusal: true }, ({ session }) =>
-    app.config.apiKey === null ? requestOverview(app, session, host, signal) : requestAccount(session, host),
+    app.config.apiKey === null
+      ? requestOverview(app, session, host, signal)
+      : requestAccount(session, host, () => requestOverview(app, session, host, signal)),
   );
 }
 
-async function requestAccount(session: Session, host: string): Promise<Check> {
+/** `overview`: where nothing is at the path of the account, the whole address may be wrong. */
+async function requestAccount(session: Session, host: string, overview: () => Promise<Check>): Promise<Check> {
   const account = await session.check();
   if (account.kind === 'held') return held(account.until, account.reason);
   if (account.kind === 'unanswered') return unavailable(host, account.message);
   if (account.kind === 'unknown') {
+    const other = await overview();
+    if (other.state !== 'ok') return other;
     return warn('upstream', `${host} has no account endpoint`, 'set CHANDLER_PLAN to the plan of the key');
   }
   return ok('upstream', `${host} accepts the key: plan ${account.info.plan}`);

@@ -7,10 +7,7 @@ import {
   SchemaMigrationRequiredError,
 } from 'bullmq';
 import type pg from 'pg';
-import { systemClock } from '../../clock.ts';
-
-/** How soon a worker asks for a job again when it could not. */
-const PAUSE_MS = 500;
+import { pausing } from './pausing.ts';
 
 /** Brings them to this version. Migrating begins with an advisory lock, which anybody who may log in could hold: not where nothing is to do. */
 export async function migrateQueue(client: pg.PoolClient): Promise<void> {
@@ -30,17 +27,9 @@ async function isMigrated(client: pg.PoolClient): Promise<boolean> {
  * For queues and workers on tables that `migrateQueue` has brought to this version. By itself, BullMQ looks at the tables again for each queue and
  * worker, and remembers for ever when it could not: a worker that is made while the database is away, or the pool is full, then asks for
  * jobs again and again without a pause, and no timer of the process fires any more.
- *
- * It makes no pause either when it asks for a job and a database that answers refuses it: one that is read-only, or has no room.
  */
 export const createMigratedBackend: typeof createPostgresBackend = (...args) => {
-  const backend = createPostgresBackend(...args);
+  const backend = pausing(createPostgresBackend)(...args);
   backend.connection.waitUntilReady = async () => undefined;
-  const take = backend.moveToActive.bind(backend);
-  backend.moveToActive = (...job) =>
-    take(...job).catch(async (error: unknown) => {
-      await systemClock.sleep(PAUSE_MS);
-      throw error;
-    });
   return backend;
 };

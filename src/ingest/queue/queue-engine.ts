@@ -1,5 +1,5 @@
 /** Queues and workers of BullMQ on Redis or on Postgres, with their connections; for any kind of job. */
-import { Queue, Worker } from 'bullmq';
+import { createRedisBackend, Queue, Worker } from 'bullmq';
 import type { Redis, RedisOptions } from 'ioredis';
 import pLimit from 'p-limit';
 import pg from 'pg';
@@ -8,6 +8,7 @@ import { IDLE_TIMEOUT } from '../../store/connection/connect.ts';
 import type { Watchdog } from '../../store/connection/connection-watchdog.ts';
 import { pgSettings } from '../../store/connection/pg-client.ts';
 import { createMigratedBackend, migrateQueue } from './migrate-queue.ts';
+import { pausing } from './pausing.ts';
 import { isRedisUnavailable, openRedis, QueueUnavailable, SILENT_WORKER_MS } from './redis.ts';
 import { explainEviction, readEviction, whereIs, withoutNotice } from './redis-memory.ts';
 
@@ -151,7 +152,8 @@ async function connectRedis(
       } as RedisOptions);
       connection.on('error', onError);
       workers.add(connection);
-      const worker = new Worker<Job, void>(name, handler, { connection, ...workerOptions(settings) });
+      const options = { connection, ...workerOptions(settings) };
+      const worker = new Worker<Job, void>(name, handler, options, pausing(createRedisBackend));
       worker.on('error', onError);
       return worker as unknown as AnyWorker<Job>;
     },

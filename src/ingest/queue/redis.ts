@@ -27,8 +27,14 @@ export class QueueUnavailable extends StoreError {
 const UNAVAILABLE_TEXT =
   /^(Connection is closed|Stream isn't writeable|Command timed out|Socket timeout|Reached the max retries per request|LOADING |MASTERDOWN )/;
 
+/** It answers, and stores nothing: its memory is full, it cannot save to its disk, or it is a replica. Somebody may mend that meanwhile. */
+const STORES_NOTHING = /^-?(OOM|MISCONF|READONLY) /;
+
 export function isRedisUnavailable(error: unknown): boolean {
-  return isDatabaseUnavailable(error) || (error instanceof Error && UNAVAILABLE_TEXT.test(error.message));
+  return (
+    isDatabaseUnavailable(error) ||
+    (error instanceof Error && (UNAVAILABLE_TEXT.test(error.message) || STORES_NOTHING.test(error.message)))
+  );
 }
 
 /**
@@ -91,6 +97,14 @@ function explain(error: Error, url: string): Explained {
       const problem = `the user of REDIS_URL may not do all that a queue needs at ${at} (${message})`;
       return stays(problem, 'give it the rights');
     }
+    const refusal = STORES_NOTHING.exec(message)?.[1];
+    if (refusal === 'OOM') {
+      const right = 'raise its maxmemory, or remove what others keep in it';
+      return passes(`Redis at ${at} stores nothing: its memory is full (maxmemory)`, right);
+    }
+    if (refusal === 'MISCONF')
+      return passes(`Redis at ${at} stores nothing: it cannot save to its disk`, 'make room on its disk, see its log');
+    if (refusal === 'READONLY') return passes(`Redis at ${at} is a replica`, 'name the primary in REDIS_URL');
     if (/DB index|SELECT is not allowed/i.test(message)) {
       const problem = `Redis at ${at} has no database ${pathname.slice(1)}`;
       return stays(problem, 'correct the number at the end of REDIS_URL');

@@ -119,12 +119,15 @@ function explainMigration(error: unknown, journal: readonly JournalEntry[]): unk
   );
 }
 
-/** True when there is nothing of ours in this database yet. @throws StoreError when the schemas there are somebody else's. */
+/**
+ * True when there is nothing of ours in this database yet, or all migrations are applied and what follows them is not done: their process was killed
+ * there, or is about to do it. @throws StoreError when the schemas there are somebody else's. */
 export async function isUnmigrated({ sql, url }: Pick<Database, 'sql' | 'url'>): Promise<boolean> {
   try {
     const ownership = await readOwnership(sql);
     refuseForeign(ownership);
-    return !ownership.ours;
+    if (!ownership.ours) return true;
+    return isUnfinished(await appliedMigrations(sql, ownership), readJournal());
   } catch (error) {
     throw (await explainWithHolder(error, { sql, url })) ?? error;
   }
@@ -141,9 +144,17 @@ export async function checkSchema({ sql, url }: Pick<Database, 'sql' | 'url'>): 
   }
   refuseOtherBuilds(applied, journal);
   const missing = journal.find((entry) => !applied.some((row) => row.when === entry.when));
+  if (isUnfinished(applied, journal))
+    throw new StoreError('the last migration was not finished', 'run: chandler migrate');
   if (!missing) return;
   const state = applied.length === 0 ? 'this database is empty' : `this database lacks migration ${missing.tag}`;
   throw new StoreError(state, 'run: chandler migrate');
+}
+
+/** The names come with the rights, after the migrations: a process that was killed between has left both out. */
+function isUnfinished(applied: readonly Applied[], journal: readonly JournalEntry[]): boolean {
+  const unnamed = new Set(applied.filter(({ name }) => name === null).map(({ when }) => when));
+  return applied.length === journal.length && journal.some(({ when }) => unnamed.has(when));
 }
 
 export type Applied = { readonly when: number; readonly name: string | null };

@@ -1,10 +1,24 @@
 /** A Redis that throws queued work away when it is full: told at the start of the service and by doctor, once and in our words. */
 import type { Redis } from 'ioredis';
 import { afterEach, describe, expect, test, vi } from 'vitest';
+import type { ChunkJob } from '../../../src/ingest/queue/chunk-job.ts';
 import { explainEviction, readEviction } from '../../../src/ingest/queue/redis-memory.ts';
 import { runCommand } from '../../support/cli.ts';
 import { createTestDatabase } from '../../support/database.ts';
+import { openChunkQueue } from '../../support/queues.ts';
 import { type OwnRedis, startOwnRedis } from '../../support/redis-server.ts';
+
+const CHUNK: ChunkJob = {
+  kind: 'backfill',
+  backfillId: 1,
+  seriesId: 1,
+  coinId: 'btc-bitcoin',
+  quote: 'usd',
+  interval: '24h',
+  from: 0,
+  to: 86_400_000,
+  askedSince: 0,
+};
 
 const redises: OwnRedis[] = [];
 afterEach(async () => {
@@ -47,6 +61,19 @@ describe.skipIf(!available)('a Redis', () => {
         fix: expect.stringContaining('redis-cli config set maxmemory-policy noeviction'),
       },
     ]);
+  });
+
+  test('that is full says so in our words, to whoever adds work', async () => {
+    const redis = (await redisWith('--maxmemory', '1'))!;
+    const engine = { kind: 'redis', url: redis.url } as const;
+    const queue = await openChunkQueue({ engine, name: 'full', onError: () => undefined });
+    try {
+      await expect(queue.add([CHUNK])).rejects.toThrow(
+        `Redis at 127.0.0.1:${redis.port} stores nothing: its memory is full (maxmemory); raise its maxmemory`,
+      );
+    } finally {
+      await queue.close();
+    }
   });
 
   test('whose user may not ask for what a queue needs to know is no queue', async () => {

@@ -51,6 +51,30 @@ describe('migrate', () => {
     }
   });
 
+  test('killed when the migrations are applied and the rights are not given yet: that is told, and done by the next one', async () => {
+    database = await createEmptyDatabase();
+    const { sql } = database;
+    await sql.unsafe(`
+      create function public.cut_short() returns trigger language plpgsql as 'begin raise exception ''killed''; end';
+      create function public.lay_trap() returns event_trigger language plpgsql as $$ begin
+        if to_regclass('ops.migration') is not null and not exists (select from pg_trigger where tgname = 'trap') then
+          create trigger trap before update on ops.migration execute function public.cut_short();
+        end if;
+      end $$;
+      create event trigger lay_trap on ddl_command_end when tag in ('CREATE TABLE') execute function public.lay_trap()`);
+    await expect(migrate(database)).rejects.toThrow('killed');
+    await sql.unsafe('drop event trigger lay_trap; drop trigger trap on ops.migration');
+    // A command that makes the schema of an empty database does the rest of this one.
+    expect(await isUnmigrated(database)).toBe(true);
+    await expect(checkSchema(database)).rejects.toThrow('the last migration was not finished; run: chandler migrate');
+    expect(await migrate(database)).toEqual([]);
+    await checkSchema(database);
+    const [row] = await sql<
+      { may: boolean }[]
+    >`select has_table_privilege('analyst', 'market.candles', 'select') as may`;
+    expect(row!.may).toBe(true);
+  });
+
   test('another process that makes the same table a moment earlier is no error', async () => {
     database = await createEmptyDatabase();
     const { sql } = database;
