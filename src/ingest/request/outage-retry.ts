@@ -48,21 +48,30 @@ export function createOutageRetry({
   readonly onRecovery?: (reason: OutageReason) => void;
 }): OutageRetry {
   const away = new Set<OutageReason>();
+  let recoveries = 0;
   return async (work) => {
     /** What was away for this work; almost always nothing. */
     let met: Set<OutageReason> | null = null;
     for (let again = false; ; again = true) {
+      const before = recoveries;
       try {
         const result = await work(again);
         // Only a repeated attempt proves that it is back: the answer of the first one may have been on its way already.
-        for (const reason of met ?? []) if (away.delete(reason)) onRecovery?.(reason);
+        for (const reason of met ?? [])
+          if (away.delete(reason)) {
+            recoveries++;
+            onRecovery?.(reason);
+          }
         return result;
       } catch (error) {
         const reason = outageReason(error);
         if (reason === null) throw error;
         met = (met ?? new Set()).add(reason);
-        away.add(reason);
-        onOutage?.(reason, clock.now() + RETRY_MS, error);
+        // What was under way when it came back may still fail by the same outage. If it is a new one, the next attempt tells.
+        if (before === recoveries) {
+          away.add(reason);
+          onOutage?.(reason, clock.now() + RETRY_MS, error);
+        }
         if (signal.aborted) throw error;
         await clock.sleep(RETRY_MS, signal).catch(() => undefined);
         if (signal.aborted) throw error;

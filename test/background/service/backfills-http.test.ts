@@ -65,10 +65,11 @@ async function queue(plannedRequests: number, priority = 0): Promise<number> {
   });
 }
 
-/** How many of our connections wait for a lock. */
+/** How many of our connections wait for a lock with the same statement: the service looks at its backfills by itself, too. */
 async function waiting(): Promise<number> {
   const [row] = await database.sql<{ n: number }[]>`
-    select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+    select coalesce(max(n), 0)::int as n from (
+      select count(*) as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' group by query) same`;
   return row!.n;
 }
 

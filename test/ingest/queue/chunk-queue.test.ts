@@ -39,6 +39,8 @@ const LONGEST_SNOOZE_MS = 10_000;
 type Made = {
   readonly queue: ChunkQueue;
   readonly pause: () => Promise<void>;
+  /** The number by which the engine orders its jobs. */
+  readonly numberOf: (job: ChunkJob) => Promise<number>;
   /** The same queue in another process, which can be killed. */
   readonly open: (own?: Own) => Promise<ChunkQueue & { kill(): Promise<void> }>;
 };
@@ -59,6 +61,11 @@ async function onPostgres(own: Own = {}): Promise<Made> {
   return {
     queue,
     pause,
+    numberOf: async (job) => {
+      const [row] = await database.sql<{ priority: number }[]>`
+        select priority from bullmq.job where id = ${chunkJobId(job)}`;
+      return row!.priority;
+    },
     open: (theirs = own) => openBehindRelay(database.url, (url) => ({ kind: 'postgres', url }), 'chunks', theirs),
   };
 }
@@ -74,7 +81,13 @@ async function onRedis(own: Own = {}): Promise<Made> {
     await connection.quit();
   };
   const open = (theirs = own) => openBehindRelay(testRedisUrl()!, (url) => ({ kind: 'redis', url }), name, theirs);
-  return { queue, pause, open };
+  const numberOf = async (job: ChunkJob) => {
+    const connection = new Redis(testRedisUrl()!, { maxRetriesPerRequest: null });
+    const number = await connection.hget(`bull:${name}:${chunkJobId(job)}`, 'priority');
+    await connection.quit();
+    return Number(number);
+  };
+  return { queue, pause, numberOf, open };
 }
 
 async function openBehindRelay(url: string, engineAt: (url: string) => QueueEngine, name: string, own: Own) {
@@ -252,7 +265,7 @@ describe.each(engines)('on %s', (_name, make) => {
 
   test('the chunk of a worker that died goes before those that were not requested yet', async () => {
     // Only the lock of the dead one is short: a busy machine must renew the other in time.
-    const { queue, open } = await make({ lockMs: 3_000 });
+    const { queue, numberOf, open } = await make({ lockMs: 3_000 });
     await queue.add([job(1), job(2), job(3)]);
     const events = { onOutcome: () => undefined, onFailure: () => undefined };
     const dead = await open({ lockMs: 300 });
@@ -279,6 +292,8 @@ describe.each(engines)('on %s', (_name, make) => {
           if (seriesId === 2) {
             // Until the first one is found to be stalled.
             await until(async () => (await queue.statesOf([job(1)]))[0] === 'waiting');
+            // And has the number of a retry.
+            await until(async () => (await numberOf(job(1))) % 2 === 1);
             isFree = true;
           }
           if (taken.length === 3) done();
