@@ -26,7 +26,7 @@ let arrivals: number[];
 export const settings = () => ({
   CHANDLER_BASE_URL: upstream.baseUrl,
   CHANDLER_PLAN: 'enterprise',
-  CHANDLER_REQUESTS_PER_SECOND: '60',
+  CHANDLER_REQUESTS_PER_SECOND: 'unlimited',
   CHANDLER_CANDLES_PER_REQUEST: '10',
 });
 export const asked = () => upstream.asked();

@@ -61,7 +61,7 @@ export const settings = () => ({
   REDIS_URL: redis.url,
   CHANDLER_BASE_URL: upstream.baseUrl,
   CHANDLER_PLAN: 'enterprise',
-  CHANDLER_REQUESTS_PER_SECOND: '60',
+  CHANDLER_REQUESTS_PER_SECOND: 'unlimited',
   CHANDLER_CANDLES_PER_REQUEST: '10',
 });
 export const asked = () => upstream.asked();

@@ -59,7 +59,7 @@ async function killAt(out: string, more: number): Promise<void> {
   await ended;
 }
 
-test('killed at any file, it goes on, and the result is the same', async () => {
+test('killed at any file, it goes on, and the result is the same', { timeout: 300_000 }, async () => {
   const whole = path.join(folder, 'whole');
   expect((await runCli(argv(whole), env())).code).toBe(0);
   const expected = filesIn(whole);
