@@ -15,8 +15,8 @@ const stateOf = async (id: number) =>
   (await world.database.sql<{ state: string }[]>`select state from ops.backfill where id = ${id}`)[0]!.state;
 
 test('a row that is invalid once is asked for again by the same run, which is complete', async () => {
-  // A busy machine must show a wait of two seconds.
-  await make();
+  // Slow enough for a busy machine to show a wait of two seconds.
+  await make({ speed: 5 });
   upstream.script = (...args) => (upstream.ohlcv().length < 2 ? spoilt(...args) : null);
   const shown: (string | undefined)[] = [];
   const chandler = await world.open();
@@ -91,7 +91,7 @@ test('slots that were too young when the run began are no work left', async () =
 
 test('what every attempt failed at is a failure, also where it was too young', async () => {
   // One request waits for another: none may time out meanwhile on a busy machine.
-  await make({ speed: 5 });
+  await make({ speed: 10 });
   // The two others are answered between the failures of the third: only so the run knows that this is no outage.
   let done = 0;
   let failed = 0;

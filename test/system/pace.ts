@@ -51,7 +51,7 @@ const PAUSE_MS = 5_000;
 export function testRetryAfter(how: keyof typeof RETRY_AFTER): void {
   test(`with Retry-After ${how} is obeyed by all workers of all processes: nobody asks inside the pause`, async () => {
     const header = RETRY_AFTER[how];
-    await make();
+    await make({ speed: 2 });
     const chandlers = [await world.open({ candlesPerRequest: 20 }), await world.open({ candlesPerRequest: 20 })];
     const TWO = COINS.slice(1);
     const pauses: { from: number; to: number }[] = [];
