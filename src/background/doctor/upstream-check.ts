@@ -25,7 +25,7 @@ async function requestAccount(session: Session, host: string, overview: () => Pr
   if (account.kind === 'unanswered') return unavailable(host, account.message);
   if (account.kind === 'unknown') {
     const other = await overview();
-    if (other.state !== 'ok') return other;
+    if (other.state === 'fail') return other;
     return warn('upstream', `${host} has no account endpoint`, 'set CHANDLER_PLAN to the plan of the key');
   }
   return ok('upstream', `${host} accepts the key: plan ${account.info.plan}`);

@@ -18,8 +18,10 @@ const UNSHOWN = '[data-unshown]';
 
 let events: EventSource | null = null;
 let isRefreshing = false;
-/** A form was sent, and its answer takes the place of this page: what it asks for may be wrong by then. */
-let isLeaving = false;
+/** A form was sent, and its answer takes the place of this page: what the page asks for may be wrong by then. It comes until this instant, or not at all. */
+let leavingUntil = Number.NEGATIVE_INFINITY;
+const LEAVING_MS = 30_000;
+const isLeaving = () => performance.now() < leavingUntil;
 let refreshedAt = Number.NEGATIVE_INFINITY;
 /** The address is that of the part as it was last received: the browser may have changed the part itself since. */
 const received = new Map<string, string>();
@@ -27,11 +29,11 @@ const received = new Map<string, string>();
 for (const part of document.querySelectorAll(LIVE)) received.set(part.id, part.innerHTML);
 document.addEventListener('visibilitychange', follow);
 document.addEventListener('submit', ({ defaultPrevented }) => {
-  isLeaving = !defaultPrevented;
+  if (!defaultPrevented) leavingUntil = performance.now() + LEAVING_MS;
 });
 // It is shown again, as after a way back.
 addEventListener('pageshow', () => {
-  isLeaving = false;
+  leavingUntil = Number.NEGATIVE_INFINITY;
 });
 // Before the scripts of the screen hear of it: on paper, canvases have the light colours as well.
 addEventListener('beforeprint', () => document.documentElement.setAttribute('data-paper', ''));
@@ -96,9 +98,10 @@ function refreshSoon(): void {
 }
 
 async function refresh(): Promise<void> {
-  if (document.hidden || isLeaving) return;
+  if (document.hidden || isLeaving()) return;
   document.dispatchEvent(new CustomEvent('chandler:changed'));
   const answer = await fetch(location.href, { headers: { Accept: 'text/html' } }).catch(() => null);
+  if (isLeaving()) return;
   if (answer?.redirected) return tell(SIGNED_OUT);
   // An error: what is there stays, and the stream of events tells why.
   if (answer === null || !answer.ok) return;

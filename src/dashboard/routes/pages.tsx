@@ -85,12 +85,12 @@ async function readHead({ readHead, isUnavailable, onError }: DashboardDeps): Pr
 /** What was sent to be done is not sent again by itself, and the page that would come in its place would not say that it was not done. */
 function awayView(error: unknown, method: string): ScreenView {
   const title = whyAway(error);
-  const isForm = method === 'POST' && title !== UNREACHED;
+  const isForm = method === 'POST';
   const body = (
     <div data-unshown={isForm ? undefined : true}>
       <h1>{title}</h1>
       {isForm ? (
-        <p>What you asked for was not done, or not all of it. When that is mended, ask for it again.</p>
+        <p>{title === UNREACHED ? MAYBE_DONE : NOT_DONE}</p>
       ) : (
         <p>Nothing can be shown meanwhile, and nothing is lost. This page tries again by itself.</p>
       )}
@@ -100,6 +100,9 @@ function awayView(error: unknown, method: string): ScreenView {
 }
 
 const UNREACHED = 'The database cannot be reached';
+const MAYBE_DONE =
+  'What you asked for may have been done, or not. When the database is back, look, and ask for it again if it was not.';
+const NOT_DONE = 'What you asked for was not done, or not all of it. When that is mended, ask for it again.';
 
 function whyAway(error: unknown): string {
   if (isDiskFull(error)) return 'The disk of the database is full';

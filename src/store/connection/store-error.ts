@@ -179,7 +179,7 @@ function explainServer(code: string, { message }: Error, { at, host, port, user,
     case '40001':
       return [
         `the standby at ${at} ended a statement, to apply what the primary has removed`,
-        'run the command again; for long ones set hot_standby_feedback = on there, or a longer max_standby_streaming_delay',
+        'run the command again; for long statements set hot_standby_feedback = on there, or a longer max_standby_streaming_delay',
       ];
     case '53300':
       return [`Postgres at ${at} has no connection left`, 'raise its max_connections, or run fewer processes'];

@@ -61,14 +61,17 @@ export async function openImport(
   { sql, url, watchdog }: { readonly sql: Sql; readonly url: string; readonly watchdog?: Watchdog | undefined },
   { source, now }: { readonly source: string; readonly now: Instant },
 ): Promise<ImportTransaction> {
-  let client: pg.Client;
-  let series: Awaited<ReturnType<typeof createSeriesOf>>;
   const explained = (error: unknown) => explainDatabaseError(error, url) ?? error;
+  const client = await openPgClient({ url, applicationName: 'chandler import', watchdog }).catch((error: unknown) => {
+    throw explained(error);
+  });
+  let series: Awaited<ReturnType<typeof createSeriesOf>>;
   try {
-    client = await openPgClient({ url, applicationName: 'chandler import', watchdog });
     await client.query(BEGIN);
     series = await createSeriesOf(source, client, sql);
   } catch (error) {
+    // Its transaction may hold rows.
+    await client.end().catch(() => undefined);
     throw explained(error);
   }
   const copying = createCopying(client);
@@ -181,6 +184,7 @@ async function createSeriesOf(source: string, client: pg.Client, sql: Sql) {
   return {
     open: async (names: readonly ImportedName[]): Promise<BeforeImport[]> => {
       const missing = names.filter((name) => !known.has(nameOf(name)));
+      if (missing.length === 0) return names.map((name) => known.get(nameOf(name))!);
       const ids = await sql<{ id: number }[]>`
         select nextval(pg_get_serial_sequence('market.imported_series', 'id'))::integer as id
         from generate_series(1, ${missing.length}::integer)`;

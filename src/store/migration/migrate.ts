@@ -31,8 +31,9 @@ export async function migrate({ sql, url }: Pick<Database, 'sql' | 'url'>): Prom
   try {
     const seen = await missingOf(sql, journal);
     // A user that may not change the schema need not, when there is nothing to change.
-    if (seen.missing.length === 0 && seen.ownership.ops?.owned === false) return [];
-    if (seen.missing.length > 0) {
+    if (seen.missing.length === 0 && seen.ownership.ops?.owned === false && !isUnfinished(seen.applied, journal))
+      return [];
+    if (seen.missing.length > 0 || seen.ownership.ops?.owned === false) {
       refuseChange(seen.ownership);
       await prepareTables(sql);
     }
@@ -63,7 +64,7 @@ async function missingOf(sql: SqlOrTransaction, journal: readonly JournalEntry[]
   const applied = await appliedMigrations(sql, ownership);
   refuseOtherBuilds(applied, journal);
   const known = new Set(applied.map((row) => row.when));
-  return { ownership, missing: journal.filter((entry) => !known.has(entry.when)).map((entry) => entry.tag) };
+  return { ownership, applied, missing: journal.filter((entry) => !known.has(entry.when)).map((entry) => entry.tag) };
 }
 
 /** What two sessions get that make the same thing at once, although each says `if not exists`; 42710 names the row type of a table. */
@@ -145,7 +146,10 @@ export async function checkSchema({ sql, url }: Pick<Database, 'sql' | 'url'>): 
   refuseOtherBuilds(applied, journal);
   const missing = journal.find((entry) => !applied.some((row) => row.when === entry.when));
   if (isUnfinished(applied, journal))
-    throw new StoreError('the last migration was not finished', 'run: chandler migrate');
+    throw new StoreError(
+      'the last migration is still under way, or was cut short',
+      'wait a moment, or run: chandler migrate',
+    );
   if (!missing) return;
   const state = applied.length === 0 ? 'this database is empty' : `this database lacks migration ${missing.tag}`;
   throw new StoreError(state, 'run: chandler migrate');

@@ -76,6 +76,13 @@ describe.each(onBoth)('on %s', (_engine, make, loss) => {
   });
 });
 
+test('no other error is one', () => {
+  expect(isLostLock(new Error('Missing command'))).toBe(false);
+  expect(isLostLock(Object.assign(new Error('Job 1 is not in the delayed state. changeDelay'), { code: -3 }))).toBe(
+    false,
+  );
+});
+
 test('a chunk whose lock ended, and that its own worker takes again, is handled once', async () => {
   const { engine } = await onPostgres();
   const sql = createClient({ url: engine.url, max: 1 });

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import net from 'node:net';
 import tls from 'node:tls';
 import { afterEach, describe, expect, test } from 'vitest';
-import { openRedis } from '../../../src/ingest/queue/redis.ts';
+import { isRedisUnavailable, openRedis, QueueUnavailable } from '../../../src/ingest/queue/redis.ts';
 import { StoreError } from '../../../src/store/connection/store-error.ts';
 import { testRedisUrl } from '../../support/database.ts';
 import { SELF_SIGNED } from '../../support/self-signed.ts';
@@ -30,6 +30,20 @@ async function failure(url: string): Promise<string> {
   expect(message).toMatch(/, or leave REDIS_URL out to keep the queue in Postgres$/);
   return message;
 }
+
+test.each([
+  ['OOM command not allowed when used memory > maxmemory.', /its memory is full/],
+  [
+    'ERR Error running script (call to f_1): @user_script:12: @user_script: 12: -OOM command not allowed when used memory > maxmemory.',
+    /its memory is full/,
+  ],
+  ['MISCONF Redis is configured to save RDB snapshots', /cannot save to its disk/],
+  ["READONLY You can't write against a read only replica.", /is a replica/],
+])('a Redis that stores nothing is away for a while: %s', (text, said) => {
+  expect(isRedisUnavailable(new Error(text))).toBe(true);
+  expect(new QueueUnavailable(new Error(text), 'redis://127.0.0.1:6379').message).toMatch(said);
+  expect(isRedisUnavailable(new Error(`ERR ${text.slice(0, 4)}`))).toBe(false);
+});
 
 describe('a Redis that cannot be used is told in one sentence', () => {
   test('nobody listens', async () => {

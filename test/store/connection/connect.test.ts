@@ -209,7 +209,7 @@ describe('explainDatabaseError', () => {
     end $$`.catch((error: unknown) => error);
     expect(isDatabaseUnavailable(ended)).toBe(true);
     expect(explainDatabaseError(ended, url)?.message).toBe(
-      'the standby at db.example:5433 ended a statement, to apply what the primary has removed; run the command again; for long ones set hot_standby_feedback = on there, or a longer max_standby_streaming_delay',
+      'the standby at db.example:5433 ended a statement, to apply what the primary has removed; run the command again; for long statements set hot_standby_feedback = on there, or a longer max_standby_streaming_delay',
     );
   });
 

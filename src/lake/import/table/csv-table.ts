@@ -178,7 +178,8 @@ async function* piecesOf(file: TableFile): AsyncGenerator<Piece> {
     yield { text, bytes, bounds };
   }
   if (rest.length === 0) return;
-  const text = asText(() => decoder.decode(rest));
+  const decoded = asText(() => decoder.decode(rest));
+  const text = isFirst && decoded.startsWith(MARK) ? decoded.slice(1) : decoded;
   yield { text, bytes: null, bounds: [0, withoutReturn(text, 0, text.length)] };
 }
 

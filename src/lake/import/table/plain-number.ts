@@ -18,7 +18,7 @@ const TEN_UPPER = TEN.map(upperHalf);
 /** Far more than the rounding of a few steps, and far less than what decides between two doubles. */
 const DOUBT = 2 ** -40;
 
-/** NaN: it is another text, or has too many digits, or lies too near to the middle of two doubles: `Number` knows. */
+/** NaN: it is another text (also one that begins or ends with a point, which not all readers take), or has too many digits, or lies too near to the middle of two doubles: `Number` knows. */
 export function readPlainNumber(bytes: Uint8Array, from: number, to: number): number {
   let upper = 0;
   let lower = 0;
@@ -30,7 +30,7 @@ export function readPlainNumber(bytes: Uint8Array, from: number, to: number): nu
       if (digits < HALF) upper = upper * 10 + digit;
       else lower = lower * 10 + digit;
       digits++;
-    } else if (digit === POINT - ZERO && decimals === -1) decimals = to - at - 1;
+    } else if (digit === POINT - ZERO && decimals === -1 && at > from && at < to - 1) decimals = to - at - 1;
     else return Number.NaN;
   }
   if (digits === 0 || digits > 2 * HALF) return Number.NaN;

@@ -27,6 +27,14 @@ async function readAll(text: Uint8Array, size: number): Promise<Row[]> {
   return found;
 }
 
+test('a byte order mark is no part of a file of one row', async () => {
+  const destination = { get: async () => [Buffer.from('\ufeff1704067200,2')] } as unknown as Destination;
+  const table = await openCsvTable({ destination, path: 'x.csv', bytes: 15, isGzip: false }, { hasHeader: false });
+  for await (const { columns } of table.read([0, 1], [true, true]))
+    expect(columns.map((column) => Number(column[0]))).toEqual([1_704_067_200, 2]);
+  expect.assertions(1);
+});
+
 type Cell = { readonly text: string; readonly value: string | null };
 type Line = { readonly text: string; readonly values: readonly (string | null)[] };
 

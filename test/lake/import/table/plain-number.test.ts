@@ -27,21 +27,11 @@ test('reads what Number reads, to the last bit, or leaves it to Number', () => {
 });
 
 test('reads numbers with all digits of a double itself', () => {
-  const texts = [
-    '2141.6573130926477',
-    '0.05',
-    '40724691034.55932',
-    '1',
-    '1.',
-    '.5',
-    '000.10',
-    '123456789012345678',
-    '0',
-  ];
+  const texts = ['2141.6573130926477', '0.05', '40724691034.55932', '1', '000.10', '123456789012345678', '0'];
   expect(texts.map(read)).toEqual(texts.map(Number));
 });
 
-test.each(['', '.', '1.2.3', '-1', '+1', '1e5', ' 1', '1 ', '0x10', 'NaN', '1,5', '1234567890123456789'])(
+test.each(['', '.', '1.', '.5', '1.2.3', '-1', '+1', '1e5', ' 1', '1 ', '0x10', 'NaN', '1,5', '1234567890123456789'])(
   'leaves %j to Number',
   (text) => {
     expect(read(text)).toBeNaN();
