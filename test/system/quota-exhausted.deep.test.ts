@@ -1,6 +1,7 @@
 /** 402, the rarer cases: accounts that are past due, single refusals, refusals of everything. */
 import { afterEach, describe, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
+import { GRACE_MS } from '../../src/quota/ledger.ts';
 import { says } from '../support/scripted.ts';
 import { NOW, TODAY } from '../support/scripted-world.ts';
 import { account, make, refusals, SPENT, upstream, WORK, world } from './quota-exhausted.ts';
@@ -150,6 +151,8 @@ describe('402 with a text nobody knows, asked without a key', () => {
       plan: 'free',
       speed: 50,
       limits: { perDay: 100 },
+      // What is said of the day's end has it, too.
+      graceMs: GRACE_MS,
       simulator: { seed: 3, coins: 12, unlimited: true },
     });
     const chandler = await world.open();
