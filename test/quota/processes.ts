@@ -26,12 +26,9 @@ export const atMost = (what: string, found: number, limit: number) => {
 };
 
 type Sent = { readonly sendAt: number; readonly now: number };
-/** A turn that came when its process could not use it any more: the machine had held up the process, or not. */
-type Lost = { readonly sendAt: number; readonly heldUp: boolean };
 type Process = {
   readonly child: ChildProcess;
   readonly sent: Sent[];
-  readonly lost: Lost[];
   ready: Promise<void>;
   readonly ended: Promise<string[]>;
 };
@@ -49,7 +46,6 @@ export function startTakers(args: {
     stdio: ['pipe', 'pipe', 'inherit'],
   });
   const sent: Sent[] = [];
-  const lost: Lost[] = [];
   let isReady: () => void = () => undefined;
   const ready = new Promise<void>((resolve, reject) => {
     isReady = resolve;
@@ -61,11 +57,10 @@ export function startTakers(args: {
     const message = JSON.parse(line);
     if (message.ready) isReady();
     else if (message.ends) ends.push(...message.ends);
-    else if (message.lost) lost.push({ sendAt: message.lost, heldUp: message.heldUp });
     else sent.push(message);
   });
   const ended = new Promise<string[]>((resolve) => lines.on('close', () => resolve(ends)));
-  return { child, sent, lost, ready, ended };
+  return { child, sent, ready, ended };
 }
 
 export function quotaOf(accountId: string, limits: Limits) {
@@ -104,8 +99,7 @@ export async function race(accountId: string, limits: Limits, forMs: number) {
   for (const { child } of processes) child.stdin!.write('go\n');
   const ends = (await Promise.all(processes.map((p) => p.ended))).flat();
   const sent = processes.flatMap((p) => p.sent).sort((a, b) => a.sendAt - b.sendAt);
-  const lost = processes.flatMap((p) => p.lost);
-  return { sent, lost, ends, sendAts: sent.map((s) => s.sendAt) };
+  return { sent, ends, sendAts: sent.map((s) => s.sendAt) };
 }
 
 export function testOverruns(): void {

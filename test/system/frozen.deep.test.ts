@@ -65,6 +65,7 @@ test('another service goes on, and finishes the work', { timeout: 300_000 }, asy
     select (select sum(month_spent)::int from ops.quota_spent where name = 'backfill 1') as spent,
       (select count(*)::int from ops.fetch where backfill_id = 1) as requests`;
   expect(upstream.asked() - recorded!.requests).toBeLessThanOrEqual(IN_FLIGHT);
-  // Turns that were lost while a process stood still stay counted.
+  // Permits that were lost while a process stood still stay counted.
   expect(recorded!.spent).toBeGreaterThanOrEqual(upstream.asked());
+  expect(recorded!.spent - recorded!.requests).toBeLessThanOrEqual(2 * IN_FLIGHT);
 });

@@ -18,7 +18,10 @@ const UNSHOWN = '[data-unshown]';
 
 let events: EventSource | null = null;
 let isRefreshing = false;
-/** A form was sent, and its answer takes the place of this page: what the page asks for may be wrong by then. It comes until this instant, or not at all. */
+/**
+ * A form was sent, and its answer will replace this page. Until this instant the page does not refresh itself: what it would ask for may not exist any
+ * more. After it, the answer is not expected.
+ */
 let leavingUntil = Number.NEGATIVE_INFINITY;
 const LEAVING_MS = 30_000;
 const isLeaving = () => performance.now() < leavingUntil;
@@ -31,7 +34,7 @@ document.addEventListener('visibilitychange', follow);
 document.addEventListener('submit', ({ defaultPrevented }) => {
   if (!defaultPrevented) leavingUntil = performance.now() + LEAVING_MS;
 });
-// It is shown again, as after a way back.
+// The browser shows the page again, as after Back.
 addEventListener('pageshow', () => {
   leavingUntil = Number.NEGATIVE_INFINITY;
 });

@@ -82,7 +82,7 @@ async function readHead({ readHead, isUnavailable, onError }: DashboardDeps): Pr
   });
 }
 
-/** What was sent to be done is not sent again by itself, and the page that would come in its place would not say that it was not done. */
+/** A page that only shows something tries again by itself. A form is not sent again: its page stays, and says what became of the action. */
 function awayView(error: unknown, method: string): ScreenView {
   const title = whyAway(error);
   const isForm = method === 'POST';
@@ -102,7 +102,7 @@ function awayView(error: unknown, method: string): ScreenView {
 const UNREACHED = 'The database cannot be reached';
 const MAYBE_DONE =
   'What you asked for may have been done, or not. When the database is back, look, and ask for it again if it was not.';
-const NOT_DONE = 'What you asked for was not done, or not all of it. When that is mended, ask for it again.';
+const NOT_DONE = 'What you asked for was not done, or not all of it. Ask for it again when the database stores again.';
 
 function whyAway(error: unknown): string {
   if (isDiskFull(error)) return 'The disk of the database is full';

@@ -57,7 +57,10 @@ export function startChunkWorker(
   { concurrency, handle, snoozeMs, now = systemClock.now, events }: ChunkWork,
 ): ChunkWorker {
   const inProgress = new Map<string, Promise<Outcome>>();
-  /** A job that is in progress here may come again, when its lock ended while the engine was away. It is one chunk still: one request. */
+  /**
+   * A job whose lock ended while the engine was away comes again while it is in progress here: the one request serves both. The key is the whole
+   * job, because a later refresh of a series has the same id.
+   */
   const handleOnce = (job: ChunkJob, attempt: number) => {
     const key = JSON.stringify(job);
     const begun = inProgress.get(key);

@@ -28,8 +28,8 @@ const UNAVAILABLE_TEXT =
   /^(Connection is closed|Stream isn't writeable|Command timed out|Socket timeout|Reached the max retries per request|LOADING |MASTERDOWN )/;
 
 /**
- * It answers, and stores nothing: its memory is full, it cannot save to its disk, or it is a replica. Somebody may mend that meanwhile. Before Redis 7
- * the reason stands at the end, after the place in the script.
+ * It answers, and stores nothing: its memory is full, it cannot save to its disk, or it is a replica. An operator may repair that meanwhile. Before
+ * Redis 7 the reason stands at the end of the message, after the place in the script.
  */
 const STORES_NOTHING = /(?:^|: )-?(OOM|MISCONF|READONLY) /;
 

@@ -70,7 +70,7 @@ async function putFile<T>(target: string, write: (sink: ByteSink) => Promise<T>)
   }
 }
 
-/** Read at once: each piece is a turn of the event loop, and of a thread that reads. */
+/** A file is read in pieces of this size. Smaller ones cost more: each is an event, and a call to a thread that reads. */
 const PIECE_BYTES = 1 << 18;
 
 async function* readStream(target: string, range?: { readonly start: number; readonly end: number }) {

@@ -60,11 +60,11 @@ export type Exported = {
  * of `signal` when it is aborted: what is finished stays, and the same call goes on from there
  */
 export async function exportFiles(options: ExportOptions): Promise<Exported | null> {
-  return alone(options, () => exportAlone(options, BY_HAND));
+  return withExportLock(options, () => writeExport(options, BY_HAND));
 }
 
 /** Does the work while nobody else writes there. @throws ExportBusy when somebody does */
-export async function alone<T>(
+export async function withExportLock<T>(
   { database, destination }: Pick<ExportOptions, 'database' | 'destination'>,
   work: () => Promise<T>,
 ): Promise<T> {
@@ -78,8 +78,8 @@ export function lockOf({ place }: Destination): string {
   return `export to ${place}`;
 }
 
-/** For whoever is `alone` there. */
-export async function exportAlone(options: ExportOptions, rules: ExportRules): Promise<Exported | null> {
+/** The caller holds the lock of the destination (`withExportLock`). */
+export async function writeExport(options: ExportOptions, rules: ExportRules): Promise<Exported | null> {
   const { database, destination, selection, onPlan = async () => true } = options;
   const before = await lookBefore(destination, selection, rules.kind);
   rules.check(before);

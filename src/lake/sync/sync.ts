@@ -4,7 +4,7 @@ import type { Database } from '../../store/connection/connect.ts';
 import { completeLake } from '../../store/work/lake.ts';
 import { DATASETS } from '../dataset/datasets.ts';
 import type { Destination } from '../destination/destination.ts';
-import { alone, type Exported, exportAlone } from '../export/export.ts';
+import { type Exported, withExportLock, writeExport } from '../export/export.ts';
 import type { Selection } from '../export/selection.ts';
 import { identify } from './identity.ts';
 import { lakeRules } from './lake-rules.ts';
@@ -37,10 +37,10 @@ export function lakeSelection(datasets: readonly string[]): Selection {
  */
 export async function syncLake({ database, destination, datasets, clock, signal }: SyncOptions): Promise<Exported> {
   const options = { database, destination, selection: lakeSelection(datasets), signal };
-  // From the first look on: else a run that ends meanwhile writes a manifest that this one would take for another database's.
-  return alone(options, async () => {
+  // The lock comes before the first look: without it, another run could end meanwhile, and its manifest would be taken for another database's.
+  return withExportLock(options, async () => {
     const known = await identify(database.sql, destination);
-    const exported = await exportAlone(options, lakeRules(database.sql, destination, known, clock.now));
+    const exported = await writeExport(options, lakeRules(database.sql, destination, known, clock.now));
     // Nothing declined the plan.
     if (exported === null) throw new Error('the lake was not written');
     await completeLake(database.sql, { id: known.id, place: destination.place, at: exported.at });

@@ -30,10 +30,10 @@ export async function migrate({ sql, url }: Pick<Database, 'sql' | 'url'>): Prom
   const journal = readJournal();
   try {
     const seen = await missingOf(sql, journal);
+    const isDone = seen.missing.length === 0 && !isUnfinished(seen.applied, journal);
     // A user that may not change the schema need not, when there is nothing to change.
-    if (seen.missing.length === 0 && seen.ownership.ops?.owned === false && !isUnfinished(seen.applied, journal))
-      return [];
-    if (seen.missing.length > 0 || seen.ownership.ops?.owned === false) {
+    if (isDone && seen.ownership.ops?.owned === false) return [];
+    if (!isDone) {
       refuseChange(seen.ownership);
       await prepareTables(sql);
     }
@@ -121,8 +121,9 @@ function explainMigration(error: unknown, journal: readonly JournalEntry[]): unk
 }
 
 /**
- * True when there is nothing of ours in this database yet, or all migrations are applied and what follows them is not done: their process was killed
- * there, or is about to do it. @throws StoreError when the schemas there are somebody else's. */
+ * True when there is nothing of ours in this database yet. Also true when all migrations are applied, but not their names and the rights: the process
+ * that applied them was killed, or is about to write both. @throws StoreError when the schemas there are somebody else's.
+ */
 export async function isUnmigrated({ sql, url }: Pick<Database, 'sql' | 'url'>): Promise<boolean> {
   try {
     const ownership = await readOwnership(sql);
@@ -155,7 +156,7 @@ export async function checkSchema({ sql, url }: Pick<Database, 'sql' | 'url'>): 
   throw new StoreError(state, 'run: chandler migrate');
 }
 
-/** The names come with the rights, after the migrations: a process that was killed between has left both out. */
+/** Names and rights are written after the migrations, in one transaction: where the names are missing, so are the rights. */
 function isUnfinished(applied: readonly Applied[], journal: readonly JournalEntry[]): boolean {
   const unnamed = new Set(applied.filter(({ name }) => name === null).map(({ when }) => when));
   return applied.length === journal.length && journal.some(({ when }) => unnamed.has(when));

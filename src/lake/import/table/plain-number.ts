@@ -16,9 +16,12 @@ const CUT = 2 ** 27 + 1;
 const upperHalf = (value: number) => value * CUT - (value * CUT - value);
 const TEN_UPPER = TEN.map(upperHalf);
 /** Far more than the rounding of a few steps, and far less than what decides between two doubles. */
-const DOUBT = 2 ** -40;
+const MARGIN = 2 ** -40;
 
-/** NaN: it is another text (also one that begins or ends with a point, which not all readers take), or has too many digits, or lies too near to the middle of two doubles: `Number` knows. */
+/**
+ * NaN where the caller must read the text otherwise: it is no plain number (one that begins or ends with a point is none), it has too many digits, or
+ * it lies too near to the middle of two doubles.
+ */
 export function readPlainNumber(bytes: Uint8Array, from: number, to: number): number {
   let upper = 0;
   let lower = 0;
@@ -57,6 +60,6 @@ function nearest(whole: number, left: number, decimals: number): number {
   // What the rounding of the product took away, exactly.
   const rounded = upper * divisorUpper - product + upper * divisorLower + lower * divisorUpper + lower * divisorLower;
   const rest = (whole - product - rounded + left) * tenth;
-  const least = quotient + rest * (1 - DOUBT);
-  return least === quotient + rest * (1 + DOUBT) ? least : Number.NaN;
+  const least = quotient + rest * (1 - MARGIN);
+  return least === quotient + rest * (1 + MARGIN) ? least : Number.NaN;
 }
