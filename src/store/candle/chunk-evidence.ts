@@ -1,5 +1,6 @@
 /** What follows for a series from the candles of an answer: coverage, counts, digest and one step of evidence (`market.evidence`). */
 import type { Instant } from '../../clock.ts';
+import type { CandleSums } from '../../core/candle-hash.ts';
 import { INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import { RULES } from '../../core/second-opinion.ts';
 import { intersect, type Spans, slotsAt, subtract, union } from '../../core/span.ts';
@@ -37,6 +38,8 @@ type EvidenceOfAnswer = {
   /** Of the span that was requested. */
   readonly emptyOnce: Spans;
   readonly before: Sums;
+  /** What is stored of the span afterwards, where that is known beforehand; null: Postgres reads it. */
+  readonly after: CandleSums | null;
   readonly toldTwice: boolean;
   /** When it is stored, on our own clock. */
   readonly knownAt: Instant;
@@ -49,13 +52,16 @@ export const TOLD_TWICE = 'told twice';
 export async function recordEvidence(tx: SqlOrTransaction, answer: ChunkAnswer, of: EvidenceOfAnswer): Promise<void> {
   const { series, span, asOf, fetch } = answer;
   const body = fetch.bodySha256 === null ? null : Buffer.from(fetch.bodySha256);
+  const { after } = of;
   // The record of the request was inserted just before, in this transaction.
   await tx`
     select ops.record_answer(${series.id}, ${series.interval}::market.candle_interval, ${span}::tstzrange,
       ${of.granted}::tstzmultirange, ${of.told}::tstzmultirange, ${of.emptyOnce}::tstzmultirange,
       ${of.knownAt}::timestamptz, ${asOf}::timestamptz, currval('ops.fetch_id_seq'), ${body}::bytea,
       ${of.before.candles}, ${of.before.digest}::text::bigint, ${of.before.finalCandles},
-      ${of.toldTwice ? TOLD_TWICE : null}::text)`;
+      ${of.toldTwice ? TOLD_TWICE : null}::text, ${after?.candles ?? null}::integer, ${after?.digest.toString() ?? null}::text::bigint,
+      ${after?.toldCandles ?? null}::integer, ${after?.toldCandles ?? null}::integer, ${after?.toldDigest.toString() ?? null}::text::bigint,
+      ${after?.toldLocator.toString() ?? null}::text::bigint)`;
 }
 
 /** Two answers that are so far apart are independent: no cache repeats the first. */

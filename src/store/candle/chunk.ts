@@ -1,6 +1,7 @@
 /** The heart's transaction: candles, coverage, what stays pending, and the record of the request become true together or not at all. */
 import type { Instant } from '../../clock.ts';
 import type { CandleColumns } from '../../core/candle.ts';
+import { sumsOfCandles } from '../../core/candle-hash.ts';
 import { type Interval, settledUntil } from '../../core/interval.ts';
 import { RULES } from '../../core/second-opinion.ts';
 import { contains, intersect, normalize, type Spans, subtract, union } from '../../core/span.ts';
@@ -118,6 +119,8 @@ export function storeChunk(
         told: union(granted, slotsOf(revisedSlots, series.interval)),
         emptyOnce,
         before,
+        // Hashed here while Postgres inserts. Nothing was final, so what is final now is what was granted.
+        after: known ? null : sumsOfCandles(writing, series.interval, granted),
         toldTwice: verdict.toldTwice ?? false,
         knownAt,
       }),

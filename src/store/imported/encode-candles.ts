@@ -1,6 +1,6 @@
 /** Encodes imported candles as the rows of a binary COPY, and adds up their hashes on the way: both are made of the same eight bytes of each number. */
 import type { Instant } from '../../clock.ts';
-import { addCandleHash, CANDLE_WORDS, type HashSum, NULL_WORD } from '../../core/candle-hash.ts';
+import { addCandleHash, CANDLE_WORDS, type HashSum, NULL_WORD, setCandleWords } from '../../core/candle-hash.ts';
 
 /** In this order in each row. Rows that are put staged have two columns more: where they were read. */
 export const COLUMNS = 'open_time, open, high, low, close, volume, market_cap, series_id, is_final';
@@ -32,23 +32,10 @@ export type CandleEncoder = {
 /** `mostRows`: between two calls of `take`. */
 export function createCandleEncoder(mostRows: number): CandleEncoder {
   const words = new Int32Array(CANDLE_WORDS);
-  const one = new Float64Array(1);
-  const halves = new Int32Array(one.buffer);
   let buffer = Buffer.alloc(0);
   let view = new DataView(buffer.buffer);
   let at = 0;
   let time = 0;
-  const setNumber = (place: number, value: Value) => {
-    if (value === null) {
-      words[place] = NULL_WORD;
-      words[place + 1] = 0;
-      return;
-    }
-    // −0 becomes 0, as in answers of upstream: Postgres says that they are equal, and their hashes are not.
-    one[0] = value + 0;
-    words[place] = halves[1]!;
-    words[place + 1] = halves[0]!;
-  };
   const appendFields = (fields: number, seriesId: number, isFinal: boolean) => {
     if (buffer.length === 0) {
       buffer = Buffer.allocUnsafeSlow(mostRows * MOST_BYTES_EACH);
@@ -80,17 +67,9 @@ export function createCandleEncoder(mostRows: number): CandleEncoder {
     at += 13;
   };
   return {
-    set: (openTime, open, high, low, close, volume, marketCap) => {
+    set: (openTime, ...values) => {
       time = openTime;
-      const seconds = Math.floor(openTime / 1_000);
-      words[0] = Math.floor(seconds / TWO_32);
-      words[1] = seconds | 0;
-      setNumber(2, open);
-      setNumber(4, high);
-      setNumber(6, low);
-      setNumber(8, close);
-      setNumber(10, volume);
-      setNumber(12, marketCap);
+      setCandleWords(words, openTime, ...values);
     },
     hashInto: (sum) => addCandleHash(sum, words),
     append: (seriesId, isFinal) => appendFields(FIELDS, seriesId, isFinal),
