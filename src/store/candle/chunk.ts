@@ -173,7 +173,7 @@ async function withhold(
   return { ...counts, covered: [], withheld };
 }
 
-/** The claims that stay pending. This answer's claims replace older ones. Where a younger answer was requested, they only fill slots without a claim. */
+/** The claims that stay pending. This answer's claims replace older ones. Where a younger answer exists, they only fill slots without a claim. */
 function pendingAfter(
   { span, fetch: { sentAt } }: ChunkAnswer,
   state: State,
