@@ -34,7 +34,7 @@ export type Verdict = {
   readonly pending: readonly Pending[];
   /** True if the answer was implausible and an earlier one agreed with it. */
   readonly toldTwice?: boolean;
-  /** Final candles that this answer contradicts. Only an answer that was told twice has any. */
+  /** Final candles that this answer contradicts. Set only if `toldTwice`. */
   readonly contradictedCandles?: readonly Instant[];
   /** Set if nothing of the answer may be stored until a second one agrees with it. From `until` on, a request for that one is worth it. */
   readonly withheld?: { readonly until: Instant; readonly detail: string };

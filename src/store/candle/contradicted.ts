@@ -90,8 +90,8 @@ export async function takeBack(
 }
 
 /**
- * Takes the unbroken stretch around the slot at `at` that one answer told out of coverage, so that it is requested again. Does nothing if two
- * answers told it. The old values are kept as revisions. Call it under the lock of the series, after all other writes.
+ * Takes the slot at `at` out of coverage, so that it is requested again, together with the unbroken stretch around it from the same answer. Does
+ * nothing if a second answer confirmed that one. Revisions keep the old values. Call it under the lock of the series, after all other writes.
  */
 export async function reopenToldOnce(tx: SqlOrTransaction, seriesId: number, at: Instant): Promise<void> {
   await tx`

@@ -34,7 +34,7 @@ export async function readHoles(sql: SqlOrTransaction): Promise<SeriesHoles[]> {
 /**
  * The due holes of a series as spans to request, in order of time. Each span includes the stored candles on both sides of its hole: only an answer
  * with these candles proves that the slots between them are empty. A hole without a candle within `limit` slots on either side is left out,
- * because no request can prove it. Three kinds of holes are not due: those told so recently that another answer is not independent, those
+ * because no request can prove it. Three kinds of holes are not due: those whose answer is so recent that another one is not independent, those
  * requested within the last week without a result, and those that upstream refuses to this plan.
  */
 export async function readDueHoles(

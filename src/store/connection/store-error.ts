@@ -20,7 +20,7 @@ export class StoreError extends Error {
     return new StoreError(said(problem), said(this.hint), this.cause, this.isConfiguration);
   }
 
-  /** The whole sentence for a service, which nobody has to run again. */
+  /** The whole sentence for a service, which retries automatically: the operator need not run a command again. */
   get messageOfService(): string {
     return this.message.replaceAll('run the command again', 'Chandler goes on by itself');
   }
