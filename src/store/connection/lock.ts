@@ -8,7 +8,7 @@ import type { Sql, SqlOrTransaction } from '../values/type-map.ts';
 import { isLocked } from './database-unavailable.ts';
 import { explainDatabaseError, StoreError } from './store-error.ts';
 
-/** Longer than `LOCK_TIMEOUT`, because migrations and audits of many series hold their lock for long without being at fault. */
+/** How long to wait for a lock. Longer than `LOCK_TIMEOUT`: migrations and audits of many series rightly hold their lock for a long time. */
 const PATIENCE = '15min';
 
 /** Waits until no other transaction holds the lock of this name, and holds it until this transaction ends. */
