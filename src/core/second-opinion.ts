@@ -113,7 +113,7 @@ export type ClaimName = keyof typeof RULES;
 export type Standing = {
   /** Answers that agreed so far. */
   readonly answers: number;
-  /** When the last answer that counted was complete. An answer that was requested up to then proves nothing new. */
+  /** The `heardAt` of the last answer that changed this state. Answers to requests up to then prove nothing new. */
   readonly requestedAt: Instant;
   /** Answers to earlier requests do not count. Infinite when Chandler does not request it again automatically. */
   readonly retryAt: Instant;
