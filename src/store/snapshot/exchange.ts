@@ -21,7 +21,7 @@ export type ExchangeFacts = {
   readonly message: string | null;
   readonly links: Readonly<Record<string, readonly string[]>>;
   readonly fiats: readonly { readonly name: string; readonly symbol: string }[];
-  /** When the upstream updated it, in its own words; null when it does not say. */
+  /** The upstream's own time of the update; null when it sends none. */
   readonly updatedAt: Instant | null;
   readonly flags: Readonly<Record<(typeof EXCHANGE_FLAGS)[number], boolean>>;
   readonly whole: Readonly<Record<(typeof EXCHANGE_WHOLE)[number], number | null>>;
@@ -49,7 +49,7 @@ const WRITE_HISTORY = `
   on conflict (exchange_id, at) do update set ${overwrite(['updated_at', ...EXCHANGE_WHOLE, ...HISTORY_VOLUMES])}
   where excluded > h`;
 
-/** Writes one snapshot; each id once. Resolves to the number of new rows of history. Of two answers about an exchange, the later update counts. */
+/** Writes one snapshot; each id once. Resolves to the number of written rows of history. Of two answers about an exchange, the later update stays. */
 export async function writeExchanges(
   sql: SqlOrTransaction,
   exchanges: readonly ExchangeFacts[],

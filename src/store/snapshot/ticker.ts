@@ -58,7 +58,7 @@ const PIECE = 10_000;
 /**
  * Writes one snapshot of coins that the catalogue contains: the history, the newest ticker of each coin, and rank and first data of the
  * coins. Reads are not monotonic (upstream-api.md, section 5 no 1): of two tickers, the one that was updated later is newer, independent of
- * the order of the answers. Resolves to the number of new rows of history. The partition for `at` must exist.
+ * the order of the answers. Resolves to the number of written rows of history. The partition for `at` must exist.
  */
 export async function writeTickers(sql: SqlOrTransaction, tickers: TickerColumns, at: Instant): Promise<number> {
   if (tickers.coinId.length === 0) return 0;
