@@ -37,9 +37,9 @@ export type PlannedAge = Pick<TierRow, 'id' | 'achievableAgeMs' | 'refreshAfterM
 };
 
 /**
- * Saves the ages that the quota allows each tier. The order of refreshes depends on them, and `market.freshness` shows them. If the quota has grown, a
- * shorter age is promised only at the first run of a day at which no series is late for it, because that day has the requests for it. A tier
- * without a promised age gets the planned age at once. `tickMs` is the longest time between two runs.
+ * Saves the ages that the quota allows each tier. The order of refreshes depends on them, and `market.freshness` shows them. If the quota has
+ * grown, a shorter age is promised only at the first run of a day at which no series is late for it, because that day has the requests for it.
+ * A tier without a promised age gets the planned age at once. `tickMs` is the longest time between two runs.
  */
 export async function recordPlannedAges(
   sql: SqlOrTransaction,
