@@ -18,7 +18,7 @@ import { DAY, HOUR } from './interval.ts';
 export const ASK_AGAIN_MS = 75_000;
 /** The upstream's caches keep an answer for at most one minute, and ten more minutes while the upstream fails (upstream-api.md, section 0). */
 export const LONGEST_CACHED_MS = 11 * 60_000;
-/** The wait for an answer that is older than `LONGEST_CACHED_MS`. */
+/** The shortest wait after an answer from a cache, also when its age is near or above `LONGEST_CACHED_MS`. */
 const LEAST_CACHED_MS = 60_000;
 
 /** `Age` is in whole seconds, rounded down: the answer may be almost a second older. */

@@ -1,4 +1,4 @@
-/** Half-open stretches of time `[from, to)`, and set arithmetic on sorted, disjoint lists of them. */
+/** Half-open spans of time `[from, to)`, and set arithmetic on sorted, disjoint lists of them. */
 import type { Instant } from '../clock.ts';
 
 export type Span = { readonly from: Instant; readonly to: Instant };

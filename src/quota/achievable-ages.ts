@@ -6,7 +6,7 @@
  * equally within a priority, and never more for a higher priority than for a lower one.
  *
  * The service sends requests at the ticks of a schedule, so a due series waits for the next tick, and its data becomes older than the time
- * between two refreshes. The promised age includes this wait. If there are enough requests, series are refreshed earlier by the same time.
+ * between two refreshes. The promised age includes this wait. If there are enough requests, the plan refreshes series earlier by this wait.
  * `refresh-order.ts` ensures that no series waits longer than for its tick, even when requests are short.
  */
 import type { Instant } from '../clock.ts';
@@ -209,8 +209,8 @@ export type FreshnessBudget = {
 };
 
 /**
- * Less than the plan may be left of a month, by this share and `SHORT_BY` requests, before the plan follows: the requests due in a part of a month
- * are never exactly the average.
+ * The budget follows a shortage only if the rest of the month is short of the plan by more than this share and `SHORT_BY` requests: the requests due
+ * in a part of a month are never exactly the average.
  */
 const SHORT_OF_PLAN = 0.02;
 const SHORT_BY = 3;

@@ -5,8 +5,8 @@ import type { Instant } from '../clock.ts';
 export const LONGEST_WAIT_MS = 24 * 3_600_000;
 
 /**
- * The wait in milliseconds, 0 … `LONGEST_WAIT_MS`; null when no header names one. `Retry-After` has precedence over `RateLimit-Reset`. It is
- * a number of seconds, or a date; a date is compared with the response's own `Date`, so a wrong clock here does not matter.
+ * The wait in milliseconds, 0 … `LONGEST_WAIT_MS`; null when no header names one. `Retry-After` (seconds, or a date) has precedence over
+ * `RateLimit-Reset`. A date is compared with the response's own `Date`, so a wrong clock here does not matter.
  */
 export function retryAfterMs(header: (name: string) => string | null, now: Instant): number | null {
   const after = header('retry-after')?.trim();

@@ -63,7 +63,7 @@ export function createSender(options: SenderOptions): Sender {
     const stop = new AbortController();
     const onAbort = () => stop.abort(signal?.reason);
     signal?.addEventListener('abort', onAbort, { once: true });
-    // Undici's own timers end a silent stage. This also ends a stage with a slow trickle of data, and a `fetch` that ignores its signal.
+    // Undici's own timers end a silent stage. This also ends a stage in which a little data keeps arriving, and a `fetch` that ignores its signal.
     const within = <T>(ms: number, code: string, work: () => Promise<T>) =>
       withDeadline(timer, { ms, late: Object.assign(new Error('too slow'), { code }), stop }, work);
     const sentAt = clock.now();

@@ -16,11 +16,11 @@ export function saysUnknownId(error: string): boolean {
 export const UNKNOWN_ROUTE = '404 page not found';
 /** For paths that the vendor documents but Chandler cannot answer (decision 54); as JSON, because clients parse every body. */
 export const UNANSWERED_PATH = 'not available here';
-/** With 429 for too many requests in a second or a day; with 402 for an exhausted month (decision 9). */
+/** Sent with 429 for too many requests in a second or a day, and with 402 for an exhausted month (decision 9). */
 export const TOO_MANY_REQUESTS = 'you have reached maximum request limit';
 export const INVALID_KEY = 'invalid api key';
 export const KEY_REQUIRED = 'api key is required';
-/** With 503 and `Retry-After`. */
+/** This text and the next one are sent with 503 and `Retry-After`. */
 export const DATABASE_UNAVAILABLE = 'the database is unavailable; try again in a few seconds';
 export const DATABASE_STARTING = 'the database is starting; try again in a few seconds';
 export const RETRY_AFTER_SECONDS = 5;

@@ -206,7 +206,7 @@ export function readToolCall<T extends Readonly<Record<string, Tool>>>(
   return { kind: 'invalid', argument, message: `invalid parameters: ${argument} ${issue.message}${got}` };
 }
 
-/** Defines a tool. Arguments are required unless they are optional or have a default. */
+/** Defines a tool. Only arguments without a default and without `optional()` are required. */
 export function tool<O extends z.ZodType, A extends z.ZodRawShape = Record<never, never>>(
   title: string,
   description: string,

@@ -122,7 +122,7 @@ export const exchangeMarketSchema = record({
 });
 export const exchangeMarketsSchema = list(exchangeMarketSchema);
 
-/** A row of `/tags`, and `/tags/{id}`. `coins` and `icos` only when `additional_fields` names them. */
+/** A row of `/tags`, and `/tags/{id}`. It has `coins` and `icos` only when `additional_fields` names them. */
 export const tagSchema = record({
   id: text,
   name: text,

@@ -57,7 +57,7 @@ export async function reviveBackfill(sql: SqlOrTransaction, id: number, at: Inst
   return count === 1;
 }
 
-/** Ends the runs of owners that are known to be gone, even if their lease is alive: to `interrupted`, or for a service to `queued`. */
+/** Ends the runs of owners that are known to be gone, even with a live lease. They become `interrupted`, or `queued` if a service ran them. */
 export async function abandonRunsOf(sql: SqlOrTransaction, owners: readonly string[]): Promise<void> {
   await tables(sql)
     .update(backfill)

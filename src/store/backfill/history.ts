@@ -62,8 +62,9 @@ export async function readHistoryGroups(sql: SqlOrTransaction, query: HistoryQue
 }
 
 /**
- * An SQL condition: an open backfill, a running command, or a recent one that could not fetch everything. Also a cancelled backfill that the audit
- * queued: it counts until it is resumed, or a rule is made or changed. Other cancelled backfills do not count, because the rules still want the past.
+ * An SQL condition: an open backfill, a running command, or a recent backfill that could not fetch everything. Also a cancelled backfill of the
+ * past (`history` in its `spec`): it counts until it is resumed, or a rule is made or changed. A cancelled backfill that a person requested does
+ * not count, because the rules still want the past.
  */
 function isOwner(sql: SqlOrTransaction, { now, endedSince }: HistoryQuery) {
   return sql`(

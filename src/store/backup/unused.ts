@@ -5,7 +5,7 @@ import { readOwnership } from '../migration/schema-ownership.ts';
 import { leaseIsAlive } from '../work/lease.ts';
 import { BACKED_UP } from './source.ts';
 
-/** Tables that every process writes when it starts. A row in any other table is data that somebody may want to keep. */
+/** Tables that Chandler fills as soon as a process starts. A row in any other table is data that somebody may want to keep. */
 const NOTES: ReadonlySet<string> = new Set([
   'ops.migration',
   'ops.lock',

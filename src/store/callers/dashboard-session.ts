@@ -17,8 +17,8 @@ export async function endSession(sql: SqlOrTransaction, tokenHash: Uint8Array): 
 }
 
 /**
- * Marks a single-use form as used. The mark is a row in the table of sessions, with a hash that no cookie has; it lasts as long as a session can.
- * Resolves to false when the form was used already.
+ * Marks a single-use form as used. The mark is a row in the table of sessions, with a hash that no cookie has; it stays as long as the form's own
+ * session can last. Resolves to false when the form was used already.
  */
 export async function useForm(sql: SqlOrTransaction, row: Row): Promise<boolean> {
   const made = await tables(sql)

@@ -22,7 +22,7 @@ export async function writeContracts(
   await writeVersions(sql, contract, { rows, at, whole });
 }
 
-/** The coin of a contract; null when there is none. Hexadecimal addresses match in any case. Of several coins, the newest active one. */
+/** The coin of a contract; null when there is none. Hexadecimal addresses match in any case. Active coins come first, then newer ones. */
 export async function coinOfContract(
   sql: SqlOrTransaction,
   { platformId, address }: { readonly platformId: string; readonly address: string },

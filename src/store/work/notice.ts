@@ -79,7 +79,7 @@ export type RaisedState = Pick<Notice, 'event' | 'topic' | 'text'> & {
   readonly sentAt: Instant | null;
 };
 
-/** A state that returns within this time after its end is raised only after the time, if it still lasts, because it may come and go. */
+/** A state that returns within this time after its end may come and go. So it is raised only if it still lasts after this time. */
 const RETURNS_MS = HOUR_MS;
 
 /** Resolves to false when the state has begun already, or ended within `RETURNS_MS`. */
