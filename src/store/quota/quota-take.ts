@@ -1,4 +1,4 @@
-/** Takes requests from the ledger's row: one statement, from every window or from none. */
+/** Takes requests from the ledger's row: one statement takes them from every window or from none. */
 import type { Instant } from '../../clock.ts';
 import type { Spans } from '../../core/span.ts';
 import { type OpenGapsQuery, openGaps } from '../candle/gaps.ts';
@@ -7,52 +7,52 @@ import { parseMultirange } from '../values/multirange.ts';
 import type { At } from './quota.ts';
 
 export type TakeArgs = At & {
-  /** How many requests are wanted whatever is known; as many as fit are granted, one after the other. */
+  /** Requests wanted without a check of gaps. As many as fit are granted, one after the other. */
   readonly wanted: number;
-  /** And one for each of these in which something is still worth a request at this instant, under this plan. */
+  /** One more request for each of `asked` of which a part is still worth a request, at `now` and under `plan`. */
   readonly ifOpen: { readonly asked: readonly OpenGapsQuery[]; readonly now: Instant; readonly plan: string } | null;
   readonly perMonth: number | null;
-  /** `perMonth` was set by the operator: what upstream says may lower it, not raise it. */
+  /** True when the operator set `perMonth`: the upstream's limit may lower it but not raise it. */
   readonly perMonthFixed: boolean;
   readonly perDay: number | null;
-  /** Between two requests at full pace; 0 = no pace. */
+  /** Milliseconds between two requests at the full rate; 0 without a limit. */
   readonly gapMs: number;
   readonly runAheadMs: number;
   readonly graceMs: number;
-  /** How long the others wait for a probe. */
+  /** Milliseconds that the other processes wait for the answer to a probe. */
   readonly probeMs: number;
-  /** What must still be there after this request has been counted. */
+  /** Requests that must be left in the window after this take. */
   readonly leaveMonth: number;
   readonly leaveDay: number;
-  /** Goes through a spent window's hold, and through a month that others have used up. */
+  /** True for a request that ignores the hold of an exhausted window, and a month that others have used up. */
   readonly asksAccount: boolean;
   readonly spenderClass: string;
   readonly spenderName: string;
 };
 
 export type TakeRow = {
-  /** Null = granted. */
+  /** The reason of a denial; null = granted. */
   readonly denied: 'month' | 'day' | 'reserved' | 'queue' | 'limited' | 'quota exhausted' | 'unavailable' | null;
-  /** 0 when denied, or when nothing was wanted; else from 1 to what was wanted. */
+  /** 0 when denied, or when no request was wanted; else from 1 to the number wanted. */
   readonly granted: number;
-  /** When the first may be sent, or is worth asking again. */
+  /** When the first request may be sent or, after a denial, when to try again. */
   readonly at: Instant;
-  /** From each granted request to the next. */
+  /** Milliseconds from each granted request to the next. */
   readonly gapMs: number;
-  /** It goes alone, and the others wait for what comes of it. */
+  /** True for a probe: it goes alone, and the other processes wait for its outcome. */
   readonly isProbe: boolean;
-  /** What time it was when the answer was made. */
+  /** The time of the ledger's clock in this statement. */
   readonly now: Instant;
-  /** Upstream has been failing or refusing: the next good answer is worth writing down. */
+  /** True when the row contains failures or refusals of the upstream: the next good answer must be recorded. */
   readonly isBackingOff: boolean;
-  /** For each of `ifOpen`, in its order: what of it is worth a request. */
+  /** For each of `ifOpen.asked`, in the same order: the parts that are worth a request. */
   readonly gaps: readonly Spans[];
 };
 
 /**
- * Takes requests: one statement, one round trip, exact under contention (the row stays locked to the end, and the time
- * is read when it is locked). All granted requests lie in the same windows. Windows only move forward. Null when the
- * account has no row yet.
+ * Takes requests in one statement and one round trip. It is exact under contention: the statement locks the row to its end, and reads
+ * the time after it has the lock. All granted requests lie in the same windows. Windows only move forward. Null when the account has no
+ * row yet.
  */
 export async function takeRequests(sql: SqlOrTransaction, t: TakeArgs): Promise<TakeRow | null> {
   const { ifOpen } = t;
@@ -80,7 +80,7 @@ export async function takeRequests(sql: SqlOrTransaction, t: TakeArgs): Promise<
   return row ? { ...row, gaps: (row.gaps ?? []).map(parseMultirange) } : null;
 }
 
-/** `locked`: the account's row; `terms`: what is wanted, under which terms. */
+/** `terms`: the wanted number and the terms. `locked`: the account's row. */
 function locked(sql: SqlOrTransaction, t: TakeArgs) {
   return sql`
     terms as materialized (
@@ -101,7 +101,7 @@ function locked(sql: SqlOrTransaction, t: TakeArgs) {
     )`;
 }
 
-/** `counted`: when the first request may be sent, and how much of the day and the month of that instant is used. */
+/** `counted`: when the first request may be sent, and how many requests of that day and that month are used. */
 function windows(sql: SqlOrTransaction) {
   return sql`
     clocked as materialized (
@@ -141,7 +141,7 @@ function windows(sql: SqlOrTransaction) {
     )`;
 }
 
-/** `fitted`: why nothing may be sent, or how many requests fit. */
+/** `fitted`: why no request may be sent, or how many fit. */
 function verdict(sql: SqlOrTransaction) {
   return sql`
     exempted as materialized (
@@ -188,7 +188,7 @@ function verdict(sql: SqlOrTransaction) {
     )`;
 }
 
-/** Counts what is granted: in the account's row, and for whom. */
+/** Counts the granted requests in the account's row and for the spender. */
 function writes(sql: SqlOrTransaction, t: TakeArgs) {
   return sql`
     taken as (
