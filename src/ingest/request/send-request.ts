@@ -1,4 +1,4 @@
-/** Sends one request to the upstream: takes a permit, sends, records. It sends again only for a redirect, or with the key in the other auth scheme. */
+/** Sends one request to the upstream: takes a permit, sends, records. It sends again only for a redirect, or with the key in the other scheme. */
 import type { Clock, Instant } from '../../clock.ts';
 import type { Span, Spans } from '../../core/span.ts';
 import { waitForPermit } from '../../quota/permit.ts';
