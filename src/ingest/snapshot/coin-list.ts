@@ -1,4 +1,4 @@
-/** Reads the list of coins: which ids exist, their ranks, and when their data begins. It takes two requests, or one if the tickers are stored already. */
+/** Reads the list of coins: their ids and ranks, and when their data begins. It takes two requests, or one if the tickers are already stored. */
 import { type Clock, type Instant, MOST_SKEW_MS } from '../../clock.ts';
 import { COINS_PATH, TICKERS_PATH } from '../../contract/interface/paths.ts';
 import { createBackoff } from '../../core/backoff.ts';
