@@ -21,7 +21,7 @@ const NOTHING = {
   contradicted: [],
 };
 
-/** An answer may be this much older than the request that received it. */
+/** The as-of instant of an earlier answer may lie this far before its request. */
 const MOST_LAG_MS = DAY;
 
 /** `found` null: the answer is plausible. `verdict` null: the answer is plausible or believed. Otherwise nothing of the answer is stored now. */

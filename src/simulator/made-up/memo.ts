@@ -1,4 +1,4 @@
-/** Values that are computed when they are first asked for, and kept. */
+/** Values that are computed at the first call, and cached. */
 import type { Instant } from '../../clock.ts';
 
 /** Computed once. */
