@@ -78,7 +78,7 @@ export class KeyRefused extends ConfigurationError {
   }
 }
 
-/** The address has never answered: it is wrong, or the upstream is down at the first start. */
+/** No upstream answers at the address: the address is wrong, or the upstream is down at the first start. */
 export class Unreachable extends ConfigurationError {
   override readonly name = 'Unreachable';
 }

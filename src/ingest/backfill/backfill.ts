@@ -102,7 +102,7 @@ type Run = {
   inFlight: () => readonly ChunkJob[];
 };
 
-/** Resolves for every planned end of the run. @throws an unexpected error, or the one that `bringBack` rejects with. */
+/** Resolves when the run has ended, even if it was stopped or interrupted. @throws an unexpected error, or the one that `bringBack` rejects with. */
 export async function runBackfill(deps: BackfillDeps, options: BackfillOptions): Promise<BackfillRun> {
   const { sql, clock } = deps;
   const { startedAt, claimedId } = options;

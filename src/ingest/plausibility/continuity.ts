@@ -16,7 +16,7 @@ const LEAST_STEP = 0.025;
 const LEAST_STEP_SHORT = 0.01;
 /**
  * For prices the least size is this many times larger, because the move of a whole slot lies between two means: of the recorded daily means 1 in 25
- * moves further, of the hourly ones 1 in 229. Together with the known steps, 6 in 10,000 answers about recorded means are implausible.
+ * moves further, of the hourly ones 1 in 229. With the known steps as well, only 6 in 10,000 answers about recorded means count as implausible.
  */
 const PRICE_STEPS = 3;
 /** With fewer known steps, an unusual step is this many times the least size. */

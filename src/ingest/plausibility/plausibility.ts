@@ -66,7 +66,7 @@ function valueless(asked: Asked, rows: readonly StoredCandle[]): Implausible | n
   return null;
 }
 
-/** Finds an answer that repeats one candle. In a short answer two equal candles are implausible if no two neighbours are equal. */
+/** Finds an answer in which nearly all candles equal the one before. In a short answer this is implausible only if no two neighbours are equal. */
 function constant(asked: Asked, rows: readonly StoredCandle[]): Implausible | null {
   const beside = outside(asked, rows);
   if (rows.length < 2 || (rows.length < LEAST_ROWS && rows.length + beside.length < LEAST_ROWS)) return null;

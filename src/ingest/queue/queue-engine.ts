@@ -117,7 +117,7 @@ async function connectRedis(
   if (warning !== null) onWarning(warning.found, warning.fix);
   withoutNotice(calls);
   const workers = new Set<Redis>();
-  /** False after a call that failed: a Redis that no longer answers still looks connected. */
+  /** False after a call that found Redis unavailable: a Redis that no longer answers still looks connected. */
   let answers = true;
   return {
     queue: <Job>(name: string) => {

@@ -9,7 +9,7 @@ const CONNECT_MS = 10_000;
 const CALL_MS = 5_000;
 /** A connection that is silent for this time during a call is replaced. Otherwise a lost connection would be noticed after fifteen minutes. */
 const SILENT_MS = CALL_MS + 1_000;
-/** The same for the connection of a worker: longer than a worker lets Redis wait for a job. */
+/** The same for the connection of a worker: longer than the worker waits for a job. */
 export const SILENT_WORKER_MS = 20_000;
 
 /** The queue's Redis cannot be reached. The call may be repeated when Redis is back. */

@@ -41,7 +41,7 @@ type AskOtherDeps = { readonly sql: Sql; readonly sendRequest: SendRequest; read
 
 /**
  * Requests the last full day of one of the largest coins: one candle, or one price. Every plan includes it. It does not request `/global`, nor
- * candles where prices fail: if the upstream answers those but the prices of no coin, the coin is not the cause.
+ * candles where prices fail: if the upstream fails on the prices of all coins and answers everything else, no single coin is the cause.
  */
 export function createAskOther({ sql, sendRequest, clock }: AskOtherDeps): AskOther {
   let turn = 0;

@@ -7,7 +7,7 @@ import { hasAnswered } from '../../store/work/fetch.ts';
 import type { Exchange, NoContact } from '../../upstream/answer.ts';
 
 export type Reachability = {
-  /** True when this request found no server, and no request to this address was ever answered. */
+  /** True when no upstream answers at this address, and none ever has. Also true when the server there uses another protocol. */
   isMissing(exchange: Exchange): Promise<boolean>;
 };
 

@@ -70,8 +70,8 @@ export type RequestResult = HeldRequest | SentRequest;
 
 /**
  * Resolves to `unwanted` when nothing of the stretch is missing any more: then nothing was sent and nothing was counted.
- * @throws ConfigurationError when the address has never answered, or when redirects do not end a second time and nothing else has been answered;
- * KeyRefused when the upstream no longer accepts the key.
+ * @throws ConfigurationError when no upstream answers at the address (`Reachability`), or when redirects do not end a second time and nothing else
+ * has been answered; KeyRefused when the upstream no longer accepts the key.
  */
 export type SendRequest = {
   (request: FixedRequest, options: SendOptions): Promise<RequestResult>;

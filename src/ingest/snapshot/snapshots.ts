@@ -232,7 +232,7 @@ function shortListOf({ accountId, name }: Pick<Taking<unknown>, 'accountId' | 'n
   return { claim: 'short list', key: `${accountId} ${name}` };
 }
 
-/** Was the last usable answer an implausible list? */
+/** Has a list been implausible since the last stored one? */
 function mayBeShort(past: readonly PastRequest[]): boolean {
   return past.find(({ outcome }) => outcome === 'stored' || outcome === 'unconfirmed')?.outcome === 'unconfirmed';
 }

@@ -125,7 +125,7 @@ export type DueSeries = {
   readonly seriesId: number;
   /** When the series counts as requested. */
   readonly askedAt: Instant;
-  /** The refresh time that has just passed: the next one counts from it. */
+  /** The last refresh time that has passed: the next one counts from it. */
   readonly refreshAt: Instant;
   /** Null: nothing of the series can be requested now (the plan's history limit, a refusal). It still counts as refreshed. */
   readonly chunk: FreshChunk | null;

@@ -5,8 +5,8 @@ import { type RowQuestion, rowQuestion } from './row-question.ts';
 
 export type ToldOnce = {
   /**
-   * May the answer to this request be a lie? If so, the lie counts as told, so call this when nothing else can prevent it. Answers without candles or
-   * prices are always allowed and never stored.
+   * May the answer to this request be a lie? If so, the lie counts as told, so call this when nothing else can prevent it. Answers to requests for
+   * neither candles nor prices may always be false, and are not stored.
    */
   readonly mayTell: (request: Request) => boolean;
 };

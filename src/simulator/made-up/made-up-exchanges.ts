@@ -1,6 +1,6 @@
 /**
- * Exchanges of the made-up market and their markets. The keys of an exchange and a coin decide whether the exchange trades the coin, and in which
- * pairs. Volumes are shares of the coins' own volumes, so the volume of an exchange is the sum of its markets.
+ * Exchanges of the made-up market and their markets. The exchange and the coin alone decide whether the exchange trades the coin, and in which pairs.
+ * Volumes are shares of the coins' own volumes, so the volume of an exchange is the sum of its markets.
  */
 import type { Instant } from '../../clock.ts';
 import type { CoinExchange, CoinMarket, ExchangeMarket } from '../../contract/record/catalogue.ts';
