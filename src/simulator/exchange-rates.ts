@@ -1,7 +1,4 @@
-/**
- * The value of fiat currencies in dollars. Each moves like a market around its level of 2024. The rate is a pure function of seed and time, at random
- * access.
- */
+/** The value of fiat currencies in dollars. Each moves like a market around its level of 2024: a pure function of seed and time, at random access. */
 import type { Instant } from '../clock.ts';
 import { DAY, MINUTE } from '../core/interval.ts';
 import { hashText, mix, unit } from './hash.ts';

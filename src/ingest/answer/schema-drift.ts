@@ -22,8 +22,7 @@ export function createDriftCheck(sql: Sql): DriftCheck {
       oneWasReadable = true;
       return null;
     }
-    // One invalid row does not prove drift if another answer was readable just before. Rows that were invalid in the same way before do not prove it
-    // either.
+    // One invalid row proves no drift if another answer was readable just before. Rows that were invalid in the same way before prove none either.
     const isRow = (rows.length === 1 && oneWasReadable) || (await areRepeated(sql, seriesId, rows));
     oneWasReadable = false;
     return isRow ? null : problem;

@@ -49,10 +49,7 @@ export type BackfillRun = {
   readonly refused: ReadonlyMap<RefusalReason, { readonly chunks: number; readonly message: string }>;
   /** Chunks that failed in all attempts, with the reason. */
   readonly failed: readonly { readonly coinId: string; readonly span: Span; readonly message: string }[];
-  /**
-   * What is left of the target; null if the database was unavailable at the end. Slots that were too young when the run began still count as too
-   * young.
-   */
+  /** What is left of the target; null if the database was unavailable at the end. Slots too young when the run began count as too young. */
   readonly left: readonly Left[] | null;
   /** True when slots were left to backfills before this one, which own them. */
   readonly hasOthers: boolean;
@@ -65,10 +62,7 @@ export type BackfillDeps = Pick<Session, 'ingestChunk' | 'circuitBreaker' | 'his
   readonly plan: { readonly name: string; readonly candlesPerRequest: number };
   /** `host:pid`. */
   readonly owner: string;
-  /**
-   * Tries to restart an unavailable database, where that is possible. Called repeatedly during the outage. If it rejects, the run ends with that
-   * error.
-   */
+  /** Tries to restart an unavailable database, where possible. Called repeatedly during the outage. If it rejects, the run ends with that error. */
   readonly bringBack?: () => Promise<void>;
   /** Converts milliseconds of a test's clock, which may run faster, into real ones. */
   readonly realMs?: (ms: number) => number;

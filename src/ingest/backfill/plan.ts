@@ -33,10 +33,7 @@ export type BackfillPlan = {
   readonly costIfOpen: PlanCost;
   /** Missing slots whose answer is not final: they are requested again later. */
   readonly waitingSlots: number;
-  /**
-   * The approximate cost of requesting the waiting slots. Each stretch counts separately, because stretches are due at different times, and some may
-   * never be due.
-   */
+  /** The approximate cost of requesting the waiting slots. Stretches count separately: they are due at different times, and some may never be due. */
   readonly later: PlanCost;
   /** Missing slots of series that the upstream refuses (unknown coin …). */
   readonly refusedSlots: number;

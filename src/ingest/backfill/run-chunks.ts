@@ -12,10 +12,7 @@ export type RunState = { readonly leftRequests: number; readonly chunks: StoredC
 const LOOKS = 20;
 const LOOK_MS = 250;
 
-/**
- * Reads where the chunks of a run are, in all processes. Null while the queue is unavailable; the run itself waits for the queue, and reports the
- * outage.
- */
+/** Reads where the chunks of a run are, in all processes. Null while the queue is unavailable; the run itself reports that and waits. */
 export async function readPlaces(queue: ChunkQueue, jobs: readonly ChunkJob[]): Promise<StoredChunks | null> {
   const places = await queue.placesOf(jobs).catch(() => null);
   if (places === null) return null;

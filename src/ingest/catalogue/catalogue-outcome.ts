@@ -43,10 +43,7 @@ export type ItemOutcome =
 const unknownBackoff = createBackoff({ firstMs: DAY, mostMs: 30 * DAY, factor: 4 });
 const failureBackoff = createBackoff({ firstMs: 60_000, mostMs: DAY, factor: 4 });
 
-/**
- * How long an item waits after this outcome, in milliseconds: longer each time the same outcome follows itself. The wait is stored, so it has no
- * jitter.
- */
+/** How long an item waits after this outcome, in milliseconds: longer each time the outcome repeats. The wait is stored, so it has no jitter. */
 export function waitAfter(outcome: string, item: CatalogueItem): number {
   const isFailure = outcome === 'malformed' || outcome === 'unavailable';
   const times = item.outcome === outcome ? item.times : 0;

@@ -114,10 +114,7 @@ export function wantedPerDay(kind: CatalogueKind, { items, idle }: CatalogueNeed
   return perDay(items - idle, ageMs) + perDay(idle, idleAgeMs);
 }
 
-/**
- * Items that become due between two runs are requested at the second run: with a run every two hours, an item that is due after three hours is
- * requested every four.
- */
+/** Items that become due between two runs wait for the second: with a run every two hours, an item due after three hours is requested every four. */
 function atRun(ageMs: number, runsPerDay: number): number {
   const betweenMs = DAY / runsPerDay;
   return Math.ceil(ageMs / betweenMs - ROUNDING) * betweenMs;

@@ -1,6 +1,5 @@
 /**
- * Answers from a cache that cannot be used. The cache repeats such an answer until it expires, so an earlier request would only use up an attempt of
- * the chunk.
+ * Unusable answers from a cache. The cache repeats such an answer until it expires, so an earlier request would only use up an attempt of the chunk.
  */
 import type { Clock, Instant } from '../../clock.ts';
 import { afterCaches } from '../../core/second-opinion.ts';

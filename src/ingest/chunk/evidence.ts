@@ -171,7 +171,7 @@ function stillUnconfirmed(
 
 /**
  * The slots are worth another request when the first of them settles, if the next answer is as far behind our clock as this one: no slot is final
- * before.
+ * before that.
  */
 function stillProvisional(span: Span, { interval, sentAt, asOf, ageMs, settlesAfterMs }: Weighing): Pending {
   const lagMs = Math.min(sentAt - asOf, MOST_LAG_MS);

@@ -76,10 +76,7 @@ export function weighImplausible({
   return withheld(pending, Math.max(...pending.map(({ retryAt }) => retryAt)), found);
 }
 
-/**
- * A full day must close with its last second (upstream-api.md, 1.1 no 6). If a plan gives only the last full day, a wrong row would never be
- * corrected.
- */
+/** A full day must close with its last second (upstream-api.md, 1.1 no 6). If a plan gives no other day, a wrong row would never be corrected. */
 function stillOpen({ cutShort: [row] }: Weighing['findings']): Implausible | null {
   if (row === undefined) return null;
   return { kind: 'open', detail: `the last full day says that it closes at ${new Date(row.closeTime).toISOString()}` };

@@ -1,7 +1,4 @@
-/**
- * Stores which intervals of the upstream differ from each other, so that Chandler does not need a second opinion about each series of such an
- * upstream.
- */
+/** Stores which intervals of the upstream differ, so that Chandler does not need a second opinion about each series of such an upstream. */
 import { DAY } from '../../core/interval.ts';
 import type { ClaimAnswer } from '../../core/second-opinion.ts';
 import { intervalPair, type Sample } from '../../store/candle/other-intervals.ts';

@@ -9,17 +9,11 @@ import { intersect, type Span, type Spans } from '../../core/span.ts';
 
 /** What is known about the limit of one plan and interval. */
 export type HistoryLimit =
-  /**
-   * Nothing is certain. The documents, or a refusal of another day, say `depthMs` (null: no limit; 0: the interval is refused). One request will
-   * show whether that holds.
-   */
+  /** Uncertain. The documents, or a refusal of another day, say `depthMs` (null: no limit; 0: the interval is refused). One request will test it. */
   | { readonly kind: 'documented'; readonly depthMs: number | null; readonly refusedBefore?: true }
   /** The upstream answered beyond the documented limit: no limit is known. */
   | { readonly kind: 'open' }
-  /**
-   * The upstream refused. The limit lies `depthMs` before the upstream's now, which is `skewMs` ahead of ours. `depthMs` 0: the plan does not
-   * include this interval.
-   */
+  /** The upstream refused: the limit is `depthMs` before its now, which is `skewMs` ahead of ours. `depthMs` 0: the plan excludes this interval. */
   | { readonly kind: 'met'; readonly depthMs: number; readonly skewMs: number; readonly message: string };
 
 export function documentedLimit(plan: Plan, interval: Interval): HistoryLimit {

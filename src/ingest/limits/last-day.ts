@@ -7,10 +7,7 @@ import { ceilToGrid, DAY, floorToGrid, type Interval, settleMs } from '../../cor
 import { intersect, type Span, type Spans } from '../../core/span.ts';
 import { earliestSlot, type HistoryLimit, knownDepth, splitAtLimit } from './history-limit.ts';
 
-/**
- * The last full day, where only that day becomes final. Null when the history limit leaves enough time, or when the plan does not include the
- * interval.
- */
+/** The last full day, where only that day becomes final. Null when the history limit leaves enough time, or the plan excludes the interval. */
 export function lastDayOf(depthMs: number | null, interval: Interval, now: Instant): Span | null {
   if (interval !== '24h' || depthMs === null || depthMs === 0 || depthMs >= DAY + settleMs(interval)) return null;
   const today = floorToGrid(now, interval);

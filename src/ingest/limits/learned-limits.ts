@@ -17,10 +17,7 @@ import { openSecondOpinions, type SecondOpinions } from './second-opinions.ts';
 
 export type LearnedLimits = {
   of(interval: Interval): HistoryLimit;
-  /**
-   * Stores a limit that the upstream's refusals have proved. It stays until the plan changes; after a day, one request tests whether it still
-   * holds.
-   */
+  /** Stores a limit that refusals have proved. It stays until the plan changes; after a day, one request tests whether it still holds. */
   learn(
     interval: Interval,
     limit: Depth & { readonly message: string; readonly fetchId: number | null },

@@ -21,10 +21,7 @@ import { type Heard, heardAt } from './second-opinions.ts';
 const LOOK_AFTER_MS = 5_000;
 
 export type LimitOpinions = {
-  /**
-   * Does the work. If the work may request something beyond a limit that needs a second opinion, it first waits until the current such request has
-   * ended.
-   */
+  /** Does the work. If it may request something beyond a limit that needs a second opinion, it first waits until the current such request ends. */
   oneAtATime<T>(job: ChunkJob, work: () => Promise<T>): Promise<T>;
   /** When the chunk may be requested; null: now. */
   waitingFor(job: ChunkJob): Instant | null;

@@ -44,10 +44,7 @@ export type SecondOpinions = {
     heard: HeardAnswer,
     state: (before: Claim | null) => Statement,
   ): Promise<Opinion>;
-  /**
-   * Drops the claim, unless the claim is newer than this answer, which contradicts it. Sends no SQL statement while this process knows of no such
-   * claim.
-   */
+  /** Drops the claim, unless it is newer than this answer, which contradicts it. Sends no SQL statement while this process knows of no such claim. */
   contradict(claim: ClaimName, subject: string, heard: HeardAnswer): Promise<void>;
   /** Drops the claim because the upstream has answered what it is about. Sends no SQL statement while this process knows of no such claim. */
   drop(claim: ClaimName, subject: string): Promise<void>;

@@ -127,8 +127,8 @@ function stepBetween(older: StoredCandle, newer: StoredCandle): number | null {
 }
 
 /**
- * Finds a jump between stored candles and those of the answer that is far larger than their moves. Unlike a break it may lie in a hole, where the
- * moves are unknown.
+ * Finds a jump between stored candles and the answer that is far larger than their moves. Unlike a break it may lie across a hole, where the moves
+ * are unknown.
  */
 export function level(asked: Asked, rows: readonly StoredCandle[], leastRows: number): Implausible | null {
   const width = INTERVAL_MS[asked.interval];

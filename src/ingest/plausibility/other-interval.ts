@@ -13,8 +13,8 @@ const MOST_DIFFERENCE = 0.02;
 /** The largest usual difference when there is only one slot to compare. */
 const MOST_OF_ONE = 0.1;
 /**
- * The largest usual difference of one slot among many. Among hundreds of slots of a coin with little trade, one slot may have a trade that the other
- * interval omits.
+ * The largest usual difference of one slot among many: of hundreds of slots of a coin with little trade, one may have a trade that the other interval
+ * omits.
  */
 const MOST_AMONG_MANY = 0.3;
 

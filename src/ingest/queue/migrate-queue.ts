@@ -9,10 +9,7 @@ import {
 import type pg from 'pg';
 import { pausing } from './pausing.ts';
 
-/**
- * Migrates the tables to this version of BullMQ. A migration begins with an advisory lock that any database user could hold, so it runs only when
- * there is something to migrate.
- */
+/** Migrates the tables to this version of BullMQ, if needed only: a migration begins with an advisory lock, which any database user could hold. */
 export async function migrateQueue(client: pg.PoolClient): Promise<void> {
   if (!(await isMigrated(client))) await runMigrations(client);
 }

@@ -136,8 +136,7 @@ export function createSendRequest(deps: SendRequestDeps): SendRequest {
         // A redirect, or the other auth scheme, is a step of a request that already had its permit: what is missing is not checked again.
         const further = await take();
         if (further.kind === 'denied') {
-          // The probe after an outage may have been a redirect. Its second step was held, so the first step of the next request must let the second
-          // through.
+          // The probe after an outage may be a redirect whose second step is held. With `loops` 0, the next redirect counts as an answer and goes on.
           if (redirects > 0) loops = 0;
           return held(further);
         }

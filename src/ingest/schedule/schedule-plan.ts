@@ -57,8 +57,7 @@ export type SchedulePlanTerms = {
 };
 
 /**
- * The share of a limited window that the plan's own cadences may take. If the configured limits are too low for that, the cadences of a smaller plan
- * apply.
+ * The share of a limited window that the plan's own cadences may take. If configured limits are too low for that, a smaller plan's cadences apply.
  */
 const MOST_SHARE = 0.5;
 const TIERS: readonly Tier[] = ['sparse', ...PLAN_NAMES];

@@ -110,10 +110,7 @@ export type WaitingHoles = {
   readonly requests: number;
 };
 
-/**
- * Counts the holes that wait. The count of requests assumes that the neighbouring candles of each hole are one slot away, which is nearly always
- * true.
- */
+/** Counts the holes that wait. The count of requests assumes that the neighbouring candles are one slot away, which is nearly always true. */
 export async function countHoles(sql: SqlOrTransaction, terms: HoleTerms): Promise<WaitingHoles> {
   const sum = { slots: 0, outOfReach: 0, requests: 0 };
   for (const series of await readHoles(sql)) {

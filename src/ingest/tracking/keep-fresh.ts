@@ -50,8 +50,8 @@ export type KeepFresh = {
 };
 
 /**
- * The queue holds at most the chunks of half an hour, or of the time between two runs if that is longer. With a short queue, the next run chooses by
- * more recent ages.
+ * The queue holds at most the chunks of half an hour, or of the time between two runs if that is longer. While the queue is short, the next run
+ * chooses by more recent ages.
  */
 const MOST_QUEUED = 10_000;
 /** The queue also holds at most as many chunks as the plan's rate allows in this time; more if the schedule is configured to run less often. */

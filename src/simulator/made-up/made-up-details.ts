@@ -90,10 +90,7 @@ const EVENTS = [
 ] as const;
 const CONFERENCE = EVENTS.length - 1;
 
-/**
- * The events that have been announced by `now`, the latest first. About every second quarter of the coin's life has one event, which is announced a
- * month before.
- */
+/** The events announced by `now`, the latest first. About every second quarter of the coin's life has one event, announced a month before. */
 export function madeUpEvents(coin: MadeUpCoin, now: Instant): CoinEvent[] {
   const born = Math.floor(coin.start / DAY) * DAY;
   const out: CoinEvent[] = [];
