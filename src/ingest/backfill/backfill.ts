@@ -1,4 +1,4 @@
-/** Runs a backfill: records what is wanted, then fetches it until nothing worth a request is missing. */
+/** Runs a backfill: records what is wanted, then sends requests until nothing is left to fetch. */
 import type { Clock, Instant } from '../../clock.ts';
 import { settledUntil } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
@@ -43,7 +43,7 @@ export type BackfillRun = {
   readonly tookMs: number;
   /** The totals of `ops.fetch`, including requests that other processes sent for this backfill; null if the database was unavailable at the end. */
   readonly totals: BackfillTotals | null;
-  /** What this process counted, for when there are no totals. */
+  /** What this process counted; used when there are no totals. */
   readonly seen: BackfillSeen;
   /** Refused chunks by reason, with one of the messages. */
   readonly refused: ReadonlyMap<RefusalReason, { readonly chunks: number; readonly message: string }>;
@@ -136,7 +136,7 @@ export async function runBackfill(deps: BackfillDeps, options: BackfillOptions):
   return { id, end, startedAt, tookMs, totals, seen: tracker.seen(), refused, failed, left, hasOthers };
 }
 
-/** Fetches what is missing, until nothing worth a request is left or the run ends. Resolves to whether slots were left to other backfills. */
+/** Fetches what is missing, until nothing is left to fetch or the run ends. Resolves to whether slots were left to other backfills. */
 async function fetchMissing(deps: BackfillDeps, options: BackfillOptions, run: Run): Promise<boolean> {
   const { sql, clock, queue, plan, historyLimits, realMs = (ms) => ms } = deps;
   const { target, concurrency, startedAt } = options;

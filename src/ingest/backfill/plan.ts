@@ -16,7 +16,7 @@ export type BackfillTarget = SeriesSpan;
 export type PlanCost = {
   /** Requests for everything within the history limit, including the probe of that limit. */
   readonly requests: number;
-  /** Slots of these requests. If the upstream has a candle for each, so many candles come. */
+  /** Slots of these requests: the number of candles to expect if the upstream has one for each slot. */
   readonly slots: number;
   /** Slots beyond the history limit. */
   readonly refusedSlots: number;

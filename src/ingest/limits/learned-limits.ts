@@ -67,7 +67,7 @@ export async function readLearnedLimits(sql: Sql, clock: Clock, plan: Plan): Pro
     },
     of: (interval) => limits.get(interval)!,
     learn: async (interval, { depthMs, skewMs, message, fetchId }) => {
-      // Several refusals may be under way at once; the strictest tells most.
+      // Several refusals may be under way at the same time; only the strictest is kept.
       const known = limits.get(interval)!;
       const limit: Met = { kind: 'met', depthMs, skewMs, message };
       if (known.kind === 'met' && reach(known) <= reach(limit)) return;

@@ -78,7 +78,7 @@ type CheckAccountDeps = {
   readonly sql: Sql;
   readonly clock: Clock;
   readonly account: AccountRecord;
-  /** As configured. */
+  /** The configured auth scheme. */
   readonly sentAs: KeyRefusal['sentAs'];
   readonly signal?: AbortSignal | undefined;
 };

@@ -41,7 +41,7 @@ export function otherOrigin(held: string | null, answered: string | null, settin
   return `this warehouse holds data of ${marketOf(held)}, and ${setting} answers with ${marketOf(answered)}; choose another warehouse with DATABASE_URL or CHANDLER_HOME, or correct the address`;
 }
 
-/** Nothing has ever answered at the address. */
+/** No upstream has ever answered at the address, or the server there uses another protocol. */
 export function unreachable(baseUrl: string, message: string, why: NoContact): string {
   return `the upstream cannot be reached at CHANDLER_BASE_URL ${baseUrl} (${message}); ${REMEDY[why]}`;
 }
