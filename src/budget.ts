@@ -32,9 +32,7 @@ export type Budget = {
   /** `assumed`: the upstream has not yet reported the plan of the key. */
   readonly planSource: 'configured' | 'account' | 'assumed';
   readonly limits: Limits;
-  /**
-   * The schedules, which run independently of backfills: those that services run now, or, when none run, those that a service would run.
-   */
+  /** The schedules, which run independently of backfills: those that services run now, or, when none run, those that a service would run. */
   readonly schedules: readonly Schedule[];
   readonly scheduling: Scheduling;
   readonly quota: Quota;
@@ -44,10 +42,7 @@ export type Budget = {
   reserved(at: Instant): Reserved;
 };
 
-/**
- * The inputs for planning a backfill of the service under this plan, the same as a session has, but read without a session. Sends no
- * requests.
- */
+/** The inputs for planning a backfill of the service under this plan, the same as a session has, but read without a session. Sends no requests. */
 export async function readPlanning({ config, clock, database: { sql } }: App, name: PlanName) {
   const plan = planOf(name, { candlesPerRequest: candlesPerRequest(name, config) });
   const historyLimits = await readLearnedLimits(sql, clock, plan);

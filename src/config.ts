@@ -49,9 +49,7 @@ export type Config = {
   /** Configured cadences of schedules. An absent schedule has the cadence of the plan. */
   readonly cadences: Cadences;
   readonly listen: ListenAddress;
-  /**
-   * Where the service serves `/health`, `/ready`, `/metrics` and `/backfills`. Null when it serves them at `listen`, with everything else.
-   */
+  /** Where the service serves `/health`, `/ready`, `/metrics` and `/backfills`. Null when it serves them at `listen`, with everything else. */
   readonly operationsListen: ListenAddress | null;
   /** Whether callers without a history limit may run read-only SQL through the tools. */
   readonly serveSql: boolean;
@@ -67,9 +65,7 @@ export type Config = {
   readonly s3: S3Settings;
   /** Null when no notices are sent. */
   readonly notify: Notify | null;
-  /**
-   * Milliseconds. A service that has had work and quota for so long without any result is stuck: for notices, the heartbeat and metrics.
-   */
+  /** Milliseconds. A service that has had work and quota for so long without any result is stuck: for notices, the heartbeat and metrics. */
   readonly stuckAfterMs: number;
   /** The service requests this address every few minutes while it is well. Secret. Null when there is none. */
   readonly heartbeatUrl: string | null;

@@ -84,9 +84,7 @@ export type Failure = {
 export type FailureLog = (failure: Failure) => void;
 
 const COUNTED_MS = 60_000;
-/**
- * The parts of a message that differ between failures of the same cause: request ids and times that the upstream inserts, but no status.
- */
+/** The parts of a message that differ between failures of the same cause: request ids and times that the upstream inserts, but no status. */
 const CHANGING = /\b(?=[\w-]*\d)[\w-]{4,}|\d+(:\d+)+/g;
 /** A line lists at most so many names. The count includes all failures. */
 const MOST_NAMES = 10;

@@ -5,8 +5,7 @@ import { createIo } from './cli/shell/io.ts';
 import { tuneV8 } from './cli/shell/v8.ts';
 import { systemClock } from './clock.ts';
 
-// The S3 client would warn the operator that its later versions need a newer Node. That warning is for Chandler's developers, who choose
-// its version.
+// The S3 client would warn the operator that its later versions need a newer Node. That warning is for Chandler's developers, who choose its version.
 process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= 'true';
 
 // `serve` and `simulate` are not tuned: every request leaves garbage, and a small young generation would be collected all the time.

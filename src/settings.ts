@@ -179,10 +179,7 @@ export function readSettings(env: Environment): { readonly settings: Settings; r
   return { settings, problems };
 }
 
-/**
- * The vendor's RPC address for the vendor's REST address. Any other upstream serves both at one address, so that two markets are never
- * mixed.
- */
+/** The vendor's RPC address for the vendor's REST address. Any other upstream serves both at one address, so that two markets are never mixed. */
 export function rpcUrlOf(baseUrl: string): string {
   const { origin } = new URL(baseUrl);
   const isVendor = [FREE_BASE_URL, PAID_BASE_URL].some((url) => new URL(url).origin === origin);

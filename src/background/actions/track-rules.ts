@@ -1,7 +1,4 @@
-/**
- * What follows when somebody added or removed rules of `chandler track`: the series they want, the ages that the quota allows, and their
- * past.
- */
+/** What follows when somebody added or removed rules of `chandler track`: the series they want, the ages that the quota allows, and their past. */
 import type { App } from '../../app.ts';
 import { type Budget, readBudget, readPlanning } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
@@ -37,8 +34,7 @@ export async function applyRules(app: App): Promise<TrackReport> {
   const { clock, database, config } = app;
   const { sql } = database;
   const applied = await applyTracks(sql, clock.now(), config.keep.candles);
-  // The catalogue requests data of the coins that are tracked now, so the budget is read after applying: ages are planned with what the
-  // catalogue leaves.
+  // Read after applying, because the catalogue requests the newly tracked coins too: the ages are planned with what it leaves.
   const budget = await readBudget(app);
   const options = await freshnessOptions(app, budget);
   const plan = await planTracked({ sql, ...options });
@@ -81,9 +77,7 @@ export type QueuedPast = {
   readonly isOff: boolean;
 };
 
-/**
- * Queues what is missing in the past of tracked series, or only of those in `of`, without waiting for the audit of gaps. Sends no requests.
- */
+/** Queues what is missing in the past of tracked series, or only of those in `of`, without waiting for the audit of gaps. Sends no requests. */
 export async function queueHistory(
   app: App,
   budget: Budget,

@@ -10,10 +10,7 @@ import { readPrivateKey, removeAbandoned, writeAttestation } from './attestation
 
 export type AttestSettings = NonNullable<Config['attest']>;
 
-/**
- * `attestation-2024-01-31.jsonl`. It differs from the default name of `chandler attest`, so that the service never removes files of that
- * command.
- */
+/** `attestation-2024-01-31.jsonl`. It differs from the default name of `chandler attest`, so that the service never removes files of that command. */
 const NAME = /^attestation-(\d{4}-\d\d)-\d\d\.jsonl$/;
 const PART = /^attestation-[\d-]{10}\.jsonl\.[\da-f-]{36}\.part$/;
 /** The service keeps older files only if they are the first of their month, so the folder grows by twelve files a year. */

@@ -1,7 +1,4 @@
-/**
- * Sentences about filling a stretch: what Chandler would request now, what later and when, and what never. They come from the planner and
- * from what is left.
- */
+/** Sentences about filling a stretch: what Chandler would request now, what later and when, and what never. Also records the backfill. */
 import type { App } from '../../app.ts';
 import type { Budget } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';

@@ -41,9 +41,9 @@ const CHECKS_KEPT_MS = 60_000;
 const HOURS_KEPT_MS = 60_000;
 const BUDGET_MAY_BE_MS = 60_000;
 /**
- * Without a service that counts, the dashboard counts due work itself, over all series. When there are very many, it uses an older count,
- * no matter how old, as it does with a service's count, and subtracts the work that was due since then. So only the first visitor waits,
- * and nobody after `prepare`.
+ * Without a service that counts, the dashboard counts due work itself, over all series. When there are very many, it uses an older count of
+ * any age, as with a service's count, and subtracts the work that was due since then. So only the first visitor waits, and nobody after
+ * `prepare`.
  */
 const DUE_KEPT_MS = 60_000;
 /** A read that takes longer counts as hung: later callers start a new one. */
@@ -51,10 +51,7 @@ const LONGEST_READ_MS = 10_000;
 const LATE = new Error('what every page shows was not read in time');
 
 export type OpenDashboard = Handler & {
-  /**
-   * Reads what takes longest, so that the first visitor does not wait for it. Takes ten seconds at most. What it could not read, that
-   * visitor's page reads.
-   */
+  /** Reads what takes longest, so that the first visitor need not wait. Stops after ten seconds: the visitor's page then reads the rest. */
   prepare(): Promise<void>;
   close(): Promise<void>;
 };

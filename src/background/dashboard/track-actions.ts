@@ -1,6 +1,4 @@
-/**
- * Tracks a series of a coin from the dashboard, as `chandler track add` and `remove` do. The cost: requests a day, and those of its past.
- */
+/** Tracks a series of a coin from the dashboard, as `chandler track add` and `remove` do. The cost: requests a day, and those of its past. */
 import type { App } from '../../app.ts';
 import { type Budget, readBudget, readPlanning } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';

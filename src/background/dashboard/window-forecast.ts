@@ -4,10 +4,7 @@ import type { Instant } from '../../clock.ts';
 /** Before this share of the window is over, the pace says nothing about the rest. */
 const TELLING_SHARE = 0.02;
 
-/**
- * Two bounds, never above the limit: one adds the requests that the schedules still need, the other extends the pace so far. Null too early
- * in the window.
- */
+/** Two bounds, at most the limit: one adds what the schedules still need, one extends the pace so far. Null early in the window. */
 export function forecastOf(window: {
   readonly start: Instant;
   readonly reset: Instant;

@@ -20,9 +20,7 @@ import { type Check, fail, failWith, ok } from './check.ts';
 const SOON = { attempts: 2, idleMs: 5_000 };
 const ELSEWHERE = 'name another place in CHANDLER_LAKE_URL';
 
-/**
- * No checks without a lake. `mayWrite`: the check may write a file to object storage and remove it, to find out whether that is possible.
- */
+/** No checks without a lake. `mayWrite`: the check may write a file to object storage and remove it, to find out whether that is possible. */
 export async function checkLake({ lake, s3 }: Config, { mayWrite }: { readonly mayWrite: boolean }): Promise<Check[]> {
   if (lake === null) return [];
   const name = nameOfAddress(lake.address);

@@ -8,9 +8,7 @@ export const NO_DISK = 100e6;
 
 export type Disk = { readonly folder: string; readonly freeBytes: number };
 
-/**
- * The disks of the embedded server's folder, of attestations, and of the lake. Skips a folder that cannot be read: other parts report that.
- */
+/** The disks of the embedded server's folder, of attestations, and of the lake. Skips a folder that cannot be read: other parts report that. */
 export async function readDisks({
   databaseUrl,
   home,

@@ -1,7 +1,4 @@
-/**
- * Looks for other programs' sessions that hold a lock which Chandler needs, and reports them as an incident. The process is not ready
- * meanwhile.
- */
+/** Looks for other programs' sessions that hold a lock which Chandler needs, and reports them as an incident. The process is not ready meanwhile. */
 import type { Clock } from '../../clock.ts';
 import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
 import type { Log } from '../../log.ts';

@@ -32,9 +32,8 @@ export type MetricInputs = {
 };
 
 /**
- * prom-client measures the lag of the event loop twice: once for each scrape, and with a timer that wakes the process a hundred times a
- * second. That timer was a fifth of the cost of an idle service. A slower timer gives wrong figures: Node counts the time between two ticks
- * as lag.
+ * prom-client measures the lag of the event loop twice: once per scrape, and with a timer that wakes the process a hundred times a second,
+ * a fifth of the cost of an idle service. A slower timer gives wrong figures: Node counts the time between two ticks as lag.
  */
 const LAG_OF_TIMER = ['min', 'max', 'mean', 'stddev', 'p50', 'p90', 'p99'];
 const NEVER_MS = 86_400_000;

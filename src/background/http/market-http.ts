@@ -1,7 +1,4 @@
-/**
- * The warehouse over HTTP: market data under `/v1` and `/rpc`. Operators get `/health`, `/ready` and `/metrics` there or at a separate
- * address.
- */
+/** The warehouse over HTTP: market data under `/v1` and `/rpc`. Operators get `/health`, `/ready` and `/metrics` there or at a separate address. */
 import type { App, Releasers } from '../../app.ts';
 import type { Clock } from '../../clock.ts';
 import type { Config } from '../../config.ts';
@@ -115,10 +112,7 @@ const OPERATIONS = /^\/(health|ready|metrics|backfills)([/?]|$)/;
 
 export type Served = {
   readonly operations: Handler;
-  /**
-   * The dashboard, served with the paths for operators. It returns null while there is no database yet. Absent when this server has no
-   * dashboard.
-   */
+  /** The dashboard, served with the paths for operators. It returns null while there is no database yet. Absent when this server has no dashboard. */
   readonly dashboard?: (() => Handler | null) | undefined;
   /** Returns null while there is no database yet. */
   readonly market: () => Handler | null;
@@ -155,8 +149,7 @@ export async function listenToAll(
     trustedProxies: config.trustedProxies,
   };
   const isApart = config.operationsListen !== null;
-  // A separate port: callers cannot use up the connections of operators. It opens first, so that a probe succeeds as soon as callers can
-  // connect.
+  // A separate port: callers cannot use up the connections of operators. It opens first, so that a probe succeeds as soon as callers can connect.
   const apart = isApart ? await listen(operations, { ...config.operationsListen, ...options }) : null;
   const forCallers = Object.assign(isApart ? measured : withOperations, { fromCache: measured.fromCache });
   const server = await listen(forCallers, { ...config.listen, ...options }).catch(async (error: unknown) => {

@@ -19,10 +19,7 @@ export type OtherLake = {
   readonly next: NewLake | null;
 };
 
-/**
- * Null when it is the lake of this warehouse, or becomes it with the next run. @throws DestinationError, ExportRefused when that cannot be
- * determined
- */
+/** Null when it is this warehouse's lake, or becomes it with the next run. @throws DestinationError, ExportRefused when that is unknown */
 export async function readOtherLake(
   { config: { lake, s3 }, database: { sql } }: Pick<App, 'config' | 'database'>,
   timing: S3Timing = {},

@@ -60,9 +60,7 @@ const KEPT = 'candles past their retention stay in Postgres';
 /** Retention then removes no candles. The reason was already logged. */
 const HOLDS_NOTHING: CandleArchive = { hold: async () => null };
 
-/**
- * Retention with a lake: it may remove only candles that are in the lake. While the lake is unreadable or being written, all candles stay.
- */
+/** Retention with a lake: it may remove only candles that are in the lake. While the lake is unreadable or being written, all candles stay. */
 export async function withArchive<T>(
   { config, database, log }: Pick<App, 'config' | 'database' | 'log'>,
   { address }: LakeSettings,

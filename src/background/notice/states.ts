@@ -55,9 +55,7 @@ export type LakeState = {
 
 export type State = {
   readonly event: StateEvent;
-  /**
-   * At most one notice per topic is open. The topic names no coin, schedule or tier, so the state stays the same when another one joins.
-   */
+  /** At most one notice per topic is open. The topic names no coin, schedule or tier, so the state stays the same when another one joins. */
   readonly topic: string;
   /** When the state began. Null when it does not hold. */
   readonly since: Instant | null;

@@ -12,10 +12,7 @@ import { retryAfterMs } from '../../upstream/retry-after.ts';
 
 export type Delivery =
   | { readonly kind: 'taken' }
-  /**
-   * A later attempt may succeed: an outage, a limit, a hook that was switched off. `retryAfterMs` is null when the response does not say
-   * when.
-   */
+  /** A later attempt may succeed: an outage, a limit, a hook that was switched off. `retryAfterMs` is null when the response does not say when. */
   | { readonly kind: 'failed'; readonly message: string; readonly retryAfterMs: number | null }
   /** The webhook will never accept this text. */
   | { readonly kind: 'refused'; readonly message: string };
@@ -30,10 +27,7 @@ export type Webhook = {
   close(): Promise<void>;
 };
 
-/**
- * Limit until the response begins, and again until it ends. It is long, because a receiver that answers later gets the message a second
- * time.
- */
+/** Limit until the response begins, and again until it ends. It is long, because a receiver that answers later gets the message a second time. */
 const DEADLINE_MS = 60_000;
 const CONNECT_MS = 5_000;
 /** Enough of a response for the line that describes the problem. */

@@ -1,7 +1,7 @@
 /**
- * Tells the operator that the database cannot be used, without the database: from the memory of one service, while it lasts. The notice is
- * recorded when the database is back, so that every service knows of it. Nobody can ask the others meanwhile, so all of them compute from
- * the services that were alive before which one tells. If that one cannot, the outage is told late: when it is over.
+ * Tells the operator that the database cannot be used. While the outage lasts, this works from the memory of one service. It records the
+ * notice when the database is back, so that every service knows of it. Services cannot ask each other meanwhile, so each computes from
+ * the services that were alive before which one sends the notice. If that one cannot, the notice comes late: when the outage is over.
  *
  *     well ──incident──→ away ──2 minutes, and it is mine to tell──→ told
  *       ▲                  └────────── back for a minute ──────────────┴──→ over ──recorded──→ well
@@ -116,9 +116,7 @@ function isWorthTelling({ since, until, toldAt }: Outage): boolean {
   return toldAt !== null || (until !== null && until - since >= TOLD_AFTER_MS);
 }
 
-/**
- * Whether this service sends the notice: the first scheduler by name, as there is usually one; without any scheduler, the first service.
- */
+/** Whether this service sends the notice: the first scheduler by name, as there is usually one; without any scheduler, the first service. */
 function isMine({ open: { peers }, owner, roles }: Pick<ServiceContext, 'open' | 'owner' | 'roles'>): boolean {
   // This service has never reached the database, so it knows no other services.
   if (peers === null) return roles.includes('scheduler');

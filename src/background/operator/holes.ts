@@ -1,7 +1,4 @@
-/**
- * How many holes wait for a second answer, and how many requests may be spent on them: one line of `chandler quota` and `chandler
- * schedule`.
- */
+/** How many holes wait for a second answer, and how many requests may be spent on them: one line of `chandler quota` and `chandler schedule`. */
 import type { App } from '../../app.ts';
 import { type Budget, readHoleAllowance, readPlanning } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';

@@ -55,8 +55,7 @@ export async function notifyOperator(
         const { inputs, states: others } = await look(app, now);
         const states = [locked, ...others];
         const peers = await liveInstances(app.database.sql, now);
-        // Right after an outage the other services have not renewed their leases yet. The services alive before it decide which one reports
-        // it.
+        // Right after an outage the other services have not renewed their leases yet. The services alive before it decide which one reports it.
         if (!incidents.isOpen(DATABASE) && !incidents.isOpen(HEARTBEAT)) open.peers = peers;
         if (notify !== null) await raise(context, app, notify, { inputs, states });
         const asTold = notify === null ? states : await withSettling(app, notify, states);
@@ -101,10 +100,7 @@ const FORGOTTEN_AFTER_MS = DAY;
 /** Other services that examine it may start later than this one. */
 const OTHERS_START_MS = HOUR;
 
-/**
- * Only services with a certain setting judge the state of a folder or a lake. When that setting changes, nobody would end the state, so
- * this does.
- */
+/** Ends the state of a folder or a lake that no service judges any more, because the setting of the services has changed. */
 async function endForgotten(context: ServiceContext, app: App, now: Instant): Promise<void> {
   if (now - context.status.startedAt < OTHERS_START_MS) return;
   const { sql } = app.database;

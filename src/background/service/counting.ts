@@ -1,7 +1,4 @@
-/**
- * Counts the series for `chandler status` and the due work for the reservation, when there are so many series that no reader should wait
- * for it.
- */
+/** Counts the series for `chandler status` and the due work for the reservation, when there are so many series that no reader should wait for it. */
 import type { App } from '../../app.ts';
 import { asError } from '../../core/as-error.ts';
 import { COMING_WORK, countComingWork } from '../../ingest/schedule/demand.ts';

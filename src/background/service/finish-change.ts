@@ -55,10 +55,7 @@ function changeOf(old: FinishBasis, now: FinishBasis, isLater: boolean): string 
   return isLater ? 'it got fewer requests than was forecast' : 'it got more requests than was forecast';
 }
 
-/**
- * Requests of other backfills that were added before it (positive) or will not be sent before it. The forecast included what they sent
- * meanwhile.
- */
+/** Requests of other backfills that were added before it (positive) or will not be sent before it. The forecast included what they sent meanwhile. */
 function othersChanged(old: FinishBasis, now: FinishBasis): (readonly [requests: number, text: string])[] {
   const before = new Set(Object.keys(old.others));
   const more = Object.entries(now.others).map(([id, requests]) => {

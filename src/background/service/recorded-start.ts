@@ -1,7 +1,4 @@
-/**
- * Records the start of a service or of `chandler serve` in the audit log: who started it and with which settings, so that the next start
- * shows changes.
- */
+/** Records in the audit log who started a service or `chandler serve`, and with which settings, so that the next start shows changes. */
 import { createHash } from 'node:crypto';
 import type { App } from '../../app.ts';
 import { maskPasswords } from '../../log.ts';

@@ -145,7 +145,7 @@ async function endWork(
   late.abort();
 }
 
-/** Keeps a response while the database or the queue is unavailable, and retries storing it. */
+/** Retries storing a response while the database or the queue is unavailable, and reports the outage. */
 function outageRetry({ clock, incidents, ending, app }: SessionContext): OutageRetry {
   return createOutageRetry({
     clock,
