@@ -114,7 +114,7 @@ function createGauges(registry: Registry): (inputs: MetricInputs) => void {
   const empty: (() => void)[] = [];
   const gauge = <const L extends string>(name: string, help: string, labelNames: readonly L[] = []) => {
     const made = new Gauge({ name: `chandler_${name}`, help, labelNames, registers: [registry] });
-    // Without labels, \`reset\` would set it to 0.
+    // Without labels, `reset` would set it to 0.
     empty.push(() => (labelNames.length === 0 ? made.remove() : made.reset()));
     return made;
   };
