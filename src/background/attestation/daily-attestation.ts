@@ -17,8 +17,8 @@ const PART = /^attestation-[\d-]{10}\.jsonl\.[\da-f-]{36}\.part$/;
 const KEPT_DAYS = 31;
 
 /**
- * Writes today's attestation, replaces an earlier one of today, and removes the files that need not be kept. @throws ConfigurationError
- * when the key cannot be used, and the file system's error when the folder cannot be written
+ * Writes today's attestation, replaces an earlier one of today, and removes the files that need not be kept.
+ * @throws ConfigurationError when the key cannot be used, and the file system's error when the folder cannot be written
  */
 export async function attestToday(
   sql: Sql,

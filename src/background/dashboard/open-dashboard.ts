@@ -42,8 +42,7 @@ const HOURS_KEPT_MS = 60_000;
 const BUDGET_MAY_BE_MS = 60_000;
 /**
  * Without a service that counts, the dashboard counts due work itself, over all series. When there are very many, it uses an older count of
- * any age, as with a service's count, and subtracts the work that was due since then. So only the first visitor waits, and nobody after
- * `prepare`.
+ * any age, as with a service's count, and subtracts what was due since then. So only the first visitor waits, and nobody after `prepare`.
  */
 const DUE_KEPT_MS = 60_000;
 /** A read that takes longer counts as hung: later callers start a new one. */

@@ -16,7 +16,7 @@ import {
 } from './settings-checks.ts';
 
 type Terms = {
-  /** The webhook check sends a test message. */
+  /** Whether the webhook check sends a test message. */
   readonly online: boolean;
   /** The user of the command may see and change more than a visitor of a page. */
   readonly by: 'command' | 'page';

@@ -77,7 +77,7 @@ async function releaseWaiting(app: App, session: Session): Promise<readonly numb
   return hasRoom(state, reserved(state.now)) ? endWaits(app.database.sql, WINDOW_REASONS, state.now) : [];
 }
 
-/** The share of a window that must be free for a release: each release plans anew, and the reservation shrinks in many small steps. */
+/** Backfills are released only when this share of a window is free: each release plans anew, and the reservation shrinks in many small steps. */
 const WORTHWHILE = 0.01;
 
 function hasRoom(state: QuotaState, reserved: Reserved): boolean {

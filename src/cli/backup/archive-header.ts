@@ -10,7 +10,7 @@ export type ArchiveHeader = {
 
 const LENGTH = 4_096;
 const MAGIC = 'PGDMP';
-/** Since this minor version of the format, one byte says how the archive is compressed. */
+/** A minor version of the format: from it on, one byte says how the archive is compressed. */
 const COMPRESSION_IS_A_BYTE = 15;
 /** Second, minute, hour, day, month, year, and whether it is summer time. */
 const NUMBERS_OF_TIME = 7;

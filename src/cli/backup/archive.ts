@@ -41,7 +41,7 @@ export class ArchiveTooNew extends Error {
   }
 }
 
-/** @throws ArchiveTooNew, or CommandFailed that blames the file, because pg_restore reads nothing else */
+/** @throws ArchiveTooNew, or CommandFailed that blames the file, because pg_restore reads nothing else here */
 async function readWith(client: PostgresClient, args: readonly string[], options: ReadOptions): Promise<string> {
   return runClient(client, args, options).catch(async (error: unknown) => {
     if (!(error instanceof CommandFailed)) throw error;

@@ -1,4 +1,4 @@
-/** Whether a restore may fill a database: it contains no schema of a warehouse, or only an unused warehouse. */
+/** Whether a restore may fill a database: it contains nothing of a warehouse, or only an unused warehouse. */
 import type { App } from '../../app.ts';
 import { formatCounted, formatInstant } from '../../core/format.ts';
 import { readOccupation, readUnprovedRestore } from '../../store/backup/target.ts';

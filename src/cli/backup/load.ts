@@ -83,7 +83,7 @@ function clientFor(
 
 /** Prepares a loaded database for use. Resolves to the migrations that the backup lacked. */
 export async function settleLoaded({ database }: App): Promise<readonly string[]> {
-  // First, so that a process that is killed later does not overrun the quota. Schemas without that table are migrated before the audit log has them.
+  // First, so that a process that is killed later does not overrun the quota. The caller has already migrated a backup without an audit log.
   await forgetAccountChecks(database.sql);
   await forgetInstances(database.sql);
   const migrated = await migrate(database);

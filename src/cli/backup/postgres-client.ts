@@ -73,8 +73,8 @@ export type RunOptions = {
 };
 
 /**
- * Runs it to its end, and resolves to what it wrote to standard output. @throws CommandFailed with the program's own error message, or the
- * reason of `signal`
+ * Runs it to its end, and resolves to what it wrote to standard output.
+ * @throws CommandFailed with the program's own error message, or the reason of `signal`
  */
 export async function runClient(
   { name, file }: PostgresClient,

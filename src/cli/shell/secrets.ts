@@ -18,7 +18,7 @@ export function secretsOf(config: Config): string[] {
 
 /**
  * The secrets of an environment that may be invalid, for masking everything printed. A short text is no secret, nor is one that is also the
- * user or the database of its address (`postgres:postgres@…`): masking it would only garble the output.
+ * user, the database or the host of its address (`postgres:postgres@…`): masking it would only garble the output.
  */
 export function secretsIn(env: Environment): string[] {
   const keys = [env.CHANDLER_API_KEY, env.AWS_SECRET_ACCESS_KEY, env.AWS_SESSION_TOKEN].map((key) => key?.trim() ?? '');

@@ -33,8 +33,9 @@ const MOST_TABLE_ROWS = 10_000;
 const BATCH_ROWS = 1_000;
 
 /**
- * When `signal` is aborted, the server cancels the running statement, too. @throws CommandFailed with the position of the error at the
- * first statement that fails; the earlier ones are done. Rejects with the reason of `signal` when it is aborted.
+ * When `signal` is aborted, the server cancels the running statement, too.
+ * @throws CommandFailed with the position of the error at the first statement that fails; the earlier ones are done. Rejects with the
+ * reason of `signal` when it is aborted.
  */
 export async function runSql(
   out: Output,
