@@ -66,7 +66,7 @@ function parseCoin(text: string): string {
   throw new UsageError('A coin id is empty; ids look like btc-bitcoin.');
 }
 
-/** @throws UsageError for options that contradict each other */
+/** @throws UsageError for invalid values, and for options that contradict each other */
 export function readSelection(options: ExportCommandOptions, now: Instant): Selection {
   const datasets = datasetsOf(options);
   const from = options.from === undefined ? Number.NEGATIVE_INFINITY : pastOption('--from', options.from, now);

@@ -85,7 +85,7 @@ function parseColumn(text: string): NamedColumn {
   throw new UsageError(`There is no ${name}${didYouMean(name, ROLES)}; it must be one of ${ROLES.join(', ')}.`);
 }
 
-/** @throws UsageError for options that contradict each other */
+/** @throws UsageError for an interval without candles, and for options that contradict each other */
 export function readOptionsOf({ coin, interval, quote, columns = [], header }: ImportCommandOptions) {
   const named: NamedColumns = Object.fromEntries(columns);
   for (const [role, said] of [
