@@ -222,7 +222,7 @@ function checkSame({ name }: Destination, head: ManifestHead, selection: Selecti
   const option = (Object.keys(OPTIONS) as (keyof typeof OPTIONS)[]).find(
     (key) =>
       JSON.stringify(head[key]) !== JSON.stringify(wanted[key]) &&
-      // Earlier versions also exported rows that may still change to tools. Such files are written anew.
+      // Files for tools from earlier versions also have rows that may still change. Such files are written anew.
       !(key === 'finalOnly' && isOfTool(selection.layout)),
   );
   if (option === undefined) return;

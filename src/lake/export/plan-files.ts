@@ -1,4 +1,4 @@
-/** Plans the files of an export, and how much there is to read. */
+/** Plans the files of an export, and estimates how many rows there are to read. */
 import type { Instant } from '../../clock.ts';
 import { floorToGrid, INTERVAL_MS } from '../../core/interval.ts';
 import { intersect } from '../../core/span.ts';

@@ -43,7 +43,7 @@ const REPORT_EVERY_MS = 5_000;
 /** Another process may return a lease, so a caller with nothing left is looked up again after this long. */
 const RECHECK_MS = 2_000;
 
-/** The reads of `monthOf` at most: a busy caller's lease may be renewed during every read. */
+/** Maximum number of reads in `monthOf`: a busy caller's lease may be renewed during every read. */
 const MOST_READS = 3;
 
 export type Holding = { readonly unreported: number; readonly unused: number };

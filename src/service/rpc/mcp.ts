@@ -1,6 +1,6 @@
 /**
- * The same tools for clients of the Model Context Protocol, through the official SDK. It serves the 2026 revision, where each request is complete,
- * and the older ones that begin with `initialize`. There are no sessions: any process can answer any request.
+ * The same tools for clients of the Model Context Protocol, through the official SDK. It serves the 2026 revision, where each request is
+ * self-contained, and the older ones that begin with `initialize`. There are no sessions: any process can answer any request.
  */
 import {
   type CallToolResult,

@@ -29,8 +29,7 @@ export async function compareUnattested(sql: Sql, facts: readonly TableFact[], a
         : [{ from: Date.parse(`${month}-01T00:00:00Z`), to: Date.parse(before) }],
     );
     const newest = Math.max(...spans.map(({ to }) => to));
-    // The newest hour was left to the next attestation. If the newest span ends with its month, an earlier version may have left out the next
-    // month.
+    // The newest hour was left to the next attestation. If the newest span ends with its month, earlier versions may have left out the next one.
     const isWhole = newest === monthStart(newest);
     if (spans.length > 0) spans.push({ from: newest, to: isWhole ? Number.POSITIVE_INFINITY : newest + MARGIN_MS });
     const rows = await sql<{ month: Instant; rows: number }[]>`

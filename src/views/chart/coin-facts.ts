@@ -12,7 +12,7 @@ export type CoinFacts = {
   /** 0: the coin has no rank. */
   readonly rank: number;
   readonly isActive: boolean;
-  /** The begin of the upstream's data; null: the upstream has not sent it. */
+  /** The start of the upstream's data; null: the upstream has not sent it. */
   readonly firstDataAt: Instant | null;
   readonly lastSeenAt: Instant;
   /** When the upstream gave the coin this id instead of the requested one; null: the requested id is the current one. */
@@ -37,7 +37,7 @@ export type SeriesFacts = {
   readonly quote: Quote;
   /** Number of final rows. */
   readonly candles: number;
-  /** The begin of the stretch that is wanted or stored; null: there is none. */
+  /** The start of the stretch that is wanted or stored; null: there is none. */
   readonly from: Instant | null;
   /** Infinite while the series is tracked up to now. */
   readonly to: Instant | null;

@@ -13,7 +13,7 @@ export type FailedBackfill = {
 
 /**
  * The backfills that failed at `since` or later, newest first, at most `most`. Also how many there are in all, and how many requests are left of
- * all of them; null when one of them does not know.
+ * all of them; null when it is unknown for one of them.
  */
 export async function readFailedBackfills(
   sql: Sql,

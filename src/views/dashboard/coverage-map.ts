@@ -38,8 +38,7 @@ export type CoverageRow = SeriesName & {
   /** Null: no rule tracks it. */
   readonly tier: Tier | null;
   /**
-   * For each stretch in turn: its state (index in `COVERAGE_STATES`), its first step, and the step after its last. Steps count from the window's
-   * begin.
+   * For each stretch in turn: its state (index in `COVERAGE_STATES`), its first step, and the step after its last. Steps count from `fromSeconds`.
    */
   readonly stretches: readonly number[];
   /** The number of slots in the whole series that two answers reported empty, if reading their places would take too long; else 0. */
@@ -109,7 +108,7 @@ function stretchesOf(steps: string | null, state: number): number[] {
   return ends.flatMap((end, i) => (i % 2 === 0 ? [state, Number(end)] : [Number(end)]));
 }
 
-/** The earliest begin of the wanted spans of these series, not before the data of their coins; null: nothing is wanted, or a span has no begin. */
+/** The earliest start of the wanted spans of these series, not before the data of their coins; null: nothing is wanted, or it has no start. */
 export async function readFirstWanted(sql: Sql, ids: readonly number[]): Promise<Instant | null> {
   const [row] = await sql<{ at: Instant | null }[]>`
     select min(greatest(lower(s.wanted), c.first_data_at)) as at
@@ -122,7 +121,7 @@ export type ReasonFacts = {
   readonly reason: GapReason;
   readonly gaps: number;
   readonly slots: number;
-  /** The begin of the first gap; null: it has no begin. */
+  /** The start of the first gap; null: it has no start. */
   readonly from: Instant | null;
   /** The end of the last gap. */
   readonly to: Instant | null;

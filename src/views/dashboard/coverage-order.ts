@@ -74,7 +74,7 @@ export async function readCoverageOrder(sql: Sql, filter: CoverageFilter): Promi
   return row!.ids === null ? new Int32Array() : Int32Array.from(row!.ids.split(','), Number);
 }
 
-/** The missing spans, as in `ops.series_now`. For the order alone, the first slot counts from the begin of the data, not from its opening. */
+/** The missing spans, as in `ops.series_now`. For the order alone, the first slot counts from the start of the data, not from its opening. */
 function missingOf(sql: Sql, reason: CoverageReason | undefined) {
   const began =
     reason === undefined ? sql`c.began` : sql`to_timestamp(floor(date_part('epoch', c.began) / w.width) * w.width)`;

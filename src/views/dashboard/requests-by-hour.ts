@@ -39,7 +39,7 @@ export function createRequestsByHour(sql: Sql, most = MOST): (now: Instant) => P
     const hours = Array.from({ length: HOURS }, (_, i) => current - (HOURS - 1 - i) * HOUR);
     const from = hours.find((hour) => hour >= uncountedBefore && !kept.has(hour)) ?? current;
     const { rows, wholeFrom } = await countFrom(sql, { from, current, most });
-    // The current hour is complete, even if the first row that was read lies just after its begin.
+    // The current hour is complete, even if the first row that was read lies just after its start.
     if (wholeFrom !== null) uncountedBefore = Math.max(uncountedBefore, Math.min(wholeFrom, current));
     const counted = new Map(rows.map((row) => [row.from, row]));
     const hoursNow = hours.map((hour): HourOfRequests => {

@@ -64,7 +64,7 @@ function candleOf(fine: CandleInterval, coarse: CandleInterval): string {
 }
 
 /**
- * The candles of those slots of `missing` ($4) that are wholly covered, in their order. The bounds ($2, $3) are repeated besides those of each
+ * The candles of those slots of `missing` ($4) that are wholly covered, in their order. The bounds ($2, $3) are repeated beside those of each
  * slot, so that Postgres can skip partitions before it reads the first slot.
  */
 const coarsened = (fine: CandleInterval, coarse: CandleInterval) => `

@@ -1,4 +1,4 @@
-/** Reads the conditions of which an operator is notified from the tables. This is cheap enough for every half minute. */
+/** Reads from the tables the conditions of which an operator is notified. This is cheap enough for every half minute. */
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
@@ -76,7 +76,7 @@ export type AlertInputsQuery = {
   readonly quarantineAfter: number | null;
 };
 
-/** The last answer is searched among this many requests. */
+/** The last answer is searched for among this many requests. */
 const LOOK_BACK = 20_000;
 const MOST_REASONS = 3;
 /** At most this many are reported at once, because each is a notice. */

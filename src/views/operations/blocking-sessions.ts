@@ -8,7 +8,7 @@ export type BlockingSession = Omit<Holder, 'tables'>;
 
 /** A lock that another session holds and Chandler needs. */
 export type HeldLock = {
-  /** The lock is held since then or later: the begin of the transaction that holds it. If that is unknown, the time of this check. */
+  /** The lock is held since then or later: the start of the transaction that holds it. If that is unknown, the time of this check. */
   readonly since: Instant;
   /** The text of `describeBlocking`. */
   readonly message: string;

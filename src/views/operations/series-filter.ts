@@ -25,7 +25,7 @@ export async function coinsWithoutSeries(sql: SqlOrTransaction, coinIds: readonl
   return rows.map((row) => row.coinId);
 }
 
-/** The ids among which a correction of a misspelt id is searched. */
+/** The ids among which the correction of a misspelt id is searched for. */
 export async function coinIdsWithSeries(sql: SqlOrTransaction): Promise<string[]> {
   const rows = await sql<{ coinId: string }[]>`select distinct coin_id from market.series`;
   return rows.map((row) => row.coinId);

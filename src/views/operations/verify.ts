@@ -39,7 +39,7 @@ export type SeriesProof = SeriesName &
     readonly knownEmpty: number;
     /** Sum of `market.candle_hash` of the final candles modulo 2^64, 16 hexadecimal digits. */
     readonly hash: string;
-    /** The stretches to request again after the mending: those mended slots that were answered once or are wanted. */
+    /** The stretches to request again after the mending: those mended slots that an answer once made final, or that are wanted. */
     readonly toAsk: Spans;
   };
 

@@ -9,7 +9,7 @@ import { asText, bytesOf } from './text-lines.ts';
 const MARK = '\ufeff';
 const [FEED, RETURN, QUOTE] = ['\n', '\r', '"'].map((one) => one.charCodeAt(0)) as [number, number, number];
 const SEPARATORS = [',', ';', '\t'];
-/** The header is searched in this many records. */
+/** The header is searched for in this many records. */
 const MOST_TITLES = 20;
 
 export const openCsvTable: OpenTable = async (file, { hasHeader }) => {
@@ -152,7 +152,7 @@ type Piece = {
   readonly text: string;
   /** The same characters as bytes; null when some are in quotes, or not ASCII. */
   readonly bytes: Uint8Array | null;
-  /** The begin and the end of each record, without the end of its line. */
+  /** The start and the end of each record, without the end of its line. */
   readonly bounds: readonly number[];
 };
 
