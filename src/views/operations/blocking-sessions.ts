@@ -1,4 +1,4 @@
-/** Sessions of others that hold a lock which Chandler needs: one of our sessions waits for it, or every reader of a table would. */
+/** Sessions of other programs that hold a lock which Chandler needs: one of our sessions waits for it, or every reader of a table would. */
 import type { Instant } from '../../clock.ts';
 import { formatInstant } from '../../core/format.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
@@ -8,13 +8,13 @@ export type BlockingSession = Omit<Holder, 'tables'>;
 
 /** A lock that another session holds and Chandler needs. */
 export type HeldLock = {
-  /** Since when at most: the beginning of the transaction that holds it, or else the moment at which it was seen. */
+  /** The lock is held since then or later: the start of the transaction that holds it. If that is unknown, the time of this check. */
   readonly since: Instant;
-  /** As `describeBlocking` says it. */
+  /** The text of `describeBlocking`. */
   readonly message: string;
 };
 
-/** Null: nobody holds one. Waits for no lock itself. `now`: by the clock of the database. */
+/** Null: there is no such lock. The statement itself waits for no lock. `now`: by the clock of the database. */
 export async function readHeldLock(sql: SqlOrTransaction, now: Instant): Promise<HeldLock | null> {
   const sessions = await readBlockingSessions(sql);
   if (sessions.length === 0) return null;
@@ -26,10 +26,10 @@ export function lockSentence({ message }: HeldLock): string {
   return `${message.charAt(0).toUpperCase()}${message.slice(1)}.`;
 }
 
-/** Who locks a table for a moment need not be told of. Shorter than the time from one look to the next. */
+/** Shorter locks are not reported. This is shorter than the time between two checks. */
 const WORTH_TELLING = '3 seconds';
 
-/** Longest wait first. Sessions of Chandler that block each other are not listed: Postgres and their transactions' ends resolve that. */
+/** Longest wait first. Sessions of Chandler that block each other are not listed: Postgres and the ends of their transactions resolve that. */
 export async function readBlockingSessions(sql: SqlOrTransaction): Promise<readonly BlockingSession[]> {
   return sql<BlockingSession[]>`
     with ours as materialized (
@@ -54,8 +54,8 @@ export async function readBlockingSessions(sql: SqlOrTransaction): Promise<reado
 }
 
 /**
- * What is wrong, since when, and what to do. The time is that of the session's transaction: a statement of ours that waits gives up after
- * `lock_timeout` and begins again, and with it the time of its wait.
+ * Says what is wrong, since when, and what to do. The time is that of the session's transaction: a waiting statement of ours gives up after
+ * `lock_timeout` and begins again, and then the time of its wait begins again, too.
  */
 export function describeBlocking(sessions: readonly BlockingSession[]): string {
   const [first, ...others] = sessions;

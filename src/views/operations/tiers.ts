@@ -43,7 +43,7 @@ export async function readTierStatus(sql: SqlOrTransaction, now: Instant): Promi
     order by k.priority desc, k.tier = 'all', k.tier = 'top', k.interval desc, k.target_age, k.id`;
 }
 
-/** Null of null. */
+/** The age in milliseconds; null when the column is null. */
 function ageAt(sql: SqlOrTransaction, column: 't.median_until' | 't.oldest_until', now: Instant) {
   const until = sql.unsafe(column);
   return sql`case when ${until} is not null then greatest(0, extract(epoch from ${now}::timestamptz - ${until}) * 1000)::float8 end`;

@@ -1,4 +1,4 @@
-/** What else is kept about the steps of a series: do revisions and requests say of a step what its evidence says? */
+/** Checks the other records about the steps of a series: do revisions and requests agree with the evidence? */
 import type { Instant } from '../../clock.ts';
 import { INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import type { Spans } from '../../core/span.ts';
@@ -6,20 +6,20 @@ import { storedRows } from '../../store/candle/stored.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import { ALL_TIME } from './findings.ts';
 
-/** A record that is not what the evidence says. */
+/** A record that contradicts the evidence. */
 export type WrongRecord = {
   readonly text: string;
   readonly at: Spans;
-  /** Of the evidence; 0: the record names none. */
+  /** A step of the evidence; 0: the record names none. */
   readonly step: number;
 };
 
-/** `ops.uncover` writes its step after it has kept the values; it may work for long between the two. */
+/** `ops.uncover` writes its step after it has kept the values. It may work this long between the two. */
 const LONGEST_MENDING = '1 hour';
 
 /**
- * Of some series of one interval: revisions that say something else than their step about when, why, as of when, by which request. Of several
- * steps in one row of evidence, the request and the as-of instant of the last one are known. What a slot held after the step is known where
+ * For some series of one interval: revisions that disagree with their step about the time, the reason, the as-of instant or the request. Of several
+ * steps in one row of evidence, only the request and the as-of instant of the last one are known. The content of a slot after the step is known if
  * nothing took it out of coverage since.
  */
 export async function wrongRevisions(
@@ -92,8 +92,8 @@ export async function wrongRevisions(
 }
 
 /**
- * Of some series: mendings that found one slot to differ, of which the very same candle was answered again. So that slot was right, and another
- * one of the step differs: somebody has changed the sum (`locator`) that tells which one.
+ * For some series: mendings that found one slot to differ, although the very same candle was answered for it again. So that slot was right, and
+ * another slot of the step differs: somebody has changed the sum (`locator`) that shows which one.
  */
 export async function wrongMendings(
   sql: SqlOrTransaction,
@@ -129,8 +129,8 @@ export async function wrongMendings(
 }
 
 /**
- * Of some series: answers whose request is gone, or another. Retention removes requests in the order of their numbers. So where one is left that
- * it would have removed, no later one is gone because of its age; and it never removes the newest.
+ * For some series: answers whose request is missing, or another one. Retention removes requests in the order of their numbers. So if a request is
+ * left that it would have removed, no later one is missing because of its age. Retention never removes the newest request.
  */
 export async function wrongRequests(
   sql: SqlOrTransaction,
@@ -166,7 +166,7 @@ async function requestsKeptSince(sql: SqlOrTransaction): Promise<number> {
 }
 
 /**
- * Of some series, the mendings (by their step) whose detail says what is kept of the series from before them still: nothing was changed there
+ * For some series: the steps of the mendings whose detail still matches the records of the series from before them. These records were not changed
  * since.
  */
 export async function unchangedSince(
