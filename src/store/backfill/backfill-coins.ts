@@ -28,7 +28,7 @@ export async function renameCoins(sql: SqlOrTransaction, moved: readonly MovedSe
       from unnest(${moved.map(({ oldId }) => oldId)}::text[], ${moved.map(({ newId }) => newId)}::text[],
         ${moved.map(({ interval }) => interval)}::text[], ${moved.map(({ quote }) => quote)}::text[]) as m(old_id, new_id, interval, quote)
     ), coin as (
-      -- A backfill that names both ids names the new one once.
+      -- A backfill that names both ids must name the new one only once.
       select b.id, coalesce(m.new_id, c.coin_id) as coin_id, min(c.place) as place, bool_or(m.new_id is not null) as is_renamed
       from ops.backfill b cross join lateral unnest(b.coin_ids) with ordinality as c(coin_id, place)
       left join moved m on m.old_id = c.coin_id and m.interval = b.interval and m.quote = b.quote

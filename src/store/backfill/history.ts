@@ -45,7 +45,7 @@ export async function readHistoryGroups(sql: SqlOrTransaction, query: HistoryQue
       from ops.track_target t join reach r on r.interval = t.interval join market.coin c on c.id = t.coin_id
       where ${isAsked}
       union all
-      -- The past grows while a backfill of it waits or runs: freshness keeps what comes, and one backfill is enough.
+      -- The past grows while a backfill of it waits or runs. The refresh schedule fetches new slots, so one backfill is enough.
       select b.interval, b.quote, c.coin_id, null, null,
         case when b.spec ? 'history' then tstzrange(lower(b.span), null) else b.span end, null
       from ops.backfill b cross join lateral unnest(b.coin_ids) as c(coin_id)

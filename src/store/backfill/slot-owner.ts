@@ -31,7 +31,7 @@ export async function readOwnedByOthers(
   const rows = await sql<{ coinId: string; spans: Spans }[]>`
     select c.coin_id, range_agg(b.span * ${span}::tstzrange) as spans
     from ops.backfill b cross join lateral unnest(b.coin_ids) as c(coin_id)
-    -- Not any(), which would compare each coin with each.
+    -- A join instead of any(), which would compare every coin with every other.
     join unnest(${coinIds as string[]}::text[]) as asked(coin_id) on asked.coin_id = c.coin_id
     where b.interval = ${interval}::market.candle_interval and b.quote = ${quote} and b.span && ${span}::tstzrange
       and ${comesBefore(sql, place, now)}

@@ -34,9 +34,9 @@ export function unwantBackfill(
         select coin_id, coalesce(range_agg(kept) filter (where kept is not null), '{}') as kept from part group by coin_id having bool_or(is_mine)
       ), locked as materialized (
         select s.id, tstzmultirange(b.span) - c.kept
-            -- A command of an earlier version did not say which coins it was about: it may have been any.
+            -- A command of an earlier version did not record its coins: it may have been about any.
             - (select coalesce(range_agg(o.span), '{}') from other o where o.coin_ids is null)
-            -- What came while a rule wanted the series: its last candles are still completed.
+            -- Slots from the time when a rule wanted the series: their last candles are still fetched.
             - coalesce((select tstzmultirange(tstzrange(tr.tracked_at, null)) from ops.tracked tr
                 where tr.series_id = s.id and tr.ends_at > tr.tracked_at), '{}') as unwanted
         from mine b cross join of_coin c

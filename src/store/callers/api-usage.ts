@@ -56,7 +56,7 @@ export async function takeLeases(
       select u.*, a.wanted, a.per_month, a.per_day from asked a join ops.api_usage u on u.subject = a.subject
       order by u.subject for update of u
     ), counted as (
-      -- Windows only move forward: a process whose clock is behind counts in the one that has begun.
+      -- Windows only move forward: a process whose clock is behind counts in the window that has already begun.
       select *, greatest(month_start, ${month}::timestamptz) as month, greatest(day_start, ${day}::timestamptz) as day,
         case when month_start >= ${month} then month_spent else 0 end as month_used,
         case when month_start >= ${month} then month_leased else 0 end as leased_before,

@@ -43,7 +43,7 @@ export function coarseCandle(
       where series_id = ${id} and interval = '${fine}'
         and open_time >= ${slot} and open_time < ${slot} + ${widthOf(coarse)} and ${where}
       order by open_time
-      -- Or the order would be forgotten.
+      -- Without this, Postgres would not keep the order.
       offset 0) finer
     having count(*) > 0`;
 }

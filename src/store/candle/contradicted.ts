@@ -100,7 +100,7 @@ export async function reopenToldOnce(tx: SqlOrTransaction, seriesId: number, at:
       select e.detail, stretch
       from market.series s join market.evidence_steps e on e.series_id = s.id cross join unnest(e.slots) stretch
       where s.id = ${seriesId} and e.kind = 'answer' and stretch @> ${at}::timestamptz
-        -- The candle before may have taken the same stretch out already.
+        -- The previous candle may already have reopened the same stretch.
         and s.covered @> ${at}::timestamptz
       order by e.number desc limit 1
     ) e

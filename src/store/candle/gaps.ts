@@ -101,8 +101,8 @@ export function openGaps(
           and r.account_plan = ${plan} and ${stillRefused(sql, now)}), '{}')
       end as gaps
     from (
-      -- Of JSON, and not of arrays: Postgres guesses the length of an array it is given and that of one it does not know differently, and
-      -- would plan this statement, which every request needs, anew each time (four times as long as running it).
+      -- JSON instead of arrays: Postgres estimates the length of a known array and of an unknown one differently. So it would plan this
+      -- statement, which every request needs, anew each time (four times as long as running it).
       select position, (q->>0)::int as backfill_id, (q->>1)::int as series_id, q->>2 as coin_id, q->>3 as quote, q->>4 as interval,
         (q->>5)::tstzrange as span, to_timestamp((q->>6)::float8) as asked_since, (q->>7)::boolean as is_of_holes
       from jsonb_array_elements(${JSON.stringify(list)}::text::jsonb) with ordinality as u(q, position)

@@ -58,7 +58,7 @@ export async function readDueHoles(
           where e.series_id = ${seriesId} and e.as_of > ${now - INDEPENDENT_MS} and e.slots && ${holes}::tstzmultirange), '{}')
         - coalesce((select range_agg(f.span) from ops.fetch f
           where f.series_id = ${seriesId} and f.subject = ${HOLES} and f.sent_at > ${now - ASKED_IN_VAIN_MS}
-            -- Implied, for the index: no answer lags further behind.
+            -- Implied by the other conditions, but lets Postgres use the index: no answer lags further behind.
             and f.as_of > ${now - ASKED_IN_VAIN_MS - 2 * DAY}
             and f.outcome not in ('limited', 'unavailable', 'moved')), '{}')
         - coalesce((select range_agg(r.span) from market.refusal r where r.series_id = ${seriesId}

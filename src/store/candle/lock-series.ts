@@ -148,7 +148,7 @@ export async function lockSeries(tx: SqlOrTransaction, answer: ChunkAnswer): Pro
           from ops.second_opinion p where p.series_id = ${series.id} and p.span && ${span}::tstzrange), '[]') as pending
       from market.series s
       cross join lateral (
-        -- A total order: of two answers of one instant the one that was asked for later is the younger; then any, but always the same.
+        -- A total order: of two answers of one instant, the one that was requested later is the younger. The digest decides between equals.
         select range_agg(coalesce(f.answered_slots, tstzmultirange(f.span))) as answered_slots, range_agg(f.span) as asked
         from ops.fetch f
         where f.series_id = ${series.id} and f.outcome = 'stored' and f.span && ${span}::tstzrange

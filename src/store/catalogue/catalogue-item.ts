@@ -154,7 +154,7 @@ export async function readDue(
       when i.id is null or i.outcome = 'cut' then true
       -- A clock that was set back must not stretch the wait.
       when i.wait_until is not null and i.asked_at <= ${at} then i.wait_until <= ${at}
-      -- By the minute of its run: an item that is due once a day is not left out because it was asked for some moments after the run began.
+      -- Compares with the minute of the run: an item that is due once a day must not be skipped because it was requested moments after the run began.
       else abs(extract(epoch from ${at} - date_trunc('minute', i.asked_at))) * 1000 >= case when w.is_idle then ${idleAgeMs} else ${ageMs} end::float8
     end
     order by i.asked_at nulls first, w.is_idle, w.rank nulls last, w.id limit ${limit}`;

@@ -94,7 +94,7 @@ function locked(sql: SqlOrTransaction, t: TakeArgs) {
         ${t.wanted}::int ${t.ifOpen === null ? sql`` : sql`+ (select count(*) from open where not isempty(gaps))::int`} as wanted,
         ${t.now}::timestamptz as given_now
     ), locked as materialized (
-      -- What is wanted is found out first: nobody waits for the row meanwhile.
+      -- Postgres evaluates "wanted" before it locks the row, so other takes do not wait meanwhile.
       select * from ops.quota
       where account_id = (select ${t.accountId}::text from terms where wanted >= 0)
       for update
@@ -108,10 +108,10 @@ function windows(sql: SqlOrTransaction) {
       select *, coalesce(given_now, clock_timestamp()) as now from locked, terms
     ), paced as materialized (
       select *,
-        -- slowdownAt of src/quota/adaptive-rate.ts.
+        -- Same as slowdownAt in src/quota/adaptive-rate.ts.
         full_gap * (1 + (pace_factor - 1)
           * power(2, -least(60, greatest(0, extract(epoch from now - limited_until)::float8 / 60)))) as gap,
-        -- Further ahead than takes can have run: the clock was set back, and that must not stop us for the difference.
+        -- Further ahead than takes can run: the clock was set back. Takes must not wait for the difference.
         case when next_free > now + run_ahead + 2 * grace + 32 * full_gap then now + run_ahead
           else greatest(now, next_free) end as earliest,
         case
@@ -121,7 +121,7 @@ function windows(sql: SqlOrTransaction) {
         end as per_month
       from clocked
     ), placed as materialized (
-      -- Not within the grace of a limited window's border, on either side: there, clocks disagree about where it counts.
+      -- Keeps the grace away from the border of a limited window, on both sides: near it, clocks disagree about the window.
       select *, greatest(
         earliest,
         case when per_day is not null then date_trunc('day', earliest + grace, 'UTC') + grace end,
@@ -145,8 +145,8 @@ function windows(sql: SqlOrTransaction) {
 function verdict(sql: SqlOrTransaction) {
   return sql`
     exempted as materialized (
-      -- That others have used up the month is what upstream has told, and only the account's question finds out that there is more
-      -- again (a larger plan). It is not sent when we have used it up ourselves, nor beyond what the operator allows.
+      -- When the upstream reported that others have used up the month, only the request about the account finds out that there is
+      -- more again (a larger plan). It is denied when we used up the month ourselves, and beyond the operator's limit.
       select *, asks_account and month_limit_known
         and (not plan_month_fixed or plan_month is null or month_used < plan_month)
         and coalesce((
@@ -169,7 +169,7 @@ function verdict(sql: SqlOrTransaction) {
       end as denied
       from seen
     ), fitted as materialized (
-      -- As many as stay in these windows, in sight, and away from the day's border; a probe goes alone. (least() passes nulls over.)
+      -- As many as fit into these windows and the run-ahead, away from the day's border. A probe goes alone. (least() ignores nulls.)
       select *, extract(epoch from gap)::float8 as gap_s, case
         when denied is not null or wanted = 0 then 0
         when probe is not null then 1

@@ -73,7 +73,7 @@ export async function recordCoins(
       where v.old_value <> v.new_value
       on conflict do nothing
     ), ranked as (
-      -- A ticker that had the same rank again did not change the coin.
+      -- A ticker with the same rank does not change the coin.
       select g.*, greatest(c.rank_seen_at, t.seen_at) as rank_seen_at
       from given g left join market.coin c on c.id = g.id left join market.ticker t on t.coin_id = g.id
     ), written as (

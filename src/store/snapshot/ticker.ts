@@ -35,7 +35,7 @@ const WRITE = `
       ${TICKER_NUMBERS.map((name) => `${name} = g.${name}`).join(', ')}
     from given g where t.coin_id = g.coin_id and ${NEWER}
   ), seen as (
-    -- Those of which something newer is known have been seen all the same.
+    -- Coins with a newer stored ticker were seen, too.
     update market.ticker t set seen_at = g.at, position = g.position
     from given g where t.coin_id = g.coin_id and t.seen_at < g.at and not ${NEWER}
   ), first as (

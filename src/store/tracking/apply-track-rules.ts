@@ -44,7 +44,7 @@ export function applyTracks(sql: Sql, now: Instant, keep: Partial<Keep['candles'
       insert into ops.tracked as tr (series_id, tier_id, tracked_at, seen_until)
       select t.series_id, t.tier_id, ${now}::timestamptz, f.seen_until
       from track_target t left join ops.tracked old on old.series_id = t.series_id
-      -- A backfill may have had an answer about the newest end before the series was tracked: as markSeen takes it.
+      -- A backfill may have stored an answer about the newest end before the series was tracked. Same rule as markSeen.
       left join lateral (
         select least(f.as_of, upper(f.span)) as seen_until from ops.fetch f join market.series s on s.id = f.series_id
         where f.series_id = t.series_id and f.outcome = 'stored'
@@ -142,7 +142,7 @@ async function endOthers(tx: SqlOrTransaction, now: Instant): Promise<number> {
       update market.series s set wanted = s.wanted * tstzmultirange(tstzrange(null, o.ends_at))
       from over o join locked l on l.id = o.series_id where s.id = o.series_id returning s.id, o.ends_at
     )
-    -- By way of the series: an answer that is being stored locks that first, too.
+    -- Locks the series first, in the same order as the transaction that stores an answer.
     update ops.tracked tr set ends_at = cut.ends_at from cut where tr.series_id = cut.id
     returning tr.series_id`;
   return ended.length;

@@ -104,7 +104,7 @@ export async function readMissing(
         s.wanted * tstzmultirange(tstzrange(greatest(w.earliest, w.began), w.until)) - s.covered
         - coalesce((select range_agg(r.span) from market.refusal r where r.series_id = s.id and r.account_plan = ${plan}
             and ${stillRefused(sql, now)}), '{}')
-        -- The newest end is asked for before it can be final, to be fresh; what ends only when an answer may be the last word.
+        -- Requests the newest end before it can be final, to be fresh. Requests a series that ends only when its answer may be final.
         - coalesce((select range_agg(p.span) from ops.tracked tr join ops.second_opinion p on p.series_id = tr.series_id
             where tr.series_id = s.id and tr.ends_at is not null and p.retry_at > ${now}), '{}')
       ) as missing
@@ -228,7 +228,7 @@ export async function readComingRefreshes(
       from ops.tier k where k.achievable_age is not null
     ), tier as (
       select planned.*, make_interval(secs => after_s) as after, make_interval(secs => step_s) as step,
-        -- From here the steps count: one ends at each instant at which a series may be due.
+        -- The steps are counted from here: one ends at each instant at which a series may be due.
         to_timestamp(-after_s) + interval '1 microsecond' as origin
       from planned, lateral (select greatest(${withinMs / 1000}::float8, case when after_s >= 6000 then 60 else 1 end) as step_s) s
     )

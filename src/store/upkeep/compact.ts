@@ -37,7 +37,7 @@ export async function compactKeys(
   const work = { sql, signal };
   const keys = await sql<{ schema: string; table: string; key: string; full: boolean }[]>`
     select n.nspname as schema, t.relname as table, i.relname as key,
-      -- Row counts only grow: an index that was full enough at the last count still is.
+      -- Row counts only grow, so an index that was full enough at the last count still is.
       t.reltuples > 0 and pg_relation_size(i.oid) < ${MOST_BYTES_PER_ROW} * t.reltuples as full
     from pg_partition_tree('market.candle') p
     join pg_class t on t.oid = p.relid

@@ -130,7 +130,7 @@ export async function continueHistories(sql: SqlOrTransaction, now: Instant): Pr
     delete from market.series where id in (select id from blank)`;
   const moved = await sql<MovedSeries[]>`
     with ${successors(sql)}, nearest as materialized (
-      -- Of several former ids of one coin, each with a history of its own, the last one goes on.
+      -- When one coin has several former ids, each with its own history, the last one is continued.
       select distinct on (f.new_id, s.quote, s.interval) s.id, f.old_id, f.new_id from successor f
       join market.series s on s.coin_id = f.old_id
       where not exists (

@@ -218,7 +218,7 @@ export async function watchSince(
     values (${name}, case when ${holds} then ${now}::timestamptz end, ${now})
     on conflict (name) do update set seen_at = excluded.seen_at, since = case
       when excluded.since is null then null
-      -- A begin that lies ahead was written before a clock was set back.
+      -- A begin in the future was written before a clock was set back.
       when w.since is null or w.since > excluded.since
         or w.seen_at < excluded.seen_at - make_interval(secs => ${LONGEST_BREAK_MS / 1000}) then excluded.since
       else w.since end
@@ -233,7 +233,7 @@ export async function claimTurn(sql: SqlOrTransaction, { name, everyMs, now }: T
   const rows = await sql`
     insert into ops.watch as w (name, seen_at) values (${name}, ${now})
     on conflict (name) do update set seen_at = excluded.seen_at
-      -- A turn that lies ahead was taken before a clock was set back.
+      -- A claim in the future was made before a clock was set back.
       where w.seen_at <= ${now - everyMs}::timestamptz or w.seen_at > ${now + MOST_SKEW_MS}::timestamptz
     returning name`;
   return rows.length > 0;

@@ -32,12 +32,12 @@ export async function findCoins(sql: Sql, text: string, limit: number): Promise<
       where ${matches} and (r.old_id is null or c.is_active and c.last_seen_at > r.renamed_at)
       order by 2, not c.is_active, nullif(c.rank, 0) nulls last, c.id limit ${limit})
       union all
-      -- One that has another id now is found by that one.
+      -- A coin that has a new id is found by its new id.
       select market.coin_of(c.id), ${place}, c.id
       from market.coin_rename r join market.coin c on c.id = r.old_id
       where ${matches} and not (c.is_active and c.last_seen_at > r.renamed_at)
       union all
-      -- Upstream has told of the rename only.
+      -- The new id is known only from the rename.
       select market.coin_of(r.old_id), case when r.old_id = ${wanted} then 0 when starts_with(r.old_id, ${wanted}) then 1 else 2 end, r.old_id
       from market.coin_rename r
       where position(${wanted} in r.old_id) > 0 and not exists (select from market.coin c where c.id = r.old_id)

@@ -68,7 +68,7 @@ export async function readCoverageOrder(sql: Sql, filter: CoverageFilter): Promi
         ${interval === undefined ? sql`` : sql`and s.interval = ${interval}::market.candle_interval`}
         ${quote === undefined ? sql`` : sql`and s.quote = ${quote}`}
         ${reason === undefined ? sql`` : sql`and ${hasReason(sql, reason)}`}
-      -- Before the order: else Postgres sorts the multiranges along.
+      -- Before sorting: otherwise Postgres would carry the multiranges through the sort.
       offset 0
     ) x`;
   return row!.ids === null ? new Int32Array() : Int32Array.from(row!.ids.split(','), Number);

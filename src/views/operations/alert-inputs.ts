@@ -129,7 +129,7 @@ export async function readAlertInputs(sql: Sql, query: AlertInputsQuery): Promis
     where k.planned_at is not null and (k.achievable_age is null or k.achievable_age
         > greatest(k.target_age, 2 * w.wait, case when k.target_age >= '1 day' then '1 day' + w.wait end))
       and exists (select from ops.tracked tr where tr.tier_id = k.id and tr.ends_at is null)
-      -- What the plan does not include at all is no lack of requests, and told as a history limit.
+      -- Series that the plan does not include do not lack requests. Chandler reports them as a history limit.
       and not exists (
         select from market.refusal r
         where r.series_id is null and r.account_plan = ${plan} and r.interval = k.interval and r.reason = 'interval')
@@ -177,7 +177,7 @@ async function readEndedBackfills(sql: Sql, since: Instant): Promise<EndedBackfi
     select b.id, b.state, b.interval, b.quote, cardinality(b.coin_ids) as coins, lower(b.span) as from, upper(b.span) as to, b.requested_at,
       b.finished_at, b.message, w.is_wanted, r.since as failing_since
     from ops.backfill b cross join lateral (select ${isWantedByPerson(sql)} as is_wanted) w left join in_a_row r on r.id = b.id
-    -- What the service asks for itself is news only when it fails.
+    -- Backfills that the service created itself are news only when they fail.
     where b.is_detached and (b.state = 'failed' or (b.state = 'done' and w.is_wanted)) and b.finished_at > ${since}
     order by b.finished_at limit ${MOST_BACKFILLS}`;
 }

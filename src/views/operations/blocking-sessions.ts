@@ -40,14 +40,14 @@ export async function readBlockingSessions(sql: SqlOrTransaction): Promise<reado
       select unnest(pg_blocking_pids(pid)) as pid, query_start as since from ours
       where wait_event_type = 'Lock' and query_start < clock_timestamp() - ${WORTH_TELLING}::interval
       union all
-      -- Whoever keeps readers out is listed also while nobody reads: a server that is not ready gets no callers that could wait.
+      -- Lists a session that blocks readers even while nobody reads: a server that is not ready gets no callers that could wait.
       select l.pid, null from pg_locks l join pg_class c on c.oid = l.relation join pg_namespace n on n.oid = c.relnamespace
       where l.granted and l.mode = 'AccessExclusiveLock' and n.nspname in ('market', 'ops')
         and l.database = (select oid from pg_database where datname = current_database())
     )
     select b.pid, b.usename as user, b.application_name as application, min(b.xact_start) as since
     from waits w join pg_stat_activity b on b.pid = w.pid
-    -- Of a session of somebody else, only a superuser sees type and time.
+    -- Only a superuser sees type and time of other users' sessions.
     where coalesce(b.backend_type, 'client backend') = 'client backend' and b.pid not in (select pid from ours)
       and (w.since is not null or coalesce(b.xact_start < clock_timestamp() - ${WORTH_TELLING}::interval, true))
     group by b.pid, b.usename, b.application_name order by min(w.since) nulls last, b.pid`;

@@ -92,7 +92,7 @@ function rank({ event }: StoryEvent): number {
 async function readTold(sql: Sql, { coinId, interval, quote, from }: Slot, most: number | null = null) {
   const rows = await sql<StoryEvent[]>`
     select at, event, detail
-    -- As market.story, of exactly this id.
+    -- Like market.story, but for exactly this id.
     from ops.story(${coinId}, ${interval}::market.candle_interval, ${from}::timestamptz, ${quote}) with ordinality
     order by ordinality desc limit ${most}`;
   const told = rows.map((row) => ({ ...row })).reverse();
@@ -171,7 +171,7 @@ async function readRules(sql: Sql, { coinId, interval, quote, from, seriesId }: 
       from ops.track t
       where t.interval = ${interval}::market.candle_interval and t.quote = ${quote} and t.since <= ${from}::timestamptz
         and (t.coin_id is null or t.coin_id = ${coinId})
-        -- The view decides which coins a rule selects; of several rules for the best-ranked ones, the rank tells which.
+        -- The view decides which coins a rule selects. The rank tells which of several rules for best-ranked coins applies.
         and exists (select from ops.track_target a where a.coin_id = ${coinId} and a.interval = t.interval and a.quote = t.quote)
         and (t.tier <> 'top' or exists (select from market.coin c where c.id = ${coinId} and c.rank between 1 and t.top))
       order by t.id`,

@@ -32,7 +32,7 @@ export async function readTierStatus(sql: SqlOrTransaction, now: Instant): Promi
       (extract(epoch from k.achievable_age) * 1000)::float8 as achievable_age_ms,
       ${ageAt(sql, 't.median_until', now)} as median_age_ms, ${ageAt(sql, 't.oldest_until', now)} as oldest_age_ms
     from ops.tier k
-    -- Ages are computed of the results only: there may be millions of series.
+    -- Computes ages for the result rows only: there may be millions of series.
     join (
       select tier_id, count(*) as series, count(ends_at) as ending,
         count(*) filter (where seen_until is null and ends_at is null) as unseen,

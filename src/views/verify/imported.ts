@@ -60,7 +60,7 @@ async function recountSeries(sql: Sql, ids: readonly number[]): Promise<readonly
       mod(c.digest - s.digest, 18446744073709551616) = 0 as is_digest_equal
     from market.imported_series s cross join lateral (
       select count(*) as candles, min(open_time) as first, max(open_time) as last,
-        -- A candle without a time has no hash, and may not go unseen.
+        -- A candle without a time has no hash, and must still be found.
         coalesce(sum(case when isfinite(open_time)
           then market.candle_hash(open_time, open, high, low, close, volume, market_cap)::numeric else 1 end), 0) as digest
       from market.imported_candle where series_id = s.id

@@ -45,7 +45,7 @@ export async function readSeries(sql: SqlOrTransaction, ids: readonly number[]):
         from (select unnest(s.covered) union all select unnest(s.empty_once)) spans(r)
         cross join lateral (values (lower(r), not (lower_inc(r) or lower_inf(r))), (upper(r), upper_inc(r))) bound(at, is_odd)
         cross join lateral unnest(ops.whole_slots(tstzmultirange(tstzrange(at, at, '[]')), ops.seconds_of(s.interval))) slot
-        -- Of others the slot may end beyond what Postgres can write.
+        -- For other times, the end of the slot may be beyond what Postgres can store.
         where ${sql.unsafe(isInYears('at'))} and (is_odd or mod(extract(epoch from at), ops.seconds_of(s.interval)::numeric) <> 0)
       ) as off_grid
     from unnest(${ids as number[]}::int[]) with ordinality as page(id, position)
@@ -129,7 +129,7 @@ export function sumCandles(
           ${sql.unsafe(IMPOSSIBLE)} as is_impossible
         from ${storedRows(sql, sql`page.id`, interval)} c
         where ${sql.unsafe(isInYears('c.open_time'))}
-        -- Or the hash would be computed twice.
+        -- Without this, Postgres would compute the hash twice.
         offset 0
       ) candle
       group by bucket

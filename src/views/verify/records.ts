@@ -57,7 +57,7 @@ export async function wrongRevisions(
     ), compared as (
       select series_id, open_time, step, case
         when kind = 'mended' and detail is distinct from 'contradicted by a later answer' then reason <> 'mended' or fetch_id is not null
-          -- No differences: there is none of two infinite instants.
+          -- Compares instead of subtracting: two infinite instants have no difference.
           or stored_at <> coalesce(before, 'infinity')
             and not (stored_at between known_at - interval '1 second' and known_at + ${LONGEST_MENDING}::interval)
           or not (as_of between seen_at and seen_at + ${LONGEST_MENDING}::interval)
@@ -67,14 +67,14 @@ export async function wrongRevisions(
           or not was_taken_out and (reason = 'removed by upstream') <> is_empty_now
           or is_last and (fetch_id is distinct from of_fetch or seen_at <> as_of)
       end
-      -- A step is never older than the one before it, whatever the clocks say.
+      -- A step is never older than the one before it, even after a clock was set back.
       or kind <> 'mended' and date_trunc('second', known_at) <> stored_at
         and not (date_trunc('second', known_at) < stored_at and stored_at = coalesce(before, stored_at)) as is_wrong
       from told
     )
     select series_id, open_time, step from compared where is_wrong
     union all
-    -- A revision from before evidence was kept: only of a series whose evidence begins with what was adopted then.
+    -- A revision from before evidence was kept. Only a series whose evidence begins with adopted candles may have one.
     select r.series_id, r.open_time, null from market.revision r
     where r.series_id = any(${ids as number[]}::int[]) and r.step is null
       and exists (select from market.evidence e where e.series_id = r.series_id)
