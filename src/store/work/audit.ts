@@ -10,9 +10,11 @@ export type AuditedCommand = Readonly<typeof audit.$inferSelect> & {
   readonly settingsBefore: RecordedSettings | null;
 };
 
-/** Settings by name, as text; secrets as fingerprints. Under `SALT` is what these were made with, which is no setting. */
+/** Settings by name, as text; secrets as fingerprints. Two are no settings: what these were made with, and the process (`host:pid`) of a service. */
 export type RecordedSettings = Readonly<Record<string, string>>;
 export const SALT = 'salt';
+export const OWNER = 'owner';
+export const NO_SETTINGS: readonly string[] = [SALT, OWNER];
 
 const LONGEST_COMMAND = 1_000;
 const LONGEST_MESSAGE = 500;
@@ -89,7 +91,7 @@ export async function findAudit(
 export function settingsBefore(sql: SqlOrTransaction) {
   const whoOf = (actor: ReturnType<typeof sql>) => sql`regexp_replace(${actor}, '@[0-9a-f]{12}$', '@a container')`;
   return sql`(
-    select o.settings - ${SALT}::text from ops.audit o
+    select o.settings - ${NO_SETTINGS}::text[] from ops.audit o
     where a.settings is not null and o.settings is not null and ${whoOf(sql`o.actor`)} = ${whoOf(sql`a.actor`)} and o.command = a.command
       and o.id < a.id
     order by o.id desc limit 1)`;
@@ -109,7 +111,7 @@ export async function readAudit(
   { since, limit }: { readonly since: Instant | null; readonly limit: number },
 ): Promise<readonly AuditedCommand[]> {
   const rows = await sql<AuditedCommand[]>`
-    select a.id, a.at, a.actor, a.command, a.ended_at, a.message, a.settings - ${SALT}::text as settings,
+    select a.id, a.at, a.actor, a.command, a.ended_at, a.message, a.settings - ${NO_SETTINGS}::text[] as settings,
       ${settingsBefore(sql)} as settings_before
     from (
       select * from ops.audit ${since === null ? sql`` : sql`where at >= ${since}`} order by id desc limit ${limit}
