@@ -60,6 +60,8 @@ export type AnyQueue<Job> = BullQueue<Job> & {
   progressOf(id: string): Promise<{ readonly progress: unknown; readonly attempts: number } | null>;
   /** Jobs that wait or are in progress. */
   size(): Promise<number>;
+  /** Rejects when the engine takes no new job although it can be read: a Redis that is full. A full disk of Postgres shows elsewhere. */
+  checkWritable(): Promise<void>;
   /** Only a wipe pauses a queue. This resumes a queue whose wipe was killed halfway. */
   unpause(): Promise<void>;
 };
@@ -137,7 +139,13 @@ async function connectRedis(
       };
       const calling = Object.fromEntries(METHODS.map((method) => [method, guarded(queue[method] as Call)]));
       const extended = extend(calling as unknown as BullQueue<Job>, queue);
-      return { ...extended, hasten: guarded(extended.hasten), progressOf: guarded(extended.progressOf) };
+      return {
+        ...extended,
+        hasten: guarded(extended.hasten),
+        progressOf: guarded(extended.progressOf),
+        // A key that is gone at once, under the name of the queue: the user of a shared Redis may write no other.
+        checkWritable: guarded(async () => void (await calls.set(queue.toKey('writable'), '', 'PX', 1))),
+      };
     },
     worker: <Job>(name: string, handler: Handler<Job>, settings: WorkerSettings) => {
       // A call of a worker waits until Redis is back: the end of a job is reported then.
@@ -246,6 +254,7 @@ function extend<Job>(calls: BullQueue<Job>, jobs: Pick<Queue, 'getJob'>): AnyQue
       const counts = await calls.getJobCounts('waiting', 'active', 'delayed', 'prioritized');
       return Object.values(counts).reduce((sum, n) => sum + n, 0);
     },
+    checkWritable: async () => undefined,
     unpause: async () => {
       if (await calls.isPaused()) await calls.resume();
     },

@@ -27,8 +27,12 @@ export class QueueUnavailable extends StoreError {
 const UNAVAILABLE_TEXT =
   /^(Connection is closed|Stream isn't writeable|Command timed out|Socket timeout|Reached the max retries per request|LOADING |MASTERDOWN )/;
 
+/** It can be read: its memory is full, it is a replica, or it cannot save to its disk. Redis 6 puts the place in a script before it. */
+const REFUSES_WRITES = /(?:^|-)(OOM|READONLY|MISCONF) /;
+
 export function isRedisUnavailable(error: unknown): boolean {
-  return isDatabaseUnavailable(error) || (error instanceof Error && UNAVAILABLE_TEXT.test(error.message));
+  if (isDatabaseUnavailable(error)) return true;
+  return error instanceof Error && (UNAVAILABLE_TEXT.test(error.message) || REFUSES_WRITES.test(error.message));
 }
 
 /**
@@ -88,6 +92,14 @@ function explain(error: Error, url: string): Explained {
     if (/NOPERM/.test(message)) {
       const problem = `the user of REDIS_URL may not do all that a queue needs at ${at} (${message})`;
       return stays(problem, 'give it the rights');
+    }
+    const refusal = REFUSES_WRITES.exec(message)?.[1];
+    if (refusal === 'OOM') {
+      return passes(`the memory of Redis at ${at} is full (maxmemory), so it takes no new work`, 'give it more memory');
+    }
+    if (refusal !== undefined) {
+      const right = refusal === 'READONLY' ? 'point REDIS_URL at the primary' : 'see to its disk';
+      return passes(`Redis at ${at} takes no new work (${message})`, right);
     }
     if (/DB index|SELECT is not allowed/i.test(message)) {
       const problem = `Redis at ${at} has no database ${pathname.slice(1)}`;
