@@ -19,13 +19,14 @@ const SECRETS: ReadonlySet<string> = new Set([
 /** Records the start. Resolves to what records the end, with the failure if there was one. */
 export async function recordStart(
   { start, owner }: Pick<ServiceContext, 'start'> & Partial<Pick<ServiceContext, 'owner'>>,
-  app: Pick<App, 'clock' | 'migrated' | 'database'>,
+  app: Pick<App, 'clock' | 'migrated' | 'migrationMs' | 'database'>,
 ): Promise<(failure?: string | null) => Promise<void>> {
   if (start === undefined) return async () => undefined;
   const { clock, database } = app;
   const { sql } = database;
   const { actor, command, env } = start;
-  await recordMigration(sql, { at: clock.now(), actor, command, migrated: app.migrated });
+  const { migrated, migrationMs: tookMs } = app;
+  await recordMigration(sql, { at: clock.now(), actor, command, migrated, tookMs });
   // The log goes where the warehouse goes, and fingerprints are compared there: a move must not change them.
   const salt = (await readSalt(sql)) ?? (await readInstallationId(sql));
   const settings = { ...describeSettings(env, salt), [SALT]: salt, ...(owner === undefined ? {} : { [OWNER]: owner }) };

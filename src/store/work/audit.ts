@@ -61,18 +61,21 @@ export async function endAudit(
 export async function recordMigration(
   sql: SqlOrTransaction,
   entry: {
+    /** When it was done. */
     readonly at: Instant;
     readonly actor: string;
     /** What opened the database. */
     readonly command: string;
     /** Names of the migrations that this applied. */
     readonly migrated: readonly string[];
+    readonly tookMs: number;
   },
 ): Promise<void> {
-  const { at, actor, command, migrated } = entry;
+  const { at: endedAt, tookMs, actor, command, migrated } = entry;
+  const at = endedAt - tookMs;
   if (migrated.length === 0 || migrated.some((name) => name.startsWith('0000_'))) return;
   const id = await beginAudit(sql, { at, actor, command: `migrate, by ${command}: ${migrated.join(', ')}` });
-  await endAudit(sql, { id, endedAt: at, message: null });
+  await endAudit(sql, { id, endedAt, message: null });
 }
 
 /** Null: there is no entry of this number. */
