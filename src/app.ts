@@ -1,5 +1,5 @@
 /** The composition root: opens the database and everything on top of it, and closes all of it in reverse order. */
-import { type Clock, systemClock } from './clock.ts';
+import { type Clock, stopwatch, systemClock } from './clock.ts';
 import type { Config } from './config.ts';
 import type { QueueOptions } from './ingest/queue/chunk-queue.ts';
 import type { Log } from './log.ts';
@@ -43,6 +43,8 @@ export type App = {
   readonly database: Database;
   /** Names of the migrations that opening applied. */
   readonly migrated: readonly string[];
+  /** How long that took. */
+  readonly migrationMs: number;
   /** Restarts the embedded server when it has died; does nothing for another database. @throws StoreError when it cannot start */
   bringBack(): Promise<void>;
   close(): Promise<void>;
@@ -56,13 +58,16 @@ export async function openApp(config: Config, options: AppOptions): Promise<App>
     const url = config.databaseUrl ?? (await startServer(config, log, releasers));
     const database = await openDatabase({ url, max: connections });
     releasers.add(() => database.close());
+    const begunAt = stopwatch();
     const migrated = await settleSchema(
       database,
       config.databaseUrl === null && schema !== 'leave' ? 'migrate' : schema,
     );
+    const migrationMs = Math.round(stopwatch() - begunAt);
     if (migrated.length > 0) log.debug({ migrations: migrated }, 'migrated the schema');
     const bringBack = config.databaseUrl === null ? serverStarter(config, log) : async () => undefined;
-    return { config, clock, log, surroundings, database, migrated, bringBack, close: releasers.release };
+    const opened = { config, clock, log, surroundings, database, migrated, migrationMs };
+    return { ...opened, bringBack, close: releasers.release };
   } catch (error) {
     await releasers.release();
     throw error;

@@ -115,13 +115,7 @@ function configOf(settings: Settings): Config {
     operationsListen: settings.CHANDLER_OPERATIONS_LISTEN,
     serveSql: settings.CHANDLER_SERVE_SQL === 'on',
     serveOrigins: settings.CHANDLER_SERVE_ORIGINS,
-    keep: {
-      tickers: settings.CHANDLER_KEEP_TICKERS,
-      fetches: settings.CHANDLER_KEEP_FETCHES,
-      global: settings.CHANDLER_KEEP_GLOBAL,
-      exchanges: settings.CHANDLER_KEEP_EXCHANGES,
-      candles: settings.CHANDLER_KEEP_CANDLES,
-    },
+    keep: keepOf(settings),
     attest: attestDir === null ? null : { dir: attestDir, keyFile: settings.CHANDLER_ATTEST_KEY },
     lake: lakeAddress === null ? null : { address: lakeAddress, datasets: settings.CHANDLER_LAKE_DATASETS },
     s3: s3SettingsOf(settings),
@@ -129,6 +123,16 @@ function configOf(settings: Settings): Config {
     stuckAfterMs: settings.CHANDLER_STUCK_AFTER,
     heartbeatUrl: settings.CHANDLER_HEARTBEAT_URL,
     logLevel: settings.LOG_LEVEL,
+  };
+}
+
+export function keepOf(settings: Settings): Keep {
+  return {
+    tickers: settings.CHANDLER_KEEP_TICKERS,
+    fetches: settings.CHANDLER_KEEP_FETCHES,
+    global: settings.CHANDLER_KEEP_GLOBAL,
+    exchanges: settings.CHANDLER_KEEP_EXCHANGES,
+    candles: settings.CHANDLER_KEEP_CANDLES,
   };
 }
 

@@ -54,7 +54,7 @@ export async function runBackfills(context: SessionContext): Promise<BackfillRun
     onBegin: ({ id, interval, quote, coinIds }, requests) =>
       log.info({ backfill: id, interval, quote, coins: coinIds.length, requests }, `backfill ${id} started`),
     onEnd: ({ id, state, message, waitUntil, ...counts }) =>
-      log[state === 'failed' ? 'error' : 'info'](
+      log[state === 'failed' || state === 'misconfigured' ? 'error' : 'info'](
         { backfill: id, state, message, ...(waitUntil === null ? {} : { until: toIso(waitUntil) }), ...counts },
         `backfill ${id}: ${state}`,
       ),

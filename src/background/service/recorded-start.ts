@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import type { App } from '../../app.ts';
 import { maskPasswords } from '../../log.ts';
 import { type Environment, VARIABLES } from '../../settings.ts';
-import { beginAudit, endAudit, readSalt, recordMigration, SALT } from '../../store/work/audit.ts';
+import { beginAudit, endAudit, OWNER, readSalt, recordMigration, SALT } from '../../store/work/audit.ts';
 import { readInstallationId } from '../../store/work/installation.ts';
 import type { ServiceContext } from '../service-context.ts';
 
@@ -18,17 +18,18 @@ const SECRETS: ReadonlySet<string> = new Set([
 
 /** Records the start. Resolves to the function that records the end, with the failure if there was one. */
 export async function recordStart(
-  { start }: Pick<ServiceContext, 'start'>,
-  app: Pick<App, 'clock' | 'migrated' | 'database'>,
+  { start, owner }: Pick<ServiceContext, 'start'> & Partial<Pick<ServiceContext, 'owner'>>,
+  app: Pick<App, 'clock' | 'migrated' | 'migrationMs' | 'database'>,
 ): Promise<(failure?: string | null) => Promise<void>> {
   if (start === undefined) return async () => undefined;
   const { clock, database } = app;
   const { sql } = database;
   const { actor, command, env } = start;
-  await recordMigration(sql, { at: clock.now(), actor, command, migrated: app.migrated });
+  const { migrated, migrationMs: tookMs } = app;
+  await recordMigration(sql, { at: clock.now(), actor, command, migrated, tookMs });
   // The audit log moves with the warehouse, and readers compare its fingerprints, so a move must not change the salt.
   const salt = (await readSalt(sql)) ?? (await readInstallationId(sql));
-  const settings = { ...describeSettings(env, salt), [SALT]: salt };
+  const settings = { ...describeSettings(env, salt), [SALT]: salt, ...(owner === undefined ? {} : { [OWNER]: owner }) };
   const id = await beginAudit(sql, { at: clock.now(), actor, command, settings });
   return (failure = null) => endAudit(sql, { id, endedAt: clock.now(), message: failure });
 }

@@ -81,6 +81,7 @@ async function beginWork(context: SessionContext, work: Work): Promise<KeepFresh
   const { roles, app, ingestion } = context;
   const { session } = ingestion;
   const freshQueue = await ingestion.freshQueue();
+  await waitUntilAvailable(context, QUEUE, freshQueue.checkWritable, async () => undefined);
   const freshness = createFreshness(app, session, freshQueue);
   const ticks = await ingestion.openTicks();
   work.releasers.add(() => ticks.close());

@@ -44,6 +44,8 @@ export async function keepUp(
       await session.historyLimits.reload();
       const lost = await freshness.recover();
       if (lost > 0) log.warn({ chunks: lost }, 'the queue lost chunks; they are queued again');
+      // Until here it was perhaps only read.
+      await (await ingestion.freshQueue()).checkWritable();
       for (const what of ['the upkeep', 'the scheduler', 'the backfills', QUEUE]) incidents.resolve(what);
     } catch (error) {
       reportFailure(context, 'the upkeep', error);

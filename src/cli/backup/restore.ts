@@ -45,7 +45,7 @@ export function restoreCommand(program: Command, context: CommandContext): void 
             const restored = { file, ...loaded, migrated, tookMs: Math.round(stopwatch() - startedAt) };
             return (json ? proveAsJson : prove)(context, app, restored);
           };
-          return unlessAborted(audited(app, context.argv, rest), signal);
+          return unlessAborted(audited(app, context.argv, rest, Math.round(stopwatch() - startedAt)), signal);
         });
       }),
     );

@@ -5,10 +5,13 @@ import { EXIT } from './exit.ts';
 import { explain } from './explain-error.ts';
 import { requesterName } from './owner.ts';
 
-/** `argv`: the line that the user typed. A command that is killed has no end in the log. */
-export async function audited<T>(app: App, argv: readonly string[], work: () => Promise<T>): Promise<T> {
+/**
+ * `argv`: the line that the user typed. `doneMs`: how long the command had already worked when the log entry began. A command that is killed has
+ * no end in the log.
+ */
+export async function audited<T>(app: App, argv: readonly string[], work: () => Promise<T>, doneMs = 0): Promise<T> {
   return auditedIfChanging(app, argv, async (onChange) => {
-    await onChange();
+    await onChange(doneMs);
     return work();
   });
 }
@@ -17,13 +20,13 @@ export async function audited<T>(app: App, argv: readonly string[], work: () => 
 export async function auditedIfChanging<T>(
   app: App,
   argv: readonly string[],
-  work: (onChange: () => Promise<void>) => Promise<T>,
+  work: (onChange: (doneMs?: number) => Promise<void>) => Promise<T>,
 ): Promise<T> {
   const { clock, log } = app;
   const { sql } = app.database;
   let begun: Promise<number> | null = null;
-  const onChange = async () => {
-    begun ??= beginAudit(sql, { at: clock.now(), actor: requesterName(), command: commandLine(argv) });
+  const onChange = async (doneMs = 0) => {
+    begun ??= beginAudit(sql, { at: clock.now() - doneMs, actor: requesterName(), command: commandLine(argv) });
     await begun;
   };
   const end = async (message: string | null) => {
@@ -45,8 +48,10 @@ export async function auditedIfChanging<T>(
 }
 
 /** Records that opening the database has migrated it. */
-export function noteMigration({ clock, migrated, database: { sql } }: App, argv: readonly string[]): Promise<void> {
-  return recordMigration(sql, { at: clock.now(), actor: requesterName(), command: commandLine(argv), migrated });
+export function noteMigration(app: App, argv: readonly string[]): Promise<void> {
+  const { clock, migrated, migrationMs: tookMs } = app;
+  const who = { actor: requesterName(), command: commandLine(argv) };
+  return recordMigration(app.database.sql, { at: clock.now(), ...who, migrated, tookMs });
 }
 
 /** The line as a user would type it in a shell. */

@@ -52,6 +52,15 @@ export function parseKept(text: string, leastDays = 1): Read<Kept> {
   return { problem: `it must be a number of days, weeks or years like 90d, 12w or 2y${least}, or forever` };
 }
 
+/** The text of a retention setting. Equal values give the same text. */
+export function formatKept(kept: Keep[keyof Keep]): string {
+  if (kept === null) return 'forever';
+  if (typeof kept === 'number') return `${kept / DAY}d`;
+  const texts = INTERVALS.map((interval) => formatKept(kept[interval]));
+  if (new Set(texts).size === 1) return texts[0]!;
+  return INTERVALS.flatMap((interval, i) => (kept[interval] === null ? [] : [`${interval}=${texts[i]}`])).join(' ');
+}
+
 /** Parses one duration for all intervals, or `5m=90d 1h=2y`, which keeps the other intervals forever. */
 export function parseCandlesKept(text: string): Read<Keep['candles']> {
   if (!text.includes('=')) {

@@ -1,8 +1,8 @@
 /**
- * A circuit breaker for each series. While the upstream keeps failing on one series, its chunks wait, and other series continue. If the upstream
- * answers for other series meanwhile, the series is given up (one broken coin can neither block the others nor use up the quota). If nothing else is
- * requested, one request about another coin shows whether the coin is broken or the upstream is down. A later run, or a later refresh, tries the
- * series once before it gives it up again.
+ * A circuit breaker for each series. While the upstream keeps failing on one series, its chunks wait, and other series continue. After each wait the
+ * worker tries one chunk. If the upstream answers for other series meanwhile, the series is given up (one broken coin can neither block the others nor
+ * use up the quota). If nothing else is requested, one request about another coin shows whether the coin is broken or the upstream is down. A later
+ * run, or a later refresh, tries the series once before it gives it up again.
  */
 import type { Clock, Instant } from '../../clock.ts';
 import { createBackoff, WHOLE_BOUND } from '../../core/backoff.ts';
@@ -22,7 +22,7 @@ const GIVEN_UP = { inARow: 8, own: 3 };
  * with the first failure, these requests are enough to give the series up.
  */
 const ASK_OTHER_FROM = GIVEN_UP.inARow - (GIVEN_UP.own - 1);
-/** While another coin is requested for a series, the other chunks of the series wait this long at a time. */
+/** While a chunk of a failing series, or another coin, is requested, the other chunks of the series wait this long at a time. */
 const MOMENT_MS = 1_000;
 /** A series is also given up after this many redirect loops in a row. */
 const MOST_REDIRECT_LOOPS = 2;
@@ -56,22 +56,18 @@ export function createCircuitBreaker({
   readonly askOther: AskOther;
 }): CircuitBreaker {
   const failing = new Map<number, Failures>();
-  /** The series for which another coin is being requested. */
-  const asking = new Set<number>();
+  /** The failing series with a request in progress: about the series itself, or about another coin. */
+  const trying = new Set<number>();
   const answers = { ohlcv: 0, prices: 0 };
 
-  /** The outcome for a chunk of a failing series; null: it may be requested. */
-  async function holdBack(job: ChunkJob, failures: Failures, options: IngestChunkOptions): Promise<Outcome | null> {
-    const { seriesId } = job;
-    const until = asking.has(seriesId) ? clock.now() + MOMENT_MS : notBefore(failures);
-    if (until > clock.now()) return { kind: 'deferred', until, requests: 0, reason: 'failing' };
+  /** Requests another coin, if nothing else was answered. Returns the outcome for the chunk of the failing series; null: it may be requested. */
+  async function judgeByOther(job: ChunkJob, failures: Failures, options: IngestChunkOptions): Promise<Outcome | null> {
     const endpoint = endpointOf(job.interval);
     if (failures.inARow < ASK_OTHER_FROM || answers[endpoint] > failures.answers) return null;
-    asking.add(seriesId);
-    const { coinId, interval } = job;
+    const { seriesId, coinId, interval } = job;
     const who = { spender: spenderOf(job), backfillId: backfillOf(job) };
     const about = { coinId, interval, ...who, since: failures.at };
-    const other = await askOther(about, options).finally(() => asking.delete(seriesId));
+    const other = await askOther(about, options);
     switch (other.kind) {
       case 'no other':
         return null;
@@ -88,16 +84,9 @@ export function createCircuitBreaker({
     }
   }
 
-  return (ingestChunk) =>
-    async (job, options = {}) => {
+  return (ingestChunk) => {
+    const request: IngestChunk = async (job, options) => {
       const { seriesId } = job;
-      const failures = failing.get(seriesId);
-      // A run that began after the last failure may try once more.
-      if (failures !== undefined && isGivenUp(failures) && job.askedSince <= failures.at)
-        throw new SeriesGivenUp(givenUp(job, failures));
-      const heldBack =
-        failures === undefined || options.signal?.aborted ? null : await holdBack(job, failures, options);
-      if (heldBack !== null) return heldBack;
       try {
         const outcome = await ingestChunk(job, options);
         if (outcome.kind === 'refused' || (outcome.kind === 'stored' && outcome.requests > 0)) {
@@ -107,14 +96,30 @@ export function createCircuitBreaker({
         return outcome;
       } catch (error) {
         if (error instanceof UpstreamError) {
-          failing.set(
-            seriesId,
-            afterFailure(failing.get(seriesId), clock.now(), answers[endpointOf(job.interval)], error),
-          );
+          const answered = answers[endpointOf(job.interval)];
+          failing.set(seriesId, afterFailure(failing.get(seriesId), clock.now(), answered, error));
         }
         throw error;
       }
     };
+    return async (job, options = {}) => {
+      const { seriesId } = job;
+      const failures = failing.get(seriesId);
+      // A run that began after the last failure may try once more.
+      if (failures !== undefined && isGivenUp(failures) && job.askedSince <= failures.at)
+        throw new SeriesGivenUp(givenUp(job, failures));
+      if (failures === undefined || mayBeChance(failures) || options.signal?.aborted) return request(job, options);
+      const until = trying.has(seriesId) ? clock.now() + MOMENT_MS : notBefore(failures);
+      if (until > clock.now()) return { kind: 'deferred', until, requests: 0, reason: 'failing' };
+      // Nothing may be awaited since the failures were read: two workers would both see that one more try is allowed.
+      trying.add(seriesId);
+      try {
+        return (await judgeByOther(job, failures, options)) ?? (await request(job, options));
+      } finally {
+        trying.delete(seriesId);
+      }
+    };
+  };
 }
 
 function afterFailure(before: Failures | undefined, at: Instant, answers: number, error: UpstreamError): Failures {
@@ -131,6 +136,10 @@ function givenUp(job: ChunkJob, { inARow, problem }: Failures): string {
 /** During an outage the upstream answers nothing, so no series is given up. */
 function isGivenUp({ inARow, own, redirectLoops }: Failures): boolean {
   return redirectLoops >= MOST_REDIRECT_LOOPS || (inARow >= GIVEN_UP.inARow && own >= GIVEN_UP.own);
+}
+
+function mayBeChance(failures: Failures): boolean {
+  return failures.inARow <= CHANCE && !isGivenUp(failures);
 }
 
 function notBefore({ inARow, waitsSince }: Failures): Instant {

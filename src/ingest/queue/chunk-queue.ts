@@ -44,6 +44,8 @@ export type ChunkQueue = {
   size(): Promise<number>;
   /** Removes everything. If a worker starts during the wipe, the queue is in use and stays as it is. */
   wipe(): Promise<void>;
+  /** Rejects when the engine can be read but stores no new job. */
+  checkWritable(): Promise<void>;
   /** Resumes a queue that a killed wipe has left paused. Nothing else pauses it. */
   unpause(): Promise<void>;
   work(work: ChunkWork): ChunkWorker;
@@ -97,6 +99,7 @@ function createChunkQueue(
   };
   const limit = pLimit(MOST_CALLS);
   return {
+    checkWritable: queue.checkWritable,
     unpause: queue.unpause,
     add: async (jobs, priority = 0) => {
       if (jobs.length === 0) return;

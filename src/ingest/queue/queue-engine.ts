@@ -61,6 +61,8 @@ export type AnyQueue<Job> = BullQueue<Job> & {
   progressOf(id: string): Promise<{ readonly progress: unknown; readonly attempts: number } | null>;
   /** The number of jobs that wait or are in progress. */
   size(): Promise<number>;
+  /** Rejects when the engine can be read but stores no new job: a Redis that is full. A full disk of Postgres is found elsewhere. */
+  checkWritable(): Promise<void>;
   /** Resumes a queue whose wipe was killed halfway. Only a wipe pauses a queue. */
   unpause(): Promise<void>;
 };
@@ -138,7 +140,13 @@ async function connectRedis(
       };
       const calling = Object.fromEntries(METHODS.map((method) => [method, guarded(queue[method] as Call)]));
       const extended = extend(calling as unknown as BullQueue<Job>, queue);
-      return { ...extended, hasten: guarded(extended.hasten), progressOf: guarded(extended.progressOf) };
+      return {
+        ...extended,
+        hasten: guarded(extended.hasten),
+        progressOf: guarded(extended.progressOf),
+        // A key that is gone at once, under the name of the queue: the user of a shared Redis may write no other.
+        checkWritable: guarded(async () => void (await calls.set(queue.toKey('writable'), '', 'PX', 1))),
+      };
     },
     worker: <Job>(name: string, handler: Handler<Job>, settings: WorkerSettings) => {
       // A call of a worker waits until Redis is back, and then reports the end of its job.
@@ -248,6 +256,7 @@ function extend<Job>(calls: BullQueue<Job>, jobs: Pick<Queue, 'getJob'>): AnyQue
       const counts = await calls.getJobCounts('waiting', 'active', 'delayed', 'prioritized');
       return Object.values(counts).reduce((sum, n) => sum + n, 0);
     },
+    checkWritable: async () => undefined,
     unpause: async () => {
       if (await calls.isPaused()) await calls.resume();
     },

@@ -3,10 +3,13 @@
  * While there is no backfill to claim, it works on the chunks of other processes. All processes take chunks from one queue, in which the chunks of
  * the most urgent backfill come first; the other backfills get the workers that are left.
  *
- * A backfill may be given back at any time: the process that claims it next plans what is still missing.
+ * A backfill may be given back at any time: the process that claims it next plans what is still missing. A process whose address is wrong
+ * claims none for a while, or it would end those that others can do.
  */
 import { setMaxListeners } from 'node:events';
 import { asError } from '../../core/as-error.ts';
+import { createBackoff, WHOLE_BOUND } from '../../core/backoff.ts';
+import { HOUR, MINUTE } from '../../core/interval.ts';
 import { type Keep, keptPart } from '../../core/settings/retention-settings.ts';
 import { type ClaimedBackfill, claimBackfill, endClaim } from '../../store/backfill/backfill-queue.ts';
 import { wakeThoseThatWait } from '../../store/backfill/slot-owner.ts';
@@ -17,7 +20,7 @@ import { recountWaiting } from '../backfill/recount.ts';
 import type { RunState } from '../backfill/run-chunks.ts';
 import type { IngestChunk } from '../chunk/ingest-chunk.ts';
 import { singleFlight } from '../chunk/single-flight.ts';
-import type { Outcome } from '../outcome.ts';
+import { ConfigurationError, type Outcome } from '../outcome.ts';
 import type { ChunkJob } from '../queue/chunk-job.ts';
 import type { ChunkQueue } from '../queue/chunk-queue.ts';
 import type { ChunkWorker } from '../queue/chunk-worker.ts';
@@ -75,6 +78,9 @@ const WINDOW_SECONDS = 6;
 /** At least so many chunks for each worker, so that no worker waits while the window is filled again. */
 const WINDOW_PER_WORKER = 4;
 
+/** The wait of a process with a wrong address, the same as for a refused key: each try may cost a request of the quota. */
+const misconfiguredBackoff = createBackoff({ firstMs: MINUTE, mostMs: 6 * HOUR, factor: 4 });
+
 /** The most chunks of one backfill in the queue. Backfills of equal priority take turns in blocks of this size. */
 export function windowOf(perSecond: number | null, concurrency: number): number {
   if (perSecond === null) return LARGEST_WINDOW;
@@ -90,25 +96,45 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
   let running: Promise<void> | null = null;
   let current: { readonly id: number; progress: BackfillProgress | null } | null = null;
 
+  /** How often in a row it could do nothing, because its address is wrong, and until when it tries nothing. */
+  let misconfigured = { times: 0, until: Number.NEGATIVE_INFINITY };
+  const noteMisconfigured = () => {
+    const { times, until } = misconfigured;
+    // Of several workers that meet it at the same time, the first one counts.
+    if (clock.now() < until) return;
+    misconfigured = { times: times + 1, until: clock.now() + misconfiguredBackoff(times, WHOLE_BOUND) };
+  };
+
   async function loop(): Promise<void> {
     let helper: ChunkWorker | null = null;
+    const closeHelper = async () => {
+      await helper?.close();
+      helper = null;
+    };
     // A session begins only after the upstream has accepted the key.
     await wakeThoseThatWait(sql, KEY_REFUSED).catch((error: unknown) => deps.onError(asError(error)));
     while (!stop.signal.aborted) {
+      if (clock.now() < misconfigured.until) {
+        await closeHelper();
+        await clock.sleep(lookMs, stop.signal).catch(() => undefined);
+        continue;
+      }
       const claimed = await claimBackfill(sql, { owner, now: clock.now() }).catch((error: unknown) => {
         if (!stop.signal.aborted) deps.onError(asError(error));
         return null;
       });
       if (claimed === null) {
-        helper ??= help(deps, stop.signal);
+        helper ??= help(deps, stop.signal, noteMisconfigured);
         await clock.sleep(lookMs, stop.signal).catch(() => undefined);
         continue;
       }
-      await helper?.close();
-      helper = null;
-      deps.onEnd(await work(claimed));
+      await closeHelper();
+      const end = await work(claimed);
+      if (end.state === 'misconfigured') noteMisconfigured();
+      else misconfigured = { ...misconfigured, times: 0 };
+      deps.onEnd(end);
     }
-    await helper?.close();
+    await closeHelper();
   }
 
   async function work(claimed: ClaimedBackfill): Promise<BackfillEndTold> {
@@ -171,7 +197,7 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
 }
 
 /** Works on the chunks that other processes put into the queue. */
-function help(deps: BackfillRunnerDeps, signal: AbortSignal): ChunkWorker {
+function help(deps: BackfillRunnerDeps, signal: AbortSignal, onMisconfigured: () => void): ChunkWorker {
   const { clock, realMs = (ms) => ms } = deps;
   const retry = createOutageRetry({ clock, signal });
   const ingestChunk = singleFlight(deps.session.circuitBreaker(deps.session.ingestChunk));
@@ -180,7 +206,13 @@ function help(deps: BackfillRunnerDeps, signal: AbortSignal): ChunkWorker {
     handle: (job, attempt) => ingestChunk(job, { attempt, signal, retry }),
     snoozeMs: (outcome) => realMs(outcome.until - clock.now()),
     now: () => clock.now(),
-    events: { onOutcome: deps.onChunk, onFailure: deps.onFailure },
+    events: {
+      onOutcome: deps.onChunk,
+      onFailure: (job, error, final) => {
+        if (error instanceof ConfigurationError) onMisconfigured();
+        deps.onFailure(job, error, final);
+      },
+    },
   });
 }
 

@@ -53,10 +53,13 @@ export async function watchClaim(
   }
 }
 
-/** How a claimed backfill ended, for logs. `taken`: this process gives it back, and another may claim it at once. */
+/**
+ * How a claimed backfill ended, for logs. `taken`: this process gives it back, and another may claim it at once. `misconfigured`: the same, because
+ * the upstream address of this process is wrong.
+ */
 export type BackfillEndTold = {
   readonly id: number;
-  readonly state: 'done' | 'failed' | 'queued' | 'taken';
+  readonly state: 'done' | 'failed' | 'queued' | 'taken' | 'misconfigured';
   readonly message: string | null;
   readonly waitUntil: Instant | null;
   readonly requests: number;
@@ -112,7 +115,8 @@ function claimEndOf(run: BackfillRun, now: Instant, isKeyRefused: boolean): Clai
       return { state: 'done', message: null, waitUntil: null };
     case 'misconfigured':
       if (end.kind !== 'configurationError') return { state: 'failed', message: null, waitUntil: null };
-      return end.isKeyRefused ? untilAccepted(now) : { state: 'failed', message: end.message, waitUntil: null };
+      if (end.of === 'key') return untilAccepted(now);
+      return { state: end.of === 'process' ? 'misconfigured' : 'failed', message: end.message, waitUntil: null };
     case 'work left': {
       if (run.hasOthers) {
         const waitUntil = Math.min(now + OTHERS_LOOK_MS, nextAskOf(run, now, Number.POSITIVE_INFINITY));
@@ -157,7 +161,7 @@ export async function endBroken(
 function brokenEndOf(error: Error, now: Instant): ClaimEnd {
   const { message } = error;
   if (error instanceof KeyRefused) return untilAccepted(now);
-  if (error instanceof ConfigurationError) return { state: 'failed', message, waitUntil: null };
+  if (error instanceof ConfigurationError) return { state: 'misconfigured', message, waitUntil: null };
   return { state: 'queued', message, waitUntil: now + MOST_WAIT_MS };
 }
 

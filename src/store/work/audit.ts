@@ -10,9 +10,11 @@ export type AuditedCommand = Readonly<typeof audit.$inferSelect> & {
   readonly settingsBefore: RecordedSettings | null;
 };
 
-/** Settings by name, as text; secrets as fingerprints. The name `SALT` holds the salt of the fingerprints; it is not a setting. */
+/** Settings by name, as text; secrets as fingerprints. `SALT` (the salt of the fingerprints) and `OWNER` (`host:pid` of a service) are no settings. */
 export type RecordedSettings = Readonly<Record<string, string>>;
 export const SALT = 'salt';
+export const OWNER = 'owner';
+export const NO_SETTINGS: readonly string[] = [SALT, OWNER];
 
 const LONGEST_COMMAND = 1_000;
 const LONGEST_MESSAGE = 500;
@@ -59,18 +61,21 @@ export async function endAudit(
 export async function recordMigration(
   sql: SqlOrTransaction,
   entry: {
+    /** When it was done. */
     readonly at: Instant;
     readonly actor: string;
     /** The command that opened the database. */
     readonly command: string;
     /** Names of the migrations that this applied. */
     readonly migrated: readonly string[];
+    readonly tookMs: number;
   },
 ): Promise<void> {
-  const { at, actor, command, migrated } = entry;
+  const { at: endedAt, tookMs, actor, command, migrated } = entry;
+  const at = endedAt - tookMs;
   if (migrated.length === 0 || migrated.some((name) => name.startsWith('0000_'))) return;
   const id = await beginAudit(sql, { at, actor, command: `migrate, by ${command}: ${migrated.join(', ')}` });
-  await endAudit(sql, { id, endedAt: at, message: null });
+  await endAudit(sql, { id, endedAt, message: null });
 }
 
 /** Null when there is no entry with this number. */
@@ -90,7 +95,7 @@ export async function findAudit(
 export function settingsBefore(sql: SqlOrTransaction) {
   const whoOf = (actor: ReturnType<typeof sql>) => sql`regexp_replace(${actor}, '@[0-9a-f]{12}$', '@a container')`;
   return sql`(
-    select o.settings - ${SALT}::text from ops.audit o
+    select o.settings - ${NO_SETTINGS}::text[] from ops.audit o
     where a.settings is not null and o.settings is not null and ${whoOf(sql`o.actor`)} = ${whoOf(sql`a.actor`)} and o.command = a.command
       and o.id < a.id
     order by o.id desc limit 1)`;
@@ -110,7 +115,7 @@ export async function readAudit(
   { since, limit }: { readonly since: Instant | null; readonly limit: number },
 ): Promise<readonly AuditedCommand[]> {
   const rows = await sql<AuditedCommand[]>`
-    select a.id, a.at, a.actor, a.command, a.ended_at, a.message, a.settings - ${SALT}::text as settings,
+    select a.id, a.at, a.actor, a.command, a.ended_at, a.message, a.settings - ${NO_SETTINGS}::text[] as settings,
       ${settingsBefore(sql)} as settings_before
     from (
       select * from ops.audit ${since === null ? sql`` : sql`where at >= ${since}`} order by id desc limit ${limit}

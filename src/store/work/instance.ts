@@ -7,6 +7,7 @@ import type { Instant } from '../../clock.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { matches, tables } from '../connection/tables.ts';
 import { instance } from '../schema/service.ts';
+import { NO_SETTINGS, OWNER, type RecordedSettings } from './audit.ts';
 import { leaseIsAlive } from './lease.ts';
 
 export type Instance = Readonly<typeof instance.$inferInsert>;
@@ -30,6 +31,18 @@ export async function forgetInstance(sql: SqlOrTransaction, owner: string): Prom
 /** The services whose lease is alive. */
 export async function liveInstances(sql: SqlOrTransaction, now: Instant): Promise<Instance[]> {
   return sql<Instance[]>`select * from ops.instance where ${leaseIsAlive(sql, now)} order by owner`;
+}
+
+export type RunningSettings = { readonly owner: string; readonly settings: RecordedSettings };
+
+/** The settings with which the live services were started, from the audit log. Services that an earlier version started are left out. */
+export async function readRunningSettings(sql: SqlOrTransaction, now: Instant): Promise<readonly RunningSettings[]> {
+  return sql<RunningSettings[]>`
+    select i.owner, a.settings - ${NO_SETTINGS}::text[] as settings
+    from (select owner from ops.instance where ${leaseIsAlive(sql, now)}) i
+    cross join lateral (
+      select settings from ops.audit where settings is not null and settings->>${OWNER}::text = i.owner order by id desc limit 1) a
+    order by i.owner`;
 }
 
 /** Precision of the time when a scheduler last ran: the heartbeats, every few seconds, need not all write it. */

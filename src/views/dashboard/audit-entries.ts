@@ -1,7 +1,7 @@
 /** The audit log, one page at a time, without any value of a setting. */
 import type { Instant } from '../../clock.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { SALT, settingsBefore } from '../../store/work/audit.ts';
+import { NO_SETTINGS, settingsBefore } from '../../store/work/audit.ts';
 
 export type AuditEntry = {
   readonly id: number;
@@ -24,7 +24,7 @@ export async function readAuditEntries(sql: Sql, before: number | null, size = P
   const rows = await sql<AuditEntry[]>`
     select a.id, a.at, a.actor, a.command, a.ended_at, a.message,
       case when b.settings is null then '{}'::text[] else array(
-        select coalesce(x.key, y.key) from jsonb_each_text(a.settings - ${SALT}::text) x full join jsonb_each_text(b.settings) y on y.key = x.key
+        select coalesce(x.key, y.key) from jsonb_each_text(a.settings - ${NO_SETTINGS}::text[]) x full join jsonb_each_text(b.settings) y on y.key = x.key
         where x.value is distinct from y.value order by 1) end as changed_settings
     from (
       select * from ops.audit ${before === null ? sql`` : sql`where id < ${before}`} order by id desc limit ${size + 1}

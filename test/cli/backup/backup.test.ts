@@ -133,6 +133,10 @@ describe.skipIf(client === null)('what is restored', () => {
     });
     // The log of the backup goes on with the restore.
     const entries = await target.sql`select command, message from ops.audit order by id`;
+    const [last] = await target.sql<{ tookMs: number }[]>`
+      select (extract(epoch from ended_at - at) * 1000)::float8 as took_ms from ops.audit order by id desc limit 1`;
+    // The loading counts, though the log came with it.
+    expect(last!.tookMs).toBeGreaterThanOrEqual(JSON.parse(out).tookMs);
     expect(entries.slice(-2)).toEqual([
       { command: `backup ${backups()}`, message: 'had not ended when the backup was made' },
       { command: `restore ${backups()} --json`, message: null },

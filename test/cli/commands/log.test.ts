@@ -3,9 +3,10 @@ import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { describeSettings } from '../../../src/background/service/recorded-start.ts';
 import { commandLine } from '../../../src/cli/shell/audited.ts';
+import { takeLock } from '../../../src/store/connection/lock.ts';
 import { readAuditEntries } from '../../../src/views/dashboard/audit-entries.ts';
 import { runCommand } from '../../support/cli.ts';
 import { copyDatabase } from '../../support/copy-database.ts';
@@ -205,6 +206,43 @@ test('a migration is there, whoever made it by opening the database', async () =
     `migrate, by service --role http --migrate: ${newest}`,
     'service --role http --migrate',
   ]);
+});
+
+test.each([
+  ['migrate', ['migrate'], /^migrate$/],
+  ['a service that migrates', ['service', '--role', 'http', '--migrate'], /^migrate, by service/],
+])('the time of a migration is that of its work: %s', async (_, argv, like) => {
+  const { database: earlier } = await createEarlierDatabase();
+  await database.drop();
+  goOnIn(earlier);
+  const stop = new AbortController();
+  let ended: Promise<{ readonly code: number }> | null = null;
+  const waitedAt = await earlier.sql.begin(async (tx) => {
+    await takeLock(tx, 'migrations');
+    ended = runCommand(argv, {
+      env: { ...env(), CHANDLER_LISTEN: '127.0.0.1:0' },
+      signal: stop.signal,
+      onError: (said) => {
+        if (/"ready"/.test(said)) stop.abort();
+      },
+    });
+    await vi.waitFor(
+      async () =>
+        expect(
+          await earlier.sql`
+            select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+        ).toHaveLength(1),
+      { timeout: 60_000 },
+    );
+    const [now] = await earlier.sql<{ at: number }[]>`select clock_timestamp() as at`;
+    return now!.at;
+  });
+  expect((await ended!).code).toBe(0);
+  const entries = await earlier.sql<{ command: string; at: number; endedAt: number }[]>`
+    select command, at, ended_at from ops.audit`;
+  const { at, endedAt } = entries.find(({ command }) => like.test(command))!;
+  expect(at).toBeLessThanOrEqual(waitedAt);
+  expect(endedAt).toBeGreaterThan(waitedAt);
 });
 
 test('serve on a database where nothing can be written serves, and says that its start is not recorded', async () => {

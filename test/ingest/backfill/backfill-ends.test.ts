@@ -1,6 +1,6 @@
 /** How a backfill of the service ends: its state says what the exit code of a command says. */
 import { afterEach, expect, test } from 'vitest';
-import { HOUR } from '../../../src/core/interval.ts';
+import { HOUR, MINUTE } from '../../../src/core/interval.ts';
 import { createScripted, says } from '../../support/scripted.ts';
 import { atBad, rewriting } from '../../system/impossible.ts';
 import { become, closers, open, record, service, stateOf, until, world } from './backfill-runner.ts';
@@ -55,4 +55,38 @@ test('a backfill with a row that stays invalid waits for its last word, and has 
   // More requests bring nothing.
   expect(await stateOf(id)).toMatchObject({ message: 'left: 1 slot malformed (failed)', leftRequests: 0 });
   await until(() => expect(ends.map(({ state }) => state)).toEqual(['queued', 'queued', 'failed']));
+});
+
+test('a service whose address is wrong leaves the backfills to others, and tries again after 1, 4, 16 … minutes', async () => {
+  await open({ fetch: upstream.fetch });
+  // The key tells which process asks.
+  let isWrong = true;
+  upstream.script = (request, simulated) => {
+    if (request.headers.get('authorization') === null) return null;
+    const isRefused = /\/(users\/me|key\/info)$/.test(request.url) || (isWrong && request.url.includes('/ohlcv'));
+    if (!isRefused) return simulated(new Request(request.url));
+    return Response.json({ message: 'no Route matched with those values' }, { status: 404 });
+  };
+  const ids = [await record([COIN]), await record(['eth-ethereum'])] as const;
+  const wrong = await service('a:1', { apiKey: 'of-another-upstream' });
+  const tried = async (times: number) => {
+    await until(() => expect(wrong.ends).toHaveLength(times));
+    expect(wrong.ends.at(-1)).toMatchObject({ id: ids[0], state: 'misconfigured' });
+  };
+  await tried(1);
+  const message = expect.stringMatching(/^CHANDLER_BASE_URL does not answer like the market data API/);
+  expect(await stateOf(ids[0])).toMatchObject({ state: 'queued', message, waitUntil: null });
+  world.clock.advanceTo(world.clock.now() + MINUTE);
+  await tried(2);
+  const right = await service('b:2');
+  for (const id of ids) await become(id, 'done');
+  expect(right.begun).toEqual(ids);
+  expect(wrong.begun).toEqual([ids[0], ids[0]]);
+  // Its address is corrected, or the upstream is there now.
+  await right.runner.stop();
+  isWrong = false;
+  const later = await record(['ltc-litecoin']);
+  world.clock.advanceTo(world.clock.now() + 4 * MINUTE);
+  await become(later, 'done');
+  expect(wrong.errors).toEqual([]);
 });

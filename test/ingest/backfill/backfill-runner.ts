@@ -64,12 +64,14 @@ export async function service(
   owner: string,
   {
     candlesPerRequest = null,
+    apiKey = null,
     ...more
   }: Partial<Pick<BackfillRunnerDeps, 'lookMs' | 'finishOf' | 'keep' | 'realMs'>> & {
     readonly candlesPerRequest?: number | null;
+    readonly apiKey?: string | null;
   } = {},
 ) {
-  const { session, queue } = await world.open({ candlesPerRequest });
+  const { session, queue } = await world.open({ candlesPerRequest, apiKey });
   const ends: BackfillEndTold[] = [];
   const begun: number[] = [];
   const errors: Error[] = [];

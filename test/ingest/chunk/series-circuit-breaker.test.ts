@@ -155,6 +155,27 @@ test('what is known of a series holds for the next run, which tries it once', as
   expect(await turns(chunk(1, clock.now()), 100)).toBe(STORED);
 });
 
+test('two workers with chunks of a failing series try one of them: before it is given up, and in the next run', async () => {
+  const { turns, log, clock, turn } = open();
+  const TRIED = [expect.any(UpstreamError), expect.objectContaining({ kind: 'deferred', requests: 0 })];
+  const both = (askedSince?: number) => {
+    const job = chunk(1, askedSince);
+    return Promise.all([turn(job), turn({ ...job, from: job.from - 86_400_000, to: job.from })]);
+  };
+  await turns(chunk(1), 3 + 1);
+  expect(log).toEqual([1, 1, 1]);
+  expect(await both()).toEqual(TRIED);
+  expect(await turns(chunk(1), 100)).toBeInstanceOf(SeriesGivenUp);
+  expect(log.filter((one) => one === 1)).toHaveLength(8);
+  clock.advance(60_000);
+  await turn(chunk(2));
+  const since = clock.now();
+  expect(await both(since)).toEqual(TRIED);
+  expect(log.filter((one) => one === 1)).toHaveLength(9);
+  clock.advance(60_000);
+  expect(await both(since)).toEqual([expect.any(SeriesGivenUp), expect.any(SeriesGivenUp)]);
+});
+
 test('a later run in an outage does not give a series up before it has tried it', async () => {
   let isDown = false;
   const { turns, log, clock, world } = open(() => (isDown ? UNANSWERED : ANSWERED));
@@ -170,10 +191,15 @@ test('a later run in an outage does not give a series up before it has tried it'
 });
 
 test('two redirect loops in a row are enough, and no other coin is asked about', async () => {
-  const { turns, log, world } = open();
+  const { turns, turn, log, world, clock } = open();
   world.error = () => new RedirectLoop('moved');
   expect(await turns(chunk(1), 100)).toBeInstanceOf(SeriesGivenUp);
   expect(log).toEqual([1, 1]);
+  // However many workers there are, the next run tries the series once.
+  clock.advance(1);
+  const next = chunk(1, clock.now());
+  await Promise.all([turn(next), turn({ ...next, from: next.from - 86_400_000, to: next.from })]);
+  expect(log).toEqual([1, 1, 1]);
 });
 
 test('a run that ends asks about nothing', async () => {
