@@ -53,7 +53,7 @@ async function takeForAll(deps: TakeDeps, calls: readonly TakeCall[]): Promise<T
     row = await takeRequests(sql, args);
   }
   if (row.isBackingOff) deps.onBackoff();
-  return handOut(deps, calls, row, ledgerClock.shiftMs(askedAt, row.now));
+  return handOut(deps, calls, row, { runAheadMs: args.runAheadMs, shiftMs: ledgerClock.shiftMs(askedAt, row.now) });
 }
 
 async function argsFor(deps: TakeDeps, calls: readonly TakeCall[]): Promise<TakeArgs> {
@@ -84,21 +84,32 @@ async function argsFor(deps: TakeDeps, calls: readonly TakeCall[]): Promise<Take
   };
 }
 
-/** What each call is told. `shiftMs` brings the ledger's instants to our clock. */
-function handOut({ graceMs, lateMs }: TakeDeps, calls: readonly TakeCall[], row: TakeRow, shiftMs: number): Taken[] {
+/** The result of each call. `shiftMs` brings the ledger's instants to our clock. */
+function handOut(
+  { graceMs, lateMs }: TakeDeps,
+  calls: readonly TakeCall[],
+  row: TakeRow,
+  { runAheadMs, shiftMs }: { readonly runAheadMs: number; readonly shiftMs: number },
+): Taken[] {
   const { denied, granted } = row;
   // When the first request may be sent, or is worth asking for again, on our clock.
   const first = row.at + shiftMs;
   // A probe goes alone: nobody is in its way when it is late, and everybody waits for it.
   const goodFor = row.isProbe ? graceMs : goodForMs(row.gapMs, graceMs, lateMs);
   const gaps = row.gaps.values();
+  // The pace allows the next request only at this instant. When it is too far ahead, the ledger would deny it: it need not be read for that.
+  const next = row.at + granted * row.gapMs;
+  const rest: Taken =
+    next > row.now + runAheadMs && !row.isProbe
+      ? { kind: 'denied', reason: 'queue', until: Math.ceil(next - runAheadMs + shiftMs) }
+      : SERVE_LATER;
   let left = granted;
   return calls.map(({ stretch }) => {
     const open = stretch === undefined ? undefined : gaps.next().value!;
     if (open?.length === 0) return { kind: 'unwanted' };
     // Never before the instant itself: rounded up to the clock's millisecond.
     if (denied !== null) return { kind: 'denied', reason: denied, until: Math.ceil(first) };
-    if (left === 0) return SERVE_LATER;
+    if (left === 0) return rest;
     const sendAt = Math.ceil(first + (granted - left--) * row.gapMs);
     return { kind: 'granted', sendAt, goodUntil: sendAt + goodFor, ...(open ? { gaps: open } : {}) };
   });
