@@ -178,12 +178,10 @@ begin
   if candles.statement is not null then
     -- Its rows come in the order of time: the sums need no sort of their own.
     execute format('select case when count(*) = count(weighted) then sum(weighted) / nullif(sum(volume), 0) end,
-        case when count(*) = count(volume) then sum(volume) end, count(*)::integer, min(open_time)
-      from (select open_time, volume, volume * (high + low + close) / 3 as weighted from (%s) candle offset 0) w', candles.statement)
-      into vwap, volume, slots, first;
-  end if;
-  if isfinite(candles.first) then
-    first := candles.first;
+        case when count(*) = count(volume) then sum(volume) end, count(*)::integer, %s
+      from (select open_time, volume, volume * (high + low + close) / 3 as weighted from (%s) candle offset 0) w',
+      case when isfinite(candles.first) then '$1' else 'min(open_time)' end, candles.statement)
+      into vwap, volume, slots, first using candles.first;
   end if;
   complete := coalesce(first < candles.last and candles.known @> tstzrange(first, candles.last), false);
   return next;
@@ -201,52 +199,58 @@ begin
   select s.* into candles from market.ohlcv_statement(coin, width, market.utc(from_time), market.utc(to_time), quote, true) s;
   slots := 0;
   if candles.statement is not null then
-    execute format('select case when count(*) = count(price) then avg(price) end, count(*)::integer, min(open_time)
-      from (select open_time, (open + high + low + close) / 4 as price from (%s) candle offset 0) p', candles.statement)
-      into twap, slots, first;
-  end if;
-  if isfinite(candles.first) then
-    first := candles.first;
+    execute format('select case when count(*) = count(price) then avg(price) end, count(*)::integer, %s
+      from (select open_time, (open + high + low + close) / 4 as price from (%s) candle offset 0) p',
+      case when isfinite(candles.first) then '$1' else 'min(open_time)' end, candles.statement)
+      into twap, slots, first using candles.first;
   end if;
   complete := coalesce(first < candles.last and candles.known @> tstzrange(first, candles.last), false);
   return next;
 end
 $$;
 
--- The interval of each branch is a constant, so that Postgres drops the branches of other intervals before it plans them; that of the series is asked
--- for within the branch, so that it does not run for other series where all intervals are wanted. One join with the series, instead of one in
--- each branch: what is not there need not be planned.
+-- To plan a view, Postgres copies all of it several times: so it says as little as it can. One join with the series instead of one in each branch,
+-- and the values of a candle as one. The interval of each branch is a constant, so that Postgres drops the branches of other intervals before it
+-- plans them; that of the series is asked for outside of the look-up, so that it is made only in the branch of the series.
 create or replace view market.latest as
 select s.coin_id, co.symbol, s.quote, n.interval, n.open_time, n.open_time + market.width_of(n.interval) - interval '1 second' as close_time,
-  n.open, n.high, n.low, n.close, n.volume, n.market_cap, s.covered @> n.open_time as is_final, s.id as series_id
+  n.v[1] as open, n.v[2] as high, n.v[3] as low, n.v[4] as close, n.v[5] as volume, n.v[6] as market_cap,
+  s.covered @> n.open_time as is_final, s.id as series_id
 from market.series s
 cross join lateral (
   select '5m'::market.candle_interval as interval, c.* from (
-    select open_time, open, high, low, close, volume, market_cap from market.candle where series_id = s.id and interval = '5m' order by open_time desc limit 1) c
+    select open_time, array[open, high, low, close, volume, market_cap] as v from market.candle
+    where series_id = s.id and interval = '5m' order by open_time desc limit 1) c
   where s.interval = '5m'
   union all
   select '15m'::market.candle_interval as interval, c.* from (
-    select open_time, open, high, low, close, volume, market_cap from market.candle where series_id = s.id and interval = '15m' order by open_time desc limit 1) c
+    select open_time, array[open, high, low, close, volume, market_cap] as v from market.candle
+    where series_id = s.id and interval = '15m' order by open_time desc limit 1) c
   where s.interval = '15m'
   union all
   select '30m'::market.candle_interval as interval, c.* from (
-    select open_time, open, high, low, close, volume, market_cap from market.candle where series_id = s.id and interval = '30m' order by open_time desc limit 1) c
+    select open_time, array[open, high, low, close, volume, market_cap] as v from market.candle
+    where series_id = s.id and interval = '30m' order by open_time desc limit 1) c
   where s.interval = '30m'
   union all
   select '1h'::market.candle_interval as interval, c.* from (
-    select open_time, open, high, low, close, volume, market_cap from market.candle where series_id = s.id and interval = '1h' order by open_time desc limit 1) c
+    select open_time, array[open, high, low, close, volume, market_cap] as v from market.candle
+    where series_id = s.id and interval = '1h' order by open_time desc limit 1) c
   where s.interval = '1h'
   union all
   select '6h'::market.candle_interval as interval, c.* from (
-    select open_time, open, high, low, close, volume, market_cap from market.candle where series_id = s.id and interval = '6h' order by open_time desc limit 1) c
+    select open_time, array[open, high, low, close, volume, market_cap] as v from market.candle
+    where series_id = s.id and interval = '6h' order by open_time desc limit 1) c
   where s.interval = '6h'
   union all
   select '12h'::market.candle_interval as interval, c.* from (
-    select open_time, open, high, low, close, volume, market_cap from market.candle where series_id = s.id and interval = '12h' order by open_time desc limit 1) c
+    select open_time, array[open, high, low, close, volume, market_cap] as v from market.candle
+    where series_id = s.id and interval = '12h' order by open_time desc limit 1) c
   where s.interval = '12h'
   union all
   select '24h'::market.candle_interval as interval, c.* from (
-    select open_time, open, high, low, close, volume, market_cap from market.candle where series_id = s.id and interval = '24h' order by open_time desc limit 1) c
+    select open_time, array[open, high, low, close, volume, market_cap] as v from market.candle
+    where series_id = s.id and interval = '24h' order by open_time desc limit 1) c
   where s.interval = '24h'
 ) n
 left join market.coin co on co.id = s.coin_id
