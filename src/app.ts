@@ -9,9 +9,9 @@ import { checkSchema, isUnmigrated, migrate } from './store/migration/migrate.ts
 import type { FetchFunction } from './upstream/wire.ts';
 
 /**
- * What to do about a missing or old schema. The embedded server is always migrated. A database of `DATABASE_URL` may be shared with
+ * What to do about a missing or old schema. Chandler always migrates its embedded server. A database of `DATABASE_URL` may be shared with
  * running processes: `migrate` migrates it, `prepare` does so only when it has no schema of Chandler yet, and `require` refuses an old
- * schema and says what to run. `leave` looks at no schema and changes none, of the embedded server either: a restore brings its own.
+ * schema and says what to run. `leave` neither checks nor changes the schema, not even of the embedded server: a restore brings its own.
  */
 export type SchemaPolicy = 'migrate' | 'prepare' | 'require' | 'leave';
 
@@ -19,9 +19,9 @@ export type SchemaPolicy = 'migrate' | 'prepare' | 'require' | 'leave';
 export type Surroundings = {
   /** Replaces the network to the upstream. */
   readonly fetch?: FetchFunction;
-  /** Whether the quota ledger uses the clock of the database, as several hosts must; by default when `clock` is the system clock. */
+  /** Whether the quota ledger uses the clock of the database, which several hosts need. Default: only when `clock` is the system clock. */
   readonly useDatabaseClock?: boolean;
-  /** Converts milliseconds of `clock` to real ones, by which the queue waits. */
+  /** Converts milliseconds of `clock` to real ones. The queue waits by real ones. */
   readonly realMs?: (ms: number) => number;
   readonly queue?: Pick<QueueOptions, 'backoffMs' | 'lockMs'>;
 };
@@ -104,7 +104,7 @@ async function settleSchema(database: Database, policy: SchemaPolicy): Promise<r
 
 export type Releasers = {
   add(release: () => Promise<void>): void;
-  /** Calls all of them, the last one first, even when some fail; rejects with the first failure. Safe to call twice. */
+  /** Calls all of them, the last one first, even when some fail. Rejects with the first failure. Safe to call twice. */
   release(): Promise<void>;
 };
 

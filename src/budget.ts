@@ -32,24 +32,24 @@ export type Budget = {
   /** `assumed`: the upstream has not yet reported the plan of the key. */
   readonly planSource: 'configured' | 'account' | 'assumed';
   readonly limits: Limits;
-  /** The schedules, which run independently of backfills: those that services run now, else those that a service would run. */
+  /** The schedules, which run independently of backfills: those that services run now, or, when none run, those that a service would run. */
   readonly schedules: readonly Schedule[];
   readonly scheduling: Scheduling;
   readonly quota: Quota;
-  /** What the other schedules leave for the freshness of tracked series. */
+  /** The quota that the other schedules leave for the freshness of tracked series. */
   readonly freshness: FreshnessBudget;
   /** Requests reserved for the schedules from an instant until the windows end. */
   reserved(at: Instant): Reserved;
 };
 
-/** What the backfills of the service are planned with, under this plan: as a session does, without one. Sends no requests. */
+/** The inputs for planning a backfill of the service under this plan, the same as a session has, but read without a session. Sends no requests. */
 export async function readPlanning({ config, clock, database: { sql } }: App, name: PlanName) {
   const plan = planOf(name, { candlesPerRequest: candlesPerRequest(name, config) });
   const historyLimits = await readLearnedLimits(sql, clock, plan);
   return { sql, clock, plan, historyLimits, keep: config.keep.candles };
 }
 
-/** The budget of the configured account, as far as it is known; with what is due, where the caller knows that. Sends no requests. */
+/** The budget of the configured account, as far as it is known. A caller that knows the coming work passes it. Sends no requests. */
 export async function readBudget(app: LedgerDeps, coming?: ComingWork): Promise<Budget> {
   const { config, database, clock } = app;
   const accountId = accountIdOf(config.apiKey, config.baseUrl);
@@ -68,7 +68,7 @@ export async function readBudget(app: LedgerDeps, coming?: ComingWork): Promise<
 }
 
 /**
- * The schedules of an account on `plan`: those that services run now, as far as `demand` knows, else those of the settings. Without a
+ * The schedules of an account on `plan`: those that services run now if `demand` knows them, otherwise those of the settings. Without a
  * `demand`, schedules that depend on it need no requests.
  */
 export function schedulesOf(
@@ -94,7 +94,7 @@ export async function readQuota(app: Pick<App, 'config' | 'database' | 'clock'>,
 
 type SessionBudget = Pick<Session, 'accountId' | 'quota' | 'plan' | 'limits'>;
 
-/** The schedules of a session's account, and what they will ask for. */
+/** The schedules of a session's account, and the work they will request. */
 export async function readScheduledWork(
   { config, clock, database: { sql } }: Pick<App, 'config' | 'database' | 'clock'>,
   { accountId, plan, limits, quota }: SessionBudget,
@@ -133,10 +133,10 @@ export function quotaOf(
   });
 }
 
-/** Every take needs it. */
+/** How long one reading of the demand is used, in milliseconds. Every take of quota needs it. */
 const DEMAND_FRESH_MS = 60_000;
 
-/** Requests reserved at this moment, with the work that was known a minute ago at most. */
+/** Requests reserved at this moment, for the work that was known at most a minute ago. */
 function standingOf(
   { config, clock, database }: LedgerDeps,
   { accountId, plan, limits }: { readonly accountId: string; readonly plan: PlanName; readonly limits: Limits },
@@ -160,7 +160,7 @@ function standingOf(
   };
 }
 
-/** What may be spent on holes now: what is left over when all other work has what it needs. */
+/** Requests that may be spent on holes now: those left over when all other work has what it needs. */
 export async function readHoleAllowance(
   sql: SqlOrTransaction,
   { quota, reserved }: Pick<Budget, 'quota' | 'reserved'>,

@@ -1,20 +1,20 @@
-/** The only door to the time of day: everything that needs "now" or a wait is given a `Clock`. */
+/** The only door to the time of day: everything that needs "now" or a wait receives a `Clock`. */
 
 /** An instant: milliseconds since 1970-01-01T00:00:00Z. */
 export type Instant = number;
 
 export type Clock = {
   now(): Instant;
-  /** Resolves after `ms` milliseconds (at once when `ms` ≤ 0); rejects with the signal's reason when it is aborted. */
+  /** Resolves after `ms` milliseconds (at once when `ms` ≤ 0); rejects with the signal's reason when the signal is aborted. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 };
 
-/** Milliseconds, with fractions, on a clock that is never set back or forward: to measure how long something takes. */
+/** Milliseconds, with fractions, on a clock that nobody sets back or forward. Use it to measure how long something takes. */
 export function stopwatch(): number {
   return performance.now();
 }
 
-/** 24.8 days: `setTimeout` overflows past it and would fire at once. */
+/** 24.8 days: `setTimeout` overflows with a longer delay and would fire at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** How far the clocks of two hosts may differ. An instant further in the future than this was written before a clock was set back. */
@@ -23,8 +23,8 @@ export const MOST_SKEW_MS = 5 * 60_000;
 export const systemClock: Clock = createScaledClock({ speed: 1 });
 
 /**
- * A clock that starts at `startAt` and runs `speed` times as fast as the machine's. Tests use it to live through days in
- * seconds with the real queue and the real database.
+ * A clock that starts at `startAt` and runs `speed` times as fast as the machine's. With it, tests go through days in seconds on the real
+ * queue and the real database.
  */
 export function createScaledClock({ speed, startAt }: { speed: number; startAt?: Instant }): Clock {
   const realStart = Date.now();

@@ -1,4 +1,4 @@
-/** The configuration: the environment as a value. Pure, and it reports every problem at once. */
+/** The configuration: the environment as a value. Parsing is pure, and reports every problem at once. */
 import type { BlockList } from 'node:net';
 import { PLANS, type PlanName } from './contract/plan/plans.ts';
 import type { ListenAddress } from './core/settings/listen-settings.ts';
@@ -20,54 +20,54 @@ import {
 } from './settings.ts';
 
 export type Config = {
-  /** Null: the embedded server, with its data in `home`. */
+  /** Null when Chandler runs the embedded server, with its data in `home`. */
   readonly databaseUrl: string | null;
-  /** The database that `serve` reads; null: `databaseUrl`. */
+  /** The database that `serve` reads. Null when it is `databaseUrl`. */
   readonly serveDatabaseUrl: string | null;
   /** Whether callers of the service are limited by their plans. */
   readonly serveLimits: boolean;
-  /** The proxies whose `X-Forwarded-For` is believed; null: none. */
+  /** The proxies whose `X-Forwarded-For` the service trusts. Null when there are none. */
   readonly trustedProxies: BlockList | null;
-  /** Concurrent connections of one address that is not a trusted proxy; null: no limit. */
+  /** Concurrent connections of one address that is not a trusted proxy. Null when there is no limit. */
   readonly connectionsPerAddress: number | null;
-  /** Null: the queue lives in Postgres. */
+  /** Null when the queue lives in Postgres. */
   readonly redisUrl: string | null;
   /** The data folder, as given: relative to the working directory. */
   readonly home: string;
   /** Ends in `/v1`, without a slash after it. */
   readonly baseUrl: string;
-  /** Null: only REST is used. */
+  /** Null when only REST is used. */
   readonly rpcUrl: string | null;
   readonly apiKey: string | null;
-  /** Null: `/users/me` says which plan the key has. */
+  /** Null when `/users/me` decides which plan the key has. */
   readonly plan: PlanName | null;
-  /** Configured limits: an absent field leaves the limit of the plan, null lifts it. */
+  /** Configured limits. An absent field keeps the limit of the plan, null lifts it. */
   readonly limits: Partial<Limits>;
-  /** Null: the plan's. */
+  /** Null when the plan decides. */
   readonly candlesPerRequest: number | null;
   readonly authScheme: AuthSetting;
-  /** Configured cadences of schedules; an absent schedule has the cadence of the plan. */
+  /** Configured cadences of schedules. An absent schedule has the cadence of the plan. */
   readonly cadences: Cadences;
   readonly listen: ListenAddress;
-  /** Where `/health`, `/ready`, `/metrics` and `/backfills` are served; null: with everything else, at `listen`. */
+  /** Where the service serves `/health`, `/ready`, `/metrics` and `/backfills`. Null when it serves them at `listen`, with everything else. */
   readonly operationsListen: ListenAddress | null;
   /** Whether callers without a history limit may run read-only SQL through the tools. */
   readonly serveSql: boolean;
-  /** Origins of web pages that may use the tools, in addition to this machine; `*`: all. */
+  /** Origins of web pages that may use the tools, in addition to this machine. `*` means all. */
   readonly serveOrigins: readonly string[];
   /** How long each table keeps its rows. */
   readonly keep: Keep;
-  /** Where the service writes an attestation each day, and the file with the key that signs it; null: none is written. */
+  /** Where the service writes an attestation each day, and the file with the key that signs it. Null when it writes none. */
   readonly attest: { readonly dir: string; readonly keyFile: string | null } | null;
-  /** What the service keeps up to date as files, and where; null: nothing. */
+  /** The datasets that the service keeps up to date as files, and where. Null when there is no lake. */
   readonly lake: { readonly address: Address; readonly datasets: readonly string[] } | null;
-  /** How to reach `s3://`: of the lake, and of exports. */
+  /** How to reach `s3://` addresses of the lake and of exports. */
   readonly s3: S3Settings;
-  /** Null: no notices are sent. */
+  /** Null when no notices are sent. */
   readonly notify: Notify | null;
-  /** A service is stuck after it had work and quota for so long without any result: for notices, the heartbeat and metrics. */
+  /** Milliseconds. A service that has had work and quota for so long without any result is stuck: for notices, the heartbeat and metrics. */
   readonly stuckAfterMs: number;
-  /** Requested every few minutes while the service is well; secret. Null: none. */
+  /** The service requests this address every few minutes while it is well. Secret. Null when there is none. */
   readonly heartbeatUrl: string | null;
   readonly logLevel: LogLevel;
 };
@@ -132,7 +132,7 @@ function configOf(settings: Settings): Config {
   };
 }
 
-/** The region that AWS itself falls back to, and that other storage takes. */
+/** AWS itself falls back to this region, and other storage accepts it. */
 const DEFAULT_REGION = 'us-east-1';
 
 function s3SettingsOf(settings: Settings): S3Settings {
@@ -141,7 +141,7 @@ function s3SettingsOf(settings: Settings): S3Settings {
   return {
     endpoint,
     region: settings.AWS_REGION ?? settings.AWS_DEFAULT_REGION ?? DEFAULT_REGION,
-    // Storage beside AWS seldom has a name for each bucket.
+    // Storage other than AWS seldom has a host name for each bucket.
     pathStyle: (settings.CHANDLER_S3_PATH_STYLE ?? (endpoint === null ? 'off' : 'on')) === 'on',
     credentials:
       accessKeyId === null || secretAccessKey === null
@@ -155,14 +155,14 @@ function withoutUnset<T extends object>(fields: T): { [name in keyof T]?: Exclud
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as typeof fields;
 }
 
-/** The limits of an account on `plan`, where configured limits come first. The limit per day applies without a key only. */
+/** The limits of an account on `plan`. Configured limits take precedence. The limit per day applies only without a key. */
 export function effectiveLimits(plan: PlanName, config: Pick<Config, 'limits' | 'apiKey'>): Limits {
   const { requestsPerMonth, anonymousRequestsPerDay, requestsPerSecond } = PLANS[plan];
   const perDay = config.apiKey === null ? anonymousRequestsPerDay : null;
   return { perMonth: requestsPerMonth, perDay, perSecond: requestsPerSecond, ...config.limits };
 }
 
-/** How many candles one request can return, where the configured number comes first. */
+/** How many candles one request can return. The configured number takes precedence. */
 export function candlesPerRequest(plan: PlanName, config: Pick<Config, 'candlesPerRequest'>): number {
   return config.candlesPerRequest ?? PLANS[plan].candlesPerRequest;
 }

@@ -14,32 +14,32 @@ import { createRpcClient, createUpstream, sharesOrigin } from './upstream/client
 
 export type Ingestion = {
   readonly session: Session;
-  /** Opened on first use, as planning needs no queue. */
+  /** Opens the queue on first use, because planning needs none. */
   queue(): Promise<ChunkQueue>;
-  /** The queue of the newest candles of tracked series, separate so that no backfill delays them. */
+  /** The queue for the newest candles of tracked series. It is separate, so that no backfill delays them. */
   freshQueue(): Promise<ChunkQueue>;
-  /** The queue of schedule ticks, on the same engine; the caller must close it before closing the ingestion. */
+  /** The queue of schedule ticks, on the same engine. The caller must close it before closing the ingestion. */
   openTicks(): Promise<TickQueue>;
   close(): Promise<void>;
 };
 
 export type IngestionOptions = {
   readonly signal?: AbortSignal;
-  /** Opens the queue first, so that an unavailable queue is reported before any request is sent. */
+  /** Opens the queue first, so that Chandler reports an unavailable queue before it sends any request. */
   readonly withQueue?: boolean;
-  /** As of a session: while the plan is unknown, opening rejects with `AccountUnknown`. */
+  /** The same as the session's option: while the plan is unknown, opening rejects with `AccountUnknown`. */
   readonly waitsForPlan?: boolean;
-  /** As of a session. */
+  /** The same as the session's option. */
   readonly ignoresKeyRefusal?: boolean;
-  /** For a service with a scheduler: its schedules must fit the plan. Anything else runs none. */
+  /** For a service with a scheduler: its schedules must fit the plan. All other callers run no schedules. */
   readonly runsSchedules?: boolean;
   /** Called for each request, for metrics. */
   readonly onRequest?: SessionOptions['onRequest'];
 };
 
 /**
- * @throws AccountUnknown when the plan is unknown, ConfigurationError when the key is refused or the schedules that it runs exceed the plan,
- * StoreError when the database or the queue cannot be used
+ * @throws AccountUnknown when the plan is unknown, ConfigurationError when the key is refused or when the schedules that it runs exceed the
+ * plan, StoreError when the database or the queue cannot be used
  */
 export async function openIngestion(app: App, options: IngestionOptions = {}): Promise<Ingestion> {
   const { config, clock, database } = app;
@@ -65,7 +65,7 @@ export async function openIngestion(app: App, options: IngestionOptions = {}): P
   };
   const opened = new Map<'chunks' | 'fresh', Promise<ChunkQueue>>();
   const close = async () => {
-    // A failure to open was already reported, and an unavailable queue cannot be closed.
+    // The failure to open has already been reported, and an unavailable queue cannot be closed.
     const atDebug = (error: unknown) => app.log.debug({ err: error }, 'queue not closed');
     for (const queue of opened.values()) await queue.then((open) => open.close()).catch(atDebug);
     await host?.then((host) => host.close()).catch(atDebug);
@@ -92,7 +92,7 @@ export async function openIngestion(app: App, options: IngestionOptions = {}): P
       ignoresKeyRefusal: options.ignoresKeyRefusal ?? false,
       ...(options.onRequest ? { onRequest: options.onRequest } : {}),
     });
-    // An assumed plan may be wrong, so that nothing is refused because of it.
+    // An assumed plan may be wrong, so Chandler refuses no schedules because of it.
     if (runsSchedules && session.planSource === 'account') checkSchedules(config, session.plan.name, clock.now());
     const { accountId, plan } = session;
     const nameOf = async (kind: 'chunks' | 'fresh' | 'ticks') =>
@@ -110,7 +110,7 @@ export async function openIngestion(app: App, options: IngestionOptions = {}): P
   }
 }
 
-/** Opens the ingestion for `use`, and always closes it. @throws as `openIngestion` */
+/** Opens the ingestion, calls `use`, and always closes the ingestion. @throws the same errors as `openIngestion` */
 export async function withIngestion<T>(
   app: App,
   options: IngestionOptions,
@@ -124,7 +124,7 @@ export async function withIngestion<T>(
   }
 }
 
-/** The SQLSTATE. */
+/** The SQLSTATE of a deadlock. */
 const DEADLOCK_DETECTED = '40P01';
 
 function engineOf(app: App): Pick<QueueOptions, 'engine' | 'onError' | 'backoffMs' | 'lockMs'> {
@@ -134,8 +134,8 @@ function engineOf(app: App): Pick<QueueOptions, 'engine' | 'onError' | 'backoffM
     redisUrl === null
       ? ({ kind: 'postgres', url: database.url, watchdog: database.watchdog } as const)
       : ({ kind: 'redis', url: redisUrl } as const);
-  // The run itself reports an unavailable database or Redis. Two statements of BullMQ, one that renews locks and one that looks for stalled
-  // jobs, can deadlock: Postgres ends one, and BullMQ repeats it.
+  // The run itself reports an unavailable database or Redis. Two statements of BullMQ can deadlock: one renews locks, the other looks for
+  // stalled jobs. Postgres cancels one of them, and BullMQ repeats it.
   const isUnavailable = redisUrl === null ? isDatabaseUnavailable : isRedisUnavailable;
   const isHarmless = (error: Error) =>
     isUnavailable(error) || (error as { code?: unknown }).code === DEADLOCK_DETECTED || isLostLock(error);

@@ -8,7 +8,7 @@ export type Log = Logger;
 
 export type LogOptions = {
   readonly level: LogLevel;
-  /** Where lines go; standard error in the program. */
+  /** Receives each line. In the program it writes to standard error. */
   readonly write: (line: string) => void;
   /** One readable line instead of JSON: for a terminal. */
   readonly readable?: boolean;
@@ -69,32 +69,32 @@ function readable(json: string): string {
 
 export type Failure = {
   readonly level: 'info' | 'warn' | 'error';
-  /** What failed, the same for all of its kind: `chunk`, `a request failed`. */
+  /** What failed, with the same text for all failures of one kind: `chunk`, `a request failed`. */
   readonly message: string;
-  /** Why, the same for all failures of one outage. */
+  /** Why it failed, with the same text for all failures of one outage. */
   readonly cause: string;
-  /** Which of them failed. */
+  /** Which item failed. */
   readonly name: string;
-  /** Of the first one. */
+  /** Fields of the first failure. */
   readonly fields?: Readonly<Record<string, unknown>>;
   readonly error?: unknown;
 };
 
-/** Logs failures of which there may be thousands in an outage: of each cause the first one, and then one line a minute with their count. */
+/** Logs failures of which there may be thousands in an outage: the first one of each cause, and then one line a minute with their count. */
 export type FailureLog = (failure: Failure) => void;
 
 const COUNTED_MS = 60_000;
-/** What an upstream may put into its messages, and what differs from one to the next: ids of requests and times, but no status. */
+/** The parts of a message that differ between failures of the same cause: request ids and times that the upstream inserts, but no status. */
 const CHANGING = /\b(?=[\w-]*\d)[\w-]{4,}|\d+(:\d+)+/g;
-/** More names than this are counted. */
+/** A line lists at most so many names. The count includes all failures. */
 const MOST_NAMES = 10;
 
 type Counted = { failures: number; readonly names: Set<string> };
 
-/** An aborted signal ends the counting: what was counted so far is logged. */
+/** When the signal is aborted, counting ends and the last counts are logged. */
 export function createFailureLog(log: Log, clock: Clock, signal: AbortSignal): FailureLog {
   const counting = new Map<string, Counted>();
-  /** Until a minute passes without such a failure. */
+  /** Counts until a minute passes without such a failure. */
   const count = async (key: string, { level, message, cause }: Failure): Promise<void> => {
     while (!signal.aborted) {
       const counted: Counted = { failures: 0, names: new Set() };

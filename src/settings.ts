@@ -36,7 +36,7 @@ export const FREE_BASE_URL = 'https://api.coinpaprika.com/v1';
 export const PAID_BASE_URL = 'https://api-pro.coinpaprika.com/v1';
 const RPC_URL = 'https://mcp.coinpaprika.com/json-rpc';
 
-/** More connections than a browser or the pool of a program opens; a tenth of what the service accepts in all. */
+/** No browser and no connection pool of a program opens so many connections. It is a tenth of what the service accepts in all. */
 const MOST_PER_ADDRESS = 200;
 
 /** `auto` tries both ways of sending the key. */
@@ -72,7 +72,7 @@ function anyCase<T>(parse: Parse<T>): Parse<T> {
   return (text, name, env) => parse(text.toLowerCase(), name, env);
 }
 
-/** Refuses a setting that has no effect because another one is not set; `off` needs none. */
+/** Refuses a setting that has no effect because another one is not set. `off` is always accepted. */
 function onlyWith<T>(other: string, what: string, parse: Parse<T>): Parse<T> {
   return (text, name, env) => {
     const read = parse(text, name, env);
@@ -81,17 +81,17 @@ function onlyWith<T>(other: string, what: string, parse: Parse<T>): Parse<T> {
   };
 }
 
-/** Refuses a setting of notices when there is no webhook. */
+/** Refuses a setting for notices when there is no webhook. */
 function noticed<T>(parse: Parse<T>): Parse<T> {
   return onlyWith('CHANDLER_WEBHOOK_URL', 'webhook', parse);
 }
 
-/** Refuses a setting of attestations when there is no folder for them. */
+/** Refuses a setting for attestations when there is no folder for them. */
 function attested<T>(parse: Parse<T>): Parse<T> {
   return onlyWith('CHANDLER_ATTEST_DIR', 'folder for attestations', parse);
 }
 
-/** Refuses a setting of the lake when there is none. */
+/** Refuses a setting for the lake when there is no lake. */
 function ofLake<T>(parse: Parse<T>): Parse<T> {
   return onlyWith('CHANDLER_LAKE_URL', 'lake', parse);
 }
@@ -102,7 +102,7 @@ function parseOfSchedule(name: string): Parse<string> {
   return name === 'lake' ? ofLake(parseSchedule) : parseSchedule;
 }
 
-/** Each is described in docs/configuration.md. */
+/** docs/configuration.md describes each variable. */
 const SETTINGS = {
   DATABASE_URL: optional(parseDatabaseUrl),
   [SERVE_DATABASE_URL]: optional(parseDatabaseUrl),
@@ -179,7 +179,7 @@ export function readSettings(env: Environment): { readonly settings: Settings; r
   return { settings, problems };
 }
 
-/** The vendor's RPC address for the vendor's REST address. Any other upstream serves both at one address: markets must not be mixed. */
+/** The vendor's RPC address for the vendor's REST address. Any other upstream serves both at one address, so that two markets are never mixed. */
 export function rpcUrlOf(baseUrl: string): string {
   const { origin } = new URL(baseUrl);
   const isVendor = [FREE_BASE_URL, PAID_BASE_URL].some((url) => new URL(url).origin === origin);
@@ -212,7 +212,7 @@ function parseLimit(text: string, isWhole: boolean): Read<number | null> {
 function parseCandles(text: string): Read<number> {
   const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
   if (value >= 1 && value <= MAX_CANDLES) return { ok: value };
-  // The upstream refuses larger requests, and counts them all the same.
+  // The upstream refuses larger requests, and counts them too.
   const why = value > MAX_CANDLES ? ', the most that the upstream answers under any plan' : '';
   return wrong(`it must be a whole number from 1 to ${MAX_CANDLES}${why}`);
 }
@@ -241,12 +241,12 @@ function parseRpcUrl(text: string): Read<string | null> {
   return 'ok' in read ? read : { ...read, problem: `${read.problem}, or off to use REST alone` };
 }
 
-/** Of a file or a folder. */
+/** The path of a file or a folder. */
 function parsePath(text: string): Read<string> {
   return text.startsWith('~') ? wrong('but Chandler does not expand ~; write the whole path') : { ok: text };
 }
 
-/** What other programs read as well: Chandler does not judge it. */
+/** Other programs read this value as well, so Chandler does not check it. */
 function asGiven(text: string): Read<string> {
   return { ok: text };
 }
@@ -275,7 +275,7 @@ function parseSchedule(text: string): Read<string> {
   return 'ok' in read ? { ok: read.ok.cron } : wrong(`${read.problem}, or off${didYouMean(text, ['off'])}`);
 }
 
-/** Origins as a browser writes them: scheme, host, and the port where it is not the default of the scheme. */
+/** Origins as a browser writes them: scheme, host, and the port unless it is the default of the scheme. */
 function parseOrigins(text: string): Read<readonly string[]> {
   const origins = text.split(/[\s,]+/).filter((origin) => origin !== '');
   const isOrigin = (origin: string) => origin === '*' || (URL.canParse(origin) && new URL(origin).origin === origin);

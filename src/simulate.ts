@@ -1,4 +1,4 @@
-/** Assembles the simulator: a market, the service over it, the limits of a plan, and faults. It is a function, like `fetch`. */
+/** Assembles the simulator: a market, the service over it, the limits of a plan, and faults. The result is a function, like `fetch`. */
 import type { Clock } from './clock.ts';
 import type { Handler } from './contract/interface/handler.ts';
 import { RPC_PATHS } from './contract/interface/json-rpc.ts';
@@ -31,11 +31,11 @@ export type SimulatorOptions = {
   readonly limits?: Omit<PlanLimitsOptions, 'clock'>;
   readonly unlimited?: boolean;
   readonly faults?: FaultSpec;
-  /** Delay of each answer, on the clock of the simulator. */
+  /** Delay of each answer in milliseconds, on the clock of the simulator. */
   readonly latencyMs?: number;
-  /** So long after midnight `/ohlcv/latest` goes on to the day that has ended; default: at once. */
+  /** Milliseconds after midnight until `/ohlcv/latest` moves on to the day that has ended. Default: it moves at midnight. */
   readonly latestTurnsAfterMs?: number;
-  /** Tool calls must say why they are made, as the vendor's hosted server demands; default: they need not. */
+  /** Whether tool calls must give a rationale, as the vendor's hosted server demands. Default: they need not. */
   readonly requireRationale?: boolean;
   /** Origins of web pages that may use the tools, in addition to this machine. */
   readonly origins?: readonly string[];
@@ -44,7 +44,7 @@ export type SimulatorOptions = {
 };
 
 export type SimulatorCounters = {
-  /** Requests under the base path and to the JSON-RPC interface (`other`), whatever was answered. */
+  /** Requests under the base path and to the JSON-RPC interface (`other`), with any kind of answer. */
   readonly requests: {
     readonly total: number;
     readonly ohlcv: number;
@@ -64,7 +64,7 @@ export type Simulator = {
   readonly data: MarketData;
 };
 
-/** @throws RangeError for an invalid number of coins, Error when the recorded data are missing */
+/** @throws RangeError for an invalid number of coins, Error when the recorded data is missing */
 export function createSimulator(options: SimulatorOptions): Simulator {
   const { clock, onError, latencyMs = 0, faults = NO_FAULTS } = options;
   const marketAt = marketOf(options);
@@ -112,12 +112,12 @@ export function createSimulator(options: SimulatorOptions): Simulator {
   };
 }
 
-/** Markets with the same name have the same candles: the other options change the number of coins, and the answers. */
+/** Markets with the same name have the same candles. The other options change only the number of coins and the answers. */
 function nameOf({ market, seed = 1 }: SimulatorOptions): string {
   return market === 'recorded' ? market : `${market}, seed ${seed}`;
 }
 
-/** The market as seen by any clock. */
+/** The market as a function of the clock. */
 function marketOf({ market, seed = 1, coins = 100, revisions }: SimulatorOptions): (clock: Clock) => MarketData {
   if (market === 'recorded') {
     const series = readRecordedSeries();
@@ -127,7 +127,7 @@ function marketOf({ market, seed = 1, coins = 100, revisions }: SimulatorOptions
   return (clock) => createMadeUpMarket(revisions ? { world, clock, revisions } : { world, clock });
 }
 
-/** For answers of faults, about the past or to another question: the caller was already admitted. */
+/** For faulty answers about the past or to a different request: the caller was already admitted. */
 function admitted(planOfCaller: (key: string | null) => PlanName): Access {
   return {
     admit: (caller) => ({ kind: 'admitted', plan: planOfCaller(caller.key) }),

@@ -19,11 +19,11 @@ export type ServiceOptions = {
   readonly roles: readonly Role[];
   /** `host:pid`. */
   readonly owner: string;
-  /** Concurrent requests for backfills, and as many for freshness. */
+  /** Concurrent requests for backfills, and the same number again for freshness. */
   readonly concurrency: number;
-  /** Migrates a shared database to this version's schema; otherwise the service waits until another process has. */
+  /** Whether to migrate a shared database to this version's schema. Otherwise the service waits until another process has migrated it. */
   readonly migrate: boolean;
-  /** For the audit log: who started it, with which command, and the settings. */
+  /** For the audit log: who started the service, with which command and which settings. */
   readonly start?: { readonly actor: string; readonly command: string; readonly env: Environment };
   readonly surroundings?: Surroundings;
   /** Aborted to stop the service. */
@@ -35,7 +35,7 @@ export type ServiceOptions = {
 
 export type ServiceContext = ServiceOptions & {
   readonly status: ServiceStatus;
-  /** For failures that an outage multiplies. */
+  /** For failures that occur many times in an outage. */
   readonly failed: FailureLog;
   readonly incidents: Incidents;
   readonly metrics: Metrics;
@@ -45,14 +45,14 @@ export type ServiceContext = ServiceOptions & {
     app: App | null;
     ingestion: Ingestion | null;
     market: Market | null;
-    /** The services that were alive at the last look; null before the first. */
+    /** The services that were alive at the last look. Null before the first look. */
     peers: readonly Instance[] | null;
-    /** As the operator is told them, at the last look; null: they are not known now. */
+    /** The states of the last look, as the operator is told them. Null when they are not known now. */
     states: readonly State[] | null;
   };
 };
 
-/** What the parts of one session share besides. */
+/** What the parts of one session share in addition. */
 export type SessionContext = ServiceContext & {
   readonly app: App;
   readonly ingestion: Ingestion;

@@ -1,4 +1,4 @@
-/** The command line: runs the command that the arguments name, to its exit code. */
+/** The command line: runs the command that the arguments name, and resolves to its exit code. */
 import { Command, CommanderError, type Option } from 'commander';
 import { VERSION } from '../core/version.ts';
 import { maskPasswords } from '../log.ts';
@@ -9,7 +9,7 @@ import { printJsonError } from './shell/json.ts';
 
 type AddCommand = (program: Command, context: CommandContext) => void;
 
-/** In the order of the help. Only the command that runs is loaded: all of them together cost half a second of processor time. */
+/** In the order of the help. Only the requested command is loaded: loading all of them costs half a second of processor time. */
 const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   demo: async () => (await import('./commands/demo.ts')).demoCommand,
   plan: async () => (await import('./backfill/plan.ts')).planCommand,
@@ -41,7 +41,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   simulate: async () => (await import('./commands/simulate.ts')).simulateCommand,
 };
 
-/** With the command that `argv` begins with, or with all commands when it begins with none of them. */
+/** Contains the command that `argv` begins with, or all commands when it begins with none of them. */
 async function createProgram(argv: readonly string[], context: CommandContext): Promise<Command> {
   const { io } = context;
   const program = new Command('chandler')
@@ -69,7 +69,7 @@ async function createProgram(argv: readonly string[], context: CommandContext): 
   return program;
 }
 
-/** Of a wrong argument, commander says `command-argument value '2h' is invalid for argument 'interval'`. */
+/** For a wrong argument, commander writes `command-argument value '2h' is invalid for argument 'interval'`. */
 function inPlainWords(error: string): string {
   return error.replace(
     /command-argument value '(.*)' is invalid for argument '(\S+)'/,
@@ -77,7 +77,7 @@ function inPlainWords(error: string): string {
   );
 }
 
-/** The description with its default value, where that can be typed. */
+/** The description with its default value, if the user can type that value. */
 function describeOption({ description, required, defaultValue, defaultValueDescription }: Option): string {
   const isTyped = typeof defaultValue === 'string' || typeof defaultValue === 'number';
   const typed = defaultValueDescription ?? (isTyped ? String(defaultValue) : undefined);
@@ -85,8 +85,8 @@ function describeOption({ description, required, defaultValue, defaultValueDescr
 }
 
 /**
- * Rewrites what commander would misunderstand: `help keys create` becomes `keys create --help`, a relative time of `explain` is no option, and
- * of an unknown command only its name is kept, as a `--help` behind it would hide the error.
+ * Rewrites what commander would misunderstand: `help keys create` becomes `keys create --help`, and a relative time of `explain` is no
+ * option. Of an unknown command it keeps only the name, because a `--help` after it would hide the error.
  */
 function unambiguous(argv: readonly string[]): string[] {
   const [first = '', ...rest] = argv;
@@ -97,7 +97,7 @@ function unambiguous(argv: readonly string[]): string[] {
   return isWord && !Object.hasOwn(COMMANDS, first) ? [first] : [...argv];
 }
 
-/** Runs one command line (without `node` and the script) to its exit code. Never throws, never exits. */
+/** Runs one command line (without `node` and the script) and resolves to its exit code. Never throws, never exits. */
 export async function runCli(argv: readonly string[], deps: CliDeps): Promise<ExitCode> {
   let code: ExitCode = EXIT.done;
   const line = unambiguous(argv);

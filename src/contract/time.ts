@@ -1,4 +1,4 @@
-/** Instants as the API writes them: RFC 3339 in UTC, whole seconds. Not `Date.parse`: a backfill reads two for each candle. */
+/** Instants in the API's format: RFC 3339 in UTC, whole seconds. `Date.parse` is too slow: a backfill parses two for each candle. */
 import type { Instant } from '../clock.ts';
 import { DAY } from '../core/interval.ts';
 
@@ -7,8 +7,8 @@ const DASH = 45;
 const COLON = 58;
 
 /**
- * Reads RFC 3339 (`2018-02-15T05:15:00Z`, fractions and offsets too). No zone means UTC: some of the
- * upstream's own examples lack it (upstream-api.md, quirk 9). NaN for anything else; fractions of a millisecond are cut.
+ * Parses RFC 3339 (`2018-02-15T05:15:00Z`, also with fractions and offsets). A missing zone means UTC, because some of the
+ * upstream's own examples have none (upstream-api.md, quirk 9). NaN for anything else; fractions of a millisecond are cut.
  */
 export function parseTime(text: string): Instant {
   if (
@@ -64,7 +64,7 @@ export function formatTime(at: Instant): string {
 }
 
 const TWO = Array.from({ length: 100 }, (_, n) => String(n).padStart(2, '0'));
-// Candles open and close at few times of the day, so each is formatted once.
+// Candles open and close at few times of the day, so each of these is formatted once.
 const timesOfDay: (string | undefined)[] = new Array(86_400);
 // The candles of all coins share the same few thousand days.
 const dates = new Map<number, string>();
@@ -80,7 +80,7 @@ function formatDay(day: number): string {
   return date;
 }
 
-/** NaN unless both characters are digits. */
+/** The number in two characters; NaN unless both are digits. */
 function pair(text: string, at: number): number {
   const tens = text.charCodeAt(at) - ZERO;
   const units = text.charCodeAt(at + 1) - ZERO;
@@ -90,7 +90,7 @@ function pair(text: string, at: number): number {
 /** Days since 1970-01-01 in the proleptic Gregorian calendar; NaN when there is no such day. */
 function daysFromCivil(year: number, month: number, day: number): number {
   if (!(month >= 1 && month <= 12 && day >= 1 && day <= 31)) return NaN;
-  // `Date.UTC` takes the years 0 to 99 for those of the last century.
+  // `Date.UTC` reads the years 0 to 99 as 1900 to 1999.
   const at = year >= 100 ? Date.UTC(year, month - 1, day) : new Date(0).setUTCFullYear(year, month - 1, day);
   return day <= 28 || new Date(at).getUTCDate() === day ? at / DAY : NaN;
 }

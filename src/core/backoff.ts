@@ -2,7 +2,7 @@
 
 /**
  * Milliseconds to wait before retry number `attempt` (0 is the first), a whole number between 0 and the bound of this attempt.
- * `random` is between 0 and 1, as `Math.random()` gives it; 1 gives the bound itself, for a caller that must be told the longest wait.
+ * `random` is between 0 and 1, as `Math.random()` returns it. With 1 the result is the bound itself, for a caller that needs the longest wait.
  */
 type Backoff = (attempt: number, random: number) => number;
 
@@ -23,7 +23,7 @@ export function createBackoff({
 }
 
 /**
- * For waits that are stored, shown as "not before …", or computed anew by every process from the same row: all of them must come to
- * the same instant. After a refusal, a wait near zero would also spend a request to hear the refusal again.
+ * A `random` for waits that are stored, shown as "not before …", or computed by every process from the same row: all processes must compute
+ * the same instant. Also, a wait near zero after a refusal would spend a request on the same refusal.
  */
 export const WHOLE_BOUND = 1;

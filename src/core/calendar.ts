@@ -8,7 +8,7 @@ export function dayStart(at: Instant): Instant {
   return Math.floor(at / DAY) * DAY;
 }
 
-/** The start of the UTC day after. */
+/** The start of the next UTC day. */
 export function dayReset(at: Instant): Instant {
   return dayStart(at) + DAY;
 }
@@ -19,7 +19,7 @@ export function monthStart(at: Instant): Instant {
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth());
 }
 
-/** The start of the UTC month after. */
+/** The start of the next UTC month. */
 export function monthReset(at: Instant): Instant {
   const date = new Date(at);
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1);
@@ -38,7 +38,7 @@ const START: Readonly<Record<Period, (at: Instant) => Instant>> = {
   month: monthStart,
 };
 
-/** The weeks or months that lie in these spans as a whole. */
+/** The weeks or months that lie completely in these spans. */
 export function periodsWithin(spans: Spans, period: Period): Span[] {
   const start = START[period];
   const startFrom = (at: Instant) => (start(at) === at ? at : start(start(at) + (period === 'week' ? WEEK : 32 * DAY)));

@@ -1,5 +1,6 @@
 /**
- * `market.candle_hash`, here: answers and imports add up the hashes of their rows while they go by, so that Postgres need not read them again.
+ * The same hash as `market.candle_hash`, computed in this process. Answers and imports sum the hashes of their rows while they process them,
+ * so that Postgres need not read the rows again.
  */
 import { hash } from 'node:crypto';
 import type { Instant } from '../clock.ts';
@@ -7,17 +8,17 @@ import type { CandleColumns } from './candle.ts';
 import { INTERVAL_MS, type Interval } from './interval.ts';
 import { contains, type Spans } from './span.ts';
 
-/** Of open time in seconds and six numbers, each eight bytes with the big end first, as pairs of 32-bit words. */
+/** The 32-bit words of one candle: two each for the open time in seconds and for the six numbers, the upper word first. */
 export const CANDLE_WORDS = 14;
 
-/** A number that is null, as its first word; the second is 0. */
+/** The first word of a number that is null; its second word is 0. */
 export const NULL_WORD = 0x7ff80000;
 
 const message = Buffer.alloc(CANDLE_WORDS * 4);
-// Five times as fast as the methods of a buffer.
+// A `DataView` is five times as fast as the methods of a buffer.
 const view = new DataView(message.buffer, message.byteOffset, message.length);
 
-/** A sum of hashes modulo 2^64, as its upper and its lower 32 bits; a number of them is never negative. */
+/** A sum of hashes modulo 2^64: its upper and its lower 32 bits, neither of them negative. */
 export type HashSum = { upper: number; lower: number };
 
 const one = new Float64Array(1);
@@ -25,7 +26,7 @@ const halves = new Int32Array(one.buffer);
 
 type Value = number | null;
 
-/** Puts a candle into `words`. Its values are finite. */
+/** Writes a candle into `words`. Its values must be finite or null. */
 export function setCandleWords(
   words: Int32Array,
   openTime: Instant,
@@ -54,16 +55,16 @@ function setNumber(words: Int32Array, place: number, value: Value): void {
     words[place + 1] = 0;
     return;
   }
-  // −0 becomes 0, as in answers of upstream: Postgres says that they are equal, and their hashes are not.
+  // −0 becomes 0, as in answers of the upstream: the two are equal to Postgres, but their hashes would differ.
   one[0] = value + 0;
   words[place] = halves[1]!;
   words[place + 1] = halves[0]!;
 }
 
-/** Adds the hash of the candle of these words. Returns the lower 32 bits of it, never negative. */
+/** Adds the hash of the candle in `words` to `sum`. Returns the lower 32 bits of the hash, never negative. */
 export function addCandleHash(sum: HashSum, words: Int32Array): number {
   for (let i = 0; i < CANDLE_WORDS; i++) view.setInt32(i * 4, words[i]!);
-  // As a text of one character for each byte: a buffer for each row takes twice as long.
+  // 'binary' returns a string with one character for each byte; a buffer for each row would take twice as long.
   const digest = hash('sha256', message, 'binary');
   const lowerOfHash = wordAt(digest, 4);
   const lower = sum.lower + lowerOfHash;
@@ -78,19 +79,19 @@ function wordAt(digest: string, at: number): number {
   return word >>> 0;
 }
 
-/** As Postgres has it: a signed integer of eight bytes. */
+/** The sum as a Postgres `bigint`: signed, eight bytes. */
 export function sumAsBigint({ upper, lower }: HashSum): bigint {
   return BigInt.asIntN(64, (BigInt(upper) << 32n) | BigInt(lower));
 }
 
-/** Counts and digests of candles, as `ops.sums` computes them of stored ones. */
+/** Counts and digests of candles; `ops.sums` computes the same from stored candles. */
 export type CandleSums = {
   readonly candles: number;
   readonly digest: bigint;
-  /** Of those in `told`. */
+  /** Candles that open within the spans `told`. */
   readonly toldCandles: number;
   readonly toldDigest: bigint;
-  /** Sum of the lower half of each hash times the number of its slot: with the digest it tells which slot a single difference is in. */
+  /** Sum over `told` of the lower half of each hash times its slot number. Together with the digest it locates the slot of a single difference. */
   readonly toldLocator: bigint;
 };
 

@@ -1,7 +1,7 @@
-/** Candles, one by one and as columns. */
+/** Candles as objects and as columns. */
 import type { Instant } from '../clock.ts';
 
-/** Prices in the series' quote; volume and market cap in the quote's currency. Null where upstream says null. */
+/** Prices, volume and market cap are in the quote of the series. Null where the upstream sends null. */
 export type Candle = {
   readonly openTime: Instant;
   readonly open: number | null;
@@ -12,7 +12,7 @@ export type Candle = {
   readonly marketCap: number | null;
 };
 
-/** The same candles as parallel arrays, sorted by open time, each open time once: how they travel to the database. */
+/** Candles as parallel arrays, sorted by open time, each open time once. Statements send them to Postgres in this form. */
 export type CandleColumns = {
   readonly openTime: Instant[];
   readonly open: (number | null)[];

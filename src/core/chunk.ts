@@ -5,15 +5,15 @@ import type { Span, Spans } from './span.ts';
 /**
  * The fewest windows of at most `limit` slots that together touch every slot of `gaps`, newest first.
  *
- * Greedy from one end is optimal for covering points with windows of equal length; starting at the new end gives the
- * newest data first and makes only the oldest window a partial one. A window may bridge what is already covered: two
- * gaps that fit one request cost one request. It begins and ends on a missing slot, so it never asks for more than it needs.
- * Lazy: a caller that wants the next few never pays for the rest.
+ * A greedy choice from one end is optimal for covering points with windows of equal length. Starting at the newest end gives the
+ * newest data first, and only the oldest window is partial. A window may include covered slots between two gaps: two gaps
+ * that fit into one request cost one request. A window begins and ends with a missing slot, so it requests no more than needed.
+ * The generator is lazy: a caller that takes the next few windows does not pay for the others.
  */
 export function* chunksNewestFirst(gaps: Spans, interval: Interval, limit: number): Generator<Span> {
   const width = INTERVAL_MS[interval];
   let i = gaps.length - 1;
-  // Everything at or after `done` is in a chunk already.
+  // The chunks so far contain everything at or after `done`.
   let done = Number.POSITIVE_INFINITY;
   while (i >= 0) {
     const to = ceilToGrid(Math.min(gaps[i]!.to, done), interval);
@@ -36,7 +36,7 @@ export function* chunksNewestFirst(gaps: Spans, interval: Interval, limit: numbe
   }
 }
 
-/** How many requests `gaps` cost: the length of `chunksNewestFirst`, in one pass over the gaps and no allocation. */
+/** The number of requests that `gaps` cost: as many as `chunksNewestFirst` yields, counted in one pass without allocation. */
 export function countChunks(gaps: Spans, interval: Interval, limit: number): number {
   const window = limit * INTERVAL_MS[interval];
   let count = 0;
@@ -53,8 +53,8 @@ export function countChunks(gaps: Spans, interval: Interval, limit: number): num
 }
 
 /**
- * The fewest windows of at most `limit` slots that hold all of `stretches`, each of them whole; newest first. For what an answer proves only
- * together with the slots around it. `stretches` ascend by both ends and may overlap. One that is longer than a window is left out.
+ * The fewest windows of at most `limit` slots in which each of `stretches` lies completely; newest first. For slots that an answer proves
+ * only together with the slots around them. `stretches` ascend by both ends and may overlap. Stretches longer than a window are skipped.
  */
 export function wholeChunksNewestFirst(stretches: readonly Span[], interval: Interval, limit: number): Span[] {
   const window = limit * INTERVAL_MS[interval];
@@ -68,7 +68,7 @@ export function wholeChunksNewestFirst(stretches: readonly Span[], interval: Int
   return chunks;
 }
 
-/** How many slots of the grid lie in `spans`. */
+/** The number of slots of the grid that open in `spans`. */
 export function countSlots(spans: Spans, interval: Interval): number {
   let count = 0;
   for (const span of spans) {

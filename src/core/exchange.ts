@@ -1,4 +1,4 @@
-/** The volumes of an exchange as columns, spelt as upstream spells them; in US dollars. */
+/** The columns for the volumes of an exchange, in US dollars, with the upstream's names. */
 export const EXCHANGE_VOLUMES = [
   'reported_volume_24h',
   'adjusted_volume_24h',

@@ -3,7 +3,7 @@ import type { Instant } from '../clock.ts';
 import type { Quote } from './candle.ts';
 import type { Interval } from './interval.ts';
 
-/** By the most digits after the point. Made when first used: loading the data of a language is a tenth of the start of a command. */
+/** Formats by their maximum of fraction digits. Created at first use: loading the data of a locale takes a tenth of a command's start. */
 const formats = new Map<number, Intl.NumberFormat>();
 
 function numberFormat(maximumFractionDigits: 0 | 1): Intl.NumberFormat {
@@ -56,13 +56,13 @@ export function toIso(at: Instant | null): string | null {
   return at === null ? null : new Date(at).toISOString();
 }
 
-/** The row with the instants of these fields in ISO 8601, for JSON. */
+/** The row, with the instants in these fields as ISO 8601, for JSON. */
 export function withIso<Row, Name extends keyof Row>(row: Row, ...names: readonly Name[]) {
   const iso = Object.fromEntries(names.map((name) => [name, toIso(row[name] as Instant | null)]));
   return { ...row, ...(iso as Record<Name, string | null>) };
 }
 
-/** `2024-01-31` at midnight, else as `formatInstant`. */
+/** `2024-01-31` at midnight; at other times as `formatInstant` does it. */
 export function formatDay(at: Instant): string {
   return at % 86_400_000 === 0 ? new Date(at).toISOString().slice(0, 10) : formatInstant(at);
 }
@@ -78,7 +78,7 @@ export function formatSeries({ interval, quote }: { readonly interval: Interval;
   return `${interval} ${quote}`;
 }
 
-/** `99.9%`; 100% only when `part` is the whole, and 0% only when it is nothing. */
+/** `99.9%`. The result is 100% only when `part` is the whole, and 0% only when `part` is zero. */
 export function formatPercent(part: number, whole: number): string {
   if (whole <= 0) return '–';
   if (part <= 0) return '0%';
@@ -86,7 +86,7 @@ export function formatPercent(part: number, whole: number): string {
   return `${Math.min(99.9, Math.max(0.1, Math.round((part / whole) * 1000) / 10))}%`;
 }
 
-/** `105.3%`: of a limit, which may be exceeded. */
+/** `105.3%`: like `formatPercent`, for a limit that may be exceeded. */
 export function formatShare(part: number, whole: number): string {
   if (part <= whole || whole <= 0) return formatPercent(part, whole);
   return `${Math.max(100.1, Math.round((part / whole) * 1000) / 10)}%`;

@@ -1,16 +1,16 @@
 /**
- * The intervals of series, and the grid of slots each one makes. Of candles it is the width in the upstream's own spelling; of a price series
- * `prices-` and the width, so that coin, quote and interval name one series, whatever it is of.
+ * The intervals of series, and the grid of slots of each interval. For candles, the interval is the width as the upstream spells it. For a price
+ * series it is `prices-` and the width. So coin, quote and interval together name one series, of candles or of prices.
  */
 import type { Instant } from '../clock.ts';
 import type { Quote } from './candle.ts';
 import type { Span } from './span.ts';
 
-/** Of candles. Source: upstream-api.md, 1.1. */
+/** Intervals of candles. Source: upstream-api.md, 1.1. */
 export const INTERVALS = ['5m', '15m', '30m', '1h', '6h', '12h', '24h'] as const;
 export type CandleInterval = (typeof INTERVALS)[number];
 
-/** Widths of the spans of a price series; the upstream's 24h and 1d are one. Source: upstream-api.md, 1.7. */
+/** Widths of the slots of a price series. The upstream's 24h and 1d are the same width. Source: upstream-api.md, 1.7. */
 export const PRICE_WIDTHS = [
   ...['5m', '10m', '15m', '30m', '45m', '1h', '2h', '3h', '6h', '12h'],
   ...['1d', '7d', '14d', '30d', '90d', '365d'],
@@ -26,7 +26,7 @@ export type Interval = CandleInterval | PriceInterval;
 export type SeriesName = { readonly coinId: string; readonly quote: Quote; readonly interval: Interval };
 /** Series of one quote and interval. */
 export type SeriesOfCoins = Omit<SeriesName, 'coinId'> & { readonly coinIds: readonly string[] };
-/** A stretch of time of them. */
+/** A span of time of these series. */
 export type SeriesSpan = SeriesOfCoins & { readonly span: Span };
 export const ALL_INTERVALS: readonly Interval[] = [...INTERVALS, ...PRICE_INTERVALS];
 
@@ -79,25 +79,25 @@ export function widthOf(interval: Interval): CandleInterval | PriceWidth {
   return interval.replace('prices-', '') as CandleInterval | PriceWidth;
 }
 
-/** What the rows of such a series are, for readers: `24h candles`, `1d prices`. */
+/** The rows of such a series, for texts: `24h candles`, `1d prices`. */
 export function describeInterval(interval: Interval): string {
   return `${widthOf(interval)} ${isPriceInterval(interval) ? 'prices' : 'candles'}`;
 }
 
-/** One row of such a series, for readers. */
+/** The noun for one row of such a series, for texts. */
 export function rowNoun(interval: Interval): 'price' | 'candle' {
   return isPriceInterval(interval) ? 'price' : 'candle';
 }
 
 /**
- * How long after its end a slot may still be corrected; only later is an answer about it final. The width of the slot, and a day for those
- * that are longer.
+ * Milliseconds after its end during which the upstream may still correct a slot; only later answers about the slot are final. It is the
+ * width of the slot, at most a day.
  */
 export function settleMs(interval: Interval): number {
   return Math.min(INTERVAL_MS[interval], DAY);
 }
 
-/** The latest open time of the grid that is ≤ `at`. All grids are anchored at 1970-01-01T00:00:00Z, so days are UTC days (decision 85). */
+/** The latest open time of the grid that is ≤ `at`. All grids start at 1970-01-01T00:00:00Z, so days are UTC days (decision 85). */
 export function floorToGrid(at: Instant, interval: Interval): Instant {
   const width = INTERVAL_MS[interval];
   return Math.floor(at / width) * width;
@@ -109,7 +109,7 @@ export function ceilToGrid(at: Instant, interval: Interval): Instant {
   return Math.ceil(at / width) * width;
 }
 
-/** The end of the stretch whose candles had closed and settled at `asOf`: every slot that opens before it is final. */
+/** The end of the span whose candles were closed and settled at `asOf`: every slot that opens before it is final. */
 export function settledUntil(asOf: Instant, interval: Interval): Instant {
   return floorToGrid(asOf - settleMs(interval), interval);
 }

@@ -1,13 +1,13 @@
-/** What no candle can be, wherever it comes from: an answer of upstream, or a file. */
+/** Values and times that no candle can have, whether it comes from an answer of the upstream or from a file. */
 import type { Instant } from '../clock.ts';
 import { INTERVAL_MS, type Interval, widthOf } from './interval.ts';
 
-/** Negative, or not finite. Null is possible: there is no value. */
+/** True for a value that is negative or not finite. Null is possible: it means that there is no value. */
 export function isImpossible(value: number | null): boolean {
   return value !== null && !(value >= 0 && value < Number.POSITIVE_INFINITY);
 }
 
-/** Why no candle of this interval can open then; null when one can. `latest`: the newest instant that is not in the future. */
+/** Why no candle of this interval can open at `at`; null when one can. `latest` is the newest instant that is not in the future. */
 export function impossibleTime(
   at: Instant,
   { interval, latest, name }: { readonly interval: Interval; readonly latest: Instant; readonly name: string },
@@ -19,7 +19,7 @@ export function impossibleTime(
 
 type Value = number | null;
 
-/** Why no candle can have these values; null when one can. One by one, and not as an object: an import asks for millions of rows. */
+/** Why no candle can have these values; null when one can. Six arguments instead of an object, because an import checks millions of rows. */
 export function impossibleValues(
   open: Value,
   high: Value,
@@ -40,5 +40,5 @@ export function impossibleValues(
   return null;
 }
 
-/** Why all of several rows of one slot are wrong, when their values differ: nobody can tell which is right. */
+/** The reason against all rows of a slot when there are several and their values differ: nobody can know which row is right. */
 export const TWO_ROWS_OF_A_SLOT = 'two different rows for one open time';

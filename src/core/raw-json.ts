@@ -1,16 +1,16 @@
-/** Parts of a JSON text exactly as written, with the white space, repeated keys and number texts that `JSON.parse` drops. */
+/** Cuts parts out of a JSON text unchanged, with the white space, repeated keys and spellings of numbers that `JSON.parse` loses. */
 
-/** Deeper than any record of the API; Postgres may refuse deeper texts. */
+/** The greatest accepted depth. No record of the API is this deep, and Postgres may refuse deeper texts. */
 export const DEEPEST = 200;
 
-/** The texts of the elements of a list. `text` must be JSON, and a list. */
+/** The texts of the elements of a list. `text` must be a JSON list. */
 export function rawElements(text: string): string[] {
   return rawParts(text).map(({ start, end }) => text.slice(start, end));
 }
 
 /**
- * The text of a member of an object, the last one of its name, as `JSON.parse` has it; null when there is none. `text` must be JSON, and an
- * object.
+ * The text of the member `name` of an object; null when there is none. Like `JSON.parse`, it takes the last member of that name. `text` must
+ * be a JSON object.
  */
 export function rawMember(text: string, name: string): string | null {
   const parts = rawParts(text);
@@ -35,13 +35,13 @@ export function depthOf(text: string): number {
   return deepest;
 }
 
-/** Does the text seem to hold such a number? Hardly any does, so hardly any is read number by number. */
+/** Matches texts that may contain a number that `withoutFalseZeros` changes. Few texts do, so few are read number by number. */
 const MAY_HAVE_FALSE_ZERO = /[eE]-0*[1-9]\d\d|\.0{200}|-0(?:\.0+)?(?:[eE][-+]?\d+)?(?=[\s,\]}]|$)/;
 const NUMBER = /(?<![-+.\w])-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?/y;
 
 /**
- * The same JSON with two changes to its numbers (decision 80). A number that is too small for a double becomes a text, because `JSON.parse`
- * would make it 0. −0 becomes 0. A text that is no JSON stays none.
+ * The same JSON with two changes to its numbers (decision 80). A number that is too small for a double becomes a string, because `JSON.parse`
+ * would turn it into 0. −0 becomes 0. A text that is not valid JSON stays invalid.
  */
 export function withoutFalseZeros(text: string): string {
   if (!MAY_HAVE_FALSE_ZERO.test(text)) return text;
@@ -67,7 +67,7 @@ export function withoutFalseZeros(text: string): string {
   return out + text.slice(copied);
 }
 
-/** Hundreds of zeros are no help to a reader. */
+/** Cuts hundreds of zeros, which do not help a reader. */
 function shortened(number: string): string {
   return number.length <= 20 ? number : `${number.slice(0, 10)}…${number.slice(-6)}`;
 }

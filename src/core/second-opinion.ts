@@ -1,62 +1,63 @@
 /**
- * Second opinions: where one answer is not enough. A claim is kept with its evidence, asked again not before an instant, believed
- * when enough answers agree, and dropped when one contradicts it. Pure: `store/work/second-opinion.ts` keeps the claims in one table.
+ * Second opinions, for facts that one answer is not enough to prove. Chandler stores such a claim with its evidence and requests it again at a
+ * set instant or later. It believes the claim when enough answers agree, and drops it when one contradicts it. The functions here are pure;
+ * `store/work/second-opinion.ts` stores the claims in one table.
  *
- * For a new claim (say, of an answer whose prices are all zero):
+ * To add a claim (for example, that all prices of an answer are zero):
  *
  * 1. Add a rule to `RULES`, with the reason for its numbers.
- * 2. Where the implausible answer is found, call `recordAnswer` of the store. Store what was answered if the result is `believed`; else store
- *    nothing of it, and ask again at `retryAt`.
- * 3. Where a plausible answer comes for which a claim is known, let it contradict the claim in the same transaction. Look for a claim only if
- *    something that is read anyway says that there may be one: a plausible answer costs no statement.
+ * 2. Where the code finds the implausible answer, call `recordAnswer` of the store. If the result is `believed`, store the answer; else store
+ *    nothing of it, and request it again at `retryAt`.
+ * 3. When a plausible answer arrives and a claim exists, let the answer contradict the claim in the same transaction. Look for a claim only if
+ *    data that is read anyway shows that there may be one: a plausible answer must cost no extra statement.
  */
 import type { Instant } from '../clock.ts';
 import { DAY, HOUR } from './interval.ts';
 
-/** The upstream's caches repeat a 402 for 60 s, and for 10 more while they look again: sooner it would be the same answer. */
+/** The upstream's caches repeat a 402 for 60 s, and for 10 s more while they revalidate it: an earlier request would get the same answer. */
 export const ASK_AGAIN_MS = 75_000;
-/** The upstream's caches keep an answer so long at most: a minute, and ten more while it fails (upstream-api.md, section 0). */
+/** The upstream's caches keep an answer for at most one minute, and ten more minutes while the upstream fails (upstream-api.md, section 0). */
 export const LONGEST_CACHED_MS = 11 * 60_000;
-/** For an answer that is older than any should be. */
+/** The shortest wait after an answer from a cache, also when its age is near or above `LONGEST_CACHED_MS`. */
 const LEAST_CACHED_MS = 60_000;
 
-/** `Age` is in whole seconds, rounded down: the answer may be older by nearly one. */
+/** `Age` is in whole seconds, rounded down: the answer may be almost a second older. */
 const AGE_STEP_MS = 1_000;
 
 export type Rule = {
   /** Answers that must agree before the claim is believed, the first one included. */
   readonly agreeing: number;
-  /** From one answer until the next one may count. */
+  /** Milliseconds from one answer until the next one may count. */
   readonly waitMs: number;
-  /** Shorter waits that come first, in this order: a fault of a moment is over when the run that met it asks again. */
+  /** Shorter waits that come first, in this order: a short fault is over when the same run requests the chunk again. */
   readonly firstWaitsMs?: readonly number[];
-  /** Each wait is so many times the one before, at most `mostWaitMs`; it grows also when the answers differ. */
+  /** Each wait is the previous wait times `growth`, at most `mostWaitMs`. The wait grows also when the answers differ. */
   readonly growth?: number;
   readonly mostWaitMs?: number;
-  /** From the answer that made the claim believed until the next one may count. */
+  /** Milliseconds from the answer that made the claim believed until the next one may count. */
   readonly believedMs: number;
-  /** A claim is forgotten when no answer about it came for so long. */
+  /** A claim is forgotten after this many milliseconds without an answer about it. */
   readonly forgetMs: number;
 };
 
 const NEVER = Number.POSITIVE_INFINITY;
 
-/** A slot whose next answer is due within so long is asked about again by the run that met it; a longer wait is left to a later run. */
+/** A run requests a slot again itself if the next answer is due within this time; it leaves longer waits to a later run. */
 export const WITHIN_RUN_MS = 15_000;
 const QUARTER_MS = 15 * 60_000;
 
-/** By what is claimed, as in the column `claim`. */
+/** The rules by name of the claim, as in the column `claim`. */
 export const RULES = {
   /**
-   * A slot without a candle at the edge of an answer. An hour apart, so that no cache and no short fault of the upstream gives both
-   * answers. Of this rule only the wait is used: the two answers may come in any order, so `ops.fetch` keeps what each of them said
-   * (`ingest/chunk/evidence.ts`).
+   * A slot without a candle at the edge of an answer. The answers must be an hour apart, so that no cache and no short fault of the upstream
+   * causes both. Only the wait of this rule is used: the two answers may arrive in any order, so `ops.fetch` stores what each of them
+   * contained (`ingest/chunk/evidence.ts`).
    */
   unconfirmed: { agreeing: 2, waitMs: HOUR, believedMs: NEVER, forgetMs: NEVER },
   /**
-   * A row that cannot be true. Most are mended at once, some soon, a few never: 2 and 5 seconds, 2, 20, 200 minutes, then once a day. The
-   * first two waits are so short that the same run asks again. The fifth equal row is the last word: the first three come within seconds,
-   * and say little more than one.
+   * A row that cannot be true. The upstream repairs most such rows at once, some soon, a few never. So the waits are 2 and 5 seconds, 2, 20
+   * and 200 minutes, then a day. The first two are so short that the same run requests the row again. The fifth equal row is
+   * believed: the first three arrive within seconds, and prove little more than one.
    */
   malformed: {
     agreeing: 5,
@@ -68,29 +69,29 @@ export const RULES = {
     forgetMs: NEVER,
   },
   /**
-   * Candles that are well-formed and implausible: all zero, far from their neighbours, many final ones changed. An answer that no cache
-   * repeats must say the same. If it says something else that is implausible, the waits grow.
+   * Candles that are well-formed but implausible: all zero, far from their neighbours, or changes to many final candles. An answer that
+   * does not come from a cache must contain the same. If it contains other implausible candles, the waits grow.
    */
   implausible: { agreeing: 2, waitMs: ASK_AGAIN_MS, growth: 4, mostWaitMs: DAY, believedMs: NEVER, forgetMs: NEVER },
   /**
-   * Two intervals of the upstream have other prices for the same stretch, which a second answer confirmed. That may be one false answer that is
-   * stored by now, so it takes three coins, or one in three weeks. Then these intervals are not compared any more; after a month they are again.
+   * Two intervals of the upstream have different prices for the same time, and a second answer confirmed it. The cause may be one false answer
+   * that is stored by now, so it takes three coins, or one coin in three weeks. Then Chandler stops comparing these intervals for a month.
    */
   'intervals differ': { agreeing: 3, waitMs: 0, believedMs: 0, forgetMs: 30 * DAY },
   /**
-   * A history limit where none is expected. It holds for every series of its interval, so the next request from beyond it, for whichever
-   * series, is the second opinion: no cache can repeat the first answer to that, and there is nothing to wait for.
+   * A history limit where none is expected. A limit holds for every series of its interval. So the next request from beyond the limit, for
+   * any series, is the second opinion. No cache can answer that request with the first answer, so there is no wait.
    */
   'history limit': { agreeing: 2, waitMs: 0, believedMs: 0, forgetMs: DAY },
-  /** A 402 without a text, although requests are left: it may mean that the plan does not include this series. Another request tells. */
+  /** A 402 without a text, although requests are left: it may mean that the plan does not include this series. Another request decides. */
   'series without payment': { agreeing: 2, waitMs: 0, believedMs: 0, forgetMs: DAY },
-  /** The same for one chunk, after the caches. */
+  /** The same for one chunk; the wait is longer than the caches keep a 402. */
   'chunk without payment': { agreeing: 2, waitMs: ASK_AGAIN_MS, believedMs: ASK_AGAIN_MS, forgetMs: DAY },
-  /** One chunk meets a history limit that is not believed, because others are answered: after the fourth time its span is left alone. */
+  /** One chunk gets a history limit that is not believed, because other chunks get candles. After the fourth time Chandler skips its span. */
   'refused chunk': { agreeing: 4, waitMs: ASK_AGAIN_MS, believedMs: ASK_AGAIN_MS, forgetMs: DAY },
-  /** The upstream has not gone on to the last full day yet: it is asked again a quarter of an hour later, about one coin or a few. */
+  /** The upstream does not have the last full day yet. Chandler requests it again a quarter of an hour later, for one coin or a few. */
   'day is late': { agreeing: 2, waitMs: QUARTER_MS, believedMs: QUARTER_MS, forgetMs: DAY },
-  /** A kind of the catalogue is refused. Two refusals may be chance; after the third the kind is requested once a month. */
+  /** The upstream refuses a kind of the catalogue. Two refusals may be chance; after the third, Chandler requests the kind once a month. */
   'catalogue refusal': {
     agreeing: 3,
     waitMs: 60_000,
@@ -99,33 +100,33 @@ export const RULES = {
     believedMs: 30 * DAY,
     forgetMs: NEVER,
   },
-  /** A list that lost many of its rows: a second answer, which no cache repeats. */
+  /** A list that lost many of its rows. The second answer must not come from a cache. */
   'short list': { agreeing: 2, waitMs: ASK_AGAIN_MS, believedMs: ASK_AGAIN_MS, forgetMs: 30 * DAY },
 } as const satisfies Record<string, Rule>;
 
-/** A history limit where upstream has answered from beyond before: a lie of the moment is likelier, so it takes four. */
+/** For a history limit when the upstream has answered from beyond it before: a short fault is likelier, so four answers must agree. */
 export const CONTRADICTED_HISTORY_LIMIT: Rule = { ...RULES['history limit'], agreeing: 4 };
 
 export type ClaimName = keyof typeof RULES;
 
-/** How a claim stands. */
+/** The current state of a claim. */
 export type Standing = {
   /** Answers that agreed so far. */
   readonly answers: number;
-  /** The last answer that counted. An answer that was requested up to then says nothing new. */
+  /** The `heardAt` of the last answer that changed this state. Answers to requests up to then prove nothing new. */
   readonly requestedAt: Instant;
-  /** An answer to an earlier request does not count. Infinite: not asked again by itself. */
+  /** Answers to earlier requests do not count. Infinite when Chandler does not request it again automatically. */
   readonly retryAt: Instant;
 };
 
-/** One more answer about a claim; instants are on our own clock. */
+/** One more answer about a claim. Instants are of our own clock. */
 export type ClaimAnswer = {
-  /** It repeats the claim (`agrees`), makes another one of the same kind (`differs`), or shows that the claim is wrong. */
+  /** The answer repeats the claim (`agrees`), makes another claim of the same kind (`differs`), or proves the claim wrong (`contradicts`). */
   readonly says: 'agrees' | 'differs' | 'contradicts';
   readonly sentAt: Instant;
-  /** From when on another answer counts. */
+  /** Only answers to requests after this instant count as another answer. */
   readonly heardAt: Instant;
-  /** How long a cache has had the answer; 0: it comes from no cache. */
+  /** Milliseconds that a cache has stored the answer; 0 when it does not come from a cache. */
   readonly ageMs: number;
 };
 
@@ -134,8 +135,8 @@ export type Weighed =
   | { readonly kind: 'dropped' };
 
 /**
- * What an answer makes of a claim; `before` null: it is the first one about it. An answer does not count when it was requested before
- * `retryAt`, or when a cache gave an earlier answer once more. A claim that is believed stays believed for every answer that agrees.
+ * The state of a claim after one more answer. `before` is null when this is the first answer. An answer does not count when it was requested
+ * before `retryAt`, or when a cache repeated an earlier answer. For an answer that agrees, a believed claim stays believed.
  */
 export function weighAnswer(before: Standing | null, answer: ClaimAnswer, rule: Rule): Weighed {
   const { says, sentAt, heardAt, ageMs } = answer;
@@ -168,14 +169,14 @@ export function nextWait(before: Pick<Standing, 'requestedAt' | 'retryAt'> | nul
   return Math.min(last * growth, mostWaitMs);
 }
 
-/** Is a list as short as the short list before it? Then the two agree. `rowsBefore` undefined: there was none. */
+/** Do two short lists agree? They do if their lengths differ by at most a tenth. `rowsBefore` is undefined when there was no earlier one. */
 export function isAsShort(rowsBefore: unknown, rows: number): boolean {
   return typeof rowsBefore === 'number' && Math.abs(rows - rowsBefore) <= rowsBefore * SHORT_LISTS_DIFFER;
 }
 
 const SHORT_LISTS_DIFFER = 0.1;
 
-/** When an answer that is so old can be asked for again: what a cache has answered it answers again, until it has forgotten it. */
+/** When an answer of this age is worth another request: a cache repeats the same answer until it has dropped it. */
 export function afterCaches(sentAt: Instant, ageMs: number): Instant {
   return ageMs > 0 ? sentAt + Math.max(LONGEST_CACHED_MS - ageMs, LEAST_CACHED_MS) : sentAt;
 }

@@ -1,11 +1,11 @@
-/** Half-open stretches of time `[from, to)`, and set arithmetic on sorted, disjoint lists of them. */
+/** Half-open spans of time `[from, to)`, and set arithmetic on sorted, disjoint lists of them. */
 import type { Instant } from '../clock.ts';
 
 export type Span = { readonly from: Instant; readonly to: Instant };
-/** Sorted by `from`, disjoint, not touching, none empty: what every function here takes and returns. */
+/** A list that is sorted by `from`, without empty, overlapping or touching spans. The functions of this file take and return such lists. */
 export type Spans = readonly Span[];
 
-/** Any spans, in any order, overlapping or empty, as a proper list. */
+/** Makes such a list of any spans: in any order, overlapping or empty. */
 export function normalize(spans: Iterable<Span>): Span[] {
   const sorted = [...spans].filter((s) => s.from < s.to).sort((a, b) => a.from - b.from);
   const out: Span[] = [];
@@ -18,7 +18,7 @@ export function normalize(spans: Iterable<Span>): Span[] {
   return out;
 }
 
-/** The slots of `width` milliseconds that open at these instants, which ascend. */
+/** The slots of `width` milliseconds that open at `times`. The times must ascend. */
 export function slotsAt(times: readonly Instant[], width: number): Span[] {
   const out: { from: Instant; to: Instant }[] = [];
   for (const at of times) {

@@ -1,6 +1,6 @@
-/** Tickers as columns, the form in which a snapshot is stored. */
+/** Tickers as columns: the form in which Chandler stores a snapshot. */
 
-/** The changes of a price, and those that are stored of an exchange rate. */
+/** The changes of a price. The same changes are stored for an exchange rate. */
 export const RATE_CHANGES = [
   'percent_change_15m',
   'percent_change_30m',
@@ -37,19 +37,19 @@ export const TICKER_NUMBERS = [
 export type TickerNumber = (typeof TICKER_NUMBERS)[number];
 
 /**
- * Parallel arrays, with each coin once. Numbers need eight bytes each: NaN means that the upstream sent none; all others are finite.
+ * Parallel arrays, with each coin once. Numbers are finite, or NaN when the upstream sent none; so each needs only eight bytes.
  */
 export type TickerColumns = {
   readonly coinId: string[];
-  /** 0: none. */
+  /** 0 when the coin has no rank. */
   readonly rank: number[];
-  /** Instants that upstream names. */
+  /** This instant and the next two come from the upstream. */
   readonly updatedAt: number[];
   readonly athAt: number[];
   readonly firstDataAt: number[];
   /** Places in the answer, from 0. */
   readonly position: number[];
-  /** The JSON of the row, where it differs from what its columns would be written as. */
+  /** The JSON of the row, if JSON made from its columns would differ; else null. */
   readonly answer: (string | null)[];
   readonly numbers: Readonly<Record<TickerNumber, number[]>>;
 };
@@ -65,7 +65,7 @@ export function pickTickers(columns: TickerColumns, keep: (position: number) => 
   return mapColumns(columns, (values) => values.filter((_, i) => positions[i]));
 }
 
-/** The same in pieces of at most `size`. */
+/** The same tickers in pieces of at most `size`. */
 export function* inPieces(columns: TickerColumns, size: number): Generator<TickerColumns> {
   for (let from = 0; from < columns.coinId.length; from += size)
     yield mapColumns(columns, (values) => values.slice(from, from + size));

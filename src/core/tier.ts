@@ -1,20 +1,20 @@
 /** The tiers of tracked series: which rule tracks a series, and how important it is when the quota is too small for all. */
 import { type CandleInterval, DAY, HOUR, INTERVAL_MS, INTERVALS, type Interval } from './interval.ts';
 
-/** Coins named one by one, the best-ranked N, every active coin. */
+/** Coins that the operator names, the best-ranked N coins, every active coin. */
 export const TIERS = ['list', 'top', 'all'] as const;
 export type Tier = (typeof TIERS)[number];
 
-/** Higher is served first. Between them is room for priorities that an operator chooses. */
+/** Higher priorities are served first. The steps leave room for priorities that an operator chooses. */
 export const DEFAULT_PRIORITY: Readonly<Record<Tier, number>> = { list: 20, top: 10, all: 0 };
 export const LOWEST_PRIORITY = -100;
 export const HIGHEST_PRIORITY = 100;
 
 /**
- * How old the newest data may become, unless the operator says otherwise. Named coins: the width of a candle, but at least an hour, since
- * a request costs the same whether it brings one candle or a hundred. `--top`: twice that below a day. All coins: a day, because one
- * request then still holds all new candles of any interval (366 × 5m are 30 hours); two days for daily candles.
- * Prices: as candles of the same width, or of the next smaller one; but never before a new slot has begun.
+ * The greatest age of the newest data in milliseconds, unless the operator sets another. Named coins: the width of a candle, but at least an
+ * hour, because a request costs the same for one candle or a hundred. `--top`: twice that below a day. All coins: a day, because one
+ * request can then still return all new candles of any interval (366 × 5m are 30 hours); two days for daily candles.
+ * Prices: the same as candles of the same width, or of the next smaller one; but at least one slot when a slot is longer than a day.
  */
 export function defaultTargetAgeMs(tier: Tier, interval: Interval): number {
   const width = INTERVAL_MS[interval];

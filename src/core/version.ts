@@ -1,7 +1,7 @@
-/** The version of this package, read from its package.json: one place to change it. */
+/** The version of this package. Only its package.json states it. */
 import { readFileSync } from 'node:fs';
 
-// The same number of steps up from src/core/ and from dist/core/.
+// This path is right from src/core/ and from dist/core/.
 const PACKAGE = new URL('../../package.json', import.meta.url);
 
 export const VERSION: string = JSON.parse(readFileSync(PACKAGE, 'utf8')).version;

@@ -1,36 +1,36 @@
-/** What an operator can do on the dashboard. It is shown with its price first, and done when the operator confirms it. */
+/** What an operator can do on the dashboard. The dashboard first shows it with its cost, and does it when the operator confirms. */
 import type { Instant } from '../clock.ts';
 
 /** The arguments, as they are in the address. */
 export type Arguments = URLSearchParams;
 
-/** One action with its arguments, as it would be done now. Nothing has changed yet. */
+/** One action with its arguments, as it would run now. Nothing has changed yet. */
 export type Intended = {
-  /** What is asked of the operator: `Cancel backfill 12?` */
+  /** The question to the operator: `Cancel backfill 12?` */
   readonly question: string;
-  /** On the button that confirms it: `Cancel backfill 12`. */
+  /** The text of the button that confirms it: `Cancel backfill 12`. */
   readonly verb: string;
-  /** What it means and what it does not. */
+  /** What the action means and what it does not. */
   readonly sentences: readonly string[];
-  /** Requests to the upstream that it causes; 0: none. */
+  /** Number of requests to the upstream that it causes. */
   readonly requests: number;
-  /** When these will be done, earliest and latest, as far as it can be foreseen. */
+  /** When these requests will be done, earliest and latest, if Chandler can forecast that. */
   readonly done?: { readonly from: Instant; readonly to: Instant } | null;
   /** The command that does the same, for the audit log. */
   readonly command: readonly string[];
-  /** Where the operator goes on. */
+  /** The address of the page that follows. */
   readonly next: string;
-  /** A secret comes of it, so one form does it once: the answer is shown again only by sending the form again. */
+  /** The action creates a secret. A form does it only once, because the browser sends the form again to show the answer again. */
   readonly makesSecret?: true;
-  /** Does it. Resolves to what was done, in sentences. @throws ActionFailed when it cannot be done */
+  /** Runs the action. Resolves to sentences about what was done. @throws ActionFailed when it cannot be done */
   readonly act: (actor: string) => Promise<readonly string[] | ShownOnce>;
 };
 
-/** What was done, and a secret that came of it: shown in the answer, and kept nowhere. */
+/** What was done, and the secret that it created. The answer shows the secret, and Chandler stores it nowhere. */
 export type ShownOnce = { readonly done: readonly string[]; readonly secret: string };
 
-/** @throws BadAddress when the arguments are wrong, ActionFailed when there is nothing to do or it is not possible now */
+/** @throws BadAddress when the arguments are wrong, ActionFailed when there is nothing to do or when it is not possible now */
 export type Action = (given: Arguments) => Promise<Intended>;
 
-/** It cannot be done; the message says why, and what would be possible. */
+/** The action cannot be done. The message says why, and what would be possible. */
 export class ActionFailed extends Error {}

@@ -1,6 +1,6 @@
 /**
- * The dashboard: pages over the warehouse for people, at `/` and below `/ui/`. Every page is made here, has all of its state in its
- * address, and loads nothing from anywhere else.
+ * The dashboard: pages over the warehouse for people, at `/` and below `/ui/`. The server renders every page. A page has all of its state
+ * in its address, and loads nothing from other hosts.
  */
 import { type Context, Hono } from 'hono';
 import type { Handler } from '../contract/interface/handler.ts';
@@ -14,7 +14,7 @@ import { addSignIn, gate } from './routes/sign-in-routes.tsx';
 import type { DashboardDeps, ScreenInput } from './screen.ts';
 import { DATA_SOURCES, SCREENS } from './screens/screens.ts';
 
-/** No script, style or picture but ours, no frame around it, no form to anywhere else. */
+/** Allows only Chandler's scripts, styles and pictures, no frame around a page, and no form to another host. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -34,7 +34,7 @@ const HEADERS = {
   'Cross-Origin-Resource-Policy': 'same-origin',
 } as const;
 
-/** The longest form has a key in it. */
+/** The longest form contains a key. */
 const MOST_FORM_BYTES = 16_384;
 
 export function createDashboard(deps: DashboardDeps): Handler {
@@ -51,7 +51,7 @@ export function createDashboard(deps: DashboardDeps): Handler {
     for (const [name, value] of Object.entries(HEADERS)) c.header(name, value);
     if (!c.req.path.startsWith(ASSETS)) c.header('Cache-Control', 'no-store');
   });
-  // Browsers send forms with their length, and the server reads no more than that.
+  // Browsers send the length of a form, and the server reads no more than that.
   app.use(async (c, next) => {
     if (c.req.header('transfer-encoding') !== undefined) return c.text('a form must be sent with its length', 411);
     if (Number(c.req.header('content-length') ?? 0) > MOST_FORM_BYTES) return c.text('the form is too long', 413);

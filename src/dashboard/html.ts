@@ -1,4 +1,4 @@
 import type { HtmlEscapedString } from 'hono/utils/html';
 
-/** A piece of HTML; texts in it are escaped. */
+/** A piece of HTML. Texts in it are escaped. */
 export type Html = HtmlEscapedString | Promise<HtmlEscapedString>;

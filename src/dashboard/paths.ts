@@ -1,6 +1,6 @@
-/** The paths of the dashboard, and its answer while there is no database: known without loading the dashboard. */
+/** The paths of the dashboard, and its answer while there is no database. Both are known without loading the dashboard. */
 
-/** Judged by the target as it was sent. */
+/** Matches the target as the client sent it. */
 export const DASHBOARD_PATHS = /^\/(ui(\/[^?]*)?)?(\?.*)?$/;
 
 const WAIT_SECONDS = 5;

@@ -1,4 +1,4 @@
-/** What a screen of the dashboard is: an address, and what it shows of the warehouse at that address. */
+/** A screen of the dashboard: an address, and what it shows of the warehouse there. */
 import type { BlockList } from 'node:net';
 import type { Clock, Instant } from '../clock.ts';
 import type { Sql } from '../store/connection/connect.ts';
@@ -13,38 +13,38 @@ import type { BackfillReport, CheckResult, QuotaReport } from './parts/reports.t
 export type DashboardDeps = {
   readonly sql: Sql;
   readonly clock: Clock;
-  /** What every page shows at its top. */
+  /** The facts at the top of every page. */
   readonly readHead: () => Promise<Head>;
-  /** What the home screen lists first, the worst first. */
+  /** The list at the top of the home screen, the worst first. */
   readonly readNeeds: () => Promise<readonly Need[]>;
   readonly readQuota: () => Promise<QuotaReport>;
-  /** Null: there is no backfill of this number. */
+  /** Null when no backfill has this number. */
   readonly readBackfill: (id: number) => Promise<BackfillReport | null>;
-  /** Of the last 24 hours; a minute old at most. */
+  /** Requests of the last 24 hours. The figures are at most a minute old. */
   readonly readRequestsByHour: () => Promise<RequestsByHour>;
-  /** The checks of `chandler doctor` that send no request to the upstream; they take a while, and are kept for another while. */
+  /** The checks of `chandler doctor` that send no request to the upstream. They take a while, so their results are kept for some time. */
   readonly readChecks: () => Promise<readonly CheckResult[]>;
-  /** What operators may do, by the name in the address. */
+  /** The actions of operators, by the name in the address. */
   readonly actions: Readonly<Record<string, Action>>;
-  /** Whoever comes through one of these does not sit at this machine, wherever the proxy does; null: there are none. */
+  /** A visitor who comes through one of these proxies is not on this machine, wherever the proxy runs. Null when there are none. */
   readonly trustedProxies: BlockList | null;
-  /** How fast one address can guess keys. */
+  /** Limits how fast one address can guess keys. */
   readonly signIns: {
-    /** Takes one of the tries of this address. Null: it may try; else how long it must wait, in ms. */
+    /** Takes one of the tries of this address. Null when it may try, otherwise milliseconds to wait. */
     take(address: string): number | null;
-    /** The key was right: the try does not count. */
+    /** Call it when the key was right, so that the try does not count. */
     putBack(address: string): void;
   };
-  /** Does this error mean that the database cannot be reached for the moment? */
+  /** Whether the error means that the database cannot be reached now. */
   readonly isUnavailable: (error: unknown) => boolean;
-  /** Called with unexpected errors; the visitor sees only that there was one. */
+  /** Called with unexpected errors. The visitor sees only that there was one. */
   readonly onError: (error: unknown, url: string) => void;
 };
 
 export type ScreenInput = {
   readonly deps: DashboardDeps;
   readonly url: URL;
-  /** The last part of the address, where the screen has one: the id of a coin, the number of a backfill. */
+  /** The last part of the address, if the screen has one: the id of a coin, the number of a backfill. */
   readonly id: string;
   readonly visitor: Visitor;
   readonly now: Instant;
@@ -55,23 +55,23 @@ export type ScreenView = {
   readonly body: Html;
   /** Scripts of `client/` that this screen needs besides `page.js`, without their extension. */
   readonly scripts?: readonly string[];
-  /** Default 200. */
+  /** Default: 200. */
   readonly status?: 200 | 400 | 404 | 429;
-  /** Another page shows it: the visitor is sent there. */
+  /** Sends the visitor to another page that shows it. */
   readonly redirect?: string;
 };
 
 export type Screen = {
-  /** Of the address; `:id` stands for the last part. */
+  /** The path of the address. `:id` stands for the last part. */
   readonly path: string;
-  /** Its name in the menu; without one it is not there. */
+  /** Its name in the menu. Without a name, the menu leaves it out. */
   readonly name?: string;
   readonly view: (input: ScreenInput) => Promise<ScreenView>;
 };
 
-/** What a script of a page asks for, as JSON. */
+/** JSON for the script of a page. */
 export type DataSource = {
-  /** Of the address; `:id` stands for the last part. */
+  /** The path of the address. `:id` stands for the last part. */
   readonly path: string;
   readonly read: (input: ScreenInput) => Promise<unknown>;
 };

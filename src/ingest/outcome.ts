@@ -6,32 +6,35 @@ import type { RefusalReason } from '../store/candle/refusal.ts';
 export const INTERRUPTED = 'interrupted';
 
 export type Outcome =
-  /** The answer is in the database. `requests` is 0 when the chunk was complete already. */
+  /** The answer is in the database. `requests` is 0 when the chunk was already complete. */
   | {
       readonly kind: 'stored';
       readonly requests: number;
       readonly stored: number;
       readonly revised: number;
       readonly quarantined: number;
-      /** The answer is not the last word, and the slot can be asked for on this day only: another request is worth it then. */
+      /** The answer is not final, and the slot can be requested only on this day: the chunk is requested again then. */
       readonly againAt?: Instant;
     }
-  /** Not now: no request was sent, and this counts as no attempt. */
+  /** Not now. No request was sent, and this counts as no attempt. */
   | { readonly kind: 'snoozed'; readonly until: Instant; readonly reason: string }
-  /** Not this chunk now: its series keeps failing, its answer needs a second opinion, or the upstream has not gone on to the last full day. Other chunks go on; this counts as no attempt. */
+  /**
+   * This chunk waits: its series keeps failing, its answer needs a second opinion, or the upstream does not give the last full day yet. Other
+   * chunks continue. This counts as no attempt.
+   */
   | {
       readonly kind: 'deferred';
       readonly until: Instant;
       readonly requests: number;
       readonly reason: 'failing' | 'second opinion' | 'day is late';
     }
-  /** The upstream refuses this; it is remembered, and not requested again until the plan changes. */
+  /** The upstream refuses this. Chandler stores the refusal, and does not request the chunk again until the plan changes. */
   | { readonly kind: 'refused'; readonly reason: RefusalReason; readonly message: string };
 
-/** The upstream failed, or its answer cannot be used. The request is recorded and counted; the work is retried. */
+/** The upstream failed, or its answer cannot be used. The request is recorded and counted, and the work is retried. */
 export class UpstreamError extends Error {
   override readonly name = 'UpstreamError';
-  /** What is wrong, without the name of the work that met it. */
+  /** What is wrong, without the name of the work that failed. */
   readonly problem: string;
 
   constructor(message: string, problem = message) {
@@ -40,15 +43,15 @@ export class UpstreamError extends Error {
   }
 }
 
-/** Redirects without an end: each try costs several requests, so there are at most two tries. */
+/** The redirects do not end. Each try costs several requests, so there are at most two tries. */
 export class RedirectLoop extends UpstreamError {}
 
-/** The upstream keeps failing on this series, and answers for others: the chunk is not requested again in this run. */
+/** The upstream keeps failing on this series, and answers for others: this run does not request the chunk again. */
 export class SeriesGivenUp extends Error {
   override readonly name = 'SeriesGivenUp';
 }
 
-/** The account's plan is not known yet. A service retries at `lookAgainAt`; null: with a backoff, because each try costs a request. */
+/** The account's plan is not known yet. A service retries at `lookAgainAt`. Null: it retries with a backoff, because each try costs a request. */
 export class AccountUnknown extends Error {
   override readonly name = 'AccountUnknown';
   readonly lookAgainAt: Instant | null;
@@ -75,7 +78,7 @@ export class KeyRefused extends ConfigurationError {
   }
 }
 
-/** Nothing answers at the address, and nothing ever has: the address is wrong, or the upstream is away at the first start. */
+/** No upstream answers at the address: the address is wrong, or the upstream is down at the first start. */
 export class Unreachable extends ConfigurationError {
   override readonly name = 'Unreachable';
 }

@@ -6,18 +6,18 @@ import type { Answer } from '../upstream/answer.ts';
 import { UpstreamError } from './outcome.ts';
 import type { OutageRetry } from './request/outage-retry.ts';
 
-/** How a run ends. A run that throws is tried again a few times. */
+/** How a run ends. A run that throws is retried a few times. */
 export type RunOutcome =
   | { readonly kind: 'done' }
-  /** The quota allows nothing until then: the run waits, and that counts as no attempt. */
+  /** No request may be sent until then. The run waits, and the wait counts as no attempt. */
   | { readonly kind: 'held'; readonly until: Instant; readonly reason: string };
 
 export type RunContext = {
   /** The instant at which the run was due. It may be long past if no service ran. */
   readonly tick: Instant;
-  /** Counts from 1: a run that failed is tried again a few times. */
+  /** Counts from 1, because a failed run is retried a few times. */
   readonly attempt: number;
-  /** Aborted when the process stops: answers should still be stored, and no more requests sent. */
+  /** Aborted when the process stops: the run still stores its answers, and sends no more requests. */
   readonly signal: AbortSignal;
   /** Waits for a database that is unavailable, so that no answer is lost. */
   readonly retry: OutageRetry;
@@ -25,7 +25,7 @@ export type RunContext = {
 
 export type Run = (context: RunContext) => Promise<RunOutcome>;
 
-/** How a run ends whose request brought no answer; the request itself is recorded already. @throws UpstreamError: try it again */
+/** How a run ends when its request brought no usable answer; the request itself is already recorded. @throws UpstreamError: the run is retried */
 export function endUnanswered(
   question: string,
   answer: Exclude<Answer, { kind: 'moved' | 'answered' }>,
@@ -35,7 +35,7 @@ export function endUnanswered(
     case 'limited':
       return { kind: 'held', until: now + ASK_AGAIN_MS, reason: answer.by === 'rate' ? 'limited' : 'quota exhausted' };
     case 'refused':
-      // The plan does not include it, or this upstream has none: one look a day is enough.
+      // The plan does not include it, or this upstream does not have it: one request a day is enough.
       return { kind: 'held', until: now + DAY, reason: answer.message };
     case 'malformed':
     case 'unavailable':

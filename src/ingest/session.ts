@@ -1,4 +1,4 @@
-/** A session: one upstream used as one account, with its plan, its quota, its history limits, and what ingests a chunk with them. */
+/** A session: one upstream used with one account, its plan, its quota, its history limits, and the function that ingests a chunk. */
 import type { Clock } from '../clock.ts';
 import { type Plan, type PlanName, planOf } from '../contract/plan/plans.ts';
 import type { Limits, Quota, Unwanted } from '../quota/quota.ts';
@@ -31,15 +31,15 @@ export type SessionOptions = {
   readonly clock: Clock;
   readonly upstream: Upstream;
   readonly baseUrl: string;
-  /** The JSON-RPC interface; `sharesOrigin`: it is at the origin of REST. Null: only REST is used. */
+  /** The JSON-RPC interface. `sharesOrigin`: it has the same origin as REST. Null: only REST is used. */
   readonly rpc?: { readonly client: Upstream; readonly url: string; readonly sharesOrigin: boolean } | null;
   readonly apiKey: string | null;
   readonly authScheme: 'auto' | AuthScheme;
-  /** Null: what `/users/me` says. */
+  /** Null: the plan that `/users/me` names. */
   readonly plan: PlanName | null;
-  /** While the plan is unknown: reject rather than assume `free`. For a process that can wait for an answer. */
+  /** While the plan is unknown, reject instead of assuming `free`. For a process that can wait for an answer. */
   readonly waitsForPlan?: boolean;
-  /** Send requests also with a key that was refused a moment ago. */
+  /** Send requests even if the upstream refused the key a moment ago. */
   readonly ignoresKeyRefusal?: boolean;
   readonly limitsOf: (plan: PlanName) => Limits;
   readonly candlesPerRequest: number | null;
@@ -67,18 +67,18 @@ export type Session = {
   readonly limits: Limits;
   readonly quota: Quota;
   readonly sendRequest: SendRequest;
-  /** The JSON-RPC interface, on the same quota; null: only REST is used. */
+  /** The JSON-RPC interface, with the same quota. Null: only REST is used. */
   readonly tools: { readonly url: string; readonly sharesOrigin: boolean; readonly sendRequest: SendRequest } | null;
   readonly historyLimits: LearnedLimits;
   readonly ingestChunk: IngestChunk;
-  /** Shared by all that work on chunks, in whichever run. */
+  /** Shared by everything that works on chunks, in any run. */
   readonly circuitBreaker: CircuitBreaker;
   /** Requests the account now. */
   check(): Promise<AccountCheck>;
 };
 
 /**
- * Opens an account. It sends no request, unless only a request can tell the plan.
+ * Opens an account. It sends a request only if nothing else can tell the plan.
  * @throws ConfigurationError for a refused key or a wrong address, AccountUnknown
  */
 export async function openSession(options: SessionOptions): Promise<Session> {
@@ -88,10 +88,10 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   const account = await openAccountRecord(sql, { id: accountId, origin, plan: options.plan ?? 'free' });
   const { sendWith, checkWith } = createSenders(options, account);
   const { name: planName, source: planSource } = await learnPlan(options, account, checkWith);
-  // A plan set by hand is not what the account said: without the setting, the account is requested again.
+  // A configured plan is not what the account said. Without the setting, the account must be requested again.
   const isOverruled = options.plan !== null && account.current().plan !== options.plan;
   await account.save({ plan: planName, ...(isOverruled ? { checkedAt: null } : {}) });
-  // From now on the refusals made to this plan count, and those made to other plans no longer.
+  // From now on the refusals of this plan count, and those of other plans do not.
   await makeCurrentAccount(sql, accountId);
 
   const { candlesPerRequest, pricesPerRequest } = options;
@@ -137,7 +137,9 @@ export async function openSession(options: SessionOptions): Promise<Session> {
 
 type CheckWith = (quota: Quota) => Promise<AccountCheck>;
 
-/** What sends requests and what checks the account, with any quota; all of them share what they learn about the key and the address. */
+/**
+ * Creates the functions that send requests and check the account, with any quota. All of them share what they learn about the key and the address.
+ */
 function createSenders(options: SessionOptions, account: AccountRecord) {
   const { sql, clock, upstream, apiKey, baseUrl, signal } = options;
   const authScheme = createAuthSchemeChoice({
@@ -146,7 +148,7 @@ function createSenders(options: SessionOptions, account: AccountRecord) {
     known: account.current().authScheme,
     remember: (scheme) => account.save({ authScheme: scheme }),
   });
-  // To another host no key is sent.
+  // Chandler sends no key to another host.
   const keyless = createAuthSchemeChoice({
     hasKey: false,
     configured: 'auto',
@@ -182,7 +184,7 @@ function createSenders(options: SessionOptions, account: AccountRecord) {
 /** Reports each request that was sent. */
 function reporting(sendRequest: SendRequest, onRequest: SessionOptions['onRequest']): SendRequest {
   if (onRequest === undefined) return sendRequest;
-  // `SendRequest` has two signatures: TypeScript cannot see that a function which hands on either request has both.
+  // `SendRequest` has two signatures. TypeScript cannot see that a function which passes on either request has both.
   const reported = async (request: never, details: SendOptions) => {
     const result: RequestResult | Unwanted = await sendRequest(request, details);
     if (result.kind === 'sent') {
@@ -196,7 +198,7 @@ function reporting(sendRequest: SendRequest, onRequest: SessionOptions['onReques
 
 type KnownPlan = { readonly name: PlanName; readonly source: Session['planSource'] };
 
-/** The plan as configured, as the account said lately, or as it says now. @throws AccountUnknown, ConfigurationError */
+/** The plan as configured, as the account said recently, or as it says now. @throws AccountUnknown, ConfigurationError */
 async function learnPlan(options: SessionOptions, account: AccountRecord, check: CheckWith): Promise<KnownPlan> {
   const { sql, clock, plan, waitsForPlan = false } = options;
   const { id, checkedAt, plan: saved } = account.current();
@@ -207,14 +209,14 @@ async function learnPlan(options: SessionOptions, account: AccountRecord, check:
       : { name: saved, source: checkedAt === null ? 'assumed' : 'account' };
   if (options.apiKey === null) return known;
   const key = { id, sentAs: options.authScheme, now: clock.now() };
-  // A key may be refused that was accepted an hour ago: it was revoked, or nobody paid.
+  // The upstream may refuse a key that it accepted an hour ago: the key was revoked, or nobody paid.
   const refusal = options.ignoresKeyRefusal ? 'none' : await heedRefusal(sql, key);
   if (isFresh && refusal === 'none') return known;
 
   const limits = options.limitsOf(known.name);
   const quota = options.createQuota({
     accountId: id,
-    // The plan is not known yet, so neither is its month: only the pace holds this one request.
+    // The plan is not known yet, and so its monthly quota is not known either: only the rate limits this one request.
     limits: plan === null ? { ...limits, perMonth: null } : limits,
     plan: known.name,
   });
@@ -225,7 +227,7 @@ async function learnPlan(options: SessionOptions, account: AccountRecord, check:
   if (plan === null && result.kind === 'known' && result.plan !== null) return { name: result.plan, source: 'account' };
   if (known.source === 'assumed' && waitsForPlan && (result.kind === 'unanswered' || result.kind === 'held')) {
     const why = result.kind === 'held' ? result.reason : result.message;
-    // The ledger knows how long everybody waits; of anything else it knows nothing.
+    // If the ledger holds all requests, it knows for how long. Otherwise the wait is unknown.
     throw new AccountUnknown(planUnknown(why), (await quota.state()).hold?.until ?? null);
   }
   return known;

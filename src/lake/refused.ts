@@ -1,14 +1,14 @@
-/** What was asked of an export cannot be; nothing was written. The message says what would be right. */
+/** An export is not possible as requested; nothing was written. The message says what would be right. */
 export class ExportRefused extends Error {
   override readonly name: string = 'ExportRefused';
 }
 
-/** Another process is writing there: later it may be right. */
+/** Another process is writing to the destination. A later attempt may succeed. */
 export class ExportBusy extends ExportRefused {
   override readonly name = 'ExportBusy';
 }
 
-/** What was asked of an import cannot be; nothing was stored. The message says what would be right. */
+/** An import is not possible as requested; nothing was stored. The message says what would be right. */
 export class ImportRefused extends Error {
   override readonly name = 'ImportRefused';
 }

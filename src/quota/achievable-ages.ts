@@ -1,13 +1,13 @@
 /**
- * How fresh tracked series can be kept with the requests there are: pure arithmetic.
+ * How fresh tracked series can be kept with the available requests: pure arithmetic.
  *
- * One request refreshes one series, however many candles are new (up to what a request holds). So a tier of n series that is
- * refreshed every so often costs n/that requests. When all targets together cost more than there is, these times are stretched: equally within
- * a priority, and never more for a higher priority than for a lower one.
+ * One request refreshes one series, with any number of new candles (up to what a request holds). So a tier of n series that are
+ * refreshed every t costs n/t requests. When all targets together cost more requests than there are, the plan stretches the refresh times:
+ * equally within a priority, and never more for a higher priority than for a lower one.
  *
- * Requests are sent at the ticks of a schedule, so a series waits for the next tick: its data becomes older than the time between two
- * refreshes. The age that is promised includes this wait. Where there are enough requests, series are refreshed as much earlier.
- * That no series waits longer than for its tick, however short requests are, is the work of `refresh-order.ts`.
+ * The service sends requests at the ticks of a schedule, so a due series waits for the next tick, and its data becomes older than the time
+ * between two refreshes. The promised age includes this wait. If there are enough requests, the plan refreshes series earlier by this wait.
+ * `refresh-order.ts` ensures that no series waits longer than for its tick, even when requests are short.
  */
 import type { Instant } from '../clock.ts';
 import { dayStart } from '../core/calendar.ts';
@@ -16,7 +16,7 @@ import { forecast } from './forecast.ts';
 import type { QuotaState, Reserved } from './quota.ts';
 import { refreshStepMs } from './refresh-order.ts';
 
-/** Tracked series that are treated alike. */
+/** Tracked series with the same terms. */
 export type TierDemand = {
   readonly id: number;
   /** Higher is served first. */
@@ -24,50 +24,50 @@ export type TierDemand = {
   readonly interval: Interval;
   readonly targetAgeMs: number;
   readonly series: number;
-  /** One request holds so many of its rows. */
+  /** The most rows in one answer. */
   readonly rowsPerRequest: number;
-  /** Its answers are about whole days: the last one, which is there at midnight, and the open one. */
+  /** The answers contain whole days: the last full day, which the upstream has from midnight on, and the open day. */
   readonly isOfDays?: boolean;
-  /** As planned before; null or absent: never. */
+  /** The `refreshAfterMs` of the previous plan; null or absent when there is none. */
   readonly refreshAfterMs?: number | null;
 };
 
 type TierPlan = {
   readonly id: number;
-  /** The data of no series becomes older than this, while nothing fails; null = never refreshed, because there are no requests for it. */
+  /** The greatest age of the data, while nothing fails; null = never refreshed, because there are no requests for it. */
   readonly achievableAgeMs: number | null;
   /** The time from one refresh of a series to when it is due again; null = never. */
   readonly refreshAfterMs: number | null;
   readonly requestsPerDay: number;
-  /** False: more candles come between two requests than one request holds. The newest are kept; the others stay gaps. */
+  /** False when more candles are new between two requests than one request holds. The newest are stored; the others stay gaps. */
   readonly keepsUp: boolean;
 };
 
 export type FreshnessPlan = {
   readonly tiers: readonly TierPlan[];
   readonly requestsPerDay: number;
-  /** What it would cost to reach all targets. */
+  /** Requests a day that would reach all targets. */
   readonly wantedPerDay: number;
 };
 
-/** By so many requests the refreshes of a day may differ from the average, beside one for each tier. */
+/** The refreshes of a day may differ from the average by this many requests for each tier, and once more. */
 const UNEVEN = 2;
 
 /** While the budget is short, a priority leaves this share to the lower ones, so that none starves. */
 const SHARE_OF_LOWER = 0.1;
 
 /**
- * Times of days, or of parts of a day, become shorter only when so many times the requests are there. Otherwise a budget at the border changes them
- * from run to run, and each change has more series due at once.
+ * Refresh times of whole days, or of parts of a day, become shorter only when the budget is this many times the cost. Otherwise a budget near
+ * the border would change them from run to run, and each change makes more series due at once.
  */
 const SPARE_TO_SHORTEN = 1.05;
 
-/** The share of the budget that is planned. The rest is for retries, for new series, and for those that something has made late. */
+/** The share of the budget that is planned. The rest is for retries, for new series and for late series. */
 export const HEADROOM = 0.9;
 
 /**
- * Null = any number: `requestsPerDay` are planned, and no day has more than `mostPerDay`. `tickMs`: the longest time between two ticks at which
- * refreshes are sent.
+ * Plans `requestsPerDay` requests on average, and at most `mostPerDay` on any day; null means any number. `tickMs` is the longest time between
+ * two ticks at which refreshes are sent.
  */
 export function planFreshness({
   tiers,
@@ -82,7 +82,7 @@ export function planFreshness({
 }): FreshnessPlan {
   const holdsMs = (tier: TierDemand) => tier.rowsPerRequest * INTERVAL_MS[tier.interval];
   const refreshMs = (tier: TierDemand) => {
-    // One request cannot hold the candles of so long a time: such a series is refreshed more often than its target says.
+    // If one request cannot hold the candles of the target age, the series must be refreshed more often.
     const targetMs = Math.min(tier.targetAgeMs, holdsMs(tier));
     if (tier.isOfDays) return tier.targetAgeMs >= DAY ? DAY : partOfDay(Math.max(tickMs, tier.targetAgeMs - tickMs));
     const ms = Math.max(tickMs, targetMs - tickMs);
@@ -101,8 +101,8 @@ export function planFreshness({
     const level = tiers.filter((tier) => tier.priority === priority && tier.series > 0);
     const demand = demandOf(level);
     const isLast = i === priorities.length - 1;
-    // `alone`: the stretch when this priority takes all but the share of the lower ones. `alike`: the stretch when it shares equally
-    // with them. The smaller one counts, but never one that is smaller than that of the priorities above.
+    // `alone`: the stretch when this priority takes everything except the share of the lower ones. `alike`: the stretch when it shares
+    // equally with them. The smaller of the two counts, but it is never smaller than that of the higher priorities.
     const alone = demand / (left * (isLast ? 1 : 1 - SHARE_OF_LOWER));
     const alike = demandLeft / left;
     const least = Math.min(alone, alike);
@@ -122,7 +122,7 @@ export function planFreshness({
   return { tiers: all, requestsPerDay: requestsOf(all), wantedPerDay };
 }
 
-/** Some days have more refreshes than others, of each tier about one: where days are limited, and have few requests, these must fit. */
+/** Some days have more refreshes than others, about one more in each tier. Where the plan limits days, these must fit, too. */
 function planable(requestsPerDay: number | null, mostPerDay: number | null, tiers: number): number {
   if (requestsPerDay === null) return Number.POSITIVE_INFINITY;
   if (mostPerDay === null) return requestsPerDay;
@@ -133,14 +133,17 @@ function requestsOf(tiers: readonly TierPlan[]): number {
   return tiers.reduce((total, tier) => total + tier.requestsPerDay, 0);
 }
 
-/** Where answers are about whole days, a day is divided evenly: a refresh at each midnight, when the last day is there. At most so long. */
+/**
+ * The longest refresh time up to `mostMs` that divides a day evenly. It is for answers about whole days: one refresh is then at midnight, when
+ * the upstream has the last day.
+ */
 function partOfDay(mostMs: number): number {
   let parts = Math.max(1, Math.ceil(DAY / mostMs));
   while (DAY % (parts * MINUTE) !== 0) parts++;
   return DAY / parts;
 }
 
-/** The next longer one, when requests do not suffice for `ms`. */
+/** The next longer refresh time, when there are too few requests for `ms`. */
 function nextPartOfDay(ms: number): number {
   if (ms > DAY) return Math.ceil(ms / DAY) * DAY;
   let parts = Math.floor(DAY / ms);
@@ -148,11 +151,11 @@ function nextPartOfDay(ms: number): number {
   return DAY / parts;
 }
 
-/** A part of a day, or whole days: as `stretch` says or, where that is shorter than before, only as short as `withSpare` says. */
+/** A part of a day, or whole days. `stretch` decides; but a time becomes shorter than before only as far as `withSpare` allows. */
 function partsOrDays({ refreshMs, stretch, withSpare }: TierTerms, before: number | null): number {
   const stretchedBy = (times: number) => (times > 1 ? nextPartOfDay(Math.ceil(refreshMs * times)) : refreshMs);
   const next = stretchedBy(stretch);
-  // Another plan, or another history limit, may have had other times.
+  // With another plan or history limit, the previous time may not be a part of a day.
   if (before === null || before !== nextPartOfDay(before)) return next;
   return Math.max(next, Math.min(before, stretchedBy(withSpare)));
 }
@@ -160,7 +163,7 @@ function partsOrDays({ refreshMs, stretch, withSpare }: TierTerms, before: numbe
 type TierTerms = {
   readonly refreshMs: number;
   readonly stretch: number;
-  /** The stretch if there were fewer requests (`SPARE_TO_SHORTEN`). */
+  /** The stretch with `SPARE_TO_SHORTEN` times fewer requests. */
   readonly withSpare: number;
   readonly tickMs: number;
   readonly holdsMs: number;
@@ -180,7 +183,7 @@ function planTier({ id, series, isOfDays, refreshAfterMs = null }: TierDemand, t
   };
 }
 
-/** To a step of the refresh times. */
+/** Rounds down to a step of the refresh times. */
 function roundDown(ms: number): number {
   const step = refreshStepMs(ms);
   return ms < step ? ms : Math.floor(ms / step) * step;
@@ -193,28 +196,31 @@ function planOfNone({ id, targetAgeMs }: TierDemand): TierPlan {
 
 /** Requests for freshness; null = any number. */
 export type FreshnessBudget = {
-  /** Of a day; the ages are planned with this number. */
+  /** Requests a day with which the ages are planned. */
   readonly planned: number | null;
-  /** Of a day: the planned ones, retries, and what rounding leaves. */
+  /** Requests a day: the planned ones, retries, and what rounding leaves. */
   readonly most: number | null;
-  /** Where days are limited: no day has more. */
+  /** The most requests of any day; null where the plan does not limit days. */
   readonly mostPerDay: number | null;
-  /** Until the day and the month end, beside what the other schedules need. */
+  /** Requests left until the day and the month end, without those that the other schedules need. */
   readonly left: number | null;
   /** Refreshes that are due until midnight UTC. */
   readonly coming: number;
 };
 
-/** So much less than what is planned may be left of a month: what is due in a part of it is never quite the average. */
+/**
+ * The budget follows a shortage only if the rest of the month is short of the plan by more than this share and `SHORT_BY` requests: the requests due
+ * in a part of a month are never exactly the average.
+ */
 const SHORT_OF_PLAN = 0.02;
 const SHORT_BY = 3;
 
 /**
- * From day to day: what the plan allows after `reserved` for the other schedules, and no more than what is left of this month lasts
- * for. Backfills may use what is not planned. What they have used of it is not subtracted a second time: otherwise each backfill would
- * take its share of the rest, and the ages would become longer and longer.
+ * The budget of an average day: what the plan allows after `reserved` for the other schedules, but no more than the rest of this month can
+ * sustain. Backfills may use the requests that are not planned. The requests they have used are not subtracted a second time; otherwise each
+ * backfill would take its share of the rest, and the ages would grow and grow.
  *
- * It is the same all day long, so that refresh times stay where they are: what the refreshes of the day have used is added again.
+ * The budget stays the same all day, so that refresh times do not move: the function adds today's refreshes to what is left.
  */
 export function freshnessBudget({
   state,
@@ -226,9 +232,9 @@ export function freshnessBudget({
   readonly state: Pick<QuotaState, 'now' | 'month' | 'day' | 'rate'>;
   /** The reservation of the other schedules from an instant to the end of its windows. */
   readonly reserved: (at: Instant) => Reserved;
-  /** Of this month, by backfills. */
+  /** Requests of backfills in this month. */
   readonly backfillSpent?: number;
-  /** Since midnight UTC, for series that were due. */
+  /** Requests since midnight UTC for series that were due. */
   readonly spentToday?: number;
   /** Refreshes that are due until midnight UTC. */
   readonly coming?: number;
@@ -257,7 +263,7 @@ export function freshnessBudget({
   return { planned: isShort ? most : held, most, mostPerDay, left: Number.isFinite(left) ? left : null, coming };
 }
 
-/** Requests of one run on average, when there are so many runs a day; 0 when there are none. */
+/** Requests of one run on average; 0 when there are no runs. */
 export function freshnessPerRun(requestsPerDay: number, runsPerDay: number): number {
   return runsPerDay === 0 ? 0 : requestsPerDay / runsPerDay;
 }

@@ -1,4 +1,4 @@
-/** The rate of requests: one percent below the plan's, lower after 429s, and slowly back again. */
+/** The rate of requests: one percent below the limit of the plan. It drops after 429s and recovers slowly. */
 import type { Instant } from '../clock.ts';
 import { DAY } from '../core/interval.ts';
 
@@ -6,7 +6,7 @@ import { DAY } from '../core/interval.ts';
 export const MARGIN = 1.01;
 /** The rate never becomes more than this many times slower. */
 export const SLOWEST = 32;
-/** How fast the rate recovers. */
+/** The time in which the rate recovers by half. */
 export const HALF_LIFE_MS = 60_000;
 
 /** Milliseconds between two requests at the full rate; 0 without a limit. */
@@ -20,8 +20,8 @@ export function requestsPerDayAt(perSecond: number | null): number | null {
 }
 
 /**
- * How many times slower than the plan's rate we are now. `factor` is the value after the last 429; its distance to 1 halves every minute
- * since the hold.
+ * How many times slower the rate is now than the plan's. `factor` is the value after the last 429; its distance to 1 halves every minute
+ * after the hold.
  */
 export function slowdownAt(factor: number, limitedUntil: Instant, now: Instant): number {
   return 1 + (factor - 1) * 2 ** -Math.min(60, Math.max(0, (now - limitedUntil) / HALF_LIFE_MS));

@@ -1,4 +1,4 @@
-/** What follows from the upstream's answers: pure functions from one state of the ledger to the next. */
+/** How answers of the upstream change the ledger: pure functions from one state to the next. */
 import type { Instant } from '../clock.ts';
 import { createBackoff } from '../core/backoff.ts';
 import { dayReset, dayStart, monthReset, monthStart } from '../core/calendar.ts';
@@ -7,30 +7,30 @@ import type { Ledger } from '../store/quota/quota.ts';
 import { HALF_LIFE_MS, SLOWEST, slowdownAt } from './adaptive-rate.ts';
 import type { FailedRequest, RetryableRequest } from './quota.ts';
 
-/** This many failures in a row are an outage; fewer are chance. */
+/** This many failures in a row are an outage; fewer may be chance. */
 const OUTAGE_STREAK = 4;
 const LONGEST_HOLD_MS = 5 * 60_000;
 /** The longest wait that a failing server may ask for. A 429 may ask for more; the client bounds that to a day. */
 export const LONGEST_OUTAGE_WAIT_MS = HOUR;
-/** Upstream's caches repeat an answer for up to eleven minutes: early in a window, an answer may still be about the one before. */
+/** The upstream's caches repeat an answer for up to eleven minutes. So early in a window, an answer may still be about the window before. */
 const STALE_MS = 15 * 60_000;
 const LONGEST_STREAK = 30;
 
 /**
- * One 429 among thousands of answers means that one instant was too full, not that the rate is twice too high. If each 429 halved the
- * rate, a rate of 50 a second would drop to 17 where one request in 2,000 is rejected. Two 429s within this time mean more.
+ * One 429 among thousands of answers means that one instant had too many requests, not that the rate is twice too high. If each 429 halved the
+ * rate, a rate of 50 a second would drop to 17 where the upstream rejects one request in 2,000. So only a second 429 within this time halves it.
  */
 const ALONE_MS = 2 * HALF_LIFE_MS;
 const A_LITTLE_SLOWER = 1.25;
 const HALF_AS_FAST = 2;
 
-/** `sentAt` on the same clock as the ledger's; `random` in [0, 1). */
+/** `sentAt` is on the ledger's clock; `random` is in [0, 1). */
 type WaitEvent = RetryableRequest & { readonly random: number };
 
 /**
- * A 429. Only a request that was sent after the last change of the rate, and not during the hold, changes it again, so that a burst counts
- * once: before other processes hear of the hold, they send what they already have a permit for.
- * Without Retry-After everybody backs off; from the fourth 429 in a row on, also when Retry-After asks for less.
+ * The state after a 429. Only a request that was sent after the last change of the rate, and not during the hold, changes the rate again. So a
+ * burst counts once: other processes use the permits that they already have before they read of the hold.
+ * Without Retry-After all processes back off. From the fourth 429 in a row on, they do so even when Retry-After asks for less.
  */
 export function afterLimited(ledger: Ledger, now: Instant, event: WaitEvent): Ledger {
   const fresh = event.sentAt > ledger.limitedAt && event.sentAt >= ledger.limitedUntil;
@@ -46,14 +46,17 @@ export function afterLimited(ledger: Ledger, now: Instant, event: WaitEvent): Le
     limitedUntil: Math.max(ledger.limitedUntil, now + wait),
     limitedStreak: Math.min(LONGEST_STREAK, ledger.limitedStreak + (fresh ? 1 : 0)),
     limitedMessage: event.message,
-    // Upstream answers, so it is up.
+    // The upstream answers, so it is up.
     downStreak: 0,
     probe: ledger.probe === 'unavailable' ? null : ledger.probe,
     probeUntil: null,
   };
 }
 
-/** Upstream says that a window is used up: nobody asks until it ends (`graceMs` later); then one request goes alone, as a probe. */
+/**
+ * The state after the upstream reported that a window is used up. No process sends a request until `graceMs` after its end; then one request
+ * goes alone, as a probe.
+ */
 export function afterExhausted(
   ledger: Ledger,
   _now: Instant,
@@ -72,9 +75,9 @@ export function afterExhausted(
   };
 }
 
-/** No answer, or none that can be used. A few in a row are an outage: then everybody waits, longer each time. */
+/** The state after no answer, or an unusable one. `OUTAGE_STREAK` in a row are an outage: then all processes wait, longer each time. */
 export function afterUnavailable(ledger: Ledger, now: Instant, event: WaitEvent): Ledger {
-  // In an outage, requests that were in flight when it was noticed say nothing new, nor do those whose permits had been granted before.
+  // In an outage, a request proves nothing new if it was in flight, or had its permit, before the outage was noticed.
   const counts = ledger.downStreak < OUTAGE_STREAK || event.sentAt >= ledger.downUntil;
   const streak = Math.min(LONGEST_STREAK, ledger.downStreak + (counts ? 1 : 0));
   const outage = isOutage({ downStreak: streak });
@@ -95,24 +98,24 @@ export function isOutage({ downStreak }: Pick<Ledger, 'downStreak'>): boolean {
   return downStreak >= OUTAGE_STREAK;
 }
 
-/** An answer that can be used: upstream is up. Only the answer to a request sent after a hold began ends that hold. */
+/** The state after a usable answer: the upstream is up. Only the answer to a request sent after a hold began ends that hold. */
 export function afterAnswered(ledger: Ledger, now: Instant, { sentAt }: { sentAt: Instant }): Ledger {
   return {
     ...ledger,
     downStreak: 0,
     downUntil: sentAt > ledger.downAt ? Math.min(ledger.downUntil, now) : ledger.downUntil,
     limitedStreak: sentAt > ledger.limitedAt ? 0 : ledger.limitedStreak,
-    // `/users/me` may be asked while the month is used up: its answer is not the probe that waits for the reset.
+    // `/users/me` may be requested while the month is used up. Such a request is not the probe that waits for the reset.
     probe: ledger.probe === 'exhausted' && ledger.exhaustedUntil > now ? ledger.probe : null,
     probeUntil: null,
   };
 }
 
-/** What `/users/me` says: upstream's count wins when it is higher, and its limit replaces ours. */
+/** The state after an answer of `/users/me`: the upstream's count wins when it is higher than ours, and its limit replaces ours. */
 export function afterReconciled(ledger: Ledger, now: Instant, usage: { made: number; left: number | null }): Ledger {
   const month = monthStart(now);
   const ours = ledger.monthStart >= month ? ledger.monthSpent : 0;
-  // Just after a month began, their count may still be the old month's.
+  // Just after a month began, the upstream's count may still be that of the old month.
   const theirs = now - month < STALE_MS || ledger.monthStart > month ? 0 : usage.made;
   const more = usage.left === null || usage.left > 0;
   return {
@@ -121,7 +124,7 @@ export function afterReconciled(ledger: Ledger, now: Instant, usage: { made: num
     monthSpent: Math.max(ours, theirs),
     monthLimit: usage.left === null ? null : usage.made + usage.left,
     monthLimitKnown: true,
-    // There is budget after all: the plan was changed, or the 402 meant something else.
+    // Requests are left: the plan was changed, or the 402 had another reason.
     exhaustedUntil: more ? Math.min(ledger.exhaustedUntil, now) : ledger.exhaustedUntil,
     probe: more && ledger.probe === 'exhausted' ? null : ledger.probe,
     probeUntil: more && ledger.probe === 'exhausted' ? null : ledger.probeUntil,
@@ -130,7 +133,10 @@ export function afterReconciled(ledger: Ledger, now: Instant, usage: { made: num
 
 const backoff = createBackoff({ firstMs: 1_000, mostMs: LONGEST_HOLD_MS });
 
-/** After 0, 1, 2 … in a row; at least half of the bound, because the next request after a wait near zero would be refused as well. */
+/**
+ * Milliseconds to wait after `before` (0, 1, 2 …) earlier failures in a row: at least half of the bound, because the upstream would refuse the next
+ * request after a wait near zero, too.
+ */
 function backOffMs(before: number, random: number): number {
   return backoff(before, 1 - random / 2);
 }

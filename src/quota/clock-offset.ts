@@ -1,14 +1,14 @@
-/** How far our clock is from the database's, as well as can be known from asking it the time. */
+/** Estimates the difference between our clock and the database's from requests for its time. */
 import type { Clock, Instant } from '../clock.ts';
 import type { Sql } from '../store/connection/connect.ts';
 import { readDatabaseClock } from '../store/quota/quota.ts';
 
 type ClockOffset = {
   /**
-   * The database read `there` at some moment between `askedAt` and `answeredAt` of our clock. Returns what to add to its
-   * instants to get ours: the last estimate, corrected no further than this observation proves it wrong. So it does not
-   * change with the load (instants in a sequence keep their order), and follows a clock that is set within one observation. Of a clock
-   * that was set back during the observation, only what it read afterwards counts.
+   * The database's clock showed `there` at some moment between `askedAt` and `answeredAt` of our clock. Returns the milliseconds to add to
+   * its instants to get ours: the last estimate, corrected only as far as this observation proves it wrong. So the estimate does not
+   * change with the load (instants in a sequence keep their order), and one observation is enough to follow a clock that was set. If our
+   * clock was set back during the observation, only `answeredAt` counts.
    */
   observe(askedAt: Instant, answeredAt: Instant, there: Instant): number;
 };
@@ -24,17 +24,17 @@ export function createClockOffset(): ClockOffset {
   };
 }
 
-/** The clock that a ledger goes by: the database's, which all hosts share, or our own. */
+/** The clock of a ledger: the database's, which all hosts share, or our own. */
 export type LedgerClock = {
-  /** For the ledger's statements; null: they read the database's clock. */
+  /** The current instant for the ledger's statements; null when they read the database's clock. */
   now(): Instant | null;
-  /** Resolves when the offset is known well enough to tell a grant's instant. Rejects when the database cannot be asked. */
+  /** Resolves when the offset is exact enough for a grant's instant. Rejects when the database does not answer. */
   ready(): Promise<void>;
-  /** What to add to the ledger's instants to get ours. `there`: its time in an answer that was asked for at `askedAt` of our clock. */
+  /** Milliseconds to add to the ledger's instants to get ours. `there` is its time in the result of a statement sent at `askedAt`. */
   shiftMs(askedAt: Instant, there: Instant): number;
 };
 
-/** So often the time is asked before the first grant: a first grant told too late would come too close to the next ones. */
+/** Time requests before the first grant. If the instant of the first grant were too late, it would be too close to the next ones. */
 const OBSERVATIONS = 5;
 
 export function createLedgerClock(sql: Sql, clock: Clock, useDatabaseClock: boolean): LedgerClock {

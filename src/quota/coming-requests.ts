@@ -1,6 +1,6 @@
 /**
- * What schedules that request whatever is due will request at each run that is still to come: their rules, applied to counts. So what is reserved is
- * what will be asked, not an average. Pure.
+ * Forecasts the requests of each coming run, for schedules that request all items that are due. It applies their rules to counts, so the
+ * reservation equals the requests that will be sent, not an average. Pure.
  */
 import type { Instant } from '../clock.ts';
 import { dayReset, dayStart } from '../core/calendar.ts';
@@ -8,18 +8,18 @@ import { DAY } from '../core/interval.ts';
 import type { FreshnessBudget } from './achievable-ages.ts';
 import { chooseDue, isOnTime, lastRefreshTime, refreshesToday, refreshRoom } from './refresh-order.ts';
 
-/** At one run. */
+/** The requests of one run. */
 export type ComingRequests = { readonly at: Instant; readonly requests: number };
 
-/** Items that are due together, and then again each `everyMs`. */
+/** Items that are due together, and then again every `everyMs`. */
 export type DueItems = {
-  /** Null: they were never requested. */
+  /** Null when they were never requested. */
   readonly dueAt: Instant | null;
   readonly everyMs: number;
   readonly items: number;
 };
 
-/** Of a schedule that requests at most `most` due items at each run, those first that were requested longest ago. */
+/** The requests of a schedule that requests at most `most` due items at each run: first the items that were requested longest ago. */
 export function comingItems(
   groups: readonly DueItems[],
   { runs, most }: { readonly runs: readonly Instant[]; readonly most: number },
@@ -42,13 +42,13 @@ export function comingItems(
       if (items === group.items) served++;
       else waiting[served] = { ...group, items: group.items - items };
     }
-    // Those that wait stay as they are: in a month of runs there are thousands, run after run.
+    // The waiting groups are changed in place: a month of runs has thousands of them at every run.
     waiting.splice(0, served);
     return { at, requests: most - left };
   });
 }
 
-/** Of those that were requested together, first the ones that are wanted more often: otherwise their order would depend on who waited before. */
+/** Among items that were requested together, the more frequent ones come first; otherwise the order would depend on which of them waited before. */
 function isBefore(a: DueItems, b: DueItems): boolean {
   const [ofA, ofB] = [askedAt(a), askedAt(b)];
   return ofA === ofB ? a.everyMs < b.everyMs : ofA < ofB;
@@ -62,16 +62,16 @@ function askedAt({ dueAt, everyMs }: DueItems): number {
 export type DueSeries = {
   readonly priority: number;
   readonly refreshAfterMs: number;
-  /** Null: they were never refreshed. */
+  /** Null when they were never refreshed. */
   readonly dueAt: Instant | null;
   /** As in `RefreshCandidate`. */
   readonly achievableAgeMs?: number;
   readonly series: number;
-  /** It is tried again after a refusal, when there is room. */
+  /** The upstream refused them; they are tried again when there is room. */
   readonly isTry?: boolean;
 };
 
-/** After an interval was refused to the plan, it is tried again. */
+/** The time until an interval is tried again that the upstream refused because of the plan. */
 export const TRY_AFTER_MS = DAY + 1;
 
 export type RefreshTerms = {
@@ -84,7 +84,7 @@ export type RefreshTerms = {
   readonly now: Instant;
 };
 
-/** Of the schedule that keeps the tracked series fresh, with the ages as they are planned now. */
+/** The requests of the schedule that refreshes tracked series, with the ages of the current plan. */
 export function comingRefreshes(groups: readonly DueSeries[], terms: RefreshTerms): ComingRequests[] {
   const { runs, tickMs, budget, now } = terms;
   const byRun = groupByRun<DueSeries>(runs);
@@ -127,15 +127,15 @@ export function comingRefreshes(groups: readonly DueSeries[], terms: RefreshTerm
   });
 }
 
-/** Requests a day for these series, on average. */
+/** Average requests a day for these series. */
 export function perDayOf(groups: readonly Pick<DueSeries, 'series' | 'refreshAfterMs'>[]): number {
   return groups.reduce((sum, { series, refreshAfterMs }) => sum + (series * DAY) / refreshAfterMs, 0);
 }
 
-/** More parts than this are not told apart when new series are spread over their time. */
+/** New series are spread over their refresh time in at most this many parts. */
 const MOST_PARTS = 100;
 
-/** Of series that are refreshed for the first time, about as `lastRefreshTime` says. */
+/** When series that are refreshed at `at` are due next. For first refreshes, this only approximates `lastRefreshTime`. */
 function nextRefreshes(group: DueSeries, series: number, at: Instant): DueSeries[] {
   const { dueAt, refreshAfterMs, isTry } = group;
   if (isTry) return [{ ...group, series, dueAt: at + TRY_AFTER_MS }];
@@ -151,7 +151,7 @@ function nextRefreshes(group: DueSeries, series: number, at: Instant): DueSeries
   }));
 }
 
-/** What is due at which run: at the first one at or after its instant. */
+/** Groups by run: each one is due at the first run at or after its instant. */
 function groupByRun<T>(runs: readonly Instant[]) {
   const byRun = new Map<number, T[]>();
   return {
@@ -166,12 +166,12 @@ function groupByRun<T>(runs: readonly Instant[]) {
   };
 }
 
-/** The place of the first instant at or after `at`: how many are before it. */
+/** The place of the first instant at or after `at`: the number of instants before it. */
 export function firstAtLeast(sorted: readonly Instant[], at: Instant): number {
   return firstPlace(sorted, (other) => other >= at);
 }
 
-/** The place of the first of which it is true; it is true of all that follow. */
+/** The place of the first element for which `isTrueOf` holds. It must hold for all later elements, too. */
 function firstPlace<T>(sorted: readonly T[], isTrueOf: (one: T) => boolean): number {
   let low = 0;
   let high = sorted.length;

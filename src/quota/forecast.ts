@@ -1,4 +1,4 @@
-/** When a number of requests will have been sent under given limits: the ledger's rules, applied to the days and months ahead. */
+/** Forecasts when a number of requests will have been sent: it applies the ledger's rules to the days and months ahead. */
 import type { Instant } from '../clock.ts';
 import { dayReset, dayStart, monthReset, monthStart } from '../core/calendar.ts';
 import { DAY } from '../core/interval.ts';
@@ -9,7 +9,7 @@ import type { Limits, QuotaState, Reserved } from './quota.ts';
 export type ForecastArgs = {
   readonly requests: number;
   readonly limits: Limits;
-  /** Already spent in the windows that hold `now`. */
+  /** Requests spent in the day and the month of `now`. */
   readonly spent: { readonly day: number; readonly month: number };
   /** When the first request may be sent: later than the clock when there is a hold. */
   readonly now: Instant;
@@ -20,23 +20,23 @@ export type ForecastArgs = {
 };
 
 export type Forecast = {
-  /** When the last request is sent, if sending is all that takes time; `now` for none at all; null = never. */
+  /** When the last request is sent, if only sending takes time; `now` for zero requests; null = never. */
   readonly finishAt: Instant | null;
-  /** The widest window that was waited for ('second' = only the rate); null = none was. */
+  /** The longest window that the requests wait for ('second' = only the rate); null when they do not wait. */
   readonly bindingWindow: 'second' | 'day' | 'month' | null;
-  /** Requests a day that can be kept up from month to month; null = any number. */
+  /** Requests a day that can be sustained month after month; null = any number. */
   readonly perDay: number | null;
 };
 
 /** A forecast longer than this means never. */
 const FOREVER_MS = 400 * 365 * DAY;
 
-/** Pure. Costs one step per day or month that passes, however many the requests. */
+/** Pure. Takes one step for each day or month that passes, for any number of requests. */
 export function forecast({ requests, ...rest }: ForecastArgs): Forecast {
   return forecastEach([requests], rest)[0]!;
 }
 
-/** The same for several numbers of requests in ascending order; costs as much as the last one alone. */
+/** The same for several numbers of requests in ascending order. It takes as many steps as for the last number alone. */
 export function forecastEach(
   ascending: readonly number[],
   { limits, spent, now, slowdown = 1, reserved }: Omit<ForecastArgs, 'requests'>,
@@ -99,8 +99,8 @@ export function forecastEach(
 }
 
 /**
- * The same from the state of an account: nothing is sent during a hold, and a window that ends meanwhile begins anew. The limits of day
- * and month are the ledger's.
+ * The same from the state of an account. No request is sent during a hold, and a window that ends during it starts again at zero. The limits
+ * of day and month are those of the ledger.
  */
 export function forecastFrom(
   state: QuotaState,
@@ -126,29 +126,29 @@ export function forecastEachFrom(
 }
 
 /**
- * How many milliseconds longer `fullMs` of work at the full rate takes, when the rate begins `slowdown` times slower and recovers
+ * The milliseconds to add to work that takes `fullMs` at the full rate, when the rate begins `slowdown` times slower and recovers
  * (`slowdownAt`).
  */
 function lagMs(slowdown: number, fullMs: number): number {
   if (slowdown <= 1 || fullMs <= 0) return 0;
   const halfLives = fullMs / HALF_LIFE_MS;
-  // The integral of the recovering rate, solved for the time. Beyond a few hundred half-lives only its limit is left.
+  // The integral of the recovering rate, solved for the time. After a few hundred half-lives it equals its limit.
   if (halfLives > 500) return HALF_LIFE_MS * Math.log2(slowdown);
   return HALF_LIFE_MS * Math.log2(slowdown * 2 ** halfLives - slowdown + 1) - fullMs;
 }
 
-/** Nothing is sent within the grace around a limited window's border (`takeRequests`). */
+/** No request is sent within the grace around the border of a limited window (`takeRequests`). */
 function outsideBorders(at: Instant, days: boolean, months: boolean): Instant {
   const afterDay = days ? dayStart(at + GRACE_MS) + GRACE_MS : at;
   const afterMonth = months ? monthStart(at + GRACE_MS) + GRACE_MS : at;
   return Math.max(at, afterDay, afterMonth);
 }
 
-/** In a month of thirty days of which nothing is used yet. */
+/** Requests a day in a month of thirty days, none of them used yet. */
 function sustainedPerDay(limits: Limits, gap: number, now: Instant, reserved: ForecastArgs['reserved']): number | null {
   const { perDay, perMonth } = limits;
   const bounds = [
-    // The schedules have their part of the rate, too.
+    // The schedules use a part of the rate, too.
     ...(gap > 0 ? [DAY / gap - reserved(dayReset(now)).day] : []),
     ...(perDay === null ? [] : [perDay - reserved(dayReset(now)).day]),
     ...(perMonth === null ? [] : [(perMonth - reserved(monthReset(now)).month) / 30]),

@@ -1,29 +1,29 @@
 /**
- * What may be spent on holes: a second answer about slots that one answer left out. It is the work of the lowest priority, so it gets only
- * quota that nobody else will need, and never more than a small share of it. Pure.
+ * The requests that may be spent on holes, to get a second answer about slots that one answer left out. This work has the lowest priority: it
+ * gets only quota that nothing else will need, and never more than a small share of the quota. Pure.
  */
 import { monthReset, monthStart } from '../core/calendar.ts';
 import { DAY } from '../core/interval.ts';
 import { HEADROOM } from './achievable-ages.ts';
 import type { QuotaState, Reserved } from './quota.ts';
 
-/** The most that holes may take of a month. */
+/** The largest share of a month's requests for holes. */
 export const HOLES_SHARE = 1 / 20;
 
 export type HoleAllowance = {
-  /** Requests that holes may take of this month; null = any number, because neither month nor day is limited. */
+  /** Requests that holes may take in this month; null = any number, because neither month nor day is limited. */
   readonly share: number | null;
-  /** Of this month, by holes. */
+  /** Requests that holes have taken in this month. */
   readonly spent: number;
   /** Requests that may be sent for holes now; null = any number. */
   readonly allowed: number | null;
-  /** Why nothing is allowed now; null when something is. */
+  /** Why no request is allowed now; null when requests are allowed. */
   readonly waitsFor: 'hold' | 'backfills' | 'share' | 'quota' | null;
 };
 
 /**
- * The share grows evenly from the start of the month to its end: quota that is not used on the first day may still be needed on the last one.
- * Of month and day, all that the schedules have reserved is left alone, and what their retries may need besides.
+ * The share grows evenly from the start of the month to its end, because quota left on the first day may still be needed on the last day.
+ * Holes never use the reservation of the schedules in month and day, nor what the retries of the schedules may need.
  */
 export function holeAllowance({
   state,
@@ -32,11 +32,11 @@ export function holeAllowance({
   isBackfillOpen,
 }: {
   readonly state: Pick<QuotaState, 'now' | 'month' | 'day' | 'hold'>;
-  /** At `state.now`. */
+  /** The reservation at `state.now`. */
   readonly reserved: Pick<Reserved, 'day' | 'month'>;
-  /** Of this month, by holes. */
+  /** Requests that holes have taken in this month. */
   readonly spent: number;
-  /** A backfill waits or runs: it goes first. */
+  /** True while a backfill waits or runs: backfills go first. */
   readonly isBackfillOpen: boolean;
 }): HoleAllowance {
   const { now, hold } = state;

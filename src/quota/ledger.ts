@@ -1,4 +1,4 @@
-/** The quota of an account over its row in Postgres, which all processes share. */
+/** The quota of an account. Its state is one row of Postgres, which all processes share. */
 import type { Clock, Instant } from '../clock.ts';
 import { dayReset, dayStart, monthReset, monthStart } from '../core/calendar.ts';
 import type { Sql } from '../store/connection/connect.ts';
@@ -18,32 +18,32 @@ const PROBE_MS = 60_000;
 
 export type QuotaOptions = {
   readonly sql: Sql;
-  /** For statements that only read: on another connection they do not wait behind a take that waits for a lock. Default: `sql`. */
+  /** For statements that only read; another connection, so that they do not wait behind a take that waits for a lock. Default: `sql`. */
   readonly reads?: Sql;
   readonly clock: Clock;
   readonly accountId: string;
   readonly limits: Limits;
-  /** The operator set `limits.perMonth`: upstream's own figure may lower it but not raise it. */
+  /** True when the operator set `limits.perMonth`: the upstream's limit may lower it but not raise it. */
   readonly perMonthFixed?: boolean;
-  /** The reservation at this instant. `ledger` reads over the connection of the takes, so that it waits for nothing that they do not wait for. */
+  /** The current reservation. `ledger` reads over the connection of the takes, so it waits only for what they wait for, too. */
   readonly reserved: (ledger: LedgerReads) => Reserved | Promise<Reserved>;
-  /** True: all hosts go by the database's clock. False: by `clock`, which all callers must then share. */
+  /** True: all hosts use the database's clock. False: they use `clock`, which all callers must then share. */
   readonly useDatabaseClock: boolean;
   /** In [0, 1): spreads backoffs. */
   readonly random: () => number;
-  /** No grant lies further ahead than this (for backfills, than half of it). A call that would wait longer is denied with 'queue'. */
+  /** No grant lies further ahead than this (for backfills, half of it). A call that would wait longer is denied with 'queue'. */
   readonly runAheadMs?: number;
-  /** Nothing is sent closer than this to the border of a limited window. */
+  /** No request is sent closer than this to the border of a limited window. */
   readonly graceMs?: number;
   /** How late a permit may be used, unless the gap to the next one is longer. */
   readonly lateMs?: number;
-  /** After an outage, or an exhausted window, one request goes alone; so long the others wait for its answer. */
+  /** After an outage or an exhausted window, one request goes alone. The others wait for its answer, at most this long. */
   readonly probeMs?: number;
 };
 
 /**
- * Every request is counted when it is granted, and never given back. Database errors reject.
- * `sendAt` and `until` are instants of `clock`, whichever clock the ledger goes by.
+ * The ledger counts every request when it grants it, and never takes it back. Database errors reject.
+ * `sendAt` and `until` are instants of `clock`, even if the ledger uses the database's clock.
  */
 export function createQuota(options: QuotaOptions): Quota {
   const { sql, clock, accountId, limits, perMonthFixed = false, random, reserved, lateMs } = options;
@@ -73,7 +73,7 @@ export function createQuota(options: QuotaOptions): Quota {
 
 type Terms = { readonly accountId: string; readonly limits: Limits; readonly perMonthFixed: boolean };
 
-/** The state that a row of the ledger means at `now` (of its own clock). `shiftMs` brings its instants to the caller's clock. */
+/** The state of the quota at `now` of the ledger's clock, from its row. `shiftMs` converts its instants to the caller's clock. */
 function stateOf(
   { accountId, limits, perMonthFixed }: Terms,
   ledger: Ledger,

@@ -1,16 +1,16 @@
-/** The pace that backfills really get, and how many requests a chunk needs, by the requests that they sent lately. Pure. */
+/** Measures the pace of backfills, and how many requests a chunk needs, from the requests that they sent lately. Pure. */
 import type { Instant } from '../clock.ts';
 
 export type SentForBackfill = {
   readonly sentAt: Instant;
-  /** The chunk is done with it; false: it failed, or its answer was not the last word. */
+  /** True when this request completed the chunk; false when it failed, or the chunk needed another answer. */
   readonly isLast: boolean;
 };
 
 export type MeasuredPace = {
-  /** From one request to the next. */
+  /** Average milliseconds from one request to the next. */
   readonly gapMs: number;
-  /** How much this varies: a part of it. */
+  /** How much the gap varies, as a fraction of it. */
   readonly spread: number;
   /** Requests for each chunk. */
   readonly perChunk: number;
@@ -18,20 +18,20 @@ export type MeasuredPace = {
 
 /** An estimate from fewer requests would be wrong. */
 const LEAST_REQUESTS = 30;
-/** So many failures in a row are an outage, which says nothing about the pace without one. */
+/** This many failures in a row are an outage. An outage must not affect the measured pace. */
 const OUTAGE = 4;
-/** A longer silence is a wait: for a pause, a quota or work. */
+/** A longer gap is a wait: for the end of a pause, for quota or for work. */
 const LONGEST_GAP_MS = 20_000;
-/** The same, in gaps of the plan. */
+/** The same limit as a number of the plan's gaps; the longer of the two counts. */
 const LONGEST_GAP = 20;
 const MOST_BUCKETS = 8;
 const LEAST_IN_BUCKET = 25;
-/** How much a pace varies that looked even. */
+/** The spread that is assumed even if all gaps were equal. */
 const LEAST_SPREAD = 0.03;
 const MOST_SPREAD = 0.5;
 const MOST_PER_CHUNK = 10;
 
-/** Null: too few requests. `planGapMs`: the gap that the plan demands; 0 without a limit. */
+/** Null when there are too few requests. `planGapMs` is the gap that the plan demands; 0 without a limit. */
 export function measurePace(sent: readonly SentForBackfill[], planGapMs: number): MeasuredPace | null {
   const steady = withoutOutages(sent.toSorted((a, b) => a.sentAt - b.sentAt));
   const longest = Math.max(LONGEST_GAP_MS, LONGEST_GAP * planGapMs);
@@ -47,7 +47,7 @@ export function measurePace(sent: readonly SentForBackfill[], planGapMs: number)
   return { gapMs, spread: spreadOf(gaps), perChunk };
 }
 
-/** `follows`: the request before it is the one before it here, too. */
+/** `follows` is true when no outage was removed right before the request, so that its gap counts. */
 function withoutOutages(
   sent: readonly SentForBackfill[],
 ): readonly (SentForBackfill & { readonly follows: boolean })[] {
@@ -72,7 +72,7 @@ function withoutOutages(
   return steady;
 }
 
-/** How much the mean of a stretch differs from the mean of all: the standard deviation, as a part of it. */
+/** How much the mean gap varies from part to part: the standard deviation of the means of up to 8 parts, as a fraction of the overall mean. */
 function spreadOf(gaps: readonly number[]): number {
   const buckets = Math.min(MOST_BUCKETS, Math.floor(gaps.length / LEAST_IN_BUCKET));
   const all = mean(gaps);

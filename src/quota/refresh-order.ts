@@ -1,32 +1,32 @@
 /**
- * Which tracked series are refreshed next, and how many now: pure functions that carry out the plan of the tiers (`achievable-ages.ts`).
- * The service calls them at each run of its schedule, and the forecast (`coming-requests.ts`) at each run that is still to come.
+ * Chooses which tracked series are refreshed next, and how many now: pure functions that carry out the plan of the tiers (`achievable-ages.ts`).
+ * The service calls them at each run of its schedule, and the forecast (`coming-requests.ts`) for each coming run.
  *
- * A series has a refresh time in each `refreshAfterMs`, and the refresh times of the series of a tier are spread evenly. A series that is refreshed
- * late, because something was away or requests were short, keeps its refresh times: it is not due later ever after, and series that waited together
- * are not due together again. So each refresh time costs one request, whatever happened before.
+ * A series has one refresh time in every `refreshAfterMs`; the refresh times of a tier's series are spread evenly. A series that is refreshed late,
+ * because of an outage or too few requests, keeps its refresh times. So its later refreshes are not late, and series that waited together
+ * are not due together again. Each refresh time costs one request, independent of what happened before.
  */
 import type { Instant } from '../clock.ts';
 import { dayReset, dayStart } from '../core/calendar.ts';
 import { DAY, MINUTE } from '../core/interval.ts';
 
-/** A series, or some series that are alike. */
+/** A series, or several series with the same terms. */
 export type RefreshCandidate = {
   readonly priority: number;
   /** From one refresh time to the next. */
   readonly refreshAfterMs: number;
-  /** The refresh time for which it waits; null: it was never refreshed. */
+  /** The next refresh time; null when it was never refreshed. */
   readonly dueAt: Instant | null;
-  /** How old it may become, as told. After the quota has grown, that is longer than its time and a tick. Absent: just so long. */
+  /** The promised age. After the quota has grown, it is longer than `refreshAfterMs` and a tick together. Absent: equal to these. */
   readonly achievableAgeMs?: number;
-  /** Of its coin; 0: none. */
+  /** The rank of the coin; 0 when it has none. */
   readonly rank: number;
   readonly seriesId: number;
 };
 
 /**
- * Whether it must be refreshed at this run, or it is older than was told at the next one. False: it is late already (so is one that was never
- * refreshed), or it can wait, because its time has become shorter. `tickMs`: the longest time between two runs.
+ * True when the series must be refreshed at this run, because it would be older than promised at the next one. False when it is late already
+ * (a series that was never refreshed is late), or can wait, because its `refreshAfterMs` became shorter. `tickMs` is the longest time between runs.
  */
 export function isOnTime(
   {
@@ -37,23 +37,23 @@ export function isOnTime(
   { now, tickMs }: { readonly now: Instant; readonly tickMs: number },
 ): boolean {
   if (dueAt === null) return false;
-  // Less than a step comes of rounding.
+  // A difference of less than a step is caused by rounding.
   const mayWaitMs = roundDown(Math.max(0, achievableAgeMs - tickMs - refreshAfterMs), refreshStepMs(refreshAfterMs));
   return now - dueAt >= mayWaitMs && now - dueAt <= mayWaitMs + tickMs;
 }
 
-/** How many series may be refreshed at a run; infinite: any number. */
+/** How many series may be refreshed at a run; infinite means any number. */
 export type RefreshRoom = {
-  /** All together. */
   readonly all: number;
-  /** Of these, series that are not on time (`isOnTime`). */
+  /** The part of `all` for series that are not on time (`isOnTime`). */
   readonly late: number;
 };
 
 /**
- * The series of a run, most urgent first, and of a candidate that stands for several, how many. The highest priority comes first; within it
- * series that were refreshed before, the latest one relative to its time first; then those that were never refreshed, the shortest time first, then by
- * rank. A series that is on time is refreshed in any case: the plan counts on it. The others get what the day has beside these.
+ * The series of a run, most urgent first; for a candidate that stands for several series, also how many of them. The highest priority comes first.
+ * Within a priority, series that were refreshed before come first, the one that is latest relative to `refreshAfterMs` before the others. Then come
+ * series that were never refreshed, by `refreshAfterMs` and then by rank. Series that are on time are refreshed as far as `room.all` allows, because
+ * the plan counts on it; the others get the rest of `room.late`.
  */
 export function chooseDue<C extends RefreshCandidate>(
   candidates: readonly C[],
@@ -89,20 +89,20 @@ export type DueTerms<C> = {
   readonly now: Instant;
   readonly tickMs: number;
   readonly room: RefreshRoom;
-  /** How many series a candidate stands for. */
+  /** The number of series that a candidate stands for. */
   readonly countOf?: (candidate: C) => number;
 };
 
 type RefreshTimes = {
   readonly seriesId: number;
   readonly refreshAfterMs: number;
-  /** Its last refresh time; null: it was never refreshed. */
+  /** The last refresh time; null when the series was never refreshed. */
   readonly refreshAt: Instant | null;
 };
 
 /**
- * The refresh time from which the next one counts, of a series that is refreshed at `now`: the last one that has passed.
- * Series that are refreshed for the first time are refreshed together; so their second refresh is spread evenly over their time.
+ * The last refresh time up to `now`, for a series that is refreshed at `now`. The next one is `refreshAfterMs` later.
+ * First refreshes of many series happen together; so the second refreshes are spread evenly over `refreshAfterMs`.
  */
 export function lastRefreshTime({ seriesId, refreshAfterMs, refreshAt }: RefreshTimes, now: Instant): Instant {
   if (refreshAt === null) return roundDown(now - refreshAfterMs * partOf(seriesId), MINUTE);
@@ -111,8 +111,8 @@ export function lastRefreshTime({ seriesId, refreshAfterMs, refreshAt }: Refresh
 }
 
 /**
- * Refresh times are multiples of this. Runs come at whole minutes, so the forecast knows at which of them a series is refreshed, and many series have
- * few different refresh times. Short times are rounded less, because that costs requests.
+ * Refresh times are multiples of this step. Runs happen at whole minutes, so the forecast knows the run that refreshes a series, and many series
+ * share few different refresh times. Short times are rounded less, because rounding costs requests.
  */
 export function refreshStepMs(refreshAfterMs: number): number {
   return refreshAfterMs >= 100 * MINUTE ? MINUTE : 1_000;
@@ -123,8 +123,8 @@ function roundDown(ms: number, toMs: number): number {
 }
 
 /**
- * Where an answer is about a whole day, all series have the same refresh times: at midnight, and each `refreshAfterMs` after it. Above a day, each
- * series is refreshed on one of the days.
+ * The same for answers about whole days. All series then have the same refresh times: midnight, and every `refreshAfterMs` after it. If
+ * `refreshAfterMs` is longer than a day, each series is refreshed at midnight of one of these days.
  */
 export function lastRefreshTimeOfDay(series: RefreshTimes, now: Instant): Instant {
   const { seriesId, refreshAfterMs, refreshAt } = series;
@@ -134,7 +134,7 @@ export function lastRefreshTimeOfDay(series: RefreshTimes, now: Instant): Instan
   return dayStart(lastRefreshTime(series, now));
 }
 
-/** From 0 to 1, by multiples of the golden ratio: consecutive ids are spread as far from each other as possible. */
+/** A number from 0 to 1 for each series. Multiples of the golden ratio put consecutive ids as far from each other as possible. */
 function partOf(seriesId: number): number {
   return (seriesId * GOLDEN) % 1;
 }
@@ -146,8 +146,8 @@ function rankOf({ rank }: RefreshCandidate): number {
 }
 
 /**
- * How many series may be refreshed at a run. Late ones get what the day has beside those that were refreshed already, and those that will be
- * due until midnight UTC.
+ * How many series may be refreshed at a run. Late series get the requests of the day without those for refreshes already made and for refreshes
+ * that will be due until midnight UTC.
  */
 export function refreshRoom({
   most,
@@ -164,17 +164,17 @@ export function refreshRoom({
 export type RoomTerms = {
   /** Requests a day for refreshes; null = any number. */
   readonly most: number | null;
-  /** Requests that are left of the day and the month beside what other schedules need. */
+  /** Requests left in the day and the month, without those that other schedules need. */
   readonly left: number;
-  /** Refreshes since midnight UTC, those that wait in the queue included. */
+  /** Refreshes since midnight UTC, including those that wait in the queue. */
   readonly spentToday: number;
   /** Refreshes that will be due until the last run of the day. */
   readonly coming: number;
-  /** At one run. */
+  /** The most refreshes at one run. */
   readonly atOnce?: number;
 };
 
-/** Refreshes that these series are due for after the run at `now` until the last one before midnight UTC; `nextAt`: the run after it. */
+/** Refreshes of these series that are due after the run at `now`, up to the last run before midnight UTC. `nextAt` is the next run. */
 export function refreshesToday(
   series: readonly { readonly dueAt: Instant | null; readonly refreshAfterMs: number; readonly series: number }[],
   { now, nextAt }: { readonly now: Instant; readonly nextAt: Instant },

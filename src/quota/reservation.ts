@@ -1,23 +1,23 @@
-/** The reservation: requests that the schedules will still need until the day and the month end. Backfills leave them. */
+/** The reservation: requests that the schedules will still need until the day and the month end. Backfills must leave them. */
 import type { Instant } from '../clock.ts';
 import { dayReset, monthReset } from '../core/calendar.ts';
 import { MINUTE } from '../core/interval.ts';
 import type { Reserved } from './quota.ts';
 
-/** What one schedule needs: so many requests at each of its ticks, on average. */
+/** The need of one schedule: `requests` is the average at each of its ticks. */
 export type Need = {
   readonly name: string;
   readonly requests: number;
-  /** Ticks in `[from, to)`. */
+  /** The number of ticks in `[from, to)`. */
   readonly ticks: (from: Instant, to: Instant) => number;
-  /** They are about the account: the other schedules leave them, too. */
+  /** True for requests about the account: the other schedules must leave these, too. */
   readonly asksAccount?: boolean;
 };
 
 /** Fractions of requests do not add up exactly. */
 const ROUNDING = 1e-6;
 
-/** While nobody runs the schedules. */
+/** The reservation while no process runs the schedules. */
 export function nothingReserved(): Reserved {
   return { day: 0, month: 0, account: { day: 0, month: 0 } };
 }

@@ -1,4 +1,4 @@
-/** Takes requests from the ledger's row. Takes of one process that come at the same time are one statement. */
+/** Takes requests from the ledger's row. One statement serves the simultaneous takes of one process. */
 import type { Clock } from '../clock.ts';
 import { createBatcher, SERVE_LATER } from '../core/concurrency/batcher.ts';
 import type { Sql } from '../store/connection/connect.ts';
@@ -21,14 +21,14 @@ type TakeDeps = {
   readonly graceMs: number;
   readonly probeMs: number;
   readonly lateMs: number | undefined;
-  /** Called when upstream has been failing or refusing: the next good answer must be written down. */
+  /** Called when the ledger contains failures or refusals of the upstream: the next good answer must then be recorded. */
   readonly onBackoff: () => void;
 };
 
 type TakeCall = { readonly spender: Spender; readonly stretch: Stretch | undefined };
 type Taken = Take | Unwanted | typeof SERVE_LATER;
 
-/** Who comes first is served first. Takes of different spenders do not wait for each other. */
+/** First come, first served. Takes of different spenders do not wait for each other. */
 export function createTake(deps: TakeDeps): Quota['take'] {
   const take = createBatcher<TakeCall, Take | Unwanted>(
     (calls) => takeForAll(deps, calls),
@@ -38,8 +38,8 @@ export function createTake(deps: TakeDeps): Quota['take'] {
 }
 
 /**
- * Takes up to one request for each call in one round trip: at least one of those who still want one is granted it, or all are denied.
- * The calls have the same spender.
+ * Takes up to one request for each call in one round trip. Either at least one of the calls that still need a request gets one, or all of them
+ * are denied. The calls have the same spender.
  */
 async function takeForAll(deps: TakeDeps, calls: readonly TakeCall[]): Promise<Taken[]> {
   const { clock, ledgerClock, sql } = deps;
@@ -53,7 +53,7 @@ async function takeForAll(deps: TakeDeps, calls: readonly TakeCall[]): Promise<T
     row = await takeRequests(sql, args);
   }
   if (row.isBackingOff) deps.onBackoff();
-  return handOut(deps, calls, row, { runAheadMs: args.runAheadMs, shiftMs: ledgerClock.shiftMs(askedAt, row.now) });
+  return handOut(deps, calls, row, ledgerClock.shiftMs(askedAt, row.now));
 }
 
 async function argsFor(deps: TakeDeps, calls: readonly TakeCall[]): Promise<TakeArgs> {
@@ -72,7 +72,7 @@ async function argsFor(deps: TakeDeps, calls: readonly TakeCall[]): Promise<Take
     perMonthFixed,
     perDay: limits.perDay,
     gapMs: gapMs(limits.perSecond),
-    // Backfill looks half as far ahead: however many backfill requests wait, a scheduled one finds its place behind the last grant.
+    // Backfills run ahead half as far. So a scheduled request always fits behind the last grant, even when many backfill requests wait.
     runAheadMs: isBackfill ? runAheadMs / 2 : runAheadMs,
     graceMs,
     probeMs,
@@ -84,32 +84,21 @@ async function argsFor(deps: TakeDeps, calls: readonly TakeCall[]): Promise<Take
   };
 }
 
-/** The result of each call. `shiftMs` brings the ledger's instants to our clock. */
-function handOut(
-  { graceMs, lateMs }: TakeDeps,
-  calls: readonly TakeCall[],
-  row: TakeRow,
-  { runAheadMs, shiftMs }: { readonly runAheadMs: number; readonly shiftMs: number },
-): Taken[] {
+/** The result of each call. `shiftMs` converts the ledger's instants to our clock. */
+function handOut({ graceMs, lateMs }: TakeDeps, calls: readonly TakeCall[], row: TakeRow, shiftMs: number): Taken[] {
   const { denied, granted } = row;
-  // When the first request may be sent, or is worth asking for again, on our clock.
+  // On our clock: when the first request may be sent or, after a denial, when to try again.
   const first = row.at + shiftMs;
-  // A probe goes alone: nobody is in its way when it is late, and everybody waits for it.
+  // A probe goes alone, and the other processes wait for it. So it may be late without harm.
   const goodFor = row.isProbe ? graceMs : goodForMs(row.gapMs, graceMs, lateMs);
   const gaps = row.gaps.values();
-  // The pace allows the next request only at this instant. When it is too far ahead, the ledger would deny it: it need not be read for that.
-  const next = row.at + granted * row.gapMs;
-  const rest: Taken =
-    next > row.now + runAheadMs && !row.isProbe
-      ? { kind: 'denied', reason: 'queue', until: Math.ceil(next - runAheadMs + shiftMs) }
-      : SERVE_LATER;
   let left = granted;
   return calls.map(({ stretch }) => {
     const open = stretch === undefined ? undefined : gaps.next().value!;
     if (open?.length === 0) return { kind: 'unwanted' };
-    // Never before the instant itself: rounded up to the clock's millisecond.
+    // Rounded up to a whole millisecond, so that it is never before the instant itself.
     if (denied !== null) return { kind: 'denied', reason: denied, until: Math.ceil(first) };
-    if (left === 0) return rest;
+    if (left === 0) return SERVE_LATER;
     const sendAt = Math.ceil(first + (granted - left--) * row.gapMs);
     return { kind: 'granted', sendAt, goodUntil: sendAt + goodFor, ...(open ? { gaps: open } : {}) };
   });

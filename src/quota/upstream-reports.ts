@@ -1,4 +1,4 @@
-/** Writes into the ledger what the upstream's answers say about our requests. `backoff-state.ts` decides what follows from them. */
+/** Writes into the ledger how the upstream answered our requests. `backoff-state.ts` computes the new state. */
 import type { Clock, Instant } from '../clock.ts';
 import type { Sql } from '../store/connection/connect.ts';
 import { changeLedger, type Ledger } from '../store/quota/quota.ts';
@@ -14,7 +14,7 @@ import type { LedgerClock } from './clock-offset.ts';
 import type { Gate } from './gate.ts';
 import type { Quota } from './quota.ts';
 
-/** The shortest backoff there is: what this process waits by itself until the ledger says how long. */
+/** The shortest backoff. This process waits so long before it knows the shared backoff from the ledger. */
 const SHORTEST_BACK_OFF_MS = 500;
 const LONGEST_MESSAGE = 300;
 
@@ -30,18 +30,18 @@ type ReportDeps = {
 };
 
 type UpstreamReports = Pick<Quota, 'pause' | 'limited' | 'exhausted' | 'unavailable' | 'answered' | 'reconcile'> & {
-  /** The ledger says that upstream has been failing or refusing: the next good answer is written down. */
+  /** Records that the ledger contains failures or refusals of the upstream, so that the next good answer is written into it. */
   noteBackoff(): void;
 };
 
 export function createUpstreamReports(deps: ReportDeps): UpstreamReports {
   const { sql, clock, ledgerClock, accountId, gate, graceMs, random } = deps;
-  // What this process knows without asking: whether the ledger has failures that a good answer ends, and that upstream answered since.
+  // Known without a read of the ledger: whether it has failures that a good answer ends, and when the newest answered request was sent.
   let isBackingOff = false;
   let lastAnswered = Number.NEGATIVE_INFINITY;
 
   const at = () => ({ accountId, now: ledgerClock.now() });
-  /** `step` gets `sentAt`, which is of our clock, on the ledger's. */
+  /** Converts `sentAt` from our clock to the ledger's for `step`. */
   const change = async (
     sentAt: Instant,
     step: (ledger: Ledger, now: Instant, sentAt: Instant) => Ledger,
@@ -75,7 +75,7 @@ export function createUpstreamReports(deps: ReportDeps): UpstreamReports {
       await change(sentAt, (ledger, now, sent) => afterExhausted(ledger, now, { ...event, sentAt: sent }));
     },
     async unavailable({ sentAt, retryAfterMs, message }) {
-      // Upstream has answered a request that was sent after this one: it is not down.
+      // The upstream has answered a request that was sent after this one, so it is not down.
       if (sentAt < lastAnswered && retryAfterMs === null) return;
       const event = { retryAfterMs, message: message.slice(0, LONGEST_MESSAGE), random: random() };
       await change(sentAt, (ledger, now, sent) => afterUnavailable(ledger, now, { ...event, sentAt: sent }));

@@ -3,22 +3,22 @@ import { type Context, Hono } from 'hono';
 import type { Handler } from '../contract/interface/handler.ts';
 
 export type Operations = {
-  /** As JSON; `isReady` decides the status of `/ready`. */
+  /** `body` is sent as JSON; `isReady` decides the status of `/ready`. */
   health(): { readonly isReady: boolean; readonly body: Readonly<Record<string, unknown>> };
-  /** The newest attestation, for `/health`. Null: this service writes none. */
+  /** The newest attestation, for `/health`. Null when this service writes none. */
   readonly attestation: (() => Promise<unknown>) | null;
   metrics(): Promise<{ readonly contentType: string; readonly text: string }>;
-  /** Resolves to null while the database is unavailable. Null: there are no backfills here. */
+  /** Resolves to null while the database is unavailable. Null when this service shows no backfills. */
   readonly backfills: ((query: BackfillsQuery) => Promise<readonly Readonly<Record<string, unknown>>[] | null>) | null;
   /** Called with unexpected errors; the caller only sees a 500. */
   onError(error: unknown, url: string): void;
 };
 
 export type BackfillsQuery = {
-  /** Finished ones as well. */
+  /** Lists finished backfills as well. */
   readonly all: boolean;
   readonly limit: number;
-  /** Only this one. */
+  /** Only the backfill with this number; null: all. */
   readonly id: number | null;
 };
 

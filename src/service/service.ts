@@ -1,4 +1,4 @@
-/** The interface of the API document over any `MarketData`, REST and tools: the warehouse's own server, and the simulator's. */
+/** Serves the interface of the API document (REST and tools) over any `MarketData`: the warehouse's or the simulator's. */
 import type { BlockList } from 'node:net';
 import { Hono, type MiddlewareHandler } from 'hono';
 import { getPathNoStrict } from 'hono/utils/url';
@@ -22,11 +22,11 @@ import { rpcRoutes } from './rpc/rpc-routes.ts';
 import { createToolbox, type ToolboxDeps } from './rpc/toolbox.ts';
 
 export type ServiceDeps = ToolboxDeps & {
-  /** The service believes `X-Forwarded-For` from these addresses; null: from none. */
+  /** The service trusts `X-Forwarded-For` from these addresses; null: from no address. */
   readonly trustedProxies?: BlockList | null;
-  /** So long after midnight `/ohlcv/latest` goes on to the day that has ended; default: at once. */
+  /** How long after midnight `/ohlcv/latest` switches to the day that has ended; default: at once. */
   readonly latestTurnsAfterMs?: number | undefined;
-  /** Origins of web pages that may use the tools, besides those of this machine; `*`: all. */
+  /** Origins of web pages that may use the tools, besides those of this machine; `*` allows all. */
   readonly origins?: readonly string[] | undefined;
   /** Called for each answer that may be cached: was it sent from the response cache? */
   readonly onCacheLookup?: ((isHit: boolean) => void) | undefined;
@@ -57,7 +57,7 @@ export function createService(deps: ServiceDeps): Handler {
   });
   const addressOf = (peer: Peer) => {
     const forwarded = peer.headers?.['x-forwarded-for'];
-    // Joined as a `Request` joins a header that was sent several times.
+    // Joined in the same way as a `Request` joins a header that was sent several times.
     const text = typeof forwarded === 'object' ? forwarded.join(', ') : (forwarded ?? null);
     return trustedProxies === null ? peer.address : forwardedAddress(peer.address, text, trustedProxies);
   };
@@ -70,22 +70,22 @@ export function createService(deps: ServiceDeps): Handler {
   return Object.assign(handler, { fromCache });
 }
 
-/** A client of the upstream's own vendor requests `/tickers//btc-bitcoin`: two slashes count as one (decision 22). */
+/** One of the vendor's own clients requests `/tickers//btc-bitcoin`, so two slashes count as one (decision 22). */
 function withoutDoubleSlashes(request: Request): string {
   const path = getPathNoStrict(request);
   return path.includes('//') ? path.replaceAll(/\/{2,}/g, '/') : path;
 }
 
-/** Another client of the vendor ends every address with a question mark, even after a query: `?interval=1h?` (decision 22). */
+/** Another client of the vendor ends every URL with a question mark, even after a query: `?interval=1h?` (decision 22). */
 function withoutTrailingQuestionMarks(request: Request): Request {
   const { url, method } = request;
   if (!url.endsWith('?') || (method !== 'GET' && method !== 'HEAD')) return request;
-  // Read only now: building a `Headers` object takes longer than most answers.
+  // The headers are read only here: building a `Headers` object takes longer than most answers.
   const { headers, signal } = request;
   return new Request(url.replace(/\?+$/, ''), { method, headers, signal });
 }
 
-/** Every endpoint of the contract, and no other: an endpoint without an answer does not compile. */
+/** Routes every endpoint of the contract, and no other. An endpoint without an answer does not compile. */
 export function restRoutes(deps: ServiceDeps, cache: ResponseCache = createResponseCache()): Hono<ServiceEnv> {
   const answers: Readonly<Record<EndpointName, Answer>> = {
     ...historyRoutes(deps),
@@ -95,7 +95,7 @@ export function restRoutes(deps: ServiceDeps, cache: ResponseCache = createRespo
   };
   const routes = new Hono<ServiceEnv>();
   for (const path of UNANSWERED) routes.all(routePath(path), (c) => refuse(c, 404, UNANSWERED_PATH));
-  // An unknown path or method costs the caller nothing.
+  // A request for an unknown path or method costs the caller nothing.
   const admitted = admission(deps.access);
   for (const name of ENDPOINT_NAMES) {
     const endpoint = ENDPOINTS[name];
@@ -106,12 +106,12 @@ export function restRoutes(deps: ServiceDeps, cache: ResponseCache = createRespo
   return routes;
 }
 
-/** `/coins/{coin_id}` as the router writes it. */
+/** Converts `/coins/{coin_id}` to the router's syntax. */
 function routePath(path: string): string {
   return path.replaceAll(/\{(\w+)\}/g, ':$1');
 }
 
-/** The date is that of `clock`, so that a client on a simulated clock can calculate the age of an answer. */
+/** The `Date` header shows the time of `clock`, so that a client on a simulated clock can calculate the age of an answer. */
 function createDate(clock: Clock): () => string {
   let second = NaN;
   let text = '';
@@ -123,7 +123,9 @@ function createDate(clock: Clock): () => string {
   };
 }
 
-/** For responses that are not built in `answer.ts`. Set first, because Hono would copy a finished response to change its headers. */
+/**
+ * For responses that are not built in `answer.ts`. The headers are set first, because Hono would copy a finished response to change its headers.
+ */
 const withCommonHeaders: MiddlewareHandler<ServiceEnv> = (c, next) => {
   c.header('Date', c.get('date'));
   for (const [name, value] of Object.entries(COMMON_HEADERS)) c.header(name, value);

@@ -1,4 +1,4 @@
-/** Currencies of the simulated markets: price conversion by way of the dollar, and trading pairs. */
+/** Currencies of the simulated markets: price conversion through the dollar, and trading pairs. */
 import type { Instant } from '../clock.ts';
 import type { PriceConversion } from '../contract/record/catalogue.ts';
 import { findFiat } from '../contract/record/fiats.ts';
@@ -6,10 +6,10 @@ import type { ConversionQuery } from '../contract/record/market-data.ts';
 import { formatTime } from '../contract/time.ts';
 import { dollarsPer } from './exchange-rates.ts';
 
-/** The price of one unit in dollars, and its time. */
+/** The price of one unit in dollars, and the time of the price. */
 type Priced = { readonly name: string; readonly dollars: number | null; readonly at: Instant };
 
-/** `coinOf` looks up what is not a fiat currency. Null when one of the two ids is neither. */
+/** `coinOf` looks up ids that are not fiat currencies. Null when one of the two ids is unknown. */
 export function convertBy(
   coinOf: (id: string) => Priced | null,
   { baseId, quoteId, amount, now, seed }: ConversionQuery & { readonly now: Instant; readonly seed: number },
@@ -54,7 +54,7 @@ export function spotMarket(base: Currency, quote: Currency, marketUrl: string | 
   };
 }
 
-/** A part of a whole in percent, with six digits; 0 of nothing. */
+/** A part of a whole in percent, with six decimals; 0 if the whole is 0. */
 export function percentOf(part: number, whole: number): number {
   return whole === 0 ? 0 : Math.round((part / whole) * 1e8) / 1e6;
 }

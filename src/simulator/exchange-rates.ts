@@ -1,12 +1,9 @@
-/**
- * What the currencies without a coin are worth in dollars. Each moves like a market: a pure function of seed and time, around its level of
- * 2024, at random access.
- */
+/** The value of fiat currencies in dollars. Each moves like a market around its level of 2024: a pure function of seed and time, at random access. */
 import type { Instant } from '../clock.ts';
 import { DAY, MINUTE } from '../core/interval.ts';
 import { hashText, mix, unit } from './hash.ts';
 
-/** Dollars per unit, roughly those of 2024, and the typical move of a day in percent. */
+/** Dollars per unit, approximately those of 2024, and the typical move of a day in percent. */
 const CURRENCIES: Readonly<Record<string, readonly [dollars: number, dayPercent: number]>> = {
   EUR: [1.08, 0.45],
   PLN: [0.25, 0.6],
@@ -55,16 +52,16 @@ export function dollarsPer(symbol: string, at: Instant, seed: number): number | 
   const currency = CURRENCIES[symbol];
   if (currency === undefined) return undefined;
   const [dollars, dayPercent] = currency;
-  // Within a minute it stays: all answers that bear one `last_updated` tell one rate.
+  // The rate is constant within a minute: all answers with the same `last_updated` have the same rate.
   return dollars * Math.exp((dayPercent / 100) * walk(hashText(seed, symbol), Math.floor(at / MINUTE)));
 }
 
-/** From a minute to two years. */
+/** Octaves from a minute to two years. */
 const OCTAVES = 21;
-/** Of the swing that lasts a minute, so that the moves of a day are typically 1. */
+/** The height of the swing that lasts a minute, so that the moves of a day are typically 1. */
 const FINEST = 0.7 * Math.sqrt(MINUTE / DAY);
 
-/** Value noise: each octave lasts twice as long as the one below it, and is √2 times as high, as the moves of a random walk are. */
+/** Value noise. Each octave lasts twice as long as the one below it and is √2 times as high, like the moves of a random walk. */
 function walk(key: number, minute: number): number {
   let sum = 0;
   let height = FINEST;

@@ -15,7 +15,7 @@ export function hashText(seed: number, text: string): number {
   return mix(h, seed);
 }
 
-/** In [0, 1). */
+/** A number in [0, 1). */
 export function unit(hash: number): number {
   return (hash >>> 0) / 0x1_0000_0000;
 }

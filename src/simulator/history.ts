@@ -14,8 +14,8 @@ export type CandlesBetween = (
 ) => readonly OhlcvCandle[];
 
 /**
- * The price of a stretch is the mean of its candles' open, high, low and close, as the upstream's daily ones are (upstream-api.md, 1.7);
- * its volume is that of the day up to its end, its market cap the last known.
+ * The price of a stretch is the mean of its candles' open, high, low and close, like the upstream's daily prices (upstream-api.md, 1.7). Its volume
+ * is that of the day until its end, and its market cap is the last known one.
  */
 export function historyOf(query: TickerHistoryQuery, candlesBetween: CandlesBetween): HistoricalTick[] {
   const { from, to, widthMs, limit } = query;

@@ -12,17 +12,17 @@ import { DAY } from '../core/interval.ts';
 
 export type PlanLimitsOptions = {
   readonly clock: Clock;
-  /** Of callers without a key; their day is limited too where the plan says so. Default `free`. */
+  /** The plan of callers without a key. If the plan limits their day, the limit applies. Default `free`. */
   readonly plan?: PlanName;
-  /** Which key has which plan; any other key is answered 403. */
+  /** The plan of each key; any other key gets a 403. */
   readonly keys?: Readonly<Record<string, PlanName>>;
-  /** Callers without a key are answered 403, as on the paid host. */
+  /** Callers without a key get a 403, as on the paid host. */
   readonly requireKey?: boolean;
   /** How a key must be sent; the real paid host refuses `Bearer` (upstream-api.md, section 3). Default `both`. */
   readonly scheme?: 'both' | 'bearer' | 'bare';
-  /** Replace numbers of every plan; null = no limit. */
+  /** Replaces numbers of every plan; null = no limit. */
   readonly overrides?: PlanOverrides & { readonly pacePerSecond?: number | null };
-  /** Requests already spent this month by each account that has not been seen yet. */
+  /** Requests of this month that each account has already used when the simulator first sees it. */
   readonly spentBefore?: number;
 };
 
@@ -31,28 +31,28 @@ export type AccountCounters = {
   /** `key-<first 12 hex of the key's SHA-256>`, or `anonymous@<address>`. */
   readonly account: string;
   readonly plan: PlanName;
-  /** All of them, refused ones too. */
+  /** All requests, including refused ones. */
   requests: number;
   admitted: number;
   readonly rejected: { pace: number; day: number; month: number };
   readonly thisDay: number;
   readonly thisMonth: number;
-  /** Most requests that arrived in one second of the clock, and most that were admitted in one day and one month. */
+  /** The most requests that arrived in one second of the clock, and the most that were admitted in one day and one month. */
   readonly peak: { second: number; day: number; month: number };
 };
 
 type PlanLimits = Access & {
   readonly counters: () => readonly AccountCounters[];
-  /** 403s: no key where one is needed, unknown keys, keys sent the wrong way. */
+  /** Number of 403s: no key where one is needed, unknown keys, keys sent in the wrong scheme. */
   readonly forbidden: () => number;
 };
 
-/** Fixed windows of the clock, and what each of them counts. */
+/** Fixed windows of the clock, and what each of them counts. Each function numbers the period that contains an instant. */
 const PERIODS = {
   arrivals: (at: Instant) => Math.floor(at / 1_000),
   second: (at: Instant) => Math.floor(at / 1_000),
   day: (at: Instant) => Math.floor(at / DAY),
-  /** Calendar months, UTC, numbered without a break. */
+  /** Calendar months in UTC, numbered without gaps. */
   month: (at: Instant) => new Date(at).getUTCFullYear() * 12 + new Date(at).getUTCMonth(),
 };
 type WindowName = keyof typeof PERIODS;
@@ -62,7 +62,7 @@ type Account = {
   readonly plan: Plan;
   readonly anonymous: boolean;
   readonly since: Instant;
-  /** The current period of each window, and how many were counted in it. */
+  /** The current period of each window, and its count. */
   readonly windows: Readonly<Record<WindowName, { period: number; count: number }>>;
   readonly counted: Omit<AccountCounters, 'thisDay' | 'thisMonth'>;
 };
@@ -124,7 +124,7 @@ function newAccount(id: string, plan: Plan, anonymous: boolean, since: Instant, 
   return account;
 }
 
-/** A window whose period is over begins anew. */
+/** Resets a window whose period is over. */
 function roll({ windows }: Account, now: Instant): void {
   for (const name of WINDOWS) {
     const period = PERIODS[name](now);
@@ -156,7 +156,7 @@ function admitTo(account: Account, about: 'data' | 'account', pace: number | nul
   return { kind: 'admitted', plan: plan.name, ...allowanceOf(account, now) };
 }
 
-/** The window that the upstream's headers tell of (upstream-api.md, section 2): the month's. None without a limit. */
+/** The window in the upstream's headers (upstream-api.md, section 2): the month. Nothing when the month has no limit. */
 function allowanceOf({ plan, windows }: Account, now: Instant): { readonly allowance?: Allowance } {
   const limit = plan.requestsPerMonth;
   if (limit === null) return {};
@@ -186,12 +186,12 @@ function isFull({ count }: { readonly count: number }, limit: number | null): bo
   return limit !== null && count >= limit;
 }
 
-/** The name of an account wherever its key must not be seen. */
+/** The name of an account in places where its key must not be visible. */
 function accountIdOf(key: string): string {
   return `key-${createHash('sha256').update(key).digest('hex').slice(0, 12)}`;
 }
 
-/** No limits of any kind. */
+/** Overrides without any limits. */
 export const NO_LIMITS = {
   requestsPerMonth: null,
   anonymousRequestsPerDay: null,

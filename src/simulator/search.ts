@@ -1,4 +1,4 @@
-/** Search in a simulated market: by the whole name first, then by its beginning, then by any part of it. */
+/** Search in a simulated market: first by the whole name, then by its beginning, then by any part of it. */
 import type { SearchCategory, SearchResult } from '../contract/record/catalogue.ts';
 import type { SearchQuery } from '../contract/record/market-data.ts';
 
@@ -6,7 +6,7 @@ type Searchable<T> = {
   readonly item: T;
   /** In lower case. */
   readonly words: readonly string[];
-  /** Lower is better known. */
+  /** A lower rank is better known. */
   readonly rank: number;
 };
 
@@ -14,7 +14,7 @@ export function searchable<T>(item: T, words: readonly string[], rank = 0): Sear
   return { item, words: words.map((word) => word.toLowerCase()), rank };
 }
 
-/** The result of each category that the query asks for; a search by symbol finds only currencies. */
+/** The results of the requested categories; a search by symbol finds only currencies. */
 export function searchBy(
   { categories, symbolOnly }: SearchQuery,
   finders: { readonly [C in SearchCategory]: () => SearchResult[C] },
@@ -25,7 +25,7 @@ export function searchBy(
   return Object.fromEntries(wanted.map((category) => [category, finders[category]()]));
 }
 
-/** At most `limit` coins, the best first; with `symbolOnly` only those whose symbol is `q`, in any case. */
+/** At most `limit` coins, the best first. With `symbolOnly`, only coins whose symbol is `q`, ignoring case. */
 export function findCoins<T extends { readonly symbol: string }>(
   all: readonly Searchable<T>[],
   { q, symbolOnly, limit }: SearchQuery,
@@ -45,7 +45,7 @@ export function find<T>(all: readonly Searchable<T>[], q: string, limit: number)
     .map(({ item }) => item);
 }
 
-/** 0 the word itself, 1 its beginning, 2 a part of it, 3 none of these. */
+/** 0: the word itself, 1: its beginning, 2: a part of it, 3: none of these. */
 function scoreOf(words: readonly string[], wanted: string): number {
   const scores = words.map((word) => {
     const at = word.indexOf(wanted);

@@ -1,17 +1,17 @@
-/** One quote of a ticker, computed from prices and volumes that are known for any instant. */
+/** One quote of a ticker, computed from the prices and volumes of any instant. */
 import type { Instant } from '../clock.ts';
 import type { TickerQuote } from '../contract/record/records.ts';
 import { formatTime } from '../contract/time.ts';
 import { DAY, HOUR, MINUTE } from '../core/interval.ts';
 
 type PriceSource = {
-  /** In units of the quote. */
+  /** The price in units of the quote. */
   priceAt(at: Instant): number | null;
-  /** Traded in the day before `at`, in the currency that the source keeps. */
+  /** The volume of the day before `at`, in the currency of the source. */
   volumeAt(at: Instant): number | null;
-  /** What one unit of the quote costs at `at` in that currency. */
+  /** The price of one unit of the quote at `at`, in the same currency. */
   perUnit(at: Instant): number | null;
-  /** Changes over less than this are unknown. */
+  /** Milliseconds. Changes over a shorter time are unknown. */
   readonly finestMs: number;
 };
 

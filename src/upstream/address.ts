@@ -1,4 +1,4 @@
-/** The URL of a request: below the configured address, and never on another origin, where the key must not go. */
+/** The URL of a request: below the configured address, and never on another origin, because the key must not go there. */
 import type { Outcome, Question } from './answer.ts';
 
 /** @throws TypeError when it is not a plain http or https address. */
@@ -13,10 +13,10 @@ export function readAddress(text: string): URL {
   return url;
 }
 
-/** Below the base, or absolute on its origin. @throws TypeError when it would leave that. */
+/** The URL below the base or, if `absolute`, on its origin. @throws TypeError when it would be on another origin. */
 export function urlOf(base: URL, { path, absolute, query }: Pick<Question, 'path' | 'absolute' | 'query'>): URL {
   if (!path.startsWith('/')) throw new TypeError(`a path starts with "/": "${path}"`);
-  // Joined as text: resolved as a reference, "//other.host/" would be another origin.
+  // The parts are joined as text. If the path were resolved as a reference, "//other.host/" would be another origin.
   const text = base.origin + (absolute ? '' : base.pathname.replace(/\/+$/, '')) + path;
   const parameters = new URLSearchParams(query).toString();
   const url = new URL(parameters === '' ? text : `${text}${path.includes('?') ? '&' : '?'}${parameters}`);
@@ -26,7 +26,7 @@ export function urlOf(base: URL, { path, absolute, query }: Pick<Question, 'path
 
 type Redirect = Extract<Outcome, { kind: 'moved' | 'malformed' }>;
 
-/** Where a redirect leads. `location` as sent (relative or absolute), `asked` the URL of the request. */
+/** The target of a redirect. `location` is the header as sent (relative or absolute); `asked` is the URL of the request. */
 export function readRedirect(status: number, location: string | null, asked: URL): Redirect {
   const astray = (message: string): Redirect => ({
     kind: 'malformed',

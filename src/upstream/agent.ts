@@ -1,15 +1,15 @@
 /**
- * Undici's agent and its `request`. Imported as parts: all of undici (`fetch`, WebSocket, caches) would take 8 MB in every process, and some 50 ms
- * of the start of every command.
+ * Undici's agent and its `request`. Only these parts are imported: all of undici (`fetch`, WebSocket, caches) would take 8 MB in every process,
+ * and some 50 ms of the start of every command.
  */
 import type { Dispatcher, Agent as UndiciAgent } from 'undici';
 import request from 'undici/lib/api/api-request.js';
 import Agent from 'undici/lib/dispatcher/agent.js';
 
 export type HttpAgent = {
-  /** Sends one request; resolves when the headers of its response are here. */
+  /** Sends one request. Resolves when the headers of the response have arrived. */
   request(options: Dispatcher.RequestOptions): Promise<Dispatcher.ResponseData>;
-  /** Resolves when the requests in progress are over. */
+  /** Resolves when all requests in progress have ended. */
   close(): Promise<void>;
   /** Ends the requests in progress. */
   destroy(): Promise<void>;

@@ -1,39 +1,39 @@
 /**
- * Which instant an answer knows, from its `Date` and `Age` and from our own clock (decision 77). Our clock may be hours or days off, and so may
- * what a server or a proxy writes. So headers that cannot be true are ignored, and of two instants that can, the earlier one counts: it makes
- * less final.
+ * Computes the as-of instant of an answer from its `Date` and `Age` and from our own clock (decision 77). Our clock may be hours or days off, and
+ * so may the headers of a server or a proxy. So headers that cannot be true are ignored. Of two instants that can be true, the earlier one
+ * counts, because it makes fewer slots final.
  */
 import { type Instant, MOST_SKEW_MS } from '../clock.ts';
 import { DAY } from '../core/interval.ts';
 
-/** A `Date` further from our clock is no date: no machine whose clock is so wrong gets through TLS for long. */
+/** A `Date` further from our clock is ignored: with such a wrong clock, TLS would soon fail. */
 export const MOST_CLOCK_ERROR_MS = 7 * DAY;
-/** The upstream's caches keep an answer for 11 minutes. One that says more than a day counts as a day old. */
+/** The upstream's caches keep an answer for 11 minutes. An `Age` above a day counts as a day. */
 const MOST_AGE_MS = DAY;
 
 export type AnswerTime = {
-  /** No fact in the body is newer than this: the earlier of our clock at sending and the response's `Date`, less its `Age`. */
+  /** No fact in the body is newer than this: the earlier of our clock at sending and the response's `Date`, minus its `Age`. */
   readonly asOf: Instant;
-  /** `asOf` is by our own clock alone: no answer has had a credible `Date` yet. */
+  /** True when `asOf` comes from our own clock alone, because no answer has had a credible `Date` yet. */
   readonly isByOurClock: boolean;
-  /** How long a cache has had the response (`Age`); 0: it comes from no cache. */
+  /** Milliseconds that a cache has stored the response (`Age`); 0 when it does not come from a cache. */
   readonly ageMs: number;
-  /** The server's time when the response was made: its `Date`, less its `Age`; null when it does not say, or not credibly. */
+  /** The server's time when it made the response: its `Date` minus its `Age`; null without credible headers. */
   readonly date: Instant | null;
-  /** The later of our clock and the server's: nothing true can lie after it. */
+  /** The later of our clock and the server's. No true instant in the body can be after it. */
   readonly latest: Instant;
 };
 
 /**
- * Reads the time of the answers of one upstream. A `Date` behind our clock counts at once: it makes less final. One that is ahead of it may be as
- * wrong as our clock, until the next answer confirms it. Until then what answers have confirmed counts, or, if they have confirmed nothing,
- * our clock less all by which the two differ.
+ * Computes the times of the answers of one upstream. A `Date` behind our clock counts at once, because it makes fewer slots final. A `Date` ahead of
+ * our clock may be as wrong as our clock, until the next answer confirms it. Until then, the last confirmed difference of the clocks counts; if there
+ * is none, the function subtracts the new difference from our clock.
  */
 export function createAnswerClock(): (
   sent: { readonly sentAt: Instant; readonly now: Instant },
   header: (name: string) => string | null,
 ) => AnswerTime {
-  /** The upstream's clock less ours, as the last answer had it, and as answers have confirmed it; null: none has. */
+  /** The upstream's clock minus ours, in the last answer and as confirmed by two answers; null when there is none yet. */
   let last: number | null = null;
   let confirmed: number | null = null;
   return ({ sentAt, now }, header) => {

@@ -2,19 +2,19 @@
 import type { Instant } from '../clock.ts';
 import type { AnswerTime } from './answer-time.ts';
 
-/** Why no server was reached that could be the upstream: a wrong address or a missing network. A server that fails was reached. */
+/** Why the request reached no server that could be the upstream: a wrong address or no network. A server that fails was reached. */
 export type NoContact = 'refused' | 'unknown host' | 'no network' | 'no TLS' | 'untrusted' | 'not HTTP';
 
-/** The facts of one request and its response, whatever the response means. */
+/** The facts of one request and its response, for every kind of outcome. */
 export type Exchange = AnswerTime & {
   readonly sentAt: Instant;
   readonly durationMs: number;
   /** Null when no status line arrived. */
   readonly status: number | null;
-  /** Of the decoded body. */
+  /** Bytes of the decoded body. */
   readonly bytes: number;
   readonly bodySha256: Uint8Array | null;
-  /** Which simulated market the response is of; null: it does not come from a simulator. */
+  /** The simulated market of the response; null when it does not come from a simulator. */
   readonly simulator: string | null;
   /** Null when a server responded, or at least accepted the connection. */
   readonly noContact: NoContact | null;
@@ -22,36 +22,36 @@ export type Exchange = AnswerTime & {
 
 export type Refusal =
   /**
-   * 402 (or 400) "… is not allowed in this plan"; `notBefore` is the earliest instant the text allows, null when it names none (the
-   * interval is not in the plan).
+   * 402 (or 400) "… is not allowed in this plan". `notBefore` is the earliest instant that the text allows; null when it names none, because
+   * the plan does not include the interval.
    */
   | { readonly reason: 'history limit'; readonly notBefore: Instant | null }
-  /** 403: the key, or the way it was sent, or this endpoint. */
+  /** 401 or 403: the upstream refuses the key, or the way it was sent, or this endpoint. */
   | { readonly reason: 'forbidden' }
-  /** 404 that says so in upstream's own words: no such id. */
+  /** 404 with the upstream's own text for an id that does not exist. */
   | { readonly reason: 'unknown id' }
-  /** Any other 404: no such route; the base URL is wrong or the endpoint does not exist there. */
+  /** Any other 404: the base URL is wrong, or the endpoint does not exist there. */
   | { readonly reason: 'unknown route' }
-  /** 400 and other 4xx: the request itself is not understood. */
+  /** 400 and other 4xx: the upstream does not understand the request. */
   | { readonly reason: 'bad request' };
 
 export type Answer = {
   readonly exchange: Exchange;
-} /** `body`: an object, an array, or (of more than 4 MB) a `LongList`. */ & (
+} /** `body` is an object, an array, or (for a list of 4 MB or more) a `LongList`. */ & (
   | {
       readonly kind: 'answered';
       readonly body: unknown;
-      /** The JSON text of `body` as it arrived, where it was asked for. */
+      /** The JSON text of `body` as it arrived, if the question has `withText`. */
       readonly text?: string;
     }
   /**
-   * A redirect inside the configured origin, to be followed by another request. `path` starts with `/` and carries the query,
-   * which may contain the key; `shown` is for messages: without the query and the key.
+   * A redirect inside the configured origin; another request may follow it. `path` starts with `/` and includes the query,
+   * which may contain the key. `shown` is for messages, without the query and the key.
    */
   | { readonly kind: 'moved'; readonly path: string; readonly shown: string }
   /**
-   * `rate`: a 429. `quota`: a 402 that names no history limit. `retryAfterMs` from Retry-After or RateLimit-Reset, null when neither is
-   * there.
+   * `rate`: a 429. `quota`: a 402 that names no history limit. `retryAfterMs` comes from Retry-After or RateLimit-Reset; null when both are
+   * missing.
    */
   | {
       readonly kind: 'limited';
@@ -59,18 +59,18 @@ export type Answer = {
       readonly retryAfterMs: number | null;
       readonly message: string;
     }
-  /** 5xx, 408, 425, a cut or silent connection: to be retried later. */
+  /** 5xx, 408, 425, a broken or silent connection: Chandler retries later. */
   | { readonly kind: 'unavailable'; readonly retryAfterMs: number | null; readonly message: string }
   | ({ readonly kind: 'refused'; readonly message: string } & Refusal)
   /**
-   * A response that is not the API's: HTML, broken JSON, too large, a redirect elsewhere. `astray`: a wrong base URL would explain
-   * it (a web page, a redirect to another origin).
+   * A response that is not from the API: HTML, broken JSON, too large, a redirect elsewhere. `astray` is true when a wrong base URL would
+   * explain it (a web page, a redirect to another origin).
    */
   | { readonly kind: 'malformed'; readonly message: string; readonly astray: boolean }
 );
 
 type WithoutExchange<T> = T extends { readonly exchange: Exchange } ? Omit<T, 'exchange'> : never;
-/** What a response means, by itself. */
+/** The meaning of a response, without the facts of the exchange. */
 export type Outcome = WithoutExchange<Answer>;
 
 export type AuthScheme = 'bearer' | 'bare';
@@ -86,15 +86,15 @@ export type RpcCall =
 
 export type Question = {
   /**
-   * Below the base URL, starts with `/`: `/coins/btc-bitcoin/ohlcv/historical`; may carry a query when it comes from `moved` (then it is
-   * absolute on the origin and `absolute` is true).
+   * A path below the base URL, which starts with `/`: `/coins/btc-bitcoin/ohlcv/historical`. A path from `moved` is absolute on the origin
+   * (`absolute` is true) and may include a query.
    */
   readonly path: string;
   readonly absolute?: boolean;
   readonly query?: Readonly<Record<string, string>>;
-  /** `answered` also carries the text of the response. */
+  /** True if `answered` shall also have the text of the response. */
   readonly withText?: boolean;
-  /** The call of the JSON-RPC interface, which has one path for everything; only its client understands this field. */
+  /** The call of the JSON-RPC interface, which has one path for all calls. Only the client of that interface reads this field. */
   readonly rpc?: RpcCall;
   /** How the key is sent with this request; ignored without a key. */
   readonly scheme?: AuthScheme;
@@ -102,7 +102,7 @@ export type Question = {
 };
 
 export type Upstream = {
-  /** Sends exactly one HTTP request. Never retries, never follows a redirect, never throws for what the network or the server did. */
+  /** Sends exactly one HTTP request. Never retries, never follows a redirect, and never throws because of the network or the server. */
   send(question: Question): Promise<Answer>;
   close(): Promise<void>;
 };

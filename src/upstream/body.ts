@@ -1,4 +1,4 @@
-/** Reads a response's body to its end or to its bound, undoes gzip, and says what went wrong on the way. */
+/** Reads a response's body to its end or to its bound, decompresses gzip, and returns what failed. */
 import { hash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
@@ -7,14 +7,14 @@ const unzip = promisify(gunzip);
 
 export type Body =
   | { readonly kind: 'whole'; readonly bytes: Buffer; readonly sha256: Uint8Array }
-  /** More than `maxBytes`, compressed or decompressed; `bytes` read so far. */
+  /** The body has more than `maxBytes`, compressed or decompressed; `bytes` were read so far. */
   | { readonly kind: 'too large'; readonly bytes: number }
-  /** All of it arrived, and it cannot be decompressed. */
+  /** The whole body arrived, but it cannot be decompressed. */
   | { readonly kind: 'garbled'; readonly bytes: number; readonly message: string }
-  /** The connection ended, or fell silent, before the body did. */
+  /** The connection ended or became silent before the end of the body. */
   | { readonly kind: 'cut'; readonly bytes: number; readonly error: unknown };
 
-/** A body as it was sent, or how far it came. */
+/** A body as it was sent, or the part that arrived. */
 export type RawBody = { readonly kind: 'raw'; readonly bytes: Buffer } | Extract<Body, { kind: 'too large' | 'cut' }>;
 
 /** Never throws. Stops reading after `maxBytes`. */
@@ -24,7 +24,7 @@ export async function readRawBody(chunks: AsyncIterable<Uint8Array>, maxBytes: n
   try {
     for await (const chunk of chunks) {
       size += chunk.byteLength;
-      // Leaving the loop destroys the stream, and with it the connection.
+      // The return ends the loop, which destroys the stream and its connection.
       if (size > maxBytes) return { kind: 'too large', bytes: size };
       parts.push(chunk);
     }
@@ -34,7 +34,7 @@ export async function readRawBody(chunks: AsyncIterable<Uint8Array>, maxBytes: n
   return { kind: 'raw', bytes: Buffer.concat(parts, size) };
 }
 
-/** Never throws. The decompressed body has at most `maxBytes` too, whatever the ratio. */
+/** Never throws. The decompressed body has at most `maxBytes`, too. */
 export async function decompress(raw: RawBody, encoding: string | null, maxBytes: number): Promise<Body> {
   if (raw.kind !== 'raw') return raw;
   const { bytes } = raw;
@@ -43,7 +43,7 @@ export async function decompress(raw: RawBody, encoding: string | null, maxBytes
   if (coding !== 'gzip' && coding !== 'x-gzip') {
     return { kind: 'garbled', bytes: bytes.length, message: `in the encoding "${coding}", which was not asked for` };
   }
-  // A `fetch` that decompresses by itself leaves the header in place; JSON never begins with gzip's two magic bytes.
+  // A `fetch` that decompresses automatically keeps the header. JSON never begins with gzip's two magic bytes.
   if (bytes[0] !== 0x1f || bytes[1] !== 0x8b) return whole(bytes);
   try {
     return whole(await unzip(bytes, { maxOutputLength: maxBytes, chunkSize: decompressedSize(bytes, maxBytes) }));
@@ -53,7 +53,7 @@ export async function decompress(raw: RawBody, encoding: string | null, maxBytes
   }
 }
 
-/** Of gzip, as its last four bytes say: a body decompressed in one piece is never in memory twice while its pieces are joined. */
+/** The decompressed size, from gzip's last four bytes: decompressed in one piece, a body is never in memory twice while pieces are joined. */
 function decompressedSize(gzipped: Buffer, maxBytes: number): number {
   const told = gzipped.length < 18 ? 0 : gzipped.readUInt32LE(gzipped.length - 4);
   return Math.max(Math.min(told, maxBytes), 1024) + 64;

@@ -1,6 +1,6 @@
 /**
- * What a response of the JSON-RPC interface means: the same outcomes as of REST. A failure comes in one of four forms (API document,
- * section 7; upstream-api.md, section 4): an HTTP status, a JSON-RPC error object, a tool's error as a normal result, and `isError`.
+ * Classifies a response of the JSON-RPC interface, with the same outcomes as for REST. A failure has one of four forms (API document,
+ * section 7; upstream-api.md, section 4): an HTTP status, a JSON-RPC error object, a tool's error in a normal result, and `isError`.
  */
 import { saysUnknownId, UNKNOWN_ROUTE } from '../contract/answer/errors.ts';
 import {
@@ -37,7 +37,7 @@ export function classifyRpc(received: Received, asked: SentRpcCall): Outcome {
   const { jsonrpc, id, error, result } = body;
   const isError = error !== undefined && error !== null;
   if (jsonrpc !== '2.0') return malformed(`${host} answered with JSON that is not JSON-RPC 2.0`, true);
-  // A request that could not be read is answered without its id.
+  // If the server could not read the request, its response has no id.
   if (id !== asked.id && !(isError && (id === null || id === undefined))) {
     return malformed(
       `${host} answered with the id ${oneLine(JSON.stringify(id) ?? 'none', 60)} where ${asked.id} was asked`,
@@ -47,7 +47,7 @@ export function classifyRpc(received: Received, asked: SentRpcCall): Outcome {
   return asked.rpc.method === 'tools/list' ? listMeaning(result, host) : resultMeaning(result, host, asked.withText);
 }
 
-/** The JSON-RPC error in the body of an HTTP failure, which says more than 400, 404 or 500; any other status speaks for itself. */
+/** The JSON-RPC error in the body of a 400, 404 or 500, because it is more exact than the status. Any other status is clear enough. */
 function errorBody({ status, body }: Received): Record<string, unknown> | null {
   if (body.kind !== 'whole' || ![400, 404, 500].includes(status)) return null;
   const parsed = parseJson(body.bytes);
@@ -84,7 +84,7 @@ function resultMeaning(result: unknown, host: string, withText: boolean): Outcom
   return { kind: 'answered', body, text: isEnvelope ? rawMember(text, 'data')! : text };
 }
 
-/** Every record has an id, and lists are no objects: what has an error instead is one. */
+/** True for a tool's error: an object with an `error` and without an id. Every record has an id, and lists are not objects. */
 function isToolError(data: unknown): data is { readonly error: unknown } & Record<string, unknown> {
   return isObject(data) && 'error' in data && data.error !== null && !('id' in data);
 }
@@ -118,14 +118,14 @@ function errorMeaning(error: unknown, host: string): Outcome {
       return { kind: 'refused', reason: 'bad request', message: said };
     }
   }
-  // A status beside the text is the interface's own word about the id, whatever the text says.
+  // A status 404 in the error's data is from the interface itself and is about the id, independent of the text.
   if (told.success && told.data.status === 404) return { kind: 'refused', reason: 'unknown id', message: said };
   return failureMeaning(status, message, said, (told.success ? told.data.retryAfterSeconds : null) ?? null);
 }
 
 const STATUSES = /(?:^|[^\d.,])(400|401|402|403|404|408|425|429|50[0-4])(?![\d.,]*\d)/;
 
-/** The status that a failure's text carries: `402: …`, `CP402_…`, `Request failed with status code 402`. */
+/** The status in the text of a failure: `402: …`, `CP402_…`, `Request failed with status code 402`; null when there is none. */
 function statusIn(text: string): number | null {
   const status = /\bCP(\d{3})_/.exec(text)?.[1] ?? STATUSES.exec(text)?.[1];
   return status === undefined ? null : Number(status);
@@ -135,7 +135,7 @@ const SAYS_NOT_IN_PLAN =
   /INSUFFICIENT_PLAN|\bpaid\b|\b(higher|upgrade|requires?)\b.*\bplan\b|\bplan\b.*\b(requires?|required)\b/i;
 const SAYS_LIMITED = /\b(rate limit|too many requests|maximum request limit)\b/i;
 
-/** Statuses of failed tools that mean the same whatever the text says. Of any other status nothing is known: it may pass. */
+/** Statuses of failed tools that are clear without the text. Any other status may be temporary. */
 const CLEAR_STATUSES: readonly number[] = [400, 401, 402, 403, 429];
 
 function failureMeaning(
@@ -150,7 +150,7 @@ function failureMeaning(
   if (limit !== null) return limit;
   if (status === 402 && SAYS_NOT_IN_PLAN.test(text)) return notInPlan(message);
   if (status === 404 && text.includes(UNKNOWN_ROUTE)) return outcomeOfStatus(404, message, null);
-  // Only the interface's own words are about an id; a gateway's are about the way there.
+  // Only the interface's own text is about an id. A gateway's text is about the route.
   const saysId = saysUnknownId(text.replace(/^\s*\d{3}\s*:?\s*/, ''));
   if ((status === null && saysId) || (status === 404 && (saysId || /\bid not found\b|\bCP404_/i.test(text)))) {
     return { kind: 'refused', reason: 'unknown id', message };

@@ -1,4 +1,4 @@
-/** What a response means: status, headers and body in, one of the outcomes out (upstream-api.md, section 2). */
+/** Classifies a response: from status, headers and body to one of the outcomes (upstream-api.md, section 2). */
 import type { Instant } from '../clock.ts';
 import { parseHistoryLimit, saysUnknownId } from '../contract/answer/errors.ts';
 import { readRedirect } from './address.ts';
@@ -17,11 +17,11 @@ export type Received = {
   readonly now: Instant;
 };
 
-/** What a response of the REST interface means. */
+/** The outcome of a response of the REST interface. */
 export function classify(received: Received): Outcome {
   const { status, header, asked, now, body } = received;
   if (status === 200) return classifyFound(received);
-  // A body that did not arrive changes what a status means only where the text decides.
+  // If the body did not arrive, this matters only for statuses whose text decides.
   const text = errorText(received);
   const message = `${asked.host} answered ${status}${text === '' ? '' : `: ${text}`}`;
   const wait = retryAfterMs(header, now);
@@ -33,12 +33,12 @@ export function classify(received: Received): Outcome {
     return { kind: 'unavailable', retryAfterMs: wait, message: describeNetworkError(body.error, asked.host).message };
   }
   if (status === 400 || status === 402) return historyLimitRefusal(text, message) ?? byStatus;
-  // A gateway that knows no route writes JSON as well: only upstream's own words are about an id.
+  // A gateway without such a route writes JSON, too. Only the upstream's own text is about an id.
   const isUnknownId = status === 404 && saysUnknownId(jsonError(body) ?? '');
   return isUnknownId ? { kind: 'refused', reason: 'unknown id', message } : byStatus;
 }
 
-/** What a status from 400 to 599 means by itself. History limits and unknown ids are told by the text. */
+/** The outcome of a status from 400 to 599 alone. Only the text shows history limits and unknown ids. */
 export function outcomeOfStatus(status: number, message: string, retryAfterMs: number | null): Outcome {
   if (status === 408 || status === 425 || status >= 500) return { kind: 'unavailable', retryAfterMs, message };
   switch (status) {
@@ -56,7 +56,7 @@ export function outcomeOfStatus(status: number, message: string, retryAfterMs: n
   }
 }
 
-/** Null when the text names no history limit. */
+/** The refusal for the history limit in the text; null when the text names none. */
 export function historyLimitRefusal(text: string, message: string): Outcome | null {
   const limit = parseHistoryLimit(text);
   return limit && { kind: 'refused', reason: 'history limit', notBefore: limit.notBefore, message };
@@ -92,12 +92,12 @@ function errorText({ body, header }: Received): string {
   return oneLine(body.bytes.toString('utf8', 0, 1000), 200);
 }
 
-/** The text of a JSON error body; null when the body is no such thing. */
+/** The text of a JSON error body; null when the body is not one. */
 function jsonError(body: Body): string | null {
   return body.kind === 'whole' ? messageOf(parseJson(body.bytes)) : null;
 }
 
-/** `{"error": "…"}` as the upstream has it, and the two variants other gateways write. */
+/** The text of `{"error": "…"}`, which the upstream writes, and of two variants that gateways write. */
 function messageOf(value: unknown): string | null {
   if (!isObject(value)) return null;
   const { error, message } = value;
@@ -114,7 +114,7 @@ function isHtml({ body, header }: Pick<Received, 'body' | 'header'>): boolean {
   return body.kind === 'whole' && /^\s*</.test(body.bytes.toString('utf8', 0, 64).replace(/^\uFEFF/, ''));
 }
 
-/** Texts from outside end up in logs and tables: one line, no control characters, bounded. */
+/** Makes a text from outside fit for logs and tables: one line, no control characters, at most `maxLength`. */
 export function oneLine(text: string, maxLength: number): string {
   const line = text.replace(/[\p{Cc}\s]+/gu, ' ').trim();
   return line.length > maxLength ? `${line.slice(0, maxLength - 1)}…` : line;

@@ -1,4 +1,4 @@
-/** The clients of the upstream's two interfaces: exactly one HTTP request per question, and every outcome is a value. */
+/** The clients of the upstream's two interfaces. They send exactly one HTTP request per question, and return every outcome as a value. */
 import { readAddress, urlOf } from './address.ts';
 import type { Outcome, RpcCall, Upstream } from './answer.ts';
 import { classify, type Received } from './classify.ts';
@@ -11,7 +11,7 @@ export type UpstreamOptions = SenderOptions & {
 };
 type RpcOptions = UpstreamOptions & { readonly rpcUrl: string };
 
-/** The client of REST. @throws TypeError when the base URL or the key is not usable (the message never repeats the key). */
+/** The client of REST. @throws TypeError when the base URL or the key is not usable (the message never contains the key). */
 export function createUpstream(options: UpstreamOptions): Upstream {
   const base = readAddress(options.baseUrl);
   const sender = createSender(options);
@@ -26,9 +26,8 @@ export function createUpstream(options: UpstreamOptions): Upstream {
 }
 
 /**
- * The client of the JSON-RPC interface (API document, section 4.2). An `answered` outcome carries the tool's data, and
- * their text as it arrived when `withText` is set. @throws TypeError when an address or the key is not usable (the message never repeats
- * the key).
+ * The client of the JSON-RPC interface (API document, section 4.2). An `answered` outcome has the tool's data and, if `withText` is set,
+ * their text as it arrived. @throws TypeError when an address or the key is not usable (the message never contains the key).
  */
 export function createRpcClient(options: RpcOptions): Upstream {
   const address = readAddress(options.rpcUrl);
@@ -46,7 +45,7 @@ export function createRpcClient(options: RpcOptions): Upstream {
   };
 }
 
-/** Does one service implement both interfaces? Then an outage or a limit of one is also one of the other. */
+/** True if one service implements both interfaces. Then an outage or a limit of one is also an outage or a limit of the other. */
 export function sharesOrigin({ rpcUrl, baseUrl }: Pick<RpcOptions, 'rpcUrl' | 'baseUrl'>): boolean {
   return readAddress(rpcUrl).origin === readAddress(baseUrl).origin;
 }

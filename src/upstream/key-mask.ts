@@ -1,6 +1,6 @@
 /**
- * Hides the API key in what the upstream sends back: the whole key, parts of it, and both in other spellings. An upstream that echoes a
- * request in an error must not get the key into messages, logs and tables.
+ * Hides the API key in responses of the upstream: the whole key, parts of it, and both in other encodings. If the upstream repeats a request in
+ * an error, the key must not get into messages, logs and tables.
  */
 import { createMask } from '../log.ts';
 
@@ -11,7 +11,7 @@ export type KeyMask = {
 };
 
 const MASK = '[key]';
-/** Fewer characters of a key are what services show on purpose ("the key cHJv… is unknown"), and may be a word. */
+/** The shortest part to hide. Services show fewer characters of a key on purpose ("the key cHJv… is unknown"), and they may be a word. */
 const LEAST_PART = 8;
 /** A part this long is hidden even if it could be words. */
 const LONG_PART = 16;
@@ -19,15 +19,15 @@ const LONG_PART = 16;
 /** The key, or a part of it, in one spelling. */
 type Spelling = {
   readonly bytes: Buffer;
-  /** Shortest part that is hidden: so many bytes spell `LEAST_PART` characters of the key. */
+  /** The shortest part to hide: the number of bytes that spell `LEAST_PART` characters of the key. */
   readonly least: number;
-  /** The characters are those of the key, so a short part may also be a word or a number in the data. */
+  /** True when the bytes are the characters of the key, so that a short part may also be a word or a number in the data. */
   readonly isPlain: boolean;
 };
 
 export function createKeyMask(key: string | null): KeyMask {
   const whole = createMask(key === null ? [] : [key], MASK);
-  // A number in the data may be such a key by chance.
+  // A short key, or a number, may be in the data by chance.
   if (key === null || key.length < LEAST_PART || isNumber(key)) return { text: whole, bytes: (bytes) => bytes };
   const find = createFinder(spellingsOf(key));
   const bytes = (given: Buffer): Buffer => {
@@ -71,10 +71,10 @@ function spellingsOf(key: string): Spelling[] {
     spelling(each('\\u00'), 6 * LEAST_PART),
     spelling(each('&#x', ';'), 6 * LEAST_PART),
   ];
-  // In Base64 a text looks different after one, two or three other bytes (`Bearer `, `user:`).
+  // In Base64, a text has three forms, depending on the number of bytes before it (`Bearer `, `user:`).
   const base64 = [0, 1, 2].flatMap((before) => {
     const encoded = Buffer.concat([Buffer.alloc(before), Buffer.from(key)]).toString('base64');
-    // The first and the last characters depend on the bytes beside the key.
+    // The first and the last characters depend on the bytes next to the key.
     const own = encoded.slice(Math.ceil((before * 8) / 6), Math.floor(((before + key.length) * 8) / 6));
     return [own, own.replaceAll('+', '-').replaceAll('/', '_')];
   });
@@ -88,13 +88,13 @@ function spelling(text: string, least: number, isPlain = false): Spelling {
 type Found = { readonly from: number; readonly to: number };
 
 const GRAM = 4;
-/** Each part has a gram that begins at a multiple of this. */
+/** Each part of at least `LEAST_PART` bytes contains a gram (four bytes) that begins at a multiple of this. */
 const STEP = LEAST_PART - GRAM + 1;
 
-/** Finds all parts in one pass, because a body may have tens of megabytes. They do not overlap, and are in order. */
+/** Finds all parts in one pass, because a body may have tens of megabytes. The parts are in order and do not overlap. */
 function createFinder(spellings: readonly Spelling[]): (bytes: Buffer) => Found[] {
   const grams = new Map<number, { readonly of: Spelling; readonly at: number }[]>();
-  /** Whether there may be a gram with this hash: most grams of a body are ruled out by it. */
+  /** Whether a gram with this hash may exist. This test excludes most grams of a body. */
   const mayBe = new Uint8Array(1 << 16);
   for (const of of spellings) {
     for (let at = 0; at + GRAM <= of.bytes.length; at++) {
@@ -121,7 +121,7 @@ function createFinder(spellings: readonly Spelling[]): (bytes: Buffer) => Found[
   };
 }
 
-/** The longest part of the spelling around position `i`, where its byte number `at` stands; null when it is not to be hidden. */
+/** The longest part of the spelling around position `i`, which holds its byte number `at`; null when the part need not be hidden. */
 function extend(bytes: Buffer, i: number, { bytes: own, least, isPlain }: Spelling, at: number, begin: number) {
   let before = 0;
   while (i - before > begin && at - before > 0 && bytes[i - before - 1] === own[at - before - 1]) before++;
@@ -132,7 +132,7 @@ function extend(bytes: Buffer, i: number, { bytes: own, least, isPlain }: Spelli
   return isHidden ? { from: i - before, to: i + after } : null;
 }
 
-/** A part that is neither a word nor a number: a key may have "bitcoin-" in it, and so have the data. */
+/** True for a part that is neither a word nor a number. A key may contain "bitcoin-", and the data contains it, too. */
 function isTelling(own: Buffer, from: number, to: number): boolean {
   const part = own.toString('latin1', from, to);
   if (isNumber(part)) return false;

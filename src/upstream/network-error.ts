@@ -1,4 +1,4 @@
-/** What a failed connection means, as one plain sentence. */
+/** Describes a failed connection in one plain sentence. */
 import type { NoContact } from './answer.ts';
 
 type Coded = {
@@ -12,8 +12,8 @@ type Coded = {
 type NetworkFailure = { readonly message: string; readonly noContact: NoContact | null };
 
 /**
- * Pattern of the code, sentence (`HOST` is `name:port` or `name`, `NAME` the name alone, `CODE` the code), and `noContact`. The first match
- * counts.
+ * Each entry: pattern of the code, sentence (`HOST` is `name:port` or `name`, `NAME` the name alone, `CODE` the code), and `noContact`. The first
+ * match counts.
  */
 const FAILURES: readonly (readonly [RegExp, string, NoContact | null])[] = [
   [/^ECONNREFUSED$/, 'HOST refused the connection: nothing listens there', 'refused'],
@@ -44,7 +44,7 @@ const FAILURES: readonly (readonly [RegExp, string, NoContact | null])[] = [
   [/^/, 'the connection to HOST failed (CODE)', null],
 ];
 
-/** The sentence never carries a stack; `host` is `name:port` or `name`. */
+/** The sentence never contains a stack trace. `host` is `name:port` or `name`. */
 export function describeNetworkError(error: unknown, host: string): NetworkFailure {
   const { code, text } = rootOf(error);
   const [, sentence, noContact] = FAILURES.find(([codes]) => codes.test(code))!;
@@ -53,13 +53,13 @@ export function describeNetworkError(error: unknown, host: string): NetworkFailu
   return { message, noContact };
 }
 
-/** The innermost error that carries a code: clients wrap the socket's own error once or twice. */
+/** The innermost error with a code, because clients wrap the socket's error once or twice. */
 function rootOf(error: unknown): { code: string; text: string } {
   let found = { code: '', text: '' };
   let at: unknown = error;
   for (let depth = 0; depth < 5 && at !== null && typeof at === 'object'; depth++) {
     const { name, code, message, cause, errors } = at as Coded;
-    // Only some of undici's parser errors carry a code.
+    // Only some of undici's parser errors have a code.
     if (name === 'HTTPParserError') found = { code: 'HPE_', text: found.text };
     if (typeof code === 'string') found = { code, text: found.text };
     if (typeof message === 'string' && found.text === '') found = { ...found, text: message.split('\n')[0] ?? '' };

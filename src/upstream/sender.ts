@@ -1,4 +1,4 @@
-/** Sends one HTTP request and reports its outcome: bounded in time and size, and without the key in any message. */
+/** Sends one HTTP request and returns its outcome. Time and size are bounded, and no message contains the key. */
 import { type Clock, type Instant, systemClock } from '../clock.ts';
 import { SIMULATOR_HEADER } from '../contract/interface/paths.ts';
 import { withDeadline } from '../core/concurrency/unless-aborted.ts';
@@ -11,38 +11,38 @@ import { describeNetworkError } from './network-error.ts';
 import { createFetchWire, createSocketWire, type FetchFunction, type Timeouts, type WireResponse } from './wire.ts';
 
 export type SenderOptions = {
-  /** Null: anonymous. */
+  /** Null when requests are sent without a key. */
   readonly key: string | null;
   readonly clock: Clock;
-  /** Stands in for the network. Its timeouts run on `clock`; those of real sockets run on the machine's time. */
+  /** Replaces the network. Its timeouts use `clock`; timeouts of real sockets use the machine's time. */
   readonly fetch?: FetchFunction;
   readonly timeouts?: Partial<Timeouts>;
-  /** Bound of one body, compressed and decompressed. */
+  /** The most bytes of one body, compressed and decompressed. */
   readonly maxBytes?: number;
 };
 
 type Sending = {
   readonly url: URL;
-  /** JSON. */
+  /** The body of a POST, as JSON; without it, the request is a GET. */
   readonly post?: string;
   readonly scheme: AuthScheme | undefined;
   readonly signal: AbortSignal | undefined;
 };
 
 type Sender = {
-  /** Exactly one request; `meaning` says what a received response means. Never throws for what the network or the server did. */
+  /** Sends exactly one request; `meaning` classifies a received response. Never throws because of the network or the server. */
   send(sending: Sending, meaning: (received: Received) => Outcome): Promise<Answer>;
   close(): Promise<void>;
 };
 
 const DEFAULT_TIMEOUTS: Timeouts = { connectMs: 10_000, headersMs: 30_000, bodyMs: 60_000 };
-/** All tickers are the largest response there is: some 37 MB. */
+/** The largest response has all tickers: some 37 MB. */
 const DEFAULT_MAX_BYTES = 64 * 1024 * 1024;
 /** Undici's codes for these timeouts, so that one table describes both its timers and ours. */
 const HEADERS_TIMEOUT = 'UND_ERR_HEADERS_TIMEOUT';
 const BODY_TIMEOUT = 'UND_ERR_BODY_TIMEOUT';
 
-/** @throws TypeError when the key is not usable (the message never repeats it). */
+/** @throws TypeError when the key is not usable (the message never contains it). */
 export function createSender(options: SenderOptions): Sender {
   const { key, clock, maxBytes = DEFAULT_MAX_BYTES } = options;
   if (key !== null && !/^[\x21-\x7e]+$/.test(key)) {
@@ -59,11 +59,11 @@ export function createSender(options: SenderOptions): Sender {
     meaning: (received: Received) => Outcome,
   ): Promise<Answer> {
     signal?.throwIfAborted();
-    // Not `AbortSignal.any`: if the signal lives as long as the process, that keeps memory for every request.
+    // `AbortSignal.any` would keep memory for every request if the signal lives as long as the process.
     const stop = new AbortController();
     const onAbort = () => stop.abort(signal?.reason);
     signal?.addEventListener('abort', onAbort, { once: true });
-    // Undici's own timers end a silent stage. This also ends a stage that goes on for ever with little data, or a `fetch` that ignores its signal.
+    // Undici's own timers end a silent stage. This also ends a stage in which a little data keeps arriving, and a `fetch` that ignores its signal.
     const within = <T>(ms: number, code: string, work: () => Promise<T>) =>
       withDeadline(timer, { ms, late: Object.assign(new Error('too slow'), { code }), stop }, work);
     const sentAt = clock.now();
@@ -79,7 +79,7 @@ export function createSender(options: SenderOptions): Sender {
         (error): RawBody => ({ kind: 'cut', bytes: 0, error }),
       );
       body = await decompress(raw, head.header('content-encoding'), maxBytes);
-      // Before it is parsed, because a text that is shortened later may end within the key.
+      // The key is masked before the body is parsed, because a text that is cut later may end within the key.
       if (body.kind === 'whole') body = { ...body, bytes: mask.bytes(body.bytes) };
       outcome = meaning({ asked: url, status: head.status, header: head.header, body, now: clock.now() });
     } catch (error) {
@@ -133,7 +133,7 @@ function exchangeOf(
   };
 }
 
-/** A server that echoes the key must not get it into our messages, logs and tables. */
+/** Removes the key from the texts: if a server repeats it, it must not get into our messages, logs and tables. */
 function cleanTexts(outcome: Outcome, withoutKey: (text: string) => string): Outcome {
   if (outcome.kind === 'moved') return { ...outcome, shown: withoutKey(outcome.shown) };
   return 'message' in outcome ? { ...outcome, message: withoutKey(outcome.message) } : outcome;

@@ -1,4 +1,4 @@
-/** Undici has types for all that it exports together, and none for its parts. */
+/** Undici has types for its main module, but not for its parts. */
 declare module 'undici/lib/dispatcher/agent.js' {
   import { Agent } from 'undici';
 
@@ -8,7 +8,7 @@ declare module 'undici/lib/dispatcher/agent.js' {
 declare module 'undici/lib/api/api-request.js' {
   import type { Dispatcher } from 'undici';
 
-  /** `Dispatcher.request`, of the dispatcher that is `this`. */
+  /** `Dispatcher.request`; `this` is the dispatcher. */
   function request(this: Dispatcher, options: Dispatcher.RequestOptions): Promise<Dispatcher.ResponseData>;
   export = request;
 }

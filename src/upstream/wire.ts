@@ -11,9 +11,9 @@ type WireRequest = {
 
 export type WireResponse = {
   readonly status: number;
-  /** Case-insensitive; null when absent; several of one name joined by a comma. */
+  /** The header with this name in any case; null when absent. Several headers of one name are joined with commas. */
   header(name: string): string | null;
-  /** The body as it was sent, to be read once. Whoever stops reading before its end closes the connection. */
+  /** The body as it was sent; it can be read once. A reader that stops before its end closes the connection. */
   readonly body: AsyncIterable<Uint8Array>;
 };
 
@@ -25,16 +25,16 @@ type Wire = {
 /** How long the three stages of an exchange may take, in milliseconds. */
 export type Timeouts = {
   readonly connectMs: number;
-  /** From the request written to the response's headers. */
+  /** From the end of the request to the response's headers. */
   readonly headersMs: number;
   /** The whole body, however slowly it arrives. */
   readonly bodyMs: number;
 };
 
-/** What stands where the network would: a simulator, or any server that is a function. */
+/** Replaces the network: a simulator, or any server that is a function. */
 export type FetchFunction = (request: Request) => Promise<Response>;
 
-/** Keep-alive connections of an own agent. Not `fetch`: it sends a second request by itself after a 421, and every request counts. */
+/** Sends over keep-alive connections of its own agent, not with `fetch`: that automatically sends a second request after a 421. */
 export function createSocketWire(timeouts: Timeouts): Wire {
   const agent = createHttpAgent({
     connect: { timeout: timeouts.connectMs },
@@ -64,7 +64,7 @@ export function createSocketWire(timeouts: Timeouts): Wire {
   };
 }
 
-/** `fetch` gets one `Request` per question, and may follow no redirect. */
+/** Calls `fetch` with one `Request` per question. `fetch` must not follow redirects. */
 export function createFetchWire(fetch: FetchFunction): Wire {
   return {
     send: async ({ url, headers, post, signal }) => {

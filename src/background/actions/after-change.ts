@@ -1,4 +1,4 @@
-/** What follows when a backfill of the service was changed: who requests its slots now. */
+/** What follows when somebody changed a backfill of the service: which backfills request its slots now. */
 import type { App } from '../../app.ts';
 import { readBudget, readPlanning } from '../../budget.ts';
 import { formatCounted } from '../../core/format.ts';
@@ -9,23 +9,23 @@ import { readOpenForSame, readTargetOf } from '../../store/backfill/slot-owner.t
 import { readLeft } from '../../views/operations/left.ts';
 
 export type AfterChange = {
-  /** Missing slots of it that stay wanted. */
+  /** Slots of it that are missing and that somebody still wants. */
   readonly stillWanted: number;
-  /** Open backfills that want slots of it, those of the past that were queued now left out. */
+  /** Open backfills that want slots of it, without those in `queued`. */
   readonly alsoWantedBy: readonly number[];
-  /** Backfills that were queued now, because the rules of `chandler track` want slots of it. */
+  /** Backfills of the past that were queued now, because the rules of `chandler track` want slots of it. */
   readonly queued: readonly QueuedHistory[];
-  /** It was of the past of tracked series. */
+  /** Whether the backfill fetched the past of tracked series. */
   readonly isHistory: boolean;
 };
 
-/** Counts again what is left for those that want the same slots. */
+/** Counts the requests left again for the backfills that want the same slots. */
 export async function recountAfterChange(app: App, id: number): Promise<void> {
   const planning = await readPlanning(app, (await readBudget(app)).plan);
   await recountWaiting({ ...planning, now: app.clock.now() }, id);
 }
 
-/** What the rules of `chandler track` want of a cancelled backfill becomes a backfill of its own at once, not at the next audit. */
+/** The slots of a cancelled backfill that the rules of `chandler track` want become a new backfill at once, not at the next audit. */
 export async function settleCancelled(app: App, id: number): Promise<AfterChange> {
   const { sql } = app.database;
   const now = app.clock.now();
@@ -34,7 +34,7 @@ export async function settleCancelled(app: App, id: number): Promise<AfterChange
   const alsoWantedBy = await readOpenForSame(sql, id, now);
   const isOff = budget.schedules.find(({ name }) => name === 'gaps')!.cadence === null;
   const { requestedBy, ...target } = (await readTargetOf(sql, id))!;
-  // What else the rules want is no consequence of this, and the next audit finds it.
+  // Only the slots of this backfill: the next audit finds everything else that the rules want.
   const queued = isOff ? [] : await auditGaps(planning, target);
   await recountWaiting({ ...planning, now }, id);
   const left = await readLeft(sql, {
@@ -51,7 +51,7 @@ export function cancelledAsJson({ stillWanted, alsoWantedBy, queued }: AfterChan
   return { stillWanted, alsoWantedBy, queued: queued.map(({ id, requests, slots }) => ({ id, requests, slots })) };
 }
 
-/** Sentences, one a line. */
+/** Sentences, one per line. */
 export function describeCancelled({ stillWanted, alsoWantedBy, queued, isHistory }: AfterChange): string[] {
   if (stillWanted === 0) return ['None of its missing slots is wanted any more.'];
   const lines: string[] = [];

@@ -10,7 +10,7 @@ import { wantSeries } from '../../store/candle/series.ts';
 
 export type Recorded = {
   readonly id: number;
-  /** Its own: without the slots that belong to backfills before it. */
+  /** Its own requests, without those for slots that belong to backfills before it. */
   readonly requests: number;
   readonly othersSlots: number;
 };
@@ -23,10 +23,10 @@ type Planned = {
 };
 
 type Terms = {
-  /** What was asked for, in the words of the command. */
+  /** The request, in the words of the command. */
   readonly spec: Readonly<Record<string, unknown>>;
   readonly priority: number;
-  /** Who asked for it. */
+  /** Who requested it. */
   readonly requestedBy: string;
 };
 

@@ -1,4 +1,4 @@
-/** What follows when rules of `chandler track` were added or removed: the series they want, the ages that the quota allows, and their past. */
+/** What follows when somebody added or removed rules of `chandler track`: the series they want, the ages that the quota allows, and their past. */
 import type { App } from '../../app.ts';
 import { type Budget, readBudget, readPlanning } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
@@ -21,20 +21,20 @@ export type TrackReport = {
   readonly applied: AppliedTracks;
   readonly planName: PlanName;
   readonly plan: TrackedPlan;
-  /** Requests a day available for freshness; null: any number. */
+  /** Requests a day available for freshness. Null when there is no limit. */
   readonly perDay: number | null;
   readonly tiers: readonly TierStatus[];
   readonly givesOnlyLastDay: boolean;
-  /** With the new rules. */
+  /** The budget with the new rules. */
   readonly budget: Budget;
 };
 
-/** Brings the series in step with the rules at once, as the service does at its next tick. */
+/** Makes the series match the rules at once, as the service does at its next tick. */
 export async function applyRules(app: App): Promise<TrackReport> {
   const { clock, database, config } = app;
   const { sql } = database;
   const applied = await applyTracks(sql, clock.now(), config.keep.candles);
-  // The catalogue asks about the coins that are tracked now: their ages are planned with what it leaves.
+  // Read after applying, because the catalogue requests the newly tracked coins too: the ages are planned with what it leaves.
   const budget = await readBudget(app);
   const options = await freshnessOptions(app, budget);
   const plan = await planTracked({ sql, ...options });
@@ -43,7 +43,7 @@ export async function applyRules(app: App): Promise<TrackReport> {
   return { applied, planName: budget.plan, plan, perDay: options.requestsPerDay, tiers, givesOnlyLastDay, budget };
 }
 
-/** Is the last full day all that this plan gives of daily candles? A day that nobody asked for in time is lost then. */
+/** Whether this plan gives only the last full day of daily candles. A day that nobody requests in time is then lost. */
 export async function readGivesOnlyLastDay(app: App, plan: PlanName): Promise<boolean> {
   const { historyLimits } = await readPlanning(app, plan);
   return isOfLastDay(historyLimits, app.clock.now());
@@ -53,7 +53,7 @@ function isOfLastDay(historyLimits: Pick<LearnedLimits, 'of'>, now: Instant): bo
   return lastDayOf(expectedDepth(historyLimits.of('24h')), '24h', now) !== null;
 }
 
-/** What the ages of tracked series are planned with. */
+/** The inputs for planning the ages of tracked series. */
 export async function freshnessOptions(app: App, budget: Budget): Promise<Omit<PlanTrackedOptions, 'sql'>> {
   const { planned: requestsPerDay, mostPerDay } = budget.freshness;
   const { plan, historyLimits } = await readPlanning(app, budget.plan);
@@ -71,15 +71,13 @@ export async function freshnessOptions(app: App, budget: Budget): Promise<Omit<P
 export type QueuedPast = {
   /** Backfills that were queued now. */
   readonly queued: readonly QueuedHistory[];
-  /** A service runs that will take them. */
+  /** Whether a service runs that will take them. */
   readonly isServed: boolean;
-  /** The schedule that looks after the past is off: nothing was queued. */
+  /** Whether the schedule that audits the past is off. Nothing is queued then. */
   readonly isOff: boolean;
 };
 
-/**
- * Queues what is missing in the past of tracked series, or of these alone, without waiting for the audit of gaps. Sends no requests.
- */
+/** Queues what is missing in the past of tracked series, or only of those in `of`, without waiting for the audit of gaps. Sends no requests. */
 export async function queueHistory(
   app: App,
   budget: Budget,
@@ -93,14 +91,14 @@ export async function queueHistory(
 }
 
 export type RemovedRules = OrphanedHistory & {
-  /** Rules. */
+  /** Number of rules. */
   readonly removed: number;
-  /** Series of these coins that other rules track. */
+  /** Series of these coins that other rules still track. */
   readonly stillTracked: number;
   readonly report: TrackReport;
 };
 
-/** Removes these rules; open backfills of the past leave out what no rule wants any more. What is stored stays. */
+/** Removes these rules. Open backfills of the past drop the slots that no rule wants any more. Stored data stays. */
 export async function removeRules(app: App, filter: RuleFilter): Promise<RemovedRules> {
   const { sql } = app.database;
   const rules = await removeTracks(sql, filter);

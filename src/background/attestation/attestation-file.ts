@@ -11,13 +11,13 @@ import { type Attested, type AttestOptions, attest } from '../../views/attestati
 import { checkFile, DamagedAttestation } from '../../views/attestation/check-file.ts';
 
 export type WriteOptions = AttestOptions & {
-  /** Aborted: nothing is written, and its reason is thrown. */
+  /** When it is aborted, nothing is written, and `writeAttestation` throws its reason. */
   readonly signal?: AbortSignal;
 };
 
 /**
- * Writes an attestation to `path`. The file appears when it is whole, and is on the disk then; before, its name has a part that is
- * different for each writer, and ends in `.part`. A file of that name is replaced.
+ * Writes an attestation to `path`. The file appears under this name only when it is complete and synced to the disk. Until then, its name
+ * contains a part that differs for each writer, and ends in `.part`. It replaces a file of the same name.
  */
 export async function writeAttestation(
   sql: SqlOrTransaction,
@@ -47,15 +47,15 @@ export async function writeAttestation(
 }
 
 /**
- * May an attestation take the place of what is at `path`? Only of an older one, and only a signed one of a signed one; an empty file has nothing
- * to lose. @throws ConfigurationError that names `setting` and what would be right
+ * Checks that an attestation may replace the file at `path`: only an attestation or an empty file may be replaced, and a signed attestation
+ * only by a signed one. @throws ConfigurationError that names `setting` and says what would be right
  */
 export async function checkReplaceable(
   path: string,
   setting: string,
   { isSigned }: { readonly isSigned: boolean },
 ): Promise<void> {
-  // Whoever writes the file says what is wrong with the folder.
+  // The writer of the file reports a problem with the folder.
   const found = await stat(path).catch(() => null);
   if (found === null || (found.isFile() && found.size === 0)) return;
   const { signature } = await checkFile(linesOf(path), null).catch((error: unknown) => {
@@ -70,7 +70,7 @@ export async function checkReplaceable(
     );
 }
 
-/** The lines of a file, without line feeds. It is never in memory as a whole. */
+/** The lines of a file, without line feeds. The whole file is never in memory. */
 export async function* linesOf(path: string): AsyncGenerator<string> {
   const input = createReadStream(path);
   const lines = createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY });
@@ -96,7 +96,7 @@ export async function readPrivateKey(path: string, setting: string): Promise<Key
 /** The same for a public key. */
 export async function readPublicKey(path: string, setting: string): Promise<KeyObject> {
   const pem = await readPem(path, setting);
-  // Node would make the public key of it, and nothing would say that the private one lies where it should not.
+  // Node would derive the public key from it, and nobody would notice that a private key lies in the wrong place.
   if (/PRIVATE KEY/.test(pem))
     throw new ConfigurationError(
       `${setting}: the key in ${path} is a private one; give the public one: openssl pkey -in ${path} -pubout -out public.pem`,
@@ -112,7 +112,7 @@ async function readPem(path: string, setting: string): Promise<string> {
   }
 }
 
-// The file that was named is somebody's: the advice must not overwrite it.
+// The named file may contain somebody's key, so the advice must not overwrite it.
 const MAKE_ONE = 'make one with: openssl genpkey -algorithm ed25519 -out chandler-key.pem';
 
 function ed25519(read: () => KeyObject, problem: string): KeyObject {
@@ -126,7 +126,7 @@ function ed25519(read: () => KeyObject, problem: string): KeyObject {
   throw new ConfigurationError(`${problem}, but one for ${key.asymmetricKeyType}; ${MAKE_ONE}`);
 }
 
-/** In words, why a file cannot be read or written. */
+/** Says in words why a file cannot be read or written. */
 export function whyUnreadable(error: unknown): string {
   const { code } = error as NodeJS.ErrnoException;
   switch (code) {
@@ -144,9 +144,9 @@ export function whyUnreadable(error: unknown): string {
   }
 }
 
-/** Of a writer that was killed. Another process may be writing one just now. */
+/** Removes the partial file of a writer that was killed. A file younger than a day stays, because another process may be writing it. */
 export async function removeAbandoned(part: string): Promise<void> {
   const found = await stat(part).catch(() => null);
-  // The file system's times are the machine's.
+  // The file system's times come from the machine's clock.
   if (found !== null && systemClock.now() - found.mtimeMs > DAY) await rm(part, { force: true });
 }

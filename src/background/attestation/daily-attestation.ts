@@ -1,4 +1,4 @@
-/** The attestations that the service writes, one a day, into a folder: which of them it keeps, and the newest one. */
+/** The attestations that the service writes into a folder, one a day: which of them it keeps, and which is the newest. */
 import { mkdir, open, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { Clock, Instant } from '../../clock.ts';
@@ -10,14 +10,14 @@ import { readPrivateKey, removeAbandoned, writeAttestation } from './attestation
 
 export type AttestSettings = NonNullable<Config['attest']>;
 
-/** `attestation-2024-01-31.jsonl`: not the default name of `chandler attest`, so that its files are never removed here. */
+/** `attestation-2024-01-31.jsonl`. It differs from the default name of `chandler attest`, so that the service never removes files of that command. */
 const NAME = /^attestation-(\d{4}-\d\d)-\d\d\.jsonl$/;
 const PART = /^attestation-[\d-]{10}\.jsonl\.[\da-f-]{36}\.part$/;
-/** Older files are kept only if they are the first of their month: a folder grows by twelve files a year. */
+/** The service keeps older files only if they are the first of their month, so the folder grows by twelve files a year. */
 const KEPT_DAYS = 31;
 
 /**
- * Writes the attestation of today, replaces an earlier one of today, and removes those that are not kept.
+ * Writes today's attestation, replaces an earlier one of today, and removes the files that need not be kept.
  * @throws ConfigurationError when the key cannot be used, and the file system's error when the folder cannot be written
  */
 export async function attestToday(
@@ -49,12 +49,12 @@ function attestationsOf(names: readonly string[]): string[] {
 
 export type NewestAttestation =
   | { readonly file: string; readonly at: string; readonly root: string; readonly isSigned: boolean }
-  /** None yet, or why none can be read. */
+  /** There is none yet, or none can be read. `problem` says why. */
   | { readonly file: null; readonly problem: string };
 
 const READ_AGAIN_MS = 10_000;
 
-/** Reads the newest attestation of `dir` for `/health`: at most once in ten seconds, however often it is asked. */
+/** Reads the newest attestation of `dir` for `/health`, at most once in ten seconds, no matter how often callers request it. */
 export function createNewestAttestation(dir: string, clock: Clock): () => Promise<NewestAttestation> {
   let reading: { readonly since: Instant; readonly newest: Promise<NewestAttestation> } | null = null;
   return () => {
@@ -77,10 +77,10 @@ async function readNewest(dir: string): Promise<NewestAttestation> {
   }
 }
 
-/** Longer than the first and the last line of an attestation. */
+/** More bytes than the first or the last line of an attestation has. */
 const END_BYTES = 1024;
 
-/** What the first and the last line say. The lines between them may be many. */
+/** Reads only the first and the last line, because there may be many lines between them. */
 async function readEnds(file: string): Promise<{ at: string; root: string; isSigned: boolean }> {
   const handle = await open(file, 'r');
   try {

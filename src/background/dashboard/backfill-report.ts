@@ -1,4 +1,4 @@
-/** One backfill as its page shows it: what `chandler backfills show` says. */
+/** One backfill as its page shows it, with the same facts as `chandler backfills show`. */
 import type { App } from '../../app.ts';
 import type { Budget } from '../../budget.ts';
 import type { BackfillReport } from '../../dashboard/parts/reports.ts';
@@ -8,7 +8,7 @@ import { readHeldLock } from '../../views/operations/blocking-sessions.ts';
 import { waitingFor } from '../operator/wait-reasons.ts';
 import { whyAccountWaits, whyBackfillWaits } from '../operator/why-waiting.ts';
 
-/** Null: there is none of this number. */
+/** Null when no backfill has this number. */
 export async function readBackfillReport(app: App, id: number, budget: Budget): Promise<BackfillReport | null> {
   const now = app.clock.now();
   const { sql } = app.database;

@@ -1,4 +1,4 @@
-/** What operators can do on the dashboard: the same as with the commands, which the audit log names. */
+/** What operators can do on the dashboard. A command does the same, and the audit log names it. */
 import type { App } from '../../app.ts';
 import { readBudget, readPlanning } from '../../budget.ts';
 import { formatCounted, formatDay, formatInstant, formatSeries } from '../../core/format.ts';
@@ -93,7 +93,7 @@ function describe(row: BackfillRow): string {
 /** The highest number of coins that an address can name. */
 const MOST_COINS = 500;
 
-/** `coin` (several times), `interval`, `quote`, `from`, `to`: fills what is missing there. */
+/** Fills what is missing. Parameters: `coin` (several times), `interval`, `quote`, `from`, `to`. */
 async function backfill(app: App, given: Arguments): ReturnType<Action> {
   const { sql } = app.database;
   const now = app.clock.now();
@@ -144,7 +144,7 @@ function readTarget(given: Arguments, now: number) {
   return { coinIds, interval, quote, span: { from, to } };
 }
 
-/** Before the first candle of any coin. */
+/** Earlier than the first candle of any coin. */
 const EARLIEST = Date.UTC(2009, 0, 1);
 
 /** A date or a date-time in UTC, or milliseconds since 1970. */

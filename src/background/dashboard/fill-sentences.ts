@@ -1,4 +1,4 @@
-/** What filling a stretch would request now, what later and when, and what never: in sentences, from the planner and from what is left; and its record. */
+/** Sentences about filling a stretch: what Chandler would request now, what later and when, and what never. Also records the backfill. */
 import type { App } from '../../app.ts';
 import type { Budget } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
@@ -13,11 +13,11 @@ import { readBackfills } from '../../views/backfills/backfills.ts';
 import { type Left, readLeft } from '../../views/operations/left.ts';
 import { type Recorded, recordBackfill } from '../actions/record-backfill.ts';
 
-/** Of the slots that were answered, but not finally. */
+/** Slots that the upstream has answered, but not finally. */
 export type Waiting = {
-  /** By their reason: not due yet. */
+  /** Grouped by reason: slots whose next request is not due yet. */
   readonly later: readonly (Left & { readonly nextAskAt: Instant })[];
-  /** The upstream's last word cannot be used. */
+  /** Slots for which the upstream's last answer cannot be used. */
   readonly never: readonly Left[];
 };
 
@@ -89,12 +89,12 @@ function namedSlots(left: readonly Left[]): string {
   return [...sums].map(([reason, slots]) => `${formatCounted(slots, 'slot')} ${reason}`).join(' and ');
 }
 
-/** `ifOpen`: requests of all of it, if the upstream gives more than the plan's documents say. */
+/** `ifOpen`: the number of requests for all of it, if the upstream gives more than the plan's documents say. */
 export function probeSentence(ifOpen: number): string {
   return `One request finds out whether the upstream gives more; if it does, all of it costs ${formatCounted(ifOpen, 'request')}.`;
 }
 
-/** When so many requests are done: alone, and after those of all open backfills. */
+/** When so many requests will be done: `from` if they go first, `to` if they go after those of all open backfills. */
 export async function forecastOfFill(app: App, budget: Budget, requests: number): Promise<Intended['done']> {
   const open = await readBackfills(app.database.sql, { all: false });
   const before = open.reduce((sum, { leftRequests }) => sum + (leftRequests ?? 0), 0);
@@ -111,7 +111,7 @@ export function recordFill(app: App, given: Parameters<typeof recordBackfill>[1]
   return recordBackfill(app, given, { spec, priority: 0, requestedBy: actor });
 }
 
-/** The command that fills the same. */
+/** The command that fills the same stretch. */
 export function commandOf({ coinIds, interval, quote, span }: BackfillTarget): string[] {
   const instant = (at: number) => (at % INTERVAL_MS['24h'] === 0 ? formatDay(at) : new Date(at).toISOString());
   return [

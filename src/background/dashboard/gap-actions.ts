@@ -1,4 +1,4 @@
-/** Filling all gaps that nothing fetches: their price, and the action. */
+/** Filling all gaps that no backfill or schedule fetches: its cost, and the action. */
 import type { App } from '../../app.ts';
 import { readBudget, readPlanning } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
@@ -19,8 +19,8 @@ import { commandOf, forecastOfFill, probeSentence, recordFill } from './fill-sen
 type Planning = Pick<Awaited<ReturnType<typeof readPlanning>>, 'plan' | 'historyLimits'>;
 
 /**
- * What filling them costs, as the planner counts: requests within the expected history limits, and one for each interval that finds out
- * whether the documented limit is there. `beyond`: slots that are older than it.
+ * The cost of filling them, as the planner counts: requests within the expected history limits, and one probe for each interval whose
+ * documented limit is not confirmed yet. `beyond`: slots that are older than that limit.
  */
 export function priceOfGaps(
   series: readonly SeriesGaps[],
@@ -45,13 +45,13 @@ export function slotsOfGaps(series: readonly Stretch[]): number {
   return series.reduce((sum, { interval, gaps }) => sum + countSlots(gaps, interval), 0);
 }
 
-/** More backfills are not recorded at once. */
+/** One action records at most so many backfills. */
 const MOST_BACKFILLS = 50;
 
-/** Gaps of one series between which all is wanted: a backfill of the whole stretch wants nothing that is not. */
+/** Gaps of one series. All slots between them are wanted, so a backfill of the whole stretch requests nothing unwanted. */
 type Stretch = Pick<SeriesGaps, 'coinId' | 'interval' | 'quote' | 'gaps'>;
 
-/** The stretches of one interval and quote that begin and end alike; those with the most missing slots first. */
+/** Groups of stretches with the same interval, quote, begin and end; the group with the most missing slots first. */
 function groupsOf(series: readonly SeriesGaps[]): Stretch[][] {
   const groups = new Map<string, Stretch[]>();
   for (const one of series.flatMap(stretchesOf)) {
@@ -84,7 +84,7 @@ type Planned = { readonly target: BackfillTarget; readonly historyLimit: History
   'cost' | 'costIfOpen' | 'probe'
 >;
 
-/** As the gaps are now: what another one fetches meanwhile is left out. */
+/** Plans with the gaps as they are now, without those that another backfill fetches meanwhile. */
 export async function fillGaps(app: App): ReturnType<Action> {
   const { sql } = app.database;
   const now = app.clock.now();
@@ -141,7 +141,7 @@ function countSeries(planned: readonly Planned[]): number {
   ).size;
 }
 
-/** The first probe of an interval tells the other backfills of it, too. */
+/** One probe per interval is enough: its result holds for the other backfills of the interval, too. */
 function requestsOf(planned: readonly Planned[]): number {
   const probes = planned.filter(({ probe }) => probe);
   const intervals = new Set(probes.map(({ target }) => target.interval));

@@ -1,4 +1,4 @@
-/** What keeps requests from being sent, for the top of every page, the page of the quota, and what needs attention. */
+/** What keeps Chandler from sending requests: for the top of every page, the page of the quota, and the list of what needs attention. */
 import type { App } from '../../app.ts';
 import type { Budget } from '../../budget.ts';
 import type { Need } from '../../dashboard/parts/needs.tsx';
@@ -11,9 +11,9 @@ import { whyAccountWaits } from '../operator/why-waiting.ts';
 export type Holds = {
   readonly state: QuotaState;
   readonly refusal: StandingRefusal | null;
-  /** One that another session holds and Chandler needs; null: there is none. */
+  /** A lock that another session holds and Chandler needs. Null when there is none. */
   readonly lock: HeldLock | null;
-  /** What holds all requests, or those of backfills, the lock included; sentences. */
+  /** Sentences that say what holds all requests, or those of backfills, including the lock. */
   readonly holds: readonly string[];
 };
 
@@ -27,7 +27,7 @@ export async function readHolds({ clock, config, database: { sql } }: App, budge
   return { state, refusal, lock, holds: lock === null ? waits : [...waits, lockSentence(lock)] };
 }
 
-/** The worst first. What the open states say is not said again. */
+/** The worst need first. Leaves out what the open states already say. */
 export function needsOfHolds({ state, refusal, lock, holds }: Holds, states: readonly State[]): readonly Need[] {
   const isSaid = (event: State['event']) => states.some((one) => one.event === event);
   const button = { text: 'See the requests', href: '/ui/requests' };

@@ -1,4 +1,4 @@
-/** What operators can do with the keys of callers: the same as `chandler keys create` and `revoke`. */
+/** What operators can do with the keys of callers: the same as with `chandler keys create` and `revoke`. */
 import type { App } from '../../app.ts';
 import { PLAN_NAMES } from '../../contract/plan/plans.ts';
 import { makeApiKey, UNLIMITED } from '../../core/caller/api-key.ts';
@@ -20,7 +20,7 @@ export function keyActions(app: App): Readonly<Record<string, Action>> {
   };
 }
 
-/** `plan`, `name`, `operator=true`, `expires`: a date, or days from now like `90d`. */
+/** Parameters: `plan`, `name`, `operator=true`, and `expires`: a date, or days from now like `90d`. */
 async function createKey({ clock, database: { sql } }: App, given: Arguments): ReturnType<Action> {
   const terms = readTerms(given, clock.now());
   const { name, plan, isOperator, expiresAt } = terms;
@@ -88,7 +88,7 @@ function inShell(text: string): string {
   return /^[\w.@:-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-/** `key`: the first part of it. What else was given is not repeated: it may be a whole key. */
+/** Parameter `key`: the first part of a key. Messages never repeat other input, because it may be a whole key. */
 async function revokeKey({ clock, database: { sql } }: App, given: Arguments): ReturnType<Action> {
   const prefix = given.get('key') ?? '';
   if (!/^chandler_[0-9A-Za-z]{8}$/.test(prefix))

@@ -1,4 +1,4 @@
-/** What needs attention, each with what can be done about it. Only maintained figures are read, and index look-ups. */
+/** What needs attention, and what the operator can do about each. Only maintained figures are read, and index look-ups. */
 import type { App } from '../../app.ts';
 import { type Budget, readPlanning } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
@@ -21,11 +21,11 @@ export type Lack = { readonly need: Need; readonly chip: Chip | null };
 
 type Planning = Awaited<ReturnType<typeof readPlanning>>;
 
-/** What the upstream refused so long ago is no news. */
+/** A history limit that the upstream showed longer ago than this is no news. */
 const LIMIT_IS_NEWS_MS = DAY;
 const WORST = '/ui/coverage?sort=worst';
 
-/** History limits that requests met, and gaps that nothing fetches. */
+/** History limits that requests have met, and gaps that no backfill or schedule fetches. */
 export async function readLacking(
   app: App,
   { plan, planSource }: Pick<Budget, 'plan' | 'planSource'>,
@@ -33,7 +33,7 @@ export async function readLacking(
   const { sql } = app.database;
   const now = app.clock.now();
   const [limits, gaps, planning] = await Promise.all([
-    // The limits of an assumed plan are not the account's.
+    // The limits of an assumed plan may differ from the account's.
     planSource === 'assumed' ? [] : readHistoryLimits(sql, plan, now - LIMIT_IS_NEWS_MS),
     readOpenGaps(sql, now),
     readPlanning(app, plan),
@@ -89,24 +89,24 @@ function lackOf(gaps: OpenGaps, planning: Planning, now: Instant): readonly Lack
   ];
 }
 
-/** The newest failed ones. */
+/** The page lists the newest failed backfills, at most so many. */
 const MOST_FAILED = 5;
 const FAILURE_IS_NEWS_MS = 7 * DAY;
 
-/** Null: none failed lately. */
+/** Null when no backfill failed lately. */
 export async function failedChip({ clock, database: { sql } }: App): Promise<Chip | null> {
   const failed = await countResumable(sql, clock.now() - FAILURE_IS_NEWS_MS);
   return failed === 0 ? null : { text: `${formatCounted(failed, 'backfill')} failed`, href: '/', kind: 'bad' };
 }
 
-/** Requests a day that all target ages need beside those there are. */
+/** Additional requests a day that the quota would have to allow to meet all target ages. */
 export async function readMissingPerDay(app: App, budget: Budget): Promise<number> {
   const options = await freshnessOptions(app, budget);
   const { wantedPerDay, requestsPerDay } = planTiers(await readTiers(app.database.sql), options);
   return Math.ceil(Math.max(0, wantedPerDay - requestsPerDay));
 }
 
-/** The worst first. */
+/** The worst need first. */
 export async function readNeeds(
   { clock, database: { sql } }: App,
   {
@@ -118,7 +118,7 @@ export async function readNeeds(
     readonly states: readonly State[];
     readonly holds: Holds;
     readonly lacking: readonly Lack[];
-    /** Requests a day that all target ages need beside those there are; null: nothing is behind. */
+    /** Additional requests a day for all target ages. Null when no tier is behind. */
     readonly missingPerDay: number | null;
   },
 ): Promise<readonly Need[]> {

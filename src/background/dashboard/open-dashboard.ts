@@ -1,4 +1,4 @@
-/** The dashboard over an open warehouse. It has its own figures of the account and of what needs attention, each read once for all pages. */
+/** The dashboard over an open warehouse. It reads the figures of the account and of what needs attention once for all pages. */
 import type { App } from '../../app.ts';
 import { type Budget, readBudget } from '../../budget.ts';
 import { type Clock, type Instant, systemClock } from '../../clock.ts';
@@ -28,29 +28,29 @@ import { forecastOf } from './window-forecast.ts';
 
 export type DashboardOptions = {
   readonly app: App;
-  /** As the operator is told them, where this process knows; null: they are read for the pages. */
+  /** The states that the operator is told of, if this process knows them. Null when the pages must read them. */
   readonly states: () => readonly State[] | null;
   readonly onError: (error: unknown, url: string) => void;
 };
 
-/** Pages that are opened at the same time share what each shows at its top. */
+/** Pages that are opened at the same time share the figures at their top. */
 const KEPT_MS = 2_000;
-/** What needs attention is looked for less often: it is judged by the last hours. */
+/** The states are read less often, because they depend on the last hours. */
 const STATES_KEPT_MS = 20_000;
 const CHECKS_KEPT_MS = 60_000;
 const HOURS_KEPT_MS = 60_000;
 const BUDGET_MAY_BE_MS = 60_000;
 /**
- * Without a service that counts, what is due is counted here, over all series. Where they are many, an older count is used however old it is, as that
- * of a service is: what was due since then is taken off. So only the first visitor waits for it, and nobody after `prepare`.
+ * Without a service that counts, the dashboard counts due work itself, over all series. When there are very many, it uses an older count of
+ * any age, as with a service's count, and subtracts what was due since then. So only the first visitor waits, and nobody after `prepare`.
  */
 const DUE_KEPT_MS = 60_000;
-/** Whoever asks later does not wait for a read that hangs. */
+/** A read that takes longer counts as hung: later callers start a new one. */
 const LONGEST_READ_MS = 10_000;
 const LATE = new Error('what every page shows was not read in time');
 
 export type OpenDashboard = Handler & {
-  /** Reads what takes longest, so that the first visitor does not wait for it. Ten seconds at most: what could not be read is read for that visitor. */
+  /** Reads what takes longest, so that the first visitor need not wait. Stops after ten seconds: the visitor's page then reads the rest. */
   prepare(): Promise<void>;
   close(): Promise<void>;
 };
@@ -58,7 +58,7 @@ export type OpenDashboard = Handler & {
 export function openDashboard({ app, states, onError }: DashboardOptions): OpenDashboard {
   const { clock } = app;
   const { url, watchdog } = app.database;
-  // Of its own, so that visitors keep no work from the database, and no statement of a page lasts.
+  // A pool of its own, so that visitors take no connections from the work, and with a timeout for the statements of pages.
   const settings = { statement_timeout: String(STATEMENT_TIMEOUT_MS), jit: 'off' };
   const sql = createClient({ url, max: CONNECTIONS, applicationName: 'chandler dashboard', watchdog, settings });
   const signIns = createTokenBuckets(clock);
@@ -125,8 +125,8 @@ export function openDashboard({ app, states, onError }: DashboardOptions): OpenD
 }
 
 /**
- * One read at a time, whose result all share that ask within `ms`. What is older, but not than `mayBeMs`, is still given, while it is read
- * again. What failed is not kept.
+ * Runs one read at a time. All callers within `ms` share its result. While a new read runs, callers get the older result if it is younger
+ * than `mayBeMs`. A failed result is not kept.
  */
 function shared<T>(clock: Clock, ms: number, read: () => Promise<T>, mayBeMs = ms): () => Promise<T> {
   type Reading = { readonly at: Instant; readonly value: Promise<T>; isDone: boolean };
@@ -208,5 +208,5 @@ const NAMES: Readonly<Record<string, string>> = {
 const CONNECTIONS = 4;
 const STATEMENT_TIMEOUT_MS = 10_000;
 
-/** Of one address. Keys cannot be guessed; this keeps guesses from the database. */
+/** Per address. Nobody can guess a key; this limit keeps guesses away from the database. */
 const SIGN_INS_PER_SECOND = 10;

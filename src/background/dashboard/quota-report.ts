@@ -1,4 +1,4 @@
-/** The quota as its page shows it: what `chandler quota`, `schedule` and `plan` say, in one read. */
+/** The quota as its page shows it: the facts of `chandler quota`, `schedule` and `plan`, in one read. */
 import type { App } from '../../app.ts';
 import { type Budget, schedulesOf } from '../../budget.ts';
 import { effectiveLimits } from '../../config.ts';
@@ -22,14 +22,14 @@ import { readSpenders } from '../operator/spenders.ts';
 import { readHolds } from './holds.ts';
 import { forecastOf } from './window-forecast.ts';
 
-/** Where the plan of the account is known from. */
+/** Says how Chandler knows the plan of the account. */
 export const PLAN_SOURCES = {
   configured: 'as configured',
   account: 'as the upstream reports',
   assumed: 'assumed, not confirmed yet',
 };
 
-/** What the schedules will ask for under the plan of the account, for `readQuotaReport`. */
+/** What the schedules will request under the plan of the account, for `readQuotaReport`. */
 export function readDemandOf(
   { clock, database: { sql } }: App,
   { accountId, plan, quota }: Pick<Budget, 'accountId' | 'plan' | 'quota'>,
@@ -50,10 +50,10 @@ export async function readQuotaReport(app: App, budget: Budget, demand: Demand):
       schedules.map(({ name }) => name),
     ),
     readBackfills(sql, { all: false }),
-    // With very many series they are not looked at while somebody waits.
+    // With very many series, the read would take too long while a visitor waits.
     hasManySeries(sql).then((isMany) => (isMany ? null : readHolesReport(app, budget))),
   ]);
-  // A paused one waits for somebody to resume it.
+  // A paused backfill waits until somebody resumes it.
   const open = backfills.filter((one) => one.state !== 'paused');
   const openRequests = open.reduce((sum, { leftRequests }) => sum + (leftRequests ?? 0), 0);
   const openIntervals = [...new Set(open.map(({ interval }) => interval))];
@@ -117,7 +117,7 @@ type PlanTerms = {
   readonly state: QuotaState;
 };
 
-/** Another plan is a new account, which has not used any quota yet; of the present one counts what was spent. */
+/** A different plan means a new account, which has not used any quota yet. For the present plan, the spent requests count. */
 function planLine({ config }: App, { name, budget, demand, openRequests, openIntervals, state }: PlanTerms): PlanLine {
   const { now } = state;
   const isPresent = name === budget.plan;

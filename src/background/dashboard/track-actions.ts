@@ -1,4 +1,4 @@
-/** Tracking a series of a coin on the dashboard, as `chandler track add` and `remove` do. The price: requests a day, and those of its past. */
+/** Tracks a series of a coin from the dashboard, as `chandler track add` and `remove` do. The cost: requests a day, and those of its past. */
 import type { App } from '../../app.ts';
 import { type Budget, readBudget, readPlanning } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
@@ -20,7 +20,7 @@ import { applyRules, freshnessOptions, queueHistory, removeRules } from '../acti
 
 type Series = SeriesName;
 
-/** `coin`, `interval`, `quote`, `since` (default: today): keeps the series fresh from now on. */
+/** Keeps the series fresh from now on. Parameters: `coin`, `interval`, `quote`, `since` (default: today). */
 export async function trackAction(app: App, given: Arguments): ReturnType<Action> {
   const { sql } = app.database;
   const now = app.clock.now();
@@ -68,7 +68,7 @@ export async function trackAction(app: App, given: Arguments): ReturnType<Action
   };
 }
 
-/** `coin`, `interval`, `quote`: removes the rule that names the coin. */
+/** Removes the rule that names the coin. Parameters: `coin`, `interval`, `quote`. */
 export async function untrackAction(app: App, given: Arguments): ReturnType<Action> {
   const { sql } = app.database;
   const series = await readSeries(app, given);
@@ -111,7 +111,7 @@ async function readSeries({ database: { sql } }: App, given: Arguments): Promise
   return { coinId, interval, quote };
 }
 
-/** The first day that can be asked for: before the first coin. */
+/** The earliest day that can be requested: before the first coin existed. */
 const EARLIEST = Date.UTC(2009, 0, 1);
 
 function readSince(given: Arguments, now: Instant): Instant {
@@ -122,7 +122,7 @@ function readSince(given: Arguments, now: Instant): Instant {
   return at;
 }
 
-/** Requests that the past of a rule still needs, and when these would be done. */
+/** Requests that the past of a rule still needs, and when they would be done. */
 async function pricePast(app: App, budget: Budget, rule: TrackRule, { coinId, interval, quote }: Series) {
   const now = app.clock.now();
   const { sql, plan, historyLimits, keep } = await readPlanning(app, budget.plan);
@@ -141,10 +141,10 @@ async function pricePast(app: App, budget: Budget, rule: TrackRule, { coinId, in
   return { ...cost, done: finishAt === null ? null : { from: finishAt, to: finishAt } };
 }
 
-/** Of none, so far: a tier of its own in the plan. */
+/** The id of the series' own tier in the plan. No stored tier has this id. */
 const NEW_TIER = -1;
 
-/** How many requests a day this series adds, and how old its data would become with those there are. Records nothing. */
+/** How many requests a day this series adds, and how old its data would become with the present quota. Records nothing. */
 async function priceOfDay(app: App, budget: Budget, { coinId, interval, quote }: Series, targetAgeMs: number) {
   const { sql } = app.database;
   const rows = await readTiers(sql);

@@ -1,16 +1,16 @@
-/** How many requests of a day or a month will have been sent when it ends. */
+/** How many requests of a day or a month Chandler will have sent when it ends. */
 import type { Instant } from '../../clock.ts';
 
-/** Too little of the window is over to tell how it goes on. */
+/** Before this share of the window is over, the pace says nothing about the rest. */
 const TELLING_SHARE = 0.02;
 
-/** At least what the schedules still send; at most that at the pace so far, when it is more. Never above the limit. */
+/** Two bounds, at most the limit: one adds what the schedules still need, one extends the pace so far. Null early in the window. */
 export function forecastOf(window: {
   readonly start: Instant;
   readonly reset: Instant;
   readonly now: Instant;
   readonly spent: number;
-  /** Null: unlimited. */
+  /** Null when there is no limit. */
   readonly limit: number | null;
   readonly reserved: number;
 }) {

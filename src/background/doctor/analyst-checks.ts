@@ -1,4 +1,4 @@
-/** Checks about analysts: the time zone of their sessions, what a volume is, and whether their logins can hold up Chandler. */
+/** Checks for analysts: the time zone of their sessions, the meaning of a volume, and whether their logins can hold up Chandler. */
 import type { App } from '../../app.ts';
 import { formatCount, formatCounted } from '../../core/format.ts';
 import { createClient } from '../../store/connection/connect.ts';
@@ -9,7 +9,7 @@ export async function checkForAnalysts(app: App): Promise<Check[]> {
   return [await checkTimeZone(app), await checkVolume(app), await checkReaders(app)];
 }
 
-/** Of a session that says nothing about it, as most clients do: Chandler's own sessions are in UTC. */
+/** The time zone of a session that sets none, as most clients do. Chandler's own sessions are in UTC. */
 async function checkTimeZone({ database: { url } }: App): Promise<Check> {
   const sql = createClient({ url, max: 1, applicationName: 'chandler doctor', timeZone: 'of the server' });
   try {
@@ -51,7 +51,7 @@ async function checkVolume({ database: { sql } }: App): Promise<Check> {
   }
 }
 
-/** Of logins that may connect to this database, but own nothing of Chandler: can they hold it up? */
+/** Checks logins that may connect to this database but own nothing of Chandler: whether they can hold it up. */
 export async function checkReaders({ database: { sql } }: App): Promise<Check> {
   const [row] = await sql<{ logins: string[]; locks: boolean; objects: boolean; statements: boolean }[]>`
     select array(

@@ -16,9 +16,9 @@ import {
 } from './settings-checks.ts';
 
 type Terms = {
-  /** To the webhook a message is sent. */
+  /** Whether the webhook check sends a test message. */
   readonly online: boolean;
-  /** Whoever runs the command may know more, and change more, than whoever looks at a page. */
+  /** The user of the command may see and change more than a visitor of a page. */
   readonly by: 'command' | 'page';
   readonly signal: AbortSignal;
 };
@@ -34,18 +34,18 @@ export async function* checkSettings(config: Config, { online, by, signal }: Ter
   yield* checkHeartbeat(config.heartbeatUrl);
 }
 
-/** Checks of the open database. What a service has learned of the key is another one: a check of the upstream comes before it. */
+/** Checks of the open database, except what a service has learned of the key: the check of the upstream must come before that one. */
 export async function* checkWarehouse(app: App): AsyncGenerator<Check> {
-  // First: what the other checks read may be behind the lock. A service is not ready meanwhile, either.
+  // First, because the other checks may read tables behind the lock. A service is not ready while the lock is held, either.
   const lock = await readHeldLock(app.database.sql, app.clock.now());
   if (lock !== null) yield failWith('lock', lock.message);
   yield* await checkDatabase(app, lock);
   yield* await checkWhichLake(app);
-  // These read candles.
+  // These checks read candles.
   if (lock === null) yield* await checkForAnalysts(app);
 }
 
-/** All of them, for a page. */
+/** All checks, for a page. */
 export async function checksForPage(app: App, signal: AbortSignal): Promise<readonly Check[]> {
   const checks: Check[] = [];
   for await (const check of checkSettings(app.config, { online: false, by: 'page', signal })) checks.push(check);

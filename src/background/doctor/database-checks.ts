@@ -26,7 +26,7 @@ const NEWEST_TESTED = 18;
 const SKEW_WARN_MS = 2000;
 const SKEW_FAIL_MS = 60_000;
 
-/** `lock`: one that another session holds. What is silent may wait for it. */
+/** `lock`: a lock that another session holds. A process without a heartbeat may be waiting for it. */
 export async function checkDatabase(app: App, lock: HeldLock | null): Promise<Check[]> {
   const { sql } = app.database;
   const before = systemClock.now();
@@ -75,7 +75,7 @@ function checkSkew(skewMs: number): Check {
   return skewMs > SKEW_FAIL_MS ? fail('clocks', clocks, fix) : warn('clocks', clocks, fix);
 }
 
-/** What a service or a command has learned of the key. A check of the upstream comes before: it may be accepted by now. */
+/** What a service or a command has learned of the key. Run the check of the upstream first: the upstream may accept the key by now. */
 export async function checkRefusal({ config, clock, database: { sql } }: App): Promise<Check[]> {
   const id = accountIdOf(config.apiKey, config.baseUrl);
   const refusal = await standingRefusal(sql, { id, sentAs: config.authScheme });
@@ -118,7 +118,7 @@ async function checkScheduled(app: App, { plan, limits, schedules, scheduling }:
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;
     const check = failWith('schedules', error.message);
-    // Only a service needs them: who runs none may not want to.
+    // Only a service needs the schedules to fit, and this user may not want to run one.
     return [
       scheduling.kind === 'none' ? { ...check, state: 'warn', found: `no service can start: ${check.found}` } : check,
     ];

@@ -1,4 +1,4 @@
-/** The check of the lake: can it be read and written, and is what is there a lake? */
+/** The check of the lake: whether Chandler can read and write it, and whether the place contains a lake. */
 import { randomUUID } from 'node:crypto';
 import { access, constants, readdir } from 'node:fs/promises';
 import path from 'node:path';
@@ -16,11 +16,11 @@ import { nearestExisting } from '../health/disk.ts';
 import { readOtherLake } from '../lake/lake-choice.ts';
 import { type Check, fail, failWith, ok } from './check.ts';
 
-/** Somebody waits for the answer. */
+/** Fewer attempts than usual, because somebody waits for the result. */
 const SOON = { attempts: 2, idleMs: 5_000 };
 const ELSEWHERE = 'name another place in CHANDLER_LAKE_URL';
 
-/** No checks when there is none. `mayWrite`: a file may be written to object storage, and removed, to see whether that is possible. */
+/** No checks without a lake. `mayWrite`: the check may write a file to object storage and remove it, to find out whether that is possible. */
 export async function checkLake({ lake, s3 }: Config, { mayWrite }: { readonly mayWrite: boolean }): Promise<Check[]> {
   if (lake === null) return [];
   const name = nameOfAddress(lake.address);
@@ -42,7 +42,7 @@ export async function checkLake({ lake, s3 }: Config, { mayWrite }: { readonly m
   }
 }
 
-/** Is it the lake of this warehouse? Only a problem is told that `checkLake` does not know. */
+/** Whether it is the lake of this warehouse. Reports only problems that `checkLake` does not find. */
 export async function checkWhichLake(app: Pick<App, 'config' | 'database'>): Promise<Check[]> {
   try {
     const other = await readOtherLake(app, SOON);
@@ -55,14 +55,14 @@ export async function checkWhichLake(app: Pick<App, 'config' | 'database'>): Pro
   }
 }
 
-/** It is made with the first file. @throws the error of the file system that the lake would meet */
+/** The first file of the lake creates the folder, so it need not exist. @throws the file system's error that writing the lake would meet */
 async function checkFolder(folder: string): Promise<void> {
   const existing = await nearestExisting(path.resolve(folder));
   await readdir(existing);
   await access(existing, constants.W_OK | constants.X_OK);
 }
 
-/** No reader looks at a file whose name begins with a dot. */
+/** Readers ignore a file whose name begins with a dot. */
 async function writeAndRemove(destination: Destination): Promise<void> {
   const file = `.doctor-${randomUUID()}`;
   await destination.put(file, (sink) => sink(Buffer.from('chandler doctor')));

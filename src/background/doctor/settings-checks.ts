@@ -54,7 +54,7 @@ function checkKey({ apiKey, baseUrl }: Config, { tellsLength }: { readonly tells
   return ok('key', `set${length}, sent only to ${host}`);
 }
 
-/** Unencrypted, and to another machine. */
+/** Whether the address is unencrypted and on another machine. */
 function isReadableOnTheWay(url: string): boolean {
   const { protocol, hostname } = new URL(url);
   return protocol === 'http:' && !/^(localhost|127\.|\[::1\])/.test(hostname);
@@ -85,7 +85,7 @@ export async function checkHome(config: Config): Promise<Check[]> {
   ];
 }
 
-/** Whether the folder of the daily attestations is writable, and whether its key can sign. No checks when none are written. */
+/** Whether the folder of the daily attestations is writable, and whether its key can sign. No checks when the service writes none. */
 export async function checkAttestations({ attest }: Config): Promise<Check[]> {
   if (attest === null) return [];
   const dir = path.resolve(attest.dir);
@@ -118,7 +118,7 @@ async function keyFailure(keyFile: string | null): Promise<Check | null> {
   }
 }
 
-/** Redis, when the queue lives there. */
+/** Checks Redis if it holds the queue. */
 export async function checkRedis(url: string | null): Promise<Check[]> {
   if (url === null) return [ok('Redis', 'not used: the queue lives in Postgres')];
   const redis = new Redis(url, {
@@ -129,7 +129,7 @@ export async function checkRedis(url: string | null): Promise<Check[]> {
     retryStrategy: () => null,
   });
   let first: Error | undefined;
-  // Without a listener the library prints the error itself.
+  // Without a listener the library itself prints the error.
   redis.on('error', (error: Error) => {
     first ??= error;
   });
@@ -147,7 +147,7 @@ export async function checkRedis(url: string | null): Promise<Check[]> {
   }
 }
 
-/** Whether the webhook is encrypted and, when a message is sent, whether it accepts that. No checks without a webhook. */
+/** Whether the webhook is encrypted and, if a test message is sent, whether it accepts that. No checks without a webhook. */
 export async function checkWebhook(
   notify: Notify | null,
   { send, signal }: { readonly send: boolean; readonly signal: AbortSignal },
@@ -169,7 +169,7 @@ export async function checkWebhook(
   }
 }
 
-/** Nothing is sent: a monitor that hears of the doctor would think that the service is well. No checks without a monitor. */
+/** Sends nothing: a request of the doctor would make the monitor conclude that the service is well. No checks without a monitor. */
 export function checkHeartbeat(url: string | null): Check[] {
   if (url === null) return [];
   const { host } = new URL(url);

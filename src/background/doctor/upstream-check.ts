@@ -1,4 +1,4 @@
-/** Checks the upstream with one request, or a few where one does not tell; each is counted like every other request. */
+/** Checks the upstream with one request, or with a few when one is not enough. The ledger counts each of them. */
 import type { App } from '../../app.ts';
 import { formatInstant } from '../../core/format.ts';
 import { wrongAddress, wrongKey } from '../../ingest/request/configuration-errors.ts';
@@ -8,7 +8,7 @@ import { recordFetch } from '../../store/work/fetch.ts';
 import { waitingFor } from '../operator/wait-reasons.ts';
 import { type Check, fail, failWith, ok, warn } from './check.ts';
 
-/** With a key it requests the account (is the key right, which plan?), else the global overview. */
+/** With a key it requests the account (is the key right, which plan?), otherwise the global overview. */
 export function checkUpstream(app: App, signal: AbortSignal): Promise<Check> {
   const { host } = new URL(app.config.baseUrl);
   return withIngestion(app, { signal, ignoresKeyRefusal: true }, ({ session }) =>
@@ -18,7 +18,7 @@ export function checkUpstream(app: App, signal: AbortSignal): Promise<Check> {
   );
 }
 
-/** `overview`: where nothing is at the path of the account, the whole address may be wrong. */
+/** `overview` checks the address itself: when the upstream has nothing at the account's path, the whole address may be wrong. */
 async function requestAccount(session: Session, host: string, overview: () => Promise<Check>): Promise<Check> {
   const account = await session.check();
   if (account.kind === 'held') return held(account.until, account.reason);

@@ -16,13 +16,13 @@ import { explainDatabaseError, StoreError } from '../../store/connection/store-e
 import { ACCOUNT, DATABASE, type Incidents, LOCK, QUEUE, type ServiceStatus } from './service-status.ts';
 
 const RETRY_MS = 2_000;
-/** For an upstream that neither names the account's plan nor says how long to wait. */
+/** For an upstream that neither reports the account's plan nor says how long to wait. */
 const ACCOUNT_RETRY_MS = 60_000;
 const accountBackoff = createBackoff({ firstMs: ACCOUNT_RETRY_MS, mostMs: 15 * 60_000 });
-/** When the service stops, it waits this long for an attempt to open something; a silent server may never answer. */
+/** When the service stops, it waits so long for an open attempt to end: a silent server may never answer. */
 const LATE_MS = 5_000;
 
-/** The service that waits: where it says so, and the signal that ends the wait. */
+/** How the service waits: where it reports that, and the signal that ends the wait. */
 type Waiting = {
   readonly status: ServiceStatus;
   readonly incidents: Incidents;
@@ -31,8 +31,8 @@ type Waiting = {
 };
 
 /**
- * Calls `open` until it succeeds, and reports an incident while it does not; null when `signal` is aborted first. `close` closes what
- * opens only after the abort; null: `open` ends by itself on the signal.
+ * Calls `open` until it succeeds, and reports an incident while it fails. Null when `signal` is aborted first. `close` closes what opens
+ * only after the abort; it is null when `open` ends on the signal without help.
  */
 export async function waitUntilAvailable<T>(
   { status, incidents, clock, signal }: Waiting,
@@ -57,7 +57,7 @@ export async function waitUntilAvailable<T>(
       status.phase = 'waiting';
       if (error instanceof AccountUnknown || error instanceof KeyRefused) {
         waitMs = waitForAccount(error, accountAttempts++, clock.now());
-        // `what` could be opened; only the account is still unknown.
+        // `what` was opened; only the account is still unknown.
         incidents.resolve(what);
         missed.add(ACCOUNT);
         incidents.report(ACCOUNT, error);
@@ -72,19 +72,19 @@ export async function waitUntilAvailable<T>(
 }
 
 function waitForAccount(error: AccountUnknown | KeyRefused, attempt: number, now: Instant): number {
-  // Another process, or the operator, may record the plan meanwhile; reading it costs no request.
+  // Meanwhile another process or the operator may record the plan. Reading the record costs no request.
   if (error instanceof KeyRefused) return Math.min(ACCOUNT_RETRY_MS, Math.max(RETRY_MS, error.retryAt - now));
   if (error.lookAgainAt !== null) return Math.max(RETRY_MS, error.lookAgainAt - now);
-  // At least half of the bound: each attempt costs a request.
+  // At least half of the bound, because each attempt costs a request.
   return accountBackoff(attempt, (1 + Math.random()) / 2);
 }
 
-/** The database or the queue is unavailable, or another process will migrate the database. */
+/** Whether waiting may help: the database or the queue is unavailable, or another process will migrate the database. */
 function mayPass(error: unknown): boolean {
   return outageReason(error) !== null || (error instanceof StoreError && !error.isConfiguration);
 }
 
-/** The pool of `pg` says so. A server that is silent is noticed by other connections, too. */
+/** The message of `pg` when its pool has no free connection. Other connections also notice when the server is silent. */
 const POOL_IS_FULL = /timeout exceeded when trying to connect/;
 const EMBEDDED_DATABASE = 'the embedded database';
 
@@ -127,21 +127,21 @@ export async function watchDatabase(
   }
 }
 
-/** What is away, as its incident names it. */
+/** The subject of an outage, as its incident names it. */
 export function subjectOf(reason: OutageReason): string {
   return reason === QUEUE_IS_UNAVAILABLE ? QUEUE : DATABASE;
 }
 
 /**
- * A lock is not reported: `watchLocks` finds who holds it, and when it is released. While somebody holds one, all connections of the queue's
- * pool may wait for it, and who waits for a connection in vain has learned nothing of the database.
+ * Reports an outage, except a lock: `watchLocks` finds out who holds it, and when it is released. While a session holds a lock, all
+ * connections of the queue's pool may wait for it. A timeout of that pool then says nothing about the database.
  */
 export function reportOutage(incidents: Incidents, reason: OutageReason, error: Error): void {
   if (reason === DATABASE_IS_LOCKED || (incidents.isOpen(LOCK) && POOL_IS_FULL.test(error.message))) return;
   incidents.report(subjectOf(reason), error);
 }
 
-/** Reports an error of this part of a service: one of the database or the queue as theirs. */
+/** Reports an error of one part of a service. An outage of the database or the queue becomes an incident of theirs. */
 export function reportFailure(
   { incidents, app }: { readonly incidents: Incidents; readonly app: App },
   what: string,
@@ -152,7 +152,7 @@ export function reportFailure(
   else reportOutage(incidents, reason, databaseError(error, app));
 }
 
-/** The error; when it is about the database or its address, with the database and the setting named. */
+/** The same error, or, when it is about the database or its address, one that names the database and the setting. */
 export function databaseError(error: unknown, { database }: Pick<App, 'database'>, setting?: string): Error {
   const explained = explainDatabaseError(error, database.url);
   if (explained === null) return asError(error);

@@ -8,7 +8,7 @@ export const NO_DISK = 100e6;
 
 export type Disk = { readonly folder: string; readonly freeBytes: number };
 
-/** Of the folders of the embedded server, of attestations, and of the lake. A folder that cannot be read is left out: others report that. */
+/** The disks of the embedded server's folder, of attestations, and of the lake. Skips a folder that cannot be read: other parts report that. */
 export async function readDisks({
   databaseUrl,
   home,
@@ -35,7 +35,7 @@ export async function readFree(folder: string): Promise<number> {
   return bavail * bsize;
 }
 
-/** The folder itself, or the one above it in which it will be made. */
+/** The folder itself, or its nearest existing parent. */
 export async function nearestExisting(folder: string): Promise<string> {
   for (let at = folder; ; at = path.dirname(at)) {
     const exists = await access(at, constants.F_OK).then(

@@ -1,4 +1,4 @@
-/** Looks for sessions of others that hold a lock which Chandler needs, and reports them as an incident: then the process is not ready. */
+/** Looks for other programs' sessions that hold a lock which Chandler needs, and reports them as an incident. The process is not ready meanwhile. */
 import type { Clock } from '../../clock.ts';
 import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
 import type { Log } from '../../log.ts';
@@ -15,19 +15,19 @@ type LockWatch = {
 
 const LOOK_MS = 5_000;
 
-/** Until the signal is aborted. Never rejects: others report a database that is unavailable. */
+/** Runs until the signal is aborted. Never rejects: other parts report a database that is unavailable. */
 export async function watchLocks(
   { url, watchdog }: Pick<Database, 'url' | 'watchdog'>,
   { incidents, clock, log, signal }: LockWatch,
 ): Promise<void> {
-  // A connection of its own: all others may wait for the lock.
+  // A separate connection, because all others may be waiting for the lock.
   const sql = createClient({ url, max: 1, watchdog });
   let wasBlocked = false;
   while (!signal.aborted) {
     try {
       const blocking = await unlessAborted(readBlockingSessions(sql), signal);
       if (blocking.length > 0) incidents.report(LOCK, new Error(describeBlocking(blocking)));
-      // A statement that gave up after `lock_timeout` is repeated, and for some seconds its wait is too short to be listed.
+      // Chandler repeats a statement that gave up after `lock_timeout`. For some seconds, its new wait is too short to be listed.
       else if (!wasBlocked) incidents.resolve(LOCK);
       wasBlocked = blocking.length > 0;
     } catch (error) {

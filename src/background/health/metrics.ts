@@ -1,4 +1,4 @@
-/** Metrics for Prometheus: events of this process are counted as they happen, the warehouse is read for each scrape. */
+/** Metrics for Prometheus. The process counts its events as they happen, and reads the warehouse for each scrape. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Instant } from '../../clock.ts';
 import type { NoticeEvent, StateEvent } from '../../core/settings/notice-settings.ts';
@@ -13,17 +13,17 @@ import { DATABASE, HEARTBEAT, LOCK } from './service-status.ts';
 type AlertState = {
   readonly event: StateEvent;
   readonly since: Instant | null;
-  /** It does not hold, but the notice of its end has not been told. */
+  /** The state does not hold, but the notice of its end was not sent yet. */
   readonly isSettling?: boolean;
 };
 
-/** What the gauges show. A part that this process does not know is null; its gauges are then left out, and are not 0. */
+/** The values of the gauges. A part that this process does not know is null. Its gauges are then left out, instead of being 0. */
 export type MetricInputs = {
   readonly warehouse: Gauges | null;
   readonly ledger: { readonly quota: QuotaState; readonly reserved: Reserved } | null;
   /** Jobs by queue. */
   readonly queued: Readonly<Record<string, number>> | null;
-  /** The states that the operator is told of, each as it stands; null: not known now. */
+  /** The states that the operator is told of, whether they hold or not. Null when they are not known now. */
   readonly states: readonly AlertState[] | null;
   readonly disks: readonly Disk[];
   /** The subjects of the incidents of this process. */
@@ -32,8 +32,8 @@ export type MetricInputs = {
 };
 
 /**
- * prom-client measures the lag of the event loop twice: once for each scrape, and with a timer that wakes the process a hundred times a second,
- * which was a fifth of what an idle service costs. A slower timer gives wrong figures: Node counts the time between two ticks as lag.
+ * prom-client measures the lag of the event loop twice: once per scrape, and with a timer that wakes the process a hundred times a second,
+ * a fifth of the cost of an idle service. A slower timer gives wrong figures: Node counts the time between two ticks as lag.
  */
 const LAG_OF_TIMER = ['min', 'max', 'mean', 'stddev', 'p50', 'p90', 'p99'];
 const NEVER_MS = 86_400_000;
@@ -48,7 +48,7 @@ export function createMetrics() {
   for (const part of LAG_OF_TIMER) registry.removeSingleMetric(`nodejs_eventloop_lag_${part}_seconds`);
   const { requests, chunks, candles, revised, quarantined, runs, notices, runSeconds } = createCounters(registry);
   const setGauges = createGauges(registry);
-  // Prometheus sees an increase only of what it has seen before.
+  // Prometheus sees an increase only in a series that it has scraped before.
   for (const kind of KINDS) for (const each of [candles, revised, quarantined]) each.inc({ kind }, 0);
   return {
     request: ({ endpoint, outcome, requests: n }: { endpoint: string; outcome: string; requests: number }) =>
@@ -66,7 +66,7 @@ export function createMetrics() {
       runSeconds.observe({ schedule }, tookMs / 1000);
     },
     notice: (event: NoticeEvent, outcome: 'raised' | 'sent' | 'failed' | 'given up') => notices.inc({ event, outcome }),
-    /** All metrics as Prometheus reads them; `read` gives what the gauges show. */
+    /** All metrics in the text format of Prometheus. `read` returns the values of the gauges. */
     text: async (read: () => Promise<MetricInputs>) => {
       setGauges(await read());
       return { contentType: registry.contentType, text: await registry.metrics() };
@@ -102,7 +102,7 @@ function createCounters(registry: Registry) {
   };
 }
 
-/** As notices tell it. */
+/** Whether the state lasts, by the same rule as the notices. */
 function lasts({ since, isSettling = false }: AlertState): boolean {
   return since !== null || isSettling;
 }
@@ -114,7 +114,7 @@ function createGauges(registry: Registry): (inputs: MetricInputs) => void {
   const empty: (() => void)[] = [];
   const gauge = <const L extends string>(name: string, help: string, labelNames: readonly L[] = []) => {
     const made = new Gauge({ name: `chandler_${name}`, help, labelNames, registers: [registry] });
-    // Without labels, \`reset\` would set it to 0.
+    // Without labels, `reset` would set it to 0.
     empty.push(() => (labelNames.length === 0 ? made.remove() : made.reset()));
     return made;
   };
@@ -188,7 +188,7 @@ function createGauges(registry: Registry): (inputs: MetricInputs) => void {
     for (const { folder, freeBytes } of disks) diskFree.set({ folder }, freeBytes);
     for (const { event } of states ?? []) alert.set({ event }, 0);
     for (const state of states ?? []) if (lasts(state)) alert.set({ event: state.event }, 1);
-    // Of the process itself: while the database is down or locked, it may know no states.
+    // From the incidents of this process: while the database is down or locked, the process may know no states.
     alert.set({ event: 'database-down' }, incidents.includes(DATABASE) || incidents.includes(HEARTBEAT) ? 1 : 0);
     const isLocked =
       incidents.includes(LOCK) || (states ?? []).some((one) => one.event === 'database-locked' && lasts(one));

@@ -1,4 +1,4 @@
-/** The state of the service and its incidents, and what `/health` and `/ready` answer from both. */
+/** The state of the service and its incidents, and what `/health` and `/ready` return from both. */
 import type { Clock, Instant } from '../../clock.ts';
 import type { Log } from '../../log.ts';
 import { StoreError } from '../../store/connection/store-error.ts';
@@ -17,20 +17,20 @@ export type ServiceStatus = {
   readonly roles: readonly Role[];
   readonly startedAt: Instant;
   phase: Phase;
-  /** The schedules that its scheduler runs now, with their cron expressions; absent: it runs none. */
+  /** The schedules that its scheduler runs now, with their cron expressions. Absent when it runs none. */
   scheduling?: { readonly accountId: string; readonly schedules: Readonly<Record<string, string>> } | null;
 };
 
-/** What the service cannot work without, as its incidents name it. The account is needed only until it is known. */
+/** What the service cannot work without, as its incidents name it. It needs the account only until the plan is known. */
 export const DATABASE = 'the database';
-/** One that another session holds for longer than any of ours. */
+/** A lock that another session holds for longer than any statement of Chandler does. */
 export const LOCK = 'a lock in the database';
 export const QUEUE = 'the queue';
 export const ACCOUNT = 'the account';
-/** The incident when the database answers, but the service cannot write its sign of life: the disk is full, or it may not write. */
+/** The incident when the database answers, but the service cannot write its heartbeat: the disk is full, or the user may not write. */
 export const HEARTBEAT = 'the heartbeat';
 
-/** The service became ready, and has since lost nothing that it needs. */
+/** Whether the service became ready and still has everything that it needs. */
 export function isReady({ phase }: ServiceStatus, incidents: Pick<Incidents, 'isOpen'>): boolean {
   return phase === 'ready' && ![DATABASE, LOCK, QUEUE].some(incidents.isOpen);
 }
@@ -54,13 +54,13 @@ export function healthOf(status: ServiceStatus, incidents: Incidents, now: Insta
   };
 }
 
-/** Problems that last: each is logged when it begins, every minute while it lasts, and when it ends; never at every attempt. */
+/** Problems that last. Each is logged when it begins, every minute while it lasts, and when it ends, but not at every attempt. */
 export type Incidents = {
   /** `what` is the subject of a sentence: `the database`. */
   report(what: string, error: Error): void;
   resolve(what: string): void;
   isOpen(what: string): boolean;
-  /** Those that last now. */
+  /** The problems that last now. */
   open(): readonly { readonly what: string; readonly message: string; readonly since: Instant }[];
 };
 
@@ -69,7 +69,7 @@ const REPEAT_MS = 60_000;
 type Open = {
   message: string;
   readonly since: Instant;
-  /** When each message was logged last: an outage is met in several ways, one after the other and again. */
+  /** When each message was logged last. During an outage, different messages alternate and repeat. */
   readonly loggedAt: Map<string, Instant>;
   /** Reports since the last line. */
   unlogged: number;

@@ -1,12 +1,12 @@
-/** A clock that follows the one of the database, so that all processes of a warehouse agree on the time. */
+/** A clock that follows the clock of the database, so that all processes of a warehouse agree on the time. */
 import type { Clock } from '../../clock.ts';
 import { createClockOffset } from '../../quota/clock-offset.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import { readDatabaseClock } from '../../store/quota/quota.ts';
 
-/** The database's time, which all processes of a warehouse agree on. A host with a wrong clock would write wrong times into shared rows. */
+/** The database's time. A host with a wrong clock would otherwise write wrong times into shared rows. */
 export type SharedClock = Clock & {
-  /** Reads the database's time; until the first time, the clock is the host's own. */
+  /** Reads the database's time. Until the first reading, the clock is the host's own. */
   follow(sql: SqlOrTransaction): Promise<void>;
 };
 

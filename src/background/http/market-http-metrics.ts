@@ -37,14 +37,14 @@ export function createServingMetrics() {
       requests.inc({ route, status });
       seconds.observe({ route }, ms / 1000);
     },
-    /** A cache was asked, the one of responses or that of a view: did it have a current entry? */
+    /** Counts a look-up in a cache, that of responses or that of a view, as a hit if the cache had a current entry. */
     cacheLookup: (cache: string, isHit: boolean) => lookups.inc({ cache, result: isHit ? 'hit' : 'miss' }),
   };
 }
 
-/** The same handler, with every response counted and timed. */
+/** The same handler, which also counts and times every response. */
 export function withMetrics(handler: Handler, metrics: ServingMetrics): Handler {
-  /** Null is no response: the handler then gets the request, and its response is counted. */
+  /** Null means no response: the handler then gets the request, and its response is counted. */
   const count = async <R extends { readonly status: number } | null>(path: string, given: Promise<R>): Promise<R> => {
     const begun = stopwatch();
     const response = await given.catch((error: unknown) => {
@@ -79,7 +79,7 @@ const ROUTES = [
   .sort((a, b) => a.split('{}').length - b.split('{}').length)
   .map((label) => ({ label, pattern: new RegExp(`^${label.replaceAll('{}', '[^/]+')}/*$`) }));
 
-/** One of few labels: all ids share one, and every unknown path is `other`. */
+/** One of a few labels: all ids share one, and every unknown path is `other`. */
 export function routeOf(path: string): string {
   return ROUTES.find(({ pattern }) => pattern.test(path))?.label ?? 'other';
 }

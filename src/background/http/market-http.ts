@@ -1,4 +1,4 @@
-/** The warehouse over HTTP: market data under `/v1` and `/rpc`; for operators `/health`, `/ready` and `/metrics`, there or at an address of their own. */
+/** The warehouse over HTTP: market data under `/v1` and `/rpc`. Operators get `/health`, `/ready` and `/metrics` there or at a separate address. */
 import type { App, Releasers } from '../../app.ts';
 import type { Clock } from '../../clock.ts';
 import type { Config } from '../../config.ts';
@@ -33,12 +33,12 @@ export type MarketDeps = {
   readonly metrics: ServingMetrics;
 };
 
-/** The variable with the address that data is served from. */
+/** The variable with the address of the database that serves the data. */
 export function settingOf({ serveDatabaseUrl }: Pick<Config, 'serveDatabaseUrl'>): string {
   return serveDatabaseUrl === null ? 'DATABASE_URL' : SERVE_DATABASE_URL;
 }
 
-/** The market data of an open warehouse, read by a role that may only read. @throws StoreError when the database cannot be reached */
+/** The market data of an open warehouse, read as a read-only role. @throws StoreError when the database cannot be reached */
 export async function openMarket({ app, config, clock, log, failed, metrics }: MarketDeps): Promise<Market> {
   const url = config.serveDatabaseUrl ?? app.database.url;
   const watchdog = url === app.database.url ? app.database.watchdog : undefined;
@@ -84,7 +84,7 @@ export async function openMarket({ app, config, clock, log, failed, metrics }: M
   return { handler, close };
 }
 
-/** For the errors of a server: what one caller after the other meets in an outage is one line a minute, without a stack. */
+/** Logs the errors of a server. In an outage, the same error of many callers becomes one line a minute, without a stack. */
 export function requestFailures(failed: FailureLog): (error: unknown, url: string) => void {
   return (error, url) => {
     const isOutage = isDatabaseUnavailable(error);
@@ -93,14 +93,14 @@ export function requestFailures(failed: FailureLog): (error: unknown, url: strin
       message: 'a request failed',
       cause: rootOf(error).message,
       name: pathOf(url),
-      // An outage is no defect: nobody wants to know where it was met.
+      // An outage is no defect, so the stack is of no use.
       fields: { path: pathOf(url), ...(isOutage ? {} : { err: error }) },
       error,
     });
   };
 }
 
-/** Who wraps an error adds the statement, which differs from request to request. */
+/** The wrappers of an error add the statement, which differs between requests. The root cause does not. */
 function rootOf(error: unknown): Error {
   let root = asError(error);
   for (let depth = 0; depth < 8 && root.cause instanceof Error; depth++) root = root.cause;
@@ -112,16 +112,16 @@ const OPERATIONS = /^\/(health|ready|metrics|backfills)([/?]|$)/;
 
 export type Served = {
   readonly operations: Handler;
-  /** Where it is, with the paths for operators; null while there is no database yet. Without it there is none here. */
+  /** The dashboard, served with the paths for operators. It returns null while there is no database yet. Absent when this server has no dashboard. */
   readonly dashboard?: (() => Handler | null) | undefined;
-  /** Null while there is no database yet. */
+  /** Returns null while there is no database yet. */
   readonly market: () => Handler | null;
   readonly metrics: ServingMetrics;
 };
 
 /**
- * Opens the port of callers, and that of operators if it has an address of its own. Tells the log the addresses and what is served
- * there, and `onListening` that of callers.
+ * Opens the port of callers, and that of operators if it has its own address. Logs each address and what is served there, and passes that
+ * of callers to `onListening`.
  */
 export async function listenToAll(
   { operations: operationsAlone, dashboard, market, metrics }: Served,
@@ -140,7 +140,7 @@ export async function listenToAll(
       : operationsAlone(request, peer);
   const isForOperators = (target: string) =>
     OPERATIONS.test(target) || (dashboard !== undefined && DASHBOARD_PATHS.test(target));
-  // Judged by the target as it was sent: what a reverse proxy took for a path of the market never becomes one for operators.
+  // Decided by the target as it was sent, so that a path which a reverse proxy allowed as a market path never becomes one for operators.
   const withOperations: Handler = (request, peer) =>
     isForOperators(peer?.target ?? '') ? operations(request, peer) : measured(request, peer);
   const options = {
@@ -149,7 +149,7 @@ export async function listenToAll(
     trustedProxies: config.trustedProxies,
   };
   const isApart = config.operationsListen !== null;
-  // Callers cannot take the connections of operators there. It opens first, so that a probe finds it as soon as a caller finds the other.
+  // A separate port: callers cannot use up the connections of operators. It opens first, so that a probe succeeds as soon as callers can connect.
   const apart = isApart ? await listen(operations, { ...config.operationsListen, ...options }) : null;
   const forCallers = Object.assign(isApart ? measured : withOperations, { fromCache: measured.fromCache });
   const server = await listen(forCallers, { ...config.listen, ...options }).catch(async (error: unknown) => {
@@ -174,8 +174,8 @@ export type HttpOptions = {
 };
 
 /**
- * Closes the server first, so that no request meets a part that is closed already, then everything else in reverse order. Requests in
- * progress have `graceMs` to end, and the whole has `totalMs`.
+ * Closes the server first, so that no request meets a closed part, and then everything else in reverse order. Requests in progress have
+ * `graceMs` to end, and the whole has `totalMs`.
  */
 export async function shutDown(
   { server, releasers }: { readonly server: Listening | null; readonly releasers: Releasers },

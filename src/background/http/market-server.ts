@@ -24,18 +24,18 @@ export type ServeMarketOptions = {
   readonly signal: AbortSignal;
   /** Called with the address as soon as there is one. */
   readonly onListening?: (url: string) => void;
-  /** Records the start in the audit log. Resolves to what records the end. */
+  /** Records the start in the audit log. Resolves to the function that records the end. */
   readonly recordStart?: (app: App) => Promise<() => Promise<void>>;
 };
 
-/** At the stop: for requests in progress; for closing everything, these included. */
+/** Time limits at the stop: `graceMs` for requests in progress, `totalMs` for closing everything, including these. */
 const STOP = { graceMs: 5_000, totalMs: 9_000 };
 const CHECK_MS = 5_000;
 
-/** Resolves when the server has stopped, after `signal` was aborted. @throws StoreError when only another setting would help. */
+/** Resolves when the server has stopped, after `signal` was aborted. @throws StoreError when only another setting would help */
 export async function serveMarket(options: ServeMarketOptions): Promise<void> {
   const { config, log, owner, signal } = options;
-  // Callers are held to one pace by all processes, so these must agree on the time.
+  // All processes together enforce one rate on callers, so they must agree on the time.
   const clock = createSharedClock(options.clock);
   const incidents = createIncidents(log, clock);
   const metrics = createServingMetrics();
@@ -56,7 +56,7 @@ export async function serveMarket(options: ServeMarketOptions): Promise<void> {
   try {
     const served = { operations, market: () => market?.handler ?? null, metrics };
     server = await listenToAll(served, options, '/health, /ready and /metrics', onError);
-    // When reads have an address of their own, the other one is not needed.
+    // When reads have their own address, the server does not need the other one.
     const settings = config.serveDatabaseUrl === null ? config : { ...config, databaseUrl: config.serveDatabaseUrl };
     const waiting = { status, incidents, clock, signal };
     const opening = () =>
@@ -88,7 +88,7 @@ export async function serveMarket(options: ServeMarketOptions): Promise<void> {
   }
 }
 
-/** Requests of callers with limits are counted in the database. @throws StoreError when it stores nothing */
+/** Requests of callers with limits are counted in the database. @throws StoreError when the database cannot store the counts */
 async function mustCount(sql: Sql, setting: string): Promise<void> {
   const [row] = await sql<{ is: boolean }[]>`select current_setting('transaction_read_only') = 'on' as is`;
   if (row!.is)
@@ -98,12 +98,12 @@ async function mustCount(sql: Sql, setting: string): Promise<void> {
     );
 }
 
-/** For the end of the record, at the stop: a silent database never answers. */
+/** Time limit for recording the end at the stop, because a silent database never answers. */
 const RECORD_MS = 1_000;
 
 /**
- * Records the start, and adds the record of the end to `releasers`. A database where this user may write nothing serves all the same.
- * Resolves to false when the server is stopped before.
+ * Records the start, and adds the record of the end to `releasers`. A database where this user may not write is served all the same.
+ * Resolves to false when the server is stopped first.
  */
 async function record(
   { recordStart, log }: ServeMarketOptions,
@@ -124,5 +124,5 @@ async function record(
   return true;
 }
 
-/** A standby; a user without the right to write. */
+/** SQLSTATEs of a standby, and of a user without the right to write. */
 const MAY_NOT_WRITE = new Set(['25006', '42501']);

@@ -1,4 +1,4 @@
-/** Whether the place that is set is the lake of this warehouse: for `chandler doctor` and `chandler lake accept`. */
+/** Whether the configured place contains the lake of this warehouse: for `chandler doctor` and `chandler lake accept`. */
 import { randomUUID } from 'node:crypto';
 import type { App } from '../../app.ts';
 import { formatInstant } from '../../core/format.ts';
@@ -9,17 +9,17 @@ import { olderManifest, otherLake, readHeadOf } from '../../lake/sync/identity.t
 import { type NewLake, readLake } from '../../store/work/lake.ts';
 
 export type OtherLake = {
-  /** What is there, and what is missed; behind semicolons: what to do. */
+  /** What the place contains, and what is missing. After a semicolon: what to do. */
   readonly problem: string;
-  /** The next run is refused. */
+  /** Whether Chandler refuses the next run. */
   readonly isRefused: boolean;
-  /** Null: no place is set. */
+  /** Null when no place is configured. */
   readonly place: string | null;
-  /** What `replaceLake` takes to go on with it. */
+  /** The argument of `replaceLake` to continue with this lake. */
   readonly next: NewLake | null;
 };
 
-/** Null: it is the lake of this warehouse, or becomes it with the next run. @throws DestinationError, ExportRefused when that cannot be told */
+/** Null when it is this warehouse's lake, or becomes it with the next run. @throws DestinationError, ExportRefused when that is unknown */
 export async function readOtherLake(
   { config: { lake, s3 }, database: { sql } }: Pick<App, 'config' | 'database'>,
   timing: S3Timing = {},

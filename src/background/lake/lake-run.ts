@@ -1,4 +1,4 @@
-/** The run of the schedule `lake`, and what it is for `retention`. */
+/** The run of the schedule `lake`, and the part that the lake plays in `retention`. */
 import type { App } from '../../app.ts';
 import type { Config } from '../../config.ts';
 import { ConfigurationError } from '../../ingest/outcome.ts';
@@ -14,7 +14,7 @@ import { readLake } from '../../store/work/lake.ts';
 
 export type LakeSettings = NonNullable<Config['lake']>;
 
-/** What a run has done, for the log. */
+/** The result of a run, for the log. */
 export type LakeWritten = {
   readonly root: string;
   readonly files: number;
@@ -24,7 +24,7 @@ export type LakeWritten = {
   readonly removedFiles: number;
 };
 
-/** @throws ConfigurationError when only another setting would help, and another error when a later attempt may do */
+/** @throws ConfigurationError when only another setting would help, another error when a later attempt may succeed */
 export async function writeLake(
   { config, database, clock }: Pick<App, 'config' | 'database' | 'clock'>,
   { address, datasets }: LakeSettings,
@@ -57,10 +57,10 @@ function explained(error: unknown): unknown {
 
 const KEPT = 'candles past their retention stay in Postgres';
 
-/** Nothing is removed: the reason was said. */
+/** Retention then removes no candles. The reason was already logged. */
 const HOLDS_NOTHING: CandleArchive = { hold: async () => null };
 
-/** Retention with the lake: only candles that are in it may go. While it cannot be read, or is being written, all of them stay. */
+/** Retention with a lake: it may remove only candles that are in the lake. While the lake is unreadable or being written, all candles stay. */
 export async function withArchive<T>(
   { config, database, log }: Pick<App, 'config' | 'database' | 'log'>,
   { address }: LakeSettings,
@@ -87,12 +87,12 @@ export async function removeWithLake<T>(
   remove: (archive?: CandleArchive) => Promise<T>,
 ): Promise<T> {
   const { lake, keep } = app.config;
-  // Without need nobody keeps the lake from being written meanwhile.
+  // Without candles to remove, there is no need to take the lock that blocks writing the lake.
   if (Object.values(keep.candles).every((ms) => ms === null)) return remove();
   return lake === null ? withoutAddress(app, remove) : withArchive(app, lake, remove);
 }
 
-/** Candles go for good, unless this warehouse has written a lake. */
+/** Retention removes candles for good, unless this warehouse has written a lake before. */
 async function withoutAddress<T>(
   { database, log }: Pick<App, 'database' | 'log'>,
   remove: (archive?: CandleArchive) => Promise<T>,

@@ -1,4 +1,4 @@
-/** How the lake stands, as the runs of its schedule say: for notices and for `chandler status`. */
+/** The state of the lake according to the runs of its schedule: for notices and for `chandler status`. */
 import type { Instant } from '../../clock.ts';
 import type { Config } from '../../config.ts';
 import { nameOfAddress } from '../../lake/destination/address.ts';
@@ -9,15 +9,15 @@ const SCHEDULE = 'lake';
 
 export type LakeRuns = {
   readonly place: string;
-  /** Why the last run failed; null: it did not, or there was none. */
+  /** Why the last run failed. Null when it did not fail, or when there was none. */
   readonly failure: string | null;
-  /** When the last run began that went well; null: none in the last month. */
+  /** When the last successful run began. Null when there was none in the last month. */
   readonly doneAt: Instant | null;
-  /** A run is in progress. */
+  /** Whether a run is in progress. */
   readonly isRunning: boolean;
 };
 
-/** Null: there is no lake. */
+/** Null when there is no lake. */
 export async function readLakeRuns(sql: Sql, { lake }: Pick<Config, 'lake'>): Promise<LakeRuns | null> {
   if (lake === null) return null;
   const [latest] = await latestRuns(sql, [SCHEDULE]);

@@ -1,4 +1,4 @@
-/** Which events the operator should be told of: a pure function. Each notice is a few sentences, to be read on a phone. */
+/** Which events the operator should be told of: a pure function. Each notice is a few sentences, short enough for a phone. */
 import type { Instant } from '../../clock.ts';
 import {
   formatCount,
@@ -25,9 +25,9 @@ export type NoticeInputs = {
 };
 
 const LEVELS = [100, 80] as const;
-/** Longer than the longest window, so that each level is one notice in each window. */
+/** Longer than the longest window, so that each level raises one notice per window. */
 const QUOTA_QUIET_MS = 40 * DAY;
-/** A history limit is probed again every day, and the operator knows it by then. */
+/** Chandler probes a history limit again every day. The operator needs to be told only once. */
 const LIMIT_QUIET_MS = 90 * DAY;
 
 export function noticesOf(inputs: NoticeInputs, notify: Notify): readonly RaisedNotice[] {
@@ -44,7 +44,7 @@ export function noticesOf(inputs: NoticeInputs, notify: Notify): readonly Raised
 function quotaNotices({ quota, accountId, reserved }: NoticeInputs): RaisedNotice[] {
   return (['month', 'day'] as const).flatMap((name) => {
     const { start, reset, spent, limit } = quota[name];
-    // What the upstream says takes precedence over our count; the end of its hold says which window it means.
+    // The upstream's statement takes precedence over our count. The end of its hold shows which window it means.
     const upstreamSaysExhausted =
       quota.hold?.reason === 'quota exhausted' && holdIsOf(quota.hold.until, quota) === name;
     const left = limit === null ? null : limit - spent - (reserved.account?.[name] ?? 0);
@@ -73,7 +73,7 @@ function quotaNotices({ quota, accountId, reserved }: NoticeInputs): RaisedNotic
   });
 }
 
-/** The window that a hold is about: an exhausted window is held until its reset or a little longer. Null: the hold ends sooner. */
+/** The window that a hold is about: the hold on an exhausted window ends at its reset or a little later. Null when the hold ends sooner. */
 function holdIsOf(until: Instant, { day, month }: QuotaState): 'day' | 'month' | null {
   if (until < day.reset) return null;
   return until < month.reset && until <= day.reset + DAY / 2 ? 'day' : 'month';
@@ -85,7 +85,7 @@ function limitNotice({ plan }: NoticeInputs, { interval, depthMs, message }: Met
       ? `no ${describeInterval(interval)}`
       : `${describeInterval(interval)} only ${formatDuration(Math.round(depthMs / MINUTE) * MINUTE)} back`;
   const text = `The plan ${plan} gives ${candles}: "${message}". Chandler requests nothing beyond that until the plan changes, except for one probe a day.`;
-  // The depth is measured from the moment of the response: a few seconds more or less are the same limit.
+  // The depth is measured back from the moment of the response, so a difference of a few seconds is the same limit.
   const topic = `history limit ${plan} ${interval} ${depthMs === null ? 'none' : Math.round(depthMs / (DAY / 24))}`;
   return { event: 'history-limit', topic, text, quietMs: LIMIT_QUIET_MS };
 }
@@ -103,14 +103,14 @@ function quarantineNotices({ alerts: { quarantined } }: NoticeInputs): RaisedNot
   return [{ event: 'quarantine', topic: 'quarantine', text, quietMs: DAY, upto }];
 }
 
-/** Longer than ended backfills are looked for. */
+/** Longer than the time for which Chandler looks back for ended backfills. */
 const BACKFILL_QUIET_MS = 2 * DAY;
-/** As long as notices are kept: the past of the same series may fail for the same reason each day. */
+/** As long as notices are kept, because the past of the same series may fail for the same reason each day. */
 const HISTORY_QUIET_MS = 365 * DAY;
 
 function backfillNotices(ended: EndedBackfill): RaisedNotice[] {
   const { id, state, coins, from, to, requestedAt, finishedAt, message, isWanted, failingSince } = ended;
-  // What the service asks for itself is news only when it fails.
+  // A backfill that the service requested itself is news only when it fails.
   if (state === 'done' && !isWanted) return [];
   const event = state === 'done' ? 'backfill-done' : 'backfill-failed';
   const span = `${formatDay(from)} to ${formatDay(to)}`;
@@ -130,7 +130,7 @@ function backfillNotices(ended: EndedBackfill): RaisedNotice[] {
   return [{ event, topic, text, quietMs: HISTORY_QUIET_MS }];
 }
 
-/** A backfill that is resumed ends again. */
+/** A resumed backfill ends again, so the topic contains the time of the end. */
 function topicOf({ id, state, finishedAt }: EndedBackfill): string {
   return `backfill ${id} ${state} ${formatInstant(finishedAt)}`;
 }

@@ -19,26 +19,26 @@ export type StateInputs = {
   readonly quota: QuotaState;
   readonly schedules: readonly Schedule[];
   readonly alerts: AlertInputs;
-  /** The upstream refuses the key, of this account or of another one that a service uses. */
+  /** The upstream refuses the key of this account, or of another one that a service uses. */
   readonly refusal: RefusedKey | 'not known yet' | null;
-  /** The upstream gives no usable answers. */
+  /** Set while the upstream gives no usable answers. */
   readonly outage: { readonly message: string } | null;
-  /** Since when, without a break. */
+  /** Since when the outage has lasted without a break. */
   readonly downSince: Instant | null;
-  /** Since when, without a break, there is work on candles and quota for it. */
+  /** Since when, without a break, there has been work on candles and quota for it. */
   readonly couldAskCandlesSince: Instant | null;
-  /** Since when, without a break, there is quota for the schedules. */
+  /** Since when, without a break, there has been quota for the schedules. */
   readonly couldRunSince: Instant | null;
-  /** Since when, without a break, the quota has not sufficed for the target age of a tier. */
+  /** Since when, without a break, the quota has been too small for the target age of a tier. */
   readonly behindSince: Instant | null;
-  /** The disks that this process can look at. */
+  /** The disks that this process can examine. */
   readonly disks: readonly (Disk & { readonly lowSince: Instant | null })[];
-  /** Null: there is none. */
+  /** Null when there is no lake. */
   readonly lake: LakeState | null;
 };
 
 export type RefusedKey = {
-  /** Absent: of this account. */
+  /** Absent when it is this account. */
   readonly accountId?: string;
   readonly message: string;
   readonly since: Instant;
@@ -47,34 +47,34 @@ export type RefusedKey = {
 
 export type LakeState = {
   readonly place: string;
-  /** Why the last run failed, and since when runs have; null: it did not. */
+  /** Why the last run failed, and since when runs have been failing. Null when it did not fail. */
   readonly failure: { readonly since: Instant; readonly message: string } | null;
-  /** When the newest state began to be written that readers see; null: none is known. */
+  /** When Chandler began to write the newest state that readers see. Null when none is known. */
   readonly doneAt: Instant | null;
 };
 
 export type State = {
   readonly event: StateEvent;
-  /** Each is open at most once. It names no coin, schedule or tier: when another one joins, the state is the same. */
+  /** At most one notice per topic is open. The topic names no coin, schedule or tier, so the state stays the same when another one joins. */
   readonly topic: string;
-  /** When it began; null: it does not hold. */
+  /** When the state began. Null when it does not hold. */
   readonly since: Instant | null;
-  /** It does not hold, but its notice was told and that of its end was not: it may come back. Absent: no. */
+  /** The state does not hold, but its notice was sent and that of its end was not, because it may come back. Absent means false. */
   readonly isSettling?: boolean;
-  /** It is over when it has not held for so long: it may come and go. */
+  /** The state is over when it has not held for so long, because it may come and go. */
   readonly settleMs: number;
-  /** What is told when it begins. */
+  /** The text of the notice when it begins. */
   readonly text: string;
-  /** What is told when it is over, after `Resolved: `. */
+  /** The text of the notice when it is over, after `Resolved: `. */
   readonly over: string;
 };
 
-/** A restart of the upstream, or of a proxy between, is not worth a message. */
+/** A shorter outage, such as a restart of the upstream or of a proxy, is not worth a message. */
 const DOWN_AFTER_MS = 5 * MINUTE;
 const SETTLE_MS = 5 * MINUTE;
-/** What the quota suffices for is planned anew with each run, and changes a little from run to run. */
+/** Each run plans the freshness that the quota allows anew, and the result changes a little between runs. */
 const BEHIND_AFTER_MS = HOUR;
-/** More names than this are counted. */
+/** A text lists at most so many names, and the number of the others. */
 const MOST_NAMES = 5;
 
 /** Each state that this process can judge, whether it holds or not. */
@@ -92,13 +92,13 @@ export function statesOf(inputs: StateInputs, stuckAfterMs: number): readonly St
 
 const CAUSES: ReadonlySet<StateEvent> = new Set(['key-refused', 'upstream-down', 'database-locked']);
 
-/** A refused key, an upstream that is down and a lock explain work that is stuck: that is no news beside them. */
+/** Leaves out stuck work when another state explains it: a refused key, an upstream that is down, or a lock. */
 export function withoutConsequences(states: readonly State[]): readonly State[] {
   const isExplained = states.some(({ event, since }) => since !== null && CAUSES.has(event));
   return isExplained ? states.filter(({ event, since }) => event !== 'stuck' || since === null) : states;
 }
 
-/** Does the service do its work? The age that the quota suffices for is a choice of the operator, and no failure. */
+/** Whether the service does its work. Being behind does not count: which age the quota allows is the operator's choice, and no failure. */
 export function isWell(states: readonly State[]): boolean {
   return states.every(({ event, since, isSettling = false }) => (since === null && !isSettling) || event === 'behind');
 }
@@ -134,18 +134,18 @@ function upstreamDown({ downSince, outage, now, accountId }: StateInputs): State
   };
 }
 
-/** A lock that an administrator or a tool holds for a moment is not worth a message. */
+/** A shorter lock of an administrator or a tool is not worth a message. */
 const LOCKED_AFTER_MS = 2 * MINUTE;
 
 export type LockInputs = {
   readonly now: Instant;
-  /** The incident of this process, which says who holds the lock; null: nobody does. */
+  /** The incident of this process, which says who holds the lock. Null when nobody does. */
   readonly lock: { readonly message: string } | null;
-  /** Since when, without a break. */
+  /** Since when the lock has been held without a break. */
   readonly lockedSince: Instant | null;
 };
 
-/** Judged by itself, and first: what the other states are judged by may be behind the lock. */
+/** Judged separately and first, because the inputs of the other states may be behind the lock. */
 export function databaseLocked({ now, lock, lockedSince }: LockInputs): State {
   const since = lock !== null && lockedSince !== null && now - lockedSince >= LOCKED_AFTER_MS ? lockedSince : null;
   const text =
@@ -156,7 +156,7 @@ export function databaseLocked({ now, lock, lockedSince }: LockInputs): State {
     event: 'database-locked',
     topic: 'database-locked',
     since,
-    // Longer than until it is told: after a restart, a process sees anew since when the lock is held.
+    // Longer than the delay before the notice: after a restart, a process measures anew how long the lock has been held.
     settleMs: SETTLE_MS,
     text,
     over: 'no other session holds a lock that Chandler needs, and all work goes on.',
@@ -184,7 +184,7 @@ function stuckCandles(inputs: StateInputs, afterMs: number): State {
     event: 'stuck',
     topic: 'stuck candles',
     since: isStuck ? since : null,
-    // Not sooner than it is called stuck: one candle an hour is the same state.
+    // At least the time after which it counts as stuck, so that one candle an hour does not end the state.
     settleMs: afterMs,
     text: `Stuck: ${what}. Waiting: ${work.join(', ')}.${holdText(quota) || failure} chandler backfills list and chandler status say more; chandler doctor --online checks everything. (${accountId})`,
     over:
@@ -213,7 +213,7 @@ function stuckSchedules(inputs: StateInputs, afterMs: number): State {
   };
 }
 
-/** The schedules that are due and did not run, and since when. */
+/** The schedules that were due but did not run, and since when. */
 function overdue(
   { schedules, alerts: { doneTicks }, now }: StateInputs,
   couldSince: Instant,
@@ -251,7 +251,7 @@ function lowDisk({ now }: StateInputs, { folder, freeBytes, lowSince }: StateInp
   const since = lowSince === null ? '' : `, low since ${formatInstant(Math.min(lowSince, now))}`;
   return {
     event: 'disk',
-    // Without the host: a container has another name after each restart, and the disk is the same.
+    // Without the host name: a container has a new name after each restart, but the same disk.
     topic: `disk ${folder}`,
     since: lowSince,
     settleMs: SETTLE_MS,
@@ -280,7 +280,7 @@ function listed(names: readonly string[]): string {
   return `${names.slice(0, MOST_NAMES).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
 }
 
-/** Has each window quota left beside its reserved part? A hold after errors or a 429 does not count, because it ends soon. */
+/** Whether each window has quota left besides its reserved part. A hold after errors or a 429 does not count, because it ends soon. */
 export function hasBudget({ day, month, hold }: QuotaState, reserved: Reserved): boolean {
   const isLeft = ({ spent, limit }: QuotaState['day'], reserved: number) => limit === null || limit - spent > reserved;
   return hold?.reason !== 'quota exhausted' && isLeft(day, reserved.day) && isLeft(month, reserved.month);

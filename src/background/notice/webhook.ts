@@ -1,6 +1,6 @@
 /**
- * Sends to an address of the operator's: a text to a webhook in the form of Slack and Mattermost (`{"text": …}` by POST), or a sign of
- * life to a heartbeat monitor (GET). The address is secret.
+ * Sends to the operator's addresses: a text to a webhook in the format of Slack and Mattermost (`{"text": …}` by POST), or a heartbeat to a
+ * monitor (GET). The address is secret.
  */
 import { type Clock, systemClock } from '../../clock.ts';
 import { withDeadline } from '../../core/concurrency/unless-aborted.ts';
@@ -12,7 +12,7 @@ import { retryAfterMs } from '../../upstream/retry-after.ts';
 
 export type Delivery =
   | { readonly kind: 'taken' }
-  /** Not now: an outage, a limit, a hook that was switched off. `retryAfterMs` null: the response does not say when. */
+  /** A later attempt may succeed: an outage, a limit, a hook that was switched off. `retryAfterMs` is null when the response does not say when. */
   | { readonly kind: 'failed'; readonly message: string; readonly retryAfterMs: number | null }
   /** The webhook will never accept this text. */
   | { readonly kind: 'refused'; readonly message: string };
@@ -27,15 +27,15 @@ export type Webhook = {
   close(): Promise<void>;
 };
 
-/** Until the response begins, and again until it ends. Long, because who has the message and answers later than that gets it again. */
+/** Limit until the response begins, and again until it ends. It is long, because a receiver that answers later gets the message a second time. */
 const DEADLINE_MS = 60_000;
 const CONNECT_MS = 5_000;
-/** Enough of a response for the line that says what is wrong. */
+/** Enough of a response for the line that describes the problem. */
 const MOST_BYTES = 16 * 1024;
 const LONGEST_REASON = 200;
 /** Some services refuse longer texts. */
 const LONGEST_TEXT = 3_500;
-/** Statuses that are about the text. */
+/** Statuses that reject the text itself. */
 const ABOUT_THE_TEXT: ReadonlySet<number> = new Set([400, 413, 422]);
 
 /** `setting`: the variable with the address. */
@@ -49,14 +49,14 @@ export function createWebhook(
     connect: { timeout: Math.min(CONNECT_MS, deadlineMs) },
     headersTimeout: deadlineMs,
     bodyTimeout: deadlineMs,
-    // Messages are rare: a connection that was kept would have been closed meanwhile.
+    // Messages are rare: the other side would have closed an idle connection before the next one.
     pipelining: 0,
   });
   const send = async (content: Content, signal?: AbortSignal): Promise<Delivery> => {
     signal?.throwIfAborted();
     const stop = new AbortController();
     const late = new Error(`${url.host} did not answer within ${deadlineMs / 1000} s`);
-    // Undici's own timers notice silence only; this also ends a response that arrives byte by byte.
+    // Undici's own timers notice only silence. This deadline also ends a response that arrives byte by byte.
     const within = <T>(work: () => Promise<T>) => withDeadline(clock, { ms: deadlineMs, late, stop }, work);
     try {
       const response = await within(() =>
@@ -105,7 +105,7 @@ function judge(
   clock: Clock,
 ): Delivery {
   if (status >= 200 && status < 300) return { kind: 'taken' };
-  // The operator has not allowed our messages to go to another address.
+  // The operator has allowed messages to this address only.
   if (status >= 300 && status < 400) {
     const message = `${host} answered ${status}: it redirects, which is not followed; set ${setting} to the new address`;
     return { kind: 'failed', message, retryAfterMs: null };
@@ -115,7 +115,7 @@ function judge(
   return { kind: 'failed', message, retryAfterMs: retryAfterMs(header, clock.now()) };
 }
 
-/** The first line of what the webhook says is wrong; nothing of a web page. */
+/** The first line of the webhook's error text. Empty for a web page. */
 function firstLine(text: string): string {
   const line = text.trim().split('\n')[0]!.trim();
   if (line.startsWith('<')) return '';

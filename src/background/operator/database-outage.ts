@@ -1,7 +1,7 @@
 /**
- * Tells the operator that the database cannot be used, without the database: from the memory of one service, while it lasts. The notice is
- * recorded when the database is back, so that every service knows of it. Nobody can ask the others meanwhile, so all of them compute from
- * the services that were alive before which one tells. If that one cannot, the outage is told late: when it is over.
+ * Tells the operator that the database cannot be used. While the outage lasts, this works from the memory of one service. It records the
+ * notice when the database is back, so that every service knows of it. Services cannot ask each other meanwhile, so each computes from
+ * the services that were alive before which one sends the notice. If that one cannot, the notice comes late: when the outage is over.
  *
  *     well ──incident──→ away ──2 minutes, and it is mine to tell──→ told
  *       ▲                  └────────── back for a minute ──────────────┴──→ over ──recorded──→ well
@@ -18,16 +18,16 @@ import { deliveryBackoff, tell } from './notice-delivery.ts';
 
 const EVENT = 'database-down';
 const LOOK_MS = 5_000;
-/** A restart of the database is not worth a message. */
+/** A shorter outage, such as a restart of the database, is not worth a message. */
 const TOLD_AFTER_MS = 2 * 60_000;
-/** It is over when the database has been there for so long. */
+/** The outage is over when the database has been available for so long. */
 const SETTLE_MS = 60_000;
-/** The service that has told it records that first. */
+/** The service that sent the notice gets so much time to record it first. */
 const OTHERS_WAIT_MS = 3 * 60_000;
 
 type Outage = {
   since: Instant;
-  /** When the database was back; null: it is not. */
+  /** When the database was available again. Null while it is not. */
   until: Instant | null;
   message: string;
   toldAt: Instant | null;
@@ -36,9 +36,9 @@ type Outage = {
 };
 
 export type DatabaseOutage = {
-  /** Until the signal is aborted. */
+  /** Runs until the signal is aborted. */
   watch(signal: AbortSignal): Promise<void>;
-  /** Once the database is back: records an outage that is over, and raises the notice of its end. */
+  /** Call it when the database is available again: records an outage that is over, and raises the notice of its end. */
   record(app: App): Promise<void>;
 };
 
@@ -54,7 +54,7 @@ export function createDatabaseOutage(context: ServiceContext): DatabaseOutage {
     const incident = context.incidents.open().find(({ what }) => what === DATABASE || what === HEARTBEAT);
     if (incident === undefined) {
       if (outage !== null) outage.until ??= now;
-      // Nothing that anybody has to know.
+      // The outage was too short to report.
       if (outage !== null && !isWorthTelling(outage) && now - outage.until! >= SETTLE_MS) outage = null;
       return;
     }
@@ -116,9 +116,9 @@ function isWorthTelling({ since, until, toldAt }: Outage): boolean {
   return toldAt !== null || (until !== null && until - since >= TOLD_AFTER_MS);
 }
 
-/** Is it this service that tells? A scheduler, as there is usually one; of several the first by name. */
+/** Whether this service sends the notice: the first scheduler by name, as there is usually one; without any scheduler, the first service. */
 function isMine({ open: { peers }, owner, roles }: Pick<ServiceContext, 'open' | 'owner' | 'roles'>): boolean {
-  // It has never seen the database, so it knows nobody.
+  // This service has never reached the database, so it knows no other services.
   if (peers === null) return roles.includes('scheduler');
   return tellerOf([...peers, { owner, roles }]) === owner;
 }

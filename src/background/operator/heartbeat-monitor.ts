@@ -1,6 +1,6 @@
 /**
- * A sign of life for a monitor of the operator's (CHANDLER_HEARTBEAT_URL), while the service does its work. A monitor that hears nothing
- * for a while raises the alarm: so a machine without power, a network that is cut and a full disk are noticed as well.
+ * Sends a heartbeat to the operator's monitor (CHANDLER_HEARTBEAT_URL) while the service does its work. The monitor raises an alarm when no
+ * heartbeat arrives for a while, so it also detects a machine without power, a broken network and a full disk.
  */
 import type { App } from '../../app.ts';
 import type { Instance } from '../../store/work/instance.ts';
@@ -13,10 +13,10 @@ import type { ServiceContext } from '../service-context.ts';
 const EVERY_MS = 5 * 60_000;
 const RETRY_MS = 30_000;
 const MONITOR = 'the heartbeat monitor';
-/** What all services of the database together must do. */
+/** The roles that the services of the database must cover together. */
 const NEEDED: readonly Role[] = ['scheduler', 'worker'];
 
-/** However many services there are, one of them sends it at a time. */
+/** One service at a time sends the heartbeat, no matter how many run. */
 export function createHeartbeat(context: ServiceContext, app: App, url: string) {
   const { clock, signal, incidents, status } = context;
   const { sql } = app.database;

@@ -1,4 +1,4 @@
-/** How many holes wait for a second answer, and what may be spent on them: one line of `chandler quota` and of `chandler schedule`. */
+/** How many holes wait for a second answer, and how many requests may be spent on them: one line of `chandler quota` and `chandler schedule`. */
 import type { App } from '../../app.ts';
 import { type Budget, readHoleAllowance, readPlanning } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
@@ -9,7 +9,7 @@ import type { HoleAllowance } from '../../quota/hole-allowance.ts';
 
 export type HolesReport = WaitingHoles &
   HoleAllowance & {
-    /** Of the schedule; null: it is off. */
+    /** The next run of the schedule. Null when it is off. */
     readonly nextRun: Instant | null;
   };
 
@@ -32,7 +32,7 @@ const WAITS_FOR: Readonly<Record<NonNullable<HoleAllowance['waitsFor']>, string>
   share: 'none now: the share of holes grows evenly through the month',
 };
 
-/** Ends without a line feed. */
+/** The text ends without a line feed. */
 export function describeHoles(holes: HolesReport, now: Instant): string {
   const { slots, outOfReach, requests, share, spent, allowed, waitsFor, nextRun } = holes;
   if (slots === 0) return 'Holes: no slot waits for a second answer that it is empty.';

@@ -1,4 +1,4 @@
-/** Sends the notices that were raised, each by one service. No other work waits for the webhook. */
+/** Sends each raised notice from one service. No other work waits for the webhook. */
 import type { App } from '../../app.ts';
 import type { Instant } from '../../clock.ts';
 import { createBackoff } from '../../core/backoff.ts';
@@ -11,17 +11,17 @@ import type { Delivery, Webhook } from '../notice/webhook.ts';
 import type { ServiceContext } from '../service-context.ts';
 
 const MOST_PER_HOUR = 30;
-/** A hundred backfills that are done must not keep back that the key is refused. */
+/** Notices of states come first, so that a hundred finished backfills do not delay the news that the key is refused. */
 const KEPT_FOR_STATES = 10;
 const LONGEST_RETRY_MS = 30 * 60_000;
 export const deliveryBackoff = createBackoff({ firstMs: 10_000, mostMs: LONGEST_RETRY_MS });
 /** A notice that could not be delivered within a day stays in the log and in `ops.notice`. */
 const GIVE_UP_AFTER_MS = DAY;
 const WEBHOOK = 'the webhook';
-/** A slow webhook must not keep a service from looking: what is left is sent after the next look. */
+/** A slow webhook must not delay the next look of the service: the remaining notices are sent after it. */
 const LONGEST_ROUND_MS = 60_000;
 
-/** Says in the log and in the metrics that a notice was raised. */
+/** Records in the log and in the metrics that a notice was raised. */
 export function tell(
   { log, metrics }: Pick<ServiceContext, 'log' | 'metrics'>,
   event: NoticeEvent,
@@ -32,11 +32,11 @@ export function tell(
   metrics.notice(event, 'raised');
 }
 
-/** Sends every notice that is due, those of states first and the oldest of them first, until one fails or a minute is over. */
+/** Sends every due notice, those of states first and the oldest of them first, until one fails or a minute is over. */
 export async function deliver(context: ServiceContext, app: App, webhook: Webhook): Promise<void> {
   const { clock, signal, owner } = context;
   const { sql } = app.database;
-  // A notice that was delivered must be recorded even if the database becomes unavailable just then; else it would be sent again.
+  // A delivered notice must be recorded even if the database becomes unavailable at that moment. Otherwise a service would send it again.
   const retry = createOutageRetry({ clock, signal });
   const begunAt = clock.now();
   while (!signal.aborted) {
@@ -63,7 +63,7 @@ function endOf({ attempts, raisedAt }: ClaimedNotice, delivery: Delivery, now: I
       const { message, retryAfterMs } = delivery;
       if (now - raisedAt > GIVE_UP_AFTER_MS) return { state: 'given up', message };
       const wait = Math.max(deliveryBackoff(attempts - 1, Math.random()), retryAfterMs ?? 0);
-      // Bounded, whatever the webhook asks for: after a day the notice is given up.
+      // The wait is bounded, whatever the webhook demands, because Chandler gives up the notice after a day.
       return { state: 'later', at: now + Math.min(LONGEST_RETRY_MS, wait), message };
     }
   }

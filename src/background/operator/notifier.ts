@@ -1,6 +1,6 @@
 /**
- * Tells the operator what happens: through a webhook, through the metrics, and by a heartbeat that stops. Every service looks; the tables
- * decide which service raises and which one sends a notice.
+ * Tells the operator what happens: through a webhook, through the metrics, and by a heartbeat that stops. Every service looks. The tables
+ * decide which service raises a notice and which one sends it.
  */
 import type { App } from '../../app.ts';
 import type { Instant } from '../../clock.ts';
@@ -31,7 +31,7 @@ import { type Look, look, lookAtLock } from './operator-look.ts';
 export const LOOK_MS = 20_000;
 const NOTICES = 'the notices';
 
-/** Until the service stops; resolves at once when nobody would be told. */
+/** Runs until the service stops. Resolves at once when there is no way to tell the operator. */
 export async function notifyOperator(
   context: ServiceContext,
   app: App,
@@ -48,14 +48,14 @@ export async function notifyOperator(
         const now = clock.now();
         const locked = await lookAtLock(context, app, now);
         if (locked.since !== null && notify !== null && webhook !== null) {
-          // At once: what follows may wait for that lock.
+          // At once, because the reads below may wait for that lock.
           await settleStates(context, app, notify, [locked], now);
           await deliver(context, app, webhook);
         }
         const { inputs, states: others } = await look(app, now);
         const states = [locked, ...others];
         const peers = await liveInstances(app.database.sql, now);
-        // Right after an outage the others have not renewed their leases yet: who was alive before it decides who tells of it.
+        // Right after an outage the other services have not renewed their leases yet. The services alive before it decide which one reports it.
         if (!incidents.isOpen(DATABASE) && !incidents.isOpen(HEARTBEAT)) open.peers = peers;
         if (notify !== null) await raise(context, app, notify, { inputs, states });
         const asTold = notify === null ? states : await withSettling(app, notify, states);
@@ -76,10 +76,10 @@ export async function notifyOperator(
   }
 }
 
-/** Which states do not hold, and are told all the same until they have not held for long enough. */
+/** Marks the states that no longer hold but are still reported, until they have not held for long enough. */
 async function withSettling(app: App, notify: Notify, states: readonly State[]): Promise<readonly State[]> {
   const told = new Set((await openStates(app.database.sql)).map(({ topic }) => topic));
-  // Nobody ends the notice of an event that is not told any more.
+  // Nobody ends the notice of an event that the operator has switched off.
   const isSettling = ({ event, topic, since }: State) =>
     since === null && told.has(topic) && notify.events.includes(event);
   return states.map((state) => (isSettling(state) ? { ...state, isSettling: true } : state));
@@ -89,18 +89,18 @@ async function raise(context: ServiceContext, app: App, notify: Notify, { inputs
   const { sql } = app.database;
   await settleStates(context, app, notify, states, inputs.now);
   await endForgotten(context, app, inputs.now);
-  // Most of them were raised long ago: that is one look, and no transaction for each.
+  // Most of them were raised long ago. One read finds the others, instead of one transaction for each.
   for (const notice of await notRaisedYet(sql, noticesOf(inputs, notify), inputs.now)) {
     if (await raiseNotice(sql, notice, inputs.now)) tell(context, notice.event, notice.topic, notice.text);
   }
 }
 
-/** A folder or a lake that nobody has looked at for so long is not used any more. */
+/** A folder or a lake that no service has examined for so long is not used any more. */
 const FORGOTTEN_AFTER_MS = DAY;
-/** Others that look at it may start later than this service. */
+/** Other services that examine it may start later than this one. */
 const OTHERS_START_MS = HOUR;
 
-/** What only a service with a certain setting judges has no end of its own when that setting is changed. */
+/** Ends the state of a folder or a lake that no service judges any more, because the setting of the services has changed. */
 async function endForgotten(context: ServiceContext, app: App, now: Instant): Promise<void> {
   if (now - context.status.startedAt < OTHERS_START_MS) return;
   const { sql } = app.database;
@@ -111,7 +111,7 @@ async function endForgotten(context: ServiceContext, app: App, now: Instant): Pr
   }
 }
 
-/** Raises a notice for each state that began, and one for each that is over. */
+/** Raises a notice for each state that has begun and for each that is over. */
 async function settleStates(
   context: ServiceContext,
   app: App,

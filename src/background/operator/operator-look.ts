@@ -1,4 +1,4 @@
-/** One look at what an operator should know: it reads only tables that the work has written, so no work waits for it. */
+/** One look at what an operator should know. It reads only tables that the work has written, so no work waits for it. */
 import type { App } from '../../app.ts';
 import { type Budget, readBudget } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
@@ -33,7 +33,7 @@ export async function lookAtLock(
   });
 }
 
-/** `known`: the budget of the account, where the caller has read it lately. */
+/** `known`: the budget of the account, if the caller has read it lately. */
 export async function look(app: App, now: Instant, known?: Budget): Promise<Look> {
   const { config } = app;
   const { sql } = app.database;
@@ -41,7 +41,7 @@ export async function look(app: App, now: Instant, known?: Budget): Promise<Look
   const isKnown = budget.planSource !== 'assumed';
   const { accountId, plan, schedules, quota: ledger, reserved: reservedAt } = budget;
   const state = await ledger.state();
-  // The limits of an assumed plan are not the account's. Then only an exhausted quota that the upstream reports counts.
+  // The limits of an assumed plan may differ from the account's. Then only an exhausted quota that the upstream reports counts.
   const quota = isKnown ? state : withoutLimits(state);
   const reserved = reservedAt(now);
   const found = await readAlertInputs(sql, {
@@ -52,7 +52,7 @@ export async function look(app: App, now: Instant, known?: Budget): Promise<Look
     quarantineAfter: await quarantineTold(sql),
   });
   const alerts = isKnown ? found : { ...found, historyLimits: [] };
-  // Whom nobody has ever answered has no outage in the ledger: the address may be wrong.
+  // The ledger has no outage for an upstream that has never answered: its address may be wrong.
   const outage = quota.outage ?? (alerts.isUnreached ? { message: alerts.lastFailure ?? 'no answer' } : null);
   const inputs: NoticeInputs = { now, accountId, plan, quota, reserved, alerts };
   const couldRun = hasBudget(quota, reserved.account ?? { day: 0, month: 0 });

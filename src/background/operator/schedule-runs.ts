@@ -1,4 +1,4 @@
-/** The runs of schedules, as the operator is told of them. */
+/** The runs of schedules, in words for the operator. */
 import type { Instant } from '../../clock.ts';
 import { formatCounted, formatInstant, formatRelative } from '../../core/format.ts';
 import { pausedUntil } from '../../ingest/schedule/tick.ts';
@@ -21,7 +21,7 @@ export function describeLast(run: ScheduleRun | undefined, now: Instant): string
   return [STATES[run.state], when].filter(Boolean).join(', ');
 }
 
-/** What went wrong with a run, and what happens next; null: nothing. */
+/** What went wrong with a run, and what happens next. Null when nothing went wrong. */
 export function describeProblem(run: ScheduleRun | undefined, now: Instant): string | null {
   if (run === undefined || run.message === null) return null;
   const until = run.waitUntil === null ? '' : formatMoment(run.waitUntil, now);

@@ -1,9 +1,9 @@
-/** Who runs the schedules, as commands say it: only what a service will ask for is reserved. */
+/** Who runs the schedules, in words for commands. Chandler reserves quota only for schedules that a service runs. */
 import type { Instant } from '../../clock.ts';
 import { formatInstant, formatRelative, toIso } from '../../core/format.ts';
 import { RESERVED_FOR_MS, type Scheduling } from '../../ingest/schedule/scheduling.ts';
 
-/** Null while a service runs them: then there is nothing to explain. */
+/** Null while a service runs them, because there is nothing to explain. */
 export function describeScheduling(scheduling: Scheduling, now: Instant): string | null {
   switch (scheduling.kind) {
     case 'running':

@@ -1,12 +1,12 @@
-/** Who has spent the requests of an account, and what for. */
+/** What the requests of an account were spent on. */
 import type { App } from '../../app.ts';
 import type { Quota } from '../../quota/quota.ts';
 import { readSubjects } from '../../views/backfills/backfills.ts';
 
-/** `subject`: the series of a backfill, and who wants it. */
+/** `subject`: the series of a backfill, and who requested it. */
 export type Spender = Awaited<ReturnType<Quota['spenders']>>[number] & { readonly subject: string | null };
 
-/** Who spent the most today first. */
+/** The largest spender of today first. */
 export async function readSpenders(
   { database: { sql } }: Pick<App, 'database'>,
   quota: Pick<Quota, 'spenders'>,

@@ -1,4 +1,4 @@
-/** The reasons for which requests wait, in words. */
+/** The reasons why requests wait, in words. */
 import type { Instant } from '../../clock.ts';
 import { formatInstant, formatRelative } from '../../core/format.ts';
 
@@ -19,7 +19,7 @@ const WORDS: Readonly<Record<string, string>> = {
   unavailable: 'the upstream gives no valid answers',
 };
 
-/** `today's requests are used up`; a reason without words stays as it is. */
+/** `today's requests are used up`. A reason without words stays as it is. */
 export function waitingFor(reason: string): string {
   return WORDS[reason] ?? reason;
 }

@@ -1,4 +1,4 @@
-/** Why nothing is sent: what holds all requests of the account, and what holds one backfill. */
+/** Why Chandler sends no requests: what holds all requests of the account, and what holds one backfill. */
 import type { Budget } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
 import { formatCount, formatCounted, formatDuration, formatRelative } from '../../core/format.ts';
@@ -13,7 +13,7 @@ export type AccountState = {
   readonly refusal: { readonly message: string } | null;
 };
 
-/** What holds all requests, or those of backfills; empty: nothing. */
+/** What holds all requests, or those of backfills. Empty when nothing does. */
 export function whyAccountWaits({ state, budget, refusal }: AccountState): string[] {
   const { now, hold } = state;
   const reasons: string[] = [];
@@ -35,17 +35,17 @@ export function whyAccountWaits({ state, budget, refusal }: AccountState): strin
 }
 
 export const NO_SERVICE = 'No service is running. Start one with: chandler service';
-/** In its place while another session holds a lock: a service may wait for that lock before it renews its lease. */
+/** Replaces `NO_SERVICE` while another session holds a lock: a service may be waiting for that lock before it renews its lease. */
 export const NO_SERVICE_HEARD = 'No service gives a sign of life: none runs, or it waits for the lock.';
 
 export function noService(lock: HeldLock | null): string {
   return lock === null ? NO_SERVICE : NO_SERVICE_HEARD;
 }
 
-/** A silence that is no surprise. */
+/** A shorter time without an answer is normal. */
 const QUIET_MS = 30_000;
 
-/** Why a backfill does not advance, or that it does; the first reason is the one that counts. */
+/** Why a backfill does not advance, or a sentence that it does. The first reason is the most important one. */
 export function whyBackfillWaits(
   details: BackfillDetails,
   {

@@ -1,6 +1,6 @@
 /**
- * When the service's backfills will be done: by the pace and the failures that backfills really meet, by the work of the others that go
- * before each or take turns with it, and by the quota, holds included.
+ * When the service's backfills will be done: calculated from the measured pace and failures of backfills, from the work of other backfills
+ * that go before each or take turns with it, and from the quota, including holds.
  */
 import type { App } from '../../app.ts';
 import { readQuota } from '../../budget.ts';
@@ -26,10 +26,10 @@ import { readSentForBackfills } from '../../store/work/fetch.ts';
 import { liveInstances } from '../../store/work/instance.ts';
 import { type Forecasted, tellFinish } from './finish-change.ts';
 
-/** `concurrency`: requests at the same time, of this service. */
+/** `concurrency`: the number of concurrent requests of this service. */
 export type EtaContext = { readonly app: App; readonly concurrency: number };
 
-/** When a running backfill will be done. Null: it does not run any more. */
+/** When a running backfill will be done. Null when it is no longer open. */
 export async function readEta(
   context: EtaContext,
   session: Session,
@@ -58,7 +58,7 @@ export async function saveQueuedEtas(context: EtaContext, session: Session): Pro
   const asked: Asked[] = [];
   for (const backfill of queued) {
     const { id, waitUntil, message } = backfill;
-    // What others fetch for it is there when they are done.
+    // The slots that other backfills fetch for it are there when those backfills are done.
     const owners = message === ANOTHER_BACKFILL ? await readOpenForSame(sql, id, clock.now()) : [];
     const ends = open.flatMap((other) => (owners.includes(other.id) ? [other.finish?.at ?? 0] : []));
     const until = waitUntil === null ? null : Math.max(waitUntil, ...ends);
@@ -75,10 +75,10 @@ export async function saveQueuedEtas(context: EtaContext, session: Session): Pro
   );
 }
 
-/** `wait`: it is not done before. */
+/** `wait`: the backfill is not done before it ends. */
 type Asked = OpenBackfill & {
   readonly wait: FinishBasis['hold'];
-  /** Workers have begun all that is left: nothing of others goes before it. */
+  /** Workers have started all of its remaining chunks, so no other backfill delays it. */
   readonly isUnderWay: boolean;
 };
 
@@ -86,7 +86,7 @@ function isUnderWay({ leftRequests, chunks }: RunState): boolean {
   return chunks !== null && chunks.inProgress > 0 && leftRequests <= chunks.inProgress;
 }
 
-/** One for each that is asked for, in their order. */
+/** One forecast for each backfill in `asked`, in the same order. */
 async function forecastEach(
   { app, concurrency }: EtaContext,
   session: Session,
@@ -96,7 +96,7 @@ async function forecastEach(
   const { clock, database } = app;
   const now = clock.now();
   const workers = await countWorkers(app, open, now);
-  // Those that only wait for a second answer have nothing to send until then.
+  // Backfills that only wait for a second answer send nothing until then.
   const sharers = open.filter(({ message, waitUntil }) => !(message === NOT_FINAL_YET && (waitUntil ?? 0) > now));
   const block = windowOf(session.limits.perSecond, concurrency);
   const works = workUntilDone(sharers, workers, block);
@@ -110,13 +110,13 @@ async function forecastEach(
   });
 }
 
-/** Requests that were sent before say nothing about the pace now. */
+/** Older requests say nothing about the present pace. */
 const PACE_SINCE_MS = 6 * 3_600_000;
-/** Nobody wants to be told why an end, which is shown to the minute, has moved by some seconds. */
+/** The range is at least so wide: the end is shown to the minute, so a move of some seconds needs no explanation. */
 const LEAST_SLACK_MS = 12_000;
-/** From this part of the plan's pace on, the pace is not slowed by 429s. */
+/** Above this share of the plan's rate, 429s no longer slow the pace. */
 const STEADY = 0.9;
-/** How much more or less than forecast fails. */
+/** The forecast allows for at least so much more or less work, because the number of failures varies. */
 const LEAST_WORK_SPREAD = 0.02;
 
 /** Services that run backfills; at least as many as are running now. */
@@ -126,7 +126,7 @@ async function countWorkers({ database: { sql } }: App, open: readonly OpenBackf
   return Math.max(1, live.length, running.length);
 }
 
-/** The one that is done first may wait for a retry until then, and the service with it. */
+/** When a service is free for the next backfill: at the earliest end of a running one, which may include waiting for a retry. */
 function freeAt(open: readonly OpenBackfill[], workers: number, now: Instant): Instant {
   const running = open.filter(({ isRunning, isDetached }) => isRunning && isDetached);
   return running.length < workers ? now : Math.min(...running.map(({ finish }) => finish.at ?? now));
@@ -138,14 +138,14 @@ type Terms = {
   readonly reserved: (at: Instant) => Reserved;
   readonly pace: MeasuredPace | null;
   readonly planGapMs: number;
-  /** Requests. */
+  /** Number of requests that a backfill sends in one turn. */
   readonly block: number;
   /** When a service can begin another backfill. */
   readonly freeAt: Instant;
   readonly now: Instant;
 };
 
-/** Null: unknown. */
+/** Null when unknown. */
 function forecastOne(terms: Terms, { left, wait, isRunning }: Asked, { total, others }: Work): Forecasted | null {
   const { pace, planGapMs, block, state, now } = terms;
   const { gapMs: gap, spread, perChunk } = pace ?? { gapMs: planGapMs, spread: LEAST_WORK_SPREAD, perChunk: 1 };
@@ -156,7 +156,7 @@ function forecastOne(terms: Terms, { left, wait, isRunning }: Asked, { total, ot
   if (likely.finishAt === null || (isUnlimited && total > 0)) return null;
   const early = forecastAt(terms, requests * (1 - workSpread), gap * (1 - spread));
   const late = forecastAt(terms, requests * (1 + workSpread), gap * (1 + spread));
-  // Those that take turns do so in blocks.
+  // Backfills that take turns send one block per turn.
   const turns = [...others.values()].reduce((sum, theirs) => sum + Math.min(theirs, block) / 2, 0);
   const slackMs = LEAST_SLACK_MS + turns * gap;
   const begins = isRunning ? now : terms.freeAt;

@@ -1,4 +1,4 @@
-/** The work on chunks, of tracked series and of backfills; each attempt is one log line, and is counted in the metrics. */
+/** The work on chunks of tracked series and of backfills. Each attempt writes one log line, and the metrics count it. */
 
 import { singleFlight } from '../../ingest/chunk/single-flight.ts';
 import { type Outcome, UpstreamError } from '../../ingest/outcome.ts';
@@ -31,7 +31,7 @@ export function workFreshness(context: SessionContext, queue: ChunkQueue, retry:
         logFailure(context, job, error, final);
         if (!final) return;
         retry(() => endFailedRefresh({ sql, clock, historyLimits }, job)).catch((again: unknown) => {
-          // The upkeep finds it as a chunk that the queue has lost.
+          // The upkeep finds the chunk later, as one that the queue has lost.
           app.log.debug({ err: again }, 'the end of a chunk was not recorded');
         });
       },
@@ -74,7 +74,7 @@ export function logChunk({ metrics, log }: ServiceContext, job: ChunkJob, outcom
     ...('until' in rest ? { until: toIso(rest.until) } : {}),
     ...('againAt' in rest && rest.againAt !== undefined ? { againAt: toIso(rest.againAt) } : {}),
   };
-  // A chunk that only waits is in the metrics: a day with an exhausted quota would fill the log.
+  // The metrics count a chunk that only waits. In the log at `info`, a day with an exhausted quota would produce too many lines.
   const level = outcome.kind === 'snoozed' || outcome.kind === 'deferred' ? 'debug' : 'info';
   log[level]({ ...chunkFields(job), outcome: how, ...rest, ...times }, 'chunk');
 }

@@ -1,4 +1,4 @@
-/** Counts the series for `chandler status`, and what is due for the reservation, where there are so many that nobody should wait for it. */
+/** Counts the series for `chandler status` and the due work for the reservation, when there are so many series that no reader should wait for it. */
 import type { App } from '../../app.ts';
 import { asError } from '../../core/as-error.ts';
 import { COMING_WORK, countComingWork } from '../../ingest/schedule/demand.ts';
@@ -18,10 +18,10 @@ import type { ServiceContext } from '../service-context.ts';
 
 const LOOK_MS = 60_000;
 const COUNTS = 'the counts of series';
-/** How long the first count takes is not known: meanwhile no other service counts. */
+/** The assumed duration of the first count, which is not known yet. Meanwhile no other service counts. */
 const FIRST_TOOK_MS = 10_000;
 
-/** Until the service stops; of all services one counts at a time. */
+/** Runs until the service stops. One service at a time counts. */
 export async function keepCounting(
   { clock, signal, incidents, roles }: Pick<ServiceContext, 'clock' | 'signal' | 'incidents' | 'roles'>,
   app: App,
@@ -50,7 +50,7 @@ export async function countWhenDue({ clock, database: { sql } }: Pick<App, 'cloc
   const turn = { name: COUNTS, everyMs: countedEveryMs(last?.tookMs ?? FIRST_TOOK_MS), now: countedAt };
   if (!(await claimTurn(sql, turn))) return false;
   try {
-    // On one connection, because others need the rest of them; and of one moment.
+    // On one connection, because other work needs the rest of the pool, and in one snapshot.
     const [answer, coming] = (await sql.begin('isolation level repeatable read read only', async (tx) => [
       await countSeriesNow(tx, countedAt),
       await countComingWork(tx, countedAt),
@@ -60,7 +60,7 @@ export async function countWhenDue({ clock, database: { sql } }: Pick<App, 'cloc
     await saveCounted(sql, SERIES_COUNTS, { countedAt, tookMs, answer });
     return true;
   } catch (error) {
-    // Counted again sooner, but not at once: a count that fails costs as much as one that does not.
+    // The next attempt comes sooner, but not at once, because a failed count costs as much as a successful one.
     await releaseTurn(sql, turn, Math.min(turn.everyMs, countedEveryMs(clock.now() - countedAt)));
     throw error;
   }

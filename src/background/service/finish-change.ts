@@ -1,9 +1,9 @@
-/** Why a backfill will be done at another time than was told: the largest of the changes that explain it. */
+/** Why a backfill will be done at another time than was forecast: the largest of the changes that explain it. */
 import type { Instant } from '../../clock.ts';
 import { formatCounted, formatInstant, formatRate } from '../../core/format.ts';
 import { type BackfillFinish, type FinishBasis, UNKNOWN_FINISH } from '../../store/backfill/backfill-finish.ts';
 
-/** A forecast before it is compared with what was told. */
+/** A forecast before it is compared with the one that was shown. */
 export type Forecasted = {
   readonly at: Instant;
   readonly from: Instant;
@@ -12,8 +12,8 @@ export type Forecasted = {
 };
 
 /**
- * The forecast to tell now. The range that was told stands as long as the forecast stays in it, and becomes narrower when the
- * forecast does. When the forecast leaves it, there is a new range, and the reason.
+ * The forecast to show now. The shown range stays while the forecast is within it, and becomes narrower with the forecast. When the
+ * forecast leaves the range, this returns a new range and the reason.
  */
 export function tellFinish(told: BackfillFinish, next: Forecasted | null): BackfillFinish {
   if (next === null) return { ...UNKNOWN_FINISH, change: told.change, changedAt: told.changedAt };
@@ -25,13 +25,13 @@ export function tellFinish(told: BackfillFinish, next: Forecasted | null): Backf
     const change = changeOf(basis, now.basis, at > basis.to);
     return { ...now, change, changedAt: next.basis.madeAt };
   }
-  // The basis stays: what has changed since the range was told explains why it is left.
+  // The basis stays: if the forecast leaves the range later, what has changed since the range was made explains that.
   return from >= basis.from && to <= basis.to
     ? { ...told, at, from, to, basis: { ...basis, from, to } }
     : { ...told, at };
 }
 
-/** In words. `isLater`: the new forecast is later than was told. */
+/** The reason in words. `isLater`: the new forecast is later than the shown one. */
 function changeOf(old: FinishBasis, now: FinishBasis, isLater: boolean): string {
   const sign = isLater ? 1 : -1;
   const perRequest = now.gapMs * now.perChunk;
@@ -39,7 +39,7 @@ function changeOf(old: FinishBasis, now: FinishBasis, isLater: boolean): string 
   const causes: (readonly [effectMs: number, text: string])[] = [
     ...othersChanged(old, now).map(([requests, text]) => [sign * requests * perRequest, text] as const),
     [sign * (now.left - old.left) * perRequest, `it needs ${formatCounted(now.left, 'request')} more, not ${old.left}`],
-    // What is the same in words is no cause.
+    // A change that reads the same in words is no cause.
     [rateOf(now) === rateOf(old) ? 0 : sign * (now.gapMs - old.gapMs) * now.perChunk * work, paceChanged(old, now)],
     [
       eachOf(now) === eachOf(old) ? 0 : sign * (now.perChunk - old.perChunk) * now.gapMs * work,
@@ -48,14 +48,14 @@ function changeOf(old: FinishBasis, now: FinishBasis, isLater: boolean): string 
     [isLater && now.window !== old.window ? windowEffectMs(now) : 0, windowChanged(now)],
     [isLater ? holdEffectMs(old, now) : 0, holdChanged(now)],
   ];
-  // What is left of it always shrinks: that is no reason to be earlier than forecast.
+  // The remaining work always shrinks, so it is no reason to be done earlier than forecast.
   const possible = isLater ? causes : causes.filter(([, text]) => !text.startsWith('it needs'));
   const [effectMs, text] = possible.reduce((a, b) => (b[0] > a[0] ? b : a));
   if (effectMs > 0) return text;
   return isLater ? 'it got fewer requests than was forecast' : 'it got more requests than was forecast';
 }
 
-/** Requests of others that were added (positive) or are no longer sent before it. What they sent meanwhile was in the forecast. */
+/** Requests of other backfills that were added before it (positive) or will not be sent before it. The forecast included what they sent meanwhile. */
 function othersChanged(old: FinishBasis, now: FinishBasis): (readonly [requests: number, text: string])[] {
   const before = new Set(Object.keys(old.others));
   const more = Object.entries(now.others).map(([id, requests]) => {
@@ -87,7 +87,7 @@ function eachOf({ perChunk }: FinishBasis): string {
   return perChunk.toFixed(2);
 }
 
-/** A window that must end first matters more than anything that goes by the pace. */
+/** A window that must end first matters more than any effect of the pace. */
 function windowEffectMs({ window }: FinishBasis): number {
   return window === 'month' ? 2 ** 40 : window === 'day' ? 2 ** 39 : 0;
 }

@@ -1,4 +1,4 @@
-/** The service's sign of life: its lease, and which schedules it runs, for which every process reserves quota. */
+/** The service's heartbeat: its lease, and the schedules it runs. Every process reserves quota for these schedules. */
 import type { App } from '../../app.ts';
 import { accountIdOf } from '../../ingest/request/account.ts';
 import { keepInstance, noteScheduler } from '../../store/work/instance.ts';

@@ -1,4 +1,4 @@
-/** The start of a service or of `chandler serve` in the audit log: who started it, and the settings, so that the next start shows what changed. */
+/** Records in the audit log who started a service or `chandler serve`, and with which settings, so that the next start shows changes. */
 import { createHash } from 'node:crypto';
 import type { App } from '../../app.ts';
 import { maskPasswords } from '../../log.ts';
@@ -7,7 +7,7 @@ import { beginAudit, endAudit, readSalt, recordMigration, SALT } from '../../sto
 import { readInstallationId } from '../../store/work/installation.ts';
 import type { ServiceContext } from '../service-context.ts';
 
-/** The whole text of these is a secret, and not only a password in it. */
+/** For these variables the whole text is a secret, not only a password in it. */
 const SECRETS: ReadonlySet<string> = new Set([
   'CHANDLER_API_KEY',
   'CHANDLER_WEBHOOK_URL',
@@ -16,7 +16,7 @@ const SECRETS: ReadonlySet<string> = new Set([
   'AWS_SESSION_TOKEN',
 ]);
 
-/** Records the start. Resolves to what records the end, with the failure if there was one. */
+/** Records the start. Resolves to the function that records the end, with the failure if there was one. */
 export async function recordStart(
   { start }: Pick<ServiceContext, 'start'>,
   app: Pick<App, 'clock' | 'migrated' | 'database'>,
@@ -26,7 +26,7 @@ export async function recordStart(
   const { sql } = database;
   const { actor, command, env } = start;
   await recordMigration(sql, { at: clock.now(), actor, command, migrated: app.migrated });
-  // The log goes where the warehouse goes, and fingerprints are compared there: a move must not change them.
+  // The audit log moves with the warehouse, and readers compare its fingerprints, so a move must not change the salt.
   const salt = (await readSalt(sql)) ?? (await readInstallationId(sql));
   const settings = { ...describeSettings(env, salt), [SALT]: salt };
   const id = await beginAudit(sql, { at: clock.now(), actor, command, settings });
@@ -34,8 +34,8 @@ export async function recordStart(
 }
 
 /**
- * The variables that are set, as text that may be stored: of a secret only a fingerprint, by which a change of it shows. `salt`: of this
- * warehouse.
+ * The variables that are set, as text that may be stored. For a secret it is only a fingerprint, which shows when the secret changes.
+ * `salt`: that of this warehouse.
  */
 export function describeSettings(env: Environment, salt: string): Readonly<Record<string, string>> {
   return Object.fromEntries(

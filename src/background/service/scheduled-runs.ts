@@ -1,4 +1,4 @@
-/** Composes the runs of the schedules for one session. */
+/** Assembles the runs of the schedules for one session. */
 import type { App } from '../../app.ts';
 import { readHoleAllowance, readQuota, readScheduledWork, schedulesOf } from '../../budget.ts';
 import { createCatalogueRuns } from '../../ingest/catalogue/catalogue-run.ts';
@@ -38,7 +38,7 @@ export function createFreshness(app: App, session: Session, queue: ChunkQueue): 
   });
 }
 
-/** For logs and metrics of the chunks that a run asks for itself. */
+/** For logs and metrics of the chunks that a run requests itself. */
 export type ChunkEvents = Pick<ConfirmHolesDeps, 'onChunk' | 'onFailure'>;
 
 export function createRuns(app: App, session: Session, freshness: KeepFresh, events: ChunkEvents): Runs {

@@ -1,4 +1,4 @@
-/** The HTTP interface of the service: health, metrics and the progress of its backfills, beside the market. */
+/** The HTTP interface of the service: health, metrics and the progress of its backfills, besides the market data. */
 import pLimit from 'p-limit';
 import type { App } from '../../app.ts';
 import { readBudget, readQuota } from '../../budget.ts';
@@ -21,14 +21,14 @@ import { DATABASE, healthOf, isReady } from '../health/service-status.ts';
 import { listenToAll, requestFailures } from '../http/market-http.ts';
 import type { ServiceContext } from '../service-context.ts';
 
-/** Prometheus gives up after ten seconds. When the database does not answer, it must still get the metrics of this process. */
+/** Prometheus gives up after ten seconds. When the database does not answer, Prometheus must still get the metrics of this process. */
 const READ_MS = 5_000;
 const LATE = new Error(`not read within ${READ_MS / 1000} s`);
 
 export async function openHttp(context: ServiceContext): Promise<Listening> {
   const { config, status, incidents, clock, metrics, served, failed } = context;
   const onError = requestFailures(failed);
-  // Public: these need no key.
+  // These paths are public and need no key.
   const inputs = sharedRead(clock, () => readInputs(context));
   const progress = sharedRead(clock, (which: BackfillsQuery) => readProgress(context, which));
   const operations = createOperations({
@@ -44,7 +44,7 @@ export async function openHttp(context: ServiceContext): Promise<Listening> {
       return { ...own, text: `${own.text}\n${await served.registry.metrics()}` };
     },
     backfills: async (which) => {
-      // Only two lengths are read. Else each caller could cause a separate read with a length of its own.
+      // Only two limits are read, so that callers with different limits do not cause many separate reads.
       const limit = which.limit <= DEFAULT_BACKFILLS ? DEFAULT_BACKFILLS : MAX_BACKFILLS;
       return (await progress({ ...which, limit }))?.slice(0, which.limit) ?? null;
     },
@@ -64,7 +64,7 @@ export async function openHttp(context: ServiceContext): Promise<Listening> {
   };
 }
 
-/** Opened with the first page that is asked for: most services never show one. */
+/** Opens the dashboard for the first page request, because most services never show a page. */
 function dashboardOf({ open }: ServiceContext, onError: (error: unknown, url: string) => void) {
   let opened: { readonly app: App; readonly handler: Promise<OpenDashboard> } | null = null;
   const handler = (): Handler | null => {
@@ -94,10 +94,10 @@ async function readProgress({ open: { app }, incidents, clock }: ServiceContext,
   }
 }
 
-/** What this process knows without reading. */
+/** The inputs that this process knows without reading. */
 type OwnInput = 'isReady' | 'states' | 'incidents';
 
-/** Each input by itself: what cannot be read now is null, and does not affect the others or the counters of this process. */
+/** Reads each input separately: one that cannot be read now is null, and affects neither the others nor the counters of this process. */
 async function readInputs({
   open: { app, ingestion },
   clock,
@@ -123,7 +123,7 @@ async function readInputs({
   return { warehouse, ledger, queued, disks };
 }
 
-/** From the database, so that every role can tell it; null while the account's plan is unknown. */
+/** Reads from the database, so that a service of any role can report it. Null while the account's plan is unknown. */
 async function readLedger(app: App, ingestion: Ingestion | null, now: Instant): Promise<MetricInputs['ledger']> {
   if (ingestion === null) {
     const { planSource, quota, reserved } = await readBudget(app);
@@ -140,7 +140,7 @@ async function readQueued(ingestion: Ingestion): Promise<MetricInputs['queued']>
   return { backfill: backfill!, freshness: freshness! };
 }
 
-/** On the machine's time, because a client waits for the response. */
+/** Uses the machine's clock, because a client waits for the response. */
 function inTime<T>(reading: Promise<T>): Promise<T> {
   return withDeadline(systemClock, { ms: READ_MS, late: LATE }, () => reading);
 }
@@ -150,8 +150,8 @@ const KEPT_MS = 1_000;
 type Reading<T> = { endedAt: Instant | null; readonly value: Promise<T> };
 
 /**
- * Public reads cost the database the same however many clients ask: one read at a time. Its result is shared for a second by all that
- * ask with the same argument (by its JSON).
+ * Public reads cost the database the same, no matter how many clients send requests: one read at a time. All callers with the same argument
+ * (compared as JSON) share its result for a second.
  */
 function sharedRead<A, T>(clock: Clock, read: (argument: A) => Promise<T>): (argument: A) => Promise<T> {
   const oneAtATime = pLimit(1);

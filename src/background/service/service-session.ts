@@ -21,15 +21,15 @@ import { beat } from './heartbeat.ts';
 import { createFreshness, createRuns } from './scheduled-runs.ts';
 import { keepUp } from './upkeep.ts';
 
-/** How long work in progress may take after the stop; what is unfinished then is left to others. */
+/** How long work in progress may take after the stop. Other services take over what is unfinished then. */
 const GRACE_MS = 5_500;
 
-/** What runs in a session. Everything is stopped at the same time, and each part waits for its work in progress. */
+/** What runs in a session. The session stops all parts at the same time, and each part waits for its work in progress. */
 type Work = {
   readonly stops: (() => Promise<void>)[];
   readonly releasers: Releasers;
   runner: BackfillRunner | null;
-  /** The session ends because of that. */
+  /** Whether the session ends because the upstream refuses the key. */
   isKeyRefused: boolean;
 };
 
@@ -39,7 +39,7 @@ export function announceReady({ status, onReady, log }: ServiceContext): void {
   onReady?.();
 }
 
-/** One session, from its beginning until the service stops, the account has another plan, or its key is refused. */
+/** Runs one session until the service stops, the account has another plan, or its key is refused. */
 export async function runSession(service: ServiceContext, app: App): Promise<void> {
   const { status, signal, metrics } = service;
   const runsSchedules = service.roles.includes('scheduler');
@@ -50,7 +50,7 @@ export async function runSession(service: ServiceContext, app: App): Promise<voi
   status.phase = 'starting';
   const renewal = new AbortController();
   const ending = AbortSignal.any([signal, renewal.signal]);
-  // Everything that waits listens to it: while the database is unavailable, that is every chunk in progress.
+  // Many waits listen to this signal: while the database is unavailable, every chunk in progress does.
   setMaxListeners(0, ending);
   const context: SessionContext = { ...service, app, ingestion, ending };
   const work: Work = { stops: [], releasers: createReleasers(), runner: null, isKeyRefused: false };
@@ -67,7 +67,7 @@ export async function runSession(service: ServiceContext, app: App): Promise<voi
       ending,
     );
   } catch (error) {
-    // A session that ends does not wait for anything that stays silent: that wait was aborted, and this is its error.
+    // A session that ends does not wait for parts that stay silent. It aborts that wait, and this is the error of the abort.
     if (!ending.aborted) throw error;
   } finally {
     if (signal.aborted) status.phase = 'stopping';
@@ -116,7 +116,7 @@ async function beginWork(context: SessionContext, work: Work): Promise<KeepFresh
   return freshness;
 }
 
-/** Closes everything, also what is still being opened; after the grace period it leaves the rest to others. */
+/** Closes everything, including what is still being opened. After the grace period it leaves the rest to other services. */
 async function endWork(
   { clock, log, ingestion }: SessionContext,
   work: Work,
@@ -137,7 +137,7 @@ async function endWork(
     const released = work.runner
       ?.release()
       .catch((error: unknown) => log.debug({ err: error }, 'a backfill was not released'));
-    // When the database is unavailable, the claim expires by itself.
+    // When the database is unavailable, the claim expires without being released.
     await Promise.race([released, clock.sleep(500)]);
   };
   const grace = clock.sleep(GRACE_MS, late.signal).then(release, () => undefined);
@@ -145,7 +145,7 @@ async function endWork(
   late.abort();
 }
 
-/** Keeps a response while the database or the queue is unavailable. */
+/** Retries storing a response while the database or the queue is unavailable, and reports the outage. */
 function outageRetry({ clock, incidents, ending, app }: SessionContext): OutageRetry {
   return createOutageRetry({
     clock,
@@ -179,7 +179,7 @@ const RUN_LINES = {
   held: { level: 'info', message: 'schedule held' },
 } as const;
 
-/** A run that waits or fails has a cause, which it may share with all other schedules. */
+/** A run that waits or fails has a cause, which other schedules may share. */
 function logRun({ log, failed }: SessionContext, run: ScheduleRun, end: RunEnd, tookMs: number): void {
   const { schedule, tick, attempts } = run;
   const fields = { schedule, tick: toIso(tick), attempts, ...end, tookMs };

@@ -35,11 +35,11 @@ import { openHttp } from './service-http.ts';
 import { announceReady, runSession } from './service-session.ts';
 
 /**
- * At the stop: for requests in progress; for closing everything, these included. If an embedded server does not stop in time, the next
- * command takes it over.
+ * Time limits at the stop: `graceMs` for requests in progress, `totalMs` for closing everything, including these. If an embedded server
+ * does not stop in time, the next command takes it over.
  */
 const STOP = { graceMs: 1_500, totalMs: 3_000 };
-/** At the stop: for deleting the service's heartbeat, because a silent database never answers. */
+/** Time limit for deleting the service's heartbeat at the stop, because a silent database never answers. */
 const HEARTBEAT_DELETE_MS = 1_000;
 /** Many workers share one database server, and one worker keeps only a few connections busy. */
 const WORKERS_CONNECTIONS = 4;
@@ -48,7 +48,7 @@ const WORKERS_CONNECTIONS = 4;
 export async function runService(options: ServiceOptions): Promise<void> {
   const { log, roles, owner } = options;
   const ended = new AbortController();
-  /** The service stops, also when it does so by itself. */
+  /** Aborted when the service stops, also when it stops without an external signal. */
   const signal = AbortSignal.any([options.signal, ended.signal]);
   const useDatabaseClock = options.surroundings?.useDatabaseClock ?? options.clock === systemClock;
   const clock = createSharedClock(options.clock);
@@ -85,7 +85,7 @@ export async function runService(options: ServiceOptions): Promise<void> {
       DATABASE,
       () =>
         recordStart(context, app).catch((error: unknown) =>
-          // A right that is missing ends the service: waiting gives none.
+          // A missing right ends the service: waiting does not grant it.
           Promise.reject(outageReason(error) === null ? error : databaseError(error, app)),
         ),
       async () => undefined,
@@ -101,7 +101,7 @@ export async function runService(options: ServiceOptions): Promise<void> {
     ]);
     releasers.add(() => Promise.race([lasting.then(() => undefined), clock.sleep(HEARTBEAT_DELETE_MS)]));
     if (roles.includes('scheduler') || roles.includes('worker')) {
-      // When the database or the queue is lost while a session begins, the session ends, not the service.
+      // When the database or the queue is lost while a session begins, only the session ends, and the service continues.
       while (!signal.aborted) await waitUntilAvailable(context, 'the session', () => runSession(context, app), null);
     } else {
       announceReady(context);
@@ -111,7 +111,7 @@ export async function runService(options: ServiceOptions): Promise<void> {
     failure = asError(error).message;
     throw error;
   } finally {
-    // So that what lasts ends, and deletes its heartbeat.
+    // Ends the loops in `lasting`, and so deletes the heartbeat.
     ended.abort();
     await shutDown({ server, releasers }, context, STOP);
     await watching;
@@ -119,7 +119,7 @@ export async function runService(options: ServiceOptions): Promise<void> {
   }
 }
 
-/** The database, and over HTTP the market on it, as soon as they are available; null when the service is stopped before. */
+/** Opens the database and, over HTTP, the market on it, as soon as they are available. Null when the service is stopped first. */
 async function openStore(context: ServiceContext, releasers: Releasers): Promise<App | null> {
   const { config, clock, log, roles, migrate, surroundings, open } = context;
   const servesHttp = roles.includes('http');
@@ -144,7 +144,7 @@ async function openStore(context: ServiceContext, releasers: Releasers): Promise
   return app;
 }
 
-/** The service's heartbeat, and the right time, from when the database is open until the end. */
+/** Renews the service's heartbeat and follows the database's time, from when the database is open until the end. */
 async function keepInstanceAlive(context: ServiceContext, app: App, followTime: () => Promise<void>): Promise<void> {
   const { sql } = app.database;
   const { clock, incidents, signal, owner } = context;
@@ -163,12 +163,12 @@ async function keepInstanceAlive(context: ServiceContext, app: App, followTime: 
   await forgetInstance(sql, owner).catch((error: unknown) => app.log.debug({ err: error }, 'heartbeat not deleted'));
 }
 
-/** How often it looks whether the disk has room. Not with each heartbeat: a server may log each file that a statement writes. */
+/** How often the service checks the disk for room. Not with each heartbeat: a server may log each file that a statement writes. */
 const ROOM_MS = 60_000;
 
 const KEY_LOOK_MS = 20_000;
 
-/** A service that asks the upstream nothing serves what is stored; it says as well that the upstream refuses the key. */
+/** For a service that sends no requests to the upstream: it also reports when the upstream refuses the key. */
 async function watchKey({ config, clock, incidents, signal, roles }: ServiceContext, app: App): Promise<void> {
   if (roles.some((role) => role !== 'http')) return;
   const key = { id: accountIdOf(config.apiKey, config.baseUrl), sentAs: config.authScheme };

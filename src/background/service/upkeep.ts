@@ -13,13 +13,13 @@ import type { SessionContext } from '../service-context.ts';
 import { saveQueuedEtas } from './backfill-eta.ts';
 
 const UPKEEP_MS = 10_000;
-/** How often, in rounds of the upkeep, the ETAs of queued backfills are forecast. */
+/** The upkeep forecasts the ETAs of queued backfills once in so many rounds. */
 const FORECAST_ROUNDS = 3;
 
-/** Why a session ends, and another one begins. */
+/** Why a session ends and a new one begins. */
 export type Renewal = 'other plan' | 'key refused';
 
-/** Until the session ends; calls `renew` and resolves when the account has another plan, or its key is refused. */
+/** Runs until the session ends. Calls `renew` and resolves when the account has another plan, or its key is refused. */
 export async function keepUp(
   context: SessionContext,
   freshness: Pick<KeepFresh, 'recover'>,
@@ -39,7 +39,7 @@ export async function keepUp(
         return renew('other plan');
       }
       const key = { id: session.accountId, sentAs: config.authScheme };
-      // A new session waits until the key is accepted, and says so.
+      // A new session waits until the upstream accepts the key, and reports that.
       if ((await standingRefusal(app.database.sql, key)) !== null) return renew('key refused');
       await session.historyLimits.reload();
       const lost = await freshness.recover();
@@ -65,19 +65,19 @@ async function forecast(context: SessionContext): Promise<void> {
   }
 }
 
-/** Why a window denies a request until it ends (`Take`). */
+/** The reasons (`Take`) for which a window denies a request until it ends. */
 const WINDOW_REASONS = ['month', 'day', 'reserved', 'quota exhausted'] as const;
 
 /**
- * Releases backfills that wait for the end of a window which has room again: the plan is larger now, or its count was corrected. Resolves
- * to their ids.
+ * Releases backfills that wait for the end of a window which has room again, because the plan is larger now or its count was corrected.
+ * Resolves to their ids.
  */
 async function releaseWaiting(app: App, session: Session): Promise<readonly number[]> {
   const { state, reserved } = await readQuota(app, session);
   return hasRoom(state, reserved(state.now)) ? endWaits(app.database.sql, WINDOW_REASONS, state.now) : [];
 }
 
-/** The part of a window that must be free: each release plans anew, and the reservation shrinks step by step. */
+/** Backfills are released only when this share of a window is free: each release plans anew, and the reservation shrinks in many small steps. */
 const WORTHWHILE = 0.01;
 
 function hasRoom(state: QuotaState, reserved: Reserved): boolean {

@@ -1,4 +1,4 @@
-/** `chandler analyst`: logins with which analysts read the warehouse. */
+/** `chandler analyst`: manages the logins with which analysts read the warehouse. */
 import type { Command } from 'commander';
 import { checkReaders } from '../../background/doctor/analyst-checks.ts';
 import { makePassword, scramVerifier } from '../../core/caller/database-password.ts';
@@ -109,7 +109,7 @@ function dropCommand(analyst: Command, context: CommandContext): void {
   );
 }
 
-/** @throws UsageError when there is none of this name, or somebody else made it. */
+/** @throws UsageError when no login has this name, or somebody else made it */
 async function ourLogin(sql: Sql, name: string): Promise<AnalystLogin> {
   const logins = await listAnalystLogins(sql);
   const login = logins.find((one) => one.name === name);
@@ -125,7 +125,7 @@ async function ourLogin(sql: Sql, name: string): Promise<AnalystLogin> {
   return login;
 }
 
-/** Names that Postgres keeps for itself, or that Chandler uses, are no names for people. */
+/** Rejects names that Postgres reserves or that Chandler uses itself. */
 function parseName(name: string): string {
   if (/^[a-z_][a-z0-9_]{0,62}$/.test(name) && !/^(pg_|chandler_)/.test(name) && name !== 'analyst') return name;
   throw new UsageError(

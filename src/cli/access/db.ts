@@ -34,7 +34,7 @@ function urlCommand(db: Command, context: CommandContext): void {
         if (databaseUrl === null && found === null)
           throw new CommandFailed(`${notRunning(home)}; chandler db start starts it, and then it stays`);
         const url = addressForOthers(databaseUrl ?? found!.url);
-        // Not through the mask of secrets: this password is what was asked for.
+        // Written past the mask of secrets, because the user requested this password.
         context.io.out.stream.write(json ? `${JSON.stringify({ url })}\n` : `${url}\n`);
         return EXIT.done;
       }),
@@ -172,7 +172,7 @@ async function readDetails(url: string): Promise<Details> {
   }
 }
 
-/** @throws UsageError when the warehouse is in a server that is not ours to start or stop. */
+/** @throws UsageError when the warehouse is in a server that Chandler does not start and stop */
 function homeOf(context: CommandContext): string {
   const { databaseUrl, home } = context.config();
   if (databaseUrl === null) return home;

@@ -147,21 +147,21 @@ function rotateCommand(keys: Command, context: CommandContext): void {
 
 const LONGEST_NAME = 100;
 
-/** @throws UsageError when it is empty, too long, or more than one line. */
+/** @throws UsageError when it is empty, too long, or more than one line */
 function parseName(text: string): string {
   const name = text.trim();
   if (name !== '' && name.length <= LONGEST_NAME && !/\p{Cc}/u.test(name)) return name;
   throw new UsageError(`It must be one line of 1 to ${LONGEST_NAME} characters.`);
 }
 
-/** The first part of a key. When the whole key was pasted, its secret part is dropped and never shown. */
+/** The first part of a key. When the user pastes a whole key, its secret part is dropped and never shown. */
 function parsePrefix(text: string): string {
   const match = /^(chandler_[0-9A-Za-z]{8})(_[0-9A-Za-z]*)?$/.exec(text.trim());
   if (match) return match[1]!;
   throw new UsageError('Name a key by its first part, like chandler_1a2B3c4D; chandler keys list shows them.');
 }
 
-/** A time, or a duration from now. @throws UsageError unless it lies in the future. */
+/** A time, or a duration from now. @throws UsageError unless it lies in the future */
 function parseExpiry(text: string, now: Instant): Instant {
   const ahead = /^\+?(\d[\d.]*[a-z][\d.a-z]*)$/.exec(text);
   const at = ahead ? now + parseDuration(ahead[1]!) : parseTime(text, now);
@@ -176,7 +176,7 @@ async function create(sql: Sql, terms: ApiKeyTerms, now: Instant): Promise<NewKe
   return { key, row: await createApiKey(sql, terms, { prefix, hash, now }) };
 }
 
-/** @throws CommandFailed when the old key was replaced, revoked or has expired. */
+/** @throws CommandFailed when the old key was replaced or revoked, or has expired */
 async function rotate(sql: Sql, prefix: string, keepMs: number, clock: Clock): Promise<NewKey> {
   const old = await theKey(sql, prefix);
   const now = clock.now();
@@ -189,7 +189,7 @@ async function rotate(sql: Sql, prefix: string, keepMs: number, clock: Clock): P
     throw new CommandFailed(`${prefix} expired ${formatInstant(old.expiresAt)}; ${instead}`);
   }
   const { key, prefix: newPrefix, hash } = makeApiKey();
-  // Both or neither: an old key without a new one would lock its holder out.
+  // In one transaction, because an old key without a new one would lock its holder out.
   const row = await sql.begin(async (tx) => {
     const { name, plan, requestsPerMonth, requestsPerSecond, expiresAt, isOperator } = old;
     const terms = { name, plan, requestsPerMonth, requestsPerSecond, expiresAt, isOperator };
@@ -200,7 +200,7 @@ async function rotate(sql: Sql, prefix: string, keepMs: number, clock: Clock): P
   return { key, row };
 }
 
-/** @throws UsageError that names the most similar keys when this one does not exist. */
+/** @throws UsageError when the key does not exist; the error names the most similar keys */
 async function theKey(sql: Sql, prefix: string): Promise<ApiKey> {
   const row = await findApiKey(sql, prefix);
   if (row !== null) return row;

@@ -1,4 +1,4 @@
-/** How backfills are shown: their span, when they are done, and the chunks that wait for a retry. */
+/** How lists show backfills: their span, when they will be done, and the chunks that wait for a retry. */
 import { formatMoment } from '../../background/operator/wait-reasons.ts';
 import type { Instant } from '../../clock.ts';
 import { formatCounted, formatDay, formatInstant, formatRelative } from '../../core/format.ts';
@@ -12,7 +12,7 @@ export function formatSpan({ from, to }: { readonly from: Instant | null; readon
 
 type Finish = Pick<BackfillRow, 'state' | 'finishedAt' | 'finishAt' | 'finishFrom' | 'finishTo'>;
 
-/** `between 14:02Z and 14:09Z`, with dates where it is not today; null: unknown. */
+/** `between 14:02Z and 14:09Z`, with the date unless it is today. Null when unknown. */
 export function formatFinish(
   { state, finishedAt, finishAt, finishFrom, finishTo }: Finish,
   now: Instant,
@@ -20,7 +20,7 @@ export function formatFinish(
   if (finishedAt !== null) return formatRelative(finishedAt, now);
   if (finishAt === null || state === 'paused') return null;
   if (finishFrom === null || finishTo === null) return formatRelative(Math.max(now, finishAt), now);
-  // A range in seconds that is already here would only flicker.
+  // Below a minute, a range in seconds would only flicker.
   if (finishTo - now < MINUTE) return 'within a minute';
   const [from, to] = [toMinute(Math.max(now, finishFrom)), toMinute(finishTo + MINUTE - 1)];
   const isToday = Math.floor(to / DAY) === Math.floor(now / DAY);
@@ -32,7 +32,7 @@ function toMinute(at: Instant): Instant {
   return Math.floor(at / MINUTE) * MINUTE;
 }
 
-/** What is to be said below the list; null: no chunk waits. */
+/** A line for below the list. Null when no chunk waits. */
 export function describeRetries({ retrying, retryFrom, retryTo }: BackfillRow, now: Instant): string | null {
   if (retrying === 0) return null;
   const [from, to] = [retryFrom, retryTo].map((at) =>

@@ -19,7 +19,7 @@ export type BackfillCommandOptions = TargetOptions & {
   readonly brief?: boolean;
 };
 
-/** If a backfill may send more requests, the command asks for confirmation on a terminal. */
+/** Above this number of requests, the command asks for confirmation on a terminal. */
 export const CONFIRM_ABOVE = 1_000;
 
 export function backfillOptions(command: Command): Command {
@@ -40,7 +40,7 @@ export function backfillOptions(command: Command): Command {
     .option('--json', 'print JSON');
 }
 
-/** @throws UsageError for an option that needs --detach, or that contradicts it. */
+/** @throws UsageError for an option that needs --detach, or that contradicts it */
 export function checkDetached({ detach, priority }: BackfillCommandOptions, isGiven: (name: string) => boolean): void {
   if (priority !== undefined && !detach) {
     throw new UsageError('--priority needs --detach: only the service runs backfills by priority.');
@@ -53,7 +53,7 @@ export function checkDetached({ detach, priority }: BackfillCommandOptions, isGi
   }
 }
 
-/** The target of one interval as it was typed, for the record. */
+/** The target of one interval as the user typed it, for the record. */
 export function specOf(
   coins: readonly string[],
   { top, all, everTop, inactive, start, end, quote }: BackfillCommandOptions,

@@ -1,4 +1,4 @@
-/** What a backfill did, as values and as JSON: stored, revised, quarantined, refused and why, requests sent, gaps left. */
+/** The result of a backfill, as values and as JSON: stored, revised, quarantined, refused and why, requests sent, gaps left. */
 import type { App } from '../../app.ts';
 import type { Instant } from '../../clock.ts';
 import { toIso, withIso } from '../../core/format.ts';
@@ -20,7 +20,7 @@ import { finishByLimits, forecastOf, type PlanReport, type PlanReports, sum } fr
 export type BackfillReport = {
   readonly planned: PlanReport;
   readonly run: BackfillRun;
-  /** What is left to request, and when that can be done; null unless the run was stopped before its end. */
+  /** The requests left, and when they can be done. Null unless the run was stopped before its end. */
   readonly rest: { readonly requests: number; readonly finishAt: Instant | null } | null;
 };
 
@@ -53,7 +53,7 @@ async function forecastRest(
   return { requests, finishAt: finishByLimits(forecast, requests) };
 }
 
-/** The plan of what is still missing. Slots that were requested after `since` and got no final answer do not count. */
+/** The plan of what is still missing, without slots that were requested after `since` and got no final answer. */
 export function planAgain(
   { database: { sql }, clock }: App,
   { target, session }: Pick<PlanReport, 'target' | 'session'>,
@@ -63,12 +63,12 @@ export function planAgain(
   return planBackfill({ sql, target, now: clock.now(), askedSince: since, plan: session.plan, historyLimit });
 }
 
-/** The counts of the database or, when it was unavailable, of this process. */
+/** The counts of the database, or of this process when the database was unavailable. */
 export function countsOf({ run }: BackfillReport) {
   return run.totals ?? run.seen;
 }
 
-/** What the same command can request again: slots that were answered, though not finally. Null: nothing. */
+/** Slots that the same command can request again: the upstream answered them, but not finally. Null when there are none. */
 export function retryableOf(left: readonly Left[]): { readonly slots: number; readonly from: Instant } | null {
   const again = left.flatMap(({ fate, nextAskAt, slots }) =>
     fate === 'later' && nextAskAt !== null ? [{ slots, from: nextAskAt }] : [],
@@ -77,7 +77,7 @@ export function retryableOf(left: readonly Left[]): { readonly slots: number; re
   return { slots: sum(again, ({ slots }) => slots), from: Math.min(...again.map(({ from }) => from)) };
 }
 
-/** What is told when an outage is over. Nobody knows beforehand when that will be. */
+/** The text when an outage is over. Nobody knows beforehand when that will be. */
 const RECOVERED: Readonly<Record<OutageReason, string>> = {
   [DATABASE_IS_UNAVAILABLE]: 'the database recovered',
   [DATABASE_STORES_NOTHING]: 'the database stores again',
@@ -94,8 +94,8 @@ export function isOutage(reason: string): reason is OutageReason {
 }
 
 /**
- * Of several intervals: the sums under the same names, `id` of the first, `end` of the last, each interval by itself under
- * `intervals`, and under `notStarted` those that were not run because one before them ended early.
+ * For several intervals: the sums under the same names, `id` of the first and `end` of the last, each interval separately under
+ * `intervals`, and under `notStarted` those that did not run because an earlier one ended early.
  */
 export function backfillsAsJson(reports: readonly BackfillReport[], notStarted: PlanReports): Record<string, unknown> {
   const last = reports.at(-1)!;
@@ -125,7 +125,7 @@ export function backfillsAsJson(reports: readonly BackfillReport[], notStarted: 
   };
 }
 
-/** The planned requests of the intervals that ran, and of those that did not. */
+/** The planned requests of the intervals that ran, and of those that did not run. */
 export function plannedRequests(reports: readonly BackfillReport[], left: PlanReports): number {
   return sum([...reports.map(({ planned }) => planned), ...left], ({ plan }) => plan.cost.requests);
 }
@@ -149,7 +149,7 @@ function endAsJson({ run: { end }, rest }: BackfillReport): Record<string, unkno
   };
 }
 
-/** What is left, by reason and fate, of several intervals together. */
+/** What is left of several intervals together, by reason and fate. */
 function addedUp(left: readonly Left[]): Left[] {
   const total = new Map<string, Left>();
   for (const one of left) {

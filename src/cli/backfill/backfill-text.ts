@@ -1,4 +1,4 @@
-/** What a backfill did, as text. */
+/** The result of a backfill, as text. */
 
 import { formatMoment, waitingFor } from '../../background/operator/wait-reasons.ts';
 import type { Instant } from '../../clock.ts';
@@ -100,7 +100,7 @@ function restText(rest: BackfillReport['rest'], now: Instant): string {
   return `The rest takes ${formatCounted(requests, 'request')}${when}.`;
 }
 
-/** Empty where less than a second, or nothing stored, gives no rate. */
+/** Empty when there is no rate: it took less than a second, or stored nothing. */
 function speedText(stored: number, noun: string, tookMs: number): string {
   return stored > 0 && tookMs >= 1000 ? `, ${formatCount(stored / (tookMs / 1000))} ${noun}s/s` : '';
 }
@@ -120,7 +120,7 @@ function leftLines(left: readonly Left[] | null, noun: string, now: Instant): [n
   return lines;
 }
 
-/** What the reason of a gap does not say. */
+/** Facts that the reason of a gap does not contain. */
 const REMARK: Readonly<Record<Fate, string>> = {
   'too young': ' (too young to be final)',
   failed: ' (failed)',
@@ -128,7 +128,7 @@ const REMARK: Readonly<Record<Fate, string>> = {
   refused: '',
 };
 
-/** The sums of several intervals. `left`: those that were not run, because one before them ended early. */
+/** The sums of several intervals. `left`: those that did not run, because an earlier one ended early. */
 export function printBackfillTotal(out: Output, reports: readonly BackfillReport[], left: PlanReports): void {
   const stored = sum(reports, (report) => countsOf(report).stored);
   const requests = sum(reports, (report) => countsOf(report).requests);

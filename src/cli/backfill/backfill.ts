@@ -35,7 +35,7 @@ import { mostRequests, type PlanReport, type PlanReports, plansAsJson } from './
 import { printPlans } from './plan-text.ts';
 import { runWithProgress } from './run-with-progress.ts';
 
-/** Enough for hundreds of years of hourly candles; a smaller backfill must not be kept waiting for all the others. */
+/** Enough for hundreds of years of hourly candles. A smaller backfill must not wait until all the others are rolled up. */
 const MOST_MS_FOR_ROLLUPS = 10_000;
 
 export function backfillCommand(program: Command, context: CommandContext): void {
@@ -56,7 +56,7 @@ export function backfillCommand(program: Command, context: CommandContext): void
   );
 }
 
-/** Also the main part of `chandler demo`. */
+/** `chandler demo` uses it as well. */
 export async function backfill(
   app: App,
   context: CommandContext,
@@ -87,7 +87,7 @@ export async function backfill(
   });
 }
 
-/** Runs the intervals one after the other, up to the first that ends early. @throws UsageError when the upstream refuses everything */
+/** Runs the intervals one after the other, and stops after one that ends early. @throws UsageError when the upstream refuses everything */
 async function runAll(
   app: App,
   context: CommandContext,
@@ -109,13 +109,13 @@ async function runAll(
   const results: BackfillReport[] = [];
   for (const planned of due) {
     const { interval } = planned.target;
-    // The earlier intervals have used a part of the quota.
+    // The earlier intervals have used part of the quota.
     const quota = results.length === 0 ? planned.quota : await session.quota.state();
     const report = results.length === 0 ? planned : { ...planned, now: app.clock.now(), quota };
     if (due.length > 1) io.err.write(`${describeInterval(interval)}\n`);
     const run = await runWithProgress(app, context, ingestion, report, coins, options);
     const result = await makeBackfillReport(app, report, run);
-    // Without any answer there is nothing to report.
+    // Nothing was stored, so there is nothing to report.
     const isFutile = run.end.kind === 'configurationError' && countsOf(result).stored === 0 && results.length === 0;
     if (isFutile) throw new UsageError(run.end.message);
     results.push(result);
@@ -138,7 +138,7 @@ async function runAll(
   return code;
 }
 
-/** Intervals of which nothing can be requested now: something may be left all the same. */
+/** Intervals for which no request can be sent now. Some slots may be left all the same. */
 function endedWithoutRun({ database: { sql } }: App, reports: readonly PlanReport[]): Promise<Ended[]> {
   return Promise.all(
     reports.map(async ({ target, now, historyLimit }) => ({
@@ -155,7 +155,7 @@ function endedWithoutRun({ database: { sql } }: App, reports: readonly PlanRepor
   );
 }
 
-/** Nothing depends on it: an index that is not rebuilt only takes more room. */
+/** No result depends on it: an index that is not rebuilt only takes more room. */
 async function compact({ database, log }: App, { signal }: CommandContext, { target }: PlanReport): Promise<void> {
   const { interval } = target;
   if (!isCandleInterval(interval)) return;
@@ -167,7 +167,7 @@ async function compact({ database, log }: App, { signal }: CommandContext, { tar
   log.info(`rebuilt the indexes of ${formatCounted(partitions, 'partition')}; saved ${formatBytes(bytesSaved)}`);
 }
 
-/** Makes long spans fast to serve at once. What is left is rolled up by the next backfill or by the service. */
+/** Rolls up candles, so that long spans are fast to serve at once. The next backfill or the service rolls up the rest. */
 async function rollUpCandles(
   { database, log }: App,
   { signal }: CommandContext,
@@ -181,11 +181,11 @@ async function rollUpCandles(
   );
 }
 
-/** Clears what killed runs left: their running state, and chunks in the queue that no run wants any more. */
+/** Clears what killed runs left behind: their running state, and chunks in the queue that no run wants any more. */
 async function clearLeftovers({ database: { sql }, clock }: App, ingestion: Ingestion): Promise<void> {
   await abandonExpired(sql, clock.now());
   await abandonRunsOf(sql, (await runningOwners(sql)).filter(isGone));
-  // A queue without a run would only hold back new chunks of the same name.
+  // Chunks without a run would only block new chunks of the same name.
   if ((await runningOwners(sql)).length === 0) await (await ingestion.queue()).wipe();
 }
 

@@ -9,7 +9,7 @@ import { requesterName } from '../shell/owner.ts';
 import { type BackfillCommandOptions, specOf } from './backfill-options.ts';
 import { type PlanReports, plansAsJson } from './plan-report.ts';
 
-/** Records each interval that is `due` as a backfill of its own, and says so. */
+/** Records each `due` interval as a separate backfill, and prints that. */
 export async function detachBackfills(
   app: App,
   out: Output,

@@ -1,4 +1,4 @@
-/** The exit code of `chandler backfill`, by the verdict on what was asked for. The table is in docs/configuration.md. */
+/** The exit code of `chandler backfill`, from the verdict on the requested slots. The table is in docs/configuration.md. */
 import { type Ended, type Verdict, verdictOf } from '../../ingest/backfill/verdict.ts';
 import { EXIT, type ExitCode } from '../shell/exit.ts';
 
@@ -10,7 +10,7 @@ const EXIT_OF: Readonly<Record<Verdict, ExitCode>> = {
   interrupted: EXIT.interrupted,
 };
 
-/** Of all intervals of a command together, those that had nothing to fetch included. */
+/** For all intervals of a command together, including those that had nothing to fetch. */
 export function exitOf(ended: readonly Ended[]): ExitCode {
   return EXIT_OF[verdictOf(ended)];
 }

@@ -17,36 +17,36 @@ import type { TrackedDaily } from './tracked-daily.ts';
 export type PlanReport = {
   readonly target: ResolvedTarget;
   readonly plan: BackfillPlan;
-  /** Where the plan gives no candles, or of daily ones only the last full day: prices of the same coins and span; else null. */
+  /** Prices of the same coins and span, if the plan gives no candles, or only the last full day of daily ones. Otherwise null. */
   readonly prices: PricesInstead | null;
-  /** Where of daily candles the plan gives only the last full day; null: it gives more, or no coin is active. */
+  /** Set if the plan gives only the last full day of daily candles. Null when it gives more, or when no coin is active. */
   readonly trackedDaily: TrackedDaily | null;
-  /** Where only the last full day can be had, and the upstream has not gone on to it: when Chandler asks again; else null. */
+  /** When Chandler requests again, if the plan gives only the last full day and the upstream has not moved on to it yet. Otherwise null. */
   readonly lateUntil: Instant | null;
-  /** What the coins that are left out would cost. */
+  /** The requests that the left-out coins would cost. */
   readonly requestsOfLeftOut: number;
   readonly session: Pick<Session, 'plan' | 'planSource' | 'limits' | 'accountId' | 'historyLimits' | 'quota'>;
   readonly historyLimit: HistoryLimit;
   readonly quota: QuotaState;
-  /** Who runs the schedules: what nobody runs is not reserved. */
+  /** Who runs the schedules. Chandler reserves nothing for schedules that nobody runs. */
   readonly scheduling: Scheduling;
   readonly reserved: (at: Instant) => Reserved;
   readonly now: Instant;
-  /** Variables that replace limits of the present plan. */
+  /** Variables that override limits of the present plan. */
   readonly overrides: readonly string[];
-  /** The documented limits of a plan for this kind of account, and what its schedules reserve of them. */
+  /** The documented limits of a plan for this kind of account, and the part of them that its schedules reserve. */
   readonly termsOf: (plan: PlanName) => Terms;
 };
-/** Prices in the place of candles. */
+/** Prices as a replacement for candles. */
 export type PricesInstead = {
   readonly interval: PriceInterval;
   readonly cost: PlanCost;
-  /** How far back the plan gives them; null: without a limit. */
+  /** How far back the plan gives them, in milliseconds. Null when there is no limit. */
   readonly depthMs: number | null;
   readonly command: string;
 };
 
-/** Does this plan give no more of daily candles than the last full day? */
+/** Whether this plan gives only the last full day of daily candles. */
 export function isOfLastDay({
   historyLimit,
   target,
@@ -69,7 +69,7 @@ export function sum<T>(all: readonly T[], of: (one: T) => number): number {
   return all.reduce((total, one) => total + of(one), 0);
 }
 
-/** How many requests a backfill may still send in the window that is used up first; null without limits. */
+/** How many requests a backfill may still send in the window that is used up first. Null without limits. */
 export function quotaLeft(report: Budgeted): number | null {
   return bindingWindow(report)?.left ?? null;
 }
@@ -84,14 +84,14 @@ export function bindingWindow({ quota, reserved, now }: Budgeted) {
   return windows.sort((a, b) => a.left - b.left)[0] ?? null;
 }
 
-/** When so many requests of this account will be done, from `report.now` on. */
+/** When so many requests of this account will be done, counted from `report.now`. */
 export function forecastOf(report: PlanReport, requests: number): Forecast {
   const { quota, session, reserved } = report;
   const now = Math.max(report.now, report.lateUntil ?? 0);
   return forecastFrom({ ...quota, now }, { requests, limits: session.limits, reserved });
 }
 
-/** The cost under a plan, and when it would be done. Another plan is a new account, which has not used any quota yet. */
+/** The cost under a plan, and when it would be done. A different plan means a new account, which has not used any quota yet. */
 export function costUnder(reports: PlanReports, name: PlanName) {
   const [first] = reports;
   const { session, termsOf, now } = first!;
@@ -115,18 +115,18 @@ export function costUnder(reports: PlanReports, name: PlanName) {
 export const NO_LIMIT = 'no limit delays it';
 export const NO_BUDGET = 'the quota leaves nothing for a backfill';
 
-/** Why no finish can be forecast; null when it can. Without limits it depends on how fast the upstream answers. */
+/** Why no finish can be forecast. Null when it can. Without limits it depends on how fast the upstream answers. */
 export function whyNoFinish({ finishAt, bindingWindow }: Forecast, requests: number): string | null {
   if (finishAt === null) return NO_BUDGET;
   return requests > 0 && bindingWindow === null ? NO_LIMIT : null;
 }
 
-/** When the limits allow it to be done; null when that is never, or when no limit delays it. */
+/** When the limits allow it to be done. Null when that is never, or when no limit delays it. */
 export function finishByLimits(forecast: Forecast, requests: number): Instant | null {
   return whyNoFinish(forecast, requests) === null ? forecast.finishAt : null;
 }
 
-/** Of several intervals: the sums under the same names, and each interval by itself under `intervals`. */
+/** For several intervals: the sums under the same names, and each interval separately under `intervals`. */
 export function plansAsJson(reports: PlanReports): Record<string, unknown> {
   const [first] = reports;
   const { session, overrides } = first!;
@@ -197,7 +197,7 @@ function historyLimitAsJson({ historyLimit, plan }: PlanReport) {
   };
 }
 
-/** The most requests that a backfill may send: documented history limits may turn out not to exist. */
+/** The most requests that a backfill may send, because documented history limits may turn out not to exist. */
 export function mostRequests(reports: PlanReports): number {
   return sum(reports, ({ plan }) => Math.max(plan.cost.requests, plan.costIfOpen.requests));
 }

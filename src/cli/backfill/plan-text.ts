@@ -94,7 +94,7 @@ function rowsOf(report: PlanReport): (readonly [name: string, value: string])[] 
   ];
 }
 
-/** Slots are missing, but none can be requested. */
+/** Explains why no slot can be requested, although some are missing. */
 function whyNoRequests({ session, historyLimit, target: { interval, span }, now }: PlanReport): string {
   const lastDay = lastDayOf(expectedDepth(historyLimit), interval, now);
   if (lastDay === null || span.to <= lastDay.from) return `plan ${session.plan.name} allows no part of this span`;
@@ -138,7 +138,7 @@ function lateTexts({ lateUntil, now }: PlanReport): string[] {
   ];
 }
 
-/** What this plan gives of daily candles: one final candle a coin and day. */
+/** What this plan gives of daily candles: one final candle per coin and day. */
 function lastDayTexts({ plan, trackedDaily, target }: PlanReport): string[] {
   const gives = [
     ...(plan.cost.slots > 0 ? ['Each request brings one final candle: the last full day (/ohlcv/latest).'] : []),
@@ -162,7 +162,7 @@ function skippedText(what: string, everyDays: number | null): string {
   return `${what} lasts for one day in ${everyDays} of each coin; days that are skipped are lost.`;
 }
 
-/** What this plan gives in the place of daily candles. */
+/** What this plan gives as a replacement for candles. */
 export function pricesTexts({ interval, cost, depthMs, command }: PricesInstead): string[] {
   const reach = depthMs === null ? 'as far back as they go' : `the last ${formatDepth(depthMs)}`;
   const costs = `${formatCounted(cost.requests, 'request')} for up to ${formatCounted(cost.slots, 'row')}`;
@@ -188,12 +188,12 @@ type BeyondLimit = Pick<PlanReport, 'plan' | 'historyLimit'> & {
   readonly target: { readonly interval: Interval };
 };
 
-/** A limit that was met is known to some seconds only. */
+/** The depth of a limit that a request met is accurate only to some seconds. */
 function formatDepth(ms: number): string {
   return formatDuration(Math.round(ms / 60_000) * 60_000);
 }
 
-/** What lies beyond the history limit. */
+/** The slots beyond the history limit, and what happens to them. */
 function historyLimitText(report: BeyondLimit): string {
   const text = beyondLimitText(report);
   const { historyLimit } = report;
@@ -201,7 +201,7 @@ function historyLimitText(report: BeyondLimit): string {
   return `${text} One request will check whether that is ${historyLimit.refusedBefore ? 'still so' : 'so'}.`;
 }
 
-/** The same, without what becomes of it. */
+/** The slots beyond the history limit. */
 export function beyondLimitText({ plan, historyLimit, session, target }: BeyondLimit): string {
   const depth = expectedDepth(historyLimit);
   const slots = formatCounted(plan.cost.refusedSlots, 'slot');
@@ -267,7 +267,7 @@ function printOtherPlans(out: Output, report: PlanReport): void {
   if (overrides.length > 0) out.write(`The limits of ${session.plan.name} are set by ${overrides.join(', ')}.\n`);
 }
 
-/** Explains a row of the table where that is needed. */
+/** Explains a row of the table if it needs an explanation. */
 function noteOn(name: PlanName, { historyLimit, overrides, session, target }: PlanReport, isPossible: boolean): string {
   const isPresent = name === session.plan.name;
   const isAnswered = isPresent && historyLimit.kind !== 'documented';

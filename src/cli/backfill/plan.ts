@@ -30,7 +30,7 @@ export function planCommand(program: Command, context: CommandContext): void {
         'show what a backfill would cost: requests, rows, remaining quota and finish time, under your plan and every other plan',
       ),
   );
-  // Wrong usage is reported before the database is opened.
+  // Reports wrong usage before opening the database.
   plan.hook('preAction', (command) => checkTarget(command.args, command.opts<TargetOptions>(), clock.now()));
   const answerWith = (app: App, coins: string[], options: TargetOptions) =>
     withIngestion(app, { signal }, async ({ session }) => {
@@ -100,7 +100,7 @@ async function makeReport(
     prices,
     trackedDaily,
     lateUntil: lastDay === null || plan.cost.slots === 0 ? null : lateUntil(lastDay, historyLimits.opinions, now),
-    // Together with the others it takes no second probe.
+    // One probe is enough for both, so planning them together takes no second one.
     requestsOfLeftOut: ofLeftOut.cost.requests - (plan.probe && ofLeftOut.probe ? 1 : 0),
     session,
     historyLimit,
@@ -111,7 +111,7 @@ async function makeReport(
     overrides: overridesOf(config),
     termsOf: (name) => {
       const limits = effectiveLimits(name, { ...config, limits: {} });
-      // A service on another plan runs that plan's schedules, and nothing is known yet of what it would refuse.
+      // A service on another plan runs that plan's schedules, and nobody knows yet what the upstream would refuse there.
       const { freshnessPerDay, catalogue, scheduling } = demand;
       const schedules = schedulesOf(config, name, limits, { freshnessPerDay, catalogue });
       return { limits, reserved: averageReservations(schedules, scheduling) };
@@ -123,7 +123,7 @@ function tierOf({ all, top }: TargetOptions): Tier {
   return all ? 'all' : top === undefined ? 'list' : 'top';
 }
 
-/** The command that fills prices in the place of candles, with the same coins and times. */
+/** The command that fetches prices as a replacement for candles, with the same coins and times. */
 function commandOf(coins: readonly string[], options: TargetOptions, interval: PriceInterval): string {
   const { top, all, everTop, inactive, start, end, quote } = options;
   return [
@@ -140,7 +140,7 @@ function commandOf(coins: readonly string[], options: TargetOptions, interval: P
   ].join(' ');
 }
 
-/** The variables that replace documented limits of the plan. */
+/** The variables that override documented limits of the plan. */
 function overridesOf({ limits, candlesPerRequest }: App['config']): string[] {
   return [
     'perMonth' in limits && 'CHANDLER_MONTHLY_REQUESTS',

@@ -1,4 +1,4 @@
-/** Prices in the place of candles, where a plan gives no candles of that width, or of daily ones only the last full day. */
+/** Prices as a replacement for candles, when a plan gives no candles of that width, or only the last full day of daily ones. */
 import { DAY, HOUR, isPriceInterval, MINUTE, type PriceInterval } from '../../core/interval.ts';
 import { type BackfillTarget, type PlanOptions, planBackfill } from '../../ingest/backfill/plan.ts';
 import { canBeFinal, expectedDepth } from '../../ingest/limits/history-limit.ts';
@@ -8,8 +8,8 @@ import type { PricesInstead } from './plan-report.ts';
 type Deps = Pick<PlanOptions, 'sql' | 'plan' | 'now'> & { readonly historyLimits: Pick<LearnedLimits, 'of'> };
 
 /**
- * Of the same width, or daily ones where the plan has none of that width; null: it has no prices either. `command` gets the start up to which
- * the plan gives them; null: all of the target.
+ * Prices of the same width, or daily ones if the plan has none of that width. Null when it has no prices either. `command` gets the
+ * earliest start that the plan gives, or null for the whole target.
  */
 export async function pricesInstead(
   { sql, plan, now, historyLimits }: Deps,
@@ -25,19 +25,19 @@ export async function pricesInstead(
   const instead = { ...target, interval };
   const { cost } = await planBackfill({ sql, target: instead, now, askedSince: now, plan, historyLimit });
   if (cost.slots === 0) return null;
-  // The command asks for nothing that the plan refuses.
+  // The printed command requests nothing that the plan refuses.
   const start = cost.refusedSlots === 0 ? null : relativeStart(depthMs!);
   return { interval, cost, depthMs, command: command(interval, start) };
 }
 
-/** As far back as the plan goes. */
+/** The earliest time that the plan gives, relative to now. */
 function relativeStart(depthMs: number): string {
-  // A limit that was met is known to some seconds only.
+  // The depth of a limit that a request met is accurate only to some seconds.
   const ms = depthMs + MINUTE;
   return ms >= 2 * DAY ? `-${Math.floor(ms / DAY)}d` : `-${Math.floor(ms / HOUR)}h`;
 }
 
-/** For a shell. */
+/** Quoted for a shell if that is needed. */
 export function quoted(time: string): string {
   return /^[\w.:+-]+$/.test(time) ? time : `'${time}'`;
 }

@@ -1,4 +1,4 @@
-/** Shows progress on standard error: a bar on a terminal, elsewhere a line every few seconds. */
+/** Shows progress on standard error: as a bar on a terminal, otherwise as a line every few seconds. */
 import { SingleBar } from 'cli-progress';
 import { waitingFor } from '../../background/operator/wait-reasons.ts';
 import type { Clock, Instant } from '../../clock.ts';
@@ -12,35 +12,35 @@ export type ProgressState = {
   /** Rows stored so far: candles, or prices. */
   readonly candles: number;
   readonly noun: 'candle' | 'price';
-  /** Requests that a backfill may still spend in the window that is used up first; null: no limit. */
+  /** Requests that a backfill may still send in the window that is used up first. Null when there is no limit. */
   readonly quotaLeft: number | null;
-  /** Sent so far; more than the chunks that are done where some requests failed. */
+  /** Requests sent so far. When some fail, this exceeds the number of chunks that are done. */
   readonly requests: number;
-  /** Set while everything waits. */
+  /** Set while all requests wait. */
   readonly waiting: { readonly reason: string; readonly until: Instant } | null;
 };
 
 export type Progress = {
   update(state: ProgressState): void;
-  /** Shows the last state and gives the terminal back. Safe to call twice. */
+  /** Shows the last state and releases the terminal. Safe to call twice. */
   done(): void;
 };
 
 const BAR_FPS = 5;
 const LINE_EVERY_MS = 5000;
-/** The rate is the mean of the last half minute: it follows changes, but does not jump. */
+/** The rate is the mean of the last half minute, so it follows changes without jumping. */
 const RATE_OVER_MS = 30_000;
-/** After so long without an answer, the line says so. */
+/** After so long without an answer, the line reports that. */
 const QUIET_MS = 5_000;
 
-/** When the quota allows the given number of requests to have been sent; null when no limit delays them. */
+/** When the quota allows the given number of requests to have been sent. Null when no limit delays them. */
 export type QuotaForecast = (requests: number) => Instant | null;
 
 export type ProgressSources = {
   readonly forecast: QuotaForecast;
-  /** Requests in flight. */
+  /** Number of requests in flight. */
   readonly underWay: () => number;
-  /** The time between two requests that the limits demand: a shorter silence is normal. */
+  /** The time between two requests that the limits demand, in milliseconds. A shorter silence is normal. */
   readonly gapMs: number;
 };
 
@@ -65,7 +65,7 @@ export function createProgress(err: Output, clock: Clock, sources: ProgressSourc
   };
 }
 
-/** Shows a line of text, which changes all the time. */
+/** Shows a line of text that changes all the time. */
 type Display = {
   start(): void;
   stop(): void;
@@ -82,7 +82,7 @@ function createBar(err: Output, line: () => string): Display {
   });
   return {
     start: () => {
-      // The line says everything, so the library needs no numbers.
+      // The line contains everything, so the library needs no numbers.
       bar.start(0, 0);
       err.setRedrawing(true);
     },
@@ -109,7 +109,7 @@ function createLines(err: Output, clock: Clock, line: () => string): Display {
     }
   };
   return {
-    // Ends by being aborted, which is no failure.
+    // Aborting is the normal way to end it, and no failure.
     start: () => void showRepeatedly().catch(() => undefined),
     stop: () => {
       stopped.abort();
@@ -120,10 +120,10 @@ function createLines(err: Output, clock: Clock, line: () => string): Display {
 
 type Rate = {
   add(state: ProgressState): void;
-  /** Per second, over the last half minute; null while there are too few answers. */
+  /** Rows per second over the last half minute. Null while there are too few answers. */
   candles(): number | null;
   chunks(): number | null;
-  /** Time since the last answer. */
+  /** Milliseconds since the last answer. */
   quietMs(): number;
 };
 
@@ -137,10 +137,10 @@ function createRate(clock: Clock): Rate {
       const state = [candles, chunksDone, requests, waiting?.until].join();
       if (state !== last) changedAt = at;
       last = state;
-      // At most five samples a second are kept.
+      // Keeps at most five samples a second.
       if (samples.length > 1 && at - samples.at(-2)!.at < 200) samples.pop();
       samples.push({ at: samples.length === 0 ? at : Math.max(at, samples.at(-1)!.at), candles, chunks: chunksDone });
-      // One sample older than the window stays, so that the window is full.
+      // Keeps one sample older than the window, so that the samples cover all of it.
       while (samples.length > 1 && samples[1]!.at < at - RATE_OVER_MS) samples.shift();
     },
     // An ETA from fewer requests, or from a shorter time, would be wrong by hours.
@@ -157,15 +157,15 @@ function createRate(clock: Clock): Rate {
   }
 }
 
-/** What rate and ETA are computed from. */
+/** The inputs of the rate and the ETA. */
 type Measured = ProgressSources & { readonly rate: Rate; hasEnded: boolean };
 
-/** The parts of a line; empty where a part does not apply. */
+/** The parts of a line. A part that does not apply is empty. */
 function partsOf(state: ProgressState, measured: Measured, now: Instant) {
   const { candles, quotaLeft, waiting } = state;
   const quiet = quietText(state, measured);
   const speed = waiting === null && quiet === '' ? measured.rate.candles() : null;
-  // Nobody knows when the other process is done.
+  // Nobody knows when the other process will be done.
   const most = waiting?.reason === ANOTHER_PROCESS ? 'up to ' : '';
   const wait = waiting === null ? '' : `waits ${most}${formatRoughly(waiting.until - now)}`;
   return {
@@ -178,7 +178,7 @@ function partsOf(state: ProgressState, measured: Measured, now: Instant) {
   };
 }
 
-/** The plan is done, but requests go on: what is left is unknown, so no total is shown. */
+/** The planned requests are done, but more follow. How many are left is unknown, so the line shows no total. */
 function isBeyondPlan({ chunksDone, chunksTotal }: ProgressState, { hasEnded, underWay }: Measured): boolean {
   return !hasEnded && chunksTotal > 0 && chunksDone >= chunksTotal && underWay() > 0;
 }
@@ -196,7 +196,7 @@ function quietText({ waiting }: ProgressState, { rate, hasEnded, underWay, gapMs
   return `waits for ${formatCounted(underWay(), 'answer')}, none for ${formatRoughly(ms)}`;
 }
 
-/** The ETA by the present rate, and never earlier than the quota allows. Empty until one of them is known. */
+/** The ETA at the present rate, but never earlier than the quota allows. Empty until one of them is known. */
 function etaText({ chunksDone, chunksTotal, requests }: ProgressState, measured: Measured, now: Instant): string {
   const left = chunksTotal - chunksDone;
   if (left <= 0) return '';
@@ -219,7 +219,7 @@ function textOf(state: ProgressState, measured: Measured, now: Instant): string 
 const LEAST_BAR = 10;
 const WIDEST_BAR = 40;
 
-/** One line that fits the terminal: the least important parts are dropped first; while requests wait, that is the bar. */
+/** One line that fits the terminal. It drops the least important parts first; while requests wait, that is the bar. */
 function barLine(state: ProgressState, measured: Measured, now: Instant, columns: number): string {
   const { chunksDone, chunksTotal } = state;
   const most = isBeyondPlan(state, measured) ? 0.99 : 1;

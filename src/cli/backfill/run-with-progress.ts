@@ -74,7 +74,7 @@ export async function runWithProgress(
 
 function progressOf(state: BackfillProgress, report: PlanReport, { session }: Ingestion) {
   const left = quotaLeft(report);
-  // When the documented history limit turns out not to exist, everything is requested.
+  // When the documented history limit turns out not to exist, the backfill requests everything.
   const isOpen = report.plan.probe && session.historyLimits.of(report.target.interval).kind === 'open';
   return {
     chunksDone: state.chunksDone,
@@ -87,7 +87,7 @@ function progressOf(state: BackfillProgress, report: PlanReport, { session }: In
   };
 }
 
-/** Writes a lasting line when the database or the queue is lost or locked, and when it returns: a log shows that it was not the upstream. */
+/** Writes a permanent line when the database or the queue is lost or locked, and when it returns: a log then shows that it was not the upstream. */
 function outageLines(err: Output, maxWaitMs: number): (waitReason: string | null) => void {
   let outage: OutageReason | null = null;
   return (waitReason) => {

@@ -20,7 +20,7 @@ import { UsageError } from '../shell/exit.ts';
 import type { Output } from '../shell/io.ts';
 import { formatFinish, formatSpan } from './backfill-columns.ts';
 
-/** @throws UsageError when there is none of this number */
+/** @throws UsageError when no backfill has this number */
 export async function showBackfill(app: App, id: number): Promise<Answer> {
   const report = await readBackfillReport(app, id, await readBudget(app));
   if (report === null) throw new UsageError(`There is no backfill ${id}; chandler backfills list --all shows all.`);

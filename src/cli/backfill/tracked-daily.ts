@@ -1,4 +1,4 @@
-/** What a plan that gives only the last full day of daily candles will hold of coins that are tracked daily from now on. */
+/** How many daily candles the warehouse will have of coins tracked daily from now on, under a plan that gives only the last full day. */
 import type { App } from '../../app.ts';
 import { schedulesOf } from '../../budget.ts';
 import type { Quote } from '../../core/candle.ts';
@@ -14,25 +14,25 @@ import { CATALOGUE_KINDS, type CatalogueDemand } from '../../store/catalogue/cat
 import { readTiers, type TierRow } from '../../store/tracking/tracked-tier.ts';
 
 export type TrackedDaily = {
-  /** Coins that get new days: active ones. */
+  /** Number of active coins: only these get new days. */
   readonly coins: number;
-  /** The quota lasts for one day in so many of each coin, from month to month; null: for none. */
+  /** From month to month, the quota allows one day in so many for each coin. Null when it allows none. */
   readonly everyDays: number | null;
-  /** The same of what is left of this month, where that is less; else null. */
+  /** The same for the rest of this month, if the quota allows less until then. Otherwise null. */
   readonly thisMonth: { readonly everyDays: number | null } | null;
-  /** Candles after that time. */
+  /** Number of candles after that time. */
   readonly after: Readonly<Record<'week' | 'month' | 'year', number>>;
 };
 
 type Scheduled = { readonly schedules: readonly Schedule[]; readonly demand: Demand };
 type Coins = { readonly coinIds: readonly string[]; readonly quote: Quote; readonly tier: Tier };
 
-/** Of none, so far: a tier of its own in the plan. */
+/** The id of the coins' own tier in the plan. No stored tier has this id. */
 const NEW_TIER = -1;
 
 /**
- * As `track add` plans it: with what is left of this month, then from month to month, and beside what is tracked already and what the catalogue asks
- * about all these coins. Records nothing.
+ * Plans as `track add` does: first with the rest of this month, then from month to month, besides the series that are tracked already and
+ * the requests of the catalogue about all these coins. Records nothing.
  */
 export async function planTrackedDaily(
   { config, clock, database: { sql } }: App,
@@ -74,7 +74,7 @@ function daysOf(coins: number, perDay: number): number | null {
   return perDay === 0 ? null : Math.round(coins / perDay);
 }
 
-/** What the catalogue wants when so many coins are tracked; what it will find out about them (people, exchanges) is taken to be as many. */
+/** The catalogue's demand with so many tracked coins. It assumes one related item (person, exchange) per coin, because these are not known yet. */
 function withCoins(known: CatalogueDemand, coins: number): CatalogueDemand {
   const of = (kind: (typeof CATALOGUE_KINDS)[number]) => {
     const { items, idle } = known[kind];

@@ -1,8 +1,8 @@
-/** The first bytes of an archive of pg_dump: enough to say who wrote it where a pg_restore is too old to read it. */
+/** The first bytes of an archive of pg_dump. They say who wrote it, even when pg_restore is too old to read it. */
 import { open } from 'node:fs/promises';
 
 export type ArchiveHeader = {
-  /** Of the server that was dumped: `18.4`. */
+  /** Version of the server that was dumped: `18.4`. */
   readonly postgres: string;
   /** Version of the pg_dump that wrote it. */
   readonly dumpedBy: number;
@@ -10,12 +10,12 @@ export type ArchiveHeader = {
 
 const LENGTH = 4_096;
 const MAGIC = 'PGDMP';
-/** Of the format: since then, one byte says how it is compressed. */
+/** A minor version of the format: from it on, one byte says how the archive is compressed. */
 const COMPRESSION_IS_A_BYTE = 15;
 /** Second, minute, hour, day, month, year, and whether it is summer time. */
 const NUMBERS_OF_TIME = 7;
 
-/** Null when these are not the bytes of an archive in the custom format, as Postgres 12 and later write it. */
+/** Null when the file is no archive in the custom format as Postgres 12 and later write it. */
 export async function readHeader(file: string): Promise<ArchiveHeader | null> {
   const handle = await open(file, 'r');
   try {
@@ -27,8 +27,8 @@ export async function readHeader(file: string): Promise<ArchiveHeader | null> {
 }
 
 /**
- * The magic, three bytes of version, the sizes of a number and of an offset, the kind of archive, how it is compressed; then numbers (a
- * byte of sign, and the lowest byte first) and texts (a number of bytes, and these).
+ * The header: the magic, three bytes of version, the sizes of a number and of an offset, the kind of archive, and the compression. Then
+ * follow numbers (a byte for the sign, then the lowest byte first) and texts (a length, then that many bytes).
  */
 function parseHeader(bytes: Buffer): ArchiveHeader | null {
   if (bytes.subarray(0, MAGIC.length).toString('latin1') !== MAGIC) return null;

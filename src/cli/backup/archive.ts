@@ -1,4 +1,4 @@
-/** What an archive of pg_dump says about itself, read with pg_restore before anything is restored. */
+/** The contents of a pg_dump archive, read with pg_restore before anything is restored. */
 import type { Environment } from '../../settings.ts';
 import type { Applied } from '../../store/migration/migrate.ts';
 import { CommandFailed } from '../shell/exit.ts';
@@ -7,9 +7,9 @@ import { type PostgresClient, runClient } from './postgres-client.ts';
 
 export type Archive = {
   readonly file: string;
-  /** Of the server that was dumped: `18.4`. */
+  /** Version of the server that was dumped: `18.4`. */
   readonly postgres: string;
-  /** Of the pg_dump that wrote it. */
+  /** Version of the pg_dump that wrote it. */
   readonly dumpedBy: number;
   /** What pg_restore would do, one line each, in its order. */
   readonly entries: readonly string[];
@@ -17,7 +17,7 @@ export type Archive = {
 
 type ReadOptions = { readonly env: Environment; readonly signal: AbortSignal };
 
-/** @throws ArchiveTooNew when `client` is too old to read it, CommandFailed when it is no archive, or not one of a warehouse */
+/** @throws ArchiveTooNew when `client` is too old to read it, CommandFailed when it is no archive, or no archive of a warehouse */
 export async function readArchive(client: PostgresClient, file: string, options: ReadOptions): Promise<Archive> {
   const list = await readWith(client, ['--list', file], options);
   const lines = list.split('\n').filter((line) => line !== '');
@@ -41,7 +41,7 @@ export class ArchiveTooNew extends Error {
   }
 }
 
-/** @throws ArchiveTooNew, or CommandFailed that blames the file, as nothing else is read */
+/** @throws ArchiveTooNew, or CommandFailed that blames the file, because pg_restore reads nothing else here */
 async function readWith(client: PostgresClient, args: readonly string[], options: ReadOptions): Promise<string> {
   return runClient(client, args, options).catch(async (error: unknown) => {
     if (!(error instanceof CommandFailed)) throw error;
@@ -52,15 +52,15 @@ async function readWith(client: PostgresClient, args: readonly string[], options
   });
 }
 
-/** What pg_restore says of a file that ends too early, or that was changed. */
+/** The messages of pg_restore about a file that ends too early, or that was changed. */
 const DAMAGED =
   /end of file|corrupt|could not (read|uncompress|decompress|find block)|crc|checksum|invalid (block|distance|code|stored)/i;
 
 export const isDamaged = (complaint: string) => DAMAGED.test(complaint);
 
 /**
- * The entries to restore. Not: default rights, which name the owner of then (migrating grants them anew); and `schemas` that are there
- * already.
+ * The entries to restore. It leaves out default privileges, which name the former owner (the migration grants them again), and the
+ * `schemas` that exist already.
  */
 export function entriesToRestore({ entries }: Archive, schemas: readonly string[]): string[] {
   const made = schemas.map((schema) => ` SCHEMA - ${schema} `);
@@ -69,7 +69,7 @@ export function entriesToRestore({ entries }: Archive, schemas: readonly string[
   );
 }
 
-/** The migrations that the dumped database had. */
+/** The migrations that were applied to the dumped database. */
 export async function readMigrations(
   client: PostgresClient,
   { file }: Archive,
@@ -92,7 +92,7 @@ export async function readMigrations(
 
 const GRANT = /^(?:GRANT .* TO|REVOKE .* FROM) (?:"((?:[^"]|"")+)"|([a-z_]\w*))(?: WITH GRANT OPTION)?;$/gm;
 
-/** The roles that the archive grants rights to: without them it cannot be restored. `list` is a file with its entries. */
+/** The roles that the archive grants rights to. It cannot be restored without them. `list` is a file with its entries. */
 export async function readRoles(
   client: PostgresClient,
   { file }: Archive,

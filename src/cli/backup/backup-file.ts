@@ -1,4 +1,4 @@
-/** Backups as files: an archive of pg_dump, and an attestation of the same instant beside it. */
+/** Backups as files: an archive of pg_dump, and next to it an attestation of the same instant. */
 import { randomUUID } from 'node:crypto';
 import { link, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
@@ -8,17 +8,17 @@ import { toIso } from '../../core/format.ts';
 import { UsageError } from '../shell/exit.ts';
 
 const EXTENSION = '.dump';
-/** `chandler-20240131T120000Z.dump`: the files of a folder that `--keep` counts, and that `restore` takes the newest of. */
+/** `chandler-20240131T120000Z.dump`. In a folder, `--keep` counts files with such names, and `restore` takes the newest one. */
 const NAME = /^chandler-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z\.dump$/;
-/** What is not whole, and its attestation. */
+/** A file that is not complete, and its attestation. */
 const PART = /^chandler-\w+\.dump\.[\da-f-]{36}\.part/;
 
 export const attestationBeside = (file: string) => `${file}.attestation.jsonl`;
 
-/** Is this the name of one file, and not of a folder for many? */
+/** Whether this is the name of one file, rather than of a folder for many. */
 export const namesFile = (target: string) => target.endsWith(EXTENSION);
 
-/** Where a backup of this instant goes; the folder is made when it is missing. @throws UsageError when nothing can be written there */
+/** The path of a backup made at this instant. Creates a missing folder. @throws UsageError when nothing can be written there */
 export async function placeFor(target: string, at: Instant): Promise<string> {
   if (namesFile(target)) {
     if ((await kindOf(target)) !== null)
@@ -43,17 +43,17 @@ async function kindOf(target: string): Promise<'file' | 'folder' | null> {
 }
 
 /**
- * Lets `write` fill a file that only this user may read, and if it wants the attestation beside it, under names that say they are
- * not whole; gives them their names when both are whole and on the disk. When `write` fails, nothing is left.
+ * Lets `write` fill a file that only this user may read, and the attestation next to it if it writes one. Both have names that mark them as
+ * incomplete until both are complete and synced to the disk. When `write` fails, no file is left.
  */
 export async function writeWhole<T>(file: string, write: (part: string) => Promise<T>): Promise<T> {
   const part = `${file}.${randomUUID()}.part`;
   try {
-    // What is in it tells who may read the warehouse, so nobody else may read it.
+    // Only this user may read the file, because its reader can read the whole warehouse.
     await open(part, 'wx', 0o600).then((handle) => handle.close());
     const written = await write(part);
     await sync(part);
-    // First: a backup that is there has what belongs to it.
+    // The attestation gets its name first, so that an existing backup is never without it.
     const isAttested = await hasFile(attestationBeside(part));
     if (isAttested) await giveName(attestationBeside(part), attestationBeside(file));
     await giveName(part, file).catch(async (error: unknown) => {
@@ -69,10 +69,10 @@ export async function writeWhole<T>(file: string, write: (part: string) => Promi
   }
 }
 
-/** File systems without links, like those of many USB sticks, say one of these. */
+/** The errors of file systems without links, like those of many USB sticks. */
 const NO_LINKS: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);
 
-/** Unlike a mere rename, a link replaces no file that another command has written meanwhile. */
+/** Uses a link, because unlike a rename it replaces no file that another command has written meanwhile. */
 async function giveName(part: string, name: string): Promise<void> {
   try {
     await link(part, name);
@@ -99,7 +99,7 @@ async function sync(target: string): Promise<void> {
 
 export type FoundBackup = { readonly file: string; readonly at: Instant };
 
-/** The backups of a folder, oldest first; none when there is no such folder. */
+/** The backups of a folder, oldest first. Empty when there is no such folder. */
 export async function backupsIn(folder: string): Promise<FoundBackup[]> {
   const names = await readdir(folder).catch((error: unknown) => {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
@@ -111,7 +111,7 @@ export async function backupsIn(folder: string): Promise<FoundBackup[]> {
     .map((name) => ({ file: path.join(folder, name), at: Date.parse(name.replace(NAME, '$1-$2-$3T$4:$5:$6Z')) }));
 }
 
-/** Removes all but the newest `keep` backups of a folder, and what killed backups left there. Resolves to the removed files. */
+/** Removes all but the newest `keep` backups of a folder, and the partial files of killed backups. Resolves to the removed files. */
 export async function keepNewest(folder: string, keep: number): Promise<string[]> {
   const removed: string[] = [];
   for (const { file } of (await backupsIn(folder)).slice(0, -keep)) {

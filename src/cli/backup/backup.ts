@@ -1,4 +1,4 @@
-/** `chandler backup`: writes the warehouse into a file, once or again and again. */
+/** `chandler backup`: writes the warehouse into a file, once or repeatedly. */
 import type { Command } from 'commander';
 import { createBackoff, WHOLE_BOUND } from '../../core/backoff.ts';
 import { formatBytes, formatCounted, formatInstant, toIso } from '../../core/format.ts';
@@ -77,8 +77,8 @@ function backUp(context: CommandContext, target: string, { attest, keep }: Optio
 const retryBackoff = createBackoff({ firstMs: MINUTE, mostMs: HOUR });
 
 /**
- * The folder says when the next one is due, so that a restart makes none too many. Failures are logged and tried again; a wrong setting,
- * which waiting does not mend, ends the command.
+ * The files in the folder decide when the next backup is due, so a restart makes no extra one. It logs failures and tries again. A wrong
+ * setting ends the command, because waiting cannot fix it.
  */
 async function backUpRepeatedly(
   context: CommandContext,

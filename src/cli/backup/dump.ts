@@ -1,4 +1,4 @@
-/** One backup: pg_dump and the attestation read the same snapshot, while the service goes on writing. */
+/** One backup: pg_dump and the attestation read the same snapshot, while the service keeps writing. */
 import { stat } from 'node:fs/promises';
 import type { App } from '../../app.ts';
 import { writeAttestation } from '../../background/attestation/attestation-file.ts';
@@ -36,14 +36,14 @@ export type Dumped = {
   /** Version of the server. */
   readonly postgres: string;
   readonly attestation: Attested | null;
-  /** Schemas of somebody else in the same database. */
+  /** Schemas in the same database that do not belong to Chandler. */
   readonly leftOut: readonly string[];
 };
 
 /** How long pg_dump waits for a statement that changes a table, like a migration. */
 const LOCK_TIMEOUT = '300s';
 
-/** @throws UsageError when there is no fitting pg_dump or no place for the file, CommandFailed with what pg_dump says */
+/** @throws UsageError when there is no suitable pg_dump or no place for the file, CommandFailed with the error of pg_dump */
 export async function dump({ clock, database: { sql, url }, config }: App, options: DumpOptions): Promise<Dumped> {
   const { env, err } = options;
   const server = await readServerVersion(sql);
@@ -55,7 +55,7 @@ export async function dump({ clock, database: { sql, url }, config }: App, optio
   }
   const at = clock.now();
   const file = await placeFor(options.target, at);
-  // Ended together: when one of both fails, the other would be in vain.
+  // When one of them fails, the other one is aborted, because its result would be useless.
   const failed = new AbortController();
   const signal = AbortSignal.any([options.signal, failed.signal]);
   const written = await writeWhole(file, (part) =>
@@ -87,7 +87,7 @@ export async function dump({ clock, database: { sql, url }, config }: App, optio
           bytes: (await stat(part)).size,
         };
       } finally {
-        // The transaction must not end under the other one's feet.
+        // The transaction must not end while one of them still reads.
         await Promise.allSettled([dumping, attesting]);
         progress.stop();
       }
@@ -108,7 +108,7 @@ function dumpArguments(part: string, snapshot: string): string[] {
   ];
 }
 
-/** A bar of megabytes: a table counts when the next one begins. */
+/** A progress bar in megabytes. It counts a table when the next one begins. */
 async function startProgress(err: Output, sizes: readonly TableSize[]) {
   const megabytes = new Map(sizes.map(({ name, bytes }) => [name, bytes / 2 ** 20]));
   const total = [...megabytes.values()].reduce((sum, size) => sum + size, 0);

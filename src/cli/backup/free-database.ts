@@ -1,4 +1,4 @@
-/** Whether a restore may fill a database: nothing of a warehouse is there, or only one that holds nothing. */
+/** Whether a restore may fill a database: it contains nothing of a warehouse, or only an unused warehouse. */
 import type { App } from '../../app.ts';
 import { formatCounted, formatInstant } from '../../core/format.ts';
 import { readOccupation, readUnprovedRestore } from '../../store/backup/target.ts';
@@ -7,13 +7,13 @@ import { UsageError } from '../shell/exit.ts';
 import { attestationBeside, hasFile } from './backup-file.ts';
 
 export type FreeDatabase = {
-  /** Schemas that somebody has made, and that hold nothing. */
+  /** Empty schemas that somebody has created. */
   readonly empty: readonly string[];
-  /** There is a warehouse that holds nothing: `clear` removes it. */
+  /** Whether there is an unused warehouse, which `clear` removes. */
   readonly isUnused: boolean;
 };
 
-/** @throws UsageError when something of a warehouse is there already. `file`: the backup */
+/** @throws UsageError when the database already contains a part of a warehouse. `file`: the backup */
 export async function requireFree(app: App, file: string): Promise<FreeDatabase> {
   const { sql } = app.database;
   const { taken, empty, warehouse, database } = await readOccupation(sql);
@@ -30,13 +30,13 @@ export async function requireFree(app: App, file: string): Promise<FreeDatabase>
   return { empty: [], isUnused: true };
 }
 
-/** Removes a warehouse that holds nothing, as late as possible. @throws UsageError when it is used meanwhile */
+/** Removes an unused warehouse, as late as possible. @throws UsageError when somebody uses it meanwhile */
 export async function clear(app: App): Promise<void> {
   const keeps = await removeUnused(app.database.sql, app.clock.now());
   if (keeps !== null) throw keptRefusal(app, 'the database has a warehouse already', keeps);
 }
 
-/** A restore that was killed, or failed, after everything was loaded: what it still lacks, and who does that. */
+/** Describes a restore that was killed or failed after it had loaded everything: which steps are missing, and the commands for them. */
 async function explainUnproved({ database: { sql } }: App, file: string): Promise<string | null> {
   const restore = await readUnprovedRestore(sql);
   if (restore === null) return null;

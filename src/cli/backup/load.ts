@@ -26,26 +26,26 @@ import { findClients, fittingClient, lacksClient, type PostgresClient, runClient
 export type LoadOptions = { readonly env: Environment; readonly err: Output; readonly signal: AbortSignal };
 
 export type Loaded = {
-  /** Of the server that was dumped. */
+  /** Version of the server that was dumped. */
   readonly postgres: string;
   readonly tables: number;
-  /** Made now, as this server lacked them. */
+  /** Roles that were created now, because this server lacked them. */
   readonly roles: readonly string[];
-  /** A warehouse that held nothing was there, and was removed. */
+  /** Whether an unused warehouse was there and was removed. */
   readonly removedUnused: boolean;
 };
 
-/** @throws UsageError, and changes nothing, when this archive cannot be loaded here; CommandFailed with what pg_restore says */
+/** @throws UsageError, and changes nothing, when this archive cannot be loaded here; CommandFailed with the error of pg_restore */
 export async function load(app: App, file: string, options: LoadOptions): Promise<Loaded> {
   const { sql } = app.database;
   const clients = await findClients('pg_restore', options.env);
-  // The newest one reads every archive.
+  // The newest version reads every archive.
   const reader = clients.toSorted((a, b) => b.major - a.major)[0];
   const server = await readServerVersion(sql);
   if (reader === undefined)
     throw lacksClient('pg_restore', clients, server.major, `the server is Postgres ${server.version}`);
   const archive = await readArchive(reader, file, options).catch((error: unknown) => {
-    // The newest one that is here cannot read it, so none fits.
+    // The newest version on this machine cannot read it, so none can.
     if (error instanceof ArchiveTooNew) clientFor(clients, server, { file, ...error.header });
     throw error;
   });
@@ -62,7 +62,7 @@ export async function load(app: App, file: string, options: LoadOptions): Promis
   return { postgres: archive.postgres, tables, roles, removedUnused: isUnused };
 }
 
-/** @throws UsageError when the server is older than the one that was dumped, or no pg_restore here is new enough */
+/** @throws UsageError when the server is older than the one that was dumped, or no pg_restore on this machine is new enough */
 function clientFor(
   clients: readonly PostgresClient[],
   server: ServerVersion,
@@ -81,9 +81,9 @@ function clientFor(
   throw lacksClient('pg_restore', clients, needed, reason);
 }
 
-/** What a loaded database needs before it is used. Resolves to the migrations that the backup lacked. */
+/** Prepares a loaded database for use. Resolves to the migrations that the backup lacked. */
 export async function settleLoaded({ database }: App): Promise<readonly string[]> {
-  // First: whoever is killed later must not overrun the quota. Schemas that lack the table are migrated before they are in the audit log.
+  // First, so that a process that is killed later does not overrun the quota. The caller has already migrated a backup without an audit log.
   await forgetAccountChecks(database.sql);
   await forgetInstances(database.sql);
   const migrated = await migrate(database);
@@ -91,13 +91,13 @@ export async function settleLoaded({ database }: App): Promise<readonly string[]
   return migrated;
 }
 
-/** Roles belong to the server and are in no dump. Those of people are made without a login: their passwords are nowhere to be read. */
+/** Roles belong to the server, so no dump contains them. Roles of people get no login, because their passwords cannot be read anywhere. */
 async function makeRoles(sql: Sql, names: readonly string[]): Promise<string[]> {
   const missing = await missingRoles(sql, names);
   for (const name of missing) {
     await makeRole(sql, name).catch((error: unknown) => {
       const { code } = error as { code?: string };
-      // Another restore made it at the same moment.
+      // Another restore created it at the same moment.
       if (code === '42710' || code === '23505') return;
       if (code !== '42501') throw error;
       const commands = missing.map((role) => `create role "${role.replaceAll('"', '""')}" nologin;`).join(' ');
@@ -123,7 +123,7 @@ async function withListFile<T>(
   }
 }
 
-/** In one transaction: whatever stops it, the database stays empty. */
+/** In one transaction, so that the database stays empty if it fails at any point. */
 async function loadEntries(
   client: PostgresClient,
   archive: Archive,
@@ -137,7 +137,7 @@ async function loadEntries(
     '--no-password',
     '--verbose',
     `--use-list=${list}`,
-    // Makes pg_restore connect; the environment says where.
+    // Makes pg_restore connect. The environment contains the address.
     `--dbname=application_name='chandler restore'`,
     archive.file,
   ];

@@ -1,4 +1,4 @@
-/** Postgres' own pg_dump and pg_restore: finds those that fit, and runs them. */
+/** Postgres' own pg_dump and pg_restore: finds the suitable ones, and runs them. */
 import { execFile, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
@@ -16,7 +16,7 @@ export type PostgresClient = {
   readonly major: number;
 };
 
-/** Of each folder of the PATH. */
+/** Searches every folder of the PATH. */
 export async function findClients(name: ClientName, env: Environment): Promise<PostgresClient[]> {
   const clients: PostgresClient[] = [];
   for (const file of findPrograms(name, env)) {
@@ -26,22 +26,22 @@ export async function findClients(name: ClientName, env: Environment): Promise<P
   return clients;
 }
 
-/** Debian's programs are wrappers that take the newest version only where a host is named. */
+/** Debian's programs are wrappers that take the newest version only if a host is named. */
 const ANY_HOST = { PGHOST: 'localhost' };
 
-/** Null when it does not say: a link whose program is gone, or another program of that name. */
+/** Null when it reports no version: a link whose program is gone, or another program of that name. */
 async function versionOf(file: string, env: Environment): Promise<string | null> {
   const found = await promisify(execFile)(file, ['--version'], { env: { ...ANY_HOST, ...env } }).catch(() => null);
   return /\(PostgreSQL\) (\d+[\d.]*)/.exec(found?.stdout ?? '')?.[1] ?? null;
 }
 
-/** The one of the version `major`, else the next newer one. Postgres' programs refuse servers that are newer than they are. */
+/** The client of the version `major`, otherwise the next newer one. Postgres' programs refuse servers that are newer than they are. */
 export function fittingClient(clients: readonly PostgresClient[], major: number): PostgresClient | undefined {
   const fitting = clients.filter((client) => client.major >= major);
   return fitting.sort((a, b) => a.major - b.major)[0];
 }
 
-/** @param reason why it has to be of this version */
+/** @param reason why it must be of this version */
 export function lacksClient(
   name: ClientName,
   clients: readonly PostgresClient[],
@@ -64,17 +64,17 @@ export function lacksClient(
 }
 
 export type RunOptions = {
-  /** The address of a database to connect to. It reaches the program in the environment, where `ps` does not show it. */
+  /** The address of the database. The program receives it in the environment, where `ps` does not show it. */
   readonly url?: string;
   readonly env: Environment;
   readonly signal: AbortSignal;
-  /** Called with each line that the program reports progress by. */
+  /** Called with each progress line of the program. */
   readonly onProgress?: (line: string) => void;
 };
 
 /**
  * Runs it to its end, and resolves to what it wrote to standard output.
- * @throws CommandFailed with the program's own complaint, or the reason of `signal`
+ * @throws CommandFailed with the program's own error message, or the reason of `signal`
  */
 export async function runClient(
   { name, file }: PostgresClient,
@@ -110,7 +110,7 @@ export async function runClient(
 }
 
 const isComplaint = (line: string) => /^pg_\w+: (error|fatal)\b/.test(line);
-/** The first complaint explains the others. */
+/** The first error explains the others. */
 const MOST_LINES = 6;
 
 function saidBy(name: ClientName, lines: readonly string[]): string {

@@ -1,4 +1,4 @@
-/** `chandler restore`: brings a backup back into an empty database, and proves that it is the same warehouse. */
+/** `chandler restore`: loads a backup into an empty database, and proves that it is the same warehouse. */
 import type { Command } from 'commander';
 import type { App } from '../../app.ts';
 import { stopwatch } from '../../clock.ts';
@@ -35,7 +35,7 @@ export function restoreCommand(program: Command, context: CommandContext): void 
         return context.withApp({ schema: 'leave', handlesInterrupt: true }, async (app) => {
           if (!json) io.out.write(`restoring ${file}\n`);
           const startedAt = stopwatch();
-          // When this fails, the database is as empty as before: it has no audit log.
+          // When this fails, the database is as empty as before, and has no audit log.
           const loaded = await load(app, file, { env, err: io.err, signal });
           const { sql } = app.database;
           const early = (await hasAuditLog(sql)) ? [] : await migrate(app.database);

@@ -1,4 +1,4 @@
-/** `chandler attest`: writes digests of all that is stored into a small file, to be kept elsewhere. */
+/** `chandler attest`: writes digests of everything that is stored into a small file, to be kept elsewhere. */
 import type { Command } from 'commander';
 import {
   checkReplaceable,

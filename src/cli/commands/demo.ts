@@ -23,7 +23,7 @@ import { printGaps } from './gaps.ts';
 import { printStatus } from './status.ts';
 import { verify } from './verify.ts';
 
-/** Typical faults of an upstream on a bad day; seeded, so that every run shows the same. */
+/** Typical faults of an upstream on a bad day. They are seeded, so that every run shows the same. */
 const FAULTS: FaultSpec = {
   seed: 11,
   rates: { '429': 0.02, '500': 0.03, '502': 0.02, reset: 0.03, truncated: 0.02, duplicates: 0.05, unsorted: 0.05 },
@@ -104,10 +104,10 @@ async function demo(context: CommandContext, stays: boolean): Promise<ExitCode> 
       `${home} was not made by an earlier demo; move it away, or choose another folder with CHANDLER_HOME`,
     );
   }
-  // Every demo starts from nothing, as it shows a first run.
+  // Every demo starts with an empty folder, because it shows a first run.
   await stopEmbedded({ home, clock });
   await rm(home, { recursive: true, force: true });
-  // First of all: a demo that is killed leaves a folder that the next demo recognises.
+  // First of all, so that the next demo recognises the folder of a demo that was killed.
   await mkdir(home, { recursive: true });
   await writeFile(mark, 'This folder belongs to chandler demo, which empties it at every start.\n');
 
@@ -166,7 +166,7 @@ async function demo(context: CommandContext, stays: boolean): Promise<ExitCode> 
   }
 }
 
-/** Goes on as a service over the same warehouse and upstream, so that the dashboard can be tried, with a key to change something. */
+/** Continues as a service over the same warehouse and upstream, so that the user can try the dashboard, with a key to change something. */
 async function stay({ config, database: { sql }, clock }: App, context: CommandContext): Promise<void> {
   const { prefix, key, hash } = makeApiKey();
   const terms = { plan: UNLIMITED, requestsPerMonth: null, requestsPerSecond: null, expiresAt: null };
@@ -210,7 +210,7 @@ async function showBackfills(app: App, context: CommandContext): Promise<ExitCod
     } as const;
     // The table of the other plans is shown only once.
     const code = await backfill(app, context, coins, { ...options, brief: i > 0 });
-    // The slots after the last recorded candle wait an hour for a second answer: the list of gaps shows them.
+    // The slots after the last recorded candle wait an hour for a second answer. The list of gaps shows them.
     if (code !== EXIT.done && code !== EXIT.stoppedEarly) return code;
   }
   return EXIT.done;

@@ -1,4 +1,4 @@
-/** `chandler explain`: the story of one slot: who wanted it, what was asked and answered, what it stands on, and what comes next. */
+/** `chandler explain`: the story of one slot: who wanted it, which requests and answers there were, which evidence it has, and what comes next. */
 import type { Command } from 'commander';
 import type { Clock, Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
@@ -43,7 +43,7 @@ function parseCoin(text: string): string {
   return text;
 }
 
-/** @throws UsageError for a time that is none, or has not come yet */
+/** @throws UsageError for an invalid time, or one in the future */
 function parsePast(text: string, clock: Clock): Instant {
   const now = clock.now();
   const at = parseTime(text, now);
@@ -77,7 +77,7 @@ function withSeconds(at: Instant): string {
   return `${new Date(at).toISOString().slice(0, 19).replace('T', ' ')}Z`;
 }
 
-/** There is no such series: what there is instead, and how to get it. Sends no request. */
+/** For a series that does not exist: which series the coin has, and how to get this one. Sends no request. */
 async function whyNone(sql: Sql, { coinId, interval, quote, at }: StoryQuestion): Promise<UsageError> {
   if ((await findCoins(sql, [coinId])).length === 0) return unknownCoin(sql, coinId);
   const others = await sql<{ interval: Interval; quote: Quote }[]>`

@@ -1,4 +1,4 @@
-/** `chandler gaps`: what is missing, why, and when it is requested again. */
+/** `chandler gaps`: what is missing, why, and when Chandler requests it again. */
 import type { Command } from 'commander';
 import type { Clock } from '../../clock.ts';
 import { formatCount, formatCounted, formatDay, formatRelative, formatSeries, withIso } from '../../core/format.ts';
@@ -53,7 +53,7 @@ export function gapsCommand(program: Command, context: CommandContext): void {
     );
 }
 
-/** Also part of what `chandler demo` shows. */
+/** `chandler demo` shows it as well. */
 export async function printGaps(
   { io, clock }: Pick<CommandContext, 'io' | 'clock'>,
   sql: Sql,
@@ -67,7 +67,7 @@ export async function printGaps(
     );
     return;
   }
-  // Of many series each look at all of them takes long.
+  // With many series, each read of all of them takes long.
   const totals = shown === 0 ? [] : await readGapTotals(sql, filter);
   if (totals.length > 0) printTotals(io, totals, limit);
   else io.out.write(`${await describeNone(sql, filter)}\n`);
@@ -97,7 +97,7 @@ async function* asJson(rows: AsyncIterable<Gap>): AsyncGenerator<unknown> {
   for await (const gap of rows) yield withIso(gap, 'from', 'to', 'nextAskAt');
 }
 
-/** Prints a table per page, so that any number of rows can be printed as they arrive. Resolves to how many there were. */
+/** Prints a table per page, so that any number of rows can be printed as they arrive. Resolves to the number of rows. */
 async function printRows(io: Io, rows: AsyncIterable<Gap>, clock: Clock): Promise<number> {
   const notes = createNotes();
   let shown = 0;
@@ -133,7 +133,7 @@ async function printRows(io: Io, rows: AsyncIterable<Gap>, clock: Clock): Promis
 
 const MOST_NOTES = 20;
 
-/** Long texts that many rows share: a number in the row, and the text once below the table. */
+/** For long texts that many rows share: the row has a number, and the text appears once below the table. */
 function createNotes() {
   const numbers = new Map<string, number>();
   let others = false;

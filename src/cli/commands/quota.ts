@@ -1,4 +1,4 @@
-/** `chandler quota`: the remaining quota, when it resets, and who used it. */
+/** `chandler quota`: the remaining quota, when it resets, and what used it. */
 import type { Command } from 'commander';
 import { describeRate, PLAN_SOURCES } from '../../background/dashboard/quota-report.ts';
 import { describeHoles, type HolesReport, holesAsJson, readHolesReport } from '../../background/operator/holes.ts';
@@ -18,7 +18,7 @@ import type { Output } from '../shell/io.ts';
 type Report = {
   readonly budget: Budget;
   readonly state: QuotaState;
-  /** Who spent the most today first. */
+  /** The largest spender of today first. */
   readonly spenders: readonly Spender[];
   readonly holes: HolesReport;
 };
@@ -101,7 +101,7 @@ function requestingOf(schedules: readonly Schedule[]) {
 
 function describeNeeds(schedules: readonly Schedule[]): string {
   const requesting = requestingOf(schedules);
-  // The schedules of the catalogue send few requests: together they are one entry, with a number per day.
+  // The schedules of the catalogue send few requests, so they share one entry, with a number per day.
   const catalogue = requesting.filter((schedule) => catalogueKindOf(schedule) !== null);
   const needs = requesting
     .filter((schedule) => catalogueKindOf(schedule) === null)
@@ -113,7 +113,7 @@ function describeNeeds(schedules: readonly Schedule[]): string {
   return needs.length === 0 ? 'nothing, as all schedules are off or ask for nothing' : needs.join('; ');
 }
 
-/** Any day gives the same number. */
+/** Every day gives the same number. */
 const A_DAY = Date.UTC(2024, 0);
 
 function asJson(report: Report): unknown {

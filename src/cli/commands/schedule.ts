@@ -25,9 +25,9 @@ import type { CommandContext } from '../shell/context.ts';
 import type { Output } from '../shell/io.ts';
 
 type Report = {
-  /** One that another session holds and Chandler needs; null: there is none. */
+  /** A lock that another session holds and Chandler needs. Null when there is none. */
   readonly lock: HeldLock | null;
-  /** The open ones. */
+  /** The open backfills. */
   readonly backfills: readonly BackfillRow[];
   readonly budget: Budget;
   readonly now: Instant;
@@ -38,7 +38,7 @@ type Report = {
   readonly lastFailures: ReadonlyMap<string, ScheduleRun>;
   readonly tracked: number;
   readonly holes: HolesReport;
-  /** What the tracked series lack because a schedule is off. */
+  /** What the tracked series miss because a schedule is off. */
   readonly lacking: readonly DisabledScheduleWarning[];
 };
 
@@ -57,7 +57,7 @@ export function scheduleCommand(program: Command, context: CommandContext): void
 async function readReport(app: App): Promise<Report> {
   const budget = await readBudget(app);
   const now = app.clock.now();
-  // Services run what they were configured with, and have checked that.
+  // Services run the schedules of their own configuration, and have checked these.
   if (budget.scheduling.kind !== 'running') checkSchedules(app.config, budget.plan, now);
   const names = budget.schedules.map(({ name }) => name);
   const { sql } = app.database;

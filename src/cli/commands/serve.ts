@@ -1,4 +1,4 @@
-/** `chandler serve`: answers like the upstream, from the warehouse, until it is stopped. */
+/** `chandler serve`: serves the upstream's interface from the warehouse, until it is stopped. */
 import type { Command } from 'commander';
 import { commandLine } from '../shell/audited.ts';
 import type { CommandContext } from '../shell/context.ts';
@@ -14,7 +14,7 @@ export function serveCommand(program: Command, context: CommandContext): void {
     .action(
       context.action(async () => {
         const config = context.config();
-        // Loaded when it runs, so that the help stays fast.
+        // Loaded only when the command runs, so that the help stays fast.
         const { serveMarket } = await import('../../background/http/market-server.ts');
         const { recordStart } = await import('../../background/service/recorded-start.ts');
         const start = { actor: requesterName(), command: commandLine(context.argv), env: context.env };

@@ -40,7 +40,7 @@ export function serviceCommand(program: Command, context: CommandContext): void 
     .action(
       context.action(async ({ role, concurrency, migrate = false }: Options) => {
         const config = context.config();
-        // Loaded when it runs, so that the help stays fast.
+        // Loaded only when the command runs, so that the help stays fast.
         const { runService } = await import('../../background/service/service.ts');
         await runService({
           config,

@@ -1,4 +1,4 @@
-/** `chandler simulate`: simulates the upstream on a port of this machine: its interface, its limits and, on request, faults. */
+/** `chandler simulate`: simulates the upstream on a port of this machine: its interface, its limits and, if requested, faults. */
 import { type Command, Option } from 'commander';
 import { PLAN_NAMES, type PlanName } from '../../contract/plan/plans.ts';
 import { untilAborted } from '../../core/concurrency/unless-aborted.ts';
@@ -149,7 +149,7 @@ function announce(out: Output, { url }: Listening, options: Options): void {
   const faults = Object.keys(options.faults.rates).length > 0 ? ', with faults' : '';
   const limits = options.unlimited ? 'no limits' : `the ${options.plan} plan's limits`;
   out.write(`Simulating a ${options.market} market with ${limits}${faults} at ${baseUrl}\n`);
-  // A separate warehouse: one that holds simulated candles refuses real ones.
+  // A separate warehouse, because one that holds simulated candles refuses real ones.
   out.write(
     `Use it:   CHANDLER_HOME=.chandler/practice CHANDLER_BASE_URL=${baseUrl} npx chandler ${EXAMPLES[options.market]}\n`,
   );

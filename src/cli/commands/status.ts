@@ -63,21 +63,21 @@ export function statusCommand(program: Command, context: CommandContext): void {
   });
 }
 
-/** A process of this machine that has ended is silent from its end on, not only after its lease has expired. */
+/** A process of this machine that has ended counts as silent at once, not only after its lease has expired. */
 function withKnownSilence(status: Status): Status {
   const backfills = status.backfills.map((b) => ({ ...b, isSilent: b.isSilent || isGone(b.owner) }));
   return { ...status, backfills };
 }
 
-/** Of the present plan and budget. */
+/** Facts about the present plan and budget. */
 type Known = {
   readonly achievable?: AchievableAges;
   readonly givesOnlyLastDay?: boolean;
-  /** Another session holds a lock that Chandler needs. */
+  /** Whether another session holds a lock that Chandler needs. */
   readonly isLocked?: boolean;
 };
 
-/** Also part of what `chandler demo` shows. */
+/** `chandler demo` shows it as well. */
 export function printStatus(
   out: Output,
   status: Status,
@@ -169,7 +169,7 @@ function printFetches(out: Output, { fetches }: Status, now: Instant): void {
   ]);
 }
 
-/** How old the answers of each kind become with the present schedules; null: that kind is never requested. */
+/** How old the answers of each kind become with the present schedules. Null when Chandler never requests that kind. */
 type AchievableAges = ReadonlyMap<CatalogueKind, number | null>;
 
 function achievableAges({ schedules }: Pick<Budget, 'schedules'>, ages: readonly CatalogueAge[]): AchievableAges {

@@ -8,7 +8,7 @@ import { EXIT } from '../shell/exit.ts';
 
 type Options = { readonly host: string; readonly port: number };
 
-/** Beside that of a service on the same machine, which shows the dashboard as well. */
+/** Differs from the port of a service on the same machine, which shows the dashboard as well. */
 const PORT = 8081;
 
 export function uiCommand(program: Command, context: CommandContext): void {
@@ -23,7 +23,7 @@ export function uiCommand(program: Command, context: CommandContext): void {
 }
 
 async function ui(context: CommandContext, { host, port }: Options) {
-  // Loaded when it runs, so that the help stays fast.
+  // Loaded only when the command runs, so that the help stays fast.
   const { openDashboard } = await import('../../background/dashboard/open-dashboard.ts');
   const { requestFailures } = await import('../../background/http/market-http.ts');
   const { listen } = await import('../../service/http/listen.ts');

@@ -14,7 +14,7 @@ import { printJson } from '../shell/json.ts';
 
 export type AgainstOptions = { readonly against: string; readonly key?: string; readonly json?: boolean };
 
-/** Of findings that are neither equal nor grown; the counts are about all. */
+/** The output lists at most so many findings that are neither equal nor grown. The counts include all. */
 const MOST_SHOWN = 1000;
 
 export type Comparison = {
@@ -25,7 +25,7 @@ export type Comparison = {
 
 type Terms = { readonly keep: Keep; readonly now: number };
 
-/** @throws UsageError for a file or key that cannot be read, CommandFailed for one that cannot be believed. */
+/** @throws UsageError for a file or key that cannot be read, CommandFailed for an attestation that fails its own checks */
 export async function verifyAgainst(io: Io, sql: Sql, options: AgainstOptions, terms: Terms): Promise<ExitCode> {
   const comparison = await compareWith(io.err, sql, options, terms);
   const restore = isUntouched(comparison) ? null : await readRestoreOver(sql, comparison.checked.at);
@@ -41,7 +41,7 @@ export function isUntouched({ counts }: Comparison): boolean {
   return counts.tampered === 0;
 }
 
-/** @throws UsageError for a file or key that cannot be read, CommandFailed for one that cannot be believed. */
+/** @throws UsageError for a file or key that cannot be read, CommandFailed for an attestation that fails its own checks */
 export async function compareWith(
   err: Output,
   sql: Sql,

@@ -1,4 +1,4 @@
-/** `chandler verify`: the proof. Recomputes every digest, and compares it with what was answered; exits 1 on any difference. */
+/** `chandler verify`: the proof. Recomputes every digest, and compares it with the upstream's answers. Exits 1 on any difference. */
 import type { Command } from 'commander';
 import { formatCount, formatCounted, formatInstant, formatSeries, toIso } from '../../core/format.ts';
 import { rowNoun } from '../../core/interval.ts';
@@ -84,7 +84,7 @@ async function verifyAsJson(io: Io, sql: Sql, filter: VerifyFilter, now: number)
     // Rows that belong to no series have no element of their own.
     if (others.length > 0) yield { seriesId: null, differences: others };
   }
-  // When the reader has gone (`| head`) the proof goes on: the exit code is about all of it.
+  // When the reader has gone (`| head`) the proof continues, because the exit code covers all of it.
   await printJsonArray(io.out, counted(), { toTheEnd: true }).finally(bar.stop);
   return differences === 0 ? EXIT.done : EXIT.failed;
 }
@@ -94,15 +94,15 @@ export type Verified = {
   readonly counts: { readonly candle: number; readonly price: number };
   /** Slots known to be empty. */
   readonly empty: number;
-  /** Series with differences. */
+  /** Number of series with differences. */
   readonly differing: number;
-  /** The first of them. */
+  /** The first of these series. */
   readonly wrong: readonly SeriesProof[];
   /** What is wrong with rows that belong to no series. */
   readonly others: readonly string[];
 };
 
-/** Verifies everything that the filter means; `onProof` gets the proof of each series. */
+/** Verifies everything that matches the filter. `onProof` receives the proof of each series. */
 export async function verifyAll(
   err: Output,
   sql: Sql,
@@ -134,7 +134,7 @@ export function isProved({ differing, others }: Verified): boolean {
   return differing + others.length === 0;
 }
 
-/** Of series that differ only some: `verify --json` has all, with what to do. */
+/** Lists only some of the series that differ. `verify --json` lists all, with what to do. */
 export function verifiedAsJson({ series, counts, empty, differing, wrong, others }: Verified) {
   const differences = wrong.map(({ coinId, interval, quote, differences: found }) => ({
     ...{ coinId, interval, quote },
@@ -143,7 +143,7 @@ export function verifiedAsJson({ series, counts, empty, differing, wrong, others
   return { series, candles: counts.candle, prices: counts.price, knownEmpty: empty, differing, differences, others };
 }
 
-/** Also part of what `chandler demo` shows. */
+/** `chandler demo` shows it as well. */
 export async function verify(
   { out, err }: Pick<Io, 'out' | 'err'>,
   sql: Sql,
@@ -187,7 +187,7 @@ export async function verify(
   return isProved(verified) ? EXIT.done : EXIT.failed;
 }
 
-/** Rows that belong to no series are of the whole warehouse: not looked for where only some series are asked about. */
+/** Rows without a series concern the whole warehouse, so this looks for them only if the filter selects everything. */
 async function othersWrong(sql: Sql, filter: VerifyFilter): Promise<string[]> {
   return isWhole(filter) ? verifyWarehouse(sql) : [];
 }
@@ -209,7 +209,7 @@ function printDifferences(out: Output, page: readonly SeriesProof[]): void {
   }
 }
 
-/** A proof changes nothing: it only shows the commands that would fetch the wrong slots again. */
+/** A proof changes nothing. It only shows the commands that would fetch the wrong slots again. */
 function printCorrections(out: Output, wrong: readonly SeriesProof[], differing: number): void {
   out.write('\nTo fetch and correct the slots below, run these commands:\n');
   for (const proof of wrong) {
@@ -248,7 +248,7 @@ function remove(statement: string): string {
   return `chandler sql "${statement}"`;
 }
 
-/** A command for each stretch, so that nothing between them becomes wanted. None where nothing of it can be asked for. */
+/** One command for each stretch, so that nothing between them becomes wanted. Empty when no slot of it can be requested. */
 function fetchAgain({ coinId, interval, quote, toAsk }: SeriesProof): string[] {
   return toAsk.map(
     ({ from, to }) =>

@@ -44,7 +44,7 @@ export function doctorCommand(program: Command, context: CommandContext): void {
     );
 }
 
-/** The checks in an order in which an early failure explains the later ones; checks that cannot run are left out. */
+/** The checks in an order in which an early failure explains the later ones. Leaves out checks that cannot run. */
 async function* runChecks(context: CommandContext, options: Options): AsyncGenerator<Check> {
   yield checkNode(process.versions.node);
   const parsed = parseConfig(context.env);

@@ -1,4 +1,4 @@
-/** Options that name a folder or `s3://bucket/prefix`, and what its errors mean for a command. */
+/** Options that name a folder or `s3://bucket/prefix`, and how a command reports the errors of that place. */
 import { type Address, parseAddress } from '../../lake/destination/address.ts';
 import { DestinationError } from '../../lake/destination/destination-error.ts';
 import { CommandFailed, UsageError } from '../shell/exit.ts';
@@ -10,7 +10,7 @@ export function addressOption(option: string, text: string): Address {
   throw new UsageError(`${option} ${read.shown ?? text}, ${read.problem}.`);
 }
 
-/** An error of the destination as one that ends the command; others as they are. */
+/** Turns an error of the destination into one that ends the command. Returns other errors unchanged. */
 export function asCommandError(option: string, error: unknown): unknown {
   if (!(error instanceof DestinationError)) return error;
   const text = `${option}: ${error.message}; ${error.remedy}.`;

@@ -66,7 +66,7 @@ function parseCoin(text: string): string {
   throw new UsageError('A coin id is empty; ids look like btc-bitcoin.');
 }
 
-/** @throws UsageError for what makes no sense */
+/** @throws UsageError for invalid values, and for options that contradict each other */
 export function readSelection(options: ExportCommandOptions, now: Instant): Selection {
   const datasets = datasetsOf(options);
   const from = options.from === undefined ? Number.NEGATIVE_INFINITY : pastOption('--from', options.from, now);
@@ -80,7 +80,7 @@ export function readSelection(options: ExportCommandOptions, now: Instant): Sele
     coinIds: options.coins === undefined ? null : [...new Set(options.coins)],
     intervals: options.interval === undefined ? null : intervalsOf(options.interval, datasets),
     span: { from, to },
-    // Tools cannot tell a candle that may still change from others.
+    // Tools that read such a layout cannot see which candles may still change.
     finalOnly: options.finalOnly ?? isOfTool(options.layout),
     format: formatOf(options),
     layout: options.layout,
@@ -95,7 +95,7 @@ function datasetsOf({ what, layout }: ExportCommandOptions): Dataset[] {
   return DATASETS.filter(({ name }) => names.includes(ALL) || names.includes(name));
 }
 
-/** An interval of candles, of prices, or both, by what is exported. */
+/** The intervals of candles, of prices, or of both, depending on what is exported. */
 function intervalsOf(widths: readonly Width[], datasets: readonly Dataset[]): Interval[] {
   const has = (name: string) => datasets.some((dataset) => dataset.name === name);
   const found = new Set<Interval>();
@@ -104,7 +104,7 @@ function intervalsOf(widths: readonly Width[], datasets: readonly Dataset[]): In
       ...(has('candles') && (INTERVALS as readonly string[]).includes(width) ? [width as Interval] : []),
       ...(has('prices') && pricesOf(width) !== null ? [pricesOf(width)!] : []),
     ];
-    // Says what there is instead.
+    // Throws an error that names the existing intervals.
     if (meant.length === 0) found.add(intervalOf(width, has('candles') || !has('prices') ? 'candles' : 'prices'));
     for (const interval of meant) found.add(interval);
   }

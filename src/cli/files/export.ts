@@ -1,4 +1,4 @@
-/** `chandler export`: writes the warehouse into files, with a manifest. Safe to kill at any time, and to repeat. */
+/** `chandler export`: writes the warehouse into files, with a manifest. Safe to kill at any time, and safe to repeat. */
 import { constants } from 'node:fs';
 import { access, stat, statfs } from 'node:fs/promises';
 import path from 'node:path';
@@ -42,7 +42,7 @@ export function exportCommand(program: Command, context: CommandContext): void {
 
 /** @throws UsageError when nothing can be written there */
 async function outOf({ out }: ExportCommandOptions): Promise<Address> {
-  // Not a required option of commander, which would report it before a misspelt option.
+  // Commander would report a missing required option before a misspelt one, so this checks it.
   if (out === undefined || out === '') throw new UsageError('--out is missing; name a folder, like --out ./files.');
   const address = addressOption('--out', out);
   if (address.kind === 's3') return address;
@@ -112,7 +112,7 @@ function describeForeign(out: string, { foreign }: Exported): string {
   return `${out} has ${what} no part of the export; who reads the whole folder reads them, too: ${names}`;
 }
 
-/** @throws UsageError when the disk is too small for it by far */
+/** @throws UsageError when the disk is by far too small for it */
 async function checkRoom(out: string, bytes: number): Promise<void> {
   for (let folder = path.resolve(out); ; folder = path.dirname(folder)) {
     const found = await statfs(folder).catch(() => null);

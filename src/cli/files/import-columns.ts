@@ -1,9 +1,9 @@
-/** What `chandler import` says of the columns: which it reads as what, and which it does not use. */
+/** The text of `chandler import` about the columns: which it reads, as what, and which it does not use. */
 import { formatCounted } from '../../core/format.ts';
 import type { FileToImport, ToldColumns } from '../../lake/import/open-files.ts';
 import type { Output } from '../shell/io.ts';
 
-/** Files whose columns are the same. */
+/** Files with the same columns. */
 export type ColumnsOfFiles = ToldColumns & { readonly files: readonly string[] };
 
 export function columnsOfFiles(files: readonly Pick<FileToImport, 'name' | 'told'>[]): ColumnsOfFiles[] {
@@ -17,7 +17,7 @@ export function columnsOfFiles(files: readonly Pick<FileToImport, 'name' | 'told
   return [...found.values()];
 }
 
-/** Kinds of files of which so many are named. */
+/** The text names at most so many kinds of files. */
 const MOST_KINDS = 5;
 
 export function printColumns(out: Output, kinds: readonly ColumnsOfFiles[]): void {
@@ -31,5 +31,5 @@ export function printColumns(out: Output, kinds: readonly ColumnsOfFiles[]): voi
   if (kinds.length > MOST_KINDS) out.write(`--json has the columns of all files\n`);
 }
 
-/** A number is the place of a column without a name. */
+/** A number is the position of a column without a name. */
 const nameOf = (name: string) => (/^\d+$/.test(name) ? `column ${name}` : name === '' ? '(no name)' : name);

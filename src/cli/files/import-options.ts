@@ -15,7 +15,7 @@ export type ImportCommandOptions = {
   readonly quote?: string;
   readonly columns?: readonly NamedColumn[];
   readonly timeUnit?: TimeUnit;
-  /** `--no-header` makes it false. */
+  /** False with `--no-header`. */
   readonly header: boolean;
   readonly format?: Format;
   readonly replace?: boolean;
@@ -61,7 +61,7 @@ export function importOptions(command: Command): Command {
     .option('--json', 'print JSON');
 }
 
-/** @throws UsageError when it can be none */
+/** @throws UsageError for an invalid name */
 export function parseSource(name: string): string {
   if (/^[A-Za-z0-9._-]{1,63}$/.test(name) && name.toLowerCase() !== 'upstream') return name;
   throw new UsageError(
@@ -70,7 +70,7 @@ export function parseSource(name: string): string {
 }
 
 export function sourceOf({ source }: ImportCommandOptions): string {
-  // Not a required option of commander, which would report it before a misspelt option.
+  // Commander would report a missing required option before a misspelt one, so this checks it.
   if (source === undefined)
     throw new UsageError('--source is missing; say where the candles come from, like --source binance.');
   return parseSource(source);
@@ -85,7 +85,7 @@ function parseColumn(text: string): NamedColumn {
   throw new UsageError(`There is no ${name}${didYouMean(name, ROLES)}; it must be one of ${ROLES.join(', ')}.`);
 }
 
-/** @throws UsageError for what makes no sense together */
+/** @throws UsageError for an interval without candles, and for options that contradict each other */
 export function readOptionsOf({ coin, interval, quote, columns = [], header }: ImportCommandOptions) {
   const named: NamedColumns = Object.fromEntries(columns);
   for (const [role, said] of [

@@ -1,4 +1,4 @@
-/** What `chandler import` says at its end. */
+/** The text that `chandler import` prints at its end. */
 import { formatCount, formatCounted, formatInstant } from '../../core/format.ts';
 import type { Proved } from '../../lake/import/from-export.ts';
 import type { Imported } from '../../lake/import/import.ts';
@@ -12,7 +12,7 @@ export type ImportReport = {
   readonly files: number;
   readonly bytes: number;
   readonly imported: Imported;
-  /** Null: no export was imported. */
+  /** Null when no export was imported. */
   readonly proved: Proved | null;
   readonly leftOut: readonly string[];
   readonly columns: readonly ColumnsOfFiles[];

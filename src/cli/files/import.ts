@@ -1,4 +1,4 @@
-/** `chandler import`: reads candles from elsewhere into tables of their own. Safe to kill at any time: all of it is stored, or nothing. */
+/** `chandler import`: reads candles from other sources into separate tables. Safe to kill at any time: it stores everything or nothing. */
 import type { Command } from 'commander';
 import type { App } from '../../app.ts';
 import { formatBytes, formatCounted } from '../../core/format.ts';
@@ -121,19 +121,19 @@ async function openInputs({ paths, read, options }: Request, signal: AbortSignal
   const files: FileToImport[] = [];
   for (const input of [...inputs.files, ...exports.flatMap((one) => one.files)])
     files.push(await openFile(input, files.length, read));
-  // What the columns of an export are, its manifest says.
+  // Without the files of exports, because the manifest of an export describes its columns.
   return { exports, files, columns: columnsOfFiles(files.slice(0, inputs.files.length)) };
 }
 
 type Sizes = {
   readonly files: number;
   readonly bytes: number;
-  /** Null: only reading would tell. */
+  /** Null when only reading the files would tell. */
   readonly rows: number | null;
   readonly guessed: number;
 };
 
-/** Of a text: as long as a line of a CSV export is. */
+/** Estimated bytes of a row in a text file: the length of a line in a CSV export. */
 const BYTES_EACH = 100;
 
 function sizesOf(files: readonly FileToImport[]): Sizes {

@@ -1,4 +1,4 @@
-/** `chandler import list` and `chandler import drop`: what was imported, and its end. */
+/** `chandler import list` and `chandler import drop`: list the imported sources, and remove one. */
 import type { Command } from 'commander';
 import { formatCounted, formatDay, formatInstant, withIso } from '../../core/format.ts';
 import { nearestNames } from '../../core/settings/did-you-mean.ts';
@@ -46,7 +46,7 @@ export function dropCommand(parent: Command, context: CommandContext): void {
     .action(
       context.action(async (source: string) => {
         const { io, signal } = context;
-        // Commander gives `--json` to the command above, which has it as well.
+        // The parent command has `--json` as well, and commander gives the option to the parent.
         const { yes = false, json = false } = command.optsWithGlobals<DropOptions>();
         const found = await context.withApp({ schema: 'require' }, ({ database: { sql } }) => findSource(sql, source));
         const size = `${formatCounted(found.candles, 'candle')} of ${formatCounted(found.series, 'series')}`;
@@ -71,7 +71,7 @@ export function dropCommand(parent: Command, context: CommandContext): void {
     );
 }
 
-/** @throws UsageError when there is none */
+/** @throws UsageError when no source has this name */
 async function findSource(sql: Sql, name: string): Promise<ImportedSource> {
   const sources = await readImportedSources(sql);
   const found = sources.find(({ source }) => source === name);

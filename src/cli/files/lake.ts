@@ -1,4 +1,4 @@
-/** `chandler lake accept`: what CHANDLER_LAKE_URL names is the lake of this warehouse from now on, although another one was before. */
+/** `chandler lake accept`: makes the place in CHANDLER_LAKE_URL the lake of this warehouse, although another one was before. */
 import type { Command } from 'commander';
 import type { App } from '../../app.ts';
 import { type OtherLake, readOtherLake } from '../../background/lake/lake-choice.ts';

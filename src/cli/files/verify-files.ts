@@ -31,7 +31,7 @@ export type VerifyFilesOptions = {
   readonly json?: boolean | undefined;
 };
 
-/** How often each verdict was found; null: there was nothing to compare with. */
+/** How often each verdict occurred. Null when there was nothing to compare with. */
 type Counts = Readonly<Record<Verdict, number>> | null;
 
 type Verified = {
@@ -41,7 +41,7 @@ type Verified = {
   readonly attestation: Counts;
 };
 
-/** @throws UsageError when there is no export, or no attestation, to be read */
+/** @throws UsageError when there is no readable export or attestation */
 export async function verifyFiles(context: CommandContext, options: VerifyFilesOptions): Promise<ExitCode> {
   const address = addressOption('--files', options.files);
   const destination = await openDestination(address, context.config().s3);
@@ -90,7 +90,7 @@ async function megabytes(destination: Destination): Promise<number> {
   return Math.ceil(bytes / 1e6);
 }
 
-/** Is there one to compare with? Without a setting, only if the embedded server was used here before: nothing is made for this. */
+/** Whether there is a warehouse to compare with. Without DATABASE_URL, only if the embedded server was used here before: this check creates none. */
 function hasWarehouse({ databaseUrl, home }: Config): boolean {
   return databaseUrl !== null || existsSync(path.join(home, 'data'));
 }
@@ -197,7 +197,7 @@ function print(out: Output, folder: string, { recounted, findings, warehouse, at
   );
 }
 
-/** Whoever removes a file that is whole may remove the last copy of what retention has removed from Postgres. */
+/** A complete file may be the last copy of rows that retention has removed from Postgres, so the advice is not to remove it. */
 function advise(damaged: number, all: number): string {
   const sentences = [
     `${formatCounted(all, 'difference')}.`,

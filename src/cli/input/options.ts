@@ -1,4 +1,4 @@
-/** Parsers of option values; each throws a `UsageError` that says what is allowed. */
+/** Parsers of option values. Each throws a `UsageError` that says what is allowed. */
 import { QUOTES } from '../../core/candle.ts';
 import {
   ALL_INTERVALS,
@@ -39,7 +39,7 @@ export const parsePriority = integer(LOWEST_PRIORITY, HIGHEST_PRIORITY);
 
 const USUAL: Readonly<Record<string, string>> = { '1d': '24h', day: '24h', daily: '24h', '60m': '1h', hourly: '1h' };
 
-/** The interval of a series that is there: of candles, or like prices-1d. */
+/** The interval of a stored series: of candles, or of prices like prices-1d. */
 export function parseInterval(text: string): Interval {
   if (isInterval(text)) return text;
   const prices = `prices-${text}`;
@@ -51,7 +51,7 @@ export function parseInterval(text: string): Interval {
 export const SERIES = ['candles', 'prices'] as const;
 export type SeriesKind = (typeof SERIES)[number];
 
-/** A width as it is typed beside `--series`, or the whole name of an interval. */
+/** A width as the user types it with `--series`, or the whole name of an interval. */
 export type Width = Interval | PriceWidth;
 
 export function parseWidth(text: string): Width {
@@ -62,7 +62,7 @@ export function parseWidth(text: string): Width {
   throw new UsageError(`It must be one of ${INTERVALS.join(', ')}${hint}; of prices ${PRICE_WIDTHS.join(', ')}.`);
 }
 
-/** The interval that a width means for such series. @throws UsageError when there is none */
+/** The interval that a width means for this kind of series. @throws UsageError when there is none */
 export function intervalOf(width: Width, series: SeriesKind): Interval {
   if (isPriceInterval(width)) return width;
   if (series === 'candles') {

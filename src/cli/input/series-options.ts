@@ -27,7 +27,7 @@ export type TargetOptions = {
   readonly start?: string;
   readonly end?: string;
   readonly series: SeriesKind;
-  /** Each of several intervals is a target of its own. */
+  /** Several intervals are several separate targets. */
   readonly interval?: readonly Width[];
   readonly quote: Quote;
   readonly top?: number;
@@ -36,7 +36,7 @@ export type TargetOptions = {
   readonly inactive?: boolean;
 };
 
-/** The chosen intervals, each once, in the order given. @throws UsageError for a width that such series do not have */
+/** The chosen intervals, each once, in the given order. @throws UsageError for a width that such series do not have */
 export function intervalsOf({ series, interval }: Pick<TargetOptions, 'series' | 'interval'>): Interval[] {
   return [...new Set((interval ?? (['24h'] as const)).map((width) => intervalOf(width, series)))];
 }
@@ -74,7 +74,7 @@ export function targetOptions(command: Command): Command {
     .option('--end <T>', 'exclusive end (default: now)');
 }
 
-/** Checks everything that can be checked before anything is opened. @throws UsageError */
+/** Checks everything that needs no open database. @throws UsageError */
 export function checkTarget(coins: readonly string[], options: TargetOptions, now: Instant): void {
   checkCoins(coins, options);
   for (const interval of intervalsOf(options)) parseSpan(options, interval, now);
@@ -86,7 +86,7 @@ export function parseSpan(
   interval: Interval,
   now: Instant,
 ): Span {
-  // Not a required option of commander, which would report it before the misspelt option --strat.
+  // Commander would report a missing required option before a misspelt one like --strat, so this checks it.
   if (start === undefined)
     throw new UsageError('--start is missing; give one like --start 2024-01-01 or --start -30d.');
   const from = pastOption('--start', start, now);
@@ -124,7 +124,7 @@ export function checkCoins(
 
 export type NarrowOptions = { readonly interval?: Interval; readonly quote?: Quote };
 
-/** Adds the arguments that narrow the stored series, for `gaps` and `verify`. */
+/** Adds the arguments that select stored series, for `gaps` and `verify`. */
 export function narrowOptions(command: Command): Command {
   return command
     .argument('[coin...]', 'coin ids, like btc-bitcoin; all series when none is given')
@@ -132,7 +132,7 @@ export function narrowOptions(command: Command): Command {
     .option('--quote <quote>', 'only this quote currency', parseQuote);
 }
 
-/** @throws UsageError for coins without series: it names them, and the most similar coins that have some. */
+/** @throws UsageError for coins without series; the error names them and the most similar coins that have some */
 export async function seriesFilter(
   sql: Sql,
   coins: readonly string[],
@@ -152,7 +152,7 @@ export async function seriesFilter(
 
 const MOST_MEANT = 3;
 
-/** A symbol or a name is meant as well as a misspelt id. */
+/** The user may have meant a symbol or a name, or misspelt an id. */
 async function coinsMeant(sql: Sql, id: string, known: ReadonlySet<string>): Promise<string> {
   const near = (await nearestCoinIds(sql, id, 10)).filter((one) => known.has(one)).slice(0, MOST_MEANT);
   return near.length === 0 ? '' : ` (did you mean ${near.join(' or ')}?)`;

@@ -24,17 +24,17 @@ import { StoppedEarly, UsageError } from '../shell/exit.ts';
 import { parseSpan, type TargetOptions } from './series-options.ts';
 
 export type ResolvedTarget = BackfillTarget & {
-  /** Requests sent to read the list of coins; 0 when it was fresh. */
+  /** Requests sent to read the list of coins. 0 when it was fresh. */
   readonly catalogueRequests: number;
-  /** Candles are kept only for so long, and older ones are left out of the target; null: nothing is left out. */
+  /** How long candles are kept, if the target leaves out older ones. Null when it leaves out nothing. */
   readonly keptMs: number | null;
-  /** Coins that are not active any more and not in the target, where coins were chosen by a rule. */
+  /** Inactive coins that the target leaves out, if a rule chose the coins. */
   readonly leftOut: readonly string[];
   /** Coins of the target that are active. */
   readonly activeIds: readonly string[];
 };
 
-/** The coins of the target, each once, in the order in which they are filled. @throws UsageError for an unknown coin */
+/** The coins of the target, each once, in the order in which the backfill fills them. @throws UsageError for an unknown coin */
 export async function resolveTarget(
   deps: CatalogueDeps & { readonly keep: Keep['candles'] },
   coins: readonly string[],
@@ -56,7 +56,7 @@ export async function resolveTarget(
   ];
   const coinIds = [...new Set([...named, ...chosen.map((coin) => coin.id)])];
   const isChosen = new Set(coinIds);
-  // Who names coins leaves out nothing.
+  // A list of named coins leaves out nothing.
   const leftOut =
     all || top !== undefined || everTop !== undefined ? gone.map(({ id }) => id).filter((id) => !isChosen.has(id)) : [];
   const keptMs = span.from > requested.from ? keptMsOf(interval, deps.keep) : null;
@@ -65,7 +65,7 @@ export async function resolveTarget(
   return { coinIds, quote: options.quote, interval, span, catalogueRequests, keptMs, leftOut, activeIds };
 }
 
-/** Leaves out candles that retention would remove at once. @throws UsageError when nothing is left. */
+/** Leaves out candles that retention would remove at once. @throws UsageError when nothing is left */
 function withoutExpired(requested: Span, interval: Interval, keep: Keep['candles'], now: Instant): Span {
   const span = keptPart(requested, interval, keep, now);
   if (span.from < span.to) return span;
@@ -82,7 +82,7 @@ type CatalogueDeps = {
   readonly signal?: AbortSignal;
 };
 
-/** Reads the list of coins when it is old. Resolves to the requests it took. @throws UsageError for an unknown coin */
+/** Reads the list of coins when it is old. Resolves to the number of requests. @throws UsageError for an unknown coin */
 export async function readCatalogueFor(deps: CatalogueDeps, named: readonly string[]): Promise<number> {
   const { sql } = deps;
   let requests = await readCatalogue(deps, undefined);

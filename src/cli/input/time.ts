@@ -1,4 +1,4 @@
-/** Parses instants and durations as people type them: a date, a date-time with its zone, relative to now; `90s`, `1h30m`. */
+/** Parses instants and durations as users type them: a date, a date-time with its zone, relative to now; `90s`, `1h30m`. */
 import type { Instant } from '../../clock.ts';
 import * as api from '../../contract/time.ts';
 import { formatInstant } from '../../core/format.ts';
@@ -9,7 +9,7 @@ type Unit = keyof typeof UNIT_MS;
 
 const TEN_YEARS_MS = 10 * 365 * UNIT_MS.d;
 
-/** Milliseconds. @throws UsageError that says how to write a duration. */
+/** Milliseconds. @throws UsageError that says how to write a duration */
 export function parseDuration(text: string): number {
   const ms = durationMs(text);
   if (ms > TEN_YEARS_MS) throw new UsageError('It must not be longer than ten years.');
@@ -30,7 +30,7 @@ const DATE = /^\d{4}-\d{2}-\d{2}$/;
 const DATE_TIME = /^(\d{4}-\d{2}-\d{2})[T ](\d{2}):(\d{2})(?::(\d{2})(?:\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?$/i;
 
 /**
- * An instant: a date is its UTC midnight, a date-time needs a zone, `-30d` and `now-12h` count back from `now`, `now` is now.
+ * An instant. A date means its UTC midnight, a date-time needs a zone, `-30d` and `now-12h` count back from `now`, and `now` is now.
  * @throws UsageError that says how to write a time
  */
 export function parseTime(text: string, now: Instant): Instant {
@@ -82,14 +82,14 @@ function midnight(text: string): Instant {
   throw new UsageError(`There is no ${text}: ${year}-${month} has ${last} days.`);
 }
 
-/** The same for an instant that has come. @throws UsageError that names the option. */
+/** The same, but the instant must not be in the future. @throws UsageError that names the option */
 export function pastOption(name: string, text: string, now: Instant): Instant {
   const at = timeOption(name, text, now);
   if (at <= now) return at;
   throw new UsageError(`${name} ${text} lies in the future (now is ${formatInstant(now)}); choose an earlier time.`);
 }
 
-/** @throws UsageError that names the option. */
+/** @throws UsageError that names the option */
 export function timeOption(name: string, text: string, now: Instant): Instant {
   try {
     return parseTime(text, now);

@@ -1,9 +1,9 @@
-/** A progress bar of a command that reads a known number of things. */
+/** The progress bar of a command that reads a known number of items. */
 import type { Output } from '../shell/io.ts';
 
 export type Bar = { add(count: number): void; stop(): void };
 
-/** Shown on a terminal only; else `count` is not called. `unit`: what is counted, as a plural. */
+/** Appears only on a terminal; otherwise `count` is not called. `unit`: the counted items, as a plural. */
 export async function startBar(err: Output, unit: string, count: () => Promise<number>): Promise<Bar> {
   if (!err.canRedraw) return { add: () => undefined, stop: () => undefined };
   const { SingleBar } = await import('cli-progress');

@@ -1,4 +1,4 @@
-/** How the lake stands, for readers and as JSON. */
+/** The state of the lake, as text and as JSON. */
 import type { LakeRuns } from '../../background/lake/lake-state.ts';
 import type { Instant } from '../../clock.ts';
 import { formatRelative, toIso } from '../../core/format.ts';

@@ -1,4 +1,4 @@
-/** The first lines of `chandler status`: what happens now, why nothing does, what comes next, and what broke first. */
+/** The first lines of `chandler status`: what happens now, why nothing happens, what comes next, and which problem came first. */
 import type { App } from '../../app.ts';
 import { NO_SERVICE_HEARD, whyAccountWaits } from '../../background/operator/why-waiting.ts';
 import type { Budget } from '../../budget.ts';
@@ -18,12 +18,12 @@ export type Now = {
   /** What holds all requests, or those of backfills. */
   readonly waits: readonly string[];
   readonly backfills: readonly BackfillRow[];
-  /** Empty while the upstream refuses the key: no service runs the schedules. */
+  /** Empty while the upstream refuses the key, because no service runs the schedules then. */
   readonly next: readonly NextRun[];
   readonly isKeyRefused: boolean;
-  /** Another session holds a lock that Chandler needs; the problems say which. */
+  /** Whether another session holds a lock that Chandler needs. `problems` says which. */
   readonly isLocked: boolean;
-  /** The oldest first. */
+  /** The oldest problem first. */
   readonly problems: readonly Problem[];
 };
 
@@ -31,13 +31,13 @@ type NextRun = { readonly schedule: string; readonly at: Instant };
 
 const MOST_NEXT = 3;
 
-/** `refusal`: of the key, as `doctor` and `/ready` say it. */
+/** `refusal`: the refusal of the key, in the text of `doctor` and `/ready`. */
 export async function readNow(
   { database: { sql } }: App,
   budget: Budget,
   { now, refusal }: { readonly now: Instant; readonly refusal: StandingRefusal | null },
 ): Promise<Now> {
-  // First: what the others read may be behind the lock.
+  // First, because the other reads may wait for the lock.
   const lock = await readHeldLock(sql, now);
   const [instances, state, backfills, problems] = await Promise.all([
     liveInstances(sql, now),
@@ -47,7 +47,7 @@ export async function readNow(
   ]);
   return {
     services: instances.map(({ owner }) => owner),
-    // That the key is refused, `status` says first of all.
+    // `status` has already printed that the key is refused.
     waits: whyAccountWaits({ state, budget, refusal: null }),
     backfills,
     next: refusal === null ? nextRuns(budget, now) : [],
@@ -63,14 +63,14 @@ function withRefusal(problems: readonly Problem[], refusal: StandingRefusal | nu
   return [...problems, { since, what: 'key', times, message }].sort((a, b) => a.since - b.since);
 }
 
-/** The soonest first. */
+/** The soonest run first. */
 export function nextRuns({ schedules }: Pick<Budget, 'schedules'>, now: Instant): readonly NextRun[] {
   return schedules
     .flatMap(({ name, cadence }) => (cadence === null ? [] : [{ schedule: name, at: cadence.next(now) }]))
     .sort((a, b) => a.at - b.at);
 }
 
-/** `Next: tickers in 3m, global in 12m; then backfill 4.` Ends without a line feed. */
+/** `Next: tickers in 3m, global in 12m; then backfill 4.` It ends without a line feed. */
 export function describeNext(
   { next, backfills, isLocked }: Pick<Now, 'next' | 'backfills' | 'isLocked'>,
   now: Instant,

@@ -1,17 +1,17 @@
-/** Text tables: aligned, numbers on the right, and no wider than the terminal where the text allows it. */
+/** Text tables: aligned, numbers on the right, and no wider than the terminal if the texts can be shortened. */
 import { formatCount } from '../../core/format.ts';
 import type { Output } from '../shell/io.ts';
 
 type Title = {
   readonly title: string;
   readonly align?: 'left' | 'right';
-  /** Never shortened, as half a hash or half a date is useless. Columns on the right hold numbers and are never shortened either. */
+  /** Never shortened, because half a hash or half a date is useless. Columns on the right hold numbers and are never shortened either. */
   readonly isWhole?: boolean;
 };
 
 export type Column<Row> = Title & { readonly cell: (row: Row) => Cell };
 
-/** Counts are written like `1,234,567`, and null as `–`. */
+/** The table writes counts like `1,234,567`, and null as `–`. */
 type Cell = string | number | bigint | null;
 
 /** A column of texts, which are shortened when the terminal is too narrow. */
@@ -40,7 +40,7 @@ function formatCell(value: Cell): string {
   return typeof value === 'string' ? value : formatCount(value);
 }
 
-/** Writes names and values below each other, indented; a line without a name continues the one above. */
+/** Writes pairs of a name and a value, one per line and indented. A line without a name continues the one above. */
 export function printPairs(out: Output, pairs: readonly (readonly [name: string, value: string])[]): void {
   const width = Math.max(...pairs.map(([name]) => name.length));
   for (const [name, value] of pairs) out.write(`  ${name.padEnd(width)}  ${value}\n`);
@@ -50,8 +50,8 @@ const GAP = '  ';
 const LEAST_WIDTH = 8;
 
 /**
- * The lines of a table, ending in a newline. `columns` is the width of the terminal: the widest texts are shortened to fit.
- * Control characters in cells are removed, so that the name of a coin cannot control the terminal.
+ * The lines of a table, ending in a newline. `columns` is the width of the terminal: the table shortens its widest texts to fit. It removes
+ * control characters from cells, so that the name of a coin cannot control the terminal.
  */
 export function formatTable(titles: readonly Title[], rows: readonly (readonly string[])[], columns?: number): string {
   const cells = rows.map((row) => titles.map((_, i) => printable(row[i] ?? '')));
@@ -105,7 +105,7 @@ export function printable(text: string): string {
   return text.replace(/[\t\n\r]+/g, ' ').replace(/\p{Cc}|[\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, '');
 }
 
-/** How many cells of a terminal `text` takes: wide letters and emoji take two, combining marks none. */
+/** The number of terminal cells of `text`: wide letters and emoji take two, combining marks none. */
 export function displayWidth(text: string): number {
   let width = 0;
   for (const char of text) {

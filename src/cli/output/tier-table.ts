@@ -4,7 +4,7 @@ import type { TierStatus } from '../../views/operations/tiers.ts';
 import type { Output } from '../shell/io.ts';
 import { number, printTable, text, whole } from './table.ts';
 
-/** `givesOnlyLastDay`: of daily candles, the plan gives no day but the last full one. */
+/** `givesOnlyLastDay`: the plan gives only the last full day of daily candles. */
 export function printTiers(out: Output, tiers: readonly TierStatus[], givesOnlyLastDay = false): void {
   const age = (ms: number | null) => (ms === null ? null : formatDuration(ms));
   printTable(out, tiers, [
@@ -32,7 +32,7 @@ export function printTiers(out: Output, tiers: readonly TierStatus[], givesOnlyL
   }
 }
 
-/** The budget is too small to fetch every candle of the tier before the next ones are due. */
+/** Whether the budget is too small to fetch every candle of the tier before the next ones are due. */
 function skipsCandles({ achievableAgeMs, keepsUp }: TierStatus): boolean {
   return achievableAgeMs !== null && !keepsUp;
 }

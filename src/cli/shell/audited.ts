@@ -1,11 +1,11 @@
-/** Writes a command that changes something into the audit log: who gave it and when, and how it ended. */
+/** Records a command that changes something in the audit log: who ran it and when, and how it ended. */
 import type { App } from '../../app.ts';
 import { beginAudit, endAudit, recordMigration } from '../../store/work/audit.ts';
 import { EXIT } from './exit.ts';
 import { explain } from './explain-error.ts';
 import { requesterName } from './owner.ts';
 
-/** `argv`: the line that was typed. A command that is killed has no end in the log. */
+/** `argv`: the line that the user typed. A command that is killed has no end in the log. */
 export async function audited<T>(app: App, argv: readonly string[], work: () => Promise<T>): Promise<T> {
   return auditedIfChanging(app, argv, async (onChange) => {
     await onChange();
@@ -13,7 +13,7 @@ export async function audited<T>(app: App, argv: readonly string[], work: () => 
   });
 }
 
-/** The same for a command that may change nothing: the entry begins when `work` first calls `onChange`. */
+/** The same for a command that may change nothing: the entry begins with the first call of `onChange` by `work`. */
 export async function auditedIfChanging<T>(
   app: App,
   argv: readonly string[],
@@ -28,7 +28,7 @@ export async function auditedIfChanging<T>(
   };
   const end = async (message: string | null) => {
     if (begun === null) return;
-    // The work is done, or its own error is what matters.
+    // The work is done, or its own error matters more.
     await begun
       .then((id) => endAudit(sql, { id, endedAt: clock.now(), message }))
       .catch((error: unknown) => log.debug({ err: error }, 'the end of the command was not recorded'));
@@ -44,12 +44,12 @@ export async function auditedIfChanging<T>(
   }
 }
 
-/** Opening the database has migrated it. */
+/** Records that opening the database has migrated it. */
 export function noteMigration({ clock, migrated, database: { sql } }: App, argv: readonly string[]): Promise<void> {
   return recordMigration(sql, { at: clock.now(), actor: requesterName(), command: commandLine(argv), migrated });
 }
 
-/** The line as a shell would take it. */
+/** The line as a user would type it in a shell. */
 export function commandLine(argv: readonly string[]): string {
   return argv.map((word) => (/^[\w./:=@,+%-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(' ');
 }

@@ -1,4 +1,4 @@
-/** Opens the app of a command on the clock of the database, as services are: all processes of a warehouse agree on the time. */
+/** Opens the app of a command on the clock of the database, as services do, so that all processes of a warehouse agree on the time. */
 import { type App, type AppOptions, openApp } from '../../app.ts';
 import { createSharedClock } from '../../background/health/shared-clock.ts';
 import { systemClock } from '../../clock.ts';
@@ -6,10 +6,10 @@ import type { Config } from '../../config.ts';
 import { explainWithHolder } from '../../store/connection/lock.ts';
 import { keepRenewing } from '../../store/work/lease.ts';
 
-/** A command has a dozen questions at once, and each takes less time than a connection of its own. */
+/** A command has up to a dozen queries at once. Each takes less time than opening another connection would. */
 const CONNECTIONS = 4;
 
-/** A clock that a test has chosen stays as it is. @throws StoreError when the database cannot be reached, started or used */
+/** Keeps a clock that a test has chosen. @throws StoreError when the database cannot be reached, started or used */
 export async function openCommandApp(config: Config, asked: AppOptions): Promise<App> {
   const options = { connections: CONNECTIONS, ...asked };
   if (options.clock !== systemClock) return openApp(config, options);
@@ -23,7 +23,7 @@ export async function openCommandApp(config: Config, asked: AppOptions): Promise
     await app.close();
     throw explained ?? error;
   }
-  // A long command follows a clock that is set meanwhile. Without the database, the clock goes on as it went.
+  // During a long command, the clock keeps following the database's, which may be set meanwhile. While the database is away, it just runs on.
   const ended = new AbortController();
   void keepRenewing(systemClock, ended.signal, () => clock.follow(database.sql));
   return {

@@ -36,18 +36,18 @@ export type Answer = {
 };
 
 export type UseOptions = Pick<AppOptions, 'schema'> & {
-  /** The command changes something: the audit log tells who gave it, and how it ended. */
+  /** Whether the command changes something. The audit log then records who ran it, and how it ended. */
   readonly changes?: boolean;
   readonly handlesInterrupt?: boolean;
   /** Settings that an option of the command replaces. */
   readonly overrides?: Partial<Config>;
 };
 
-/** `end` receives the exit code of the command, `argv` is its line, for the audit log. */
+/** `end` receives the exit code of the command. `argv` is its line, for the audit log. */
 export function createContext(deps: CliDeps, end: (code: ExitCode) => void, argv: readonly string[] = []) {
   return { ...deps, argv, config, log, withApp, action, answer };
 
-  /** @throws UsageError that names every problem of the environment. */
+  /** @throws UsageError that names every problem of the environment */
   function config(overrides?: Partial<Config>): Config {
     const parsed = parseConfig(deps.env);
     if ('ok' in parsed) return { ...parsed.ok, ...overrides };
@@ -66,7 +66,7 @@ export function createContext(deps: CliDeps, end: (code: ExitCode) => void, argv
   }
 
   /**
-   * Opens the app for `use`, and always closes it. Ctrl-C ends `use` at once, unless `handlesInterrupt`: then `use` watches
+   * Opens the app, calls `use`, and always closes the app. Ctrl-C ends `use` at once, unless `handlesInterrupt`: then `use` watches
    * `signal` itself, finishes what is in flight and reports.
    */
   async function withApp<T>(options: UseOptions, use: (app: App) => Promise<T>): Promise<T> {
@@ -75,7 +75,7 @@ export function createContext(deps: CliDeps, end: (code: ExitCode) => void, argv
     const app = await openCommandApp(settings, { clock: deps.clock, log: log(settings), schema });
     const work = changes ? (opened: App) => audited(opened, argv, () => use(opened)) : use;
     try {
-      // `chandler migrate` is in the log itself.
+      // `chandler migrate` records itself in the log.
       if (schema !== 'migrate') await noteMigration(app, argv);
       return await (handlesInterrupt ? work(app) : unlessAborted(work(app), deps.signal));
     } catch (error) {
@@ -93,7 +93,7 @@ export function createContext(deps: CliDeps, end: (code: ExitCode) => void, argv
     };
   }
 
-  /** Lets a command open the app and print one answer: as text, or as JSON with `--json`, an option that this adds. */
+  /** Lets a command open the app and print one answer: as text, or as JSON with `--json`. This adds the option `--json`. */
   function answer<A extends unknown[]>(
     command: Command,
     read: (app: App, ...args: A) => Promise<Answer>,
@@ -102,7 +102,7 @@ export function createContext(deps: CliDeps, end: (code: ExitCode) => void, argv
     const run = (...args: A) =>
       withApp(options, async (app) => {
         const { json, text } = await read(app, ...args);
-        // Where the command above has the option as well, commander gives it that one.
+        // If the parent command has the option as well, commander gives it to the parent.
         if (command.optsWithGlobals<{ readonly json?: boolean }>().json) printJson(deps.io.out, json());
         else text(deps.io.out);
         return EXIT.done;
@@ -111,7 +111,7 @@ export function createContext(deps: CliDeps, end: (code: ExitCode) => void, argv
   }
 }
 
-/** When the database was lost or locked while the command ran: the reason in one sentence. */
+/** The reason in one sentence, when the database was lost or locked while the command ran. */
 async function explainLoss(error: unknown, { databaseUrl, home }: Config, { database }: App): Promise<unknown> {
   if (error instanceof StoreError && !isLocked(error)) return error;
   const explained = await explainWithHolder(error, database);

@@ -1,4 +1,4 @@
-/** The exit codes, and the errors that carry one. Only `main.ts` exits. */
+/** The exit codes, and the errors that carry one. Only `main.ts` ends the process. */
 
 export const EXIT = {
   done: 0,
@@ -6,7 +6,7 @@ export const EXIT = {
   failed: 1,
   /** Wrong usage or configuration: nothing was done. */
   usage: 2,
-  /** Stopped early with work left: run the command again, nothing is lost. */
+  /** Stopped early with work left. Run the command again: nothing is lost. */
   stoppedEarly: 75,
   interrupted: 130,
 } as const;
@@ -17,21 +17,21 @@ export abstract class CommandError extends Error {
   abstract readonly exitCode: ExitCode;
 }
 
-/** Wrong usage or configuration; the message names what was given, and what is allowed. */
+/** Wrong usage or configuration. The message names what was given, and what is allowed. */
 export class UsageError extends CommandError {
   override readonly name = 'UsageError';
-  /** When a parser of an option throws it, commander reports it with the name of the option and the given value. */
+  /** If a parser of an option throws it, commander reports it with the name of the option and the given value. */
   readonly code = 'commander.invalidArgument';
   readonly exitCode = EXIT.usage;
 }
 
-/** The command could not do its work; the message says why, and what would help. */
+/** The command could not do its work. The message says why, and what would help. */
 export class CommandFailed extends CommandError {
   override readonly name = 'CommandFailed';
   readonly exitCode = EXIT.failed;
 }
 
-/** Work is left that cannot be done now, for example because the quota is used up; the message says until when. */
+/** Work is left that cannot be done now, for example because the quota is used up. The message says until when. */
 export class StoppedEarly extends CommandError {
   override readonly name = 'StoppedEarly';
   readonly exitCode = EXIT.stoppedEarly;

@@ -22,7 +22,7 @@ export function explain(error: unknown): Explanation {
 
 type SystemError = Error & { code?: string; path?: string; address?: string; port?: number; syscall?: string };
 
-/** What the operating system refused; also searches the causes of the error. */
+/** What the operating system refused. It also searches the causes of the error. */
 function explainSystemError(error: unknown): string | undefined {
   for (let e: unknown = error, depth = 0; e instanceof Error && depth < 8; e = e.cause, depth++) {
     const { code, path, address, port, syscall } = e as SystemError;

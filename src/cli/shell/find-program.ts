@@ -1,9 +1,9 @@
-/** Finds programs that Chandler runs but does not bring: psql, pg_dump, pg_restore. */
+/** Finds programs that Chandler runs but does not contain: psql, pg_dump, pg_restore. */
 import { accessSync, constants, realpathSync, statSync } from 'node:fs';
 import path from 'node:path';
 import type { Environment } from '../../settings.ts';
 
-/** Every program of this name on the PATH of `env`, in its order; where folders are links to each other, once. */
+/** Every program of this name on the PATH of `env`, in its order. Folders that are links to each other count once. */
 export function findPrograms(name: string, env: Environment): string[] {
   const file = process.platform === 'win32' ? `${name}.exe` : name;
   const folders = (env.PATH ?? '').split(path.delimiter).filter(Boolean);

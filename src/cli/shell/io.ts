@@ -8,15 +8,15 @@ export type Output = {
   /** Writes `text` with the configured secrets masked. */
   write(text: string): void;
   readonly isTerminal: boolean;
-  /** A terminal on which a line can be redrawn. */
+  /** Whether this is a terminal on which a line can be redrawn. */
   readonly canRedraw: boolean;
-  /** Bold where styles are wanted (https://no-color.org). */
+  /** Bold if styles are wanted (https://no-color.org). */
   bold(text: string): string;
-  /** While the last line is being redrawn, written text replaces it, and the line is drawn again below. */
+  /** While the last line is being redrawn, written text replaces it, and the line is drawn again below the text. */
   setRedrawing(isRedrawing: boolean): void;
-  /** The terminal's width; undefined where there is none. */
+  /** The terminal's width in cells. Undefined when there is no terminal. */
   columns(): number | undefined;
-  /** Resolves when the reader has taken what was written, or has gone. Whoever writes without end waits for it. */
+  /** Resolves when the reader has taken what was written, or has gone. Writers of long output must wait for it. */
   drained(): Promise<void>;
   /** True once the reader has gone (`chandler gaps | head`). */
   isClosed(): boolean;
@@ -38,7 +38,7 @@ export function createIo(streams: {
   readonly stdin: Readable & { readonly isTTY?: boolean };
   readonly stdout: TerminalStream;
   readonly stderr: TerminalStream;
-  /** Gives `TERM`, `NO_COLOR`, and the secrets that must never be shown. */
+  /** Contains `TERM`, `NO_COLOR`, and the secrets that must never be shown. */
   readonly env?: Environment;
 }): Io {
   const { stdin, stdout, stderr, env = {} } = streams;
@@ -86,7 +86,7 @@ function createOutput(stream: TerminalStream, env: Environment): Output {
   };
 }
 
-/** Everything that is typed or piped in, until its end. */
+/** Reads everything that is typed or piped in, until its end. */
 export async function readAll(input: Readable): Promise<string> {
   const parts: Buffer[] = [];
   for await (const part of input) parts.push(typeof part === 'string' ? Buffer.from(part) : part);

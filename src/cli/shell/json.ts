@@ -14,9 +14,9 @@ export function printJsonError(out: Output, message: string, exitCode: number): 
 }
 
 /**
- * Prints an array, one element per line as it arrives, so that memory stays flat. Stops when the reader has gone, unless the
- * values must be read `toTheEnd`. When reading fails halfway, the last element is `{"error": …}`, so that half an array is
- * never taken for a whole one.
+ * Prints an array, one element per line as it arrives, so that memory use stays constant. Stops when the reader has gone, unless the values
+ * must be read `toTheEnd`. When reading fails halfway, the last element is `{"error": …}`, so that nobody takes half an array for a whole
+ * one.
  */
 export async function printJsonArray(
   out: Output,

@@ -1,8 +1,8 @@
-/** The names of this process and its user, and whether a process of this machine still lives. */
+/** The names of this process and its user, and whether a process of this machine still runs. */
 import { hostname, userInfo } from 'node:os';
 import { pidExists } from '../../store/embedded/process-identity.ts';
 
-/** `host:pid`, as `ops.backfill` names the process that runs a backfill. */
+/** `host:pid`. `ops.backfill` uses it to name the process that runs a backfill. */
 export function ownerName(pid: number): string {
   return `${hostname()}:${pid}`;
 }
@@ -13,7 +13,7 @@ export function isGone(owner: string): boolean {
   return owner === ownerName(pid) && !pidExists(pid);
 }
 
-/** `user@host`, as `ops.backfill` names who requested a backfill. */
+/** `user@host`. `ops.backfill` uses it to name who requested a backfill. */
 export function requesterName(): string {
   return `${userName()}@${hostname()}`;
 }

@@ -2,7 +2,7 @@
 import type { Config } from '../../config.ts';
 import type { Environment } from '../../settings.ts';
 
-/** The secrets of a valid configuration, for the log. */
+/** The secrets of a valid configuration, for masking the log. */
 export function secretsOf(config: Config): string[] {
   const passwords = [config.databaseUrl, config.serveDatabaseUrl, config.redisUrl].flatMap((url) => {
     const password = url === null ? '' : new URL(url).password;
@@ -17,8 +17,8 @@ export function secretsOf(config: Config): string[] {
 }
 
 /**
- * The secrets of an environment that may be invalid, for everything printed. A short text, or one that is also the user or the database
- * of its address (`postgres:postgres@…`), is no secret, and masking it would only garble the output.
+ * The secrets of an environment that may be invalid, for masking everything printed. A short text is no secret, nor is one that is also the
+ * user, the database or the host of its address (`postgres:postgres@…`): masking it would only garble the output.
  */
 export function secretsIn(env: Environment): string[] {
   const keys = [env.CHANDLER_API_KEY, env.AWS_SECRET_ACCESS_KEY, env.AWS_SESSION_TOKEN].map((key) => key?.trim() ?? '');
@@ -34,10 +34,10 @@ export function secretsIn(env: Environment): string[] {
   return [...keys, ...passwords, ...addresses].filter((secret) => secret.length >= 8);
 }
 
-/** The whole address, and its path: either is enough to post there. */
+/** The whole address, and its path: knowing either is enough to post there. */
 function partsOf(address: string): string[] {
   const { href, pathname, search } = new URL(address);
-  // A short path is no secret, and would garble what is printed.
+  // A short path is no secret, and masking it would garble the output.
   return [href, ...((pathname + search).length >= 12 ? [pathname + search] : [])];
 }
 

@@ -1,27 +1,27 @@
-/** Tunes the garbage collector and the compiler of V8 for backfills; the values were measured. */
+/** Tunes the garbage collector and the compiler of V8 for backfills. All values were measured. */
 import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
 
-/** Both halves of the young generation together. */
+/** The size of both halves of the young generation together. */
 const YOUNG_BYTES = 16 * 1024 * 1024;
-/** Times its first size, which is 2 MB from Node.js 20 to 24. */
+/** A multiple of its first size, which is 2 MB from Node.js 20 to 24. */
 const GROWTH = 8;
 /**
- * How many bytes of bytecode a function must have run before V8 may optimise it: twice the default of Node.js 20. With the default,
- * a backfill of a few seconds spends a tenth of its processor time on optimising code that it hardly runs any more. Nine times the
- * default loses as much again, because slow code runs for longer.
+ * How many bytes of bytecode a function must have run before V8 may optimise it: twice the default of Node.js 20. With the default, a
+ * backfill of a few seconds spends a tenth of its processor time on optimising code that it hardly runs again. Nine times the default loses
+ * the same amount, because slow code runs for longer.
  */
 const INTERRUPT_BUDGET = 132 * 1024;
-/** Arrays of 2 KB that are kept alive: six times as many as any version of Node needs. */
+/** Number of 2 KB arrays that are kept alive: six times what any version of Node needs. */
 const MOST_PROBES = 3_000;
 
-/** Call it before the program is loaded: what loading leaves behind makes the young generation grow, too. `command`: the one that will run. */
+/** Call it before the program is loaded: what loading leaves behind makes the young generation grow, too. `command`: the command that will run. */
 export function tuneV8(command: string | undefined): void {
   growYoung();
-  // Few objects live long (50 MB with 50,000 coins). By default the heap grows to three times that before V8 collects it (260 MB
-  // resident). With 30 %, V8 collects so often that a backfill without limits needs a tenth more processor time, and saves only 20 MB. A
-  // service keeps to the pace of its plan and runs for months: it rather stays small.
+  // Few objects live long (50 MB with 50,000 coins). By default the heap grows to three times that before V8 collects it (260 MB resident).
+  // With 30 %, V8 collects so often that a backfill without limits needs a tenth more processor time, and saves only 20 MB. A service runs
+  // at the rate of its plan for months, so it should stay small.
   setFlagsFromString(`--heap-growing-percent=${command === 'service' ? 30 : 60}`);
-  // Few young objects survive, so helper threads hardly save work. When the database needs the same processors, the program stands
+  // Few young objects survive, so helper threads save hardly any work. When the database needs the same processors, the program stands
   // still until the last helper has run (measured with two processors: a twentieth of the time of a backfill).
   setFlagsFromString('--no-parallel-scavenge');
   setFlagsFromString(`--interrupt-budget=${INTERRUPT_BUDGET}`);

@@ -1,8 +1,8 @@
-/** What a statement may do, by its first words: enough to know when to look whether something was changed. */
+/** What a statement may do, judged by its first words. This is enough to decide when to check whether it changed something. */
 import { withoutComments, withoutTexts } from './sql-statements.ts';
 
 /**
- * `reads`: changes something only through what it calls or contains; Postgres says afterwards whether it did. `begins` and `ends`: a
+ * `reads`: changes something only through what it calls or contains; Postgres reports afterwards whether it did. `begins` and `ends`: a
  * transaction. `neutral`: changes only the session. Everything else `changes` something.
  */
 export type StatementKind = 'reads' | 'begins' | 'ends' | 'neutral' | 'changes';
@@ -25,12 +25,12 @@ export function kindOf(statement: string): StatementKind {
   if (first === 'prepare' && others[0] === 'transaction') return 'ends';
   if (NEUTRAL.has(first)) return 'neutral';
   if (!ENDS.has(first) || others[0] === 'prepared') return 'changes';
-  // `rollback to` goes back within a transaction, `and chain` begins the next one.
+  // `rollback to` goes back within a transaction. `and chain` begins the next one.
   const [second, third] = others[0] === 'work' || others[0] === 'transaction' ? others.slice(1) : others;
   return second === 'to' || (second === 'and' && third === 'chain') ? 'neutral' : 'ends';
 }
 
-/** `copy … to stdout` gives, and `copy … from stdin` wants, data beside the statement; null: it is neither. */
+/** `out`: `copy … to stdout` returns data besides the statement. `in`: `copy … from stdin` needs data. Null when it is neither. */
 export function copyDirection(statement: string): 'in' | 'out' | null {
   const bare = withoutTexts(statement).trim();
   if (!/^copy\b/i.test(bare)) return null;
@@ -38,7 +38,7 @@ export function copyDirection(statement: string): 'in' | 'out' | null {
   return /\bto\s+stdout\b/i.test(bare) ? 'out' : null;
 }
 
-/** The text with the passwords in it replaced by `***`: it is kept in the audit log. */
+/** The text with its passwords replaced by `***`, because the audit log keeps it. */
 export function withoutPasswords(sql: string): string {
   return sql.replace(/(\bpassword\s*(?:=\s*)?)(?:e?'(?:[^'\\]|\\.|'')*'|\$(\w*)\$[\s\S]*?\$\2\$)/gi, "$1'***'");
 }

@@ -1,6 +1,6 @@
 /**
- * Runs SQL statements one after the other, and prints their results as tables, as JSON, or as the text of a copy. Rows are read no faster
- * than they are written, so a result of any size takes little memory.
+ * Runs SQL statements one after the other, and prints their results as tables, as JSON, or as the text of a copy. It reads rows no faster
+ * than it writes them, so a result of any size takes little memory.
  */
 import type pg from 'pg';
 import type { QueryResult } from 'pg';
@@ -22,20 +22,20 @@ export type SqlRun = {
   readonly text: string;
   readonly json: boolean;
   readonly signal: AbortSignal;
-  /** Called before the first statement that changes something, or when that is known, before it is committed. Called again for others. */
+  /** Called before the first statement that changes something or, if only its end shows that, before its commit. Called again for later ones. */
   readonly onChange?: () => Promise<void>;
-  /** Why a statement found nothing, where that can be told. */
+  /** Receives the reason why a statement found nothing, if it can be determined. */
   readonly onNote?: (note: string) => void;
 };
 
 const MOST_TABLE_ROWS = 10_000;
-/** Rows that are read at once. */
+/** Number of rows that are read at once. */
 const BATCH_ROWS = 1_000;
 
 /**
  * When `signal` is aborted, the server cancels the running statement, too.
- * @throws CommandFailed with the position of the error at the first statement that fails; the earlier ones are done. Rejects with
- * the reason of `signal` when it is aborted.
+ * @throws CommandFailed with the position of the error at the first statement that fails; the earlier ones are done. Rejects with the
+ * reason of `signal` when it is aborted.
  */
 export async function runSql(
   out: Output,
@@ -82,8 +82,8 @@ export async function runSql(
 }
 
 /**
- * Runs a statement, and calls `onChange` if it changes something. Of one that only seems to read, Postgres knows it at the end of its
- * transaction: a statement that has none of its own gets one.
+ * Runs a statement, and calls `onChange` if it changes something. For one that only seems to read, Postgres knows this at the end of its
+ * transaction, so a statement outside a transaction gets its own.
  */
 function watchingChanges(client: pg.Client, onChange: () => Promise<void>) {
   let isInTransaction = false;
@@ -106,7 +106,7 @@ async function hasChanged(client: pg.Client): Promise<boolean> {
     );
     return rows[0]!.is;
   } catch (error) {
-    // The reader has gone, and the statement was cancelled: its transaction has failed, and changes nothing.
+    // The reader has gone, and the statement was cancelled: its transaction has failed and changes nothing.
     if ((error as { readonly code?: string }).code === '25P02') return false;
     throw error;
   }
@@ -122,10 +122,10 @@ type Run = (onRow: OnRow) => Promise<{
   readonly count: number | null;
 }>;
 
-/** What Postgres sends, as it is. */
+/** Returns each value as the text that Postgres sends. */
 const AS_TEXT = { getTypeParser: () => (value: string) => value } as unknown as pg.CustomTypesConfig;
 
-/** Gives each row to `onRow`, as texts, no faster than the reader of `out` takes them; resolves to the columns and the name of the command. */
+/** Passes each row to `onRow`, as texts, no faster than the reader of `out` takes them. Resolves to the columns and the name of the command. */
 async function runStatement(
   client: pg.Client,
   statement: string,
@@ -138,7 +138,7 @@ async function runStatement(
     for (const row of rows) onRow(row, columns);
     if (out.isClosed()) {
       cancel();
-      // The reader has gone: that the statement was cancelled is of no interest.
+      // The reader has gone, so the error of the cancelled statement does not matter.
       await cursor.close().catch(() => undefined);
       return { columns: [], command: '', count: null };
     }
@@ -150,7 +150,7 @@ async function runStatement(
   }
 }
 
-/** Remembers the whole tag (`CREATE TABLE`), of which the library keeps the first word. */
+/** Stores the whole command tag (`CREATE TABLE`). The library keeps only its first word. */
 class TaggedCursor extends Cursor<Row> {
   tag = '';
 
@@ -171,13 +171,13 @@ function columnsOf({ fields }: QueryResult): readonly Column[] {
   return fields.map(({ name, dataTypeID }) => ({ name, type: dataTypeID }));
 }
 
-/** The bytes of the copy as they come: text, CSV or binary. */
+/** Writes the bytes of the copy as they arrive: text, CSV or binary. */
 async function printCopy(out: Output, client: pg.Client, statement: string, cancel: () => void): Promise<void> {
   let isCancelled = false;
   try {
     for await (const part of copyOf(client, statement)) {
       if (out.isClosed()) {
-        // What comes until it has ended on the server is read and dropped.
+        // Reads and drops the rest, until the statement has ended on the server.
         if (!isCancelled) cancel();
         isCancelled = true;
       } else if (!out.stream.write(part)) await out.drained();
@@ -188,15 +188,15 @@ async function printCopy(out: Output, client: pg.Client, statement: string, canc
 }
 
 /**
- * Cancels what runs in the session, on a connection of its own, again and again until `isOver`: between two messages of the driver nothing
- * runs that could be cancelled.
+ * Cancels the session's statement from a separate connection, repeatedly until `isOver`: between two messages of the driver there is no
+ * running statement to cancel.
  */
 async function cancelSession(url: string, pid: number, isOver: () => boolean): Promise<void> {
   const sql = createClient({ url, max: 1, applicationName: 'chandler sql' });
   try {
     while (!isOver()) await sql`select pg_cancel_backend(${pid}), pg_sleep(0.05)`;
   } catch {
-    // When the server cannot be reached, the statement fails by itself.
+    // When the server cannot be reached, the statement fails anyway.
   } finally {
     await sql.end({ timeout: 1 });
   }
@@ -236,7 +236,7 @@ async function printAsJson(out: Output, run: Run): Promise<void> {
   else out.write(total === 0 ? '[]\n' : ']\n');
 }
 
-/** `sum`, `sum_2`: the names of an object must be unique. */
+/** `sum`, `sum_2`: the names in an object must be unique. */
 function uniqueNames(columns: readonly Column[]): string[] {
   const taken = new Set<string>();
   return columns.map(({ name }) => {

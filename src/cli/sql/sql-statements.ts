@@ -2,11 +2,11 @@
 
 export type Statement = {
   readonly text: string;
-  /** Where it begins in the whole text, so that the position of an error refers to the whole text. */
+  /** Its position in the whole text, so that the position of an error refers to the whole text. */
   readonly offset: number;
 };
 
-/** Tokens that may contain a semicolon. Unfinished ones reach to the end of the text, and Postgres then reports what is missing. */
+/** Tokens that may contain a semicolon. An unfinished token reaches to the end of the text. Postgres then reports what is missing. */
 const TOKEN =
   /--[^\n]*|'(?:[^']|'')*(?:'|$)|"(?:[^"]|"")*(?:"|$)|(?<![\w$])\$([a-z_\u0080-\uffff][\w\u0080-\uffff]*)?\$[\s\S]*?(?:\$\1\$|$)|[a-z_\u0080-\uffff][\w$\u0080-\uffff]*|\/\*|[;()]/giy;
 const ESCAPED = /'(?:[^'\\]|\\[\s\S]|'')*(?:'|$)/y;
@@ -15,7 +15,7 @@ export function splitStatements(sql: string): Statement[] {
   const statements: Statement[] = [];
   let start = 0;
   let depth = 0;
-  /** Open `begin atomic … end` and, inside it, `case … end`: semicolons there belong to the body. */
+  /** Number of open `begin atomic … end` and, inside them, `case … end`: semicolons there belong to the body. */
   let bodies = 0;
   let word = '';
   for (let i = 0; i < sql.length; ) {
@@ -56,7 +56,7 @@ export function splitStatements(sql: string): Statement[] {
   }
 }
 
-/** Without comments, and without what is in quotes. */
+/** The text without comments and without quoted parts. */
 export function withoutTexts(sql: string): string {
   let bare = '';
   for (let i = 0; i < sql.length; ) {
@@ -90,7 +90,7 @@ export function withoutComments(text: string): string {
   return out;
 }
 
-/** `line 2, column 7`, for a position in a statement that Postgres counts in characters from 1. */
+/** `line 2, column 7`, for a position that Postgres counts in characters of the statement, from 1. */
 export function describePosition(sql: string, offset: number, position: number): string {
   // Postgres counts characters, JavaScript counts UTF-16 units.
   const statement = [...sql.slice(offset)].slice(0, position - 1).join('');

@@ -60,16 +60,16 @@ function openPsql(context: CommandContext, command: string | undefined): Promise
       const code = await context.withoutInterrupts(() => runPsql(psql, args, url, context.env));
       return code === 0 ? EXIT.done : EXIT.failed;
     };
-    // What is done in psql is not seen from here: whoever opens it may change something.
+    // Chandler cannot see what happens in psql, so it assumes that the session may change something.
     const mayChange = !DESCRIBES.test(command?.trim() ?? '') && !(await isReadOnly(sql));
     return mayChange ? audited(app, ['sql', ...args.slice(1)], run) : run();
   });
 }
 
-/** Commands of psql that show what there is. */
+/** Commands of psql that only show what exists. */
 const DESCRIBES = /^\\(d|l|z|s[fv]|h|\?)/;
 
-/** On a standby nothing can be changed, and nothing recorded. */
+/** A standby allows no changes, and no records of them. */
 async function isReadOnly(sql: Sql): Promise<boolean> {
   const [row] = await sql<{ is: boolean }[]>`select current_setting('transaction_read_only') = 'on' as is`;
   return row!.is;

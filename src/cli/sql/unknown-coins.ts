@@ -1,15 +1,15 @@
 /**
- * The coins that a statement names: which of them are no ids. A view cannot raise an error, so `coin_id = 'BTC'` finds no row and says nothing, and
- * a count or a sum of it looks like an answer.
+ * Finds the coins in a statement that are no ids. A view cannot raise an error: `coin_id = 'BTC'` finds no row without any message, and a
+ * count or a sum of it looks like an answer.
  */
 import { createClient } from '../../store/connection/connect.ts';
 
-/** `coin_id = 'BTC'`, `c.coin_id in ('BTC', 'ETH')`, `coin_id like …` (which is none). */
+/** Matches `coin_id = 'BTC'` and `c.coin_id in ('BTC', 'ETH')`, but not `coin_id like …`. */
 const NAMED = /\bcoin_id"?\s*(?:=\s*(?:any\s*\(\s*(?:array\s*\[|'\{))?|in\s*\()\s*((?:'(?:[^']|'')*'\s*,?\s*)+)/gi;
 const LITERAL = /'((?:[^']|'')*)'/g;
 const MOST = 5;
 
-/** The names that a statement compares with ids of coins. */
+/** The names that a statement compares with coin ids. */
 export function coinsNamed(statement: string): string[] {
   const names = [...statement.matchAll(NAMED)].flatMap(([, list]) =>
     [...list!.matchAll(LITERAL)].map(([, name]) => name!.replaceAll("''", "'")),
@@ -17,7 +17,7 @@ export function coinsNamed(statement: string): string[] {
   return [...new Set(names)].slice(0, MOST);
 }
 
-/** One sentence for each name that is no id. Asked on a connection of its own: the user's may be in a transaction. */
+/** One sentence for each name that is no id. It uses a separate connection, because the user's may be in a transaction. */
 export async function noteUnknownCoins(url: string, statement: string): Promise<string[]> {
   const names = coinsNamed(statement);
   if (names.length === 0) return [];

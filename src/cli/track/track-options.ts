@@ -9,7 +9,7 @@ import { checkCoins, intervalsOf } from '../input/series-options.ts';
 import { parseDuration, pastOption } from '../input/time.ts';
 import { UsageError } from '../shell/exit.ts';
 
-/** One value of `--target-age`: for one interval or, when that is null, for all of them. */
+/** One value of `--target-age`: for one interval or, when `interval` is null, for all of them. */
 export type TargetAge = { readonly interval: Width | null; readonly ms: number };
 
 export type TrackOptions = {

@@ -1,4 +1,4 @@
-/** The past of what `track add` tracks: which backfill fetches it, from now on, and what the plan does not give of it. */
+/** The past of what `track add` tracks: which backfill fetches it from now on, and which part the plan does not give. */
 import type { App } from '../../app.ts';
 import { type QueuedPast, queueHistory } from '../../background/actions/track-rules.ts';
 import { type Budget, readPlanning } from '../../budget.ts';
@@ -18,16 +18,16 @@ import { pricesInstead, quoted } from '../backfill/prices-instead.ts';
 import type { Output } from '../shell/io.ts';
 import type { TrackOptions } from './track-options.ts';
 
-/** What the plan does not give of the past of some series. */
+/** The past slots of some series that the plan does not give. */
 type BeyondLimit = {
   readonly interval: Interval;
   readonly slots: number;
-  /** Null: said already, because the plan has none of this width. */
+  /** Null when another text says it already, because the plan has no candles of this width. */
   readonly sentence: string | null;
   readonly prices: PricesInstead | null;
 };
 
-/** What the next refresh of each series brings of its past. */
+/** The past slots that the next refresh of each series fetches. */
 type WithRefresh = {
   readonly interval: Interval;
   readonly quote: Quote;
@@ -38,7 +38,7 @@ type WithRefresh = {
 
 export type PastReport = QueuedPast & {
   readonly withRefresh: readonly WithRefresh[];
-  /** Missing slots that other open backfills fetch already. */
+  /** Missing slots that other open backfills will fetch. */
   readonly othersSlots: number;
   readonly beyond: readonly BeyondLimit[];
 };
@@ -89,7 +89,7 @@ async function readPast(
   const from = Math.max(target.span.from, refreshedFrom(plan, interval, now), earliestSlot(depth, interval, now));
   const newest = { ...target, span: { from, to: target.span.to } };
   const refresh = from < target.span.to ? await planBackfill({ ...wanted, target: newest, place }) : null;
-  // The newest slot of each coin is not the past.
+  // The newest slot of each coin does not belong to the past.
   const withRefresh =
     refresh !== null && refresh.cost.slots > refresh.coinsWithGaps
       ? { interval, quote: target.quote, coins: refresh.coinsWithGaps, from, slots: refresh.cost.slots }

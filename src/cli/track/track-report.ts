@@ -1,4 +1,4 @@
-/** The output of `chandler track`: the rules, the series they track, what that costs, and how fresh they can be kept. */
+/** The output of `chandler track`: the rules, the series they track, what that costs, and how fresh the service can keep them. */
 import type { RemovedRules, TrackReport } from '../../background/actions/track-rules.ts';
 import { documentedDepth, PLANS } from '../../contract/plan/plans.ts';
 import { formatCount, formatCounted, formatDay, formatDuration, formatSeries, withIso } from '../../core/format.ts';

@@ -1,4 +1,4 @@
-/** `chandler track`: adds, removes and lists the rules that say which series the service keeps fresh. */
+/** `chandler track`: adds, removes and lists the rules that decide which series the service keeps fresh. */
 import type { Command } from 'commander';
 import type { App } from '../../app.ts';
 import { applyRules, readGivesOnlyLastDay, removeRules } from '../../background/actions/track-rules.ts';
@@ -80,7 +80,7 @@ function addCommand(track: Command, context: CommandContext): void {
       'how old the newest data may become: 6h for all intervals, or 1h=3h,24h=2d (default: depends on the interval)',
       list(parseTargetAge),
     )
-    // Wrong usage is reported before the database is opened.
+    // Reports wrong usage before opening the database.
     .hook('preAction', (command) => void rulesOf(command.args, command.opts<TrackOptions>(), context.clock.now()));
   const addRules = async (app: App, coins: string[], options: TrackOptions): Promise<Answer> => {
     const rules = rulesOf(coins, options, app.clock.now());
@@ -109,7 +109,7 @@ function removeCommand(track: Command, context: CommandContext): void {
     .option('--series <what>', 'only candles, or only prices', choice(SERIES))
     .option('--interval <interval>', 'only these intervals', list(parseWidth))
     .option('--quote <quote>', 'only this quote currency', parseQuote)
-    // Wrong usage is reported before the database is opened.
+    // Reports wrong usage before opening the database.
     .hook('preAction', (command) => {
       coinsOf(command.args, command.opts<RemoveOptions>());
       intervalsToRemove(command.opts<RemoveOptions>());
@@ -131,14 +131,14 @@ async function remove(app: App, coins: readonly TrackedCoins[], { quote, ...opti
   };
 }
 
-/** Undefined: all. @throws UsageError */
+/** Undefined means all intervals. @throws UsageError for a width that such series do not have */
 function intervalsToRemove({ series, interval }: RemoveOptions): readonly Interval[] | undefined {
   if (interval !== undefined) return interval.map((width) => intervalOf(width, series ?? 'candles'));
   if (series === undefined) return undefined;
   return series === 'prices' ? PRICE_INTERVALS : INTERVALS;
 }
 
-/** @throws UsageError when some of the coins have no rule: either all are removed, or none. */
+/** @throws UsageError when some of the coins have no rule: the command removes all of them or none */
 async function requireRules(
   sql: Sql,
   coins: readonly TrackedCoins[],

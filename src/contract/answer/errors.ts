@@ -12,15 +12,15 @@ export function saysUnknownId(error: string): boolean {
   return error.trim().toLowerCase() === UNKNOWN_ID;
 }
 
-/** With status 404 and `text/plain`, not JSON: no such route. */
+/** The body of a 404 for a route that does not exist; as `text/plain`, not JSON. */
 export const UNKNOWN_ROUTE = '404 page not found';
-/** Of paths that the vendor documents and nothing here can answer (decision 54): JSON, because clients parse every body. */
+/** For paths that the vendor documents but Chandler cannot answer (decision 54); as JSON, because clients parse every body. */
 export const UNANSWERED_PATH = 'not available here';
-/** With 429 for too many requests in a second or a day; with 402 for an exhausted month (decision 9). */
+/** Sent with 429 for too many requests in a second or a day, and with 402 for an exhausted month (decision 9). */
 export const TOO_MANY_REQUESTS = 'you have reached maximum request limit';
 export const INVALID_KEY = 'invalid api key';
 export const KEY_REQUIRED = 'api key is required';
-/** With 503 and `Retry-After`. */
+/** This text and the next one are sent with 503 and `Retry-After`. */
 export const DATABASE_UNAVAILABLE = 'the database is unavailable; try again in a few seconds';
 export const DATABASE_STARTING = 'the database is starting; try again in a few seconds';
 export const RETRY_AFTER_SECONDS = 5;
@@ -29,7 +29,7 @@ export const TOO_MANY_QUOTES = 'Max number of quotes is 3';
 const NOT_IN_PLAN = 'is not allowed in this plan';
 const ADVICE = 'Check plans on coinpaprika.com/api';
 
-/** The refusal of a start before `notBefore`; `nanoseconds` (0…999,999) are what follows the millisecond. */
+/** The refusal of a start before `notBefore`; `nanoseconds` (0…999,999) are the digits after the millisecond. */
 export function historyLimitText(notBefore: Instant, nanoseconds = 0): string {
   return `Getting historical OHLCV data before ${formatGoTime(notBefore, nanoseconds)} ${NOT_IN_PLAN}. ${ADVICE}`;
 }
@@ -39,29 +39,29 @@ export function intervalLimitText(interval: CandleInterval): string {
   return `Getting historical OHLCV data with interval ${interval} ${NOT_IN_PLAN}. ${ADVICE}`;
 }
 
-/** The refusal of ticker history; `notBefore` null where the plan has no history of that width. */
+/** The refusal of ticker history; `notBefore` is null when the plan has no history of that width. */
 export function tickerHistoryLimitText(resolution: string, notBefore: Instant | null, nanoseconds = 0): string {
   const before = notBefore === null ? '' : ` before ${formatGoTime(notBefore, nanoseconds)}`;
   return `Getting ${resolution} historical data${before} ${NOT_IN_PLAN}. ${ADVICE}`;
 }
 
-/** The refusal of the changelog of ids, whose own text is unknown (decision 54). */
+/** The refusal of the changelog of ids. The upstream's own text is unknown (decision 54). */
 export const ID_CHANGES_REFUSAL = `Getting changes of ids ${NOT_IN_PLAN}. ${ADVICE}`;
 
-/** The refusal of mappings, whose own text is unknown either. */
+/** The refusal of mappings. The upstream's own text is unknown, too. */
 export const MAPPINGS_REFUSAL = `Getting mappings of ids ${NOT_IN_PLAN}. ${ADVICE}`;
 
-/** A history limit of a plan: the earliest start it allows, rounded up to the millisecond; null = no history of this kind. */
+/** A history limit of a plan: the earliest allowed start, rounded up to the millisecond; null = no history of this kind. */
 type HistoryLimit = { readonly notBefore: Instant | null };
 
-/** Recognises a history limit by its text, whatever the status (402, or 400 in one old report); null for any other text. */
+/** Recognises a history limit by its text, under any status (402, or 400 in one old report); null for any other text. */
 export function parseHistoryLimit(message: string): HistoryLimit | null {
   if (!message.includes(NOT_IN_PLAN)) return null;
   const m = / before (.+?) is not allowed in this plan/.exec(message);
   return { notBefore: m ? parseGoTime(m[1]!) : null };
 }
 
-/** Go's `time.Time.String()` in UTC: `2022-06-19 09:50:50.13558332 +0000 UTC`, trailing zeros of the fraction cut. */
+/** Go's `time.Time.String()` in UTC: `2022-06-19 09:50:50.13558332 +0000 UTC`, without trailing zeros in the fraction. */
 export function formatGoTime(at: Instant, nanoseconds = 0): string {
   const iso = new Date(Math.floor(at)).toISOString();
   const fraction = (iso.slice(20, 23) + String(nanoseconds).padStart(6, '0')).replace(/0+$/, '');
@@ -70,7 +70,7 @@ export function formatGoTime(at: Instant, nanoseconds = 0): string {
 
 const GO_TIME = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.(\d+))? ([+-]\d{4})(?: \S+)?(?: m=\S+)?$/;
 
-/** Reads what `formatGoTime` writes, any offset and zone name; the first whole millisecond at or after it, null otherwise. */
+/** Parses the format of `formatGoTime`, with any offset and zone name. Returns the first whole millisecond at or after it; null for other texts. */
 export function parseGoTime(text: string): Instant | null {
   const m = GO_TIME.exec(text.trim());
   if (!m) return null;

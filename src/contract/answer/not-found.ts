@@ -1,25 +1,25 @@
-/** "Not found", with its provenance: upstream said so, or the warehouse never received the data. */
+/** "Not found", with its provenance: the upstream answered so, or the warehouse never received the data. */
 import type { Instant } from '../../clock.ts';
 import { completeAsOf, NO_DATA, type Provenance, provenanceOf, withProvenance } from './provenance.ts';
 
 const NOT_FOUND: unique symbol = Symbol('not found');
 
-/** Its provenance is attached to it, as to any other answer. */
+/** The provenance is attached to it, as to any other answer. */
 export type NotFound = { readonly [NOT_FOUND]: true };
 
-/** What a source answers when it finds nothing; null from a source without provenance. */
+/** The answer of a source that finds nothing; null from a source without provenance. */
 export type Missing = NotFound | null;
 
 export function notFound(provenance: Provenance): NotFound {
   return withProvenance({ [NOT_FOUND]: true }, provenance);
 }
 
-/** Upstream said so, at that instant; null: such an id is impossible. */
+/** The upstream answered "not found" at that instant; null when such an id is impossible. */
 export function confirmedNotFound(asOf: Instant | null): NotFound {
   return notFound({ coverage: 'full', asOf, firstMissing: null });
 }
 
-/** It is not in this list, which proves something only when the list is complete. */
+/** Not found in this list. This proves something only if the list is complete. */
 export function notFoundIn(list: object): NotFound {
   const provenance = provenanceOf(list);
   return notFound(provenance?.coverage === 'full' ? completeAsOf(provenance.asOf) : NO_DATA);

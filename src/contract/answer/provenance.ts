@@ -1,12 +1,12 @@
 /**
- * The provenance of an answer: how much of it upstream said, and when. REST sends it in headers, tools under `_meta`; the body stays the
- * upstream's. A source of market data attaches it to its answers, so nobody has to ask for it separately.
+ * The provenance of an answer: how much of the requested data came from the upstream, and when. REST sends it in headers, tools under `_meta`;
+ * the body keeps the upstream's form. A source of market data attaches it to its answers, so no second call is needed.
  *
- * One rule for all answers (decision 74). Coverage is about the request, as-of about the answer:
+ * One rule holds for all answers (decision 74). Coverage is about the request, as-of about the answer:
  *
- * - `full`: upstream said all of it, or it is known not to exist;
- * - `partial`: upstream said some of it; for a history, the first incomplete slot is named;
- * - `none`: upstream said none of it, so an empty answer proves nothing;
+ * - `full`: the upstream sent all of the data, or it is known not to exist;
+ * - `partial`: the upstream sent some of the data; for a history, the header names the first incomplete slot;
+ * - `none`: the upstream sent none of the data, so an empty answer proves nothing;
  * - as-of: when the newest part of the answer was received.
  */
 import type { Instant } from '../../clock.ts';
@@ -15,7 +15,7 @@ import { formatTime } from '../time.ts';
 
 export type Provenance = {
   readonly coverage: 'full' | 'partial' | 'none';
-  /** When the newest part was received; null: never, or at an unknown time. */
+  /** When the newest part was received; null for never, or for an unknown time. */
   readonly asOf: Instant | null;
   /** The first incomplete slot of a partial history. */
   readonly firstMissing: Instant | null;
@@ -23,28 +23,28 @@ export type Provenance = {
 
 export const COVERAGE_HEADER = 'X-Chandler-Coverage';
 export const AS_OF_HEADER = 'X-Chandler-As-Of';
-/** For the OpenAPI document. */
+/** Texts for the OpenAPI document. */
 export const COVERAGE_DESCRIPTION =
   'How much of the requested data upstream has said. full: all of it, or it is known that there is no more. partial: some of it; for a ' +
   'history followed by "; first-missing=<RFC 3339>", the first incomplete slot. none: nothing of it, so an empty answer proves nothing.';
 export const AS_OF_DESCRIPTION = 'When the newest part of the answer was received from upstream (RFC 3339).';
 
-/** The warehouse never received any of it. */
+/** The warehouse never received any of the data. */
 export const NO_DATA: Provenance = { coverage: 'none', asOf: null, firstMissing: null };
 
-/** Received as a whole at that instant; null: never received. */
+/** The data was received completely at that instant; null when it was never received. */
 export function completeAsOf(asOf: Instant | null): Provenance {
   return asOf === null ? NO_DATA : { coverage: 'full', asOf, firstMissing: null };
 }
 
-/** Received, but not all of it. */
+/** Some of the data was received. */
 export function partialAsOf(asOf: Instant | null): Provenance {
   return { coverage: 'partial', asOf, firstMissing: null };
 }
 
 /**
- * The provenance of a history. `requested`: the slots whose rows belong into the answer: from the first data of the coin, up to now, and no
- * further than the last row of an answer that its limit cut. Without such slots nothing is missing. `known`: slots whose row is in the
+ * The provenance of a history. `requested`: the slots whose rows belong into the answer. They begin at the first data of the coin, and end at now
+ * or, if the limit cut the answer, at its last row. If there are no such slots, nothing is missing. `known`: slots whose row is in the
  * answer, or that are known to be empty. `hasRows`: the answer has rows, in these slots or in others.
  */
 export function historyProvenance({
@@ -65,7 +65,7 @@ export function historyProvenance({
   return { coverage: 'partial', asOf, firstMissing: missing.from };
 }
 
-/** The provenance of an answer that is made of several. An answer that needs no data (a dollar in dollars) is full. */
+/** The provenance of an answer that combines several. An answer that needs no data (a dollar in dollars) is full. */
 export function combineProvenance(parts: readonly Provenance[]): Provenance {
   const seen = parts.flatMap(({ asOf }) => asOf ?? []);
   const asOf = seen.length === 0 ? null : Math.max(...seen);
@@ -75,18 +75,18 @@ export function combineProvenance(parts: readonly Provenance[]): Provenance {
 
 const provenances = new WeakMap<object, Provenance>();
 
-/** The same answer, with its provenance attached. */
+/** Attaches the provenance to the answer, and returns the same answer. */
 export function withProvenance<T extends object>(answer: T, provenance: Provenance): T {
   provenances.set(answer, provenance);
   return answer;
 }
 
-/** Null from a source without provenance. */
+/** The provenance of an answer; null from a source without provenance. */
 export function provenanceOf(answer: object | null): Provenance | null {
   return answer === null ? null : (provenances.get(answer) ?? null);
 }
 
-/** A view of an answer has the provenance of the answer. */
+/** Gives a view of an answer the provenance of the answer. */
 export function withSameProvenance<T extends object>(view: T, answer: object): T {
   const provenance = provenanceOf(answer);
   return provenance === null ? view : withProvenance(view, provenance);

@@ -1,4 +1,4 @@
-/** The parameters of the REST endpoints. The OpenAPI document and the parsers of requests come from the same entries. */
+/** The parameters of the REST endpoints. The OpenAPI document and the parsers of requests use the same entries. */
 import type { Instant } from '../../clock.ts';
 import { isQuote, QUOTES, type Quote } from '../../core/candle.ts';
 import { ceilToGrid, DAY, INTERVAL_MS, INTERVALS, type PriceWidth, priceInterval } from '../../core/interval.ts';
@@ -21,7 +21,7 @@ import {
   required,
 } from './parameters.ts';
 
-/** The parameters in paths: what each is the id of, and an example. */
+/** The parameters in paths, each with its description and an example. */
 const PATH_PARAMETERS: Readonly<Record<string, readonly [description: string, example: string]>> = {
   coin_id: ['Id of the coin.', 'btc-bitcoin'],
   exchange_id: ['Id of the exchange.', 'binance'],
@@ -85,7 +85,7 @@ export const additionalFields = optional(
 );
 
 const FORMATS = 'A date (2018-02-15), an RFC 3339 time (2018-02-15T05:15:00Z) or Unix seconds (1518671700).';
-/** `NOW` as an end: whatever the clock says when the question is answered. */
+/** `NOW` as an end: replaced by the time of the clock when the query is answered. */
 const NOW = Number.POSITIVE_INFINITY;
 const start = required('start', `First instant. ${FORMATS}`, '2024-01-01', parseInstant);
 const end = (description: string) =>
@@ -103,7 +103,7 @@ const limit = <D extends number | null>(description: string, byDefault: D, most:
   );
 };
 
-/** One year: the 366 days of a leap year, from the first to the last instant (decision 5). */
+/** The longest range is one year: the 366 days of a leap year, from the first to the last instant (decision 5). */
 const MAX_RANGE_MS = 366 * DAY;
 const candles = {
   start,
@@ -138,7 +138,7 @@ export function parseOhlcvParameters(query: URLSearchParams, now: Instant): Pars
 
 const END_BEFORE_START = 'must not be before start';
 
-/** Widths of the spans of a ticker history, in the upstream's spelling; 24h is 1d (upstream-api.md, 1.7). */
+/** Widths of the slots of a ticker history, in the upstream's spelling; 24h is the same as 1d (upstream-api.md, 1.7). */
 const TICKER_WIDTHS = [
   '5m',
   '10m',
@@ -169,7 +169,7 @@ const ticks = {
 export const tickParameters = Object.values(ticks);
 
 type TickerHistoryParameters = Omit<TickerHistoryQuery, 'coinId'> & {
-  /** As given, before it is aligned to the grid: the plan's history limit applies to this one. */
+  /** `start` as given, before it is aligned to the grid: the plan's history limit applies to this one. */
   readonly start: Instant;
   readonly resolution: TickerResolution;
 };
@@ -214,7 +214,7 @@ const search = {
 };
 export const searchParameters = Object.values(search);
 
-/** No name has control characters or lone surrogates, and Postgres does not take all of them. */
+/** False for texts with control characters or lone surrogates: no name has them, and Postgres does not accept all of them. */
 export function isPrintable(text: string): boolean {
   return /^[^\p{Cc}\p{Cs}]*$/u.test(text);
 }
@@ -227,7 +227,7 @@ export function parseSearchParameters(query: URLSearchParams): Parsed<SearchQuer
   return ok({ ...rest, categories: categories.length === 0 ? SEARCH_CATEGORIES : categories });
 }
 
-/** Of the price converter. A larger amount times a price might not be a number. */
+/** The amount of the price converter. A larger amount times a price might not be finite. */
 export const AMOUNT = {
   most: 1e100,
   leastRule: 'must be a number of at least 0',

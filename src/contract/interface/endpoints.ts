@@ -1,6 +1,6 @@
 /**
- * The REST interface as one table: each endpoint with its path below the base address, its parameters and its answer. The service makes
- * its routes from it, and the OpenAPI document is written from it, so neither has an endpoint that the other lacks.
+ * The REST interface as one table: each endpoint with its path below the base address, its parameters and its answer. The routes of the
+ * service and the OpenAPI document are generated from it, so both have the same endpoints.
  * Sources: API document, section 4.1; vendor's OpenAPI (upstream-api.md, section 1).
  */
 import { z } from 'zod';
@@ -26,7 +26,7 @@ export type Endpoint = {
   readonly group: 'Market' | 'Coins' | 'History' | 'Exchanges' | 'People and tags' | 'Contracts' | 'Tools' | 'Account';
   readonly summary: string;
   readonly parameters: readonly Parameter[];
-  /** The body of a 200; null where the answer is a redirect. */
+  /** The body of a 200; null when the answer is a redirect. */
   readonly answer: z.ZodType | null;
   /**
    * Statuses besides 200 (or 301), 402, 403, 429, 500 and 503, which any endpoint may have. `no route`: the free plan has no such
@@ -34,7 +34,7 @@ export type Endpoint = {
    */
   readonly refusals: readonly (400 | 404 | 'no route')[];
   readonly deprecated?: true;
-  /** A parameter of another name is refused. */
+  /** The endpoint refuses unknown parameters. */
   readonly isStrict?: true;
 };
 
@@ -53,8 +53,8 @@ const candlesSchema = z.array(
 );
 
 /**
- * One endpoint. Unless `refusals` says otherwise, a query can be refused with 400 and an id in the path is unknown with 404; candles of an
- * unknown coin are an empty list.
+ * One endpoint. The default `refusals`: 400 for an invalid query, and 404 for an unknown id in the path. Candles of an unknown coin are an
+ * empty list.
  */
 function get(
   group: Endpoint['group'],
@@ -80,7 +80,7 @@ function get(
   };
 }
 
-/** By the vendor's operation ids. Where one path is a special case of another, it comes first. */
+/** The endpoints by the vendor's operation ids. A path that is a special case of another comes before it. */
 export const ENDPOINTS = {
   getGlobal: get('Market', '/global', 'The whole market at a glance', records.globalSchema),
   getTickers: get('Market', '/tickers', 'Tickers of all active coins, by rank', records.tickersSchema, [quotes]),
@@ -221,5 +221,5 @@ export const ENDPOINTS = {
 export type EndpointName = keyof typeof ENDPOINTS;
 export const ENDPOINT_NAMES = Object.keys(ENDPOINTS) as readonly EndpointName[];
 
-/** Endpoints of the vendor's document that our data cannot answer: no such route (decision 54). */
+/** Endpoints of the vendor's document that our data cannot answer. They have no route (decision 54). */
 export const UNANSWERED = ['/coins/{coin_id}/twitter'] as const;

@@ -1,7 +1,7 @@
 /** Example arguments of tools and example answers, for `/docs` and the OpenAPI document. */
 import answers from './example-answers.json' with { type: 'json' };
 
-/** By the argument's name, for arguments that a call must have. Times are those of the day: `/docs` fills them in. */
+/** Values for required arguments, by name of the argument. Times are missing, because `/docs` fills in current ones. */
 export const EXAMPLE_ARGUMENTS: Readonly<Record<string, string | number>> = {
   coinId: 'btc-bitcoin',
   coinpaprika: 'btc-bitcoin',
@@ -21,7 +21,7 @@ export const EXAMPLE_ARGUMENTS: Readonly<Record<string, string | number>> = {
 };
 
 /**
- * What the invented market answers, lists cut short: endpoints and tools by their names. A redirect is its `Location`.
+ * Answers of the simulated market, with shortened lists, by name of the endpoint or tool. A redirect is represented by its `Location`.
  * `test/service/docs.test.ts` writes the file: `npx vitest run test/service/docs.test.ts -u`.
  */
 export const EXAMPLES: {

@@ -1,6 +1,6 @@
 /**
- * The tools of the vendor's hosted server that the API document does not name (upstream-api.md, section 4), so that clients written for it find
- * all of them. What they answer is what REST answers, where REST has it.
+ * The tools of the vendor's hosted server that the API document does not name (upstream-api.md, section 4). Clients that were written for that
+ * server find all its tools here. A tool answers the same as REST if REST has the same query.
  */
 import { z } from 'zod';
 import { QUOTES } from '../../core/candle.ts';
@@ -9,7 +9,7 @@ import { coinMappingSchema, historicalTicksSchema, type IdProvider, idChangesSch
 import { accountInfoSchema } from '../record/records.ts';
 import { coinId, contractAddress, limitOf, must, platformId, TOOL_LIMIT, text, tool } from './tools.ts';
 
-/** Open, high, low, close, volume, market cap; times RFC 3339. */
+/** A row with one candle; times are RFC 3339. */
 const number = z.number().nullable();
 export const candleRowSchema = z.object({
   time_open: z.string(),
@@ -22,7 +22,7 @@ export const candleRowSchema = z.object({
   market_cap: number,
 });
 
-/** Read as the parameter of this name is on REST. */
+/** A text that is parsed like the REST parameter of the same name. */
 const asOnRest = (description: string) => z.string(must('must be a string')).optional().describe(description);
 const START = 'First instant: a date (2018-02-15), an RFC 3339 time or unix seconds.';
 const start = z.string(must('must be a string')).describe(START);
@@ -36,11 +36,11 @@ const history = {
   interval: asOnRest('Width of the span that a row stands for, such as 5m, 1h or 1d. Default 5m.'),
 };
 
-/** Exactly one of these is given: `oneMapping` says so. */
+/** Exactly one of these must be given; `oneMapping` checks it. */
 const idAt = (provider: IdProvider, example: string) =>
   z.string(must('must be a string')).optional().describe(`The coin by its id at ${provider}, such as ${example}.`);
 
-/** What kind of id `resolveId` looks for, and where `search` finds it. */
+/** The kinds of ids that `resolveId` finds, each with its category of `search`. */
 export const RESOLVED = { coin: 'currencies', exchange: 'exchanges', people: 'people', tags: 'tags' } as const;
 
 export const HOSTED_TOOLS = {

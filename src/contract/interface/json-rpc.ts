@@ -1,14 +1,14 @@
-/** JSON-RPC 2.0 as the tool interface uses it: requests and responses, error codes, and the status in a failure's message. */
+/** JSON-RPC 2.0 as used by the tool interface: requests and responses, error codes, and the status in a failure's message. */
 import { z } from 'zod';
 
-/** Below the server's own address. */
+/** The path below the server's own address. */
 export const RPC_PATH = '/rpc';
-/** The same interface: the paths of the vendor's hosted server, for clients that were written for it (upstream-api.md, section 4). */
+/** All paths of the interface, with those of the vendor's hosted server, for clients that were written for it (upstream-api.md, section 4). */
 export const RPC_PATHS = [RPC_PATH, '/json-rpc', '/streamable-http'] as const;
 
 /**
- * A string, a number or null; a request without any is a notification and gets no answer. A whole number that a double does
- * not hold exactly could not be echoed, so it is refused.
+ * A string, a number or null. A request without an id is a notification and gets no answer. The server refuses a whole number that a
+ * double cannot store exactly, because it could not send it back unchanged.
  */
 const ID_RULE = { error: 'expected string, number (below 2^53) or null' };
 export const rpcIdSchema = z.union(
@@ -17,7 +17,7 @@ export const rpcIdSchema = z.union(
 );
 export type RpcId = z.output<typeof rpcIdSchema>;
 
-/** The params of MCP's handshake, as far as the specification requires them. */
+/** The required params of MCP's handshake. */
 export const initializeParams = z.looseObject(
   {
     protocolVersion: z.string({ error: 'protocolVersion must be a string' }),
@@ -59,12 +59,12 @@ export const rpcErrorSchema = z.object(
 );
 export type RpcError = z.output<typeof rpcErrorSchema>;
 
-/** What answers a request: either `result` or `error`, which the reader tells apart by `in`. */
+/** The response to a request: with either `result` or `error`; test with `in`. */
 export type RpcResponse =
   | { readonly jsonrpc: '2.0'; readonly id: RpcId; readonly result: unknown }
   | { readonly jsonrpc: '2.0'; readonly id: RpcId; readonly error: RpcError };
 
-/** `result` of `tools/call`: the first element holds the tool's output, a JSON document as text. */
+/** `result` of `tools/call`. The first element contains the tool's output, a JSON document as text. */
 export const toolResultSchema = z.object(
   {
     content: z
@@ -78,7 +78,7 @@ export const toolResultSchema = z.object(
   { error: 'expected object' },
 );
 
-/** `result` of `tools/list`. `inputSchema` is JSON Schema: its `required` says what the server insists on. */
+/** `result` of `tools/list`. `inputSchema` is JSON Schema; its `required` lists the required arguments. */
 export const toolListSchema = z.object(
   {
     tools: z.array(
@@ -94,7 +94,7 @@ export const toolListSchema = z.object(
   { error: 'expected object' },
 );
 
-/** The codes of the JSON-RPC 2.0 specification, section 5.1, and one of the range it leaves to servers: the tool ran and failed. */
+/** The codes of the JSON-RPC 2.0 specification, section 5.1, and one from the range for servers: the tool ran and failed. */
 export const RPC_CODES = {
   parseError: -32700,
   invalidRequest: -32600,
@@ -104,7 +104,7 @@ export const RPC_CODES = {
   toolFailed: -32000,
 } as const;
 
-/** The statuses a tool can fail with: those of the REST interface for the same question. */
+/** The statuses with which a tool can fail: the same as on the REST interface for the same query. */
 export type ToolFailureStatus = 400 | 402 | 403 | 404 | 429 | 500 | 503;
 
 /** `error.message` of a failed tool: the REST status, a colon, the REST text (API document, section 7). */
@@ -112,16 +112,16 @@ export function toolFailureMessage(status: ToolFailureStatus, text: string): str
   return `${status}: ${text}`;
 }
 
-/** The provenance of a tool's answer (decision 74), under keys in the form that MCP reserves for extensions. */
+/** The provenance of a tool's answer (decision 74). The keys have the form that MCP reserves for extensions. */
 const toolProvenance = { 'chandler/coverage': z.string(), 'chandler/as-of': z.string().optional() };
 const toolProvenanceSchema = z.object(toolProvenance);
 export type ToolProvenance = z.output<typeof toolProvenanceSchema>;
 
-/** `error.data` of a failed tool: what the message says, for programs. */
+/** `error.data` of a failed tool: the content of the message, for programs. */
 export const toolFailureDataSchema = z.object({
   status: z.number(),
   retryAfterSeconds: z.number().optional(),
-  /** The argument that is wrong, when it is one. */
+  /** The invalid argument, if that is the reason. */
   argument: z.string().optional(),
   /** The provenance of a 404. */
   ...z.object(toolProvenance).partial().shape,

@@ -1,4 +1,4 @@
-/** The query of `/coins/mappings`: the id of a coin, under the name of who gave it. */
+/** The query of `/coins/mappings`: the id of a coin, under the name of its provider. */
 import { ID_PROVIDERS, type IdProvider } from '../record/catalogue.ts';
 import type { MappingQuery } from '../record/market-data.ts';
 import { invalid, ok, optional, type Parsed } from './parameters.ts';
@@ -12,14 +12,14 @@ export const mappingParameters = ID_PROVIDERS.map((provider) => {
   return optional(provider, description, { type: 'string', ...example }, null, ok);
 });
 
-/** Unlike everywhere else, the upstream refuses a parameter that it does not know (upstream-api.md, 1.14). */
+/** Only here, the upstream refuses unknown parameters (upstream-api.md, 1.14). */
 export function parseMappingParameters(query: URLSearchParams): Parsed<MappingQuery> {
   const unknown = [...query.keys()].find((name) => !isProvider(name));
   if (unknown !== undefined) return invalid(unknown.slice(0, MAX_NAME_LENGTH), `is unknown: ${RULE}`, null);
   return oneMapping([...query].map(([name, id]) => [name as IdProvider, id]));
 }
 
-/** The only id that is given. An empty text counts as not given, as with every parameter. */
+/** The one given id; invalid if there are none or several. An empty text counts as not given, as for every parameter. */
 export function oneMapping(ids: readonly (readonly [IdProvider, string | undefined])[]): Parsed<MappingQuery> {
   const [given, other] = ids.filter(([, id]) => id);
   if (given !== undefined && other === undefined) return ok({ provider: given[0], id: given[1]! });

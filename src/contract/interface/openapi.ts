@@ -39,7 +39,7 @@ export type OpenApiOperation = {
 };
 export type OpenApiDocument = ReturnType<typeof openApiDocument>;
 
-/** The records that have a name of their own in the document. */
+/** The records that are named schemas in the document. */
 const NAMED = {
   Global: records.globalSchema,
   Ticker: records.tickerSchema,
@@ -170,7 +170,7 @@ const MAY_RETRY: ReadonlySet<number> = new Set([402, 429, 503]);
 const RETRY = {
   'Retry-After': { description: 'Seconds after which a retry can succeed.', schema: { type: 'integer' } },
 };
-/** Where the caller has a limit. */
+/** The headers for callers with a limit. */
 const ALLOWANCE = {
   'RateLimit-Limit': {
     description:
@@ -187,7 +187,7 @@ const PROVENANCE = {
   [AS_OF_HEADER]: { description: AS_OF_DESCRIPTION, schema: { type: 'string' } },
 };
 
-/** The named records, and the answer of each endpoint in terms of them. */
+/** The named schemas, and the schema of each endpoint's answer, which refers to them. */
 function schemas(): { components: Record<string, Schema>; answers: Map<string, Schema> } {
   const registry = z.registry<{ id: string }>();
   const names = new Map<z.ZodType, string>(Object.entries(NAMED).map(([name, schema]) => [schema, name]));
@@ -213,8 +213,8 @@ function schemas(): { components: Record<string, Schema>; answers: Map<string, S
 type RawSchema = Omit<Schema, 'anyOf'> & { readonly const?: unknown; readonly anyOf?: readonly RawSchema[] };
 
 /**
- * Keeps only the keywords of `Schema`, and leaves out what our schemas accept but never write: upstream's documents say that an empty text
- * may stand for a missing number.
+ * Keeps only the keywords of `Schema`. It also removes the empty text in place of a missing number: the upstream's documents allow it, so our
+ * schemas accept it, but the service never writes it.
  */
 function simplified(schema: RawSchema): Schema {
   const { $ref, type, properties, required, items, additionalProperties, anyOf } = schema;

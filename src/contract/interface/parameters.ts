@@ -1,4 +1,4 @@
-/** What a parameter of a query is: its description for the OpenAPI document, and how its text is parsed. */
+/** Parameters of queries: each has a description for the OpenAPI document, and a parser for its text. */
 import type { Instant } from '../../clock.ts';
 import { parseDate, parseTime } from '../time.ts';
 
@@ -6,19 +6,19 @@ export type Parsed<T> = { readonly ok: true; readonly value: T } | Invalid;
 
 export type Invalid = {
   readonly ok: false;
-  /** Names the parameter, the rule and what was given. */
+  /** Names the parameter, the rule and the given value. */
   readonly message: string;
-  /** The parameter that is wrong. */
+  /** The name of the invalid parameter. */
   readonly parameter: string;
 };
 
-/** A parameter as the OpenAPI document has it. */
+/** A parameter in the form of the OpenAPI document. */
 export type Parameter = {
   readonly name: string;
   readonly in: 'path' | 'query';
   readonly required: boolean;
   readonly description: string;
-  /** As JSON Schema. */
+  /** JSON Schema. */
   readonly schema: {
     readonly type: 'string' | 'integer' | 'number';
     readonly enum?: readonly string[];
@@ -31,11 +31,11 @@ export type Parameter = {
 
 export type QueryParameter<T> = {
   readonly documented: Parameter;
-  /** Null and an empty text: not given. */
+  /** Null and an empty text mean that the parameter is not given. */
   readonly parse: (text: string | null) => Parsed<T>;
 };
 
-/** The values of these parameters, or what is wrong with the first of them that is invalid. */
+/** The values of the parameters, or the problem of the first invalid one. */
 export function parseQuery<P extends Readonly<Record<string, QueryParameter<unknown>>>>(
   query: URLSearchParams,
   parameters: P,
@@ -49,7 +49,7 @@ export function parseQuery<P extends Readonly<Record<string, QueryParameter<unkn
   return ok(values as never);
 }
 
-/** Reads the text of a parameter; it gets the parameter's name for its messages. */
+/** Parses the text of a parameter. `name` is for its messages. */
 type Parse<T> = (text: string, name: string) => Parsed<T>;
 
 export function optional<T, D>(
@@ -65,7 +65,7 @@ export function optional<T, D>(
   };
 }
 
-/** The example is for the OpenAPI document. */
+/** A required parameter. The example is for the OpenAPI document. */
 export function required<T>(name: string, description: string, example: string, parse: Parse<T>): QueryParameter<T> {
   return {
     documented: { name, in: 'query', required: true, description, schema: { type: 'string', example } },
@@ -73,7 +73,7 @@ export function required<T>(name: string, description: string, example: string, 
   };
 }
 
-/** One of these values. */
+/** An optional parameter with one of these values. */
 export function oneOf<T extends string>(
   name: string,
   description: string,
@@ -106,7 +106,7 @@ export function countTo(most: number): Parse<number> {
 const TIME_FORMATS =
   'must be a date (2018-02-15), an RFC 3339 time (2018-02-15T05:15:00Z) or unix seconds (1518671700)';
 
-/** Any of the three formats that the upstream takes. A date is midnight UTC. */
+/** Parses any of the three formats that the upstream accepts. A date is midnight UTC. */
 export function parseInstant(text: string, name: string): Parsed<Instant> {
   if (/^\d{1,11}$/.test(text)) return ok(Number(text) * 1_000);
   const at = text.length === 10 ? parseDate(text) : parseTime(text);
@@ -117,7 +117,7 @@ export function ok<T>(value: T): Parsed<T> {
   return { ok: true, value };
 }
 
-/** Begins like the upstream's texts, then adds the rule and the given value (decision 6). */
+/** A message that begins like the upstream's texts, and then adds the rule and the given value (decision 6). */
 export function invalid(name: string, rule: string, given: string | null): Invalid {
   const got = given === null ? '' : `, got "${given.length > 40 ? `${given.slice(0, 39)}…` : given}"`;
   return { ok: false, message: `invalid parameters: ${name} ${rule}${got}`, parameter: name };

@@ -1,30 +1,30 @@
-/** Paths and parameter names of the REST interface, below the base address, so that client and service cannot disagree. */
+/** Paths (below the base address) and parameter names of the REST interface. Client and service share them, so they always agree. */
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import { type CandleInterval, type PriceInterval, widthOf } from '../../core/interval.ts';
 import { MAX_PRICES } from '../plan/plans.ts';
 import { formatTime } from '../time.ts';
 
-/** The path segment every REST base address ends in. */
+/** The path segment at the end of every REST base address. */
 export const BASE_PATH = '/v1';
 
 export const TICKERS_PATH = '/tickers';
 export const COINS_PATH = '/coins';
-/** Ids of coins elsewhere; from the plan `business` on. */
+/** Ids of coins at other providers; from the plan `business` on. */
 export const MAPPINGS_PATH = `${COINS_PATH}/mappings`;
 export const GLOBAL_PATH = '/global';
 export const EXCHANGES_PATH = '/exchanges';
 export const TAGS_PATH = '/tags';
 export const PEOPLE_PATH = '/people';
-/** Of platforms, and below it of their contracts. */
+/** The platforms; the contracts of each are below this path. */
 export const CONTRACTS_PATH = '/contracts';
 /** Coins that got a new id; from the plan `starter` on. */
 export const ID_CHANGES_PATH = '/changelog/ids';
-/** "Who am I": the first is the API document's, the second the one that the real service has. One body (decision 7). */
+/** The caller's own account: the first path is in the API document, the second in the real service. Both have the same body (decision 7). */
 export const ACCOUNT_PATHS = ['/users/me', '/key/info'] as const;
 export type AccountPath = (typeof ACCOUNT_PATHS)[number];
 
-/** The path that both the API document and the real service have. */
+/** The path for candles that both the API document and the real service have. */
 export function ohlcvPath(coinId: string): string {
   return `${COINS_PATH}/${encodeURIComponent(coinId)}/ohlcv/historical`;
 }
@@ -34,14 +34,14 @@ export function ohlcvLatestPath(coinId: string): string {
   return `${COINS_PATH}/${encodeURIComponent(coinId)}/ohlcv/latest`;
 }
 
-/** The day that is open: one candle, under every plan. */
+/** The open day of a coin: one candle, under every plan. */
 export function ohlcvTodayPath(coinId: string): string {
   return `${COINS_PATH}/${encodeURIComponent(coinId)}/ohlcv/today`;
 }
 
 /**
- * The parameters of an OHLCV request, all of them, because every default of the upstream is a trap (`limit` is 1).
- * `from` and `to` are the first and the last open time wanted, both included.
+ * All parameters of an OHLCV request, because the upstream's defaults are never what Chandler needs (`limit` is 1).
+ * `from` and `to` are the first and the last open time, both included.
  */
 export function ohlcvParameters(question: {
   readonly from: Instant;
@@ -64,7 +64,7 @@ export function priceHistoryPath(coinId: string): string {
   return `${TICKERS_PATH}/${encodeURIComponent(coinId)}/historical`;
 }
 
-/** The parameters of a request for a price series: here `end` is exclusive (upstream-api.md, 1.7). */
+/** The parameters of a request for a price series. Unlike for candles, `end` is exclusive (upstream-api.md, 1.7). */
 export function priceHistoryParameters(question: {
   readonly from: Instant;
   readonly to: Instant;
@@ -80,5 +80,5 @@ export function priceHistoryParameters(question: {
   };
 }
 
-/** In every answer of a simulator: which market it simulates. The real upstream sends no such header. */
+/** Every answer of a simulator has this header, which names its market. The real upstream sends no such header. */
 export const SIMULATOR_HEADER = 'Chandler-Simulator';

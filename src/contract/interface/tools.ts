@@ -1,6 +1,6 @@
 /**
- * The 19 tools of the API document's section 4.2 as data: what each is for, its arguments with their defaults, and what it answers.
- * Which arguments are required is not in the API document; here it is what the real server requires (upstream-api.md, section 4).
+ * The 19 tools of the API document's section 4.2 as data: purpose, arguments with their defaults, and answer of each.
+ * The API document does not define which arguments are required; here they are those of the real server (upstream-api.md, section 4).
  */
 import { z } from 'zod';
 import {
@@ -32,7 +32,7 @@ import type { Invalid, Parsed } from './parameters.ts';
 
 export const TOOL_LIMIT = { byDefault: 50, most: 250 } as const;
 
-/** `is required` or the rule, after the argument's name. */
+/** The error text after the argument's name: `is required`, or the rule. */
 export const must = (rule: string) => ({
   error: (issue: { readonly input?: unknown }) => (issue.input === undefined ? 'is required' : rule),
 });
@@ -41,7 +41,7 @@ const MAX_TEXT_LENGTH = 200;
 export const text = (rule: string) =>
   z.string(must(rule)).trim().min(1, must(rule)).max(MAX_TEXT_LENGTH, must(rule)).refine(isPrintable, must(rule));
 
-/** An id as it was given. An id that nothing can have is not invalid but unknown: 404, as on REST (decision 55). */
+/** An id as given. An impossible id is not invalid but unknown: 404, as on REST (decision 55). */
 const id = (rule: string) => z.string(must(rule)).trim().min(1, must(rule));
 
 export const coinId = id('must be the id of a coin, such as "btc-bitcoin"').describe(
@@ -50,7 +50,7 @@ export const coinId = id('must be the id of a coin, such as "btc-bitcoin"').desc
 
 const currencyId = id('must be the id of a coin or a fiat currency, such as "btc-bitcoin" or "usd-us-dollars"');
 
-/** Floored and clamped, not refused, as the real server does. */
+/** A limit, which is floored and clamped instead of refused, as in the real server. */
 export const limitOf = ({ byDefault, most }: { readonly byDefault: number; readonly most: number }, what = 'so many') =>
   z
     .number(must('must be a number'))
@@ -68,7 +68,7 @@ const categories = list(
   `What to look for, separated by commas, of: ${SEARCH_CATEGORIES.join(', ')}. Default all of them.`,
   (given) => oneOrMoreOf('categories', SEARCH_CATEGORIES, given, SEARCH_CATEGORIES),
 );
-/** True when only symbols are to be compared. The API document says `symbol`, the vendor's OpenAPI `symbol_search`. */
+/** True when only symbols are compared. The API document has `symbol`, the vendor's OpenAPI `symbol_search`. */
 const modifier = list('"symbol": only currencies whose symbol is q.', (given): Parsed<boolean> => {
   if (!given) return { ok: true, value: false };
   if (given === 'symbol' || given === 'symbol_search') return { ok: true, value: true };
@@ -158,7 +158,7 @@ export const TOOLS = {
 export type ToolName = keyof typeof TOOLS;
 export const TOOL_NAMES = Object.keys(TOOLS) as readonly ToolName[];
 
-/** A tool with its arguments, as understood: lists split, defaults filled in, limits brought into range. */
+/** A tool with its parsed arguments: lists are split, defaults filled in, limits clamped. */
 export type ToolCall = CallOf<typeof TOOLS>;
 
 export type Tool = {
@@ -175,11 +175,11 @@ export type CallOf<T extends Readonly<Record<string, Tool>>> = {
 type CallRead<T extends Readonly<Record<string, Tool>>> =
   | { readonly kind: 'call'; readonly call: CallOf<T> }
   | { readonly kind: 'unknown tool' }
-  /** `message` names the argument, the rule and what was given; `argument` is null when the arguments are no object. */
+  /** `message` names the argument, the rule and the given value; `argument` is null when the arguments are not an object. */
   | { readonly kind: 'invalid'; readonly argument: string | null; readonly message: string };
 
 /**
- * Reads a call of one of `tools`. A null counts as not given. Arguments that the tool does not have are ignored: clients written for the
+ * Parses a call of one of `tools`. A null counts as not given. Unknown arguments are ignored, because clients written for the
  * vendor's hosted server send a `rationale` with every call.
  */
 export function readToolCall<T extends Readonly<Record<string, Tool>>>(
@@ -206,7 +206,7 @@ export function readToolCall<T extends Readonly<Record<string, Tool>>>(
   return { kind: 'invalid', argument, message: `invalid parameters: ${argument} ${issue.message}${got}` };
 }
 
-/** Arguments are required unless they have a default. */
+/** Defines a tool. Only arguments without a default and without `optional()` are required. */
 export function tool<O extends z.ZodType, A extends z.ZodRawShape = Record<never, never>>(
   title: string,
   description: string,
@@ -228,7 +228,7 @@ export function platformId() {
   return id('must be the id of a platform, such as "eth-ethereum"').describe('Id of the platform.');
 }
 
-/** An optional text, read by `parse`. The message of `parse` is the whole message of a refusal. */
+/** An optional text, parsed by `parse`. The message of `parse` is the whole message of a refusal. */
 export function list<T>(description: string, parse: (given: string | null) => Parsed<T>) {
   return z
     .string({ error: 'must be a string' })

@@ -1,6 +1,6 @@
 /**
- * The tools that only a warehouse has, besides the 19 of the API document: candles of any series at any depth, what is covered,
- * what is missing and why, the story of one candle or price, and SQL. A service offers them when it gets a `WarehouseTools`.
+ * The tools that only a warehouse has, besides the 19 of the API document: candles of any series at any depth, coverage,
+ * gaps and their reasons, the story of one candle or price, and SQL. A service offers them if it gets a `WarehouseTools`.
  */
 import { z } from 'zod';
 import type { Instant } from '../../clock.ts';
@@ -10,7 +10,7 @@ import { candleRowSchema } from './hosted-tools.ts';
 import { coinId, limitOf, must, tool } from './tools.ts';
 
 export type SeriesQuestion = {
-  /** Undefined: any. */
+  /** Undefined means any, here and in the next two fields. */
   readonly coinId?: string | undefined;
   readonly quote?: Quote | undefined;
   readonly interval?: Interval | undefined;
@@ -18,7 +18,7 @@ export type SeriesQuestion = {
   readonly limit: number;
 };
 
-/** A series: how much of what is wanted has upstream's final answer, and when. Times RFC 3339; null: unbounded. */
+/** A series: how many of the wanted slots have the upstream's final answer, and which. Times are RFC 3339; null means unbounded. */
 const coverageRowSchema = z.object({
   coin_id: z.string(),
   symbol: z.string(),
@@ -26,11 +26,11 @@ const coverageRowSchema = z.object({
   interval: z.string(),
   wanted_from: z.string().nullable(),
   wanted_to: z.string().nullable(),
-  /** In candles, or in prices. */
+  /** The numbers of slots are numbers of candles, or of prices. */
   slots_wanted: z.number(),
   slots_covered: z.number(),
   slots_missing: z.number(),
-  /** Of those missing: too young to be final. */
+  /** The part of `slots_missing` that is too young to be final. */
   slots_unsettled: z.number(),
   percent_complete: z.number(),
   /** `[from, to)`, ascending. */
@@ -38,7 +38,7 @@ const coverageRowSchema = z.object({
 });
 export type CoverageRow = z.output<typeof coverageRowSchema>;
 
-/** A span that is wanted and not covered, and why. Times RFC 3339; null: unbounded. */
+/** A span that is wanted and not covered, and why. Times are RFC 3339; null means unbounded. */
 const gapRowSchema = z.object({
   coin_id: z.string(),
   symbol: z.string(),
@@ -59,7 +59,9 @@ export type ExplainQuestion = SeriesName & {
   readonly at: Instant;
 };
 
-/** The story of one slot, in the order of time; what is there now and what comes next are the last events. Times RFC 3339. */
+/**
+ * The story of one slot: events in order of time. The last ones say what is stored now, and what Chandler requests next. Times are RFC 3339.
+ */
 const slotStorySchema = z.object({
   coin_id: z.string(),
   quote: z.string(),
@@ -70,9 +72,9 @@ const slotStorySchema = z.object({
   events: z.array(
     z.object({
       at: z.string(),
-      /** One word, as `market.story` has it: wanted, final, revised, quarantined, refused, mended, now, next and others. */
+      /** One word from `market.story`: wanted, final, revised, quarantined, refused, mended, now, next and others. */
       event: z.string(),
-      /** Sentences. */
+      /** One or more sentences. */
       detail: z.string(),
     }),
   ),
@@ -82,17 +84,17 @@ export type SlotStory = z.output<typeof slotStorySchema>;
 /** Rows are lists, because two columns of a statement may have the same name. */
 const sqlAnswerSchema = z.object({
   columns: z.array(z.string()),
-  /** Numbers that a double holds exactly are numbers, JSON is JSON, and every other value is text as Postgres writes it. */
+  /** Numbers that a double stores exactly are numbers, JSON is JSON, and every other value is the text that Postgres writes. */
   rows: z.array(z.array(z.unknown())),
-  /** There were more rows than the limit, or than an answer may hold. */
+  /** True when there were more rows than the limit, or than an answer may contain. */
   truncated: z.boolean(),
 });
 export type SqlAnswer = z.output<typeof sqlAnswerSchema>;
 
-/** Why a statement was not executed, for its author. Any other error of `runSql` is our defect. */
+/** Tells the author of a statement why it was not executed. Any other error of `runSql` is a defect of Chandler. */
 export class StatementError extends Error {
   override readonly name = 'StatementError';
-  /** 429: too many statements at once. */
+  /** 429 for too many statements at once; else 400. */
   readonly status: 400 | 429;
 
   constructor(message: string, status: 400 | 429 = 400) {
@@ -102,20 +104,20 @@ export class StatementError extends Error {
 }
 
 export type SqlQuestion = {
-  /** Who asks: of one caller one statement runs at a time. */
+  /** The caller. Only one statement of each caller runs at a time. */
   readonly caller: string;
   readonly statement: string;
   readonly limit: number;
 };
 
-/** What a service over a warehouse needs besides `MarketData`. */
+/** The interface that a service over a warehouse needs besides `MarketData`. */
 export type WarehouseTools = {
   /** Series in the order of coin, quote and interval. */
   coverage(question: SeriesQuestion): Promise<readonly CoverageRow[]>;
-  /** In the order of coin, quote, interval and time. */
+  /** Gaps in the order of coin, quote, interval and time. */
   gaps(question: SeriesQuestion): Promise<readonly GapRow[]>;
   explain(question: ExplainQuestion): Promise<SlotStory | 'no series' | 'not opened yet'>;
-  /** Undefined: SQL is not offered. @throws StatementError when the statement is at fault */
+  /** Undefined when SQL is not offered. @throws StatementError when the statement is the cause */
   runSql?(question: SqlQuestion): Promise<SqlAnswer>;
 };
 
@@ -129,11 +131,11 @@ const series = {
   interval: interval.optional().describe(`Width of the candles; ${OF_PRICES}. Default: any.`),
   limit,
 };
-/** As on the REST interface; parsed by `parseOhlcvParameters`. */
+/** A text as on the REST interface; `parseOhlcvParameters` parses it. */
 const ohlcvText = (description: string) => z.string(must('must be a string')).optional().describe(description);
 
 const STATEMENT_RULE = 'must be one SQL statement';
-/** Longest statement, in characters. */
+/** The most characters of a statement. */
 const LONGEST_STATEMENT = 20_000;
 
 export const WAREHOUSE_TOOLS = {

@@ -1,4 +1,4 @@
-/** How far back a plan may look, and at what: one rule for the simulator and for the warehouse's own service. */
+/** Which data a plan may read, and how far back: one rule for the simulator and for the service of the warehouse. */
 import type { Clock, Instant } from '../../clock.ts';
 import {
   historyLimitText,
@@ -10,7 +10,7 @@ import {
 import type { Access } from './access.ts';
 import { type Plan, type PlanName, planOf } from './plans.ts';
 
-/** `plan`: the plan by its name, with the numbers that the operator overrides. */
+/** `plan` returns the plan with that name, including the numbers that the operator overrides. */
 export function createPlanHistoryLimits(
   clock: Clock,
   plan: (name: PlanName) => Plan = planOf,
@@ -36,7 +36,7 @@ export function createPlanHistoryLimits(
   };
 }
 
-/** The upstream's clock has nanoseconds; ours are derived from the instant, so that the text looks and parses like theirs. */
+/** The upstream's clock has nanoseconds. We derive some from the instant, so that the text looks and parses like the upstream's. */
 function nanosecondsOf(at: Instant): number {
   return (Math.floor(at) * 7_919) % 1_000_000;
 }

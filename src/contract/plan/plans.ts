@@ -1,37 +1,37 @@
-/** The plans as data: what each may request, how often, how far back. Plans change, so configuration can override every number. */
+/** The plans as data: which data each may request, how often, and how far back. Plans change, so configuration can override every number. */
 import { type CandleInterval, DAY, HOUR, INTERVAL_MS, type Interval, isPriceInterval } from '../../core/interval.ts';
 
 export const PLAN_NAMES = ['free', 'starter', 'pro', 'business', 'ultimate', 'enterprise'] as const;
 export type PlanName = (typeof PLAN_NAMES)[number];
 
-/** The width of the spans of a ticker history: below an hour, below a day, a day and more. */
+/** The width of the slots of a ticker history: below an hour, below a day, a day and more. */
 export type TickerResolution = 'minute' | 'hourly' | 'daily';
 
 export type Plan = {
   readonly name: PlanName;
   /** Per calendar month, UTC; null = no limit. Source: API document, section 8. */
   readonly requestsPerMonth: number | null;
-  /** Per UTC day, only for use without a key; null where the plan needs one. Source: API document, section 8. */
+  /** Per UTC day, only for use without a key; null when the plan needs one. Source: API document, section 8. */
   readonly anonymousRequestsPerDay: number | null;
   /** "Global limit of 10 requests/second per IP", all plans. Source: vendor's FAQ (upstream-api.md, section 2). */
   readonly requestsPerSecond: number;
   /** The `limit` of a request for candles: `MAX_CANDLES`, or what the operator set. */
   readonly candlesPerRequest: number;
-  /** Fewer than `MAX_PRICES`, if it is given. */
+  /** The `limit` of a request for prices, if it is less than `MAX_PRICES`. */
   readonly pricesPerRequest?: number;
   /** Widths of candles in the plan. A forecast, not a rule: the upstream's answers win. Source: upstream-api.md, 1.1. */
   readonly intervals: readonly CandleInterval[];
-  /** How far back from now a request may start; null = unlimited. A forecast as well. Source: upstream-api.md, 1.1. */
+  /** How far back from now a request may start; null = unlimited. A forecast, too. Source: upstream-api.md, 1.1. */
   readonly historyDepthMs: number | null;
-  /** How far back ticker history may start, by the width of its spans; null = unlimited, 0 = not at all. Source: upstream-api.md, 1.7. */
+  /** How far back ticker history may start, by the width of its slots; null = unlimited, 0 = not at all. Source: upstream-api.md, 1.7. */
   readonly tickerHistoryDepthMs: Readonly<Record<TickerResolution, number | null>>;
   /** Most coins in `/tickers`; null = all. Source: upstream-api.md, 1.4. */
   readonly tickerCoins: number | null;
-  /** Whether tickers carry `circulating_supply`. Source: upstream-api.md, 1.4. */
+  /** Whether tickers include `circulating_supply`. Source: upstream-api.md, 1.4. */
   readonly circulatingSupply: boolean;
-  /** Whether it may read the changelog of ids. Source: upstream-api.md, 1.25. */
+  /** Whether the plan may read the changelog of ids. Source: upstream-api.md, 1.25. */
   readonly idChanges: boolean;
-  /** Whether it may ask for the ids of coins elsewhere. Source: upstream-api.md, 1.14. */
+  /** Whether the plan may request the ids of coins at other providers. Source: upstream-api.md, 1.14. */
   readonly mappings: boolean;
 };
 
@@ -44,7 +44,7 @@ const ALL: readonly CandleInterval[] = ['5m', '15m', '30m', '1h', '6h', '12h', '
 /** Largest `limit` of an OHLCV request, under every plan. Source: vendor's OpenAPI (upstream-api.md, 1.1). */
 export const MAX_CANDLES = 366;
 
-/** The values that hold for every plan, then what each one changes. */
+/** Default values; some plans override them. */
 const COMMON = {
   anonymousRequestsPerDay: null,
   requestsPerSecond: 10,
@@ -116,7 +116,7 @@ export const PLANS: Readonly<Record<PlanName, Plan>> = {
 /** Largest `limit` of a request for a price series, under every plan. Source: vendor's OpenAPI (upstream-api.md, 1.7). */
 export const MAX_PRICES = 5_000;
 
-/** The rows of one request about such a series. */
+/** The most rows of one request for a series of this interval. */
 export function rowsPerRequest(
   { candlesPerRequest, pricesPerRequest = MAX_PRICES }: Pick<Plan, 'candlesPerRequest' | 'pricesPerRequest'>,
   interval: Interval,
@@ -124,7 +124,7 @@ export function rowsPerRequest(
   return isPriceInterval(interval) ? pricesPerRequest : candlesPerRequest;
 }
 
-/** How far back the plan may ask for such a series, as documented; null = unlimited, 0 = not at all. */
+/** The documented depth of the plan for a series of this interval, in milliseconds; null = unlimited, 0 = not at all. */
 export function documentedDepth(plan: Plan, interval: Interval): number | null {
   if (isPriceInterval(interval)) return plan.tickerHistoryDepthMs[resolutionOf(INTERVAL_MS[interval])];
   return plan.intervals.includes(interval) ? plan.historyDepthMs : 0;
@@ -139,7 +139,7 @@ export function isPlanName(text: string): text is PlanName {
   return (PLAN_NAMES as readonly string[]).includes(text);
 }
 
-/** The numbers an operator may override; `undefined` keeps the plan's own. */
+/** The values that an operator may override; `undefined` keeps the plan's own. */
 export type PlanOverrides = Partial<
   Pick<
     Plan,
@@ -156,7 +156,7 @@ export type PlanOverrides = Partial<
   >
 >;
 
-/** The plan of that name, with some of its numbers replaced. */
+/** The plan with that name, with some of its values replaced. */
 export function planOf(name: PlanName, overrides: PlanOverrides = {}): Plan {
   const given = Object.entries(overrides).filter(([, value]) => value !== undefined);
   return { ...PLANS[name], ...(Object.fromEntries(given) as PlanOverrides) };

@@ -1,8 +1,7 @@
 /**
- * The records of the catalogue (coin details, events, markets, exchanges of a coin, tags, people, platforms, contracts, renames) as they
- * travel.
- * The schemas check the fields that are used and let everything else pass, missing fields too: what was ingested is answered with the
- * same keys in the same order. Shapes: vendor's OpenAPI, and recorded answers where the two differ (upstream-api.md, 1.8 to 1.25).
+ * The records of the catalogue (coin details, events, markets, exchanges of a coin, tags, people, platforms, contracts, renames) on the wire.
+ * The schemas check the fields that Chandler uses. They accept unknown and missing fields, so that our answer has the same keys in the same
+ * order as the upstream's. Shapes: vendor's OpenAPI, and recorded answers where the two differ (upstream-api.md, 1.8 to 1.25).
  */
 import { z } from 'zod';
 
@@ -123,7 +122,7 @@ export const exchangeMarketSchema = record({
 });
 export const exchangeMarketsSchema = list(exchangeMarketSchema);
 
-/** A row of `/tags`, and `/tags/{id}`. `coins` and `icos` only when `additional_fields` names them. */
+/** A row of `/tags`, and `/tags/{id}`. It has `coins` and `icos` only when `additional_fields` names them. */
 export const tagSchema = record({
   id: text,
   name: text,
@@ -161,12 +160,12 @@ export const contractsSchema = list(contractSchema);
 export const idChangeSchema = record({ currency_id: text, old_id: text, new_id: text, changed_at: text });
 export const idChangesSchema = list(idChangeSchema);
 
-/** Where ids of coins come from. */
+/** The providers of ids of coins. */
 export const ID_PROVIDERS = ['coinpaprika', 'coinmarketcap', 'coingecko', 'cryptocompare', 'isin', 'dti'] as const;
 export type IdProvider = (typeof ID_PROVIDERS)[number];
 
 /**
- * `/coins/mappings`, `getMappings`: one object, although the vendor's document says a list; an id that is missing is "" (upstream-api.md,
+ * `/coins/mappings`, `getMappings`: one object, although the vendor's document has a list. A missing id is "" (upstream-api.md,
  * 1.14).
  */
 export const coinMappingSchema = record({
@@ -185,7 +184,7 @@ export type SearchCategory = (typeof SEARCH_CATEGORIES)[number];
 
 const numberOrNull = z.union([number, z.null()], { error: 'expected number' });
 
-/** A record that is only written, so it has no unknown fields. */
+/** A record that is only written, never read, so it has no unknown fields. */
 const answered = <S extends z.ZodRawShape>(shape: S) => z.object(shape, { error: 'expected object' });
 
 /** `/search`, `search`: only the requested categories. */
@@ -207,7 +206,7 @@ export const searchResultSchema = answered({
   tags: list(answered({ id: text, name: text, coin_counter: numberOrNull, ico_counter: numberOrNull })).optional(),
 });
 
-/** `/price-converter`, `priceConverter`: `price` is what `amount` of the base is worth in the quote currency. */
+/** `/price-converter`, `priceConverter`: `price` is the value of `amount` of the base in the quote currency. */
 export const priceConversionSchema = answered({
   base_currency_id: text,
   base_currency_name: text,
@@ -221,7 +220,7 @@ export const priceConversionSchema = answered({
 
 /** A row of `/tickers/{id}/historical`. */
 export const historicalTickSchema = answered({
-  /** RFC 3339; the start of the stretch that the values stand for. */
+  /** RFC 3339; the start of the slot of these values. */
   timestamp: text,
   price: numberOrNull,
   volume_24h: numberOrNull,

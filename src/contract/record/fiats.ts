@@ -1,5 +1,5 @@
 /**
- * The fiat currencies prices can be given in: ids as the price converter takes them, names, symbols. `usd-us-dollars` is recorded; the
+ * The fiat currencies of prices: names, symbols, and ids for the price converter. Only the id `usd-us-dollars` was seen in the upstream; the
  * others follow its pattern.
  */
 

@@ -1,4 +1,4 @@
-/** The interface of every source of market data: the warehouse and the simulator implement it, and `service/` serves either. */
+/** The interface of every source of market data: the warehouse and the simulator implement it, and `service/` can serve both. */
 import type { Instant } from '../../clock.ts';
 import type { Candle, Quote } from '../../core/candle.ts';
 import type { CandleInterval } from '../../core/interval.ts';
@@ -33,8 +33,8 @@ export type OhlcvQuery = {
 };
 
 /**
- * A candle as answered: while it is still moving its `closeTime` is the minute of its data, else `openTime + width − 1 s` (decisions 15,
- * 17).
+ * A candle in an answer. While the candle is still open, its `closeTime` is the minute of its data; else it is `openTime + width − 1 s`
+ * (decisions 15, 17).
  */
 export type OhlcvCandle = Candle & { readonly closeTime: Instant };
 
@@ -44,7 +44,7 @@ export type TickerHistoryQuery = {
   /** `[from, to)` (upstream-api.md, 1.7; unlike candles). */
   readonly from: Instant;
   readonly to: Instant;
-  /** Width of a slot in milliseconds. Its price is about the mean of what was paid in it (decisions 57 and 85). */
+  /** Width of a slot in milliseconds. The price of a slot is about the mean of the prices in it (decisions 57 and 85). */
   readonly widthMs: number;
   /** Maximum number of slots, the earliest ones. */
   readonly limit: number;
@@ -52,7 +52,7 @@ export type TickerHistoryQuery = {
 
 export type ConversionQuery = { readonly baseId: string; readonly quoteId: string; readonly amount: number };
 
-/** A coin by its id elsewhere. */
+/** A coin by its id at a provider. */
 export type MappingQuery = { readonly provider: IdProvider; readonly id: string };
 
 export type SearchQuery = {
@@ -60,34 +60,34 @@ export type SearchQuery = {
   readonly categories: readonly SearchCategory[];
   /** Only currencies whose symbol is `q`, in any case. */
   readonly symbolOnly: boolean;
-  /** Per category. */
+  /** Maximum number of results in each category. */
   readonly limit: number;
 };
 
-/** What a service needs. `N` is the answer for something that is not found (`not-found.ts`); null from a source without provenance. */
+/** All that a service needs. `N` is the answer for something that is not found (`not-found.ts`); null from a source without provenance. */
 export type MarketData<N = null> = Candles<N> & Catalogue<N>;
 
-/** The market itself. Answers are never changed once they are given. A source may attach their provenance (`withProvenance`). */
+/** The market itself. A source never changes an answer after it returned it. It may attach provenance (`withProvenance`). */
 export type Candles<N = null> = {
-  /** Every answer has its provenance. */
+  /** Set when every answer has provenance. */
   readonly hasProvenance?: true;
-  /** Ascending; nothing when the coin is unknown (the service decides what that looks like on the wire). */
+  /** Ascending; `N` when the coin is unknown (the service decides what it then sends). */
   ohlcv(query: OhlcvQuery): Promise<readonly OhlcvCandle[] | N>;
   /** Every active coin, by rank. `quotes` are upper-case symbols (`USD`, `BTC`). */
   tickers(query: {
     readonly quotes: readonly string[];
-    /** The first so many are enough; the answer may have more. */
+    /** This many are enough; the answer may have more. */
     readonly most?: number | null;
   }): Promise<readonly Ticker[]>;
   ticker(query: { readonly coinId: string; readonly quotes: readonly string[] }): Promise<Ticker | N>;
-  /** Every coin ever known, inactive ones too (rank 0). */
+  /** All known coins, also inactive ones (rank 0). */
   coins(): Promise<readonly CoinSummary[]>;
   global(): Promise<GlobalOverview>;
   exchanges(query: { readonly quotes: readonly string[] }): Promise<readonly Exchange[]>;
 };
 
 /**
- * What is known about coins, exchanges, tags, people and contracts. `N`: no such id. A list that was never received is empty, as the
+ * Data about coins, exchanges, tags, people and contracts. `N` means that the id does not exist. A list that was never received is empty, as the
  * upstream's own may be (upstream-api.md, 1.11).
  */
 export type Catalogue<N = null> = {
@@ -104,23 +104,23 @@ export type Catalogue<N = null> = {
     readonly exchangeId: string;
     readonly quotes: readonly string[];
   }): Promise<readonly ExchangeMarket[] | N>;
-  /** With `coins` and `icos`; the service leaves out what was not requested. */
+  /** With `coins` and `icos`; the service removes those that were not requested. */
   tags(): Promise<readonly Tag[]>;
   tag(tagId: string): Promise<Tag | N>;
   person(personId: string): Promise<Person | N>;
-  /** Ids of coins that others live on. */
+  /** Ids of the coins that are platforms of other coins. */
   platforms(): Promise<readonly string[]>;
   contracts(platformId: string): Promise<readonly PlatformContract[] | N>;
-  /** The coin behind a contract; hexadecimal addresses in any case. */
+  /** The coin of a contract. Hexadecimal addresses match in any case. */
   coinOfContract(query: {
     readonly platformId: string;
     readonly address: string;
   }): Promise<{ readonly coinId: string } | N>;
   search(query: SearchQuery): Promise<SearchResult>;
-  /** Ids of coins, or of fiat currencies (`usd-us-dollars`); nothing when either is unknown. */
+  /** The ids are of coins, or of fiat currencies (`usd-us-dollars`); `N` when one of them is unknown. */
   convert(query: ConversionQuery): Promise<PriceConversion | N>;
-  /** The ids of a coin elsewhere. */
+  /** The ids of a coin at all providers. */
   mapping(query: MappingQuery): Promise<CoinMapping | N>;
-  /** Newest first, a hundred to a page, pages from 1. */
+  /** Newest first, a hundred per page; pages are numbered from 1. */
   idChanges(query: { readonly page: number }): Promise<readonly IdChange[]>;
 };

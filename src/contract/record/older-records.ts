@@ -1,5 +1,5 @@
 /**
- * Two shorter forms of a ticker: `/tickers/simple`, and the deprecated `/ticker`, in which everything is text (upstream-api.md, 1.6 and
+ * Two shorter forms of a ticker: `/tickers/simple`, and the deprecated `/ticker`, in which all values are text (upstream-api.md, 1.6 and
  * 1.27).
  */
 import { z } from 'zod';
@@ -41,7 +41,7 @@ export const legacyTickerSchema = z.looseObject({
 });
 export const legacyTickersSchema = z.array(legacyTickerSchema);
 
-/** `ticker` with quotes in USD and BTC; what is missing is an empty text. */
+/** `ticker` must have quotes in USD and BTC. Missing values become an empty text. */
 export function legacyTickerOf(ticker: Ticker, showsSupply: boolean): z.output<typeof legacyTickerSchema> {
   const usd = ticker.quotes.USD;
   return {

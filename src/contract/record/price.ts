@@ -1,12 +1,12 @@
 /**
- * Rows of a price series (`/tickers/{id}/historical`), read from the wire as candles whose open, high, low and close are the price: what weighs,
- * stores and proves the rows of a series is the same for both.
+ * Parses the rows of a price series (`/tickers/{id}/historical`) to candles whose open, high, low and close are the price. So the same code can
+ * check, store and prove the rows of both kinds of series.
  */
 import { parseTime } from '../time.ts';
 import { isNumber, type OhlcvRead, type OhlcvRowRead, orNull } from './ohlcv.ts';
 import { describeValue } from './records.ts';
 
-/** Reads a decoded body row by row: a bad row does not spoil the others. Missing, null and "" numbers are null; unknown fields pass. */
+/** Parses a decoded body row by row, like `readOhlcvRows`: a bad row does not affect the others; missing, null and "" numbers become null. */
 export function readPriceRows(body: unknown): OhlcvRead {
   if (!Array.isArray(body)) return { ok: false, problem: `body: expected array of prices, got ${describeValue(body)}` };
   return { ok: true, rows: body.map(readRow) };
@@ -42,7 +42,7 @@ function readRow(row: unknown, index: number): OhlcvRowRead {
   };
 }
 
-/** A price that is unknown has the field as null. A row without it is no price. */
+/** A row without the field is not a price. In a row with an unknown price, it is null. */
 export function hasPrice(row: unknown): boolean {
   return typeof row === 'object' && row !== null && 'price' in row;
 }

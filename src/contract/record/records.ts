@@ -1,13 +1,13 @@
-/** The records of the API as they travel: types, and tolerant readers (unknown fields pass, a wrong type names its field). */
+/** The records of the API on the wire: types, and tolerant parsers (they ignore unknown fields; the problem of a wrong type names the field). */
 import { z } from 'zod';
 
-/** A missing number, null and "" are null: the upstream's documents have all three (upstream-api.md, "Numbers"). */
+/** A missing number, null and "" become null: the upstream's documents have all three (upstream-api.md, "Numbers"). */
 const number = z
   .union([z.number(), z.null(), z.literal('')], { error: 'expected number' })
   .optional()
   .transform((value) => (typeof value === 'number' ? value : null));
 const text = z.string({ error: 'expected string' });
-/** A missing text, null and "" are null. */
+/** A missing text, null and "" become null. */
 const optionalText = z
   .union([z.string(), z.null()], { error: 'expected string' })
   .optional()
@@ -45,7 +45,7 @@ const tickerQuote = z.object({
   percent_from_price_ath: number,
 });
 
-/** `/tickers/{id}`. `rank` 0 = inactive, `max_supply` 0 = none; `circulating_supply` is null where the plan does not show it. */
+/** `/tickers/{id}`. `rank` 0 = inactive, `max_supply` 0 = none; `circulating_supply` is null when the plan does not include it. */
 export const tickerSchema = z.object({
   id: text,
   name: text,
@@ -130,9 +130,9 @@ export const exchangeSchema = z.object({
 });
 export const exchangesSchema = z.array(exchangeSchema, { error: 'expected array' });
 
-/** `/users/me` and `/key/info`: one body. `requests_made` and `requests_left` are −1 when unlimited. */
+/** `/users/me` and `/key/info` have the same body. `requests_made` and `requests_left` are −1 when unlimited. */
 export const accountInfoSchema = z.object({
-  /** Usually a `PlanName`; text, because the vendor adds plans. */
+  /** Usually a `PlanName`; the type is text because the vendor adds plans. */
   plan: text,
   plan_started_at: optionalText,
   plan_status: optionalText,
@@ -155,7 +155,7 @@ export type AccountInfo = z.output<typeof accountInfoSchema>;
 
 export type Read<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly problem: string };
 
-/** Reads `body` by `schema`; a problem names the first field that is wrong: `[3].rank: expected number, got string "12"`. */
+/** Parses `body` with `schema`. A problem names the first invalid field: `[3].rank: expected number, got string "12"`. */
 export function readRecord<S extends z.ZodType>(schema: S, body: unknown): Read<z.output<S>> {
   const result = schema.safeParse(body);
   if (result.success) return { ok: true, value: result.data };
@@ -165,7 +165,7 @@ export function readRecord<S extends z.ZodType>(schema: S, body: unknown): Read<
   return { ok: false, problem: `${formatPath(issue.path)}: ${expected}, got ${describeValue(value)}` };
 }
 
-/** What a problem says about a value: its type, and the value itself, shortened. */
+/** Describes a value for a problem: its type, and the shortened value itself. */
 export function describeValue(value: unknown): string {
   if (value === undefined) return 'nothing';
   if (value === null) return 'null';

@@ -1,10 +1,10 @@
-/** The address of a caller: of the connection, or as a trusted proxy reports it. */
+/** The address of a caller: the peer of the connection, or the address that a trusted proxy reports. */
 import { BlockList, isIP } from 'node:net';
 import type { Read } from '../settings/setting.ts';
 
 /**
- * One name for each caller: IPv4 as it is, and IPv6 by its first 64 bits, as a caller who has one such address has all of them.
- * Anything else stays as it is.
+ * One name for each caller. An IPv6 address is reduced to its first 64 bits, because a caller with one such address has all of them.
+ * IPv4 addresses and other texts stay unchanged.
  */
 export function callerAddress(address: string): string {
   const plain = withoutZone(unmapped(address));
@@ -12,7 +12,8 @@ export function callerAddress(address: string): string {
 }
 
 /**
- * Behind trusted proxies: the last address in `X-Forwarded-For` that is not one of them. Everything to its left may be forged.
+ * The caller's address behind trusted proxies: the last address in `X-Forwarded-For` that is not a trusted proxy. Everything to its left
+ * may be forged.
  */
 export function forwardedAddress(peer: string, forwardedFor: string | null, trusted: BlockList): string {
   let address = withoutZone(unmapped(peer));
@@ -30,7 +31,7 @@ export function isTrusted(address: string, trusted: BlockList | null): boolean {
   return trusted !== null && isAmong(trusted, withoutZone(unmapped(address)));
 }
 
-/** Addresses and networks, separated by commas: `10.0.0.0/8, 192.0.2.1, 2001:db8::/32`. */
+/** Parses addresses and networks, separated by commas: `10.0.0.0/8, 192.0.2.1, 2001:db8::/32`. */
 export function parseProxies(text: string): Read<BlockList> {
   const list = new BlockList();
   for (const part of text.split(',').map((one) => one.trim())) {
@@ -68,7 +69,7 @@ function withoutPort(hop: string): string {
   return /^\d+\.\d+\.\d+\.\d+:\d+$/.test(hop) ? hop.slice(0, hop.lastIndexOf(':')) : hop;
 }
 
-/** The first four groups, each without leading zeros: `2001:db8:0:1`. */
+/** The first four groups of an IPv6 address, each without leading zeros: `2001:db8:0:1`. */
 function networkOf(address: string): string {
   const [head = '', tail] = address.toLowerCase().split('::');
   const left = head === '' ? [] : head.split(':');

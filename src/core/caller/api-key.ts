@@ -22,12 +22,12 @@ export function makeApiKey(): NewApiKey {
   return { key, prefix, hash: hashApiKey(key) };
 }
 
-/** Null when it does not have the form of a key. */
+/** The public name in the key; null when the text does not have the form of a key. */
 export function prefixOf(key: string): string | null {
   return KEY.exec(key)?.[1] ?? null;
 }
 
-/** A fast hash is enough, as 190 bits cannot be guessed. */
+/** A fast hash is enough, because nobody can guess 190 bits. */
 export function hashApiKey(key: string): Uint8Array {
   return createHash('sha256').update(key).digest();
 }

@@ -1,14 +1,14 @@
-/** Passwords of database logins: what the server stores of one, so that the password itself is in no statement and no log. */
+/** Passwords of database logins. Chandler sends Postgres only a verifier, so the password itself is in no statement and no log. */
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto';
 
 const ITERATIONS = 4_096;
 
-/** 190 random bits, in letters and digits that need no escape in an address. */
+/** 192 random bits, in characters that need no escape in a URL. */
 export function makePassword(): string {
   return randomBytes(24).toString('base64url');
 }
 
-/** The SCRAM-SHA-256 verifier of an ASCII password (RFC 5803), which Postgres stores as it is. */
+/** The SCRAM-SHA-256 verifier of an ASCII password (RFC 5803). Postgres stores it unchanged. */
 export function scramVerifier(password: string, salt: Buffer = randomBytes(16)): string {
   const salted = pbkdf2Sync(password, salt, ITERATIONS, 32, 'sha256');
   const key = (name: string) => createHmac('sha256', salted).update(name).digest();

@@ -1,6 +1,6 @@
-/** Joins the calls that arrive while a batch is under way into the next batch: one statement for all of them. */
+/** Collects the calls that arrive while a batch runs into the next batch, so that one statement serves all of them. */
 
-/** The result of a call that its batch could not serve: the call is first in the next batch. */
+/** `run` returns this for a call that the batch could not serve. The call is then first in the next batch. */
 export const SERVE_LATER = Symbol('serve later');
 
 type Call<T, R> = {
@@ -21,7 +21,7 @@ export function createBatcher<T, R>(
   const queues = new Map<string, Call<T, R>[]>();
 
   const serve = async (key: string, queue: Call<T, R>[]): Promise<void> => {
-    // Calls of the same moment join the first batch.
+    // Calls made in the same tick join the first batch.
     await Promise.resolve();
     while (queue.length > 0) {
       const batch = queue.splice(0);

@@ -1,7 +1,7 @@
-/** Work that is given up when a signal is aborted, or when it takes too long. */
+/** Stops waiting for work when a signal is aborted, or when the work takes too long. */
 import type { Clock } from '../../clock.ts';
 
-/** Rejects with the signal's reason as soon as it is aborted, whatever then becomes of the work. */
+/** Resolves or rejects like `work`, but rejects with the signal's reason as soon as the signal is aborted. The work itself may go on. */
 export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const stop = () => reject(signal.reason);
@@ -17,8 +17,8 @@ export function untilAborted(signal: AbortSignal): Promise<void> {
 }
 
 /**
- * Aborts `stop` with `late` when `work` takes more than `ms`. Rejects with the reason of `stop` as soon as that is aborted, by the
- * deadline or by somebody else, even when the work ignores it.
+ * Aborts `stop` with `late` when `work` takes more than `ms`. Rejects with the reason of `stop` as soon as the deadline or another caller
+ * aborts it, even when the work ignores the signal.
  */
 export async function withDeadline<T>(
   clock: Clock,

@@ -1,4 +1,4 @@
-/** Splits long computations, so that other requests are answered in between. */
+/** Splits long computations, so that the process can answer other requests in between. */
 
 /** Like `list.map(change)`, but yields to the event loop after every `piece` rows. */
 export async function mapInPieces<T, U>(list: readonly T[], piece: number, change: (row: T) => U): Promise<U[]> {
@@ -10,7 +10,7 @@ export async function mapInPieces<T, U>(list: readonly T[], piece: number, chang
   return made;
 }
 
-/** Resolves after the pending events were handled. */
+/** Resolves after Node.js has handled the pending events. */
 export function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

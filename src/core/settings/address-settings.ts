@@ -1,4 +1,4 @@
-/** Settings that are addresses: how each is read, and shown without its password. */
+/** Settings that are addresses: parses each one, and shows it without its password. */
 import { maskPasswords } from '../../log.ts';
 import type { Problem, Read } from './setting.ts';
 
@@ -9,7 +9,7 @@ export function parseRedisUrl(text: string): Read<string> {
   if (!/^\/?\d{0,5}$/.test(url.pathname)) {
     return wrong('which must end with the number of a database, like redis://host:6379/0', masked(text));
   }
-  // The client would read them as its own options.
+  // The Redis client would read a query as its own options.
   if (url.search !== '' || url.hash !== '') return wrong('which must have no ? and no #', masked(text));
   return { ok: text };
 }
@@ -56,7 +56,7 @@ export function wrong(problem: string, shown?: string): Problem {
   return shown === undefined ? { problem } : { problem, shown };
 }
 
-/** An address with its password masked, even when it is too malformed to be parsed. */
+/** The address with its password masked, even when the address cannot be parsed. */
 export function masked(text: string): string {
   const at = text.lastIndexOf('@');
   return quoted(at === -1 ? maskPasswords(text) : `***${text.slice(at)}`);

@@ -11,7 +11,7 @@ export function nearestNames(given: string, names: Iterable<string>, limit = 3):
   const tolerated = Math.min(4, Math.max(1, Math.floor(wanted.length / 3)));
   const found: { name: string; far: number }[] = [];
   for (const name of names) {
-    // Skips most of 50,000 coin ids cheaply.
+    // A cheap test that skips most of 50,000 coin ids.
     if (Math.abs(name.length - wanted.length) > tolerated) continue;
     const other = plain(name);
     // Two swapped letters count as one error.
@@ -55,7 +55,7 @@ export function misspeltSettings(
     .map((name) => {
       const rest = name.slice('CHANDLER_'.length).toUpperCase();
       const [near] = nearestNames(rest, rests.keys(), 1);
-      // A part of a name counts, too: KEY for API_KEY.
+      // One word of a name counts, too: KEY for API_KEY.
       const meant = near ?? [...rests.keys()].find((other) => rest !== '' && other.split('_').includes(rest));
       return meant === undefined
         ? `${name} is not a setting of Chandler; there are ${ours.join(', ')}.`

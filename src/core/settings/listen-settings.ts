@@ -1,4 +1,4 @@
-/** The addresses that the HTTP server listens on: one for callers and, if the operator wants, one of its own for operators. */
+/** The addresses that the HTTP server listens on: one for callers and, if the operator wants, a second one for operators. */
 import type { Read } from './setting.ts';
 
 export type ListenAddress = { readonly host: string; readonly port: number };
@@ -14,7 +14,7 @@ export function parseListen(text: string): Read<ListenAddress> {
   };
 }
 
-/** `callers` is the text of the address for callers, which cannot be the same. */
+/** `callers` is the text of the address for callers. The two addresses must differ. */
 export function parseOperationsListen(text: string, callers: string | undefined): Read<ListenAddress> {
   const read = parseListen(text);
   if (!('ok' in read)) return read;

@@ -1,9 +1,9 @@
-/** What an operator wants to be notified of, and how that is written in settings. */
+/** The events that an operator wants notices of, and how settings spell them. */
 import { NO_WEB_ADDRESS, webAddressOf } from './address-settings.ts';
 import { didYouMean } from './did-you-mean.ts';
 import type { Read } from './setting.ts';
 
-/** States that last: the operator is told when one begins, and when it is over. */
+/** Events that last for some time. Chandler sends a notice when one begins, and when it is over. */
 export const STATES = [
   'key-refused',
   'upstream-down',
@@ -28,7 +28,7 @@ export const NOTICE_EVENTS = [
 export type NoticeEvent = (typeof NOTICE_EVENTS)[number];
 
 export type Notify = {
-  /** Secret: whoever knows the address may post there. */
+  /** Secret: anyone who knows the address can post there. */
   readonly url: string;
   readonly events: readonly NoticeEvent[];
   /** A notice is sent when the upstream changes more final candles than this within 24 hours. */
@@ -44,7 +44,7 @@ const LEAST_STUCK_MS = 5 * UNIT_MS.m;
 const MOST_STUCK_MS = 30 * UNIT_MS.d;
 const MOST_REVISIONS = 1_000_000;
 
-/** The address of a webhook or of a heartbeat monitor; the problem never repeats it. */
+/** Parses the address of a webhook or of a heartbeat monitor. The text of a problem never contains the address. */
 export function parseSecretUrl(text: string): Read<string> {
   const url = webAddressOf(text);
   if (url === null) return { problem: NO_WEB_ADDRESS };
@@ -55,7 +55,7 @@ export function parseSecretUrl(text: string): Read<string> {
   return { ok: url.href };
 }
 
-/** `quota,stuck`, or `all`. */
+/** Parses `quota,stuck`, or `all`. */
 export function parseNoticeEvents(text: string): Read<readonly NoticeEvent[]> {
   const words = text.split(/[\s,]+/).filter((word) => word !== '');
   if (words.length === 1 && words[0] === 'all') return { ok: NOTICE_EVENTS };
@@ -67,7 +67,7 @@ export function parseNoticeEvents(text: string): Read<readonly NoticeEvent[]> {
   };
 }
 
-/** `30m`, `2h`, `1d`: milliseconds. */
+/** Parses `30m`, `2h`, `1d` to milliseconds. */
 export function parseStuckAfter(text: string): Read<number> {
   const [, count, unit] = /^(\d{1,5})([mhd])$/.exec(text) ?? [];
   const ms = count === undefined ? Number.NaN : Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS];

@@ -1,9 +1,9 @@
-/** How long each table keeps its rows, and how that is written in settings. */
+/** How long each table keeps its rows, and how settings spell it. */
 import { type CandleInterval, ceilToGrid, DAY, INTERVALS, type Interval, isCandleInterval } from '../interval.ts';
 import type { Span } from '../span.ts';
 import type { Read } from './setting.ts';
 
-/** In milliseconds; null: forever. */
+/** Milliseconds; null means forever. */
 type Kept = number | null;
 
 export type Keep = {
@@ -22,7 +22,7 @@ export const DEFAULT_KEEP: Keep = {
   candles: candlesKept(() => null),
 };
 
-/** How long the rows of such a series are kept; null: forever, and so are all price series. */
+/** Milliseconds that the rows of such a series are kept; null means forever. Price series are always kept forever. */
 export function keptMs(interval: Interval, keep: Partial<Keep['candles']>): Kept {
   return isCandleInterval(interval) ? (keep[interval] ?? null) : null;
 }
@@ -35,14 +35,14 @@ export function keptPart(span: Span, interval: Interval, keep: Partial<Keep['can
   return { from: Math.min(from, span.to), to: span.to };
 }
 
-/** Earlier answers are evidence about later ones, and a suspended process may store an answer days after it arrived. */
+/** The shortest time, because earlier answers are evidence about later ones, and a suspended process may store an answer days late. */
 export const LEAST_DAYS_OF_FETCHES = 7;
 
 const DAYS = { d: 1, w: 7, y: 365 } as const;
-/** Longer durations are beyond what Postgres can subtract from now. */
+/** Postgres cannot subtract longer durations from now. */
 const MOST_DAYS = 100 * 365;
 
-/** `90d`, `12w`, `2y` or `forever`. */
+/** Parses `90d`, `12w`, `2y` or `forever`. */
 export function parseKept(text: string, leastDays = 1): Read<Kept> {
   if (text === 'forever') return { ok: null };
   const [, count, unit] = /^(\d{1,6})([dwy])$/.exec(text) ?? [];
@@ -52,7 +52,7 @@ export function parseKept(text: string, leastDays = 1): Read<Kept> {
   return { problem: `it must be a number of days, weeks or years like 90d, 12w or 2y${least}, or forever` };
 }
 
-/** One duration for all intervals, or `5m=90d 1h=2y`, where the other intervals are kept forever. */
+/** Parses one duration for all intervals, or `5m=90d 1h=2y`, which keeps the other intervals forever. */
 export function parseCandlesKept(text: string): Read<Keep['candles']> {
   if (!text.includes('=')) {
     const all = parseKept(text);

@@ -1,4 +1,4 @@
-/** Who is signed in: the cookie of an operator, and the token that only our own forms know. */
+/** Who is signed in: the cookie of an operator, and the token that only Chandler's own forms contain. */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Clock, Instant } from '../../clock.ts';
 import { hashApiKey, prefixOf } from '../../core/caller/api-key.ts';
@@ -15,15 +15,15 @@ const TOKEN = /^[\w-]{43}$/;
 /** The holder of an operator's key, signed in. */
 export type Operator = {
   readonly keyId: number;
-  /** How the audit log names the operator: the name of the key, else its first part. */
+  /** How the audit log names the operator: by the name of the key, or by its first part if it has no name. */
   readonly name: string;
-  /** Every form that changes something sends it back. A page of somebody else cannot know it. */
+  /** Every form that changes something sends it back. The page of another site cannot know it. */
   readonly formToken: string;
 };
 
 type Signing = { readonly sql: Sql; readonly clock: Clock };
 
-/** Resolves to the new cookie's value and when it expires. Null: no valid key of an operator. */
+/** Resolves to the new cookie's value and its expiry. Null when the key is not a valid operator's key. */
 export async function signIn(
   { sql, clock }: Signing,
   key: string,
@@ -31,7 +31,7 @@ export async function signIn(
   const now = clock.now();
   const prefix = prefixOf(key.trim());
   const row = prefix === null ? null : await findApiKey(sql, prefix);
-  // In constant time, however much of the key is right.
+  // In constant time, no matter how much of the key is right.
   if (row === null || !timingSafeEqual(hashApiKey(key.trim()), row.hash) || !isValid(row, now)) return null;
   const token = randomBytes(32).toString('base64url');
   const expiresAt = now + SESSION_MS;
@@ -43,7 +43,7 @@ export async function signOut({ sql }: Pick<Signing, 'sql'>, token: string): Pro
   if (TOKEN.test(token)) await endSession(sql, hashOf(token));
 }
 
-/** Null: the cookie is unknown or has expired, or its key is no longer valid. */
+/** Null when the cookie is unknown or has expired, or when its key is no longer valid. */
 export async function operatorOf({ sql, clock }: Signing, token: string | undefined): Promise<Operator | null> {
   if (token === undefined || !TOKEN.test(token)) return null;
   const session = await findSession(sql, hashOf(token), clock.now());

@@ -1,22 +1,20 @@
-/**
- * Who may look at the dashboard: whoever sits at this machine, and operators who have signed in. Nobody acts without signing in.
- */
+/** Who may look at the dashboard: users of this machine, and operators who have signed in. Nobody may change anything without signing in. */
 import { type BlockList, isIP } from 'node:net';
 import type { Peer } from '../../contract/interface/handler.ts';
 import { isTrusted } from '../../core/caller/address.ts';
 import type { Operator } from './session.ts';
 
 export type Visitor = {
-  /** Null: not signed in, so this visitor may only look. */
+  /** Null when the visitor is not signed in and may only look. */
   readonly operator: Operator | null;
 };
 
-/** What a reverse proxy adds: behind one, an address of this machine says nothing about who asks. */
+/** Headers that a reverse proxy adds. Behind a proxy, a local peer address does not show where the visitor is. */
 const FORWARDED = /^(forwarded|x-forwarded-.*|x-real-ip|via)$/;
 
 /**
- * Does the request come from a browser on this machine, for a page of this machine? A page of somebody else whose name leads to this
- * machine (DNS rebinding) has another `Host`.
+ * Whether the request comes from a browser on this machine, for a page of this machine. Another site whose name resolves to this machine
+ * (DNS rebinding) has another `Host`.
  */
 export function isOfThisMachine(peer: Peer | undefined, headers: Headers, trusted: BlockList | null): boolean {
   if (peer === undefined || [...headers.keys()].some((name) => FORWARDED.test(name))) return false;
@@ -35,8 +33,8 @@ function isLoopback(name: string): boolean {
 }
 
 /**
- * Was the form sent by a page of ours? Browsers that say where a request comes from must say: from here. The token in the form decides;
- * this refuses the page of somebody else before anything is read.
+ * Whether a page of Chandler sent the form. If the browser says where the request comes from, it must be here. The token in the form
+ * decides; this check refuses other sites before anything is read.
  */
 export function isOfOurPage(headers: Headers): boolean {
   const site = headers.get('sec-fetch-site');
@@ -51,8 +49,8 @@ export function isOfOurPage(headers: Headers): boolean {
 }
 
 /**
- * May this be answered to the page that asks? Others' pages can make a browser on this machine ask for anything, though they cannot read
- * the answer: they may only lead a person to a page.
+ * Whether to answer the page that sends this request. Other sites can make a browser on this machine send any request, although they cannot
+ * read the answer. They may only open a page for the visitor.
  */
 export function isAskedByOurs(headers: Headers): boolean {
   if (headers.get('sec-fetch-site') !== 'cross-site') return true;

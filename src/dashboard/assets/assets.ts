@@ -1,4 +1,4 @@
-/** What a page loads besides its HTML: one style sheet, our scripts, and the library for charts. Everything is served from here. */
+/** The files that a page loads besides its HTML: one style sheet, Chandler's scripts, and the library for charts. All are served from here. */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -11,7 +11,7 @@ const gzip = promisify(gzipCallback);
 
 export const ASSETS = '/ui/assets/';
 
-/** Our scripts, compiled by the build. */
+/** Chandler's scripts, compiled by the build. */
 const SCRIPTS = new URL('../client/', import.meta.url);
 
 const CHARTS = 'lightweight-charts.js';
@@ -21,17 +21,17 @@ type Asset = { readonly body: Uint8Array; readonly type: string; readonly tag: s
 
 const known = new Map<string, Asset | null>();
 
-/** Null: there is none of this name. */
+/** Null when no asset has this name. */
 export function assetOf(name: string): Asset | null {
   const found = known.get(name);
   if (found !== undefined) return found;
-  // Names that do not exist are not remembered: callers can invent any number.
+  // Unknown names are not cached, because callers can invent any number of them.
   const asset = load(name);
   if (asset !== null) known.set(name, asset);
   return asset;
 }
 
-/** Compressed once for everybody. */
+/** Compresses the asset once for all visitors. */
 export function packedAsset(asset: Asset): Promise<Uint8Array> {
   asset.packed ??= gzip(asset.body, { level: 9 });
   return asset.packed;
@@ -55,7 +55,7 @@ function asAsset(body: Uint8Array, type: string): Asset {
   return { body, type, tag: `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"` };
 }
 
-/** The package exports no file for a page without a bundler by name. */
+/** The package does not export the file for pages without a bundler. */
 function chartsFile(): string {
   return join(dirname(createRequire(import.meta.url).resolve('lightweight-charts/package.json')), 'dist', CHARTS_FILE);
 }

@@ -1,4 +1,4 @@
-/** The style of the coverage map. Colours of stretches are read by its script; each has a pattern as well. */
+/** The style of the coverage map. Its script reads the colours of the stretches. Each stretch has a pattern as well. */
 export const MAP_STYLE = `
 :root {
   --map-final: light-dark(#2c8a50, #3f9e68); --map-final-mark: light-dark(#2c8a50, #3f9e68);

@@ -1,6 +1,6 @@
-/** The style of pages on a phone, and on paper. */
+/** The style of pages on a phone and on paper. */
 
-/** Each row of a wide table is a block: as many values beside each other as there is room for, the buttons below them. */
+/** Each row of a wide table becomes a block: its values next to each other while there is room, and its buttons below them. */
 const PHONE = `
 @media (max-width: 40rem) {
   form.search { margin-left: 0; width: 100%; } form.search input { flex: 1; min-width: 0; }
@@ -20,7 +20,7 @@ const PHONE = `
   svg text { font-size: 16px; }
 }`;
 
-/** Black on white, whatever the screen has; and nothing that only a screen can use. */
+/** Black on white, whatever colours the screen uses, and without controls. */
 const PAPER = `
 @media print {
   @page { margin: 12mm; }

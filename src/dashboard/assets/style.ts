@@ -1,4 +1,4 @@
-/** The style of all pages, dark and light. Contrasts are those of WCAG 2.2 AA. */
+/** The style of all pages, dark and light. The contrasts meet WCAG 2.2 AA. */
 import { MAP_STYLE } from './map-style.ts';
 import { NARROW_STYLE } from './narrow-style.ts';
 

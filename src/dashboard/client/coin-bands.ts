@@ -1,4 +1,4 @@
-/** The bands behind a chart: slots without a bar, in the colour of their reason, with its name where there is room. */
+/** The bands behind a chart: slots without a bar, in the colour of their reason, with the reason's name if there is room. */
 import type { IChartApi, IPrimitivePaneRenderer, ISeriesPrimitive, Time, UTCTimestamp } from 'lightweight-charts';
 import type { Hole } from './coin-bars.ts';
 

@@ -1,7 +1,7 @@
-/** The bars of a coin as the server tells them, and how the pieces that were loaded become one row of slots. */
+/** The bars of a coin as the server sends them, and how the loaded parts become one row of slots. */
 
 export type Bar = {
-  /** Seconds since 1970, as the library for charts has them. */
+  /** Seconds since 1970, as the library for charts uses them. */
   readonly time: number;
   readonly open: number | null;
   readonly high: number | null;
@@ -37,7 +37,7 @@ type Answer = Omit<Loaded, 'bars' | 'holes'> & {
   readonly holes: readonly (readonly [number, number, number, string, string | null])[];
 };
 
-/** Null: the server cannot answer now; the page says so itself. */
+/** Null when the server cannot answer now. The page itself reports that. */
 export async function loadBars(source: string, query: URLSearchParams): Promise<Loaded | null> {
   const answer = await fetch(`${source}?${query}`).catch(() => null);
   if (answer === null || !answer.ok || answer.redirected) return null;
@@ -59,7 +59,7 @@ export async function loadBars(source: string, query: URLSearchParams): Promise<
   };
 }
 
-/** `newer` replaces what `all` has of its span; it touches or overlaps `all`. */
+/** `newer` replaces the part of `all` in its span. It must touch or overlap `all`. */
 export function joined(all: Loaded, newer: Loaded): Loaded {
   if (newer.from >= newer.to) return all;
   const isOther = ({ time }: Bar) => time < newer.from || time >= newer.to;
@@ -90,10 +90,10 @@ export function slotAfter({ seconds, months }: Loaded['grid'], slot: number): nu
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + months) / 1000;
 }
 
-/** A slot with its bar, or the hole in which it lies. */
+/** A slot with its bar, or with the hole that contains it. */
 export type Slot = { readonly time: number; readonly bar: Bar | null; readonly hole: Hole | null };
 
-/** All slots in their order. */
+/** All slots in order of time. */
 export function slotsOf({ grid, bars, holes }: Loaded): Slot[] {
   const slots: Slot[] = bars.map((bar) => ({ time: bar.time, bar, hole: null }));
   for (const hole of holes)

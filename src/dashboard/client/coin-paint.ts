@@ -1,19 +1,19 @@
-/** The chart of a coin with the library for charts: candles or a line, volume, drawdown, bands and marks, in the colours of the page. */
+/** Draws the chart of a coin with the library for charts: candles or a line, volume, drawdown, bands and marks, in the colours of the page. */
 import type { IChartApi, ISeriesApi, SeriesMarker, Time, UTCTimestamp } from 'lightweight-charts';
 import { createBands } from './coin-bands.ts';
 import { type Hole, type Loaded, type Slot, slotsOf } from './coin-bars.ts';
 
-/** Made by us, so that nothing comes from anywhere else. */
+/** Chandler serves the library itself, so that the page loads nothing from other hosts. */
 type Library = typeof import('lightweight-charts');
 const LIBRARY: string = '/ui/assets/lightweight-charts.js';
 
 export type Painting = {
   readonly chart: IChartApi;
-  /** Shows these bars, and resolves to all slots in their order. */
+  /** Shows these bars, and returns all slots in order of time. */
   show(loaded: Loaded): readonly Slot[];
-  /** Puts the cross hair there. */
+  /** Moves the cross hair to this slot. */
   point(slot: Slot): void;
-  /** Colours may have changed. */
+  /** Call it when the colours of the page may have changed. */
   recolor(): void;
 };
 
@@ -36,13 +36,13 @@ export async function createPainting(place: HTMLElement, { isPrices, showsDrawdo
   const library = (await import(LIBRARY)) as Library;
   const chart = library.createChart(place, {
     autoSize: true,
-    // Its link adds a style that our content security policy forbids; the page itself names the makers.
+    // The library's link adds a style that the content security policy forbids. The page itself names its makers.
     layout: { attributionLogo: false, fontFamily: 'system-ui, sans-serif' },
     rightPriceScale: { scaleMargins: { top: 0.08, bottom: 0.24 } },
     timeScale: { timeVisible: true, secondsVisible: false, minBarSpacing: 0.5 },
     localization: { locale: 'en-GB' },
     crosshair: { mode: library.CrosshairMode.Normal },
-    // The page scrolls by itself; the chart only with a pinch or sideways.
+    // A vertical drag scrolls the page. Only a pinch or a sideways drag moves the chart.
     handleScroll: { vertTouchDrag: false },
   });
   const prices = isPrices ? chart.addSeries(library.LineSeries) : chart.addSeries(library.CandlestickSeries);
@@ -90,7 +90,7 @@ function addDrawdown(chart: IChartApi, library: Library): ISeriesApi<'Area'> {
   return series;
 }
 
-/** A custom property is only text to a script: an element that has it as its colour tells what it is in this scheme. */
+/** To a script, a custom property is only text. An element that uses it as its colour returns the colour of the present scheme. */
 function readColors(place: HTMLElement): Colors {
   const probe = document.createElement('span');
   place.append(probe);
@@ -140,7 +140,7 @@ function applyColors(
 
 function asCandle({ time, bar }: Slot, { up, down }: Colors) {
   const at = time as UTCTimestamp;
-  // Where upstream says null there is nothing to draw; the table says so.
+  // The upstream sent null, so there is nothing to draw. The table shows it.
   if (bar === null || bar.open === null || bar.high === null || bar.low === null || bar.close === null)
     return { time: at };
   const { open, high, low, close, isFinal } = bar;
@@ -159,7 +159,7 @@ function asVolume({ time, bar }: Slot, { volume }: Colors) {
   return bar === null || bar.volume === null ? { time: at } : { time: at, value: bar.volume, color: volume };
 }
 
-/** In percent below the highest close so far. */
+/** Percent below the highest close so far. */
 function drawdownOf(slots: readonly Slot[]) {
   let highest = 0;
   return slots.map(({ time, bar }) => {
@@ -171,7 +171,7 @@ function drawdownOf(slots: readonly Slot[]) {
   });
 }
 
-/** A line has no hollow bars, so a mark says that a price is provisional. */
+/** A line has no hollow bars, so a mark shows that a price is provisional. */
 function marksOf(slots: readonly Slot[], { mark, text }: Colors, isPrices: boolean): SeriesMarker<Time>[] {
   return slots.flatMap(({ time, bar }): SeriesMarker<Time>[] => {
     const at = time as UTCTimestamp;
@@ -188,7 +188,7 @@ function lastSlots(slots: readonly Slot[]): ReadonlyMap<Hole, number> {
   return last;
 }
 
-/** As many decimals as tell the prices of this coin apart: a coin may cost 60,000 or 0.00000001. */
+/** Enough decimals to tell the prices of this coin apart: a coin may cost 60,000 or 0.00000001. */
 function formatOf(slots: readonly Slot[]) {
   const closes = slots.flatMap(({ bar }) => (bar?.close ? [Math.abs(bar.close)] : []));
   const least = closes.length === 0 ? 1 : closes.reduce((a, b) => Math.min(a, b));

@@ -1,6 +1,6 @@
 /**
- * The chart of a coin: loads the bars of the span in the address, earlier ones when the visitor scrolls to the left, and the last ones again
- * when the server says that something changed. A click, or the keyboard, leads to the story of a bar.
+ * The chart of a coin. Loads the bars of the span in the address, earlier ones when the visitor scrolls to the left, and the newest ones
+ * again when the server reports a change. A click or the keyboard opens the story of a bar.
  */
 import { joined, type Loaded, loadBars, type Slot } from './coin-bars.ts';
 import { createPainting, type Painting } from './coin-paint.ts';
@@ -9,9 +9,9 @@ const place = document.getElementById('chart');
 const readout = document.getElementById('chart-readout');
 if (place !== null && readout !== null) void start(place, readout);
 
-/** Slots that are left of the screen when earlier ones are loaded. */
+/** The script loads earlier slots when fewer than so many are left of the screen. */
 const NEAR_EDGE = 20;
-/** The newest slots, which may still change, beside those that are known not to be final. */
+/** Number of newest slots that are always loaded again, because they may still change. */
 const NEWEST = 5;
 const ADDRESS_MS = 400;
 
@@ -59,7 +59,7 @@ async function start(place: HTMLElement, readout: HTMLElement): Promise<void> {
     if (newer !== null) put(joined(loaded, newer));
     isLoading = false;
   };
-  /** Bars on the left move the others, and so the chosen one. */
+  /** Earlier bars shift the index of all others, so this finds the chosen slot again. */
   function put(next: Loaded): void {
     const time = slots[chosen]?.time;
     loaded = next;
@@ -77,7 +77,7 @@ async function start(place: HTMLElement, readout: HTMLElement): Promise<void> {
   });
   painting.chart.timeScale().subscribeVisibleLogicalRangeChange((range) => {
     if (range === null) return;
-    // The first range, too, begins at the edge: what is earlier is asked for when somebody goes there.
+    // The first range also begins at the edge. Earlier slots are loaded only when the visitor goes there.
     if (range.from < NEAR_EDGE && isByVisitor()) void loadEarlier();
     keepAddress(slots, range.from, range.to);
   });
@@ -96,12 +96,12 @@ async function start(place: HTMLElement, readout: HTMLElement): Promise<void> {
   printAsPicture(place, painting);
 }
 
-/** On paper a picture in the light colours stands for the chart: the browser gives it no time to be laid out anew. */
+/** Prints a picture of the chart in light colours, because the browser gives the chart no time for a new layout. */
 function printAsPicture(place: HTMLElement, painting: Painting): void {
   let picture: HTMLCanvasElement | null = null;
   addEventListener('beforeprint', () => {
     painting.recolor();
-    // Draws at once what else would be drawn in the next frame.
+    // Draws at once instead of in the next frame.
     picture = painting.chart.takeScreenshot();
     picture.className = 'on-paper';
     place.after(picture);
@@ -112,7 +112,7 @@ function printAsPicture(place: HTMLElement, painting: Painting): void {
   });
 }
 
-/** From the first bar that is not final, among the newest ones of a page. */
+/** Where to load again from: the first bar that is not final, among the newest ones of a page. */
 function sinceOf({ from, to }: Loaded, slots: readonly Slot[]): number {
   const open = slots
     .slice(-1_000)
@@ -139,14 +139,14 @@ function zoom({ chart }: Painting, index: number, factor: number): void {
 
 let isMoved = false;
 
-/** The range changes while the page is laid out as well. */
+/** Whether the visitor changed the range. It also changes while the browser lays out the page. */
 function isByVisitor(): boolean {
   return isMoved || document.activeElement?.id === 'chart' || document.querySelector('#chart:hover') !== null;
 }
 
 let saving: ReturnType<typeof setTimeout> | undefined;
 
-/** What the visitor scrolled to is in the address, so that a link leads to it. The first range is that of the address. */
+/** Writes the visible range into the address, so that a link leads to it. The first range comes from the address. */
 function keepAddress(slots: readonly Slot[], first: number, last: number): void {
   if (!isByVisitor()) return;
   isMoved = true;
@@ -158,14 +158,14 @@ function keepAddress(slots: readonly Slot[], first: number, last: number): void 
     const url = new URL(location.href);
     url.searchParams.delete('span');
     url.searchParams.set('from', isoOf(from.time));
-    // At the newest bar the page goes on following.
+    // When the newest bar is in sight, the page keeps following new bars.
     if (next === undefined) url.searchParams.delete('to');
     else url.searchParams.set('to', isoOf(next.time));
     history.replaceState(null, '', url);
   }, ADDRESS_MS);
 }
 
-/** The same page, with the story of this slot. */
+/** Opens the same page with the story of this slot. */
 function tell({ time }: Slot): void {
   const url = new URL(location.href);
   url.searchParams.set('at', isoOf(time));

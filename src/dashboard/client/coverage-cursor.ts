@@ -1,18 +1,18 @@
-/** The cursor of the map and the box that it selects: both in cells, which are as wide as the zoom makes them, but no less than a slot. */
+/** The cursor of the map and the box that it selects. Both use cells, whose width depends on the zoom and is at least one slot. */
 import type { Row } from './coverage-data.ts';
 import type { Point } from './coverage-input.ts';
 import { AXIS_HEIGHT, type Box, cellSeconds, type Layout, rowAt, timeAt, type View } from './coverage-view.ts';
 
-/** A row, and a second in a cell. */
+/** A row, and a time in seconds within the cell. */
 export type Cell = { readonly row: number; readonly at: number };
 
 export type Cursor = {
   readonly cell: () => Cell | null;
-  /** Where the cursor is, or would be shown first. */
+  /** Where the cursor is, or where it would appear first. */
   readonly here: () => Cell;
   readonly boxOf: (cell: Cell) => Box;
   readonly cellAt: (point: Point) => Cell | null;
-  /** Of the selection; null: nothing is selected. */
+  /** The selected box. Null when nothing is selected. */
   readonly selection: () => Box | null;
   /** `extend`: selects from where the cursor was, or from where the selection began. */
   readonly set: (next: Cell, extend: boolean) => void;
@@ -25,7 +25,7 @@ type Surroundings = {
   readonly layout: () => Layout;
   readonly total: () => number;
   readonly rowOf: (row: number) => Row | undefined;
-  /** Of the address. */
+  /** The cursor and the selection of the address. */
   readonly first: { readonly cell: Cell | null; readonly selection: Box | null };
 };
 
@@ -43,7 +43,7 @@ export function createCursor({ view, layout, total, rowOf, first }: Surroundings
   const select = (from: Cell, to: Cell) => {
     anchor = from;
     cursor = to;
-    // Kept as it is now: zooming makes other cells, but not another selection.
+    // The box keeps its present size: zooming changes the cells, but not the selection.
     const [a, b] = [boxOf(from), boxOf(to)];
     box = {
       row: Math.min(a.row, b.row),

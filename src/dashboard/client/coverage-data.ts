@@ -1,13 +1,13 @@
 /**
- * What the server has told of the map. It is asked for more than is shown, one map to each side and one page of rows above and below, so
- * that moving needs no request; the next part is asked for before what is known ends. Until it is there, what is known is drawn.
+ * The data of the map that the server has sent. The script requests more than is visible, one map to each side and one page of rows above
+ * and below, so that moving needs no request. It requests the next part before the known part ends, and draws the known part until then.
  */
 import { type Box, type Layout, plotWidth, type View, visibleRows } from './coverage-view.ts';
 
 export type State = {
   readonly look: string;
   readonly text: string;
-  /** A backfill would ask for it. */
+  /** Whether a backfill would request it. */
   readonly canBeAsked: boolean;
 };
 
@@ -22,11 +22,11 @@ export type Row = {
   readonly widthSeconds: number;
   readonly tier: string | null;
   readonly stretches: readonly number[];
-  /** Confirmed empty slots that no stretch shows: it would take too long to read where they are. */
+  /** Number of confirmed empty slots that no stretch shows, because reading their places would take too long. */
   readonly toldTwiceElsewhere: number;
 };
 
-/** As `src/dashboard/map/coverage-data.ts` answers. */
+/** The answer of `src/dashboard/map/coverage-data.ts`. */
 export type Answer = {
   readonly total: number;
   readonly row: number;
@@ -39,32 +39,32 @@ export type Answer = {
 };
 
 export type MapData = {
-  /** The newest answer; null before the first one. */
+  /** The newest answer. Null before the first one. */
   readonly answer: () => Answer | null;
-  /** A row that was told at some time since the filter; its stretches may be of another time than is shown. */
+  /** A row that the server has sent since the filter changed. Its stretches may belong to another time than the visible one. */
   readonly rowOf: (row: number) => Row | undefined;
-  /** What the numbers in its stretches count from. */
+  /** The frame that the numbers in its stretches refer to. */
   readonly frameOf: (row: number) => Frame | undefined;
-  /** What the row is in this time; null: it was never told of all of that time. */
+  /** The states of the row in this time. Null when the server has not sent all of that time. */
   readonly statesIn: (row: number, from: number, to: number) => readonly State[] | null;
-  /** Asks for what this view needs and is not known. */
+  /** Requests what this view needs and the script does not have. */
   readonly need: (view: View, layout: Layout) => void;
-  /** Asks for the rows of a box that are not known, so that all of them can be told of; of many rows for the first ones only. */
+  /** Requests the rows of a box that are not known yet, so that the selection can describe them; of very many rows only the first ones. */
   readonly remember: (box: Box) => Promise<void>;
-  /** Something has changed: asks again. */
+  /** Call it when something has changed: requests the data again. */
   readonly renew: (view: View, layout: Layout) => void;
 };
 
 const MOST_ROWS = 400;
 const MAPS_BESIDE = 1;
-/** What is known has as many steps as pixels within this factor; else it is asked for anew. */
+/** The known data is good enough if its steps and the pixels differ at most by this factor. Otherwise the script requests it again. */
 const STEP_RATIO = 1.6;
 const SETTLE_MS = 80;
-/** Of a box of an address. */
+/** Number of rows that are requested for the box of an address. */
 const MOST_ASKED = 2_000;
 const STEPS_ASKED = 4_000;
 const RETRY_MS = 4_000;
-/** Rows whose names are remembered, for a selection that reaches further than what is drawn. */
+/** Number of rows that are kept, for a selection that reaches beyond the visible rows. */
 const MOST_REMEMBERED = 20_000;
 
 export function createMapData(filter: () => URLSearchParams, onChange: (problem: string | null) => void): MapData {
@@ -76,7 +76,7 @@ export function createMapData(filter: () => URLSearchParams, onChange: (problem:
 
   const keep = (told: Answer) => {
     if (remembered.size > MOST_REMEMBERED) remembered.clear();
-    // Without its rows, so that those which are forgotten are free.
+    // Keeps the frame without the answer's rows, so that forgotten rows can be freed.
     const frame = { from: told.from, to: told.to, step: told.step, states: told.states };
     for (const [i, row] of told.rows.entries()) remembered.set(told.row + i, { row, of: frame });
   };
@@ -85,7 +85,7 @@ export function createMapData(filter: () => URLSearchParams, onChange: (problem:
     asked = mine;
     try {
       const told = await answerOf(filter(), question);
-      // A later question has been asked meanwhile: its answer is the one that counts.
+      // A later request has been sent meanwhile, and its answer counts.
       if (asked !== mine) return;
       keep(told);
       answer = told;
@@ -97,7 +97,7 @@ export function createMapData(filter: () => URLSearchParams, onChange: (problem:
       later(question, RETRY_MS);
     }
   };
-  // The newest question counts, but none puts off the one before it: somebody may move without a stop.
+  // The newest question replaces the waiting one, but does not restart the timer, because the visitor may move without a stop.
   const later = (question: Question, ms: number) => {
     next = question;
     timer ??= setTimeout(() => {
@@ -117,7 +117,7 @@ export function createMapData(filter: () => URLSearchParams, onChange: (problem:
     need(view, layout) {
       if (asked !== null && isEnough(asked, view, layout)) return;
       const question = questionOf(view, layout);
-      // The first one at once; while somebody moves, one for several moves.
+      // Sends the first request at once. While the visitor moves, one request serves several moves.
       if (asked === null && timer === null) void ask(question);
       else later(question, SETTLE_MS);
     },
@@ -126,14 +126,14 @@ export function createMapData(filter: () => URLSearchParams, onChange: (problem:
       const step = Math.max(1, Math.floor((to - from) / STEPS_ASKED));
       let at = row;
       while (at < end) {
-        // Of those that are drawn, what is drawn is known.
+        // The visible part of a known row is loaded already.
         if (remembered.has(at)) {
           at++;
           continue;
         }
         let rows = 1;
         while (rows < MOST_ROWS && at + rows < end && !remembered.has(at + rows)) rows++;
-        // Without an answer, what is told of the box says how many of its rows are left out.
+        // Without an answer, the text about the box says how many of its rows are left out.
         const told = await answerOf(filter(), { row: at, rows, from, to, step }).catch(() => null);
         if (told === null) return;
         keep(told);
@@ -155,7 +155,7 @@ async function answerOf(filter: URLSearchParams, question: Question): Promise<An
 export type Frame = Pick<Answer, 'from' | 'to' | 'step' | 'states'>;
 type Told = { readonly row: Row; readonly of: Frame };
 
-/** Of the whole slots that lie in the span, or reach into it. Null: the frame does not hold it. */
+/** The states of all slots that lie in the span or overlap it. Null when the frame does not contain the span. */
 export function statesOf(row: Row, frame: Frame, spanFrom: number, spanTo: number): readonly State[] | null {
   if (spanFrom < frame.from || spanTo > frame.to) return null;
   const { widthSeconds: wide, stretches } = row;
@@ -168,7 +168,7 @@ export function statesOf(row: Row, frame: Frame, spanFrom: number, spanTo: numbe
   return [...found];
 }
 
-/** The time of the stretch at this place: without the parts of slots by which it was widened to steps. */
+/** The time of the stretch at this place, without the parts of slots that rounding to steps has added. */
 export function spanOf(
   { stretches, widthSeconds: wide }: Row,
   { from, step }: Frame,
@@ -177,7 +177,7 @@ export function spanOf(
   const [begin, end] = [from + stretches[place + 1]! * step, from + stretches[place + 2]! * step];
   const first = Math.min(begin + step, Math.ceil(begin / wide) * wide);
   const last = Math.max(end - step, Math.floor(end / wide) * wide);
-  // What ends now ends within a slot.
+  // A stretch that ends now ends within a slot.
   if (step >= wide || first >= last) return [begin, end];
   return [first - begin < step ? first : begin, end - last < step ? last : end];
 }
@@ -203,12 +203,12 @@ function questionOf(view: View, layout: Layout): Question {
   };
 }
 
-/** A step a pixel. */
+/** One step per pixel. */
 function stepOf(view: View, layout: Layout): number {
   return Math.max(1, Math.floor((view.to - view.from) / plotWidth(layout)));
 }
 
-/** Does it tell what is shown, and a quarter of a map and of a page around it? */
+/** Whether it contains the visible part, and a quarter of a map and of a page around it. */
 function isEnough({ row, rows, from, to, step }: Question, view: View, layout: Layout): boolean {
   const ratio = step / stepOf(view, layout);
   if (ratio > STEP_RATIO || ratio < 1 / STEP_RATIO) return false;

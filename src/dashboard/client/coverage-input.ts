@@ -1,34 +1,34 @@
-/** What keys, pointer, wheel and fingers do to the map. */
+/** Handles keys, pointer, wheel and fingers on the map. */
 
-/** In CSS pixels from the corner of the canvas. */
+/** CSS pixels from the corner of the canvas. */
 export type Point = { readonly x: number; readonly y: number };
 
-/** What the map can do; `coverage.ts` does it. */
+/** The operations of the map. `coverage.ts` implements them. */
 export type Controls = {
   readonly zoom: (factor: number, x: number | null) => void;
-  /** By pixels: to the right is earlier. */
+  /** Moves by pixels. A drag to the right shows earlier times. */
   readonly slide: (dx: number, dy: number) => void;
   readonly hover: (at: Point | null) => void;
-  /** Puts the cursor there; `extends`: selects from where it was. */
+  /** Puts the cursor there. `extend`: selects from where it was. */
   readonly press: (at: Point, extend: boolean) => void;
   readonly select: (from: Point, to: Point) => void;
-  /** The drag that selected is over. */
+  /** Called when a drag that selects is over. */
   readonly selected: () => void;
   readonly open: (at: Point) => void;
-  /** Cells and rows. */
+  /** Moves by a number of cells and rows. */
   readonly step: (cells: number, rows: number, extend: boolean) => void;
   readonly page: (pages: number, extend: boolean) => void;
   readonly edge: (isLast: boolean, extend: boolean) => void;
   readonly ask: () => void;
   readonly clear: () => void;
-  /** Does a drag move the map instead of selecting? */
+  /** Whether a drag moves the map instead of selecting. */
   readonly dragMoves: () => boolean;
   readonly isOnAxis: (at: Point) => boolean;
 };
 
 const KEY_ZOOM = 0.7;
 const WHEEL_ZOOM = 0.0025;
-/** Less is a click of a hand that is not quite still. */
+/** A shorter move is a click of an unsteady hand. */
 const DRAG_PIXELS = 4;
 
 export function listen(canvas: HTMLCanvasElement, scroller: HTMLElement, controls: Controls): void {
@@ -57,7 +57,7 @@ function listenToKeys(scroller: HTMLElement, controls: Controls): void {
   };
   scroller.addEventListener('keydown', (event) => {
     const act = keys[event.key];
-    // With these the browser has its own use for the keys.
+    // With these modifiers, the keys belong to the browser.
     if (act === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
     act(event.shiftKey);
@@ -69,7 +69,7 @@ function listenToWheel(canvas: HTMLCanvasElement, scroller: HTMLElement, { zoom,
     'wheel',
     (event) => {
       const at = pointOf(canvas, event);
-      // Browsers send a pinch of a touchpad as a wheel with Ctrl.
+      // Browsers send a pinch of a touchpad as a wheel event with Ctrl.
       if (event.ctrlKey || event.metaKey || isOnAxis(at)) {
         event.preventDefault();
         zoom(Math.exp(event.deltaY * WHEEL_ZOOM), at.x);
@@ -121,7 +121,7 @@ function listenToPointers(canvas: HTMLCanvasElement, controls: Controls): void {
     fingers.delete(event.pointerId);
     drag = null;
   });
-  // With two fingers up and down, the browser would scroll instead, and take the fingers away from us.
+  // When two fingers move up or down, the browser would scroll instead and cancel the touch.
   for (const kind of ['touchstart', 'touchmove'] as const)
     canvas.addEventListener(kind, (event) => event.touches.length > 1 && event.cancelable && event.preventDefault(), {
       passive: false,

@@ -1,9 +1,9 @@
-/** Colours and patterns of the map, from the style sheet: read again when the page turns dark or light. */
+/** Colours and patterns of the map, from the style sheet. The script reads them again when the page turns dark or light. */
 
 export type Looks = {
-  /** By look: what a rectangle is filled with. */
+  /** The fill of a rectangle, by look. */
   readonly fills: Readonly<Record<string, CanvasPattern | string>>;
-  /** In the order of drawing: what comes later lies on top. */
+  /** In the order of drawing: later looks lie on top. */
   readonly order: readonly string[];
   readonly text: string;
   readonly soft: string;
@@ -17,7 +17,7 @@ const TILE = 6;
 
 type Mark = (pen: CanvasRenderingContext2D) => void;
 
-/** So that colour is never the only sign. */
+/** Patterns, so that colour is never the only sign. */
 const MARKS: Readonly<Record<(typeof ORDER)[number], Mark | null>> = {
   final: null,
   twice: (pen) => {
@@ -39,7 +39,7 @@ export function readLooks(context: CanvasRenderingContext2D, ratio: number): Loo
   const probe = document.createElement('span');
   probe.hidden = true;
   document.body.append(probe);
-  // A custom property is given as it was written; as a colour of an element it is worked out.
+  // The browser returns a custom property as it was written, but resolves it as the colour of an element.
   const colour = (name: string) => {
     probe.style.color = `var(--${name})`;
     return getComputedStyle(probe).color;
@@ -81,7 +81,7 @@ function fillOf(
   pen.strokeStyle = ink;
   mark(pen);
   const pattern = context.createPattern(tile, 'repeat');
-  // The map is drawn in CSS pixels, the tile has those of the screen.
+  // The map is drawn in CSS pixels, the tile in pixels of the screen.
   pattern?.setTransform(new DOMMatrix().scale(TILE / tile.width));
   return pattern ?? ground;
 }

@@ -1,4 +1,4 @@
-/** The map itself: what it shows, and how that gets onto the canvas, once a frame at most. */
+/** The map itself: what it shows, and how it draws that on the canvas, at most once per frame. */
 import { type Cell, type Cursor, createCursor } from './coverage-cursor.ts';
 import { createMapData, type MapData } from './coverage-data.ts';
 import { type Looks, paintSwatches, readLooks } from './coverage-looks.ts';
@@ -18,7 +18,7 @@ export type Parts = {
 export type CoverageMap = {
   readonly view: () => View;
   readonly layout: () => Layout;
-  /** What the page shows by itself. */
+  /** The time that the page shows without one in its address. */
   readonly all: { readonly from: number; readonly to: number };
   readonly total: () => number;
   readonly data: MapData;
@@ -27,14 +27,14 @@ export type CoverageMap = {
   readonly cursor: Cursor;
   readonly draw: () => void;
   readonly show: (next: View) => void;
-  /** As `show`, and scrolls to its first row. */
+  /** The same as `show`, and scrolls to the first row of the view. */
   readonly goTo: (next: View) => void;
-  /** Says and draws what the cursor and the selection are now. */
+  /** Describes and draws the present cursor and selection. */
   readonly tellCursor: () => void;
   readonly resize: () => void;
 };
 
-/** Cursor and selection of the address. */
+/** The cursor and the selection of the address. */
 function marksOf(dataset: DOMStringMap): { readonly cell: Cell | null; readonly selection: Box | null } {
   const [place, at] = (dataset.cursor ?? '').split(',').map(Number);
   const [row, endRow, from, to] = (dataset.selection ?? '').split(',').map(Number);
@@ -85,7 +85,7 @@ export function createMap(parts: Parts): CoverageMap {
     const hasFocus = document.activeElement === scroller;
     paint(pen, looks, { view, layout, answer, cursor: cell(), selection: cursor.selection(), isByTier, hasFocus });
     told.rows(shownRows({ view, layout, answer }).map(({ row }) => row));
-    // When it was drawn first, for whoever measures it: milliseconds since the page was asked for.
+    // For measurements: milliseconds from the page request to the first drawing.
     if (answer !== null) canvas.dataset.drawn ??= String(Math.round(performance.now()));
   };
   const draw = () => {
@@ -123,7 +123,7 @@ export function createMap(parts: Parts): CoverageMap {
       paintSwatches(looks);
       scroll.setTop(view.top);
       show(view);
-      // A canvas of another size is empty until it is drawn: not in the frame after this one.
+      // Resizing empties a canvas, so it is drawn now instead of in the next frame.
       drawNow();
     },
   };

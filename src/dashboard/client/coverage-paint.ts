@@ -1,4 +1,4 @@
-/** Draws the map: all rows that are shown, look by look, so that one fill serves all stretches of a look. */
+/** Draws the map: all visible rows, one look after the other, so that one fill serves all stretches of a look. */
 import type { Answer, Row } from './coverage-data.ts';
 import type { Looks } from './coverage-looks.ts';
 import {
@@ -92,7 +92,7 @@ function paintBoxes(
   const outline = ({ row, endRow, from, to }: Box, colour: string, lineWidth: number) => {
     const [left, right] = [xOf(view, layout, from), xOf(view, layout, to)];
     const [top, bottom] = [yOf(view, row), yOf(view, endRow)];
-    // Two lines: one of them stands out against whatever lies below.
+    // Two lines, so that one of them stands out against any background.
     for (const [stroke, wide] of [[looks.page, lineWidth + 2] as const, [colour, lineWidth] as const]) {
       pen.strokeStyle = stroke;
       pen.lineWidth = wide;

@@ -1,6 +1,6 @@
 /**
- * Scrolls the rows of the map as the browser scrolls everything: by wheel, finger and scroll bar. The canvas stays where it is, before an
- * empty space that is as high as all rows would be.
+ * Scrolls the rows of the map as the browser scrolls everything: by wheel, finger and scroll bar. The canvas stays in place, in front of an
+ * empty space with the height of all rows.
  */
 import { AXIS_HEIGHT, ROW_HEIGHT } from './coverage-view.ts';
 
@@ -10,16 +10,16 @@ export type Scroll = {
   readonly top: () => number;
   readonly setTop: (row: number) => void;
   readonly setTotal: (rows: number) => void;
-  /** Makes map and space as large as they can be. */
+  /** Makes the map and the space as large as possible. */
   readonly fit: () => { readonly width: number; readonly height: number };
 };
 
-/** Browsers cannot scroll much further than 30 million pixels: with more rows, a pixel of the scroll bar is more than one of the map. */
+/** Browsers cannot scroll much further than 30 million pixels. With more rows, one pixel of the scroll bar is more than one of the map. */
 const MOST_PIXELS = 15_000_000;
 const LEAST_HEIGHT = 8 * ROW_HEIGHT + AXIS_HEIGHT;
-/** What a sheet between its margins has in portrait, A4 or Letter: wider ones would be scaled down, with their letters. */
+/** The width of a portrait sheet (A4 or Letter) between its margins. The browser would scale down a wider map, including its letters. */
 const PAPER_PIXELS = 680;
-/** Of what the window has. */
+/** The map's share of the window's height. */
 const SHARE = 0.62;
 
 export function createScroll({ canvas, scroller, total: first }: Parts, onScroll: (top: number) => void): Scroll {
@@ -46,7 +46,7 @@ export function createScroll({ canvas, scroller, total: first }: Parts, onScroll
     fit() {
       const most = Math.max(LEAST_HEIGHT, Math.floor(window.innerHeight * SHARE));
       height = Math.min(most, Math.max(LEAST_HEIGHT, AXIS_HEIGHT + total * ROW_HEIGHT));
-      // With its borders: else there are two pixels to scroll where all rows fit, and a finger scrolls these instead of the page.
+      // Includes the borders: otherwise two pixels remain to scroll when all rows fit, and a finger scrolls these instead of the page.
       scroller.style.height = `${height + scroller.offsetHeight - scroller.clientHeight}px`;
       spread();
       const isOnPaper = document.documentElement.hasAttribute('data-paper');

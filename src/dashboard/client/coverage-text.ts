@@ -1,10 +1,10 @@
-/** The map in words: what a cell is, what a selection is, and where their links lead. */
+/** The map in words: texts about a cell and about a selection, and the addresses of their links. */
 import { type Frame, type MapData, type Row, type State, spanOf } from './coverage-data.ts';
 import type { Box } from './coverage-view.ts';
 
 const DAY = 86_400;
 
-/** `2024-01-31`, with the time where it is not midnight. */
+/** `2024-01-31`, with the time unless it is midnight. */
 export function say(at: number): string {
   const text = new Date(Math.round(at) * 1000).toISOString();
   return Math.round(at) % DAY === 0 ? text.slice(0, 10) : `${text.slice(0, 10)} ${text.slice(11, 16)}Z`;
@@ -17,7 +17,7 @@ export function describeCell({ frame, row, from, to }: { frame: Frame; row: Row;
     const [begin, end] = spanOf(row, frame, i);
     if (begin >= to || end <= from) continue;
     const { text } = frame.states[row.stretches[i]!]!;
-    // What fills the cell needs no times.
+    // A stretch that fills the cell needs no times.
     const part = begin <= from && end >= to ? '' : ` from ${say(Math.max(begin, from))} to ${say(Math.min(end, to))}`;
     found.set(`${text}${part}`, text);
   }
@@ -32,7 +32,7 @@ function describeUnread({ toldTwiceElsewhere: slots }: Row): string {
   return ` Somewhere this series has ${slots} confirmed empty ${slots === 1 ? 'slot' : 'slots'}, drawn as final here: zoom in to see where.`;
 }
 
-/** Of the rows that are shown; empty: each says where its confirmed empty slots are. */
+/** The confirmed empty slots of the visible rows that no stretch shows. Empty when every row shows all of them. */
 export function describeUnreadRows(rows: readonly Row[]): string {
   const count = rows.filter(({ toldTwiceElsewhere }) => toldTwiceElsewhere > 0).length;
   if (count === 0) return '';
@@ -51,10 +51,10 @@ export type Selected = {
   readonly asked: readonly Asked[];
 };
 
-/** More the action does not take in one address. */
+/** The action takes at most so many coins in one address. */
 const MOST_COINS = 500;
 
-/** Links to the prices of what can be asked for in the box; where there is nothing, the text says why. */
+/** Links to the prices of what a backfill can request in the box. When there is nothing, the text says why. */
 export function describeSelection(box: Box, { rowOf, statesIn }: Pick<MapData, 'rowOf' | 'statesIn'>): Selected {
   const groups = new Map<string, Row[]>();
   const names = new Set<string>();
@@ -68,7 +68,7 @@ export function describeSelection(box: Box, { rowOf, statesIn }: Pick<MapData, '
     }
     names.add(row.symbol);
     const states = statesIn(at, box.from, box.to);
-    // What was not told may be anything: the page of the price says what it is.
+    // Unknown states may be anything: the page with the price shows what they are.
     if (states?.some(({ canBeAsked }) => canBeAsked) === false) for (const why of whyNot(states)) others.add(why);
     else groups.set(`${row.interval} ${row.quote}`, [...(groups.get(`${row.interval} ${row.quote}`) ?? []), row]);
   }

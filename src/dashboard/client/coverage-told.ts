@@ -1,31 +1,31 @@
-/** What the page says beside the map: the cell, the selection with its links, the address, and the table of the rows that are shown. */
+/** The texts next to the map: the cell, the selection with its links, the address, and the table of the visible rows. */
 import type { Cell } from './coverage-cursor.ts';
 import type { MapData, Row } from './coverage-data.ts';
 import { coinHref, describeCell, describeSelection, describeUnreadRows, iso } from './coverage-text.ts';
 import type { Box, View } from './coverage-view.ts';
 
 export type Told = {
-  /** Null: none. */
+  /** Null when there is no cell. */
   readonly cell: (cell: Box | null) => void;
   readonly selection: (box: Box | null) => void;
   readonly problem: (text: string | null) => void;
-  /** The rows that are shown. */
+  /** The visible rows. */
   readonly rows: (rows: readonly Row[]) => void;
-  /** Writes what is shown into the address, and into the form and the table, once it has stayed for a moment. */
+  /** Writes the view into the address, the form and the table, after it has stayed the same for a moment. */
   readonly address: (view: View) => void;
-  /** Writes them into the address in the same way. */
+  /** Writes cursor and selection into the address in the same way. */
   readonly marks: (cell: Cell | null, selection: Box | null) => void;
-  /** Goes to the coin of a row. */
+  /** Opens the page of the row's coin. */
   readonly open: (row: number) => void;
-  /** Brings the words about the selection into sight. */
+  /** Scrolls to the text about the selection. */
   readonly reveal: () => void;
-  /** Goes to the price of the selection, or to the first of several links and says that there are several. */
+  /** Opens the price of the selection. With several links, it focuses the first one and says that there are several. */
   readonly ask: () => void;
 };
 
 const SETTLE_MS = 500;
 
-/** What the page has shown first. */
+/** What the page showed first. */
 type First = {
   readonly from: number;
   readonly to: number;
@@ -48,7 +48,7 @@ export function createTold(data: MapData, first: First): Told {
     const frame = box && data.frameOf(box.row);
     const text = box && row && frame ? describeCell({ frame, row, from: box.from, to: box.to }) : 'No cell is chosen.';
     const next = trouble ?? text;
-    // A screen reader says again what is written again.
+    // A screen reader repeats a text that is written again.
     if (next === shown) return;
     shown = next;
     cellPlace.textContent = `${next} `;
@@ -59,7 +59,7 @@ export function createTold(data: MapData, first: First): Told {
     selection(box) {
       const { text, asked } = box === null ? { text: '', asked: [] } : describeSelection(box, data);
       const now = JSON.stringify([text, asked]);
-      // Links that are made anew lose the focus.
+      // Replaced links lose the focus.
       if (now === selected) return;
       selected = now;
       selectionPlace.hidden = box === null;
@@ -87,7 +87,7 @@ export function createTold(data: MapData, first: First): Told {
       if (found !== undefined) location.assign(coinHref(found));
     },
     reveal() {
-      // Its links can be followed at once, and the way back leads to the selection.
+      // The visitor can follow the links at once, so the address must already contain the selection for the way back.
       address.write();
       selectionPlace.scrollIntoView({ block: 'nearest' });
     },
@@ -113,11 +113,11 @@ function link(text: string, href: string): HTMLAnchorElement {
 function createAddress(data: MapData, { from: firstFrom, to: firstTo, cell, selection }: First) {
   let timer: ReturnType<typeof setTimeout> | undefined;
   let view: View | null = null;
-  /** Not yet written: by name, null where there is none any more. */
+  /** Changes that are not written yet, by name. Null removes the field. */
   const marks = new Map<string, string | null>();
   let written = { cell, selection };
 
-  /** Has the first row changed? */
+  /** Returns whether the first row has changed. */
   const writeAddress = ({ from, to, top }: View): boolean => {
     const address = new URL(location.href);
     const { searchParams } = address;
@@ -130,7 +130,7 @@ function createAddress(data: MapData, { from: firstFrom, to: firstTo, cell, sele
       else searchParams.set(name, value);
     }
     marks.clear();
-    // What the page shows by itself needs no words in the address, and moves on with the time.
+    // The default view needs no fields in the address, and moves on with the time.
     const isAll = from === firstFrom && to === firstTo && !searchParams.has('from') && !searchParams.has('to');
     if (!isAll) for (const [name, at] of Object.entries({ from, to })) searchParams.set(name, iso(at));
     if (address.href !== location.href) history.replaceState(history.state, '', address);
@@ -153,7 +153,7 @@ function createAddress(data: MapData, { from: firstFrom, to: firstTo, cell, sele
     },
     marks(nextCell: Cell | null, nextSelection: Box | null) {
       const series = (row: number) => data.rowOf(row)?.seriesId;
-      // Only when somebody chose another one: the rows may have another order by now. And once it is known which series it is.
+      // Only when the visitor has chosen another one, because the order of the rows may have changed, and only when its series is known.
       if (nextCell !== written.cell) {
         const id = nextCell && series(nextCell.row);
         if (id === undefined) return;
@@ -170,7 +170,7 @@ function createAddress(data: MapData, { from: firstFrom, to: firstTo, cell, sele
   };
 }
 
-/** Another filter keeps the time that is shown. */
+/** Adds the visible time to the form, so that another filter keeps it. */
 function keepInForm(values: Readonly<Record<string, string>>): void {
   const form = document.getElementById('coverage-filters');
   for (const [name, value] of Object.entries(values)) {
@@ -184,11 +184,11 @@ function keepInForm(values: Readonly<Record<string, string>>): void {
   }
 }
 
-/** The table has the rows that the map shows. */
+/** Loads the table with the rows that the map shows. */
 async function refreshTable(): Promise<void> {
   const asked = location.href;
   const answer = await fetch(asked, { headers: { Accept: 'text/html' } }).catch(() => null);
-  // What is there stays; the next change of the page asks again.
+  // On an error the table stays as it is. The next change of the page loads it again.
   if (answer === null || !answer.ok || answer.redirected || location.href !== asked) return;
   const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
   const next = page.getElementById('coverage-rows');

@@ -1,16 +1,16 @@
-/** Which part of the coverage map is shown: from which second to which, from which row on; and how it changes. Pure. */
+/** The visible part of the coverage map: its first and last second and its first row, and how these change. Pure. */
 
-/** Seconds since 1970; rows from 0. Fractions are parts of a pixel. */
+/** Seconds since 1970, and rows from 0. Fractions are parts of a pixel. */
 export type View = {
   readonly from: number;
   readonly to: number;
   readonly top: number;
 };
 
-/** Rows and seconds, both with their last one outside. */
+/** A range of rows and of seconds. Both ends are exclusive. */
 export type Box = { readonly row: number; readonly endRow: number; readonly from: number; readonly to: number };
 
-/** In CSS pixels. The plot is what lies right of the labels and below the axis. */
+/** In CSS pixels. The plot lies to the right of the labels and below the axis. */
 export type Layout = {
   readonly width: number;
   readonly height: number;
@@ -25,7 +25,7 @@ const DAY = 86_400;
 const SHORTEST = HOUR;
 const LONGEST = 80 * 366 * DAY;
 const FIRST = 0;
-/** 2200. */
+/** The year 2200. */
 const LAST = 7_258_118_400;
 
 export function layoutOf(width: number, height: number): Layout {
@@ -56,7 +56,7 @@ export function yOf(view: View, row: number): number {
   return AXIS_HEIGHT + (row - view.top) * ROW_HEIGHT;
 }
 
-/** By this part of what is shown: 0.5 is half a map later. */
+/** Moves by this share of the visible time: 0.5 is half a map later. */
 export function panned(view: View, part: number): View {
   return movedTo(view, view.from + part * (view.to - view.from));
 }
@@ -67,14 +67,14 @@ export function movedTo(view: View, from: number): View {
   return { ...view, from: begin, to: begin + span };
 }
 
-/** A factor below one zooms in. The instant `around` stays where it is. */
+/** A factor below one zooms in. The instant `around` stays in its place. */
 export function zoomed(view: View, factor: number, around: number): View {
   const span = Math.min(Math.max((view.to - view.from) * factor, SHORTEST), LONGEST);
   const share = (around - view.from) / (view.to - view.from);
   return movedTo({ ...view, to: view.from + span }, around - share * span);
 }
 
-/** The least number of rows from the top of `view` so that `row` can be seen. */
+/** The first row to show so that `row` becomes visible with the least scrolling. */
 export function topToShow(view: View, layout: Layout, row: number): number {
   const fit = Math.max(1, Math.floor(visibleRows(layout)));
   if (row < view.top) return row;
@@ -95,7 +95,7 @@ export type Tick = { readonly at: number; readonly text: string };
 const TICK_PIXELS = 84;
 const MONTH = 30.4 * DAY;
 
-/** Where the axis has a line and a date: years, months, days, or hours. */
+/** Where the axis has a line and a date: at years, months, days, or hours. */
 export function ticksOf(view: View, layout: Layout): Tick[] {
   const least = (TICK_PIXELS * (view.to - view.from)) / plotWidth(layout);
   const months = [1, 3, 6, 12, 24, 60, 120, 240].find((one) => one * MONTH >= least) ?? 240;

@@ -1,6 +1,6 @@
 /**
- * The coverage map in the browser: what keys, pointer and buttons do to it. What is shown is in the address. What is drawn is known before:
- * `coverage-data.ts` asks for what lies around it.
+ * The coverage map in the browser: what keys, pointer and buttons do. The address contains the view. The data is loaded before it is drawn:
+ * `coverage-data.ts` requests what lies around the view.
  */
 import type { Cell } from './coverage-cursor.ts';
 import { type Controls, listen } from './coverage-input.ts';
@@ -85,7 +85,7 @@ function byPointer(map: CoverageMap) {
 
 function byKeys(map: CoverageMap) {
   const { cursor, told, total, goTo, view, layout, tellCursor } = map;
-  /** Moves the cursor, and the map with it where it would leave it. */
+  /** Moves the cursor, and the map too if the cursor would leave it. */
   const moveTo = ({ row, at }: Cell, extend: boolean) => {
     const next = { at: Math.max(0, at), row: Math.min(Math.max(row, 0), Math.max(0, total() - 1)) };
     const cell = cursor.boxOf(next);
@@ -99,7 +99,7 @@ function byKeys(map: CoverageMap) {
   return {
     step(cells, rows, extend) {
       const { row, at } = cursor.here();
-      // The first key shows the cursor where it is.
+      // The first key only shows the cursor in its place.
       if (cursor.cell() === null) return moveTo({ row, at }, false);
       const { from, to } = cursor.boxOf({ row, at });
       const middle = (from + to) / 2;
@@ -130,7 +130,7 @@ function listenToButtons({ canvas, section }: Parts, map: CoverageMap, { zoom }:
   const setDrag = (moves: boolean, button: HTMLButtonElement) => {
     drag.set(moves);
     button.setAttribute('aria-pressed', String(moves));
-    // A finger that moves the map may scroll the rows as well; one that selects must not.
+    // A finger that moves the map may also scroll the rows, but a finger that selects must not.
     canvas.style.touchAction = moves ? 'pan-y' : 'none';
   };
   const buttons: Readonly<Record<string, (button: HTMLButtonElement) => void>> = {

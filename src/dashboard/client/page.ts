@@ -1,32 +1,32 @@
 /**
- * What every page does in the browser: it follows the changes that the server tells of, asks for itself again, and puts in the parts that
- * are not the same any more. A page that nobody can see does nothing.
+ * What every page does in the browser: it follows the changes that the server reports, requests itself again, and replaces the parts that
+ * differ. A hidden page does nothing.
  */
 
-/** Parts of a page with this attribute and an id are replaced when they change. */
+/** A page replaces its parts with this attribute and an id when they change. */
 const LIVE = '[data-live][id]';
-/** Many changes that come at once are one. */
+/** Changes within this time cause one refresh. */
 const SETTLE_MS = 400;
-/** While data come in all the time, a page is made anew so often at most. */
+/** During constant changes, a page refreshes itself at most this often. */
 const EVERY_MS = 5_000;
 const RETRY_MS = 5_000;
-/** What the visitor has opened or chosen. */
+/** Attributes that the visitor sets by opening or choosing something. */
 const KEPT = ['open', 'value'];
 const SIGNED_OUT = 'You are signed out. Open the page again to sign in.';
-/** A page that could not be shown. */
+/** Marks a page that could not be shown. */
 const UNSHOWN = '[data-unshown]';
 
 let events: EventSource | null = null;
 let isRefreshing = false;
 /**
- * A form was sent, and its answer will replace this page. Until this instant the page does not refresh itself: what it would ask for may not exist any
- * more. After it, the answer is not expected.
+ * Set when a form was sent, because its answer will replace this page. Until this instant the page does not refresh itself: its own address
+ * may no longer exist. After this instant it no longer expects the answer.
  */
 let leavingUntil = Number.NEGATIVE_INFINITY;
 const LEAVING_MS = 30_000;
 const isLeaving = () => performance.now() < leavingUntil;
 let refreshedAt = Number.NEGATIVE_INFINITY;
-/** The address is that of the part as it was last received: the browser may have changed the part itself since. */
+/** The HTML of each part as the page last received it, because the browser may have changed the part since. */
 const received = new Map<string, string>();
 
 for (const part of document.querySelectorAll(LIVE)) received.set(part.id, part.innerHTML);
@@ -34,11 +34,11 @@ document.addEventListener('visibilitychange', follow);
 document.addEventListener('submit', ({ defaultPrevented }) => {
   if (!defaultPrevented) leavingUntil = performance.now() + LEAVING_MS;
 });
-// The browser shows the page again, as after Back.
+// The browser shows the page again, for example after Back.
 addEventListener('pageshow', () => {
   leavingUntil = Number.NEGATIVE_INFINITY;
 });
-// Before the scripts of the screen hear of it: on paper, canvases have the light colours as well.
+// Before the scripts of the screen handle the event, because canvases on paper have the light colours, too.
 addEventListener('beforeprint', () => document.documentElement.setAttribute('data-paper', ''));
 addEventListener('afterprint', () => document.documentElement.removeAttribute('data-paper'));
 follow();
@@ -55,7 +55,7 @@ function follow(): void {
   events = new EventSource('/ui/events');
   events.addEventListener('open', () => {
     tell(null);
-    // What has changed while nobody looked.
+    // Shows the changes that came while the page was hidden or disconnected.
     if (wasFollowing || document.body.dataset.lost === 'true') refreshSoon();
     document.body.dataset.followed = 'true';
     document.body.dataset.lost = 'false';
@@ -73,7 +73,7 @@ function follow(): void {
     tell('No connection to Chandler. What you see is not of now; the page tries again.');
     if (events?.readyState !== EventSource.CLOSED) return;
     events = null;
-    // It is answered by something else than events: by the form to sign in, or by an error.
+    // The server answers with something else than events: with the form to sign in, or with an error.
     void fetch('/ui/events', { method: 'HEAD' }).then(
       ({ redirected }) => (redirected ? tell(SIGNED_OUT) : setTimeout(follow, RETRY_MS)),
       () => setTimeout(follow, RETRY_MS),
@@ -81,7 +81,7 @@ function follow(): void {
   });
 }
 
-/** Null: all is well again. */
+/** Null when the problem is over. */
 function tell(message: string | null): void {
   const place = document.getElementById('connection');
   if (place === null) return;
@@ -106,7 +106,7 @@ async function refresh(): Promise<void> {
   const answer = await fetch(location.href, { headers: { Accept: 'text/html' } }).catch(() => null);
   if (isLeaving()) return;
   if (answer?.redirected) return tell(SIGNED_OUT);
-  // An error: what is there stays, and the stream of events tells why.
+  // On an error the page stays as it is. The stream of events tells the reason.
   if (answer === null || !answer.ok) return;
   const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
   for (const part of document.querySelectorAll(LIVE)) {
@@ -117,7 +117,7 @@ async function refresh(): Promise<void> {
   }
 }
 
-/** Changes only what differs: a button that somebody is about to press stays where it is, with its focus. */
+/** Changes only what differs, so that a button which the visitor is about to press keeps its place and its focus. */
 function become(old: Element, next: Element): void {
   for (const { name } of [...old.attributes])
     if (!next.hasAttribute(name) && !KEPT.includes(name)) old.removeAttribute(name);

@@ -1,4 +1,4 @@
-/** The last bars of a chart as a table, with the reason of each hole: for those who cannot see the chart, and without scripts. */
+/** The last bars of a chart as a table, with the reason of each hole: for visitors who cannot see the chart, and for browsers without scripts. */
 import type { FC } from 'hono/jsx';
 import type { Instant } from '../../clock.ts';
 import { formatCounted, formatDay } from '../../core/format.ts';
@@ -18,7 +18,7 @@ export type TableRow = { readonly at: Instant } & (
   | { readonly bar: null; readonly hole: Hole; readonly drawdown: null }
 );
 
-/** The newest first; neighbouring slots without a bar for the same reason are one row. */
+/** The newest first. Neighbouring slots without a bar for the same reason share one row. */
 export function rowsOf({ bars, holes }: Bars): TableRow[] {
   let highest = Number.NEGATIVE_INFINITY;
   const rows: TableRow[] = bars.map((bar) => {
@@ -34,7 +34,7 @@ export const BarTable: FC<{
   readonly chart: ChartOf;
   readonly rows: readonly TableRow[];
   readonly showsDrawdown: boolean;
-  /** Of the story of the slot that holds an instant. */
+  /** The address of the story of the slot that contains the instant. */
   readonly storyAt: (at: Instant) => string;
   readonly caption: string;
 }> = ({ chart, rows, showsDrawdown, storyAt, caption }) => {

@@ -5,23 +5,23 @@ import { BadAddress, type ScreenInput } from '../screen.ts';
 import { describeState } from './bar-table.tsx';
 import { canBeId, mostSlotsOf, readCoinAddress, windowOf } from './coin-address.ts';
 
-/** What `client/coin.ts` gets. Times are in seconds, as the library for charts has them. */
+/** The data for `client/coin.ts`. Times are in seconds, as the library for charts uses them. */
 export type CandlesAnswer = {
   readonly from: number;
   readonly to: number;
-  /** There are earlier slots. */
+  /** Whether there are earlier slots. */
   readonly hasEarlier: boolean;
-  /** The slots begin every `seconds`, or every so many months. */
+  /** A slot begins every `seconds`, or every `months` months. */
   readonly grid: { readonly seconds: number; readonly months: number };
-  /** What is said of a bar: `final`, `incomplete, made of finer candles`. */
+  /** The texts for the states of bars: `final`, `incomplete, made of finer candles`. */
   readonly states: readonly string[];
-  /** Time, open, high, low, close, volume, 1: final, 1: revised, its place in `states`. */
+  /** Time, open, high, low, close, volume, 1 if final, 1 if revised, index in `states`. */
   readonly bars: readonly (readonly (number | null)[])[];
   /** Begin, end, slots, reason, detail. */
   readonly holes: readonly (readonly [number, number, number, string, string | null])[];
 };
 
-/** `from`, `to`: without them all, up to the newest. */
+/** Parameters: `from` and `to`. Without them it reads all slots up to the newest. */
 export async function readCoinCandles({ deps: { sql }, url, id, now }: ScreenInput): Promise<CandlesAnswer> {
   const coin = canBeId(id) ? await readCoinFacts(sql, id) : null;
   if (coin === null) throw new BadAddress(`There is no coin ${JSON.stringify(id)}.`);
@@ -53,7 +53,7 @@ export async function readCoinCandles({ deps: { sql }, url, id, now }: ScreenInp
   };
 }
 
-/** The last slots of a span, at most so many. */
+/** The last slots of a span, at most `most`. */
 export function newestPart(chart: ChartOf, span: { readonly from: number; readonly to: number }, most: number) {
   return slotsIn(chart, span) <= most ? span : { from: slotAfter(gridOf(chart), span.to, -most), to: span.to };
 }

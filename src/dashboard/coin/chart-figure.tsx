@@ -1,4 +1,4 @@
-/** The place of the chart, with what its script needs to know; and the controls that choose what it shows. */
+/** The place of the chart with the data that its script needs, and the controls that choose what it shows. */
 import type { FC } from 'hono/jsx';
 import type { Instant } from '../../clock.ts';
 import { isPriceInterval } from '../../core/interval.ts';
@@ -10,7 +10,7 @@ import { QuoteChoice } from './series-table.tsx';
 
 type ChartProps = { readonly coinId: string; readonly address: CoinAddress; readonly series: readonly SeriesFacts[] };
 
-/** Without scripts it works as well: a form, and links. */
+/** Works without scripts as well: a form, and links. */
 export const ChartControls: FC<ChartProps> = ({ coinId, address, series }) => {
   const { chart, span, from, to, showsDrawdown } = address;
   const { stored, made, prices } = intervalsOf(series, address);
@@ -75,7 +75,7 @@ export const ChartControls: FC<ChartProps> = ({ coinId, address, series }) => {
   );
 };
 
-/** What can be shown in this quote; and what the address names, also where it cannot. */
+/** The intervals that exist in this quote, and the one that the address names, even if it does not exist. */
 function intervalsOf(series: readonly SeriesFacts[], { chart }: CoinAddress) {
   const ofQuote = series.filter(({ quote }) => quote === chart.quote).map(({ interval }) => interval);
   const prices: string[] = ofQuote.filter(isPriceInterval);
@@ -97,7 +97,7 @@ function dayOf(at: Instant | null): string {
 
 type FigureProps = ChartProps & {
   readonly window: Extent;
-  /** It ends with the newest slot, and goes on with those that come. */
+  /** Whether it ends with the newest slot, and follows new ones. */
   readonly isNewest: boolean;
 };
 

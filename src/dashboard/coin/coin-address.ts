@@ -1,4 +1,4 @@
-/** The address of a coin's page: which chart it shows, which part of it, and the slot whose story it tells. */
+/** The address of a coin's page: which chart it shows, which part of it, and the slot whose story it shows. */
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import { formatCount } from '../../core/format.ts';
@@ -8,24 +8,24 @@ import { type ChartOf, type Extent, gridOf, MOST_ROWS, mostSlots, sourcesOf } fr
 import type { SeriesFacts } from '../../views/chart/coin-facts.ts';
 import { BadAddress } from '../screen.ts';
 
-/** Up to the end of the data, in days. */
+/** Days before the end of the data. */
 export const SPANS = { '30d': 30, '90d': 90, '1y': 365, '5y': 1826, all: Number.POSITIVE_INFINITY } as const;
 export type SpanName = keyof typeof SPANS;
-/** Without a span. */
+/** Number of slots when the address has no span. */
 const DEFAULT_SLOTS = 300;
 
 export type CoinAddress = {
   readonly chart: ChartOf;
   readonly span: SpanName | null;
-  /** Instead of a span, from the first to before the second. */
+  /** Replaces `span`: from the first instant to before the second. */
   readonly from: Instant | null;
   readonly to: Instant | null;
-  /** In the slot whose story is told. */
+  /** An instant in the slot whose story the page shows. */
   readonly at: Instant | null;
   readonly showsDrawdown: boolean;
 };
 
-/** What the address leaves out is chosen by what is stored. @throws BadAddress */
+/** For what the address leaves out, the stored series decide. @throws BadAddress */
 export function readCoinAddress(given: URLSearchParams, series: readonly SeriesFacts[], now: Instant): CoinAddress {
   const quote = readQuote(given.get('quote'), series);
   const span = given.get('span') || null;
@@ -66,7 +66,7 @@ function readChart(text: string | null, quote: Quote, series: readonly SeriesFac
     : daily;
 }
 
-/** @throws BadAddress of a chart of which a single bar is made of more rows than are read for a page. */
+/** @throws BadAddress for a chart whose single bar needs more rows than a page may read */
 export function mostSlotsOf(sources: readonly SeriesFacts[], chart: ChartOf): number {
   const most = mostSlots(sources, chart);
   if (most > 0) return most;
@@ -76,14 +76,14 @@ export function mostSlotsOf(sources: readonly SeriesFacts[], chart: ChartOf): nu
   );
 }
 
-/** No id has a control character; Postgres refuses some of them. */
+/** No id has a control character, and Postgres refuses some of them. */
 export function canBeId(text: string): boolean {
   return !/\p{Cc}/u.test(text);
 }
 
 const LATEST = Date.UTC(2200, 0, 1);
 
-/** An ISO date or date-time, in UTC where it names no zone, or milliseconds since 1970. */
+/** An ISO date or date-time, in UTC unless it names a zone, or milliseconds since 1970. */
 function readInstant(given: URLSearchParams, name: string): Instant | null {
   const text = given.get(name);
   if (text === null || text === '') return null;
@@ -100,10 +100,10 @@ function readInstant(given: URLSearchParams, name: string): Instant | null {
 
 type Shown = Omit<CoinAddress, 'at'> & { readonly at?: Instant | null };
 
-/** The part of the chart that the address names; starts of slots. Empty when nothing of it is there. */
+/** The part of the chart that the address names, as starts of slots. Empty when no data lies in it. */
 export function windowOf({ chart, span, from, to, at = null }: Shown, extent: Extent): Extent {
   const grid = gridOf(chart);
-  // Without a span, what the story is about is in sight.
+  // Without a span, the window contains the slot of the story.
   if (span === null && from === null && to === null && at !== null && at >= extent.from) {
     const slot = slotOf(grid, at);
     const end = Math.min(extent.to, slotAfter(grid, slot, DEFAULT_SLOTS / 3));
@@ -126,7 +126,7 @@ export function windowOf({ chart, span, from, to, at = null }: Shown, extent: Ex
   }
 }
 
-/** The same page with a change; `undefined` leaves a part out. */
+/** The same page with a change. `undefined` removes a field. */
 export function coinPath(
   coinId: string,
   { chart, span, from, to, showsDrawdown }: Shown,
@@ -148,7 +148,7 @@ export function coinUrl(coinId: string): string {
   return `/ui/coins/${encodeURIComponent(coinId)}`;
 }
 
-/** As in the address. */
+/** The name of the chart as in the address. */
 export function nameOf(chart: ChartOf): string {
   return chart.kind === 'prices' ? chart.interval : chart.width.name;
 }
@@ -158,7 +158,7 @@ export function describeChart(chart: ChartOf): string {
   return chart.kind === 'prices' ? `${chart.interval.replace('prices-', '')} prices` : `${chart.width.name} candles`;
 }
 
-/** A day as a date, else to the minute or the second. */
+/** A day as a date, other instants to the minute or the second. */
 export function iso(at: Instant | null): string | undefined {
   if (at === null) return undefined;
   const text = new Date(at).toISOString();

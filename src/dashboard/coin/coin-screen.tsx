@@ -1,4 +1,4 @@
-/** A coin: its candles or prices with the holes between them, the story of a slot, and what is kept of it. */
+/** A coin: its candles or prices with the holes between them, the story of a slot, and its stored series. */
 import type { FC } from 'hono/jsx';
 import type { Instant } from '../../clock.ts';
 import { formatCount, formatCounted, formatDay, formatInstant, formatSeries } from '../../core/format.ts';
@@ -27,7 +27,7 @@ import {
 import { MoreOfCoin, SeriesTable } from './series-table.tsx';
 import { readSlotStory, StoryList } from './slot-story.tsx';
 
-/** Rows of the table: of the newest slots of the span. */
+/** The table shows so many of the newest slots in the span. */
 const TABLE_ROWS = 60;
 
 export async function coinScreen({ deps: { sql }, url, id, now }: ScreenInput): Promise<ScreenView> {
@@ -107,11 +107,11 @@ const Facts: FC<{ readonly coin: CoinFacts }> = ({ coin: { id, rank, isActive, f
 );
 
 type ShownPart = {
-  /** The window ends with the newest slot. */
+  /** Whether the window ends with the newest slot. */
   readonly isNewest: boolean;
   readonly window: Extent;
   readonly slots: number;
-  /** The table has not all of the slots. */
+  /** Whether there are slots that the table does not show. */
   readonly hasMore: boolean;
   readonly bars: Bars;
 };
@@ -129,7 +129,7 @@ async function readShown(sql: Sql, question: Question & { readonly extent: Exten
   const window = windowOf(address, extent);
   const most = mostSlotsOf(sources, chart);
   const loaded = newestPart(chart, window, most);
-  // The drawdown is from the highest close of all bars that the chart shows.
+  // The drawdown is measured from the highest close of all bars in the chart.
   const read = showsDrawdown ? loaded : newestPart(chart, window, Math.min(most, TABLE_ROWS));
   const { id: coinId, firstDataAt } = coin;
   const bars = await readBars(sql, { coinId, chart, sources, ...read, firstDataAt, now });

@@ -1,4 +1,4 @@
-/** Finds coins by symbol, name, id or old id. What only one coin can be meant by leads straight to it. */
+/** Finds coins by symbol, name, id or old id. A search that can mean only one coin opens its page directly. */
 import { formatCount, formatSeries } from '../../core/format.ts';
 import { findCoins, onlyMeaning, readStoredSeries, type StoredSeries } from '../../views/chart/find-coins.ts';
 import { readText } from '../parts/address.ts';
@@ -48,7 +48,7 @@ export async function searchScreen({ deps: { sql }, url }: ScreenInput): Promise
   );
   const title = q === '' ? 'Search' : `Search: ${q}`;
   if (meant === null) return { title, body };
-  // By an old id, so that the page says what became of it.
+  // Keeps an old id in the address, so that the page says what became of it.
   const to = meant.oldId !== null && meant.oldId === q ? meant.oldId : meant.id;
   return { title, body, redirect: `${coinUrl(to)}${coins.length > 1 ? `?${new URLSearchParams({ q })}` : ''}` };
 }

@@ -1,4 +1,4 @@
-/** What is stored of a coin, what is missing, how fresh it is kept, and the buttons that change it. */
+/** The stored series of a coin, what is missing, how fresh they are kept, and the buttons that change them. */
 import type { FC } from 'hono/jsx';
 import type { Instant } from '../../clock.ts';
 import { formatCount, formatDay, formatDuration } from '../../core/format.ts';
@@ -49,7 +49,7 @@ export const SeriesTable: FC<SeriesProps> = ({ coinId, series, now }) => (
   />
 );
 
-/** Those that are too young for a final answer come by themselves. */
+/** Counts slots that are too young for a final answer separately, because they need no action. */
 function missingOf({ missing, unsettled }: SeriesFacts): string {
   return `${formatCount(missing)}${unsettled === 0 ? '' : `, ${formatCount(unsettled)} too young`}`;
 }
@@ -95,14 +95,14 @@ function isInstant(at: Instant | null): at is Instant {
   return at !== null && Number.isFinite(at) && at > 0;
 }
 
-/** Postgres knows microseconds, an address does not: what is wanted may end within a millisecond. */
+/** Postgres stores microseconds, but an address does not. The wanted span may end within a millisecond. */
 function wholeMs(round: (ms: number) => number, at: Instant): string {
   return new Date(round(at)).toISOString();
 }
 
 type MoreProps = { readonly coinId: string; readonly interval: string; readonly quote: string; readonly now: Instant };
 
-/** For series that are not there yet. The page that follows shows the price, before anything is done. */
+/** For series that do not exist yet. The next page shows the price before anything is done. */
 export const MoreOfCoin: FC<MoreProps> = ({ coinId, interval, quote, now }) => {
   const monthAgo = new Date(now - 30 * INTERVAL_MS['24h']).toISOString().slice(0, 10);
   return (

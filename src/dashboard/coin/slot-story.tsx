@@ -1,4 +1,4 @@
-/** The story of one slot below the chart: who wanted it, what was asked and answered, and what comes next. */
+/** The story of one slot below the chart: who wanted it, the requests and answers, and what comes next. */
 import type { FC } from 'hono/jsx';
 import type { Instant } from '../../clock.ts';
 import { formatInstant, formatSeries } from '../../core/format.ts';
@@ -12,13 +12,13 @@ import { coinUrl, describeChart, iso } from './coin-address.ts';
 
 export type SlotStory = {
   readonly story: Story;
-  /** The stored series that it is about. */
+  /** The stored series that the story is about. */
   readonly series: SeriesFacts;
-  /** The bar of the chart, where it is made of several candles of that series. */
+  /** Set if the chart's bar is made of several candles of that series. */
   readonly madeBar: { readonly from: Instant; readonly to: Instant } | null;
 };
 
-/** Of the series that the chart has the bar or the hole of; of a bar that is made of finer candles, of the first of these. Null: none is stored. */
+/** The story in the series that the bar or the hole belongs to. For a bar made of finer candles, that of the first one. Null when none is stored. */
 export async function readSlotStory(
   sql: Sql,
   {

@@ -1,16 +1,16 @@
 /**
- * Tells open pages that what they show has changed. One look at the version numbers serves all pages, and only while a page is open that
- * somebody can see; pages ask for what they show themselves.
+ * Tells open pages that their data has changed. One read of the version numbers serves all pages, and only while a visible page is open.
+ * The pages then request their data themselves.
  */
 import type { Clock } from '../../clock.ts';
 
-/** What changed: the parts of the warehouse that pages are about. */
+/** A version number for each part of the warehouse that pages show. */
 export type Versions = Readonly<Record<string, string>>;
 
 export type ChangeWatch = {
-  /** A stream of server-sent events, until `signal` is aborted: `changed` with the names of what changed, `away` and `back` of the database. */
+  /** A stream of server-sent events, until `signal` is aborted: `changed` with the names of what changed, `away` and `back` for the database. */
   follow(signal: AbortSignal): ReadableStream<Uint8Array>;
-  /** Pages that follow now. */
+  /** Number of pages that follow now. */
   readonly size: () => number;
 };
 
@@ -22,7 +22,7 @@ type WatchDeps = {
 };
 
 const LOOK_EVERY_MS = 2_000;
-/** So that nobody between takes the connection for dead. */
+/** Sends a comment after so long, so that no proxy closes the connection as idle. */
 const QUIET_MS = 20_000;
 
 const text = new TextEncoder();
@@ -75,7 +75,7 @@ export function createChangeWatch({ clock, read, isUnavailable, onError }: Watch
       return new ReadableStream<Uint8Array>({
         start(controller) {
           page = (event) => {
-            // A page that does not read any more has gone, or sleeps: it comes back by itself.
+            // A page that no longer reads has gone or sleeps. It connects again later.
             if ((controller.desiredSize ?? 0) < -MOST_UNREAD) {
               leave();
               controller.close();
@@ -83,7 +83,7 @@ export function createChangeWatch({ clock, read, isUnavailable, onError }: Watch
           };
           pages.add(page);
           signal.addEventListener('abort', leave, { once: true });
-          // Who has left already gets no such event any more.
+          // The signal of a page that has already left fires no more abort event.
           if (signal.aborted) leave();
           controller.enqueue(text.encode('retry: 3000\nevent: open\ndata:\n\n'));
           if (isLooking && isAway) controller.enqueue(text.encode('event: away\ndata:\n\n'));
@@ -98,7 +98,7 @@ export function createChangeWatch({ clock, read, isUnavailable, onError }: Watch
   };
 }
 
-/** Events that a page may leave unread. */
+/** Number of events that a page may leave unread. */
 const MOST_UNREAD = 100;
 
 function changedIn(before: Versions, after: Versions): string[] {

@@ -1,4 +1,4 @@
-/** The address of the coverage map: which series, in which order, from which row, over which time. The page and its data share it. */
+/** The address of the coverage map: which series, in which order, from which row, over which time. The page and its data use the same address. */
 import type { Instant } from '../../clock.ts';
 import { COVERAGE_STATES } from '../../views/dashboard/coverage-map.ts';
 import { COVERAGE_SORTS, type CoverageFilter, type CoverageReason } from '../../views/dashboard/coverage-order.ts';
@@ -9,26 +9,26 @@ export const COVERAGE_PATH = '/ui/coverage';
 
 export type CoverageAddress = {
   readonly filter: CoverageFilter;
-  /** The first row that is shown, from 0. */
+  /** The first visible row, from 0. */
   readonly row: number;
-  /** Null: as wide as what is wanted of the rows that are shown. */
+  /** Null when the wanted spans of the visible rows decide. */
   readonly from: Instant | null;
   readonly to: Instant | null;
   readonly cursor: CursorAddress | null;
   readonly selected: SelectionAddress | null;
 };
 
-/** Series have their numbers here, and not those of their rows, because the order changes: a selection is what lies between two series now. */
+/** The address names series instead of rows, because the order changes: a selection is what lies between two series now. */
 export type CursorAddress = { readonly seriesId: number; readonly at: Instant };
 export type SelectionAddress = {
-  /** Of the first and of the last row. */
+  /** The series of the first row; `last` is that of the last row. */
   readonly first: number;
   readonly last: number;
   readonly from: Instant;
   readonly to: Instant;
 };
 
-/** What a series can be filtered by: everything that a stretch can be, but final. */
+/** The reasons by which series can be filtered: every state of a stretch except final. */
 export const FILTER_REASONS = COVERAGE_STATES.filter((state): state is CoverageReason => state !== 'final');
 
 const MOST_ROW = 100_000_000;
@@ -56,7 +56,7 @@ export function readCoverageAddress({ searchParams }: URL): CoverageAddress {
   };
 }
 
-/** The address of the page with that first row; time, cursor and selection stay as they were given. */
+/** The address of the page with that first row. Time, cursor and selection stay the same. */
 export function coverageHref({ filter, from, to, cursor, selected }: CoverageAddress, row: number): string {
   const query = new URLSearchParams();
   const { sort, byTier, reason, interval, quote, coin } = filter;
@@ -75,7 +75,7 @@ export function coverageHref({ filter, from, to, cursor, selected }: CoverageAdd
   return query.size === 0 ? COVERAGE_PATH : `${COVERAGE_PATH}?${query}`;
 }
 
-/** @throws BadAddress unless `text` is a whole number from `least` to `most`. */
+/** @throws BadAddress unless `text` is a whole number from `least` to `most` */
 export function readWhole(name: string, text: string, least: number, most: number): number {
   const value = /^\d{1,12}$/.test(text) ? Number(text) : Number.NaN;
   if (!(value >= least && value <= most))
@@ -85,7 +85,7 @@ export function readWhole(name: string, text: string, least: number, most: numbe
 
 const MOST_SERIES = 2_147_483_647;
 
-/** `12,2024-01-31T12:00Z`: a series, and a time in it. */
+/** `12,2024-01-31T12:00Z`: a series, and an instant in it. */
 function readCursor(text: string | undefined): CursorAddress | null {
   if (text === undefined) return null;
   const [series, at, ...more] = text.split(',');
@@ -96,7 +96,7 @@ function readCursor(text: string | undefined): CursorAddress | null {
   return { seriesId: readWhole('cursor', series!, 1, MOST_SERIES), at: readTime('cursor', at)! };
 }
 
-/** `12,17,2024-01-31,2024-02-29`: the series of the first and of the last row, and from when to when. */
+/** `12,17,2024-01-31,2024-02-29`: the series of the first and of the last row, and the times from and to. */
 function readSelection(text: string | undefined): SelectionAddress | null {
   if (text === undefined) return null;
   const parts = text.split(',');
@@ -116,7 +116,7 @@ function oneOf<Value extends string>(name: string, text: string, values: readonl
   throw new BadAddress(`${name} must be one of ${values.join(', ')}, got ${JSON.stringify(text)}.`);
 }
 
-/** Candles lie between these. */
+/** Candles lie between these instants. */
 const EARLIEST = Date.UTC(1970, 0, 1);
 const LATEST = Date.UTC(2200, 0, 1);
 

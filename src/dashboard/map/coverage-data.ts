@@ -1,4 +1,4 @@
-/** What the coverage map draws, as compact JSON: some rows over some time, with as many details as its pixels can show. */
+/** The data of the coverage map as compact JSON: some rows over some time, with the details that its pixels can show. */
 import type { Clock } from '../../clock.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { COVERAGE_STATES, type CoverageRow, readCoverageRows } from '../../views/dashboard/coverage-map.ts';
@@ -7,18 +7,18 @@ import { BadAddress, type DashboardDeps, type ScreenInput } from '../screen.ts';
 import { readCoverageAddress, readWhole } from './coverage-address.ts';
 import { CAN_BE_ASKED, type Look, STATE_WORDS } from './coverage-states.ts';
 
-/** `client/coverage-data.ts` has the same type: to import this one would bring the types of Node and of the whole server into the scripts of pages. */
+/** `client/coverage-data.ts` has the same type: importing this one would bring the types of Node and of the whole server into the page scripts. */
 export type CoverageAnswer = {
-  /** Rows in all. */
+  /** Number of rows in total. */
   readonly total: number;
-  /** The place of the first row of `rows` among all. */
+  /** The index of the first row of `rows` among all. */
   readonly row: number;
-  /** Of the stretches: seconds since 1970 where they are counted from, and seconds in a step. */
+  /** For the stretches: the second since 1970 from which they are counted. `step` is the number of seconds in a step. */
   readonly from: number;
   readonly to: number;
   readonly step: number;
   readonly now: number;
-  /** What the first number of a stretch says. */
+  /** The first number of a stretch is an index in this list. */
   readonly states: readonly { readonly look: Look; readonly text: string; readonly canBeAsked: boolean }[];
   readonly rows: readonly CoverageRow[];
 };
@@ -29,7 +29,7 @@ const LONGEST_STEP = 366 * 86_400;
 
 const STATES = COVERAGE_STATES.map((state) => ({ ...STATE_WORDS[state], canBeAsked: CAN_BE_ASKED.includes(state) }));
 
-/** Of the page's address, and `rows` from `row` on, `from`, `to`, and `step`, in seconds. */
+/** Takes the parameters of the page's address, and `rows` (a number, from `row` on), `from`, `to`, and `step` in seconds. */
 export async function readCoverageData({ deps, url, now }: ScreenInput): Promise<CoverageAnswer> {
   const { filter, row, from, to } = readCoverageAddress(url);
   const given = (name: string) => url.searchParams.get(name) ?? '';
@@ -57,7 +57,7 @@ export async function readCoverageData({ deps, url, now }: ScreenInput): Promise
   };
 }
 
-/** One list for all pages of a dashboard, and none longer than its database is open. */
+/** One list for all pages of a dashboard, kept only while its database is open. */
 const orders = new WeakMap<Sql, CoverageOrders>();
 
 export function coverageOrdersOf({

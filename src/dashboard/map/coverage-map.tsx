@@ -1,17 +1,17 @@
-/** The frame of the coverage map. `client/coverage.ts` shows it and draws; without scripts it stays hidden. */
+/** The frame of the coverage map. `client/coverage.ts` shows it and draws in it. Without scripts it stays hidden. */
 import type { FC } from 'hono/jsx';
 import type { Instant } from '../../clock.ts';
 import { LOOKS } from './coverage-states.ts';
 
 type CoverageMapProps = {
   readonly window: { readonly from: Instant; readonly to: Instant };
-  /** The first row that is shown, from 0. */
+  /** The first visible row, from 0. */
   readonly row: number;
   readonly total: number;
   readonly marks: Marks;
 };
 
-/** Where cursor and selection of the address are in the order of now, in rows and seconds; null: none, or its series has no row. */
+/** Cursor and selection of the address in the present order, in rows and seconds. Null when there is none, or when its series has no row. */
 export type Marks = {
   readonly cursor: readonly [row: number, at: number] | null;
   readonly selection: readonly [row: number, endRow: number, from: number, to: number] | null;

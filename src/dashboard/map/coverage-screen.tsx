@@ -1,4 +1,4 @@
-/** Coverage: series × time as a map, and the same as a table for whoever cannot see a canvas. */
+/** Coverage: series × time as a map, and the same as a table for visitors who cannot see a canvas. */
 import type { FC } from 'hono/jsx';
 import type { Instant } from '../../clock.ts';
 import { QUOTES } from '../../core/candle.ts';
@@ -20,7 +20,7 @@ import { CoverageTable } from './coverage-table.tsx';
 
 /** Rows of the table on one page. */
 const PAGE_ROWS = 25;
-/** With all that they import, so that the browser asks for them at once and not one after the other. */
+/** With all modules that they import, so that the browser requests them at once and not one after the other. */
 const SCRIPTS = [
   '',
   '-map',
@@ -35,7 +35,7 @@ const SCRIPTS = [
   '-text',
 ].map((part) => `coverage${part}`);
 const LEAST_WINDOW_MS = 7 * DAY;
-/** Where nothing is wanted. */
+/** For rows of which nothing is wanted. */
 const EMPTY_WINDOW_MS = 365 * DAY;
 
 export async function coverageScreen({ deps, url, now }: ScreenInput): Promise<ScreenView> {
@@ -66,7 +66,7 @@ export async function coverageScreen({ deps, url, now }: ScreenInput): Promise<S
   return { title: 'Coverage', body, scripts: SCRIPTS };
 }
 
-/** What the map shows first: the time that was asked for, else from what is wanted first of the rows that are shown until now. */
+/** The time that the map shows first: the one of the address, otherwise from the first wanted instant of the visible rows until now. */
 function windowOf({ from, to }: CoverageAddress, firstWanted: Instant | null, now: Instant) {
   const end = to ?? Math.max(now, (from ?? 0) + LEAST_WINDOW_MS);
   const begin = from ?? Math.min(firstWanted ?? end - EMPTY_WINDOW_MS, end - LEAST_WINDOW_MS);
@@ -127,7 +127,7 @@ const Filters: FC<{ readonly address: CoverageAddress }> = ({ address: { filter,
   </form>
 );
 
-/** For paper, which has no form. */
+/** For paper, which shows no form. */
 function describeFilter({ filter: { sort, byTier, reason, interval, quote, coin } }: CoverageAddress): string {
   const parts = [
     `Sorted by: ${SORTS[sort].toLowerCase()}`,

@@ -1,10 +1,10 @@
-/** What a stretch of the coverage map can be, in words, and what it looks like. */
+/** The states of a stretch in the coverage map, in words, and their looks. */
 import type { CoverageState } from '../../views/dashboard/coverage-map.ts';
 
-/** What a backfill would ask for; of the rest it says that nothing can be requested. */
+/** The states that a backfill would request. For the others it says that nothing can be requested. */
 export const CAN_BE_ASKED: readonly CoverageState[] = ['not asked yet', 'malformed'];
 
-/** Stretches of one look: one colour and one pattern. */
+/** The looks of stretches: each has one colour and one pattern. */
 export const LOOKS = {
   final: 'final: a candle',
   twice: 'empty: two answers told so',

@@ -1,4 +1,4 @@
-/** The rows of the coverage map in figures and words. */
+/** The rows of the coverage map in numbers and words. */
 import type { FC } from 'hono/jsx';
 import { formatCount, formatCounted, formatDay } from '../../core/format.ts';
 import { describeInterval } from '../../core/interval.ts';

@@ -1,10 +1,10 @@
-/** Reads the fields of an address that several screens have. Each throws BadAddress, which names the field. */
+/** Reads address fields that several screens have. Each function throws BadAddress, which names the field. */
 import type { Instant } from '../../clock.ts';
 import { isQuote, type Quote } from '../../core/candle.ts';
 import { type Interval, isInterval } from '../../core/interval.ts';
 import { BadAddress } from '../bad-address.ts';
 
-/** Null: it is not there, or empty as a form sends it. */
+/** Null when the field is absent, or empty as a form sends it. */
 export function readText(params: URLSearchParams, name: string, longest = 100): string | null {
   const text = (params.get(name) ?? '').trim();
   if (text === '') return null;
@@ -47,10 +47,10 @@ export function readQuote(params: URLSearchParams): Quote | null {
   throw new BadAddress(`quote must be usd or btc, got ${JSON.stringify(text)}.`);
 }
 
-/** The same address with some fields set, and those with null left out. */
+/** The same address with some fields set, and without those that are null. */
 export function withFields(url: URL, fields: Readonly<Record<string, string | null>>): string {
   const params = new URLSearchParams(url.searchParams);
-  // It tells of what was done on the page before.
+  // It refers to the action on the page before.
   params.delete('done');
   for (const [name, value] of Object.entries(fields)) {
     if (value === null) params.delete(name);

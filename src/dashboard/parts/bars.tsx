@@ -1,11 +1,11 @@
-/** Numbers of the last hours as small bars, with the same numbers as a table for those who cannot see them. */
+/** Numbers of the last hours as small bars, and as a table for visitors who cannot see them. */
 import type { FC } from 'hono/jsx';
 import type { Instant } from '../../clock.ts';
 import { formatCount, formatInstant } from '../../core/format.ts';
 import { Table } from './table.tsx';
 
 export type BarPart = { readonly name: string; readonly kind: 'good' | 'warn' | 'bad' | 'idle' };
-/** `counts`: one for each part, in the same order. */
+/** `counts`: one number for each part, in the same order. */
 export type Bar = { readonly from: Instant; readonly counts: readonly number[] };
 
 const WIDTH = 22;
@@ -75,7 +75,7 @@ export const Bars: FC<{
   );
 };
 
-/** From the bottom up, in pixels; what is there can be seen, however little it is. */
+/** From the bottom up, in pixels. Every count above zero stays visible, however small it is. */
 function stacked({ counts }: Bar, most: number): readonly { readonly y: number; readonly height: number }[] {
   let bottom = HEIGHT;
   return counts.map((count) => {

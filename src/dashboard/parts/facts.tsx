@@ -1,7 +1,7 @@
-/** One thing in full: its facts, each beside its name. */
+/** All facts about one thing, each next to its name. */
 import type { Child, FC } from 'hono/jsx';
 
-/** Null: it is left out. */
+/** A fact with a null value is left out. */
 export type Fact = readonly [name: string, value: Child];
 
 export const Facts: FC<{ readonly facts: readonly Fact[] }> = ({ facts }) => (

@@ -8,13 +8,13 @@ import { Moment } from './moment.tsx';
 /** A window of the quota that has a limit. */
 export type WindowLeft = {
   readonly name: 'day' | 'month';
-  /** Requests that may still be sent, those that are reserved for the schedules included. */
+  /** Requests that may still be sent, including those reserved for the schedules. */
   readonly left: number;
-  /** Of these, reserved for the schedules. */
+  /** The part of `left` that is reserved for the schedules. */
   readonly reserved: number;
   readonly limit: number;
   readonly reset: Instant;
-  /** Requests that will have been sent when it ends, if they go on as they do now, least and most; null: too little is known. */
+  /** The least and the most requests sent when it ends, if the pace stays the same. Null when too little is known. */
   readonly forecast: { readonly least: number; readonly most: number } | null;
 };
 
@@ -24,7 +24,7 @@ export type Chip = { readonly text: string; readonly href: string; readonly kind
 export type Head = {
   readonly plan: string;
   readonly windows: readonly WindowLeft[];
-  /** What holds all requests, or those of backfills, and until when; sentences. */
+  /** Sentences that say what holds all requests, or those of backfills, and until when. */
   readonly holds: readonly string[];
   readonly chips: readonly Chip[];
   readonly dataAt: DataAt;

@@ -1,4 +1,4 @@
-/** What needs attention: each with its reason, its price, and what can be done. */
+/** What needs attention: each with its reason, its price, and what the operator can do. */
 import type { FC } from 'hono/jsx';
 import type { Instant } from '../../clock.ts';
 import { formatCounted, formatInstant } from '../../core/format.ts';
@@ -9,9 +9,9 @@ export type Need = {
   readonly text: string;
   readonly since: Instant | null;
   readonly kind: 'bad' | 'warn';
-  /** Requests that mending it costs; null: it has no price, or only a look at it tells. */
+  /** Number of requests that fixing it costs. Null when it has no price, or when nobody knows the price beforehand. */
   readonly requests: number | null;
-  /** They are needed each day. */
+  /** Set when the requests are needed each day. */
   readonly isDaily?: true;
   readonly more?: { readonly text: string; readonly href: string };
   readonly button: { readonly text: string; readonly href: string };

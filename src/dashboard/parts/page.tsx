@@ -1,4 +1,4 @@
-/** The frame of every page: menu, search, the top, what was done last, and the scripts. */
+/** The frame of every page: menu, search, the top, the last action, and the scripts. */
 import type { FC } from 'hono/jsx';
 import type { Instant } from '../../clock.ts';
 import { VERSION } from '../../core/version.ts';
@@ -15,12 +15,12 @@ export type PageProps = {
   /** The address without its host. */
   readonly path: string;
   readonly visitor: Visitor;
-  /** Null while it cannot be read. */
+  /** Null when it could not be read. */
   readonly head: Head | null;
   readonly now: Instant;
   readonly body: Html;
   readonly scripts: readonly string[];
-  /** What the visitor did on the page before. */
+  /** The action of the visitor on the page before. */
   readonly done: Html | null;
 };
 

@@ -1,4 +1,4 @@
-/** What screens show that is not in the tables alone: put together by who knows the settings and the schedules. */
+/** Figures that screens show and that do not come from the tables alone: code that knows the settings and the schedules assembles them. */
 import type { Instant } from '../../clock.ts';
 import type { BackfillDetails } from '../../views/backfills/backfill-details.ts';
 
@@ -8,11 +8,11 @@ export type QuotaWindow = {
   readonly start: Instant;
   readonly reset: Instant;
   readonly spent: number;
-  /** Null: unlimited. */
+  /** Null when there is no limit. */
   readonly limit: number | null;
   /** Requests that backfills leave for the schedules until the reset. */
   readonly reserved: number;
-  /** Requests that will have been sent when it ends, least and most; null: too little of it is over to tell. */
+  /** The least and the most requests sent when it ends. Null when too little of it is over to forecast. */
   readonly forecast: { readonly least: number; readonly most: number } | null;
 };
 
@@ -21,14 +21,14 @@ export type Spender = {
   readonly class: string;
   readonly day: number;
   readonly month: number;
-  /** Of a backfill: its series, and who wants it. */
+  /** For a backfill: its series, and who requested it. */
   readonly subject: string | null;
 };
 
 export type ScheduleLine = {
   readonly name: string;
   readonly fetches: string;
-  /** In UTC; null: it is off. */
+  /** In UTC. Null when the schedule is off. */
   readonly cron: string | null;
   readonly perRun: number;
   readonly perDay: number;
@@ -40,7 +40,7 @@ export type ScheduleLine = {
   readonly problem: string | null;
 };
 
-/** What another plan would give. */
+/** What a plan would give. */
 export type PlanLine = {
   readonly name: string;
   readonly isPresent: boolean;
@@ -49,16 +49,16 @@ export type PlanLine = {
   readonly perSecond: number | null;
   /** Requests of the schedules in this month, under the cadences of that plan. */
   readonly schedules: number;
-  /** Requests that were sent this month: of the present plan; another one would be a new account. */
+  /** Requests sent this month under the present plan. 0 for other plans, which would mean a new account. */
   readonly spent: number;
-  /** Requests of the month that are not spent, and that the schedules leave until it ends; null: unlimited. */
+  /** Requests of the month that are neither sent nor needed by the schedules until it ends. Null when there is no limit. */
   readonly left: number | null;
-  /** How far back it gives daily candles; null: without a limit. */
+  /** How far back it gives daily candles, in milliseconds. Null when there is no limit. */
   readonly historyMs: number | null;
   readonly intervals: readonly string[];
   /**
-   * When the backfills that are queued or run would be done; under another plan begun now with nothing spent. `never`: the schedules leave
-   * nothing for them; `not possible`: the plan does not give their intervals.
+   * When the queued and running backfills would be done; for another plan, if it began now with nothing sent. `never`: the schedules leave
+   * nothing for them. `not possible`: the plan does not give their intervals.
    */
   readonly backfillsDone: Instant | 'never' | 'not possible' | 'no limit delays them';
 };
@@ -66,23 +66,23 @@ export type PlanLine = {
 export type QuotaReport = {
   readonly accountId: string;
   readonly plan: string;
-  /** Where the plan is known from. */
+  /** How Chandler knows the plan. */
   readonly planSource: string;
   readonly windows: readonly QuotaWindow[];
   /** What holds all requests, or those of backfills. */
   readonly holds: readonly string[];
-  /** The rate, who runs the schedules, what holes cost. */
+  /** Sentences about the rate, who runs the schedules, and what holes cost. */
   readonly notes: readonly string[];
   readonly spenders: readonly Spender[];
   readonly schedules: readonly ScheduleLine[];
   readonly plans: readonly PlanLine[];
-  /** Requests that the backfills still need that are queued or run. */
+  /** Requests that the queued and running backfills still need. */
   readonly openRequests: number;
 };
 
 export type BackfillReport = {
   readonly details: BackfillDetails;
-  /** Why it does not advance, or that it does; the first reason is the one that counts. */
+  /** Why it does not advance, or a sentence that it does. The first reason is the most important one. */
   readonly reasons: readonly string[];
   /** Why each of `details.chunks.waits` waits, in words. */
   readonly waits: readonly string[];

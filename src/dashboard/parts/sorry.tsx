@@ -1,4 +1,4 @@
-/** A page that only says something. */
+/** A page that shows only a message. */
 import type { Child } from 'hono/jsx';
 
 export function sorry(title: string, message: Child, status: 400 | 404 | 429) {

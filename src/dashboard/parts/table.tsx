@@ -1,20 +1,20 @@
-/** A table of rows. On a phone a wide one becomes blocks, one a row, each value behind the name of its column. */
+/** A table of rows. On a phone, each row of a wide table becomes a block, with each value after the name of its column. */
 import type { Child } from 'hono/jsx';
 import type { Html } from '../html.ts';
 
 export type Column<Row> = {
   readonly title: string;
   readonly cell: (row: Row) => Child;
-  /** Numbers stand at the right. */
+  /** Numbers are aligned on the right. */
   readonly isNumber?: boolean;
-  /** Its buttons change something: it is not printed. */
+  /** The column has buttons that change something, so it is not printed. */
   readonly isForButtons?: boolean;
 };
 
-/** With more columns than these, the rows become blocks on a phone. */
+/** A table with more columns becomes blocks on a phone. */
 const FEW_COLUMNS = 3;
 
-/** Where CSS makes blocks of rows and cells, browsers take them for texts unless these say what they are. */
+/** When CSS turns rows and cells into blocks, browsers treat them as plain text unless these roles say what they are. */
 const ROLES = {
   table: { role: 'table' },
   rows: { role: 'rowgroup' },
@@ -32,7 +32,7 @@ export function Table<Row>({
   readonly caption: string;
   readonly rows: readonly Row[];
   readonly columns: readonly Column<Row>[];
-  /** What it says instead when there are no rows. */
+  /** The text when there are no rows. */
   readonly empty: string;
 }): Html {
   if (rows.length === 0) return <p class="soft">{empty}</p>;
@@ -41,7 +41,7 @@ export function Table<Row>({
     isForButtons ? 'buttons' : isNumber ? 'num' : undefined,
   );
   return (
-    // A keyboard scrolls it sideways only when it can have the focus.
+    // With the focus on it, the keyboard can scroll it sideways.
     <section class={isWide ? 'table wide' : 'table'} tabindex={0} aria-label={caption}>
       <table {...(isWide ? ROLES.table : {})}>
         <caption>{caption}</caption>

@@ -1,4 +1,4 @@
-/** Actions: shown with their price, and done when the operator confirms them. */
+/** Actions: a page shows their price, and they run when the operator confirms. */
 import type { Context, Hono } from 'hono';
 import { formatCounted } from '../../core/format.ts';
 import { beginAudit, endAudit } from '../../store/work/audit.ts';
@@ -20,7 +20,7 @@ function confirmView(c: Context<Env>, intended: Intended, { isDearer = false } =
 export function addActions(app: Hono<Env>, deps: DashboardDeps, pages: Pages): void {
   const { sql, clock } = deps;
 
-  /** Undefined: there is no such action. */
+  /** Undefined when there is no such action. */
   async function intend(c: Context<Env>): Promise<Intended | undefined> {
     const name = c.req.param('action') ?? '';
     return Object.hasOwn(deps.actions, name) ? deps.actions[name]!(new URL(c.req.url).searchParams) : undefined;
@@ -40,7 +40,7 @@ export function addActions(app: Hono<Env>, deps: DashboardDeps, pages: Pages): v
     if (intended === undefined) return pages.show(c, nothingAt(pathOf(c)));
     const { command, requests, next } = intended;
     const form = await c.req.parseBody();
-    // What is missing changes while a page is open: nobody pays more than was shown. Without a number, nothing was.
+    // The price may rise while a page is open. A higher one needs a new confirmation, and so does a form without one.
     if (!(requests <= Number(form.requests ?? 0))) return pages.show(c, confirmView(c, intended, { isDearer: true }));
     const once = intended.makesSecret ? String(form.once ?? '') : null;
     if (once !== null && !isOnce(once)) return pages.show(c, notOurForm(c));
@@ -56,7 +56,7 @@ export function addActions(app: Hono<Env>, deps: DashboardDeps, pages: Pages): v
       id = await beginAudit(sql, { at: clock.now(), actor, command: `${command.join(' ')}${price}` });
       result = await intended.act(actor);
     } catch (error) {
-      // What went wrong is what matters, also when its record cannot be written.
+      // The error of the action matters more than a failure to record it.
       if (once !== null) await putBackOnce(deps, operator, once).catch(() => undefined);
       await end(error instanceof Error ? error.message : String(error)).catch(() => undefined);
       throw error;

@@ -1,4 +1,4 @@
-/** Answers with a page: a screen in its frame, or what it says instead. */
+/** Answers with a page: a screen in its frame, or an error instead. */
 import type { Context } from 'hono';
 import { html } from 'hono/html';
 import { isDiskFull, isLocked, storesNothing } from '../../store/connection/database-unavailable.ts';
@@ -15,7 +15,7 @@ const MENU = SCREENS.flatMap(({ path, name }) => (name === undefined ? [] : [{ p
 
 export type Pages = {
   show(c: Context<Env>, view: ScreenView): Promise<Response>;
-  /** For somebody who may not look yet: nothing of the warehouse. */
+  /** For a visitor who may not look yet: shows nothing of the warehouse. */
   showStranger(c: Context<Env>, view: ScreenView): Promise<Response>;
   showError(c: Context<Env>, error: Error): Promise<Response>;
 };
@@ -49,7 +49,7 @@ export function createPages(deps: DashboardDeps): Pages {
     return showNothing(c, error);
   }
 
-  /** Without anything that must be read. */
+  /** Uses nothing that must be read. */
   function showNothing(c: Context<Env>, error: unknown): Response | Promise<Response> {
     const isAway = deps.isUnavailable(error);
     if (!isAway) deps.onError(error, c.req.url);
@@ -73,7 +73,7 @@ function documentOf(props: PageProps) {
   return html`<!doctype html>${<Page {...props} />}`;
 }
 
-/** The page says what it can also without its top. */
+/** Without its top, a page still shows the rest. */
 async function readHead({ readHead, isUnavailable, onError }: DashboardDeps): Promise<Head | null> {
   return readHead().catch((error: unknown) => {
     if (isUnavailable(error)) throw error;
@@ -82,7 +82,7 @@ async function readHead({ readHead, isUnavailable, onError }: DashboardDeps): Pr
   });
 }
 
-/** A page that only shows something tries again by itself. A form is not sent again: its page stays, and says what became of the action. */
+/** A page that only shows something tries again automatically. A form is not sent again: its page stays, and says what became of the action. */
 function awayView(error: unknown, method: string): ScreenView {
   const title = whyAway(error);
   const isForm = method === 'POST';

@@ -1,4 +1,4 @@
-/** What the routes of the dashboard know of a request. */
+/** Facts about a request for the routes of the dashboard. */
 import type { Context } from 'hono';
 import type { Peer } from '../../contract/interface/handler.ts';
 import type { Visitor } from '../access/visitor.ts';
@@ -11,7 +11,7 @@ export function pathOf(c: Context<Env>): string {
   return `${pathname}${search}`;
 }
 
-/** A path of ours, and never an address of somebody else. */
+/** Returns only a path of the dashboard, never an address of another host. */
 export function localPath(path: string): string {
   return /^\/(ui\/[\w\-./?&=%:+,~]*)?$/.test(path) && !path.includes('//') ? path : '/';
 }

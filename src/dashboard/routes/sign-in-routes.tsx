@@ -1,4 +1,4 @@
-/** Signing in and out, and the gate that every other page is behind. */
+/** Signing in and out, and the gate in front of every other page. */
 import type { Context, Hono, MiddlewareHandler } from 'hono';
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie';
 import { isFormToken, operatorOf, SESSION_COOKIE, signIn, signOut } from '../access/session.ts';
@@ -34,7 +34,7 @@ export function addSignIn(app: Hono<Env>, deps: DashboardDeps, pages: Pages): vo
     const isSecure = new URL(c.req.url).protocol === 'https:' || c.req.header('X-Forwarded-Proto') === 'https';
     setCookie(c, SESSION_COOKIE, session.token, {
       ...{ path: '/', httpOnly: true, sameSite: 'Strict', secure: isSecure },
-      // Of the clock of the browser, which may be another one, nothing is assumed.
+      // A duration, because the browser's clock may differ.
       maxAge: Math.floor((session.expiresAt - clock.now()) / 1000),
     });
     return c.redirect(next, 303);
@@ -47,7 +47,7 @@ export function addSignIn(app: Hono<Env>, deps: DashboardDeps, pages: Pages): vo
   });
 }
 
-/** Lets through whoever may look, and says who it is; anybody else is asked to sign in. */
+/** Lets visitors through who may look, and sets who they are. Shows the sign-in page to everybody else. */
 export function gate({ sql, clock, trustedProxies }: DashboardDeps): MiddlewareHandler<Env> {
   return async (c, next) => {
     const { headers } = c.req.raw;
@@ -60,7 +60,7 @@ export function gate({ sql, clock, trustedProxies }: DashboardDeps): MiddlewareH
   };
 }
 
-/** Was the form that was sent one of this session, from a page of ours? */
+/** Whether the form belongs to this session and was sent by a page of Chandler. */
 export async function isOurForm(c: Context<Env>): Promise<boolean> {
   const { operator } = c.get('visitor');
   const { token } = await c.req.parseBody();

@@ -46,7 +46,7 @@ export async function backfillsScreen({ deps: { sql }, url, now }: ScreenInput):
   return { title: 'Backfills', body };
 }
 
-/** Says that there are more than are shown. */
+/** Says that there are more than the page shows. */
 export const ShownOf: FC<{
   readonly shown: number;
   readonly total: number;
@@ -110,7 +110,7 @@ export function endOf(row: BackfillRow, now: Instant) {
   return finishAt === null ? 'not known yet' : `about ${formatInstant(finishAt)}`;
 }
 
-/** Only those of the service can be changed; a command in a terminal is stopped there. */
+/** Only backfills of the service can be changed. The user stops a command in its terminal. */
 export const Changes: FC<{ readonly row: BackfillRow }> = ({ row: { id, state, isDetached, finishedAt } }) => {
   if (!isDetached) return <span class="soft">{finishedAt === null ? 'a command runs it' : 'a command ran it'}</span>;
   const isOpen = state === 'queued' || state === 'running';

@@ -1,4 +1,4 @@
-/** An action before it is done: what it means, what it costs, and the button. */
+/** An action before it runs: what it means, what it costs, and the button. */
 import type { FC } from 'hono/jsx';
 import { formatCounted } from '../../core/format.ts';
 import { newOnce } from '../access/once.ts';
@@ -11,7 +11,7 @@ type ConfirmProps = {
   /** The address of the action with its arguments. */
   readonly path: string;
   readonly visitor: Visitor;
-  /** The operator has confirmed a lower price. */
+  /** Whether the operator has confirmed a lower price. */
   readonly isDearer: boolean;
 };
 

@@ -1,4 +1,4 @@
-/** Home: what needs attention and what can be done about it, the backfills under way, and how the last day's requests ended. */
+/** Home: what needs attention and what the operator can do, the backfills under way, and how the last day's requests ended. */
 import { formatCounted, formatInstant } from '../../core/format.ts';
 import { readBackfills } from '../../views/backfills/backfills.ts';
 import { countBackfills } from '../../views/dashboard/backfill-figures.ts';

@@ -29,7 +29,7 @@ export const SCREENS: readonly Screen[] = [
   { path: '/ui/system', name: 'System', view: systemScreen },
 ];
 
-/** What the scripts of these screens ask for. */
+/** The data that the scripts of these screens request. */
 export const DATA_SOURCES: readonly DataSource[] = [
   { path: `${COVERAGE_PATH}/data`, read: readCoverageData },
   { path: '/ui/coins/:id/candles', read: readCoinCandles },

@@ -1,4 +1,4 @@
-/** A secret that an action has made, in the answer to it: it is in no address, in no log and on no other page. */
+/** Shows a secret that an action has created, in its answer only: the secret is in no address, in no log and on no other page. */
 import type { ShownOnce } from '../action.ts';
 import type { ScreenView } from '../screen.ts';
 
@@ -22,7 +22,7 @@ export function secretView({ done, secret }: ShownOnce, next: string): ScreenVie
   return { title: 'Copy the key now', body };
 }
 
-/** The form was sent a second time: the page of the secret was loaded again. */
+/** The form was sent a second time, because the visitor loaded the page of the secret again. */
 export function doneAlready(next: string): ScreenView {
   const body = (
     <div>

@@ -1,11 +1,11 @@
-/** Where operators show their key. */
+/** The page where operators enter their key. */
 import type { Html } from '../html.ts';
 
 type SignIn = {
-  /** Where the operator goes on. */
+  /** The page that follows. */
   readonly next: string;
   readonly isWrong?: boolean;
-  /** A form was sent after the session had ended. */
+  /** Whether a form was sent after the session had ended. */
   readonly isUndone?: boolean;
 };
 

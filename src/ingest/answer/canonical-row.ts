@@ -1,6 +1,6 @@
 /**
- * Is a row of an answer canonical: would its stored columns be written as the same JSON? Then the columns are enough to serve it byte for
- * byte; of any other row the JSON is stored as well. Pure and written by hand, because there may be 50,000 rows.
+ * Is a row of an answer canonical: do its stored columns produce the same JSON? Then the columns are enough to serve it byte for byte; for any other
+ * row the JSON is stored as well. Pure. Written by hand, because there may be 50,000 rows.
  */
 import { TICKER_QUOTE_KEYS } from '../../core/ticker.ts';
 import { storableJsonText } from '../../store/values/storable-text.ts';
@@ -20,7 +20,7 @@ const TICKER_KEYS = [
   'last_updated',
   'quotes',
 ];
-/** The upstream leaves it out where the plan does not include it. */
+/** The upstream omits this key when the plan does not include it. */
 const OPTIONAL = TICKER_KEYS.indexOf('circulating_supply');
 
 export function isCanonicalTicker(row: Fields, usd: Fields): boolean {
@@ -67,23 +67,23 @@ export function isCanonicalCoin(row: Fields): boolean {
   );
 }
 
-/** The character 0 and halves of surrogate pairs cannot be stored as such. */
+/** Postgres cannot store the character 0 and halves of surrogate pairs in a text. */
 function isCanonicalText(value: unknown): boolean {
   return typeof value === 'string' && !/[\0\p{Surrogate}]/u.test(value);
 }
 
-/** Null, or a number that is written as it was read: no integer beyond the exact range of a double, and no negative zero. */
+/** Null, or a number that is written exactly as it was read: no integer beyond the exact range of a double, and no negative zero. */
 function isCanonicalNumber(value: unknown): boolean {
   if (typeof value !== 'number') return value === null;
   return value === 0 ? !Object.is(value, -0) : !(Number.isInteger(value) && !Number.isSafeInteger(value));
 }
 
-/** Written as `formatTime` writes it; that it is a valid time was checked before. */
+/** A time in the form that `formatTime` writes. The caller has checked that it is a valid time. */
 function isCanonicalTime(value: unknown): value is string {
   return typeof value === 'string' && value.length === 20 && value[10] === 'T' && value[19] === 'Z';
 }
 
-/** The JSON of a record, if it differs from that of `written`, or if it cannot be stored without escapes; else null. */
+/** The JSON of a record, if it differs from the JSON of `written`, or cannot be stored without escapes; otherwise null. */
 export function otherwiseWritten(record: unknown, written: unknown): string | null {
   const text = JSON.stringify(record);
   return text === JSON.stringify(written) && storableJsonText(text) === text ? null : text;

@@ -1,25 +1,25 @@
-/** Reads lists of records: an invalid row is quarantined, the others are used; with too many invalid rows the whole list is invalid. */
+/** Reads lists of records. Invalid rows are quarantined, and the others are used; a list with too many invalid rows is invalid as a whole. */
 import type { z } from 'zod';
 import { describeValue, readRecord } from '../../contract/record/records.ts';
 import type { QuarantinedRecord } from '../../store/candle/quarantine.ts';
 import { LongList } from '../../upstream/json.ts';
 
-/** A validated answer. `rows`: as many as the answer had, before any was dropped. */
+/** A validated answer. `rows`: the number of rows in the answer, before any was dropped. */
 export type Validated<T> =
   | { readonly ok: true; readonly value: T; readonly rows: number; readonly quarantined: readonly QuarantinedRecord[] }
   | { readonly ok: false; readonly problem: string };
 
-/** The rows of a body; null when it is no list. The rows of a long list are parsed one by one: do not keep them. */
+/** The rows of a body; null when it is no list. The rows of a long list are parsed one by one, so the caller must not keep them. */
 export function rowsOf(body: unknown): Iterable<unknown> | null {
   return Array.isArray(body) || body instanceof LongList ? body : null;
 }
 
-/** Why a row is quarantined. `problem`: the same with the value, for the message when the whole list is rejected. */
+/** Why a row is quarantined. `problem`: the reason with the value, for the message when the whole list is rejected. */
 export type RowFault = { readonly reason: string; readonly problem?: string };
 
 /**
- * Calls `read` with each row of a list; it keeps the row, or returns why the row is quarantined. Then `finish` makes the value of what was
- * kept. With too many quarantined rows the whole list is rejected. `nameOf`: the id under which a row is quarantined.
+ * Calls `read` with each row of a list. `read` keeps the row, or returns why the row is quarantined. Then `finish` builds the value from the kept
+ * rows. A list with too many quarantined rows is rejected. `nameOf`: the id under which a row is quarantined.
  */
 export function validateRows<T>(
   body: unknown,
@@ -41,7 +41,7 @@ export function validateRows<T>(
       quarantined.push({ id: nameOf(row), reason: fault.reason, row });
     }
   } catch (error) {
-    // A long list may turn out to be broken JSON while it is read.
+    // A long list may turn out to be broken JSON while its rows are read.
     if (error instanceof SyntaxError) return { ok: false, problem: `broken JSON: ${error.message}` };
     throw error;
   }
@@ -51,7 +51,7 @@ export function validateRows<T>(
 
 /** A list with a larger share of invalid rows is rejected. */
 const MOST_BAD_SHARE = 0.1;
-/** So many invalid rows are accepted in a short list as well. */
+/** A short list may have this many invalid rows. */
 const FEW = 3;
 
 /** Is a list with so many invalid rows still valid? */
@@ -71,7 +71,7 @@ export function readRow<S extends z.ZodType>(
   return reason === null ? read : { ok: false, reason };
 }
 
-/** The records of a list, as `toFacts` makes them of each valid row. If an id comes twice, the last row counts. */
+/** Reads the valid rows of a list as `toFacts` converts them. If an id occurs twice, the last row counts. */
 export function validateList<S extends z.ZodType<{ readonly id: string }>, T>(
   schema: S,
   body: unknown,
@@ -91,12 +91,12 @@ export function validateList<S extends z.ZodType<{ readonly id: string }>, T>(
   );
 }
 
-/** Upstream rounds the instants of its data up to the minute (upstream-api.md, 1.1 no 6). */
+/** The upstream rounds the instants of its data up to the minute (upstream-api.md, 1.1 no 6). */
 export const ROUNDED_MS = 60_000;
 
 export const NO_ID = 'id: expected the id of something';
 
-/** A problem that `readRecord` found, without the value: the same text for every value that is wrong in the same way. */
+/** A problem that `readRecord` found, without the value: values with the same fault give the same text. */
 export function withoutValue(problem: string): string {
   return problem.replace(/, got .*$/s, '');
 }

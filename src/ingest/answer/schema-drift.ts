@@ -1,4 +1,4 @@
-/** Detects schema drift: when the interface has changed, nothing of an answer is stored, and the request is sent again later. */
+/** Detects schema drift. When the upstream's format has changed, nothing of an answer is stored, and the request is sent again later. */
 import { hasPrices, type OhlcvRowRead } from '../../contract/record/ohlcv.ts';
 import { hasPrice } from '../../contract/record/price.ts';
 import { type Interval, isPriceInterval } from '../../core/interval.ts';
@@ -6,14 +6,14 @@ import { repeatedRows } from '../../store/candle/quarantine.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import type { ChunkJob } from '../queue/chunk-job.ts';
 
-/** What is wrong with an answer as a whole; null: nothing, or only single rows. */
+/** Returns what is wrong with the whole answer; null: nothing, or only single rows. */
 export type DriftCheck = (
   series: Pick<ChunkJob, 'seriesId' | 'interval'>,
   rows: readonly OhlcvRowRead[],
 ) => Promise<string | null>;
 
 export function createDriftCheck(sql: Sql): DriftCheck {
-  /** Since the last answer without a readable row, another answer had one. */
+  /** True when an answer had a readable row after the last answer without one. */
   let oneWasReadable = false;
   return async ({ seriesId, interval }, rows) => {
     if (rows.length === 0) return null;
@@ -22,14 +22,14 @@ export function createDriftCheck(sql: Sql): DriftCheck {
       oneWasReadable = true;
       return null;
     }
-    // One invalid row does not prove drift if another answer was readable just before; nor do rows that were invalid in the same way before.
+    // One invalid row proves no drift if another answer was readable just before. Rows that were invalid in the same way before prove none either.
     const isRow = (rows.length === 1 && oneWasReadable) || (await areRepeated(sql, seriesId, rows));
     oneWasReadable = false;
     return isRow ? null : problem;
   };
 }
 
-/** Was each of these rows quarantined before, exactly as it is, from an answer whose other rows were readable? */
+/** Was each of these exact rows quarantined before, from an answer with other readable rows? */
 async function areRepeated(sql: Sql, seriesId: number, rows: readonly OhlcvRowRead[]): Promise<boolean> {
   const asides = rows.map(({ openTime, row }) => ({ openTime, reason: '', row }));
   const repeated = await repeatedRows(sql, seriesId, asides);

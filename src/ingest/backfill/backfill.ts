@@ -1,4 +1,4 @@
-/** Runs a backfill: records what is wanted, then fetches it until nothing worth a request is missing. */
+/** Runs a backfill: records what is wanted, then sends requests until nothing is left to fetch. */
 import type { Clock, Instant } from '../../clock.ts';
 import { settledUntil } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
@@ -41,17 +41,17 @@ export type BackfillRun = {
   readonly end: BackfillEnd;
   readonly startedAt: Instant;
   readonly tookMs: number;
-  /** The totals of `ops.fetch`, with the requests that other processes sent for it; null if the database was unavailable at the end. */
+  /** The totals of `ops.fetch`, including requests that other processes sent for this backfill; null if the database was unavailable at the end. */
   readonly totals: BackfillTotals | null;
-  /** What this process counted, for when there are no totals. */
+  /** What this process counted; used when there are no totals. */
   readonly seen: BackfillSeen;
   /** Refused chunks by reason, with one of the messages. */
   readonly refused: ReadonlyMap<RefusalReason, { readonly chunks: number; readonly message: string }>;
-  /** Chunks that were given up after all attempts, with the reason. */
+  /** Chunks that failed in all attempts, with the reason. */
   readonly failed: readonly { readonly coinId: string; readonly span: Span; readonly message: string }[];
-  /** What is left of the target; null if the database was unavailable at the end. A slot that was too young when the run began is that. */
+  /** What is left of the target; null if the database was unavailable at the end. Slots too young when the run began count as too young. */
   readonly left: readonly Left[] | null;
-  /** Some of it is left to backfills before this one, which own these slots. */
+  /** True when slots were left to backfills before this one, which own them. */
   readonly hasOthers: boolean;
 };
 
@@ -62,41 +62,41 @@ export type BackfillDeps = Pick<Session, 'ingestChunk' | 'circuitBreaker' | 'his
   readonly plan: { readonly name: string; readonly candlesPerRequest: number };
   /** `host:pid`. */
   readonly owner: string;
-  /** Tries to restart an unavailable database, where that is possible; called now and then during the outage. If it rejects, the run ends with that error. */
+  /** Tries to restart an unavailable database, where possible. Called repeatedly during the outage. If it rejects, the run ends with that error. */
   readonly bringBack?: () => Promise<void>;
   /** Converts milliseconds of a test's clock, which may run faster, into real ones. */
   readonly realMs?: (ms: number) => number;
 };
 
-/** What a claimed backfill asked for is recorded already. */
+/** For a claimed backfill, the request of the user is already recorded. */
 export type BackfillOptions = CommandStart & {
-  /** A backfill that a service has claimed: the caller renews its lease and records how it ended. */
+  /** The id of a backfill that a service has claimed: the caller renews its lease and records how it ended. */
   readonly claimedId?: number;
-  /** Default: 0. */
+  /** Higher is more urgent. Default: 0. */
   readonly priority?: number;
   readonly concurrency: number;
-  /** Chunks in the queue at most. Default: enough for other processes that work on them as well. */
+  /** The most chunks in the queue. Default: enough for other processes that work on them as well. */
   readonly window?: number;
   /** A longer wait ends the run. */
   readonly maxWaitMs: number;
   readonly signal: AbortSignal;
   readonly onProgress: (progress: BackfillProgress) => void;
-  /** Called with a function that reads how far the run is. */
+  /** Called with a function that reads the state of the run. */
   readonly onBegun?: (readState: () => Promise<RunState>) => void;
 };
 
 const CHECK_EVERY_MS = 2_000;
-/** No wait of the queue before a retry is longer. */
+/** The queue never waits longer than this before a retry. */
 const LONGEST_RETRY_MS = 4 * 60_000;
 type Run = {
   readonly id: number;
   readonly ending: RunEnding;
   readonly tracker: ProgressTracker;
-  /** Its chunks that the queue holds. */
+  /** The chunks of this run that the queue holds. */
   inFlight: () => readonly ChunkJob[];
 };
 
-/** Resolves however the run ended. @throws an unexpected error, or the one that `bringBack` rejects with. */
+/** Resolves when the run has ended, even if it was stopped or interrupted. @throws an unexpected error, or the one that `bringBack` rejects with. */
 export async function runBackfill(deps: BackfillDeps, options: BackfillOptions): Promise<BackfillRun> {
   const { sql, clock } = deps;
   const { startedAt, claimedId } = options;
@@ -106,7 +106,7 @@ export async function runBackfill(deps: BackfillDeps, options: BackfillOptions):
   const tracker = new ProgressTracker({ ...options, backfillId: id }, ending.stopWith);
   const run: Run = { id, ending, tracker, inFlight: () => [] };
   const readState = async () => ({
-    // However little was planned, what is in the queue is left.
+    // Chunks in the queue are left, even if fewer were planned.
     leftRequests: Math.max(tracker.left(), run.inFlight().length),
     chunks: await readPlaces(deps.queue, run.inFlight()),
   });
@@ -136,7 +136,7 @@ export async function runBackfill(deps: BackfillDeps, options: BackfillOptions):
   return { id, end, startedAt, tookMs, totals, seen: tracker.seen(), refused, failed, left, hasOthers };
 }
 
-/** Fetches what is missing, until nothing worth a request is left or the run ends. Resolves to whether slots were left to other backfills. */
+/** Fetches what is missing, until nothing is left to fetch or the run ends. Resolves to whether slots were left to other backfills. */
 async function fetchMissing(deps: BackfillDeps, options: BackfillOptions, run: Run): Promise<boolean> {
   const { sql, clock, queue, plan, historyLimits, realMs = (ms) => ms } = deps;
   const { target, concurrency, startedAt } = options;
@@ -144,7 +144,7 @@ async function fetchMissing(deps: BackfillDeps, options: BackfillOptions, run: R
   const { signal } = ending;
   const isClaimed = options.claimedId !== undefined;
   const { retry, tidy } = createRunRetry(deps, run, isClaimed);
-  // A command requests all that it was told to: it comes before the backfills of the service.
+  // A command requests everything that the user named: it comes before the backfills of the service, so it has no place among them.
   const place = options.claimedId === undefined ? undefined : { id, priority: options.priority ?? 0 };
   const asking = { sql, clock, target, backfillId: id, askedSince: startedAt, plan, historyLimits, place };
   if (options.planned.probe) {
@@ -166,7 +166,7 @@ async function fetchMissing(deps: BackfillDeps, options: BackfillOptions, run: R
     queue,
     priority: options.priority ?? 0,
     retry,
-    // Few large additions: each costs the queue on Postgres two temporary tables.
+    // A large window, so that additions are few and large: each costs the queue on Postgres two temporary tables.
     window: options.window ?? Math.max(256, concurrency * 16),
     checkEveryMs: CHECK_EVERY_MS,
     onGone: () => tracker.countElsewhere(),
@@ -192,7 +192,7 @@ async function fetchMissing(deps: BackfillDeps, options: BackfillOptions, run: R
     await refill.run(signal);
     return refill.hasOthers();
   } finally {
-    // First the chunks that no worker has begun; then those that were given back while the others finished.
+    // First removes the chunks that no worker has begun, then those that were given back while the others finished.
     await tidy(() => queue.remove(refill.inFlight()));
     await worker.close();
     await tidy(() => handBack(queue, clock, refill.inFlight()));
@@ -206,7 +206,7 @@ function createRunRetry({ clock, bringBack }: BackfillDeps, { ending, tracker }:
     clock,
     signal: ending.signal,
     onOutage: (reason, until, error) => {
-      // Where no answer can be stored, no further one is asked for. A service waits: its disk may get room meanwhile.
+      // When no answer can be stored, a command sends no further request. A service waits: its disk may get room meanwhile.
       if (!isClaimed && isDiskFull(error)) return ending.failWith(error);
       tracker.outageBegan(reason, until, clock.now());
       if (reason === QUEUE_IS_UNAVAILABLE) isQueueUnavailable = true;
@@ -227,13 +227,13 @@ function createRunRetry({ clock, bringBack }: BackfillDeps, { ending, tracker }:
   return { retry, tidy };
 }
 
-/** A chunk in our window counts for this run, even if another process put it into the queue first. */
+/** A chunk in this window counts for this run, even if another process put it into the queue first. */
 function workerEvents(clock: Clock, { ending, tracker }: Run, refill: Refill, own: OwnChunks): WorkerEvents {
   return {
     onOutcome: (job, outcome) => {
       if (outcome.kind === 'deferred') own.waits(job, outcome.until);
       else own.left(job);
-      // What a chunk of another backfill waits for holds the whole queue, this run's chunks included.
+      // A snooze holds the whole queue, this run's chunks included, even if the chunk is of another backfill.
       if (refill.has(job) || outcome.kind === 'snoozed') tracker.count(job, outcome, clock.now());
       if (outcome.kind !== 'snoozed' && outcome.kind !== 'deferred') refill.ended(job, 'done');
     },
@@ -259,8 +259,8 @@ const STATE_AFTER = {
 } as const satisfies Record<Verdict, BackfillState>;
 
 /**
- * Records how the run ended, and reads what it did and what it left. Null if the database is unavailable: the run still counts as running
- * there, and the next run ends it when its lease has expired.
+ * Records how the run ended, and reads what it did and what it left. Null if the database is unavailable: there the run still counts as running, and
+ * the next run ends it when its lease has expired.
  */
 async function settle(
   { sql, clock, historyLimits }: BackfillDeps,
@@ -268,7 +268,7 @@ async function settle(
   { id, end, failed }: Pick<BackfillRun, 'id' | 'end' | 'failed'>,
 ): Promise<{ readonly totals: BackfillTotals; readonly left: readonly Left[] } | null> {
   try {
-    // A revoked key or a wrong address says nothing about the series whose request met it.
+    // The upstream refused these series because of a revoked key or a wrong address: that says nothing about the series.
     await withdrawRefusals(sql, id, end.kind === 'configurationError');
     const { interval } = target;
     const openFrom = lastDayOf(expectedDepth(historyLimits.of(interval)), interval, startedAt)?.to ?? null;

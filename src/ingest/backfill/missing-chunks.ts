@@ -1,4 +1,4 @@
-/** The missing chunks of a backfill that are worth a request, without those that were given up; read again in each pass. */
+/** The missing chunks of a backfill that are worth a request, without those that were given up. Each pass reads them again. */
 import type { Clock, Instant } from '../../clock.ts';
 import { rowsPerRequest } from '../../contract/plan/plans.ts';
 import { chunksNewestFirst } from '../../core/chunk.ts';
@@ -12,15 +12,15 @@ import { type ChunkJob, chunkJobId } from '../queue/chunk-job.ts';
 import { type BackfillTarget, gapsOf } from './plan.ts';
 
 export type MissingChunks = {
-  /** All chunks that are missing now. The gaps of a series are read just before its chunks are made, newest first. */
+  /** All chunks that are missing now, newest first within a series. The gaps of a series are read just before its chunks are made. */
   pass(): AsyncGenerator<ChunkJob>;
-  /** The chunk is not requested again in this run. */
+  /** Excludes the chunk from the rest of this run. */
   giveUp(job: ChunkJob): void;
-  /** Those of the chunks that are no longer missing. A chunk that left the queue may be done, or the queue was wiped. */
+  /** The chunks that are no longer missing. A chunk may leave the queue because it is done, or because the queue was wiped. */
   doneOf(jobs: readonly ChunkJob[]): Promise<readonly ChunkJob[]>;
-  /** When the first slot is due again that this run asked about, and asks about once more (an invalid row); null: none is due after `since`. */
+  /** When the first slot is due that this run has requested and requests once more (an invalid row); null: none is due after `since`. */
   dueAgain(since: Instant): Promise<Instant | null>;
-  /** In the last pass, were slots left to backfills before this one? */
+  /** Were slots left to backfills before this one in the last pass? */
   hasOthers(): boolean;
 };
 
@@ -33,26 +33,26 @@ export type ChunkSource = {
   readonly askedSince: number;
   readonly plan: { readonly name: string; readonly candlesPerRequest: number };
   readonly historyLimits: Pick<LearnedLimits, 'of'>;
-  /** Of a backfill of the service: slots that belong to those before it are left to them. */
+  /** The place of a backfill of the service: slots of the backfills before it are left to them. */
   readonly place?: Place | undefined;
 };
 
 export type MissingChunksDeps = ChunkSource & {
-  /** Chunks come from so many series in turn, because chunks of one series wait for each other when they are stored. */
+  /** Chunks come from this many series in turn, because chunks of one series wait for each other when they are stored. */
   readonly lanes: number;
-  /** Called with a chunk that is not requested again in this run although it is still missing. */
+  /** Called with a chunk that is still missing, but that this run does not request again. */
   readonly onGivenUp: (job: ChunkJob) => void;
 };
 
 /** A chunk that has ended so often and is still missing is given up in this run. */
 const MOST_ROUNDS = 3;
-/** Series whose gaps are read at once; few, so that the gaps are still right when the chunks are made. */
+/** Series whose gaps are read in one statement; few, so that the gaps are still right when the chunks are made. */
 const PAGE = 100;
 
 export function createMissingChunks(deps: MissingChunksDeps): MissingChunks {
   const { sql, clock, target, plan, askedSince, place } = deps;
   const when = { now: () => clock.now(), askedSince, plan: plan.name, place };
-  /** Chunks of passes after the first, by id: how often they were put into the queue. */
+  /** How often chunks were put into the queue in passes after the first, by id. */
   const rounds = new Map<string, number>();
   const givenUp = new Map<number, Span[]>();
   let isFirstPass = true;
@@ -79,7 +79,7 @@ export function createMissingChunks(deps: MissingChunksDeps): MissingChunks {
         deps.onGivenUp(job);
         continue;
       }
-      // Not for the first pass, which may have millions of chunks: few are left after it.
+      // The first pass may have millions of chunks, so they are not counted; few are left after it.
       if (!isFirstPass) rounds.set(chunkJobId(job), round);
       yield job;
     }

@@ -1,12 +1,12 @@
-/** The chunks that this process works on, or goes on with after a wait: of the others in the queue another process may have begun one. */
+/** The chunks that this process works on, or continues after a wait. Another process may have begun any other chunk of the queue. */
 import type { Clock, Instant } from '../../clock.ts';
 import { type ChunkJob, chunkJobId } from '../queue/chunk-job.ts';
 
 export type OwnChunks = {
   begun(job: ChunkJob): void;
-  /** It waits in the queue until then, for a retry or a second opinion. A process that has room may then take it before this one. */
+  /** The chunk waits in the queue until then, for a retry or a second opinion. After that, another process with a free worker may take it first. */
   waits(job: ChunkJob, until: Instant): void;
-  /** It has ended, or is back in its place in the queue. */
+  /** The chunk has ended, or is back in its place in the queue. */
   left(job: ChunkJob): void;
   has(id: string): boolean;
 };
@@ -15,7 +15,7 @@ export type OwnChunks = {
 const TAKEN_UP_MS = 2_000;
 
 export function createOwnChunks(clock: Clock): OwnChunks {
-  /** Until when; infinite: in progress. */
+  /** By chunk id, until when the chunk is this process's own; infinite: in progress. */
   const own = new Map<string, Instant>();
   return {
     begun: (job) => own.set(chunkJobId(job), Number.POSITIVE_INFINITY),

@@ -1,4 +1,4 @@
-/** The plan of a backfill: how many requests it takes, before any is sent. It reads the gaps page by page, and only counts the chunks. */
+/** The plan of a backfill: the number of requests, before any is sent. It reads the gaps page by page, and only counts the chunks. */
 import type { Instant } from '../../clock.ts';
 import { PLAN_NAMES, type Plan, type PlanName, planOf, rowsPerRequest } from '../../contract/plan/plans.ts';
 import { countChunks, countSlots } from '../../core/chunk.ts';
@@ -14,9 +14,9 @@ import { splitAtReach } from '../limits/last-day.ts';
 export type BackfillTarget = SeriesSpan;
 
 export type PlanCost = {
-  /** Requests for everything within the history limit, and the probe of that limit. */
+  /** Requests for everything within the history limit, including the probe of that limit. */
   readonly requests: number;
-  /** Slots of these requests: the candles to expect if the upstream has one for each. */
+  /** Slots of these requests: the number of candles to expect if the upstream has one for each slot. */
   readonly slots: number;
   /** Slots beyond the history limit. */
   readonly refusedSlots: number;
@@ -29,17 +29,17 @@ export type BackfillPlan = {
   readonly cost: PlanCost;
   /** One request of `cost.requests` probes the documented history limit of this plan and interval. */
   readonly probe: boolean;
-  /** The cost if the probe finds that the documented limit does not hold; the same as `cost` without a probe. */
+  /** The cost if the probe finds that the documented limit does not hold; without a probe the same as `cost`. */
   readonly costIfOpen: PlanCost;
-  /** Missing slots with an answer that is not final: they are requested again later. */
+  /** Missing slots whose answer is not final: they are requested again later. */
   readonly waitingSlots: number;
-  /** What requesting these costs about: each stretch by itself, for they are due at different times, and some may never be. */
+  /** The approximate cost of requesting the waiting slots. Stretches count separately: they are due at different times, and some may never be due. */
   readonly later: PlanCost;
   /** Missing slots of series that the upstream refuses (unknown coin …). */
   readonly refusedSlots: number;
-  /** Missing slots that backfills before this one request. */
+  /** Missing slots that backfills before this one will request. */
   readonly othersSlots: number;
-  /** The same backfill under each plan, by its documented history limit. */
+  /** The cost of the same backfill under each plan, by its documented history limit. */
   readonly underPlans: Readonly<Record<PlanName, PlanCost>>;
 };
 
@@ -50,17 +50,17 @@ export type PlanOptions = {
   readonly askedSince: Instant;
   readonly plan: Pick<Plan, 'candlesPerRequest' | 'pricesPerRequest'> & { readonly name: string };
   readonly historyLimit: HistoryLimit;
-  /** Of a backfill of the service: slots that belong to those before it are left out. */
+  /** The place of a backfill of the service: slots of the backfills before it are left out. */
   readonly place?: Place | undefined;
 };
 
-/** Coins per statement: it bounds the memory, however many series there are. */
+/** Coins per statement: it bounds the memory for any number of series. */
 export const PAGE = 1_000;
 
-/** `gaps`: without those that belong to backfills before this one, which are `others`. */
+/** `gaps` excludes the slots of backfills before this one; `others` has those. */
 export type OwnGaps = CoinGaps & { readonly others: Spans };
 
-/** Gaps of all coins, page by page in the target's order. */
+/** The gaps of all coins, page by page in the target's order. */
 export async function* gapsOf(
   sql: SqlOrTransaction,
   target: BackfillTarget,

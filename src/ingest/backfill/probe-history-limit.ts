@@ -1,4 +1,4 @@
-/** Requests one chunk beyond a documented history limit, before all others: its answer says whether the limit is real. */
+/** Requests one chunk beyond a documented history limit, before all other chunks: its answer shows whether the limit is real. */
 import { rowsPerRequest } from '../../contract/plan/plans.ts';
 import { createBackoff } from '../../core/backoff.ts';
 import { chunksNewestFirst } from '../../core/chunk.ts';
@@ -12,16 +12,16 @@ export type ProbeDeps = ChunkSource & {
   readonly signal: AbortSignal;
   readonly ingest: (job: ChunkJob, attempt: number) => Promise<Outcome>;
   readonly onOutcome: (job: ChunkJob, outcome: Outcome) => void;
-  /** The key or the address is wrong: no other chunk would be answered either. */
+  /** The key or the address is wrong: the upstream would not answer other chunks either. */
   readonly onConfigurationError: (error: ConfigurationError) => void;
   readonly random?: () => number;
 };
 
-/** A probe that fails is repeated: without its answer, all chunks that are in progress at once would be refused. */
+/** A failed probe is repeated: without its answer, the upstream would refuse all chunks that are in progress at the same time. */
 const MOST_PROBES = 5;
 const backoff = createBackoff({ firstMs: 4_000, mostMs: 32_000 });
 
-/** Resolves when the probe was answered or given up, or when there is nothing to probe. Database errors reject. */
+/** Resolves when the probe was answered or given up, or when there is nothing to probe. Rejects with database errors. */
 export async function probeHistoryLimit(deps: ProbeDeps): Promise<void> {
   const { clock, signal, random = Math.random } = deps;
   const job = await newestBeyond(deps);
@@ -32,7 +32,7 @@ export async function probeHistoryLimit(deps: ProbeDeps): Promise<void> {
       outcome = await deps.ingest(job, attempt);
     } catch (error) {
       if (error instanceof ConfigurationError) return deps.onConfigurationError(error);
-      // After that, the attempts of the queue at this chunk show what the limit is.
+      // From then on the queue's attempts at this chunk show what the limit is.
       if (attempt++ >= MOST_PROBES) return;
       await clock.sleep(backoff(attempt - 2, random()), signal).catch(() => undefined);
       continue;
@@ -43,7 +43,7 @@ export async function probeHistoryLimit(deps: ProbeDeps): Promise<void> {
   }
 }
 
-/** The newest chunk that begins beyond where the limit is expected. */
+/** The newest chunk that begins beyond the expected limit. */
 async function newestBeyond(deps: ProbeDeps): Promise<ChunkJob | null> {
   const { sql, clock, target, backfillId, askedSince, plan, place } = deps;
   const { quote, interval } = target;

@@ -1,4 +1,4 @@
-/** The progress of a backfill: what is done, what it waits for, and whether it must end because of that. */
+/** The progress of a backfill: what is done, what it waits for, and whether the wait must end the run. */
 import type { Instant } from '../../clock.ts';
 import { ASK_AGAIN_MS } from '../../core/second-opinion.ts';
 import type { Span } from '../../core/span.ts';
@@ -14,7 +14,7 @@ export type BackfillProgress = {
   readonly chunksPlanned: number;
   readonly stored: number;
   readonly requests: number;
-  /** Set while everything waits: for the quota, or for an outage to end. */
+  /** Set while everything waits for the quota, or for the end of an outage. */
   readonly waiting: { readonly until: Instant; readonly reason: string } | null;
 };
 
@@ -24,7 +24,7 @@ export type BackfillEnd =
   /** The wait would be longer than allowed. Nothing is lost: run the command again. */
   | { readonly kind: 'stopped'; readonly until: Instant; readonly reason: string }
   | { readonly kind: 'interrupted' }
-  /** `isKeyRefused`: the upstream may accept the key again by itself; else only another setting helps. */
+  /** `isKeyRefused`: the upstream may accept the key again later. Otherwise only another setting helps. */
   | { readonly kind: 'configurationError'; readonly message: string; readonly isKeyRefused?: true };
 
 export function endOf(error: ConfigurationError): BackfillEnd {
@@ -39,19 +39,19 @@ export type BackfillSeen = {
   readonly quarantined: number;
 };
 
-/** Why a run waits whose last chunks another process has begun. */
+/** Why a run waits: another process has begun its last chunks. */
 export const ANOTHER_PROCESS = 'another process';
 
-/** After so many refused series in a row, with nothing stored between, the cause is not the series. */
+/** After this many refused series in a row, with nothing stored between them, the cause is not the series. */
 const MOST_REFUSALS_IN_A_ROW = 10;
 
-/** Long enough to request one chunk four times, each time after the caches have forgotten the answer. */
+/** Long enough to request one chunk four times, each time after the caches have dropped the answer. */
 const LONGEST_DOUBT_MS = 5 * ASK_AGAIN_MS;
 
 type Wait = { readonly until: Instant; readonly reason: string };
 
 export type ProgressOptions = {
-  /** Processes work on each other's chunks: a request belongs to the backfill that the chunk is for. */
+  /** Processes work on each other's chunks. A request counts for the backfill that the chunk belongs to. */
   readonly backfillId: number;
   readonly planned: BackfillPlan;
   /** A longer wait ends the run. */
@@ -59,17 +59,17 @@ export type ProgressOptions = {
   readonly onProgress: (progress: BackfillProgress) => void;
 };
 
-/** Counts outcomes, reports the progress, and ends the run when it would wait too long or when everything is refused. */
+/** Counts outcomes, reports the progress, and ends the run when the run would wait too long or the upstream refuses everything. */
 export class ProgressTracker {
   /** Refused chunks by reason, with one of the messages. */
   readonly refused = new Map<RefusalReason, { chunks: number; message: string }>();
-  /** Chunks that are given up after all attempts. */
+  /** Chunks that failed in all attempts. */
   readonly failed: { coinId: string; span: Span; message: string }[] = [];
   readonly #options: ProgressOptions;
   readonly #waits: ReturnType<typeof createWaitWatch>;
   readonly #refusals: ReturnType<typeof createRefusalWatch>;
   readonly #outages = new Map<OutageReason, Instant>();
-  /** Chunks that wait by themselves, by id. */
+  /** Chunks that wait while others continue, by id. */
   readonly #deferred = new Map<string, Wait>();
   #progress: BackfillProgress;
   #revised = 0;
@@ -94,14 +94,14 @@ export class ProgressTracker {
     return Math.max(0, this.#progress.chunksPlanned - this.#progress.chunksDone);
   }
 
-  /** There is more to fetch than was planned; called before anything counts as done that was not planned. */
+  /** There is more to fetch than was planned. Called before any unplanned chunk counts as done. */
   planMore(chunksPlanned: number): void {
     this.#report({ chunksPlanned: Math.max(this.#progress.chunksPlanned, chunksPlanned) });
   }
 
-  /** The totals at the end, with the requests that other processes sent for this backfill. */
+  /** Reports the totals at the end, including requests that other processes sent for this backfill. */
   settle({ requests, stored }: BackfillTotals): void {
-    // The database has just answered. Whether the queue has recovered does not matter any more.
+    // The database has just answered. Whether the queue has recovered no longer matters.
     for (const reason of DATABASE_OUTAGES) this.#outages.delete(reason);
     this.#report({ requests, stored, waiting: null });
   }
@@ -140,16 +140,16 @@ export class ProgressTracker {
       case 'deferred':
         this.#deferred.set(chunkJobId(job), { until: outcome.until, reason: outcome.reason });
         this.#report({ requests: this.#progress.requests + (isOurs ? outcome.requests : 0), waiting: null });
-        // Other chunks go on meanwhile; it is a wait of the run only while none of them is answered.
+        // Other chunks continue meanwhile. The run waits only while none of them is answered.
         if (outcome.reason === 'second opinion') {
-          // However short the allowed wait is: the next run would begin with the same question, and never get past it.
+          // This wait is allowed even if the configured wait is shorter: the next run would begin with the same request, and never get past it.
           this.#waits.add(now, outcome.reason, now, Math.max(this.#options.maxWaitMs, LONGEST_DOUBT_MS));
         } else if (outcome.reason === 'failing') {
-          // With a request: the upstream answered about another coin, so only this one fails.
+          // If a request was sent, the upstream answered about another coin, so only this coin fails.
           if (outcome.requests > 0) this.#waits.answered();
           else this.#waits.add(now, 'unavailable', now);
         } else {
-          // All coins wait for that.
+          // All coins wait for the last full day.
           this.#waits.add(outcome.until, outcome.reason, now);
         }
         break;
@@ -164,24 +164,24 @@ export class ProgressTracker {
     }
   }
 
-  /** Another process has finished a chunk. */
+  /** Counts a chunk that another process has finished. */
   countElsewhere(): void {
     this.#waits.answered();
     this.#report({ chunksDone: this.#progress.chunksDone + 1, waiting: null });
   }
 
-  /** All that is left has been with other processes since then: for another backfill that wants the same, or for this one. */
+  /** Since then, other processes have held everything that is left: for another backfill that wants the same, or for this one. */
   heldElsewhere(since: Instant, now: Instant): void {
     this.#report({ waiting: { until: since + this.#options.maxWaitMs, reason: ANOTHER_PROCESS } });
     this.#waits.add(now, ANOTHER_PROCESS, since);
   }
 
-  /** Nothing is left but slots with invalid rows, which are asked about again in a few seconds. */
+  /** Only slots with invalid rows are left. They are requested again in a few seconds. */
   dueAgain(at: Instant): void {
     this.#report({ waiting: { until: at, reason: 'invalid rows' } });
   }
 
-  /** An attempt has failed, and is repeated. */
+  /** An attempt has failed, and will be repeated. */
   retrying(now: Instant): void {
     this.#waits.add(now, 'unavailable', now);
   }
@@ -210,14 +210,14 @@ export class ProgressTracker {
       const soonest = [...this.#deferred.values()].reduce((a, b) => (b.until < a.until ? b : a));
       progress = { ...progress, waiting: soonest };
     }
-    // Chunks in progress may end during an outage: it goes on nevertheless.
+    // Chunks in progress may end during an outage; the outage continues nevertheless.
     for (const [reason, until] of this.#outages) progress = { ...progress, waiting: { until, reason } };
     this.#progress = progress;
     this.#options.onProgress({ ...progress, chunksPlanned: Math.max(chunksPlanned, chunksDone) });
   }
 }
 
-/** Ends a run that would wait for too long. Waits with no answer between them are one wait: an outage is many short ones. */
+/** Ends a run that would wait for too long. Waits without an answer between them count as one: an outage consists of many short waits. */
 function createWaitWatch(maxWaitMs: number, stopWith: (how: BackfillEnd) => void) {
   let since: Instant | null = null;
   return {
@@ -231,7 +231,7 @@ function createWaitWatch(maxWaitMs: number, stopWith: (how: BackfillEnd) => void
   };
 }
 
-/** Ends a run whose series are refused one after the other. */
+/** Ends a run when the upstream refuses one series after the other. */
 function createRefusalWatch(stopWith: (how: BackfillEnd) => void) {
   const inARow = new Set<number>();
   return {

@@ -1,6 +1,6 @@
 /**
- * The chunks of one backfill that are in the queue now. Nobody reports the chunks that end in other processes, so this process compares
- * its list with the queue: more often, the more chunks the others take, so that the queue never runs empty while chunks are missing.
+ * The chunks of one backfill that are in the queue now. No other process reports which chunks it has finished, so this process compares its list with
+ * the queue. It compares more often when others take more chunks, so that the queue never runs empty while chunks are missing.
  */
 import type { Clock, Instant } from '../../clock.ts';
 import { type ChunkJob, chunkJobId } from '../queue/chunk-job.ts';
@@ -12,7 +12,7 @@ export type QueueWindow = {
   add(jobs: readonly ChunkJob[]): Promise<void>;
   /** Resolves when at most `count` chunks are left, or the signal is aborted. It reads the queue at least every `mostMs`. */
   shrunkTo(count: number, signal: AbortSignal, mostMs?: number): Promise<void>;
-  /** A chunk has ended in this process: its place is free. */
+  /** A chunk has ended in this process: its place in the window is free. */
   ended(job: ChunkJob): void;
   has(job: ChunkJob): boolean;
   size(): number;
@@ -26,21 +26,21 @@ export type QueueWindowDeps = {
   readonly priority: number;
   /** Waits for a database or a queue that is unavailable. */
   readonly retry: OutageRetry;
-  /** Chunks in the queue at most. */
+  /** The most chunks in the queue. */
   readonly window: number;
-  /** How often the window is compared with the queue at least. */
+  /** The longest time between two comparisons of the window with the queue. */
   readonly checkEveryMs: number;
-  /** Called with a chunk that another process has done. A chunk that is still missing (wiped, or failed there) comes in the next pass. */
+  /** Called with a chunk that another process has finished. A chunk that is still missing (wiped, or failed there) comes in the next pass. */
   readonly onGone: (job: ChunkJob) => void;
-  /** Does this process work on the chunk of this id, or go on with it after a wait? */
+  /** Does this process work on the chunk with this id, or continue it after a wait? */
   readonly isOwn: (id: string) => boolean;
-  /** Called again and again while all chunks of the window are with other processes, longer than a request takes; `since` when. */
+  /** Called repeatedly while other processes hold all chunks of the window for longer than a request takes, with when that began. */
   readonly onHeldElsewhere: (since: Instant) => void;
 };
 
-/** How often the window is compared with the queue at most. */
+/** The shortest time between two comparisons of the window with the queue. */
 const SOONEST_CHECK_MS = 125;
-/** A chunk that another process has begun is no wait for so long: a request rarely takes longer. */
+/** For this long, a chunk that another process has begun does not count as a wait: a request rarely takes longer. */
 const ORDINARY_MS = 5_000;
 
 export function createQueueWindow(deps: QueueWindowDeps, doneOf: MissingChunks['doneOf']): QueueWindow {
@@ -50,14 +50,14 @@ export function createQueueWindow(deps: QueueWindowDeps, doneOf: MissingChunks['
   let gone = new Set<string>();
   let checkMs = Math.min(2 * SOONEST_CHECK_MS, checkEveryMs);
   let checkedAt = clock.now();
-  /** Since when all chunks of the window are with other processes; null: they are not. */
+  /** Since when other processes have held all chunks of the window; null: they do not hold all. */
   let heldSince: Instant | null = null;
-  /** Called when a chunk ended. */
+  /** Called when a chunk ends. */
   let look: () => void = () => undefined;
 
   /**
-   * Removes the chunks that have left the queue: done or failed in another process, or wiped. The next pass finds those that are still
-   * missing. Only a chunk that is gone twice in a row counts: when a chunk ends here, the queue removes it a moment before `ended` is called.
+   * Removes the chunks that have left the queue: done or failed in another process, or wiped. The next pass finds those that are still missing. Only
+   * a chunk that is gone twice in a row counts: when a chunk ends here, the queue removes it a moment before `ended` is called.
    */
   async function compare(): Promise<void> {
     await retry(() => queue.unpause());

@@ -1,4 +1,4 @@
-/** Counts again what is left for the backfills that wait, when another one that wants the same slots has come or changed: no slot counts twice. */
+/** Recounts what is left for waiting backfills when another backfill that wants the same slots has come or changed: no slot counts twice. */
 import type { Instant } from '../../clock.ts';
 import { type Keep, keptPart } from '../../core/settings/retention-settings.ts';
 import { readWaitingForSame, saveLeft } from '../../store/backfill/slot-owner.ts';
@@ -14,7 +14,7 @@ export type RecountDeps = {
   readonly keep?: Partial<Keep['candles']>;
 };
 
-/** Of this backfill, and of those that want slots of it. One that a process runs counts by itself. */
+/** Recounts this backfill, and those that want its slots. A process that runs a backfill counts it itself. */
 export async function recountWaiting(deps: RecountDeps, id: number): Promise<void> {
   const { sql, now, plan, historyLimits, keep = {} } = deps;
   for (const place of await readWaitingForSame(sql, id)) {

@@ -1,10 +1,10 @@
 /**
  * Keeps a bounded window of chunks in the queue while a backfill runs.
  *
- * It goes through the coins in passes. A pass reads each series once and cuts it into chunks, newest first, from a few series in turn. The
- * next pass begins when all chunks of this one have ended, so chunks of one series never overlap. A pass that finds no missing chunk, except
- * those that were given up, ends the run, unless slots are due again in a few seconds. A chunk of the window that has left the queue is left
- * to the next pass.
+ * It goes through the coins in passes. A pass reads each series once and cuts it into chunks, newest first, from a few series in turn. The next pass
+ * begins when all chunks of this one have ended, so chunks of one series never overlap. The run ends when a pass finds no missing chunk except those
+ * that were given up, unless slots are due again in a few seconds. If a chunk of the window has left the queue and is still missing, the next pass
+ * finds it.
  */
 import type { Instant } from '../../clock.ts';
 import type { ChunkJob } from '../queue/chunk-job.ts';
@@ -12,7 +12,7 @@ import { createMissingChunks, type MissingChunksDeps } from './missing-chunks.ts
 import { createQueueWindow, type QueueWindowDeps } from './queue-window.ts';
 
 export type Refill = {
-  /** Resolves when a whole pass found nothing to fetch, or the signal is aborted. */
+  /** Resolves when a whole pass has found nothing to fetch, or the signal is aborted. */
   run(signal: AbortSignal): Promise<void>;
   /** A chunk has ended: its place in the window is free. */
   ended(job: ChunkJob, how: 'done' | 'failed'): void;
@@ -20,7 +20,7 @@ export type Refill = {
   has(job: ChunkJob): boolean;
   /** The chunks in the window now. */
   inFlight(): readonly ChunkJob[];
-  /** In the last pass, were slots left to backfills before this one? */
+  /** Were slots left to backfills before this one in the last pass? */
   hasOthers(): boolean;
 };
 
@@ -30,7 +30,7 @@ export type RefillDeps = Omit<MissingChunksDeps, 'lanes'> &
     readonly onDueAgain: (at: Instant) => void;
   };
 
-/** How often the window is compared with the queue at least, when a pass waits for its last chunks. */
+/** The longest time between two comparisons of the window with the queue, while a pass waits for its last chunks. */
 const LAST_ONES_CHECK_MS = 500;
 
 export function createRefill(deps: RefillDeps): Refill {
@@ -50,7 +50,7 @@ export function createRefill(deps: RefillDeps): Refill {
       if (window.size() + next.length < size) continue;
       await window.add(next);
       next = [];
-      // Refill when half is gone: few large additions instead of many small ones.
+      // Refill when half of the window is gone: few large additions instead of many small ones.
       await window.shrunkTo(size / 2, signal);
     }
     await window.add(next);
@@ -59,7 +59,7 @@ export function createRefill(deps: RefillDeps): Refill {
 
   return {
     run: async (signal) => {
-      // A pass that an outage has cut off begins anew, when none of its chunks is in progress any more.
+      // If an outage has cut off a pass, a new pass begins when none of its chunks is in progress any more.
       const wholePass = () =>
         retry(async (again) => {
           if (again) await drained(signal);
@@ -79,7 +79,7 @@ export function createRefill(deps: RefillDeps): Refill {
       }
     },
     ended: (job, how) => {
-      // One that left the window before this was told is not reported as failed: the next pass asks for it once more.
+      // A chunk that has already left the window does not count as failed: the next pass requests it once more.
       if (how === 'failed' && window.has(job)) missing.giveUp(job);
       window.ended(job);
     },

@@ -5,17 +5,14 @@ import type { StoredChunks } from '../../store/backfill/backfill-finish.ts';
 import { type ChunkJob, chunkJobId } from '../queue/chunk-job.ts';
 import type { ChunkQueue } from '../queue/chunk-queue.ts';
 
-/** How far a run is: the requests that are left, and where its chunks are (null: unknown). */
+/** The state of a run: how many requests are left, and where its chunks are (null: unknown). */
 export type RunState = { readonly leftRequests: number; readonly chunks: StoredChunks | null };
 
-/** At its end, a run waits so often and so long for another process to finish its chunks: a request rarely takes longer. */
+/** At its end, a run waits this often and this long for other processes to finish its chunks: a request rarely takes longer. */
 const LOOKS = 20;
 const LOOK_MS = 250;
 
-/**
- * Where the chunks of a run are, whichever process works on them. Null while the queue is unavailable: the run waits for it, and
- * reports it.
- */
+/** Reads where the chunks of a run are, in all processes. Null while the queue is unavailable; the run itself reports that and waits. */
 export async function readPlaces(queue: ChunkQueue, jobs: readonly ChunkJob[]): Promise<StoredChunks | null> {
   const places = await queue.placesOf(jobs).catch(() => null);
   if (places === null) return null;
@@ -35,8 +32,8 @@ export async function readPlaces(queue: ChunkQueue, jobs: readonly ChunkJob[]): 
 }
 
 /**
- * Removes the chunks that no worker has begun, and waits a little for those that another process works on, so that its requests are in our
- * report. It removes again before each look, because the other process may have given a chunk back.
+ * Removes the chunks that no worker has begun, and waits briefly for those that other processes work on, so that the report includes their requests.
+ * It removes chunks before each look, because another process may have given a chunk back.
  */
 export async function handBack(queue: ChunkQueue, clock: Clock, jobs: readonly ChunkJob[]): Promise<void> {
   let left = jobs;

@@ -1,24 +1,24 @@
-/** Ends a run: the first reason counts, and the signal stops everything that is in progress for the run. */
+/** Ends a run. The first reason counts, and the signal stops everything that is in progress for the run. */
 import { setMaxListeners } from 'node:events';
 import type { BackfillEnd } from './progress.ts';
 
 export type RunEnding = {
-  /** Aborted when the run must end, for whatever reason. */
+  /** Aborted when the run must end for any reason. */
   readonly signal: AbortSignal;
   stopWith(how: BackfillEnd): void;
-  /** The run then rejects with the first of these errors. */
+  /** Ends the run. The run then rejects with the first of these errors. */
   failWith(error: unknown): void;
   /** `done`, unless `stopWith` was called. */
   end(): BackfillEnd;
   failure(): unknown;
-  /** The run is over. */
+  /** Called when the run is over. */
   close(): void;
 };
 
-/** `interruption`: from outside; it ends the run as `interrupted`. */
+/** `interruption`: the caller's signal. It ends the run as `interrupted`. */
 export function createRunEnding(interruption: AbortSignal): RunEnding {
   const stop = new AbortController();
-  // Every worker that waits for a permit listens to the signal: this is no leak.
+  // Every worker that waits for a permit listens to the signal: these many listeners are no leak.
   setMaxListeners(0, stop.signal);
   let end: BackfillEnd = { kind: 'done' };
   let failure: unknown = null;

@@ -1,4 +1,4 @@
-/** The beginning of a command's backfill: what it wants is recorded, and that it is running. */
+/** The start of a command's backfill. It records what the backfill wants, and that it is running. */
 import type { Instant } from '../../clock.ts';
 import { startBackfill } from '../../store/backfill/backfill.ts';
 import { type WantedSeries, wantSeries } from '../../store/candle/series.ts';
@@ -15,7 +15,7 @@ export type CommandStart = {
   readonly startedAt: Instant;
 };
 
-/** Resolves to its id. From now on its slots are its own: those that wait for a service count them no more. */
+/** Resolves to the id of the backfill. From now on the backfill owns its slots: backfills that wait for a service no longer count them. */
 export async function startCommand(
   deps: Omit<RecountDeps, 'now'> & { readonly owner: string },
   { target, spec, planned, startedAt, requestedBy }: CommandStart,

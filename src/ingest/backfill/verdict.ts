@@ -1,20 +1,20 @@
-/** How backfills ended, in one word: the exit code of `chandler backfill` and the state of a backfill of the service follow from it. */
+/** How backfills ended, in one word. It decides the exit code of `chandler backfill` and the state of a backfill of the service. */
 import type { Left } from '../../views/operations/left.ts';
 import type { BackfillEnd } from './progress.ts';
 
 /**
- * `complete`: every slot that was asked for has its candle, is known to be empty, or was too young to be final. `work left`: a later run
- * would fetch something. `lacking`: the upstream refused something, or something failed, and the same command brings nothing more by itself.
+ * `complete`: every requested slot has its candle, is known to be empty, or was too young to be final. `work left`: a later run would fetch
+ * something. `lacking`: the upstream refused something, or something failed, and the same command alone would fetch nothing more.
  */
 export type Verdict = 'interrupted' | 'misconfigured' | 'work left' | 'lacking' | 'complete';
 
 export type Ended = {
   readonly end: BackfillEnd;
-  /** Of what was asked for; null: unknown, because the database was unavailable. */
+  /** What is left of the target; null: unknown, because the database was unavailable. */
   readonly left: readonly Left[] | null;
 };
 
-/** The verdict on one backfill, or on several together. The first that applies, in this order, is the answer. */
+/** The verdict on one backfill, or on several together. The first verdict that applies, in this order, counts. */
 export function verdictOf(ended: readonly Ended[]): Verdict {
   const hasEnded = (kind: BackfillEnd['kind']) => ended.some(({ end }) => end.kind === kind);
   const has = (fates: readonly Left['fate'][]) =>

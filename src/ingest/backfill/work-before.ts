@@ -1,26 +1,26 @@
-/** How many requests are sent before each backfill is done, when several share the workers and the pace. */
+/** How many requests are sent before each backfill is done, when several share the workers and the rate. */
 
 export type Sharer = {
   readonly id: number;
   readonly priority: number;
-  /** A command runs it in a process of its own; true: a service runs it, as one of at most `workers`. */
+  /** True: a service runs it, as one of at most `workers`. False: a command runs it in its own process. */
   readonly isDetached: boolean;
-  /** Requests. */
+  /** Requests that are left. */
   readonly left: number;
 };
 
 export type Work = {
-  /** Requests until it is done, its own among them. */
+  /** Requests until the backfill is done, its own included. */
   readonly total: number;
-  /** Those of other backfills, by id; the largest ones. */
+  /** The requests of other backfills among them, by backfill id; only the largest numbers. */
   readonly others: ReadonlyMap<number, number>;
 };
 
 const MOST_OTHERS = 20;
 
 /**
- * Each service runs one backfill at a time. Of those that run, the ones with the highest priority take turns; the others get nothing until
- * those are done. `sharers`: in the order in which they begin. `block`: a turn is about so many requests.
+ * Each service runs one backfill at a time. Of the running backfills, those with the highest priority take turns; the others get nothing until those
+ * are done. `sharers`: in the order in which they begin. `block`: a turn has about this many requests.
  */
 export function workUntilDone(sharers: readonly Sharer[], workers: number, block = 0): ReadonlyMap<number, Work> {
   const works = new Map<number, Work>();
@@ -37,7 +37,7 @@ export function workUntilDone(sharers: readonly Sharer[], workers: number, block
     for (const { id } of takingTurns) remaining.set(id, remaining.get(id)! - each);
     total += each * takingTurns.length;
     const done = new Set(takingTurns.filter(({ id }) => remaining.get(id)! <= 0).map(({ id }) => id));
-    // The last chunks of one that is done may stand behind a block of each that goes on: on average half of it.
+    // The last chunks of a backfill that is done may stand behind a block of each backfill that continues: on average behind half of it.
     const behind = (id: number) =>
       takingTurns.reduce((sum, other) => sum + (done.has(other.id) ? 0 : behindOf(other.id, id)), 0);
     const behindOf = (other: number, id: number) =>

@@ -1,4 +1,4 @@
-/** The kinds of the catalogue: how each is requested (by JSON-RPC and REST), how its answer is validated, and what is stored of it. */
+/** The kinds of the catalogue: how each is requested (by JSON-RPC and REST), how its answer is validated, and what is stored from it. */
 import { z } from 'zod';
 import type { Instant } from '../../clock.ts';
 import {
@@ -50,7 +50,7 @@ import {
 import { type CatalogueFacts, checkList, checkOne, type ReceivedAnswer } from './validate-catalogue.ts';
 
 export type CatalogueQuestion = {
-  /** Null: REST only. The hosted tools get no key, and have nothing that is not free (decision 66). */
+  /** Null: REST only. The hosted tools get no key, and serve only free data (decision 66). */
   readonly tool: ToolName | null;
   readonly arguments: Readonly<Record<string, string>>;
   /** The tool takes a `limit`, and returns the beginning of the list. */
@@ -62,13 +62,13 @@ export type CatalogueQuestion = {
 export type CatalogueKindPlan = {
   readonly question: (id: string) => CatalogueQuestion;
   readonly document: DocumentKind;
-  /** A list that shrinks to less than this share of itself needs a second answer; null: no list. */
+  /** A list that shrinks to less than this share of its rows needs a second answer; null: the kind is no list. */
   readonly leastShare: number | null;
   readonly check: (received: ReceivedAnswer) => Validated<CatalogueFacts>;
 };
 
 const mappingWithId = coinMappingSchema.transform((mapping) => ({ ...mapping, id: mapping.coinpaprika }));
-/** A list of nothing but ids. */
+/** A list that contains only ids. */
 const platformSchema = z.string({ error: 'expected string' }).transform((id) => ({ id }));
 const WITH_COINS = { arguments: { additionalFields: 'coins,icos' }, query: { additional_fields: 'coins,icos' } };
 const IN_DOLLARS = { arguments: { quotes: 'USD' }, query: { quotes: 'USD' } };
@@ -141,7 +141,7 @@ export const CATALOGUE: Readonly<Record<CatalogueKind, CatalogueKindPlan>> = {
     }),
     check: (received) =>
       checkOne(mappingWithId, received, mappingFingerprint, async () => {
-        // The document is all there is.
+        // The document is everything; there are no rows to write.
       }),
   },
   exchange_markets: {
@@ -167,8 +167,8 @@ type RequestOptions = Partial<Pick<CatalogueQuestion, 'arguments' | 'query' | 'i
 };
 
 /**
- * How an item is requested: by a tool, whose argument `idArgument` takes the id, or in REST at `path`/id`subpath`. `idArgument` null: there
- * is one item, without an id.
+ * How an item is requested: by a tool, whose argument `idArgument` takes the id, or by REST at `path`/id`subpath`. `idArgument` null: there is only
+ * one item, without an id.
  */
 function request(tool: ToolName, idArgument: string | null, path: string, options: RequestOptions = {}) {
   const { subpath = '', query = {}, isLimited = false } = options;
@@ -181,7 +181,7 @@ function request(tool: ToolName, idArgument: string | null, path: string, option
   });
 }
 
-/** How a list is validated that is stored as one document. `keepsVersions`: old versions of the document are kept. */
+/** Validates a list that is stored as one document. `keepsVersions`: old versions of the document are kept. */
 function oneDocument<S extends z.ZodType>(
   schema: S,
   fault: (row: z.output<S>, latest: Instant) => string | null,

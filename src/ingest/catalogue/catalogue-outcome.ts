@@ -13,7 +13,7 @@ import type { RunContext } from '../schedule-run.ts';
 import type { Session } from '../session.ts';
 import type { ToolRegistry } from './tool-registry.ts';
 
-/** What the runs of all kinds share. */
+/** Shared by the runs of all kinds. */
 export type CatalogueContext = {
   readonly sql: Sql;
   readonly clock: Clock;
@@ -33,9 +33,9 @@ export type ItemRequest = {
 /** How the request of one item ended. */
 export type ItemOutcome =
   | { readonly kind: 'stored' }
-  /** The answer is of no use, which is recorded: the next item is requested. */
+  /** The answer cannot be used, and that is recorded. The run requests the next item. */
   | { readonly kind: 'skipped' }
-  /** The upstream as a whole may have failed, not this item. */
+  /** The whole upstream may have failed, not only this item. */
   | { readonly kind: 'failed'; readonly message: string }
   /** No more requests can be sent now. */
   | { readonly kind: 'held'; readonly until: Instant; readonly reason: string };
@@ -43,7 +43,7 @@ export type ItemOutcome =
 const unknownBackoff = createBackoff({ firstMs: DAY, mostMs: 30 * DAY, factor: 4 });
 const failureBackoff = createBackoff({ firstMs: 60_000, mostMs: DAY, factor: 4 });
 
-/** How long an item waits after this outcome: longer each time it ends so in a row. The wait is stored, so it has no jitter. */
+/** How long an item waits after this outcome, in milliseconds: longer each time the outcome repeats. The wait is stored, so it has no jitter. */
 export function waitAfter(outcome: string, item: CatalogueItem): number {
   const isFailure = outcome === 'malformed' || outcome === 'unavailable';
   const times = item.outcome === outcome ? item.times : 0;
@@ -55,15 +55,15 @@ export function refusalOf(kind: CatalogueKind, { accountId, plan }: Pick<Session
   return { claim: 'catalogue refusal', key: `${refusalsOf(accountId, plan.name)}${kind}` };
 }
 
-/** How the keys of these claims begin. */
+/** The common prefix of the keys of these claims. */
 function refusalsOf(accountId: string, plan: PlanName): string {
   return `${accountId} ${plan} `;
 }
 
-/** A refused kind is asked for once a day: who heard nothing of it for so long does not ask any more. */
+/** A refused kind is requested once a day. A claim that is older than this counts no more: the kind is not requested any more. */
 const REFUSAL_HEARD_MS = 3 * DAY;
 
-/** The kinds that upstream refuses to this account on this plan, each with the instant until which it is not asked for. */
+/** The kinds that the upstream refuses to this account on this plan, and until when Chandler does not request each. */
 export async function readRefusedKinds(
   sql: SqlOrTransaction,
   { accountId, plan, now }: { readonly accountId: string; readonly plan: PlanName; readonly now: Instant },
@@ -83,9 +83,9 @@ export function shortListOf(kind: CatalogueKind, id: string): ClaimId {
   return { claim: 'short list', key: `${kind} ${id}` };
 }
 
-/** Null: the kind may be requested. */
+/** Until when the kind waits, and why; null: it may be requested. */
 export function refusedUntil({ answers, requestedAt, retryAt, evidence }: Claim, now: Instant) {
-  // A clock that was set back must not stretch the wait.
+  // A clock that was set back must not make the wait longer.
   const until = retryAt - Math.max(0, requestedAt - now);
   if (until <= now) return null;
   const message = String(evidence?.message);

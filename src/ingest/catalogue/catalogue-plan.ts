@@ -1,25 +1,25 @@
-/** The plan of the catalogue, kind by kind: how old an answer may become, and how many requests a run may make under which plan. */
+/** The plan of the catalogue: for each kind, how old an answer may become, and how many requests a run may send under which plan. */
 import type { PlanName } from '../../contract/plan/plans.ts';
 import { DAY, HOUR } from '../../core/interval.ts';
 import type { CatalogueDemand, CatalogueKind } from '../../store/catalogue/catalogue-item.ts';
 
-/** `sparse`: for configured limits that leave no room for the cadences of the plan. */
+/** `sparse`: for configured limits that are too low for the cadences of the plan. */
 export type Tier = 'sparse' | PlanName;
-/** A tier that is not named has the value of the nearest smaller one. */
+/** A tier that is not named has the value of the next smaller one. */
 export type PerTier<T> = Readonly<Partial<Record<Tier, T>> & { sparse: T }>;
 
 export type CataloguePlan = {
   readonly fetches: string;
-  /** An answer of this age is requested again, if there is room; `idleAgeMs` for items that seldom change (dead coins and exchanges). */
+  /** An answer of this age is requested again, if quota allows. `idleAgeMs`: for items that seldom change (dead coins and exchanges). */
   readonly ageMs: number;
   readonly idleAgeMs: number;
   readonly cadence: PerTier<string>;
-  /** Requests a run may make, for the oldest items first. */
+  /** The most requests of a run. The oldest items come first. */
   readonly most: PerTier<number>;
 };
 
 const MONTH = 30 * DAY;
-/** For kinds with one request per item: together they take less than a sixth of the free plan, and less of the others. */
+/** For kinds with one request per item. Together they take less than a sixth of the free plan, and less of the larger plans. */
 const most = (free: number): PerTier<number> => ({
   sparse: 1,
   free,
@@ -29,7 +29,7 @@ const most = (free: number): PerTier<number> => ({
   ultimate: 80 * free,
 });
 
-/** The minutes are spread, so that urgent requests do not queue behind others. */
+/** The minutes differ, so that urgent requests do not queue behind others. */
 export const CATALOGUE_PLAN: Readonly<Record<CatalogueKind, CataloguePlan>> = {
   tags: {
     fetches: 'the tags, and which coins have them',
@@ -114,7 +114,7 @@ export function wantedPerDay(kind: CatalogueKind, { items, idle }: CatalogueNeed
   return perDay(items - idle, ageMs) + perDay(idle, idleAgeMs);
 }
 
-/** What becomes due between two runs is requested at the second one: with a run each two hours, what is due after three is requested each four. */
+/** Items that become due between two runs wait for the second: with a run every two hours, an item due after three hours is requested every four. */
 function atRun(ageMs: number, runsPerDay: number): number {
   const betweenMs = DAY / runsPerDay;
   return Math.ceil(ageMs / betweenMs - ROUNDING) * betweenMs;
@@ -122,12 +122,12 @@ function atRun(ageMs: number, runsPerDay: number): number {
 
 const ROUNDING = 1e-9;
 
-/** Requests of a run, on average. */
+/** The average number of requests of a run. */
 export function requestsPerRun(kind: CatalogueKind, need: CatalogueNeed, { mostPerRun, runsPerDay }: RunRate): number {
   return runsPerDay === 0 ? 0 : Math.min(mostPerRun, wantedPerDay(kind, need, runsPerDay) / runsPerDay);
 }
 
-/** How old the answers become with so many runs a day; null: the kind is never requested. */
+/** How old the answers become with so many runs a day, in milliseconds; null: the kind is never requested. */
 export function achievableAgeMs(
   kind: CatalogueKind,
   need: CatalogueNeed,

@@ -1,7 +1,7 @@
 /**
- * What is impossible about a row of the catalogue, and the change fingerprints of its records. Each fault function returns the
- * reason, or null. A fingerprint is the record without what changes all the time (ranks, counters, followers, the minute of its data). If
- * two answers have the same fingerprint, the older one is not kept as a version.
+ * What is impossible about a row of the catalogue, and the change fingerprints of its records. Each fault function returns the reason, or null. A
+ * fingerprint is the record without the fields that change all the time (ranks, counters, followers, the minute of its data). If two answers have the
+ * same fingerprint, the older one is not kept as a version.
  */
 import type { Instant } from '../../clock.ts';
 import type {
@@ -62,7 +62,7 @@ export function mappingFingerprint({ updated_at: _updated, ...ids }: CoinMapping
   return JSON.stringify(ids);
 }
 
-/** The coins of a tag are stored row by row. */
+/** The coins of a tag are not part of it, because they are stored row by row. */
 export function tagFingerprint(tag: Tag): string {
   const { coin_counter: _coins, ico_counter: _icos, coins: _members, icos: _others, ...rest } = tag;
   return JSON.stringify(rest);

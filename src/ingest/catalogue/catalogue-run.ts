@@ -1,7 +1,7 @@
 /**
- * A run of a schedule of the catalogue: it requests as many items as it may, one request each; items that were never requested come first,
- * then the oldest. One request = one unit of quota = one transaction. An item that the upstream does not know, or fails on, waits
- * longer each time. A kind that the plan does not include is not requested until the plan changes.
+ * A run of a schedule of the catalogue. It requests as many items as it may, with one request each: first the items that were never requested, then
+ * the oldest. One request = one unit of quota = one transaction. An item that the upstream does not know, or fails on, waits longer each time. A kind
+ * that the plan does not include is not requested until the plan changes.
  */
 import type { Clock } from '../../clock.ts';
 import { TOOL_LIMIT } from '../../contract/interface/tools.ts';
@@ -30,7 +30,7 @@ export type CatalogueDeps = {
   readonly sql: Sql;
   readonly clock: Clock;
   readonly session: Pick<Session, 'sendRequest' | 'tools' | 'accountId' | 'plan'>;
-  /** Requests that a run of a kind may make. */
+  /** The most requests of a run of this kind. */
   readonly mostOf: (kind: CatalogueKind) => number;
 };
 
@@ -45,7 +45,7 @@ export function createCatalogueRuns(deps: CatalogueDeps): Readonly<Record<Catalo
   return Object.fromEntries(runs) as Record<CatalogueKind, Run>;
 }
 
-/** So many failures in a row are no chance any more. */
+/** So many failures in a row are no accident. */
 const MOST_FAILURES = 2;
 
 async function run(
@@ -64,9 +64,9 @@ async function run(
   let failures = 0;
   for (let questions = 0; ; questions++) {
     const asked = await retry(() => countRequestsSince(sql, { kind, accountId, since: tick }));
-    // If the clock was set back meanwhile, the count of the database is 0.
+    // If the clock was set back during the run, the database counts 0, so the run's own count applies.
     if (Math.max(asked, questions) >= most) return { kind: 'done' };
-    // One by one: each answer may change which items are due.
+    // One item at a time, because each answer may change which items are due.
     const [item] = await retry(() => readDue(sql, kind, { now: clock.now(), limit: 1, ageMs, idleAgeMs }));
     if (item === undefined) return { kind: 'done' };
     if (signal.aborted) return { kind: 'held', until: clock.now(), reason: INTERRUPTED };
@@ -91,7 +91,7 @@ async function requestItem(
   const spender = { class: 'scheduled', name: kind } as const;
   const given = [...Object.keys(question.arguments), 'limit'];
   try {
-    // The tool returns only the beginning of such a list.
+    // The tool returns only the beginning of a truncated list.
     const route =
       registry === null || question.tool === null || item.isTruncated
         ? null

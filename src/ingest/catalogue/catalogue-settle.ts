@@ -1,4 +1,4 @@
-/** Validates and stores an answer about the catalogue, in one transaction; a list that shrank a lot needs a second answer first. */
+/** Validates and stores an answer about the catalogue, in one transaction. A list that has lost many rows needs a second answer first. */
 
 import { isAsShort } from '../../core/second-opinion.ts';
 import { type QuarantinedRecord, recordStored } from '../../store/candle/quarantine.ts';
@@ -41,7 +41,7 @@ export async function settleAnswer(
   const { record } = asked;
   const plan = CATALOGUE[kind];
   const end = { kind, id: item.id, askedAt: exchange.sentAt };
-  /** Nothing of the answer is used: the request and its outcome are recorded together. */
+  /** Uses nothing of the answer, and records the request and its outcome together. */
   const reject = (outcome: string, rows: number, message: string, waitMs: number) =>
     retry(async (again) => {
       if (again && (await findFetch(sql, record)) !== null) return;
@@ -87,7 +87,7 @@ export async function settleAnswer(
     ? { ...end, outcome: 'cut', isTruncated: true, waitUntil: null, message: null }
     : { ...end, outcome: 'stored', rows, waitUntil: null, message: null };
   await retry(async (again) => {
-    // If the connection was cut during the commit, the answer may be stored already.
+    // If the connection was cut during the commit, the answer may already be stored.
     if (again && (await findFetch(sql, record)) !== null) return;
     await commit(catalogue, request, { value, quarantined, rows, stored, at: exchange.asOf });
   });
@@ -116,14 +116,14 @@ async function commit(
       at,
       isTruncated: value.isTruncated,
     });
-    // An answer that is older than the stored one is not written: all its documents are older then.
+    // An answer that is older than the stored one is not written: then all its documents are older.
     const isYoungest = value.documents.length === 0 || youngest.size > 0;
     if (isYoungest) await value.write(tx, at);
     const writtenRows = isYoungest ? rows - quarantined.length : 0;
     await recordStored(tx, asked.record, { rows, stored: writtenRows, quarantined });
     await recordItem(tx, stored);
     await dropClaim(tx, refusalOf(kind, session));
-    // The list is plausible again, or the shorter list is a fact now. A list that was stored last has no such claim.
+    // The list is plausible again, or the shorter list is now a fact. An item whose last answer was stored has no such claim.
     if (leastShare !== null && item.outcome !== 'stored') await dropClaim(tx, shortListOf(kind, item.id));
   });
 }

@@ -19,7 +19,7 @@ const SHORT_WAIT_MS = 60_000;
 /** Longer messages are cut. */
 const LONGEST_MESSAGE = 500;
 
-/** Did the interface fail, or only this call? If it was the interface, REST is used next. */
+/** Decides whether the interface failed, or only this call. If the interface failed, REST is used next. */
 export async function unansweredByTool(
   catalogue: CatalogueContext,
   request: ItemRequest,
@@ -29,7 +29,7 @@ export async function unansweredByTool(
   const { retry } = request.context;
   switch (answer.kind) {
     case 'limited': {
-      // The limits of another host are not those of the account: a short pause holds the run, a longer wait concerns that host only.
+      // The limits of another host are not those of the account. A short pause holds the run; a longer wait concerns only that host.
       const isShort = answer.by === 'rate' && (answer.retryAfterMs ?? 0) <= SHORT_WAIT_MS;
       if (session.tools!.sharesOrigin || isShort) break;
       await registry!.failed(answer, retry);
@@ -47,7 +47,7 @@ export async function unansweredByTool(
   return unanswered(catalogue, request, answer);
 }
 
-/** The request itself is recorded already. */
+/** Settles a request without an answer; the request itself is already recorded. */
 export async function unanswered(
   catalogue: CatalogueContext,
   request: ItemRequest,
@@ -58,7 +58,7 @@ export async function unanswered(
   switch (answer.kind) {
     case 'limited':
       if (asked.budgetLeft) return refusedKind(catalogue, request, answer, 'history limit');
-      // The ledger holds all requests; the next permit says until when.
+      // The ledger holds all requests; the next permit request returns until when.
       return { kind: 'held', until: clock.now(), reason: answer.by === 'rate' ? 'limited' : 'quota exhausted' };
     case 'refused': {
       const isOfItem = answer.reason === 'unknown id' || answer.reason === 'bad request';
@@ -75,7 +75,7 @@ export async function unanswered(
   }
 }
 
-/** Records how the request of the item ended; the item is not asked again before `waitUntil`. */
+/** Records how the request of the item ended. The item is not requested again before `waitUntil`. */
 function remember(
   { sql, clock }: CatalogueContext,
   { kind, item, context }: ItemRequest,
@@ -87,7 +87,7 @@ function remember(
   return context.retry(() => recordItem(sql, { ...end, waitUntil: clock.now() + waitAfter(outcome, item) }));
 }
 
-/** The upstream does not give this kind of data to this account: the whole kind waits. */
+/** The upstream does not give this kind of data to this account, so the whole kind waits. */
 async function refusedKind(
   catalogue: CatalogueContext,
   request: ItemRequest,
@@ -97,7 +97,7 @@ async function refusedKind(
   const { sql, clock, session } = catalogue;
   const { kind, item, context } = request;
   if (item.isTruncated) {
-    // REST refuses the whole list: the beginning, which the tool returns, is better than nothing.
+    // REST refuses the complete list. The beginning, which the tool returns, is better than nothing.
     await remember(catalogue, request, answer, reason, { isTruncated: false });
     return SKIPPED;
   }
@@ -108,6 +108,6 @@ async function refusedKind(
     sql.begin((tx) => recordAnswer(tx, refusalOf(kind, session), heard, () => ({ says: 'agrees', evidence }))),
   );
   const now = clock.now();
-  // The wait may be over already.
+  // The wait may already be over.
   return (claim && refusedUntil(claim, now)) ?? { kind: 'held', until: now, reason: message };
 }

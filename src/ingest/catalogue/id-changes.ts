@@ -1,6 +1,6 @@
 /**
- * Reads which coins got a new id from the upstream's changelog: newest first, a hundred to a page, one request each. Usually the first
- * page has all the news. The next run of freshness moves the series to the new id (`apply-track-rules.ts`).
+ * Reads from the upstream's changelog which coins got a new id: newest first, a hundred per page, one request per page. Usually the first page has
+ * everything new. The next run of freshness moves the series to the new id (`apply-track-rules.ts`).
  */
 import { type Clock, MOST_SKEW_MS } from '../../clock.ts';
 import { ID_CHANGES_PATH } from '../../contract/interface/paths.ts';
@@ -18,11 +18,11 @@ import type { SendRequest } from '../request/send-request.ts';
 import { endUnanswered, type RunOutcome } from '../schedule-run.ts';
 
 const PER_PAGE = 100;
-/** Thousands of renames since the last reading would be a broken answer. */
+/** Thousands of renames since the last run would mean a broken answer. */
 const MOST_PAGES = 20;
 const ENDPOINT = 'changelog';
 
-/** Stores the new renames once all pages were read: if a page fails, the next run reads all of them. @throws UpstreamError, ConfigurationError */
+/** Stores the new renames after all pages were read: if a page fails, the next run reads all of them. @throws UpstreamError, ConfigurationError */
 export async function readIdChanges(deps: {
   readonly sendRequest: SendRequest;
   readonly sql: Sql;
@@ -51,7 +51,7 @@ export async function readIdChanges(deps: {
     const { changes, quarantined } = validate(read.value, answer.exchange);
     const rows = read.value.length;
     await sql.begin((tx) => recordStored(tx, record, { rows, stored: changes.length, quarantined: quarantined }));
-    // Also older ones, and those about coins that we do not hold: whoever asks us for the changelog gets what we were told.
+    // Older renames are stored as well, and renames of coins that the warehouse does not have: Chandler serves the changelog as it received it.
     renames.push(...changes);
     if (read.value.length < PER_PAGE || changes.some(({ at }) => at < since)) break;
   }

@@ -1,6 +1,6 @@
 /**
- * The tool registry: the tools of the JSON-RPC interface, listed once a day. While the interface cannot be used, REST is used instead, which
- * has the same data. The interface is tried again after a minute, then four, sixteen …, at most a day.
+ * The tool registry: the tools of the JSON-RPC interface, listed once a day. While the interface cannot be used, Chandler uses REST, which has the
+ * same data. It tries the interface again after 1, 4, 16 … minutes, at most a day.
  */
 import type { Clock, Instant } from '../../clock.ts';
 import { toolListSchema } from '../../contract/interface/json-rpc.ts';
@@ -25,12 +25,12 @@ import type { Session } from '../session.ts';
 
 export type ToolFound =
   | { readonly kind: 'tool'; readonly tool: ListedTool }
-  /** The interface or the tool cannot be used: REST is used instead. */
+  /** The interface or the tool cannot be used: the caller uses REST. */
   | { readonly kind: 'rest' }
   | { readonly kind: 'held'; readonly until: Instant; readonly reason: string };
 
 export type FindOptions = {
-  /** Arguments that will be given. */
+  /** The names of the arguments that the caller will pass. */
   readonly given: readonly string[];
   readonly spender: Spender;
   readonly retry: OutageRetry;
@@ -39,10 +39,10 @@ export type FindOptions = {
 
 export type ToolRegistry = {
   find(name: string, options: FindOptions): Promise<ToolFound>;
-  /** A call failed. Resolves to whether the interface is not used for a while. */
+  /** A call failed. Resolves to true when the interface is not used for a while. */
   failed(answer: Unusable, retry: OutageRetry): Promise<boolean>;
   answered(retry: OutageRetry): Promise<void>;
-  /** A call was not understood: perhaps the tools have changed. Resolves to whether they are listed again before the next call. */
+  /** The interface did not understand a call: perhaps the tools have changed. Resolves to true when they are listed again before the next call. */
   relist(retry: OutageRetry): Promise<boolean>;
 };
 
@@ -51,13 +51,13 @@ export type Unusable = Exclude<Answer, { kind: 'answered' | 'moved' }>;
 /** The hosted server requires a reason for each call (upstream-api.md, section 4): 20 to 500 characters. */
 export const RATIONALE = 'Keeps a local copy of this reference data up to date, within the limits of the plan.';
 const LISTED_FOR_MS = DAY;
-/** A list that is younger is right; then the call is wrong. */
+/** A younger list is right, so the call was wrong. */
 const SURE_FOR_MS = 3_600_000;
 const backoff = createBackoff({ firstMs: 60_000, mostMs: DAY, factor: 4 });
-/** So many failures in a row are no chance any more. */
+/** So many failures in a row are no accident. */
 const CHANCE = 3;
 const MOST_PAGES = 10;
-/** In `ops.fetch`. */
+/** The value of `ops.fetch.endpoint`. */
 const ENDPOINT = 'tools';
 
 export function createToolRegistry({
@@ -76,7 +76,7 @@ export function createToolRegistry({
     const state = await retry(() => readRpc(sql, url));
     const { failures } = state;
     const asked = now + waitOf(answer);
-    // Calls that were under way when it was closed fail of the same cause: they count once.
+    // Calls that were under way when the interface was closed fail for the same reason: they count once.
     if (isClosedAt(state, now) && asked <= state.closedUntil!) return true;
     const isClosed = !isChance || failures + 1 >= CHANCE;
     const until = isClosed ? Math.max(asked, now + backoff(failures, WHOLE_BOUND)) : null;
@@ -97,7 +97,7 @@ export function createToolRegistry({
         if (answer.kind === 'limited' && answer.by === 'rate' && tools.sharesOrigin) {
           return { kind: 'held', until: clock.now(), reason: 'limited' };
         }
-        // Without its tools the interface cannot be used: REST has the same data.
+        // Without the list of tools the interface cannot be used: REST has the same data.
         await failed(answer, retry, false);
         return { kind: 'rest' };
       }
@@ -136,20 +136,20 @@ export function createToolRegistry({
   };
 }
 
-/** No JSON-RPC interface answers there, or it refuses for a long time. */
+/** True when no JSON-RPC interface answers at the address, or when it refuses for a long time. */
 function isFinal(answer: Unusable): boolean {
   if (answer.exchange.noContact !== null) return true;
   if (answer.kind === 'malformed') return answer.astray;
   return answer.kind === 'limited' || (answer.kind === 'refused' && answer.reason !== 'unknown id');
 }
 
-/** A clock that was set back must not stretch the wait. */
+/** A clock that was set back must not make the wait longer. */
 function isClosedAt({ closedUntil }: RpcState, now: Instant): boolean {
   const wait = (closedUntil ?? 0) - now;
   return wait > 0 && wait <= DAY;
 }
 
-/** As the answer says; an exhausted limit is renewed with the next day. */
+/** The wait that the answer names, in milliseconds; an exhausted quota is renewed on the next day. */
 function waitOf(answer: Unusable): number {
   if (answer.kind !== 'limited') return 0;
   return answer.retryAfterMs ?? (answer.by === 'quota' ? DAY : 0);

@@ -1,4 +1,4 @@
-/** Validates an answer about the catalogue: one record, or a list whose invalid rows are quarantined. Its text is kept as received. Pure. */
+/** Validates an answer about the catalogue: one record, or a list whose invalid rows are quarantined. The text stays as received. Pure. */
 import type { z } from 'zod';
 import type { Instant } from '../../clock.ts';
 import { readRecord } from '../../contract/record/records.ts';
@@ -7,10 +7,10 @@ import type { ReceivedDocument } from '../../store/catalogue/document.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import { idOf, readRow, rowsOf, type Validated, validateRows } from '../answer/record-list.ts';
 
-/** What is stored of an answer: its documents, and what else is written when they are the newest. */
+/** What is stored from an answer: its documents, and what `write` writes when they are the newest. */
 export type CatalogueFacts = {
   readonly documents: readonly ReceivedDocument[];
-  /** The list may go on after its end. */
+  /** The list was cut at the limit, so it may have more rows. */
   readonly isTruncated: boolean;
   readonly write: (tx: SqlOrTransaction, at: Instant) => Promise<void>;
 };
@@ -21,7 +21,7 @@ export type ReceivedAnswer = {
   readonly body: unknown;
   /** The body as received. */
   readonly text: string;
-  /** Nothing true can lie after it. */
+  /** A true instant cannot be later than this. */
   readonly latest: Instant;
   /** The limit of the request; null: none. */
   readonly limit: number | null;
@@ -58,14 +58,14 @@ export function checkOne<S extends z.ZodType<{ readonly id: string }>>(
 export type GoodRows<T> = {
   readonly rows: readonly T[];
   readonly texts: readonly string[];
-  /** The text of the list; as received, if all rows are valid. */
+  /** The text of the list: as received if all rows are valid, or else the list of valid rows. */
   readonly text: string;
-  /** The list is complete: an item that is not in it is gone. */
+  /** The list is complete: an item that is not in it no longer exists. */
   readonly isWhole: boolean;
 };
 type Wanted = { readonly documents: readonly ReceivedDocument[]; readonly write: Write };
 
-/** An empty list is valid. */
+/** Validates a list. An empty list is valid. */
 export function checkList<S extends z.ZodType>(
   schema: S,
   { id, body, text, limit, latest }: ReceivedAnswer,
@@ -87,7 +87,7 @@ export function checkList<S extends z.ZodType>(
   const finish = ({ rows: count, quarantined }: { readonly rows: number; readonly quarantined: number }) => {
     const isTruncated = limit !== null && count >= limit;
     const isGood = quarantined === 0;
-    // A quarantined row may be gone or not: nobody knows.
+    // A quarantined row may still exist or not, so the list is not complete.
     const good = { rows, texts, text: isGood ? text : `[${texts.join(',')}]`, isWhole: !isTruncated && isGood };
     return { ...wanted(good), isTruncated };
   };

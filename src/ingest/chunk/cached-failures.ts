@@ -1,6 +1,5 @@
 /**
- * Answers that cannot be used, and that a cache gave: it repeats them until it has forgotten them, so a sooner request would only use up an
- * attempt of the chunk.
+ * Unusable answers from a cache. The cache repeats such an answer until it expires, so an earlier request would only use up an attempt of the chunk.
  */
 import type { Clock, Instant } from '../../clock.ts';
 import { afterCaches } from '../../core/second-opinion.ts';
@@ -8,9 +7,9 @@ import type { Exchange } from '../../upstream/answer.ts';
 import { type ChunkJob, chunkJobId } from '../queue/chunk-job.ts';
 
 export type CachedFailures = {
-  /** When another request for this chunk is worth it; null: now. */
+  /** When the chunk may be requested again; null: now. */
   waitingFor(job: ChunkJob): Instant | null;
-  /** The chunk was answered so; without effect unless a cache gave the answer. */
+  /** Called when an answer for the chunk cannot be used. It has no effect unless the answer came from a cache. */
   failed(job: ChunkJob, exchange: Pick<Exchange, 'sentAt' | 'ageMs'>): void;
 };
 

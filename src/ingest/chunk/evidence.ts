@@ -1,17 +1,16 @@
 /**
- * What an answer proves about each slot it was asked for. Pure.
+ * What an answer proves about each requested slot. Pure.
  *
- * A slot with a settled candle is final. A slot without one is believed empty at once when the same answer has candles on
- * both sides of it. At the edge of an answer, or in an answer with quarantined rows, it needs a second opinion: another empty answer at
- * least an hour before or after, of a coin that a list of coins or tickers still had at or after the first of the two (the upstream answers nothing
- * for an id that it does not know, too). Until then the slot is *pending*: a gap with the claim about it, and an instant before which
- * another request is not worth it.
+ * A slot with a settled candle is final. A slot without one is believed empty at once when the same answer has candles on both sides of it. At the
+ * edge of an answer, or in an answer with quarantined rows, it needs a second opinion: another empty answer at least an hour before or after, about a
+ * coin that a list of coins or tickers still had at or after the first of the two (the upstream also answers with an empty list for an id that it
+ * does not know). Until then the slot is *pending*: a gap with a claim, and with an instant before which another request is not worth it.
  *
- * The slots in `answeredSlots` need no other answer: the youngest answer that says something of a slot has the last word about it, in
- * whatever order answers are stored. The slots in `unconfirmedSlots` need a second one; the two may come in any order, too.
+ * The slots in `answeredSlots` need no other answer: the youngest answer that covers a slot decides about it, in whatever order answers are stored.
+ * The slots in `unconfirmedSlots` need a second answer; the two may come in any order, too.
  *
- * Two clocks: the as-of instant orders answers and says what has settled; it may lie hours before ours, when ours is wrong or a
- * cache answered. When a request was sent and when the next one may be is on our own clock, or one request would never count as sent.
+ * There are two clocks. The as-of instant orders answers and decides what has settled; it may lie hours before our clock, when our clock is wrong or
+ * a cache answered. When a request was sent, and when the next one may be, is measured on our clock, or one request would never count as sent.
  */
 import type { Instant } from '../../clock.ts';
 import { DAY, INTERVAL_MS, type Interval } from '../../core/interval.ts';
@@ -22,9 +21,9 @@ import type { Known, UnconfirmedAnswer } from '../../store/candle/lock-series.ts
 import type { Pending } from '../../store/work/second-opinion.ts';
 import type { Findings } from './validate.ts';
 
-/** One answer that is dated long ago must not put off the next request for longer. */
+/** An answer with a much older date must not delay the next request by more than this. */
 const MOST_LAG_MS = DAY;
-/** So long after an answer without a candle, another one counts. */
+/** This long after an answer without a candle, another one counts. */
 export const CONFIRM_AFTER_MS = RULES.unconfirmed.waitMs;
 
 export type Weighing = {
@@ -33,23 +32,23 @@ export type Weighing = {
   readonly findings: Findings;
   /** When the request was sent, on our clock. */
   readonly sentAt: Instant;
-  /** When it was answered, on our clock. */
+  /** When the answer came, on our clock. */
   readonly heardAt: Instant;
   readonly asOf: Instant;
-  /** How long a cache has had the answer; 0: no cache. */
+  /** How long a cache has held the answer; 0: no cache. */
   readonly ageMs: number;
-  /** Rows the answer could hold at most: an answer that is full says nothing about what lies after its last row. */
+  /** The most rows the answer could have. A full answer says nothing about slots after its last row. */
   readonly limit: number;
   readonly known: Known;
-  /** Where the plan's documents expect a history limit, and no answer has shown yet that there is none: the upstream may leave out candles there. */
+  /** Where the plan's documents expect a history limit, and no answer has disproved it yet: the upstream may omit candles there. */
   readonly unproven?: Spans;
-  /** Slots that open before this have settled in the answer. */
+  /** Slots that open before this instant have settled in the answer. */
   readonly settledTo: Instant;
-  /** How long after its end a candle is worth another request, to become final. */
+  /** How long after its end a candle becomes final, so that another request is worth it. */
   readonly settlesAfterMs: number;
-  /** The question was about covered slots that one answer told to be empty. */
+  /** The request was about covered slots that one answer reported as empty. */
   readonly isOfHoles?: boolean;
-  /** The question had no start and no end: it was about the last full day. */
+  /** The request had no start and no end: it was about the last full day. */
   readonly isOfLastDay?: boolean;
 };
 
@@ -57,10 +56,11 @@ export function weigh(weighing: Weighing): Verdict {
   const { known, asOf, unproven = [] } = weighing;
   const slots = readSlots(weighing);
   const answeredSlots = normalize([...slots.present, ...slots.empty]);
-  // An answer with quarantined rows is no witness: a missing slot may be one of theirs. It is asked again soon, from the start.
+  // An answer with quarantined rows proves nothing about missing slots, because such a slot may belong to one of these rows. The slots are requested
+  // again soon, and their count of answers starts at zero.
   const unconfirmedSlots = weighing.findings.quarantined.length === 0 ? slots.missing : [];
-  // An earlier answer with missing slots does not count where a younger answer has any slot of the same span: the earlier one was cut. The
-  // upstream may give fewer rows than the limit that we know.
+  // An earlier answer with missing slots does not count if this younger answer has any slot of the same span: the earlier answer was cut. The
+  // upstream may send fewer rows than the limit that Chandler knows.
   const cut = known.unconfirmedAnswers.flatMap((other) => (other.isOlder ? touched(other.spans, answeredSlots) : []));
   const unconfirmed = known.unconfirmedAnswers.map((other) => ({
     ...other,
@@ -69,7 +69,7 @@ export function weigh(weighing: Weighing): Verdict {
   const seconds = unconfirmed.filter(
     (other) => Math.abs(other.asOf - asOf) >= CONFIRM_AFTER_MS && known.listedAt >= Math.min(other.asOf, asOf),
   );
-  // Beyond a history limit that may exist, two answers without a candle are no proof: a third is worth a request the next day.
+  // Beyond a history limit that may exist, two answers without a candle prove nothing: a third is requested the next day.
   const uncontradicted = apart(unconfirmedSlots, known.answeredByYounger);
   const agreed = intersect(uncontradicted, normalize(seconds.flatMap((second) => second.spans)));
   const confirmed = subtract(agreed, unproven);
@@ -89,20 +89,20 @@ export function weigh(weighing: Weighing): Verdict {
   };
 }
 
-/** What the answer has for the slots it was asked for: each is in one of the lists, but for those of `final` and `present`. */
+/** What the answer has for the requested slots. Each slot is in one of the lists; only `final` and `present` overlap with others. */
 type Slots = {
   /** Settled, with or without a candle. */
   readonly final: Spans;
   readonly provisional: Spans;
   /** With a candle, settled or not. */
   readonly present: Spans;
-  /** Settled, without a candle, and with candles on both sides. */
+  /** Settled, without a candle, with candles on both sides. */
   readonly empty: Spans;
   /** Settled, without a candle, at an edge of the answer or beside quarantined rows. */
   readonly missing: Spans;
   /** Settled, with a quarantined row. */
   readonly malformed: Spans;
-  /** After the last row of a full answer, which may have been cut: nothing is known of them, and they stay as they were. */
+  /** After the last row of a full answer, which may have been cut: the answer says nothing about them, and they stay as they were. */
   readonly unanswered: Spans;
 };
 
@@ -138,7 +138,7 @@ function readSlots({ span, interval, findings, settledTo, limit }: Weighing): Sl
   };
 }
 
-/** Slots without a candle that need another answer. Of those that an earlier answer missed, its claim still stands. */
+/** Slots without a candle that need another answer. If an earlier answer missed a slot as well, its claim still stands. */
 function stillUnconfirmed(
   { findings, sentAt, asOf, ageMs, known }: Weighing,
   { missing, unanswered }: Pick<Slots, 'missing' | 'unanswered'>,
@@ -151,7 +151,7 @@ function stillUnconfirmed(
   for (const before of known.pending) {
     pending.push(...intersect(unanswered, [before.span]).map((part) => ({ ...before, span: part })));
     if (before.claim !== 'unconfirmed' || before.answers === 0) continue;
-    // The first answer still counts; the second has yet to come, but not in this run.
+    // The first answer still counts. The second has not come yet, and this run does not request it.
     const again = intersect(others, [before.span]);
     const wait = isWitness ? confirmWait(answers, before.span, asOf) : nextWait(before, RULES.malformed);
     const asked = before.retryAt > sentAt ? {} : { requestedAt: sentAt, retryAt: Math.max(sentAt + wait, notBefore) };
@@ -169,7 +169,10 @@ function stillUnconfirmed(
   return [...pending, ...others.map(first)];
 }
 
-/** Worth asking again when its first slot has settled for an answer as far behind our clock as this one: none before is final. */
+/**
+ * The slots are worth another request when the first of them settles, if the next answer is as far behind our clock as this one: no slot is final
+ * before that.
+ */
 function stillProvisional(span: Span, { interval, sentAt, asOf, ageMs, settlesAfterMs }: Weighing): Pending {
   const lagMs = Math.min(sentAt - asOf, MOST_LAG_MS);
   const settlesAt = span.from + INTERVAL_MS[interval] + settlesAfterMs + lagMs;
@@ -177,7 +180,7 @@ function stillProvisional(span: Span, { interval, sentAt, asOf, ageMs, settlesAf
   return { span, claim: 'provisional', answers: 1, requestedAt: sentAt, retryAt };
 }
 
-/** Weighs each slot with a quarantined row; the answer agrees with the one before if it has exactly the same row. */
+/** Weighs each slot with a quarantined row. The answer agrees with the one before if it has exactly the same row. */
 function stillMalformed(span: Span, { interval, sentAt, heardAt, ageMs, known }: Weighing): Pending[] {
   const width = INTERVAL_MS[interval];
   const out: Pending[] = [];
@@ -195,19 +198,19 @@ function stillMalformed(span: Span, { interval, sentAt, heardAt, ageMs, known }:
   return out;
 }
 
-/** The spans of which something is in the others, whole. */
+/** The spans that overlap with `others`, each as a whole. */
 function touched(spans: Spans, others: Spans): Span[] {
   return spans.filter((span) => intersect([span], others).length > 0);
 }
 
-/** The spans of which nothing is in the others. */
+/** The spans that do not overlap with `others`. */
 function apart(spans: Spans, others: Spans): Span[] {
   return spans.filter((span) => intersect([span], others).length === 0);
 }
 
 /**
- * What is lacking to an hour since the first answer without a candle in `span`. When nothing is, a list of coins is lacking, or a candle from beyond
- * a history limit: one request a day.
+ * The rest of the hour since the first answer without a candle in `span`, in milliseconds. If the hour is over, the confirmation lacks a list of
+ * coins, or a candle from beyond a history limit: then one request a day.
  */
 function confirmWait(others: readonly UnconfirmedAnswer[], span: Span, asOf: Instant): number {
   const those = others.filter((other) => intersect(other.spans, [span]).length > 0).map((other) => other.asOf);

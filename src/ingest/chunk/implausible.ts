@@ -1,4 +1,4 @@
-/** Weighs an implausible answer against the ones before it: believed, or withheld until a second one says the same. Pure. */
+/** Weighs an implausible answer against earlier ones: it is believed, or withheld until a second answer agrees. Pure. */
 import { createHash } from 'node:crypto';
 import type { Instant } from '../../clock.ts';
 import type { CandleColumns } from '../../core/candle.ts';
@@ -21,10 +21,10 @@ const NOTHING = {
   contradicted: [],
 };
 
-/** What is known of the newest slots may be so old when it comes. */
+/** The as-of instant of an earlier answer may lie this far before its request. */
 const MOST_LAG_MS = DAY;
 
-/** `found` null: the answer is plausible. `verdict` null: it is plausible or believed; else nothing of the answer is stored now. */
+/** `found` null: the answer is plausible. `verdict` null: the answer is plausible or believed. Otherwise nothing of the answer is stored now. */
 type Doubt = { readonly found: Implausible | null; readonly verdict: Verdict | null };
 
 export function weighImplausible({
@@ -46,13 +46,13 @@ export function weighImplausible({
     findImplausible({ interval, candles, beside: known.beside, samples: wholeSamples(known.samples, findings) }) ??
     (isOfLastDay ? stillOpen(findings) : null);
   if (found === null) return { found, verdict: null };
-  // A question about holes is about final slots: nothing of its answer may change them before a second one agrees.
+  // A request about holes is about final slots: its answer must not change them before a second one agrees.
   const open = subtract(isOfHoles ? [span] : subtract([span], known.covered), known.answeredByYounger);
   const parts = isSettled ? [...intersect(open, settled), ...subtract(open, settled)] : open;
   const claims = known.pending.filter(({ claim }) => claim === 'implausible');
   const claimed = normalize(claims.map((one) => one.span));
   const pieces = [...subtract(parts, claimed), ...claims.flatMap((one) => intersect(parts, [one.span]))];
-  // Every slot has been answered meanwhile: nothing is missing, so there is no second opinion to wait for, and what is stored stands.
+  // Every slot has been answered meanwhile. Nothing is missing, so there is no second opinion to wait for, and the stored candles stay.
   if (pieces.length === 0) return withheld([], heardAt, found);
   const weighed = pieces.map((piece) => {
     const before = claims.find((one) => contains([one.span], piece.from)) ?? null;
@@ -66,23 +66,23 @@ export function weighImplausible({
   const { kind, detail } = found;
   const pending = weighed.flatMap(({ piece, before, opinion }): Pending[] => {
     if (opinion.kind === 'dropped') return [];
-    // The candles of a slot that has not settled change with every answer.
+    // The candles of a slot that has not settled change with every answer, so they have no digest.
     const digest = contains(settled, piece.from) ? digestOf(candles, piece) : '';
     const evidence = opinion.isCounted ? { kind, detail, digest } : before!.evidence;
-    // What two answers told waits for the rest of this one, and no longer.
+    // Slots on which two answers agree wait for the rest of this answer, and no longer.
     const retryAt = Math.min(opinion.standing.retryAt, Math.max(...waiting.map((one) => retryAtOf(one.opinion))));
     return [{ span: piece, claim: 'implausible', evidence, ...opinion.standing, retryAt }];
   });
   return withheld(pending, Math.max(...pending.map(({ retryAt }) => retryAt)), found);
 }
 
-/** A full day ends with its last second (upstream-api.md, 1.1 no 6). A plan that gives nothing else would never have it corrected. */
+/** A full day must close with its last second (upstream-api.md, 1.1 no 6). If a plan gives no other day, a wrong row would never be corrected. */
 function stillOpen({ cutShort: [row] }: Weighing['findings']): Implausible | null {
   if (row === undefined) return null;
   return { kind: 'open', detail: `the last full day says that it closes at ${new Date(row.closeTime).toISOString()}` };
 }
 
-/** Without the slots of which a row was quarantined: what is left of them is not all that the answer has. */
+/** The samples without slots in which a row was quarantined: the remaining rows of such a slot are not all that the answer has. */
 function wholeSamples(samples: readonly Sample[], { quarantined }: Weighing['findings']): readonly Sample[] {
   if (quarantined.length === 0) return samples;
   const isIn = ({ from, to }: Span) => quarantined.some(({ openTime: at }) => at !== null && at >= from && at < to);
@@ -92,8 +92,8 @@ function wholeSamples(samples: readonly Sample[], { quarantined }: Weighing['fin
 const retryAtOf = (opinion: Weighed) => (opinion.kind === 'dropped' ? 0 : opinion.standing.retryAt);
 
 /**
- * A slot after all that the answers before told: it has settled since. It is believed with the others, or an answer to a series of short candles
- * would never be like the one before.
+ * Is the slot later than all slots that earlier answers had, and has it settled since? Then it is believed together with the others. Otherwise an
+ * answer about short candles would never equal the one before.
  */
 function isLater(piece: Span, claims: readonly Pending[], interval: Interval): boolean {
   const last = claims.reduce<Pending | null>((a, b) => (a === null || b.span.to > a.span.to ? b : a), null);
@@ -106,7 +106,10 @@ function withheld(pending: readonly Pending[], until: Instant, found: Implausibl
   return { found, verdict: { ...NOTHING, pending, withheld: { until, detail: found.detail } } };
 }
 
-/** The same candles in all slots of the earlier claim that had settled; of the others the kind of what is implausible must be the same. */
+/**
+ * Does the answer agree with the earlier claim? Its settled slots must have the same candles. For slots that had not settled, the kind of the
+ * implausible finding must be the same.
+ */
 function agrees(
   before: Pending | null,
   { span, found, candles }: { readonly span: Span; readonly found: Implausible; readonly candles: CandleColumns },

@@ -1,6 +1,6 @@
 /**
- * The heart: one chunk = one request = one unit of quota = one transaction. It can be run again at any time: it first looks
- * what is still missing, asks only for that, and what it learns becomes true together or not at all.
+ * Ingests chunks: one chunk = one request = one unit of quota = one transaction. It may run again at any time: it first checks what is still missing,
+ * requests only that, and commits what it learns together or not at all.
  */
 import type { Instant } from '../../clock.ts';
 import {
@@ -34,7 +34,7 @@ export type IngestChunkDeps = SettleRefusalDeps & { readonly sendRequest: SendRe
 export type IngestChunkOptions = {
   readonly attempt?: number;
   readonly signal?: AbortSignal;
-  /** For a database that is unavailable; without it the chunk is an exception like any other, and what was answered is asked again. */
+  /** Waits for a database that is unavailable. Without it the chunk rejects, and its request is sent again later. */
   readonly retry?: OutageRetry;
 };
 
@@ -52,7 +52,7 @@ export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
   const settle = (job: ChunkJob, asked: SentRequest, retry: OutageRetry, answer: Refused, onlyHere?: boolean) =>
     retry(() => settleRefusal(deps, job, asked, answer, onlyHere));
 
-  /** What the answer of a request makes of its chunk. */
+  /** Derives the outcome of the chunk from the answer to its request. */
   async function conclude(job: ChunkJob, asked: SentRequest, retry: OutageRetry): Promise<Outcome> {
     const { answer, requests } = asked;
     switch (answer.kind) {
@@ -60,7 +60,7 @@ export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
         await retry(() => payments.answered(job));
         return storeAnswer(job, asked, answer, retry);
       case 'limited': {
-        // The ledger makes everybody wait; the next take says until when.
+        // The ledger makes all requests wait; the next permit request returns until when.
         if (!asked.budgetLeft)
           return { kind: 'snoozed', until: clock.now(), reason: answer.by === 'rate' ? 'limited' : 'quota exhausted' };
         const until = await retry(() => payments.weigh(job, answer.exchange));
@@ -104,10 +104,12 @@ export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
   return (job, options = {}) => limits.oneAtATime(job, () => ingest(job, options));
 }
 
-/** Nothing was sent: the run ended while the chunk waited. */
+/** No request was sent: the run ended while the chunk waited. */
 type Interrupted = { readonly kind: 'held'; readonly until: Instant; readonly reason: typeof INTERRUPTED };
 
-/** Of a chunk what lies within the history limit, which moves on while the chunk waits in the queue; null when nothing does. */
+/**
+ * The request for the part of a chunk within the history limit, which moves forward while the chunk waits in the queue; null when nothing is within.
+ */
 function questionOf(
   job: ChunkJob,
   { historyLimits, plan, clock }: Pick<IngestChunkDeps, 'historyLimits' | 'plan' | 'clock'>,
@@ -115,7 +117,7 @@ function questionOf(
   const { interval, to } = job;
   const from = Math.max(job.from, earliestSlot(knownDepth(historyLimits.of(interval)), interval, clock.now()));
   const isOfHoles = job.kind === 'holes';
-  // Without the candles beside them, an answer proves nothing about holes.
+  // Without the candles beside the holes, an answer proves nothing about them.
   if (from >= to || (isOfHoles && from > job.from)) return null;
   const stretch: Stretch = { ...job, backfillId: backfillOf(job), isOfHoles, span: { from, to }, plan: plan.name };
   return {
@@ -133,11 +135,11 @@ function questionOf(
 
 function requestOf({ interval, coinId, quote }: ChunkJob, { from, to }: Span, plan: Plan, now: Instant) {
   if (isPriceInterval(interval)) {
-    // Whether the upstream takes an end in the future is not known.
+    // It is unknown whether the upstream accepts an end in the future.
     const end = Math.min(to, Math.ceil(now / 1_000) * 1_000 + 1_000);
     return { path: priceHistoryPath(coinId), query: priceHistoryParameters({ from, to: end, interval, quote }) };
   }
-  // Both ends are open times and both are answered (decision: ends are inclusive).
+  // Both ends are open times, and the answer includes both (decision: ends are inclusive).
   const ends = { from, to: to - INTERVAL_MS[interval] };
   return {
     path: ohlcvPath(coinId),
@@ -169,7 +171,7 @@ async function askFor(
   };
   return sendRequest(question, { spender: spenderOf(job), record, signal, retry }).catch(
     (error: unknown): Interrupted => {
-      // The chunk goes back as it came.
+      // The chunk goes back to the queue unchanged.
       if (signal?.aborted) return { kind: 'held', until: clock.now(), reason: INTERRUPTED };
       throw error;
     },
@@ -195,7 +197,7 @@ function failure(job: ChunkJob, problem: string, Kind = UpstreamError): Upstream
   return new Kind(`${describeChunk(job)}: ${problem}`, problem);
 }
 
-/** A believed 402 without the text of a history limit: it is taken for one. */
+/** A believed 402 without the text of a history limit counts as one. */
 function asHistoryLimit({ exchange, message }: Extract<Answer, { kind: 'limited' }>): Refused {
   return { kind: 'refused', reason: 'history limit', notBefore: null, message, exchange };
 }

@@ -1,4 +1,4 @@
-/** Remembers which intervals of the upstream differ, so that nobody asks a second time about each series of such an upstream. */
+/** Stores which intervals of the upstream differ, so that Chandler does not need a second opinion about each series of such an upstream. */
 import { DAY } from '../../core/interval.ts';
 import type { ClaimAnswer } from '../../core/second-opinion.ts';
 import { intervalPair, type Sample } from '../../store/candle/other-intervals.ts';
@@ -7,13 +7,13 @@ import { dropClaim, findClaim, recordAnswer } from '../../store/work/second-opin
 import type { Implausible } from '../plausibility/implausible-candles.ts';
 import type { ChunkJob } from '../queue/chunk-job.ts';
 
-/** What the comparison of an answer that is stored now came to. */
+/** The result of comparing an answer that is now stored with another interval. */
 export type Compared = { readonly found: Implausible | null; readonly samples: readonly Sample[] };
 
-/** A coin that is the only one counts again later: what differs for weeks is no single false answer. */
+/** After this time, a coin counts again even if no other coin differs: a difference that lasts for weeks is no single false answer. */
 const AGAIN_MS = 7 * DAY;
 
-/** A difference that a second answer confirmed counts once for each coin and week; an answer that agrees takes all of them back. */
+/** A difference that a second answer confirmed counts once for each coin and week. An answer without a difference deletes the whole claim. */
 export async function recordDifference(
   sql: Sql,
   { interval, coinId }: Pick<ChunkJob, 'interval' | 'coinId'>,

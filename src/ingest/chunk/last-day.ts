@@ -1,6 +1,6 @@
 /**
- * Questions about the last full day and the open one, which have no start and no end. When after midnight the upstream goes on to the next day
- * is not documented: a row of the day before says that it has not yet. Then nobody asks about any coin for a while.
+ * Requests for the last full day and the open day, which have no start and no end. It is not documented when after midnight the upstream moves on to
+ * the next day. A row of the day before shows that it has not moved on yet. Then Chandler requests no coin's last day for a while.
  */
 import type { Clock, Instant } from '../../clock.ts';
 import { ohlcvLatestPath, ohlcvTodayPath } from '../../contract/interface/paths.ts';
@@ -13,7 +13,7 @@ import type { LearnedLimits } from '../limits/learned-limits.ts';
 import { type Heard, heardAt, type SecondOpinions } from '../limits/second-opinions.ts';
 import type { ChunkJob } from '../queue/chunk-job.ts';
 
-/** `ops.fetch.subject` of such questions. */
+/** The value of `ops.fetch.subject` for such requests. */
 export const LAST_DAY = 'last full day';
 export const OPEN_DAY = 'open day';
 
@@ -23,7 +23,7 @@ export type DayQuestion = {
   readonly path: string;
 };
 
-/** The question for a chunk that the history limit leaves no other way; null: candles are asked for as ever. */
+/** The request for a chunk that the history limit allows in no other way; null: candles are requested as usual. */
 export function dayQuestionOf(
   { kind, coinId, interval, from, to }: Pick<ChunkJob, 'kind' | 'coinId' | 'interval' | 'from' | 'to'>,
   historyLimits: Pick<LearnedLimits, 'of'>,
@@ -32,10 +32,10 @@ export function dayQuestionOf(
   const limit = historyLimits.of(interval);
   const lastDay = lastDayOf(expectedDepth(limit), interval, now);
   if (lastDay === null || kind === 'holes') return null;
-  // What begins before it probes a documented limit: that question has a start.
+  // A chunk that begins before the last full day probes a documented limit, and such a request needs a start.
   if (kind === 'backfill' && limit.kind === 'documented' && from < lastDay.from) return null;
   const isOfLastDay = from < lastDay.to && to > lastDay.from;
-  // A refresh that waited beyond midnight is about the day that has ended meanwhile.
+  // A refresh that waited beyond midnight requests the day that has ended meanwhile.
   const isOfOlder = kind === 'freshness' && to <= lastDay.from;
   if (isOfLastDay || isOfOlder) return { subject: LAST_DAY, span: lastDay, path: ohlcvLatestPath(coinId) };
   const openDay = openDayOf(now);
@@ -44,8 +44,8 @@ export function dayQuestionOf(
 }
 
 /**
- * The slots that an answer about the last full day tells of: that of its row, if the day after the one that was asked for ended meanwhile, or
- * if the upstream has not gone on yet (`isLate`).
+ * The day that an answer about the last full day covers. It is the requested day, unless the row of the answer is of the day after, which has ended
+ * meanwhile, or of the day before, because the upstream has not moved on yet (`isLate`).
  */
 export function toldDay(
   asked: Span,
@@ -60,15 +60,15 @@ export function toldDay(
 }
 
 export type LastDayTurn = {
-  /** When the next question about the last full day is worth a request; null: now. */
+  /** When the last full day may be requested next; null: now. */
   waitingFor(day: Span): Instant | null;
-  /** The answer had the day before. Resolves to when the next question is worth a request; null: the day has come for other coins. */
+  /** Called when the answer had the day before. Resolves to when the next request is worth it; null: other coins already have the day. */
   late(day: Span, exchange: Heard): Promise<Instant | null>;
-  /** The answer had the day: nobody waits any more. */
+  /** Called when the answer had the day: no coin waits any more. */
   came(day: Span): Promise<void>;
 };
 
-/** When the next question about the last full day is worth a request, because the upstream had not gone on to it lately; null: now. */
+/** When the last full day may be requested next, because the upstream had not moved on to it at the last request; null: now. */
 export function lateUntil(day: Span, opinions: Pick<SecondOpinions, 'find'>, now: Instant): Instant | null {
   const retryAt = opinions.find('day is late', keyOf(day))?.retryAt ?? 0;
   return retryAt > now ? retryAt : null;
@@ -79,7 +79,7 @@ function keyOf({ from }: Span): string {
 }
 
 export function createLastDayTurn(clock: Clock, opinions: SecondOpinions): LastDayTurn {
-  /** The newest day that any coin had. */
+  /** The start of the newest day that any coin had. */
   let newest = Number.NEGATIVE_INFINITY;
   return {
     waitingFor: (day) => (day.from > newest ? lateUntil(day, opinions, clock.now()) : null),

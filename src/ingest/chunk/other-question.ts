@@ -1,4 +1,4 @@
-/** Is an answer the answer to another question? Then nothing of it may be stored, and no slot becomes empty by it. Pure. */
+/** Is an answer the answer to another request? Then nothing of it may be stored, and it proves no slot empty. Pure. */
 import { type Instant, MOST_SKEW_MS } from '../../clock.ts';
 import type { OhlcvRowRead } from '../../contract/record/ohlcv.ts';
 import {
@@ -15,10 +15,10 @@ import type { Exchange } from '../../upstream/answer.ts';
 
 type GoodRow = Extract<OhlcvRowRead, { ok: true }>;
 
-/** Fewer rows than this may lie far apart by chance. */
+/** Fewer rows than this may be far apart by chance. */
 const SPACED_ROWS = 4;
 
-/** Why the answer as a whole cannot be used; null: it can. */
+/** Why the whole answer cannot be used; null: it can be used. */
 export function answersOtherQuestion(
   interval: Interval,
   rows: readonly OhlcvRowRead[],
@@ -28,7 +28,7 @@ export function answersOtherQuestion(
   if (good.length === 0) return null;
   const last = latestOpen(time);
   const misfits = good.flatMap((row) => otherWidth(row, interval, last) ?? []);
-  // A row alone is quarantined, which makes no slot empty either.
+  // A single row is quarantined instead, which proves no slot empty either.
   if (good.length > 1 && misfits.length > good.length / 2)
     return `its rows are not ${describeInterval(interval)}: ${misfits[0]}`;
   if (isOffGrid(good, interval))
@@ -40,10 +40,10 @@ export function answersOtherQuestion(
 }
 
 /**
- * What `time_close` says about the width of a row, if that is not the width of the interval. A candle that was open ends with the minute of its
- * data, and of closed intraday candles the shape is unknown (upstream-api.md, 1.1 no 6 and 13). So two things betray another interval: an end
- * beyond the slot, and an end in the last second of a slot of a narrower interval. An end exactly with such a slot may be the minute of an open
- * candle, so it betrays only one that had settled at `latest`.
+ * What `time_close` says about the width of a row, if it is not the width of the interval. A candle that was open ends with the minute of its data,
+ * and the form of closed intraday candles is unknown (upstream-api.md, 1.1 no 6 and 13). So two things prove another interval: an end beyond the
+ * slot, and an end in the last second of a slot of a narrower interval. An end exactly with such a slot may be the minute of an open candle, so it
+ * proves that only for a candle that had settled at `latest`.
  */
 export function otherWidth({ openTime, closeTime }: GoodRow, interval: Interval, latest: Instant): string | null {
   if (closeTime === null) return null;
@@ -56,19 +56,19 @@ export function otherWidth({ openTime, closeTime }: GoodRow, interval: Interval,
   return other === undefined ? null : `time_close is that of a ${other} candle`;
 }
 
-/** The latest open time that an answer can know of: that of its own instant, if it tells that. */
+/** The latest open time that an answer can contain: by its own `Date`, if it has one. */
 export function latestOpen({ date, latest }: Pick<Exchange, 'date' | 'latest'>): Instant {
   return date === null ? latest : Math.min(latest, date + MOST_SKEW_MS);
 }
 
-/** Do most rows lie off the grid? Of rows of half the width every second one lies on it: so on the finest grid a third is enough. */
+/** Are most rows off the grid? Of rows of half the width every second one is on it, so a third is enough for rows that are on the finest grid. */
 function isOffGrid(rows: readonly GoodRow[], interval: Interval): boolean {
   const off = rows.filter(({ openTime }) => openTime % INTERVAL_MS[interval] !== 0);
   const narrower = off.filter(({ openTime }) => openTime % INTERVAL_MS[INTERVALS[0]] === 0);
   return off.length > 1 && (off.length > rows.length / 2 || narrower.length > rows.length / 3);
 }
 
-/** The widest interval on whose grid all of these rows lie; null when some lie closer together, or when there are only a few. */
+/** The widest interval whose grid contains all of these rows; null when some rows are closer together, or when there are only a few. */
 function spacingOf(rows: readonly GoodRow[], interval: Interval): Interval | null {
   const times = new Set(rows.map(({ openTime }) => openTime));
   if (times.size < SPACED_ROWS) return null;

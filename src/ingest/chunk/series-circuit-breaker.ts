@@ -1,7 +1,7 @@
 /**
- * A circuit breaker for each series: while the upstream keeps failing on one series, its chunks wait, so that the others go on. When the
- * upstream answers for others all the while, the series is given up (one broken coin can neither block the others nor use up the quota). Where
- * nothing else is requested, one request about another coin tells a broken coin from an outage. A later run, or a later refresh, tries the
+ * A circuit breaker for each series. While the upstream keeps failing on one series, its chunks wait, and other series continue. If the upstream
+ * answers for other series meanwhile, the series is given up (one broken coin can neither block the others nor use up the quota). If nothing else is
+ * requested, one request about another coin shows whether the coin is broken or the upstream is down. A later run, or a later refresh, tries the
  * series once before it gives it up again.
  */
 import type { Clock, Instant } from '../../clock.ts';
@@ -11,43 +11,43 @@ import { type ChunkJob, describeChunk, endpointOf } from '../queue/chunk-job.ts'
 import type { AskOther } from '../request/ask-other.ts';
 import { backfillOf, type IngestChunk, type IngestChunkOptions, spenderOf } from './ingest-chunk.ts';
 
-/** One or two failures in a row are chance. */
+/** One or two failures in a row may be accidents. */
 const CHANCE = 2;
 /** The wait is reported with the chunk, so it has no jitter. */
 const backoff = createBackoff({ firstMs: 2_000, mostMs: 60_000 });
-/** A series is given up after so many failures in a row, if before so many of them another series was answered. */
+/** A series is given up after `inARow` failures in a row, if the upstream answered for another series before `own` of them. */
 const GIVEN_UP = { inARow: 8, own: 3 };
 /**
- * From so many failures in a row on, another series must have been answered before each request; if none was, another coin is asked about. With
- * the first failure, those are as many as the series needs to be given up.
+ * From this many failures in a row on, another series must have been answered before each request; if none was, another coin is requested. Together
+ * with the first failure, these requests are enough to give the series up.
  */
 const ASK_OTHER_FROM = GIVEN_UP.inARow - (GIVEN_UP.own - 1);
-/** While another coin is asked about for a series, its other chunks wait for so long at a time. */
+/** While another coin is requested for a series, the other chunks of the series wait this long at a time. */
 const MOMENT_MS = 1_000;
-/** It is also given up after so many redirect loops in a row. */
+/** A series is also given up after this many redirect loops in a row. */
 const MOST_REDIRECT_LOOPS = 2;
 
 /** The failures of one series since its last answer. */
 type Failures = {
   readonly inARow: number;
-  /** Those before which another series was answered. */
+  /** Failures before which another series was answered. */
   readonly own: number;
-  /** Redirect loops in a row, at the end. */
+  /** Redirect loops in a row, up to the last failure. */
   readonly redirectLoops: number;
-  /** Of the last failure. */
+  /** When the last failure happened. */
   readonly at: Instant;
-  /** As `at`, or later: of the last vain request about another coin. */
+  /** When the wait began: at the last failure, or at a later failed request about another coin. */
   readonly waitsSince: Instant;
-  /** Answers for any series at the same endpoint, until the last failure. */
+  /** Answers for any series at the same endpoint, counted at the last failure. */
   readonly answers: number;
-  /** What was wrong with the last one. */
+  /** The problem of the last failure. */
   readonly problem: string;
 };
 
-/** The same, with the circuit breaker. A chunk of a series that waits is `deferred`. @throws SeriesGivenUp */
+/** Wraps a function with the circuit breaker. A chunk of a waiting series is `deferred`. @throws SeriesGivenUp */
 export type CircuitBreaker = (ingestChunk: IngestChunk) => IngestChunk;
 
-/** What it learns of a series holds for all that it wraps: a service begins a new run after each wait. */
+/** All functions that it wraps share what it learns about a series: a service begins a new run after each wait. */
 export function createCircuitBreaker({
   clock,
   askOther,
@@ -56,11 +56,11 @@ export function createCircuitBreaker({
   readonly askOther: AskOther;
 }): CircuitBreaker {
   const failing = new Map<number, Failures>();
-  /** The series for which another coin is asked about just now. */
+  /** The series for which another coin is being requested. */
   const asking = new Set<number>();
   const answers = { ohlcv: 0, prices: 0 };
 
-  /** What becomes of a chunk of a failing series; null: it may be requested. */
+  /** The outcome for a chunk of a failing series; null: it may be requested. */
   async function holdBack(job: ChunkJob, failures: Failures, options: IngestChunkOptions): Promise<Outcome | null> {
     const { seriesId } = job;
     const until = asking.has(seriesId) ? clock.now() + MOMENT_MS : notBefore(failures);
@@ -79,10 +79,10 @@ export function createCircuitBreaker({
         return { kind: 'snoozed', until: other.until, reason: other.reason };
       case 'answered':
         answers[endpoint]++;
-        // The run must know that the upstream answers, whatever becomes of the chunk: that is requested in the next turn.
+        // The run must learn that the upstream answers. The chunk itself is requested in its next turn.
         return { kind: 'deferred', until: clock.now(), requests: other.requests, reason: 'failing' };
       case 'unanswered':
-        // An outage. The chunk is not requested, because that would use one of its attempts.
+        // The upstream is down. The chunk is not requested, because that would use one of its attempts.
         if (failing.get(seriesId) === failures) failing.set(seriesId, { ...failures, waitsSince: clock.now() });
         return { kind: 'snoozed', until: clock.now(), reason: 'unavailable' };
     }
@@ -123,12 +123,12 @@ function afterFailure(before: Failures | undefined, at: Instant, answers: number
   return { inARow: (before?.inARow ?? 0) + 1, own, redirectLoops, at, waitsSince: at, answers, problem: error.problem };
 }
 
-/** Each chunk of the series has its own message, though not all of them were requested. */
+/** Each chunk of the series has its own message, even if it was not requested. */
 function givenUp(job: ChunkJob, { inARow, problem }: Failures): string {
   return `${describeChunk(job)}: given up, because ${inARow} requests for this series failed in a row; the last one: ${problem}`;
 }
 
-/** In an outage nothing is answered, so no series is given up. */
+/** During an outage the upstream answers nothing, so no series is given up. */
 function isGivenUp({ inARow, own, redirectLoops }: Failures): boolean {
   return redirectLoops >= MOST_REDIRECT_LOOPS || (inARow >= GIVEN_UP.inARow && own >= GIVEN_UP.own);
 }

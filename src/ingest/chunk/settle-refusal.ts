@@ -1,4 +1,4 @@
-/** What a refused chunk means for what is asked next: nothing beyond this limit, nothing of this series, not this span, or a wrong setting. */
+/** Decides what a refused chunk excludes from later requests: everything beyond the limit, this series, or this span. Or a setting is wrong. */
 import type { Clock } from '../../clock.ts';
 import type { Plan } from '../../contract/plan/plans.ts';
 import type { Span } from '../../core/span.ts';
@@ -22,14 +22,14 @@ export type SettleRefusalDeps = {
   readonly trust: Trust;
 };
 
-/** Has this upstream ever given us something usable? Until then a refusal may be a wrong key or address. */
+/** Has this upstream ever sent something usable? Until then a refusal may mean a wrong key or address. */
 export type Trust = { readonly proven: boolean; prove(): void };
 
 const ALL_TIME: Span = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY };
 
 /**
- * Remembers what was refused, so that it is not asked again. `onlyHere`: a history limit that other chunks beyond it do not meet; then only
- * this span is not asked again. @throws ConfigurationError, UpstreamError
+ * Stores what was refused, so that it is not requested again. `onlyHere`: other chunks beyond the history limit were not refused, so only this span
+ * is not requested again. @throws ConfigurationError, UpstreamError
  */
 export async function settleRefusal(
   { sql, clock, historyLimits, plan, trust }: SettleRefusalDeps,
@@ -54,7 +54,7 @@ export async function settleRefusal(
       return { kind: 'refused', reason: depth.depthMs === 0 ? 'interval' : 'history limit', message };
     }
     case 'unknown id':
-      // All of its chunks would be answered alike.
+      // The upstream would refuse all chunks of the series.
       return refuse('unknown coin', ALL_TIME);
     case 'forbidden':
       if (!trust.proven) throw new ConfigurationError(wrongKey(message, keySent));

@@ -1,10 +1,10 @@
-/** Makes sure that two workers of this process never work on the same chunk at once. */
+/** Makes sure that two workers of this process never work on the same chunk at the same time. */
 import { chunkJobId } from '../queue/chunk-job.ts';
 import type { IngestChunk } from './ingest-chunk.ts';
 
 /**
- * The same, one worker at a time for each chunk. If a worker loses the lock of its job while the database is unavailable, the queue gives the
- * chunk to a second worker. The second one waits for the first, and then finds nothing missing.
+ * Lets one worker at a time ingest a chunk. If a worker loses the lock of its job while the database is unavailable, the queue gives the chunk to a
+ * second worker. The second one waits for the first, and then finds nothing missing.
  */
 export function singleFlight(ingestChunk: IngestChunk): IngestChunk {
   const inProgress = new Map<string, Promise<unknown>>();

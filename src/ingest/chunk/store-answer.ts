@@ -1,4 +1,4 @@
-/** What a chunk was answered: read, checked, and stored with its coverage and the record of the request in one transaction. */
+/** Reads and checks the answer to a chunk, and stores it with its coverage and the record of the request in one transaction. */
 import type { Clock, Instant } from '../../clock.ts';
 import { type Plan, rowsPerRequest } from '../../contract/plan/plans.ts';
 import { type OhlcvRowRead, readOhlcvRows } from '../../contract/record/ohlcv.ts';
@@ -36,8 +36,8 @@ import { answersOtherQuestion, latestOpen } from './other-question.ts';
 import { type Findings, validate } from './validate.ts';
 
 /**
- * Stores one answer to the question that `asked` records. @throws UpstreamError when it cannot be read, ConfigurationError when it comes from
- * another upstream than all before; the request is recorded then, too.
+ * Stores one answer to the request that `asked` records. @throws UpstreamError when the answer cannot be read, ConfigurationError when it comes from
+ * another upstream than all earlier answers; the request is recorded in both cases.
  */
 export type StoreAnswer = (
   job: ChunkJob,
@@ -70,11 +70,11 @@ export function createStoreAnswer({
   const checkOrigin = createOriginCheck(sql);
   const keepPartitions = createPartitionKeeper(sql);
 
-  /** What the first candle of an answer says about the history limit. */
+  /** Learns about the history limit from the first candle of an answer. */
   async function learnLimit(job: ChunkJob, first: Instant | undefined, exchange: Exchange, retry: OutageRetry) {
     const { interval } = job;
     await retry(() => limits.gave(job, first ?? null, exchange));
-    // Only a candle from beyond proves that there is no limit: an answer without candles may be the upstream's way to refuse.
+    // Only a candle from beyond the limit proves that there is none: the upstream may refuse with an answer without candles.
     if (first !== undefined && provesNoLimit(historyLimits.of(interval), interval, first, exchange.asOf))
       await retry(() => historyLimits.lift(interval));
   }
@@ -88,16 +88,17 @@ export function createStoreAnswer({
     const span = day?.span ?? sent.span!;
     const record = { ...sent, span };
     const findings = validate({ coinId, interval, span }, rows, latestOpen(exchange));
-    // Thousands of small objects that nobody needs any more: waiting here for the database, they would outlive the young generation.
+    // Thousands of small objects that are no longer needed. If they stayed while this function waits for the database, they would outlive the young
+    // generation of the garbage collector.
     rows.length = 0;
     if (Array.isArray(body)) body.length = 0;
     const { candles, quarantined, rowCount } = findings;
     const { sentAt, ageMs, durationMs } = exchange;
     const heardAt = sentAt + durationMs;
     const asOf = knownUntil(exchange, findings, interval);
-    // Only where there are candles: of what is asked, a coin may have existed in the last few years only.
+    // Partitions are created only where there are candles: a coin may have existed in the last few years of the span only.
     const [first, last] = [candles.openTime[0], candles.openTime.at(-1)];
-    // Questions about a day have no start that a limit could refuse.
+    // A request about a day has no start that a limit could refuse.
     const isOfDay = sent.subject === LAST_DAY || sent.subject === OPEN_DAY;
     if (!isOfDay) await learnLimit(job, first, exchange, retry);
     const compared: { last: Compared | null } = { last: null };
@@ -107,7 +108,7 @@ export function createStoreAnswer({
       unproven: isOfDay ? [] : unprovenPart(limit, interval, span, exchange.latest),
       isOfHoles: job.kind === 'holes',
       isOfLastDay: day !== null,
-      // The last full day is as final as this plan ever has it.
+      // The last full day never becomes more final under this plan.
       settledTo: day === null ? settledUntil(asOf, interval) : span.to,
       settlesAfterMs: lastDayOf(expectedDepth(limit), interval, exchange.latest) === null ? settleMs(interval) : 0,
     };
@@ -127,13 +128,14 @@ export function createStoreAnswer({
       first !== undefined && isCandleInterval(interval)
         ? keepPartitions(interval, { from: first, to: last! + INTERVAL_MS[interval] }, write)
         : write();
-    // Cut off while it was committed, it may be stored already.
+    // If the connection was cut during the commit, the answer may already be stored.
     const counts: WrittenFetch | ChunkCommit = await retry(
       async (again) => (again ? await findFetch(sql, { ...record, asOf }) : null) ?? store(),
     );
     const { last: comparison } = compared;
     if (comparison !== null) await retry(() => recordDifference(sql, job, comparison, { sentAt, heardAt, ageMs }));
-    // As above: what is done is found by a full collection only, and what hangs on it with it (store/connection/postgres-js-patches.ts).
+    // Cleared for a similar reason: only a full garbage collection frees a finished query, and what it references
+    // (store/connection/postgres-js-patches.ts).
     for (const column of Object.values(candles)) column.length = 0;
     const lateUntil = day?.isLate ? await retry(() => turn.late(sent.span!, { sentAt, ageMs })) : null;
     if (lateUntil !== null) return { kind: 'deferred', until: lateUntil, requests, reason: 'day is late' };
@@ -150,7 +152,7 @@ export function createStoreAnswer({
 
 type Answered = Pick<Extract<Answer, { kind: 'answered' }>, 'body' | 'exchange'>;
 
-/** Reads the rows of an answer. One that cannot be used is recorded. @throws UpstreamError */
+/** Reads the rows of an answer, and records an answer that cannot be used. @throws UpstreamError */
 function createRowReader(sql: Sql) {
   const checkDrift = createDriftCheck(sql);
   return async (
@@ -172,9 +174,9 @@ function createRowReader(sql: Sql) {
 }
 
 /**
- * The as-of instant of an answer. One without a credible `Date` knows nothing that is younger than the data of its open candle, however wrong our
- * own clock is: the candle must not become final by it. A price does not show whether it is open: as long as no answer has had a `Date`, the newest
- * is taken to be, unless no clock is so wrong.
+ * The as-of instant of an answer. An answer without a credible `Date` contains nothing younger than the data of its open candle, even if our clock is
+ * wrong: that candle must not become final. A price does not show whether it is open. So while no answer has had a `Date`, the newest price counts as
+ * open, unless the clock would have to be wrong by more than is possible.
  */
 function knownUntil(
   { date, asOf, isByOurClock }: Exchange,

@@ -1,4 +1,4 @@
-/** Checks an answer against its question: what may be stored, and what is quarantined with the reason. Pure. */
+/** Checks an answer against its request: what may be stored, and what is quarantined, and why. Pure. */
 import type { Instant } from '../../clock.ts';
 import { hasPrices, type OhlcvRowRead } from '../../contract/record/ohlcv.ts';
 import { hasPrice } from '../../contract/record/price.ts';
@@ -13,24 +13,24 @@ import { otherWidth } from './other-question.ts';
 export type OhlcvQuestion = {
   readonly coinId: string;
   readonly interval: Interval;
-  /** On the grid; the slots asked for are those that open inside it. */
+  /** On the grid. The requested slots are those that open inside it. */
   readonly span: Span;
 };
 
 export type Findings = {
-  /** Sorted, each slot once, all of them slots of the question. */
+  /** Sorted, each slot once, and only slots of the request. */
   readonly candles: CandleColumns;
-  /** Of the candles those whose `time_close` lies before the end of their slot. */
+  /** The candles whose `time_close` lies before the end of their slot. */
   readonly cutShort: readonly OpenCandle[];
   readonly quarantined: readonly QuarantinedRow[];
-  /** As answered, before anything was dropped. */
+  /** The number of rows in the answer, before any was dropped. */
   readonly rowCount: number;
 };
 
 /**
- * Splits the rows of one answer into candles and impossible rows: wrong type, wrong coin, wrong width, off the
- * grid, outside the question, from the future (after `latest`), high below low, negative, or two different rows for one slot. Rows that
- * repeat another exactly are dropped silently; order does not matter.
+ * Splits the rows of one answer into candles and impossible rows: wrong type, wrong coin, wrong width, off the grid, outside the request, from the
+ * future (after `latest`), high below low, negative, or two different rows for one slot. Exact repetitions of a row are dropped silently; the order
+ * does not matter.
  */
 export function validate(question: OhlcvQuestion, rows: readonly OhlcvRowRead[], latest: Instant): Findings {
   const quarantined: QuarantinedRow[] = [];
@@ -38,7 +38,7 @@ export function validate(question: OhlcvQuestion, rows: readonly OhlcvRowRead[],
   let ascends = true;
   let last = Number.NEGATIVE_INFINITY;
   for (const read of rows) {
-    // The end of such a question is exclusive, by what is known (upstream-api.md, 1.7). One more row does no harm.
+    // As far as is known, the end of such a request is exclusive (upstream-api.md, 1.7). One more row does no harm.
     if (isPriceInterval(question.interval) && read.openTime === question.span.to) continue;
     if (!read.ok) {
       quarantined.push({ openTime: slotOf(read, question), reason: read.problem, row: read.row });
@@ -53,7 +53,7 @@ export function validate(question: OhlcvQuestion, rows: readonly OhlcvRowRead[],
     if (read.openTime <= last) ascends = false;
     last = read.openTime;
   }
-  // Nearly every answer comes in order: then no slot has two rows, and none has to be looked for.
+  // Nearly every answer is in order: then no slot has two rows, and no search is needed.
   const good = ascends ? possible : onePerSlot(possible, quarantined);
   return { candles: toColumns(good), cutShort: cutShort(good, question.interval), quarantined, rowCount: rows.length };
 }
@@ -62,13 +62,13 @@ const VALUES = ['open', 'high', 'low', 'close', 'volume', 'marketCap'] as const;
 
 type GoodRow = Extract<OhlcvRowRead, { ok: true }>;
 
-/** The slot of the question that a row names, if it does. */
+/** The slot of the request that a row names; null if it names none. */
 function slotOf({ openTime }: OhlcvRowRead, { interval, span }: OhlcvQuestion): Instant | null {
   const isSlot = openTime !== null && openTime >= span.from && openTime < span.to;
   return isSlot && floorToGrid(openTime, interval) === openTime ? openTime : null;
 }
 
-/** Sorted; of slots with two different rows all are quarantined. */
+/** Sorts the rows. If a slot has two different rows, all its rows are quarantined. */
 function onePerSlot(rows: readonly GoodRow[], quarantined: QuarantinedRow[]): GoodRow[] {
   const bySlot = new Map<Instant, GoodRow>();
   const contested = new Set<Instant>();

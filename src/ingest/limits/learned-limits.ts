@@ -1,4 +1,6 @@
-/** The history limits of the current plan, one per interval: kept in step with the database as answers teach, and reloaded by long-running processes. */
+/**
+ * The history limits of the current plan, one per interval. Answers teach them, the database stores them, and long-running processes reload them.
+ */
 import type { Clock, Instant } from '../../clock.ts';
 import type { Plan } from '../../contract/plan/plans.ts';
 import { ALL_INTERVALS, DAY, type Interval } from '../../core/interval.ts';
@@ -15,23 +17,23 @@ import { openSecondOpinions, type SecondOpinions } from './second-opinions.ts';
 
 export type LearnedLimits = {
   of(interval: Interval): HistoryLimit;
-  /** Upstream refused, and is believed: remembered until the plan changes; after a day one request tries whether the limit still holds. */
+  /** Stores a limit that refusals have proved. It stays until the plan changes; after a day, one request tests whether it still holds. */
   learn(
     interval: Interval,
     limit: Depth & { readonly message: string; readonly fetchId: number | null },
   ): Promise<void>;
-  /** Upstream gave candles from beyond the documented limit; remembered likewise. */
+  /** Stores that the upstream sent candles from beyond the documented limit, also until the plan changes. */
   lift(interval: Interval): Promise<void>;
-  /** Reads again what other processes have learned; what was learned a day ago is a forecast from then on. */
+  /** Reads what other processes have learned. A limit that was learned more than a day ago becomes a forecast. */
   reload(): Promise<void>;
-  /** Limits and other refusals that are not believed yet. */
+  /** Limits and other refusals that still need a second opinion. */
   readonly opinions: SecondOpinions;
 };
 
 export async function readLearnedLimits(sql: Sql, clock: Clock, plan: Plan): Promise<LearnedLimits> {
   const opinions = await openSecondOpinions(sql, clock, plan.name);
   const limits = new Map<Interval, HistoryLimit>();
-  /** Being written down: newer than what can be read. */
+  /** Limits that this process is writing now: newer than what it can read. */
   const learning = new Set<Interval>();
   const reload = async () => {
     const known = await readHistoryLimits(sql, plan.name);
@@ -40,13 +42,13 @@ export async function readLearnedLimits(sql: Sql, clock: Clock, plan: Plan): Pro
       const row = known.find((one) => one.interval === interval);
       const limit = row === undefined ? documentedLimit(plan, interval) : asKnown(row, clock.now());
       const before = limits.get(interval);
-      // How far upstream's clock is ahead of ours is not written down.
+      // The database does not store how far the upstream's clock is ahead of ours, so the known value stays.
       if (before?.kind === 'met' && limit.kind === 'met' && before.depthMs === limit.depthMs) continue;
       limits.set(interval, limit);
     }
   };
   await reload();
-  /** Known at once to everybody here; forgotten again when it cannot be written down, so that trying again writes it. */
+  /** Changes the limit in memory at once, for all of this process. If the write fails, the old value returns, so that a retry writes again. */
   const remember = async (interval: Interval, limit: HistoryLimit, record: () => Promise<void>) => {
     const before = limits.get(interval)!;
     limits.set(interval, limit);
@@ -65,7 +67,7 @@ export async function readLearnedLimits(sql: Sql, clock: Clock, plan: Plan): Pro
     },
     of: (interval) => limits.get(interval)!,
     learn: async (interval, { depthMs, skewMs, message, fetchId }) => {
-      // Of several refusals under way at once the strictest tells most.
+      // Several refusals may be under way at the same time; only the strictest is kept.
       const known = limits.get(interval)!;
       const limit: Met = { kind: 'met', depthMs, skewMs, message };
       if (known.kind === 'met' && reach(known) <= reach(limit)) return;
@@ -89,7 +91,7 @@ export async function readLearnedLimits(sql: Sql, clock: Clock, plan: Plan): Pro
   };
 }
 
-/** The limit may have been lifted since, or a clock have been wrong: after a day it is a forecast, which one request tries. */
+/** The limit may have been lifted, or a clock may have been wrong. So after a day the limit is a forecast, which one request tests. */
 function asKnown({ open, depthMs, message, learnedAt }: KnownLimit, now: Instant): HistoryLimit {
   if (open) return { kind: 'open' };
   if (now - learnedAt > DAY) return { kind: 'documented', depthMs: depthMs ?? 0, refusedBefore: true };

@@ -1,9 +1,9 @@
 /**
- * Second opinions about a refusal that names a history limit where none is expected: the plan may see less than its documents say, or the
- * answer is a lie of the moment. A limit holds for every series of its interval, so the next request from beyond it, for whichever series,
- * gives the second opinion. Until then one request at a time goes out from beyond it, and the refused chunk itself comes again when no cache
- * repeats the answer. Where the upstream has answered from beyond before, it takes more refusals. If one chunk alone is refused again and
- * again, there is no limit: only its span is not requested any more.
+ * Second opinions about a refusal that names a history limit where none is expected: the plan may give less than its documents say, or the answer
+ * is a short fault. A limit holds for every series of its interval, so the next request from beyond it, for any series, gives the second opinion.
+ * Until then one request at a time goes out from beyond it, and Chandler requests the refused chunk itself again when no cache repeats the answer.
+ * Where the upstream has answered from beyond the limit before, more refusals are needed. If only one chunk is refused again and again, there is no
+ * limit: Chandler only stops requesting its span.
  */
 import type { Clock, Instant } from '../../clock.ts';
 import type { Plan } from '../../contract/plan/plans.ts';
@@ -17,17 +17,19 @@ import type { LearnedLimits } from './learned-limits.ts';
 import { type Depth, datedDepth, depthOf, type LimitRefusal } from './parsed-limit.ts';
 import { type Heard, heardAt } from './second-opinions.ts';
 
-/** After so long a refused chunk looks whether the limit is believed: if it is, there is nothing to wait for. */
+/** After this time a refused chunk checks whether the limit is believed. If it is, the chunk has nothing to wait for. */
 const LOOK_AFTER_MS = 5_000;
 
 export type LimitOpinions = {
-  /** Does the work. If it may ask from beyond a limit that needs a second opinion, it starts when the request that does so now has ended. */
+  /** Does the work. If it may request something beyond a limit that needs a second opinion, it first waits until the current such request ends. */
   oneAtATime<T>(job: ChunkJob, work: () => Promise<T>): Promise<T>;
-  /** When a request for this chunk is worth it; null: now. */
+  /** When the chunk may be requested; null: now. */
   waitingFor(job: ChunkJob): Instant | null;
-  /** What the refusal means: a history limit, a refusal of this span only, or nothing before the instant. */
+  /** Decides what the refusal means: a history limit, or a refusal of this span only. An instant: undecided, and the chunk waits until then. */
   weigh(job: ChunkJob, span: Span, answer: LimitRefusal): Promise<'history limit' | 'span' | Instant>;
-  /** A readable answer, with its first candle. Without candles it contradicts nothing: that is possible on either side of a limit. */
+  /**
+   * Called after a readable answer, with its first candle. An answer without candles contradicts nothing: it is possible on either side of a limit.
+   */
   gave(job: ChunkJob, firstCandle: Instant | null, exchange: Heard): Promise<void>;
 };
 
@@ -40,7 +42,7 @@ export function createLimitOpinions(deps: {
 }): LimitOpinions {
   const { clock, plan, historyLimits } = deps;
   const { opinions } = historyLimits;
-  /** How far back a candle was answered, as long as this process runs. */
+  /** How far back the upstream has sent a candle since this process started, in milliseconds. */
   const deepest = new Map<Interval, number>();
 
   const needsSecondOpinion = ({ interval, from }: ChunkJob) => {
@@ -51,7 +53,7 @@ export function createLimitOpinions(deps: {
     oneAtATime: createOneAtATime(needsSecondOpinion),
     waitingFor: (job) => {
       const limit = opinions.find('history limit', job.interval);
-      // What is left of the chunk within a limit that is believed is another request.
+      // The limit is believed: the rest of the chunk within the limit is a new request.
       if (limit !== null && isBelieved(limit)) return null;
       const chunk = opinions.find('refused chunk', chunkJobId(job));
       return chunk !== null && chunk.retryAt > clock.now() ? chunk.retryAt : null;
@@ -68,7 +70,7 @@ export function createLimitOpinions(deps: {
       const claimed = claimedDepth(depth, span, answer);
       const answeredTo = now - (deepest.get(interval) ?? Number.NEGATIVE_INFINITY);
       const wasAnswered = isBeyond({ kind: 'met', ...claimed, message }, interval, answeredTo, now);
-      // Within a limit that is believed, each refusal without a date teaches where it is; another date is another claim.
+      // Once a limit is believed, each refusal without a date confirms its depth. A refusal with another date is a new claim.
       const isOther = wasAnswered || datedDepth(answer) !== null;
       const opinion = await opinions.record('history limit', interval, heard, (before) =>
         before === null || (isBelieved(before) && isOther)
@@ -92,7 +94,7 @@ export function createLimitOpinions(deps: {
   };
 }
 
-/** Runs the work of chunks for which `needsSecondOpinion` one after the other in each interval, and all other work at once. */
+/** Runs chunks for which `needsSecondOpinion` holds one at a time per interval, and all other chunks at once. */
 function createOneAtATime(needsSecondOpinion: (job: ChunkJob) => boolean): LimitOpinions['oneAtATime'] {
   const asking = new Map<Interval, Promise<unknown>>();
   return async (job, work) => {
@@ -133,7 +135,7 @@ function limitOf({ evidence }: Claim): HistoryLimit {
   return { kind: 'met', depthMs, skewMs, message };
 }
 
-/** As far back as anybody knew, or not much stricter. */
+/** Is the refused depth expected: beyond the known limit, and at most twice as strict? */
 function isExpected(
   limit: HistoryLimit,
   interval: Interval,
@@ -144,7 +146,7 @@ function isExpected(
   return isBeyond(limit, interval, from, now) && depthMs - skewMs >= expectedDepth(limit)! / 2;
 }
 
-/** A text without a date says no more than that a request may not begin there. */
+/** A text without a date says only that a request may not begin at the start of the span. */
 function claimedDepth({ depthMs, skewMs }: Depth, { from }: Span, { notBefore, exchange }: LimitRefusal): Depth {
   return notBefore === null && depthMs > 0 ? { depthMs: exchange.sentAt - from, skewMs: 0 } : { depthMs, skewMs };
 }

@@ -1,4 +1,4 @@
-/** How far back the history limit is that upstream has just refused a request for. Pure. */
+/** Reads from a refusal how far back the history limit lies. Pure. */
 import { documentedDepth, type Plan } from '../../contract/plan/plans.ts';
 import { HOUR, INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
@@ -7,23 +7,23 @@ import type { Answer } from '../../upstream/answer.ts';
 export type LimitRefusal = Extract<Answer, { kind: 'refused'; reason: 'history limit' }>;
 
 export type Depth = {
-  /** From upstream's now; 0: not at all. */
+  /** Milliseconds before the upstream's now; 0: the interval is refused. */
   readonly depthMs: number;
-  /** How far upstream's clock is ahead of ours. */
+  /** Milliseconds by which the upstream's clock is ahead of ours. */
   readonly skewMs: number;
 };
 
-/** No plan sees less: whoever is told so has another clock than upstream, or the text has another meaning. */
+/** No plan gives less. A smaller depth means that the clocks differ, or that the text means something else. */
 const LEAST_DEPTH_MS = HOUR;
 
-/** Upstream's words about prices a minute apart are "Getting minute historical data is not allowed" (upstream-api.md, 2). */
+/** The upstream's text about prices a minute apart is "Getting minute historical data is not allowed" (upstream-api.md, 2). */
 const ABOUT_INTERVAL = /\binterval\b|\b(minute|hourly|daily) historical data is not allowed\b/i;
 
 /**
- * As its text says, by upstream's own clock: ours may be wrong, and a depth outlives this run. Without a date in the text, or with
- * one that cannot be true: 0 (not at all) for an interval that is not in the plan, or that the text is about; else what
- * the documents say, or half of what was asked. So each refusal halves what is still asked, and a limit that never tells where
- * it stands costs a handful of requests.
+ * The depth comes from the date in the text, measured by the upstream's own clock: ours may be wrong, and Chandler stores the depth. If there is no
+ * date, or the date cannot be true, the depth is 0 (refused) for an interval that the plan does not include, or that the text names. Otherwise it
+ * is the documented depth, or half of what was requested. So each refusal halves what Chandler still requests, and a limit that never names its
+ * date costs a handful of requests.
  */
 export function depthOf(interval: Interval, span: Span, plan: Plan, answer: LimitRefusal): Depth {
   const dated = datedDepth(answer);
@@ -38,7 +38,7 @@ export function depthOf(interval: Interval, span: Span, plan: Plan, answer: Limi
   return { depthMs: depthMs < INTERVAL_MS[interval] ? 0 : depthMs, skewMs: 0 };
 }
 
-/** The depth its text tells; null without a date that can be true. */
+/** The depth by the date in the text; null without a date that can be true. */
 export function datedDepth({ notBefore, exchange: { sentAt, date } }: LimitRefusal): Depth | null {
   const there = date ?? sentAt;
   if (notBefore === null || there - notBefore < LEAST_DEPTH_MS) return null;

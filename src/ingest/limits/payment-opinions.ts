@@ -1,7 +1,7 @@
 /**
- * Second opinions about a 402 that names no history limit, although by all that is known requests are left: it may mean that the plan does
- * not include this series, or nothing at all. It is believed after a second one for the same series, with nothing of the series answered
- * between, or for the same chunk.
+ * Second opinions about a 402 that names no history limit, although requests seem to be left. It may mean that the plan does not include this
+ * series, or nothing at all. Chandler believes it after a second 402 for the same series, with no answer for the series between the two, or after a
+ * second 402 for the same chunk.
  */
 import type { Clock, Instant } from '../../clock.ts';
 import type { Interval } from '../../core/interval.ts';
@@ -9,20 +9,20 @@ import { ASK_AGAIN_MS } from '../../core/second-opinion.ts';
 import { type ChunkJob, chunkJobId } from '../queue/chunk-job.ts';
 import { type Heard, heardAt, type SecondOpinions } from './second-opinions.ts';
 
-/** When so many series of one interval wait for a second opinion, and none was answered since, the others wait for these. */
+/** When so many series of one interval wait for a second opinion, and none was answered since, the other series wait for them. */
 const MOST_SERIES_WAITING = 8;
 
 export type PaymentOpinions = {
-  /** When a request for this chunk is worth it; null: now. */
+  /** When the chunk may be requested; null: now. */
   waitingFor(job: ChunkJob): Instant | null;
-  /** Resolves to when the chunk is worth another request; null: the 402 is believed. */
+  /** Resolves to when the chunk may be requested again; null: the 402 is believed. */
   weigh(job: ChunkJob, exchange: Heard): Promise<Instant | null>;
-  /** A request for the chunk was answered with something other than a refusal. */
+  /** Called when the upstream answered a request for the chunk with something other than a refusal. */
   answered(job: ChunkJob): Promise<void>;
 };
 
 export function createPaymentOpinions(clock: Clock, opinions: SecondOpinions): PaymentOpinions {
-  /** When a series of the interval was last answered, or its 402 believed. */
+  /** When a series of the interval was last answered, or when its 402 was last believed. */
   const settledAt = new Map<Interval, Instant>();
 
   const waitingForOthers = (interval: Interval, now: Instant) => {
@@ -32,7 +32,7 @@ export function createPaymentOpinions(clock: Clock, opinions: SecondOpinions): P
       .filter((claim) => claim.evidence?.interval === interval && claim.requestedAt > since);
     if (waiting.length < MOST_SERIES_WAITING) return null;
     const dueAt = Math.min(...waiting.map((claim) => claim.requestedAt)) + ASK_AGAIN_MS;
-    // The process that was to send the second request may have ended.
+    // The process that planned to send the second request may have ended.
     return now < dueAt + ASK_AGAIN_MS ? Math.max(dueAt, now) + 1_000 : null;
   };
   return {

@@ -1,4 +1,6 @@
-/** The claims about refusals under one plan that need a second opinion, as this process knows them: asking costs no statement. */
+/**
+ * The claims about refusals under one plan that need a second opinion. This process holds them in memory, so that a look-up costs no SQL statement.
+ */
 import type { Clock, Instant } from '../../clock.ts';
 import { DAY } from '../../core/interval.ts';
 import type { ClaimAnswer, ClaimName } from '../../core/second-opinion.ts';
@@ -13,7 +15,7 @@ import {
   type Statement,
 } from '../../store/work/second-opinion.ts';
 
-/** What is refused under a plan, and needs a second opinion; each rule forgets its claims after a day at most. */
+/** The kinds of claims about refusals of a plan. Each rule forgets its claims after a day at most. */
 const CLAIMS: readonly ClaimName[] = [
   'history limit',
   'series without payment',
@@ -22,12 +24,12 @@ const CLAIMS: readonly ClaimName[] = [
   'day is late',
 ];
 
-/** When a request was sent, and how old its answer was. */
+/** When a request was sent, and how old its answer was when it came. */
 export type Heard = Pick<ClaimAnswer, 'sentAt' | 'ageMs'>;
 
 type HeardAnswer = Omit<ClaimAnswer, 'says'>;
 
-/** The answer of an exchange, heard now. */
+/** The answer of an exchange, received now. */
 export function heardAt(now: Instant, { sentAt, ageMs }: Heard): HeardAnswer {
   return { sentAt, ageMs, heardAt: now };
 }
@@ -35,25 +37,25 @@ export function heardAt(now: Instant, { sentAt, ageMs }: Heard): HeardAnswer {
 export type SecondOpinions = {
   find(claim: ClaimName, subject: string): Claim | null;
   list(claim: ClaimName): readonly Claim[];
-  /** Stores how the claim stands after one more answer. `state` is called with the claim as all processes know it. */
+  /** Counts one more answer and stores the result. `state` is called with the claim as the database holds it. */
   record(
     claim: ClaimName,
     subject: string,
     heard: HeardAnswer,
     state: (before: Claim | null) => Statement,
   ): Promise<Opinion>;
-  /** Drops the claim, unless it is newer than this answer, which contradicts it. No statement while this process knows of no such claim. */
+  /** Drops the claim, unless it is newer than this answer, which contradicts it. Sends no SQL statement while this process knows of no such claim. */
   contradict(claim: ClaimName, subject: string, heard: HeardAnswer): Promise<void>;
-  /** Drops the claim: what it was about was answered. No statement while this process knows of no such claim. */
+  /** Drops the claim because the upstream has answered what it is about. Sends no SQL statement while this process knows of no such claim. */
   drop(claim: ClaimName, subject: string): Promise<void>;
-  /** Reads what other processes have learned. */
+  /** Reads the claims that other processes have changed. */
   reload(): Promise<void>;
 };
 
 export async function openSecondOpinions(sql: Sql, clock: Clock, plan: string): Promise<SecondOpinions> {
   const prefix = `${plan} `;
   let known = new Map<string, ClaimId & Claim>();
-  /** What this process has written down: newer than what it was reading meanwhile. */
+  /** Counts the writes of this process: a read that was under way during a write is older than the write. */
   let writes = 0;
   const idOf = (claim: ClaimName, subject: string) => `${claim} ${prefix}${subject}`;
   const keep = (name: ClaimId, claim: Claim | null) => {

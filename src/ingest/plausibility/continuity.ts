@@ -1,4 +1,4 @@
-/** Do the candles of an answer continue those that are stored before and after it? Pure. */
+/** Checks whether the candles of an answer continue the stored candles before and after it. Pure. */
 import type { Instant } from '../../clock.ts';
 import { DAY, INTERVAL_MS, isPriceInterval } from '../../core/interval.ts';
 import { contains } from '../../core/span.ts';
@@ -7,24 +7,24 @@ import { type Asked, type Implausible, isSame, outside } from './implausible-can
 
 /** Values with fewer digits repeat by chance. */
 const LEAST_DIGITS = 8;
-/** So many steps from one candle to the next must be known to tell what is usual. */
+/** So many steps from one candle to the next must be known before they show what is usual. */
 const LEAST_STEPS = 6;
-/** An unusual step is so many times as large as the largest one known. */
+/** An unusual step is at least this many times the largest known step. */
 const TIMES_LARGEST = 5;
-/** And of daily candles at least so large, as a logarithm; of the recorded ones, 1 in 500 is. */
+/** The least size of an unusual step between daily candles, as a logarithm. Of the recorded daily steps 1 in 500 is larger. */
 const LEAST_STEP = 0.025;
 const LEAST_STEP_SHORT = 0.01;
 /**
- * Of prices so many times the above, because from one mean to the next lies the move of a whole slot: of the recorded daily means 1 in 25 moves
- * further, of the hourly ones 1 in 229. With the steps known beside it, that leaves 6 in 10,000 answers about recorded means implausible.
+ * For prices the least size is this many times larger, because the move of a whole slot lies between two means: of the recorded daily means 1 in 25
+ * moves further, of the hourly ones 1 in 229. With the known steps as well, only 6 in 10,000 answers about recorded means count as implausible.
  */
 const PRICE_STEPS = 3;
-/** So many times as large where fewer steps are known. */
+/** With fewer known steps, an unusual step is this many times the least size. */
 const TIMES_UNKNOWN = 4;
-/** A step so large is no move of a market, as a logarithm: one side of it is false. */
+/** A step of this size, as a logarithm, is no move of a market: one side of it is false. */
 const OTHER_SIZE = 1;
 
-/** Two candles that cannot both be true: the final one is `stored`, the other one is in the answer. */
+/** Two neighbouring candles that cannot both be true: `stored` is the final one, and the other is in the answer. */
 type Border = {
   readonly older: StoredCandle;
   readonly newer: StoredCandle;
@@ -32,13 +32,13 @@ type Border = {
   readonly step: number;
 };
 
-/** A row that has exactly the values of the slot beside it, or of the day before or after. */
+/** Finds a row that has exactly the values of the slot beside it, or of the day before or after. */
 export function shifted(asked: Asked, rows: readonly StoredCandle[]): Implausible | null {
   const [other] = twinsOf(asked, rows);
   return other === undefined ? null : { kind: 'shifted', detail: `a candle has the values of ${isoOf(other)}` };
 }
 
-/** Stored candles whose values a row of another slot has. */
+/** Stored candles whose values appear in a row of another slot. */
 function twinsOf({ interval, beside }: Asked, rows: readonly StoredCandle[]): StoredCandle[] {
   const stored = new Map(beside.candles.map((row) => [row[0], row]));
   const steps = [...new Set([INTERVAL_MS[interval], DAY])].flatMap((ms) => [-ms, ms]);
@@ -54,7 +54,7 @@ function twinsOf({ interval, beside }: Asked, rows: readonly StoredCandle[]): St
   });
 }
 
-/** Open times of the stored final candles that cannot be true if the answer is: of another size, or with the values of another slot. */
+/** Open times of the stored final candles that cannot be true if the answer is: their prices are of another size, or are those of another slot. */
 export function contradicted(asked: Asked, rows: readonly StoredCandle[]): Instant[] {
   const told = new Set(rows.map(([at]) => at));
   const twins = twinsOf(asked, rows).filter(([at]) => contains(asked.beside.final, at) && !told.has(at));
@@ -63,9 +63,9 @@ export function contradicted(asked: Asked, rows: readonly StoredCandle[]): Insta
 }
 
 /**
- * A candle opens about where the one before it closed. So a step between a stored final candle and the row next to it that is far larger
- * than all steps known means that the rows are those of another coin, another day or another scale. A step of another size says nothing about
- * what is usual: beside a false answer that was believed, every other one would look plausible.
+ * A candle opens close to the previous close. If the step between a stored final candle and the row next to it is far larger than all known steps,
+ * the rows are those of another coin, another day or another scale. A step of another size does not count as known: next to a false answer that was
+ * believed, every other false answer would look plausible.
  */
 export function breaks(asked: Asked, rows: readonly StoredCandle[]): Implausible | null {
   const width = INTERVAL_MS[asked.interval];
@@ -82,7 +82,7 @@ export function breaks(asked: Asked, rows: readonly StoredCandle[]): Implausible
   return { kind: 'broken', detail: `prices go from ${older[4]} to ${newer[1]} at ${isoOf(newer)}` };
 }
 
-/** Where a final candle lies next to the answer's first or last one. */
+/** The places where a stored final candle is next to the answer's first or last row. */
 function bordersOf({ interval, beside }: Asked, rows: readonly StoredCandle[]): Border[] {
   const width = INTERVAL_MS[interval];
   const finalAt = (at: number) =>
@@ -96,7 +96,7 @@ function bordersOf({ interval, beside }: Asked, rows: readonly StoredCandle[]): 
   return [...(before ? border(before, first, before) : []), ...(after ? border(last, after, after) : [])];
 }
 
-/** A step of another size between two candles of a long answer, where no stored neighbours have one. */
+/** Finds a step of another size between two candles of a long answer, if no stored neighbours have one. */
 export function jumps(
   { interval, beside }: Asked,
   rows: readonly StoredCandle[],
@@ -112,7 +112,7 @@ export function jumps(
   return { kind: 'broken', detail: `prices go from ${older[4]} to ${newer[1]} at ${isoOf(newer)}` };
 }
 
-/** From each close to the next open, as logarithms, where one candle follows the other. */
+/** The steps from each close to the next open, as logarithms, where one candle directly follows the other. */
 function stepsIn(rows: readonly StoredCandle[], width: number): number[] {
   return rows.flatMap((row, i) => {
     const before = rows[i - 1];
@@ -127,8 +127,8 @@ function stepBetween(older: StoredCandle, newer: StoredCandle): number | null {
 }
 
 /**
- * A jump between stored candles and those of the answer that is far larger than their moves. Unlike a break it may lie in a hole, where nothing
- * tells what happened meanwhile.
+ * Finds a jump between stored candles and the answer that is far larger than their moves. Unlike a break it may lie across a hole, where the moves
+ * are unknown.
  */
 export function level(asked: Asked, rows: readonly StoredCandle[], leastRows: number): Implausible | null {
   const width = INTERVAL_MS[asked.interval];

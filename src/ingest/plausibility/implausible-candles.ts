@@ -17,9 +17,9 @@ export type Implausible = {
     | 'thinned'
     | 'other interval'
     | 'open';
-  /** For `market.gaps`: what is implausible. */
+  /** What is implausible, for `market.gaps`. */
   readonly detail: string;
-  /** Open times of stored final candles: these and the answer cannot both be true. */
+  /** Open times of stored final candles that cannot be true if the answer is. */
   readonly contradicts?: readonly Instant[];
 };
 
@@ -27,7 +27,7 @@ export type Asked = {
   readonly interval: Interval;
   readonly candles: CandleColumns;
   readonly beside: Neighbours;
-  /** What other intervals of the same coin and quote have of the stretch. */
+  /** What other intervals of the same coin and quote have stored for the stretch. */
   readonly samples: readonly Sample[];
 };
 
@@ -39,10 +39,10 @@ export const pricesOf = ([, open, high, low, close]: PricedCandle) => [open, hig
 export const isNull = (row: StoredCandle) => pricesOf(row).every((price) => price === null);
 export const isSame = (a: StoredCandle, b: StoredCandle) => pricesOf(a).every((price, i) => price === pricesOf(b)[i]);
 const NUMBERS = [1, 2, 3, 4, 5, 6] as const;
-/** Also in volume and market cap. */
+/** Compares volume and market cap as well. */
 export const isEqual = (a: StoredCandle, b: StoredCandle) => NUMBERS.every((n) => a[n] === b[n]);
 
-/** The stored candles before and after all of the answer. */
+/** The stored candles before and after the whole answer. */
 export function outside({ beside }: Asked, rows: readonly StoredCandle[]): StoredCandle[] {
   const [first, last] = [rows[0]![0], rows.at(-1)![0]];
   return beside.candles.filter(([at]) => at < first || at > last);

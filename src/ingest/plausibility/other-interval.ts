@@ -1,4 +1,4 @@
-/** Compares an answer with what another interval of the same coin and quote says of the same stretch. Pure. */
+/** Compares an answer with another stored interval of the same coin and quote. Pure. */
 import { formatCounted } from '../../core/format.ts';
 import { INTERVAL_MS } from '../../core/interval.ts';
 import { subtract } from '../../core/span.ts';
@@ -6,16 +6,21 @@ import type { Neighbours, PricedCandle, StoredCandle } from '../../store/candle/
 import type { Sample } from '../../store/candle/other-intervals.ts';
 import { type Asked, type Implausible, pricesOf } from './implausible-candles.ts';
 
-/** As logarithms. Of the recorded days 1 in 100 differs by more than 0.02 from its hours, and none by more than 0.07. */
+/**
+ * The largest usual difference, as a logarithm. Of the recorded days 1 in 100 differs by more than 0.02 from its hours, and none by more than 0.07.
+ */
 const MOST_DIFFERENCE = 0.02;
-/** Where there is only one slot to compare. */
+/** The largest usual difference when there is only one slot to compare. */
 const MOST_OF_ONE = 0.1;
-/** One slot among many: of hundreds, one of a coin that is hardly traded may well have a trade that the other interval leaves out. */
+/**
+ * The largest usual difference of one slot among many: of hundreds of slots of a coin with little trade, one may have a trade that the other interval
+ * omits.
+ */
 const MOST_AMONG_MANY = 0.3;
 
 /**
- * More than half of the slots have other prices in the other interval, or one has prices that are none of its day's; or the other interval has
- * a candle where the answer has none. Volumes are not compared: the upstream's may be sums of 24 hours at any time of the day
+ * An answer is implausible if more than half of its slots have other prices in the other interval, if one slot differs far more than that, or if the
+ * other interval has a candle where the answer has none. Volumes are not compared: the upstream's may be sums of 24 hours at any time of the day
  * (upstream-api.md, 1.1 no 9).
  */
 export function otherwise({ interval, samples, beside }: Asked, rows: readonly StoredCandle[]): Implausible | null {
@@ -50,7 +55,7 @@ function differing({ interval, slot }: Sample, say: (interval: string) => string
   return { kind: 'other interval', detail: `${say(interval)}, first at ${new Date(slot.from).toISOString()}` };
 }
 
-/** Final answers have said before that it is empty: nothing new. */
+/** Final answers have already reported the slot as empty: nothing new. */
 function isKnownEmpty({ final }: Neighbours, { slot }: Sample): boolean {
   return subtract([slot], final).length === 0;
 }
@@ -72,7 +77,7 @@ function asOneCandle(rows: readonly StoredCandle[]): PricedCandle | null {
   return [first[0], first[1], most(highs, Math.max), most(lows, Math.min), last[4]];
 }
 
-/** The largest difference between two prices of one kind; null where none can be compared. */
+/** The largest difference between two prices of one kind, as a logarithm; null when none can be compared. */
 function differenceOf(a: PricedCandle, b: PricedCandle): number | null {
   const others = pricesOf(b);
   const differences = pricesOf(a).flatMap((price, i) => {

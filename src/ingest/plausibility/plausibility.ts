@@ -1,9 +1,9 @@
 /**
- * Is a well-formed answer plausible, given what is stored beside it? What is not needs a second opinion before it is believed: markets do crash,
- * but an upstream that fails for a moment is likelier. Pure.
+ * Is a well-formed answer plausible, compared with what is stored beside it? An implausible answer needs a second opinion before it is believed:
+ * markets do crash, but an upstream that fails for a moment is likelier. Pure.
  *
- * A long answer tells by itself what is usual. For a short one, the stored neighbours tell it; where neither do, only prices that are null or
- * zero are implausible.
+ * A long answer shows what is usual in itself. For a short one, the stored neighbours show it. If neither does, only prices that are null or zero are
+ * implausible.
  */
 import { INTERVAL_MS, isPriceInterval } from '../../core/interval.ts';
 import { contains, type Span, slotsAt, subtract } from '../../core/span.ts';
@@ -13,14 +13,14 @@ import { type Asked, type Implausible, isEqual, isNull, isSame, outside, rowsOf 
 import { otherwise } from './other-interval.ts';
 import { withoutNumbers } from './without-numbers.ts';
 
-/** An answer with so many rows tells by itself what is usual in it; with the neighbours, so many tell it for a shorter one. */
+/** An answer with so many rows shows what is usual in it. A shorter answer needs so many rows together with its neighbours. */
 const LEAST_ROWS = 12;
-/** So many final candles may change at once. */
+/** The most final candles that may change at once. */
 const FEW = 10;
-/** A series with so many final slots is known well enough for a hole in a short answer to be unusual. */
+/** A series with so many final slots is known well enough that a hole in a short answer is unusual. */
 const WELL_KNOWN = 200;
 
-/** The first thing that is implausible about the answer; null: nothing. */
+/** The first implausible finding about the answer; null: there is none. */
 export function findImplausible(asked: Asked): Implausible | null {
   if (asked.candles.openTime.length === 0) return null;
   const rows = rowsOf(asked.candles);
@@ -48,12 +48,12 @@ function firstFound(asked: Asked, rows: readonly StoredCandle[]): Implausible | 
 
 const isZero = (row: StoredCandle) => row.slice(1, 5).every((price) => price === 0);
 
-/** Is every stored neighbour so? Then it is nothing new. */
+/** Do all stored neighbours pass the test as well? Then the finding is nothing new. */
 function isUsual({ beside }: Asked, test: (row: StoredCandle) => boolean): boolean {
   return beside.candles.length > 0 && beside.candles.every(test);
 }
 
-/** Rows without prices, or with prices of zero. */
+/** Finds an answer in which most rows have no prices, or prices of zero. */
 function valueless(asked: Asked, rows: readonly StoredCandle[]): Implausible | null {
   for (const [kind, test, what] of [
     ['null', isNull, 'no prices'],
@@ -66,7 +66,7 @@ function valueless(asked: Asked, rows: readonly StoredCandle[]): Implausible | n
   return null;
 }
 
-/** In a short answer two equal candles are implausible where no two neighbours are. */
+/** Finds an answer in which nearly all candles equal the one before. In a short answer this is implausible only if no two neighbours are equal. */
 function constant(asked: Asked, rows: readonly StoredCandle[]): Implausible | null {
   const beside = outside(asked, rows);
   if (rows.length < 2 || (rows.length < LEAST_ROWS && rows.length + beside.length < LEAST_ROWS)) return null;
@@ -82,7 +82,7 @@ const PARTS = [
   ['constant', isRepeat, 'the numbers of the one before'],
 ] as const;
 
-/** A long run of rows without prices, of zero or of one candle over and over, where nothing stored is so and other rows are not. */
+/** Finds a long run of rows without prices, with zero prices, or repeating one candle, if no stored candles and not all rows are like that. */
 function partlyFalse({ beside }: Asked, rows: readonly StoredCandle[]): Implausible | null {
   for (const [kind, isSo, what] of PARTS) {
     const first = kind === 'constant' ? 1 : 0;
@@ -93,7 +93,7 @@ function partlyFalse({ beside }: Asked, rows: readonly StoredCandle[]): Implausi
   return null;
 }
 
-/** Unlike prices, volumes do not repeat by chance. */
+/** Volume and market cap must be equal too: unlike prices, they do not repeat by chance. */
 function isRepeat(row: StoredCandle, before: StoredCandle | undefined): boolean {
   return before !== undefined && !isNull(row) && isEqual(row, before);
 }
@@ -115,8 +115,8 @@ function repeatsIn(rows: readonly StoredCandle[]): number {
 }
 
 /**
- * More than a few final candles changed in any number or removed, or one without its prices. Also when they are from a younger answer,
- * and this one would change none of them: then the rest of it is as doubtful.
+ * Finds an answer in which more than a few final candles have changed in any number or are missing, or in which one has lost its prices. This also
+ * counts when the stored candles are from a younger answer and this one would change none of them: the rest of it is then equally doubtful.
  */
 function rewritten({ beside }: Asked, rows: readonly StoredCandle[]): Implausible | null {
   const told = new Map(rows.map((row) => [row[0], row]));
@@ -137,16 +137,16 @@ function rewritten({ beside }: Asked, rows: readonly StoredCandle[]): Implausibl
 }
 
 /**
- * Holes all over the answer, far more than the series has had. One long hole is none of these: a coin that was not traded for a month looks so,
- * and an upstream that leaves out rows does not.
+ * Finds an answer with holes in many places, far more than the series has had. One long hole does not count: a coin that was not traded for a month
+ * looks like that, and an upstream that omits rows does not.
  */
 function thinned({ interval, beside }: Asked, rows: readonly StoredCandle[]): Implausible | null {
   const { covered, coveredCandles } = beside;
   const isLong = rows.length >= LEAST_ROWS;
   if (!isLong && covered < WELL_KNOWN) return null;
   const width = INTERVAL_MS[interval];
-  // Slots that are known to be empty are nothing new: a question about them is answered with little else. A slot with a final candle is not one
-  // of these: an answer that another run overtook leaves out candles that are stored by now.
+  // Slots that are known to be empty are nothing new: an answer about them has few rows. A slot with a final candle is not known to be empty: the
+  // answer lacks it if another run stored the candle after the answer was made.
   const stored = slotsAt(
     beside.candles.map(([at]) => at),
     width,

@@ -8,10 +8,10 @@ const COLUMNS = [
 ] as const;
 /** Shorter stretches without volume or market cap are usual. */
 const LEAST_ROWS = 100;
-/** So many neighbours tell what is usual. */
+/** So many neighbours show what is usual. */
 const LEAST_NEIGHBOURS = 8;
 
-/** How large these numbers are tells nothing: volumes rise and fall ten-thousandfold within days. */
+/** The size of these numbers shows nothing: volumes rise and fall ten-thousandfold within days. */
 export function withoutNumbers(asked: Asked, rows: readonly StoredCandle[]): Implausible | null {
   const beside = outside(asked, rows);
   if (rows.length < LEAST_ROWS || beside.length < LEAST_NEIGHBOURS) return null;

@@ -12,13 +12,13 @@ import { createTickQueue, type TickQueue } from './tick-queue.ts';
 
 export type QueueOptions = {
   readonly engine: QueueEngine;
-  /** The most connections of the Postgres engine, for all queues of a host; each worker keeps one of them. */
+  /** The most connections of the Postgres engine, for all queues of a host. Each worker keeps one of them. */
   readonly maxConnections?: number;
-  /** Errors of the engine's connections; the queue reconnects by itself. */
+  /** Called with errors of the engine's connections; the queue reconnects automatically. */
   readonly onError: (error: Error) => void;
-  /** Called when the engine works, but may lose jobs: what was found, and how to correct it. */
+  /** Called when the engine works, but may lose jobs: what is wrong, and how to correct it. */
   readonly onWarning?: (found: string, fix: string) => void;
-  /** Attempts per chunk, and the wait before the second attempt; it doubles each time, with jitter. */
+  /** Attempts per chunk, and the wait before the second attempt. The wait doubles each time, with jitter. */
   readonly attempts?: number;
   readonly backoffMs?: number;
   /** How long the job of a dead worker stays locked. */
@@ -27,48 +27,48 @@ export type QueueOptions = {
 
 export type ChunkQueue = {
   /**
-   * Adds the jobs that are not there yet. Workers take jobs of the highest priority first, and jobs of one priority in the order they came; a
-   * retry keeps its place. A job that already waits with a lower priority gets this one.
+   * Adds the jobs that are not in the queue yet. Workers take jobs of the highest priority first, and jobs of one priority in the order in which they
+   * came; a retry keeps its place. A job that already waits with a lower priority gets this one.
    */
   add(jobs: readonly ChunkJob[], priority?: number): Promise<void>;
-  /** In the order of `jobs`. `gone`: done, failed for good, or never there. */
+  /** The states in the order of `jobs`. `gone`: done, failed for good, or never in the queue. */
   statesOf(jobs: readonly ChunkIdentity[]): Promise<readonly ('waiting' | 'active' | 'gone')[]>;
   /** The ids of all chunks that wait or are in progress. A chunk that changes its state during the call may be missing. */
   ids(): Promise<ReadonlySet<string>>;
-  /** Of them those that no free worker can take now: a worker has begun them, or they wait for a retry or a second opinion. */
+  /** The ids that no free worker can take now: a worker has begun the chunk, or the chunk waits for a retry or a second opinion. */
   begunIds(): Promise<ReadonlySet<string>>;
   /** Where these chunks are. A chunk that changes its state during the call may be missing. */
   placesOf(jobs: readonly ChunkIdentity[]): Promise<ChunkPlaces>;
   /** Removes the jobs that no worker has begun. */
   remove(jobs: readonly ChunkJob[]): Promise<void>;
   size(): Promise<number>;
-  /** Removes everything. If a worker starts meanwhile, the queue is in use and stays as it is. */
+  /** Removes everything. If a worker starts during the wipe, the queue is in use and stays as it is. */
   wipe(): Promise<void>;
-  /** A wipe that was killed halfway leaves the queue paused: this resumes it. Nobody else pauses it. */
+  /** Resumes a queue that a killed wipe has left paused. Nothing else pauses it. */
   unpause(): Promise<void>;
   work(work: ChunkWork): ChunkWorker;
   close(): Promise<void>;
 };
 
-/** Enough for minutes of failures. During a longer outage the ledger holds all requests, which uses no attempt. */
+/** Enough for minutes of failures. During a longer outage the ledger holds all requests, and no attempt is used. */
 const ATTEMPTS = 8;
 const BACKOFF_MS = 1_000;
 /**
- * A service has three workers that listen (for a moment a fourth), and four connections for calls. With the eight connections of its other
+ * A service has three workers that listen (for a moment a fourth), and four connections for calls. Together with eight connections for its other
  * work, ten such processes need a server with 200 connections.
  */
 const MOST_CONNECTIONS = 8;
-/** Calls about single jobs at the same time. */
+/** The most calls about single jobs at the same time. */
 const MOST_CALLS = 100;
 
-/** Chunks of which the wait for the next attempt is told. */
+/** The most chunks whose wait for the next attempt is reported. */
 const MOST_TOLD = 20;
 
 /** A connected engine; it opens the queues by name. */
 export type QueueHost = {
   open(name: string): ChunkQueue;
   openTicks(name: string): TickQueue;
-  /** After the queues. */
+  /** Called after the queues are closed. */
   close(): Promise<void>;
 };
 
@@ -112,7 +112,7 @@ function createChunkQueue(
         if (state === 'active') return 'active';
         return state === 'unknown' || state === 'completed' || state === 'failed' ? 'gone' : 'waiting';
       }),
-    // A chunk goes through these states in this order.
+    // A chunk goes through these states in this order, so a chunk that moves on during the call is still found.
     ids: async () => new Set(await queue.getRanges(['waiting', 'prioritized', 'active', 'delayed'], 0, -1)),
     begunIds: async () => new Set(await queue.getRanges(['active', 'delayed'], 0, -1)),
     placesOf: async (jobs) => {
@@ -138,11 +138,11 @@ function createChunkQueue(
     size: queue.size,
     wipe: () =>
       queue.obliterate({ force: true }).catch((error: unknown) => {
-        // BullMQ pauses the queue first; a worker has started since.
+        // BullMQ pauses the queue first, and a worker has started since.
         if (!(error instanceof Error && /non-paused queue/.test(error.message))) throw error;
       }),
     work: (work) => {
-      // A snooze of an earlier run must not hold up this one; a worker that still has to wait snoozes again.
+      // A snooze of an earlier run must not hold this run; a worker that still has to wait snoozes again.
       void queue.removeRateLimitKey().catch(onError);
       void queue.unpause().catch(onError);
       return startChunkWorker({ connections, name, queue, lockMs, onError }, work);

@@ -1,4 +1,4 @@
-/** A worker of the queue of chunks: gives each chunk to its handler, and then finishes, delays or retries the job as the outcome says. */
+/** A worker of the queue of chunks. It gives each chunk to its handler, and the outcome decides whether it finishes, delays or retries the job. */
 import { DelayedError, UnrecoverableError, Worker } from 'bullmq';
 import { type Instant, systemClock } from '../../clock.ts';
 import { ConfigurationError, type Outcome, SeriesGivenUp, UpstreamError } from '../outcome.ts';
@@ -19,17 +19,17 @@ export type ChunkWork = {
   readonly handle: (job: ChunkJob, attempt: number) => Promise<Outcome>;
   /** Turns an outcome's wait into real milliseconds (a test's clock may run faster). */
   readonly snoozeMs: (outcome: Extract<Outcome, { kind: 'snoozed' | 'deferred' }>) => number;
-  /** By the clock of the outcomes; default: the machine's. */
+  /** The clock of the outcomes; default: the machine's clock. */
   readonly now?: () => Instant;
   readonly events: WorkerEvents;
 };
 
 export type ChunkWorker = {
-  /** Waits for the chunks in progress, but not for an engine that is unavailable; with `force`, other workers take them as stalled. */
+  /** Waits for the chunks in progress, but not for an unavailable engine. With `force`, other workers take those chunks as stalled. */
   close(force?: boolean): Promise<void>;
 };
 
-/** The longest snooze of the queue, so that it soon notices a hold that has ended. */
+/** The longest snooze of the queue, so that it soon notices that a hold has ended. */
 const LONGEST_SNOOZE_MS = 10_000;
 /** A worker that is closed just when a snooze begins sleeps for this long first. */
 const SNOOZE_STEP_MS = 500;
@@ -51,14 +51,14 @@ export function startChunkWorker(
     readonly queue: Pick<AnyQueue<ChunkJob>, 'rateLimit' | 'hasten'>;
     /** How long the chunk of a dead worker stays locked. */
     readonly lockMs: number;
-    /** Errors of the engine's connections; the worker reconnects by itself. */
+    /** Called with errors of the engine's connections; the worker reconnects automatically. */
     readonly onError: (error: Error) => void;
   },
   { concurrency, handle, snoozeMs, now = systemClock.now, events }: ChunkWork,
 ): ChunkWorker {
   const inProgress = new Map<string, Promise<Outcome>>();
   /**
-   * A job whose lock ended while the engine was away comes again while it is in progress here: the one request serves both. The key is the whole
+   * A job whose lock ended while the engine was away may come again while it is still in progress here: one request serves both. The key is the whole
    * job, because a later refresh of a series has the same id.
    */
   const handleOnce = (job: ChunkJob, attempt: number) => {
@@ -74,7 +74,7 @@ export function startChunkWorker(
     inProgress.set(key, outcome);
     return outcome;
   };
-  /** A retry goes before the chunks of its priority that were not requested yet: they came after it. */
+  /** A retry goes before the chunks of its priority that no worker has begun: they came later. */
   const keepPlace = (job: RunningJob<ChunkJob>) =>
     unlessGone(job.changePriority({ priority: numberOfRetry(job.priority) })).catch(onError);
   const note = (job: RunningJob<ChunkJob>, wait: ChunkWait) => unlessGone(job.updateProgress(wait)).catch(onError);
@@ -101,9 +101,9 @@ export function startChunkWorker(
     events.onFailure(job.data, causeOf(error), final);
     if (!final) void note(job, { until: now() + job.delay, reason: problemOf(error) });
   });
-  // The chunk of a worker that died is a retry, too: the Postgres engine puts it behind all others.
+  // The chunk of a dead worker is a retry as well: the Postgres engine puts it behind all others.
   worker.on('stalled', (id) => void queue.hasten([id], numberOfRetry).catch(onError));
-  /** Resolves when no chunk is in progress any more, and the engine had time to record it. */
+  /** Resolves when no chunk is in progress any more, and the engine has had time to record that. */
   const finished = async () => {
     while (inProgress.size > 0) await Promise.allSettled(inProgress.values());
     for (let waited = 0; connections.isUp() && waited < GOODBYE_MS; waited += GOODBYE_STEP_MS)
@@ -118,9 +118,9 @@ export function startChunkWorker(
   };
 }
 
-/** Holds all workers of the queue for so long; this chunk goes back to its place, and uses no attempt. */
+/** Holds all workers of the queue for this time. The chunk goes back to its place, and the snooze uses no attempt. */
 async function snooze(queue: Pick<AnyQueue<ChunkJob>, 'rateLimit'>, ms: number): Promise<never> {
-  // While the engine is unavailable, no worker takes a chunk from it, and a snooze must use no attempt.
+  // While the engine is unavailable, no worker can take a chunk, and a snooze must use no attempt.
   await queue.rateLimit(Math.ceil(Math.min(Math.max(ms, 1), LONGEST_SNOOZE_MS))).catch((error: unknown) => {
     if (!(error instanceof QueueUnavailable)) throw error;
   });
@@ -132,13 +132,13 @@ function isLastAttempt({ attemptsMade, opts }: RunningJob<ChunkJob>, more = 0): 
   return attemptsMade + more >= (opts.attempts ?? 1);
 }
 
-/** Tells the engine not to retry where no retry can help. */
+/** Tells the engine not to retry when no retry can help. */
 function withoutUselessRetry(error: unknown): void {
   if (error instanceof ConfigurationError || error instanceof SeriesGivenUp)
     throw Object.assign(new UnrecoverableError(error.message), { cause: error });
 }
 
-/** What the handler threw. */
+/** The error that the handler threw. */
 function causeOf(error: Error): Error {
   return error instanceof UnrecoverableError && error.cause instanceof Error ? error.cause : error;
 }

@@ -9,7 +9,7 @@ import {
 import type pg from 'pg';
 import { pausing } from './pausing.ts';
 
-/** Brings them to this version. Migrating begins with an advisory lock, which anybody who may log in could hold: not where nothing is to do. */
+/** Migrates the tables to this version of BullMQ, if needed only: a migration begins with an advisory lock, which any database user could hold. */
 export async function migrateQueue(client: pg.PoolClient): Promise<void> {
   if (!(await isMigrated(client))) await runMigrations(client);
 }
@@ -24,9 +24,9 @@ async function isMigrated(client: pg.PoolClient): Promise<boolean> {
 }
 
 /**
- * For queues and workers on tables that `migrateQueue` has brought to this version. By itself, BullMQ looks at the tables again for each queue and
- * worker, and remembers for ever when it could not: a worker that is made while the database is away, or the pool is full, then asks for
- * jobs again and again without a pause, and no timer of the process fires any more.
+ * For queues and workers whose tables `migrateQueue` has already migrated. BullMQ alone would check the tables again for each queue and worker, and
+ * would never forget a failed check. A worker that is created while the database is away, or the pool is full, would then request jobs without a
+ * pause, and no timer of the process would fire any more.
  */
 export const createMigratedBackend: typeof createPostgresBackend = (...args) => {
   const backend = pausing(createPostgresBackend)(...args);

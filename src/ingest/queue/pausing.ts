@@ -1,13 +1,13 @@
-/** A worker that could not get a job asks again a little later. */
+/** Makes a worker pause after it could not get a job. */
 import type { BackendFactory, IQueueBackend } from 'bullmq';
 import { systemClock } from '../../clock.ts';
 
-/** How soon it asks again. */
+/** How long the worker pauses. */
 const PAUSE_MS = 500;
 
 /**
- * By itself, BullMQ makes no pause when it asks for a job and a server that answers refuses it: a database that is read-only, or has no room; a
- * Redis whose memory is full. It then asks again and again, and no timer of the process fires any more.
+ * BullMQ alone does not pause when it requests a job and a reachable server refuses: a database that is read-only or full, or a Redis whose memory is
+ * full. It would request jobs without a pause, and no timer of the process would fire any more.
  */
 export function pausing<B extends IQueueBackend, C>(create: BackendFactory<B, C>): BackendFactory<B, C> {
   return (...args) => {

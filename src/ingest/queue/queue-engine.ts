@@ -1,4 +1,4 @@
-/** Queues and workers of BullMQ on Redis or on Postgres, with their connections; for any kind of job. */
+/** Queues and workers of BullMQ on Redis or on Postgres, with their connections, for any kind of job. */
 import { createRedisBackend, Queue, Worker } from 'bullmq';
 import type { Redis, RedisOptions } from 'ioredis';
 import pLimit from 'p-limit';
@@ -14,7 +14,7 @@ import { explainEviction, readEviction, whereIs, withoutNotice } from './redis-m
 
 export type QueueEngine =
   | { readonly kind: 'redis'; readonly url: string }
-  /** `watchdog`: the one of the database that is open there. */
+  /** `watchdog`: the connection watchdog of the same database. */
   | { readonly kind: 'postgres'; readonly url: string; readonly watchdog?: Watchdog };
 
 export type WorkerSettings = {
@@ -27,13 +27,13 @@ export type Handler<Job> = (
   job: RunningJob<Job> & { moveToDelayed(timestamp: number, token?: string): Promise<void> },
   token?: string,
 ) => Promise<void>;
-/** What a worker knows of a job, and changes of it. */
+/** The parts of a job that a worker reads and changes. */
 export type RunningJob<Job> = {
   readonly data: Job;
   readonly attemptsMade: number;
   readonly priority: number;
   readonly opts: { readonly attempts?: number };
-  /** How long it waits before the next attempt. */
+  /** Milliseconds until the next attempt. */
   readonly delay: number;
   changePriority(to: { readonly priority: number }): Promise<void>;
   updateProgress(progress: object): Promise<void>;
@@ -55,13 +55,13 @@ const METHODS = [
 type Call = (...args: unknown[]) => Promise<unknown>;
 type BullQueue<Job> = Pick<Queue<Job>, (typeof METHODS)[number]>;
 export type AnyQueue<Job> = BullQueue<Job> & {
-  /** Jobs that wait with a higher number than this one get it: they are taken earlier. `numberOf` gets the number that a job has. */
+  /** Gives these jobs the number that `numberOf` returns, if theirs is higher: workers then take them earlier. `numberOf` gets the present number. */
   hasten(ids: readonly string[], numberOf: (number: number) => number): Promise<void>;
-  /** What `updateProgress` recorded last, and how many attempts were made; null for a job that is gone. */
+  /** What `updateProgress` recorded last, and how many attempts were made; null when the job is gone. */
   progressOf(id: string): Promise<{ readonly progress: unknown; readonly attempts: number } | null>;
-  /** Jobs that wait or are in progress. */
+  /** The number of jobs that wait or are in progress. */
   size(): Promise<number>;
-  /** Only a wipe pauses a queue. This resumes a queue whose wipe was killed halfway. */
+  /** Resumes a queue whose wipe was killed halfway. Only a wipe pauses a queue. */
   unpause(): Promise<void>;
 };
 type AnyWorker<Job> = Pick<Worker<Job, void>, 'close'> & {
@@ -71,28 +71,28 @@ type AnyWorker<Job> = Pick<Worker<Job, void>, 'close'> & {
 export type Connections = {
   queue<Job>(name: string): AnyQueue<Job>;
   worker<Job>(name: string, handler: Handler<Job>, settings: WorkerSettings): AnyWorker<Job>;
-  /** False: every call would fail now. */
+  /** False when every call would fail now. */
   isUp(): boolean;
   close(): Promise<void>;
 };
 
 const GOODBYE_MS = 1_000;
-/** Jobs whose priority is raised at the same time. */
+/** The most jobs whose priority is raised at the same time. */
 const MOST_HASTENED = 100;
-/** A stalled job is harmless, because a worker checks it before it does anything: it may stall as often as processes die. */
+/** A stalled job is harmless, because a worker checks it before it does anything. So a job may stall as often as processes die. */
 const MAX_STALLED = 1_000;
 /**
- * How long a worker without work waits before it asks again. A new job, and the time of a delayed one, end the wait at once, so this is only
- * what an idle service costs. Redis should not let anybody wait for longer (BullMQ's issue 1658).
+ * How long a worker without work waits before it requests a job again. A new job, or a delayed job that is due, ends the wait at once, so this number
+ * only decides what an idle service costs. A longer wait on Redis is unsafe (BullMQ's issue 1658).
  */
 const IDLE_SECONDS = 10;
-/** How soon a worker whose engine is unavailable tries again. */
+/** How long a worker waits before it tries an unavailable engine again. */
 const RETRY_MS = 1_000;
 
 /**
- * `maxConnections`: of the Postgres engine, for all queues and workers together. Each open worker keeps one connection to listen; there must
- * be at least one more. `onError`: errors of the connections, which reconnect by themselves. `onWarning`: the engine works, but may lose
- * jobs. @throws when the engine cannot be reached.
+ * `maxConnections`: connections of the Postgres engine, for all queues and workers together. Each open worker keeps one connection to listen, and
+ * there must be at least one more. `onError` gets errors of the connections, which reconnect automatically. `onWarning`: the engine works, but may
+ * lose jobs. @throws when the engine cannot be reached.
  */
 export async function connect(
   engine: QueueEngine,
@@ -110,14 +110,14 @@ async function connectRedis(
   onError: (error: Error) => void,
   onWarning: (found: string, fix: string) => void,
 ): Promise<Connections> {
-  // While Redis is unavailable, a call of ours fails at once: the caller decides how long to wait.
+  // While Redis is unavailable, a call of this connection fails at once: the caller decides how long to wait.
   const calls = await openRedis(url);
   calls.on('error', onError);
   const warning = explainEviction(await readEviction(calls), whereIs(url));
   if (warning !== null) onWarning(warning.found, warning.fix);
   withoutNotice(calls);
   const workers = new Set<Redis>();
-  /** A Redis that is silent looks connected. */
+  /** False after a call that found Redis unavailable: a Redis that no longer answers still looks connected. */
   let answers = true;
   return {
     queue: <Job>(name: string) => {
@@ -141,7 +141,7 @@ async function connectRedis(
       return { ...extended, hasten: guarded(extended.hasten), progressOf: guarded(extended.progressOf) };
     },
     worker: <Job>(name: string, handler: Handler<Job>, settings: WorkerSettings) => {
-      // A call of a worker waits until Redis is back: the end of a job is reported then.
+      // A call of a worker waits until Redis is back, and then reports the end of its job.
       const connection = calls.duplicate({
         maxRetriesPerRequest: null,
         enableOfflineQueue: true,
@@ -172,13 +172,13 @@ async function connectPostgres(
 ): Promise<Connections> {
   const settings = pgSettings({
     ...{ url, applicationName: 'chandler queue', watchdog },
-    // BullMQ finds its tables through the search path. A queue is a cache of the plan: if a crash of the server loses jobs, the next plan
-    // finds what is still missing. So no commit waits for the disk.
+    // BullMQ finds its tables through the search path. A queue is a cache of the plan: if a crash of the server loses jobs, the next plan finds what
+    // is still missing. So no commit waits for the disk.
     settings: `-c search_path=bullmq -c synchronous_commit=off ${IDLE_TIMEOUT}`,
   });
   const pool = new pg.Pool({ ...settings, max, keepAlive: true });
   let isClosing = false;
-  // Once we are closing, errors of connections that end no longer matter.
+  // During the shutdown, errors of connections that end no longer matter.
   pool.on('error', (error) => {
     if (!isClosing) onError(error);
   });
@@ -206,10 +206,10 @@ async function connectPostgres(
     isUp: () => true,
     close: async () => {
       isClosing = true;
-      // On a pool that has ended, a worker that is still open asks again and again without a pause.
+      // A worker that is still open on an ended pool would request jobs without a pause.
       for (const worker of workers) worker.close(true).catch(onError);
       const late = new AbortController();
-      // A worker whose server is unavailable keeps its connection, and the pool would wait for it.
+      // A worker whose server is unavailable keeps its connection, and `pool.end` would wait for it.
       await Promise.race([pool.end(), systemClock.sleep(GOODBYE_MS, late.signal).catch(() => undefined)]);
       late.abort();
     },
@@ -228,12 +228,12 @@ function workerOptions({ concurrency, lockMs, maximumRateLimitDelay }: WorkerSet
   };
 }
 
-/** Adds what BullMQ lacks to the calls of a queue. */
+/** Adds to the calls of a queue what BullMQ lacks. */
 function extend<Job>(calls: BullQueue<Job>, jobs: Pick<Queue, 'getJob'>): AnyQueue<Job> {
   const bound = Object.fromEntries(METHODS.map((method) => [method, calls[method].bind(calls)]));
   return {
     ...(bound as unknown as BullQueue<Job>),
-    // On Postgres an addition of many makes two temporary tables, which takes five times as long as the addition of one.
+    // On Postgres an addition of many jobs creates two temporary tables, which takes five times as long as adding one job.
     addBulk: async (jobs) => {
       const [first] = jobs;
       if (jobs.length !== 1 || first === undefined) return calls.addBulk(jobs);
@@ -266,7 +266,7 @@ async function hasten(
   });
 }
 
-/** A change of a job that another worker may have finished, or somebody removed, meanwhile: then there is nothing to change. */
+/** Ignores that the job is gone: another worker may have finished it, or somebody may have removed it, and then there is nothing to change. */
 export async function unlessGone(change: Promise<void>): Promise<void> {
   await change.catch((error: unknown) => {
     if (!/Missing key for job/.test(String(error))) throw error;
@@ -274,8 +274,8 @@ export async function unlessGone(change: Promise<void>): Promise<void> {
 }
 
 /**
- * The pool as BullMQ gets it. BullMQ adds an error listener for each worker and never removes it, and workers come and go with each
- * backfill. So `on` does nothing here, and we listen for errors ourselves. `end` does nothing: we close the pool.
+ * The pool that BullMQ gets. BullMQ adds an error listener for each worker and never removes it, and workers come and go with each backfill. So `on`
+ * does nothing, and this module listens for errors itself. `end` does nothing: this module closes the pool.
  */
 function borrowed(pool: pg.Pool): pg.Pool {
   const view: Pick<pg.Pool, 'connect' | 'query' | 'end' | 'on' | 'options'> = {

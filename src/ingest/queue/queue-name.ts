@@ -1,9 +1,9 @@
-/** The name of a queue: it decides which processes share it. */
+/** The name of a queue. It decides which processes share the queue. */
 import { createHash } from 'node:crypto';
 
 /**
- * Processes share a queue only if they would request a chunk alike: with the same key, at the same address, and under the same plan. Each
- * kind of job has a queue of its own. `installation`: several warehouses may share one Redis, and a series id of one means nothing in another.
+ * Processes share a queue only if they would request a chunk in the same way: with the same key, at the same address, and under the same plan. Each
+ * kind of job has its own queue. `installation`: several warehouses may share one Redis, and a series id of one means nothing in another.
  */
 export function queueNameOf(
   installation: string,

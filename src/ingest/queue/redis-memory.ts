@@ -1,4 +1,4 @@
-/** What Redis does when its memory is full: with any policy but `noeviction`, it throws queued jobs away. */
+/** Checks what Redis does when its memory is full: with any policy except `noeviction`, it deletes queued jobs. */
 import type { Redis } from 'ioredis';
 
 export type Eviction =
@@ -9,7 +9,7 @@ export type Eviction =
 
 const POLICY = /^maxmemory_policy:(.*)$/m;
 
-/** Reads the setting. Many hosted services forbid that: then `INFO memory` says it. */
+/** Reads the setting. Many hosted services forbid that; `INFO memory` contains it as well. */
 export async function readEviction(redis: Pick<Redis, 'config' | 'info'>): Promise<Eviction> {
   const policy = await redis.config('GET', 'maxmemory-policy').then(
     (answer) => (Array.isArray(answer) && typeof answer[1] === 'string' ? answer[1] : null),
@@ -50,7 +50,7 @@ export function explainEviction(
   }
 }
 
-/** BullMQ prints a warning about the policy at every connection, into a log that is JSON. So it always reads `noeviction`. */
+/** BullMQ prints a warning about the policy for every connection, into a log that must be JSON. So BullMQ always reads `noeviction`. */
 export function withoutNotice(redis: Redis): Redis {
   const info = redis.info.bind(redis) as (...sections: string[]) => Promise<string>;
   const duplicate = redis.duplicate.bind(redis);

@@ -1,35 +1,35 @@
-/** The connection to Redis, and what can be wrong with it as one sentence. */
+/** The connection to Redis, and its errors explained in one sentence. */
 import type { Redis } from 'ioredis';
 import { asError } from '../../core/as-error.ts';
 import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
 import { StoreError } from '../../store/connection/store-error.ts';
 
 const CONNECT_MS = 10_000;
-/** Longer than any call takes: a call without an answer after this time will get none. */
+/** Longer than any call takes: a call without an answer after this time will not get one. */
 const CALL_MS = 5_000;
-/** A connection that is silent for so long with a call open is replaced. Without this, a lost connection is noticed after fifteen minutes. */
+/** A connection that is silent for this time during a call is replaced. Otherwise a lost connection would be noticed after fifteen minutes. */
 const SILENT_MS = CALL_MS + 1_000;
-/** The same for the connection of a worker: longer than Redis lets it wait for a job. */
+/** The same for the connection of a worker: longer than the worker waits for a job. */
 export const SILENT_WORKER_MS = 20_000;
 
-/** The queue's Redis cannot be reached: the call may be repeated when it is back. */
+/** The queue's Redis cannot be reached. The call may be repeated when Redis is back. */
 export class QueueUnavailable extends StoreError {
   override readonly name = 'QueueUnavailable';
 
   constructor(error: Error, url: string) {
     const { problem, right } = explain(error, url);
-    // Without its cause, which reads like an error of the database.
+    // The cause is left out, because it looks like an error of the database.
     super(problem, right);
   }
 }
 
-/** Errors of ioredis itself have no code. */
+/** Errors of ioredis itself have no code, so their text identifies them. */
 const UNAVAILABLE_TEXT =
   /^(Connection is closed|Stream isn't writeable|Command timed out|Socket timeout|Reached the max retries per request|LOADING |MASTERDOWN )/;
 
 /**
- * It answers, and stores nothing: its memory is full, it cannot save to its disk, or it is a replica. An operator may repair that meanwhile. Before
- * Redis 7 the reason stands at the end of the message, after the place in the script.
+ * Redis answers, but stores nothing: its memory is full, it cannot save to its disk, or it is a replica. An operator may repair that during the run.
+ * Before Redis 7 the reason is at the end of the message, after the position in the script.
  */
 const STORES_NOTHING = /(?:^|: )-?(OOM|MISCONF|READONLY) /;
 
@@ -41,11 +41,11 @@ export function isRedisUnavailable(error: unknown): boolean {
 }
 
 /**
- * A connection that reconnects by itself for ever, once it was open. While Redis is unavailable, each call fails at once. @throws StoreError
- * when Redis cannot be reached or used.
+ * A connection that, once open, reconnects automatically for ever. While Redis is unavailable, each call fails at once. @throws StoreError when Redis
+ * cannot be reached or used.
  */
 export async function openRedis(url: string): Promise<Redis> {
-  // Most have none: loading it is a tenth of the start of any command.
+  // Most installations have no Redis, and loading ioredis takes a tenth of the start of any command.
   const { Redis: Connection } = await import('ioredis');
   const connection = new Connection(url, {
     maxRetriesPerRequest: 0,
@@ -73,7 +73,7 @@ export async function openRedis(url: string): Promise<Redis> {
   return connection;
 }
 
-/** In one sentence, without the password. */
+/** Explains the error in one sentence, without the password. */
 export function explainRedisError(error: Error, url: string): StoreError {
   const { problem, right, isConfiguration } = explain(error, url);
   return new StoreError(problem, right, error, isConfiguration);

@@ -1,13 +1,13 @@
 /**
- * The queue of ticks: only a doorbell. The database knows where a schedule stands (`ops.schedule_run`). So a tick that the queue loses is
+ * The queue of ticks. It only wakes workers: the database stores how far a schedule is (`ops.schedule_run`). So a tick that the queue loses is
  * offered again, and a tick that is offered twice runs once.
  */
 import type { Instant } from '../../clock.ts';
 import type { Connections } from './queue-engine.ts';
 
 /**
- * The job of a tick. `anew`: a process that has just started offers it, perhaps with a corrected configuration. `first`: there is something
- * to request that was not there when the tick ran, and nothing of its kind was ever requested.
+ * The job of a tick. `anew`: a process that has just started offers it, perhaps with a corrected configuration. `first`: there is something to
+ * request that did not exist when the tick ran, and nothing of its kind was ever requested.
  */
 export type Tick = {
   readonly schedule: string;
@@ -17,12 +17,12 @@ export type Tick = {
 };
 
 export type TickQueue = {
-  /** Adds it, unless it is there. */
+  /** Adds the tick, unless it is already in the queue. */
   offer(tick: Tick): Promise<void>;
   size(): Promise<number>;
-  /** Removes everything: harmless. */
+  /** Removes everything, which is harmless. */
   wipe(): Promise<void>;
-  /** A tick that `handle` rejects is removed all the same, until it is offered again. */
+  /** If `handle` rejects, the tick is still removed; it may be offered again. */
   work(options: { readonly concurrency: number; readonly handle: (tick: Tick) => Promise<void> }): {
     /** Waits for the ticks in progress; with `force` it does not. */
     close(force?: boolean): Promise<void>;
@@ -39,7 +39,7 @@ export function createTickQueue(
   const queue = connections.queue<Tick>(name);
   return {
     offer: async (tick) => {
-      // The same id from every process: the queue refuses a second job of an id while the first one lives.
+      // All processes use the same id: the queue refuses a second job with the same id while the first one exists.
       const jobId = `${tick.schedule}-${tick.tick / 1000}`;
       const opts = { jobId, attempts: 1, removeOnComplete: true, removeOnFail: true };
       await queue.addBulk([{ name: 'tick', data: tick, opts }]);

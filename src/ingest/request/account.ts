@@ -1,4 +1,4 @@
-/** The account at the upstream: its plan, how its key is sent, how much of its quota is used. */
+/** The account at the upstream: its plan, its auth scheme, and how much of its quota is used. */
 import { createHash } from 'node:crypto';
 import { type Clock, type Instant, MOST_SKEW_MS } from '../../clock.ts';
 import { ACCOUNT_PATHS, type AccountPath } from '../../contract/interface/paths.ts';
@@ -24,7 +24,7 @@ import { KeyRefused } from '../outcome.ts';
 import { refusedBefore, wrongKey } from './configuration-errors.ts';
 import type { SendRequest } from './send-request.ts';
 
-/** How old an answer of `/users/me` may become before the account is requested again. */
+/** How old an answer of `/users/me` may become before Chandler requests the account again. */
 export const ACCOUNT_FRESH_MS = 6 * HOUR;
 
 /** Names an account without its key: `anonymous@host` or `key-<12 hex digits of its SHA-256>@host`. */
@@ -34,13 +34,13 @@ export function accountIdOf(apiKey: string | null, baseUrl: string): string {
   return `key-${createHash('sha256').update(apiKey).digest('hex').slice(0, 12)}@${host}`;
 }
 
-/** What is known of the account, in memory and in `ops.account`. */
+/** The account as this process knows it and as `ops.account` stores it. */
 export type AccountRecord = {
   current(): SavedAccount;
   save(changes: Partial<Omit<SavedAccount, 'id' | 'origin'>>): Promise<void>;
 };
 
-/** As it was saved last; an account that was never saved has this plan. */
+/** Reads the saved account. An account that was never saved gets the given plan. */
 export async function openAccountRecord(
   sql: Sql,
   { id, origin, plan }: Pick<SavedAccount, 'id' | 'origin' | 'plan'>,
@@ -67,7 +67,7 @@ export type AccountCheck =
   | { readonly kind: 'known'; readonly info: AccountInfo; readonly plan: PlanName | null }
   /** This upstream has no such endpoint. */
   | { readonly kind: 'unknown' }
-  /** The answer was of no use: an outage, a 429. */
+  /** The upstream gave no usable answer: an outage, a 429. */
   | { readonly kind: 'unanswered'; readonly message: string }
   /** No request was sent: the quota allows none until then. */
   | { readonly kind: 'held'; readonly until: Instant; readonly reason: string };
@@ -78,13 +78,13 @@ type CheckAccountDeps = {
   readonly sql: Sql;
   readonly clock: Clock;
   readonly account: AccountRecord;
-  /** As configured. */
+  /** The configured auth scheme. */
   readonly sentAs: KeyRefusal['sentAs'];
   readonly signal?: AbortSignal | undefined;
 };
 
 /**
- * Requests `/users/me`, on 404 `/key/info`, remembers which path answered, and reconciles the ledger with the answer.
+ * Requests `/users/me`, and on 404 `/key/info`. Stores which path answered, and reconciles the ledger with the answer.
  * @throws KeyRefused
  */
 export async function checkAccount(deps: CheckAccountDeps): Promise<AccountCheck> {
@@ -125,7 +125,7 @@ export async function checkAccount(deps: CheckAccountDeps): Promise<AccountCheck
   return { kind: 'unknown' };
 }
 
-/** Reconciles the ledger and saves the account. Resolves to its plan; null when that is none we know. */
+/** Reconciles the ledger and saves the account. Resolves to its plan; null when Chandler does not know that plan. */
 async function learn(
   { quota, account, clock }: CheckAccountDeps,
   accountPath: AccountPath,
@@ -135,7 +135,7 @@ async function learn(
   const { requests_made: made, requests_left: left } = info.usage.current_month;
   const isTold = made !== null && left !== null;
   const unlimited = !isTold || made < 0 || left < 0;
-  // A plan without a limit ends the old plan's limit, and that its quota was exhausted. An answer without counts ends nothing.
+  // A plan without a limit ends the old plan's limit, and the state "quota exhausted". An answer without counts ends nothing.
   if (isTold) await quota.reconcile(unlimited ? { made: 0, left: null } : { made, left });
   await account.save({
     plan: plan ?? account.current().plan,
@@ -150,7 +150,7 @@ async function learn(
 const RETRY_MS = 60_000;
 const backoff = createBackoff({ firstMs: RETRY_MS, mostMs: 6 * HOUR, factor: 4 });
 
-/** The message names this instant, and every process computes it from the same row. */
+/** The error message names this instant, and every process computes it from the same row. */
 function retryAt({ at, times }: Pick<KeyRefusal, 'at' | 'times'>): Instant {
   return at + backoff(times - 1, WHOLE_BOUND);
 }
@@ -160,17 +160,17 @@ export type StandingRefusal = KeyRefusal & { readonly retryAt: Instant };
 
 type SentKey = { readonly id: string; readonly sentAs: KeyRefusal['sentAs'] };
 
-/** The refusal of this key, which stands until the upstream accepts the key; null: none stands. */
+/** The refusal of this key. It stands until the upstream accepts the key; null: none stands. */
 export async function standingRefusal(sql: Sql, { id, sentAs }: SentKey): Promise<StandingRefusal | null> {
   const known = await readKeyRefusal(sql, id);
-  // The same key in another auth scheme may be accepted. (Another key is another account.)
+  // The upstream may accept the same key in another auth scheme. (Another key is another account.)
   if (known === null || (known.sentAs !== 'auto' && known.sentAs !== sentAs)) return null;
   return { ...known, retryAt: retryAt(known) };
 }
 
 /**
- * The refusal of this key, else of another key that a live service sends: they share one operator. `not known yet`: the upstream has never judged
- * this key.
+ * The refusal of this key, or else of another key that a live service sends: both belong to one operator. `not known yet`: the upstream has never
+ * judged this key.
  */
 export async function refusalInUse(
   sql: Sql,
@@ -187,8 +187,8 @@ export async function refusalInUse(
 }
 
 /**
- * Rejects while a refused key is not to be tried again yet, so that no request is spent on the same refusal. When it is time, one of all
- * processes tries: it resolves to `try again`. `none`: no refusal stands. @throws KeyRefused
+ * Rejects until a refused key may be tried again, so that no request is spent on the same refusal. When the time has come, it resolves to `try
+ * again` for one of all processes. `none`: no refusal stands. @throws KeyRefused
  */
 export async function heedRefusal(
   sql: Sql,
@@ -196,7 +196,7 @@ export async function heedRefusal(
 ): Promise<'none' | 'try again'> {
   const known = await standingRefusal(sql, key);
   if (known === null) return 'none';
-  // An instant in the future was recorded before a clock was set back.
+  // The refusal lies in the future: it was recorded before a clock was set back.
   const isTime = now >= known.retryAt || known.at > now + MOST_SKEW_MS;
   if (isTime && (await mayAskAgain(sql, key.id, known, now))) return 'try again';
   const again = isTime ? now + RETRY_MS : known.retryAt;

@@ -1,4 +1,4 @@
-/** Asks about another coin than one that keeps failing: is only that coin broken, or is it an outage? */
+/** Requests another coin when one keeps failing, to learn whether only that coin is broken, or the upstream is down. */
 import type { Clock, Instant } from '../../clock.ts';
 import { ohlcvLatestPath, priceHistoryParameters, priceHistoryPath } from '../../contract/interface/paths.ts';
 import { readOhlcvRows } from '../../contract/record/ohlcv.ts';
@@ -13,7 +13,7 @@ import { endpointOf } from '../queue/chunk-job.ts';
 import { type OutageRetry, withoutRetry } from './outage-retry.ts';
 import type { SendRequest, SentRequest } from './send-request.ts';
 
-/** How the upstream answered about another coin. */
+/** How the upstream answered the request for another coin. */
 export type OtherAnswer =
   | { readonly kind: 'answered' | 'unanswered'; readonly requests: number }
   /** The quota allows no request until then. */
@@ -24,24 +24,24 @@ export type OtherAnswer =
 export type AskOther = (
   about: {
     readonly coinId: string;
-    /** Of the series that fails. */
+    /** The interval of the series that fails. */
     readonly interval: Interval;
     readonly spender: Spender;
     readonly backfillId: number | null;
-    /** Of its last failure: an answer that is older proves nothing, a cache may give it. */
+    /** When the series last failed. An older answer proves nothing: a cache may have sent it. */
     readonly since: Instant;
   },
   options: { readonly signal?: AbortSignal; readonly retry?: OutageRetry },
 ) => Promise<OtherAnswer>;
 
-/** So many coins are asked about in turn: one of them may be broken, too. */
+/** Each request takes the next of so many coins, because one of them may be broken, too. */
 const OTHERS = 3;
 
 type AskOtherDeps = { readonly sql: Sql; readonly sendRequest: SendRequest; readonly clock: Clock };
 
 /**
- * It asks for the last full day of one of the largest coins, which is one candle, or one price, and is there under every plan. It does not ask
- * `/global`, nor for candles where prices fail: when the upstream answers those but no coin's prices, no coin is broken.
+ * Requests the last full day of one of the largest coins: one candle, or one price. Every plan includes it. It does not request `/global`, nor
+ * candles where prices fail: if the upstream fails on the prices of all coins and answers everything else, no single coin is the cause.
  */
 export function createAskOther({ sql, sendRequest, clock }: AskOtherDeps): AskOther {
   let turn = 0;
@@ -64,7 +64,7 @@ export function createAskOther({ sql, sendRequest, clock }: AskOtherDeps): AskOt
     if (!('answer' in sent)) return sent;
     const { answer, budgetLeft, requests } = sent;
     const { sentAt, ageMs } = answer.exchange;
-    // The ledger makes everybody wait; the next take says until when.
+    // The ledger makes all requests wait; the next permit request returns until when.
     if (answer.kind === 'limited' && !budgetLeft) return held(answer.by === 'rate' ? 'limited' : 'quota exhausted');
     const isNew = sentAt - ageMs >= since;
     return { kind: (await isAnswered(sql, sent, interval, retry)) && isNew ? 'answered' : 'unanswered', requests };
@@ -79,7 +79,9 @@ function priceOf(coinId: string, now: Instant) {
   return { path: priceHistoryPath(coinId), query: priceHistoryParameters(span) };
 }
 
-/** A refusal is an answer as well, and so is a 402 because of the plan. An answer is recorded here, the rest is recorded already. */
+/**
+ * A refusal is an answer as well, and so is a 402 because of the plan. This function records an `answered` answer; the others are already recorded.
+ */
 async function isAnswered(
   sql: Sql,
   { answer, record }: SentRequest,

@@ -1,22 +1,22 @@
-/** Chooses the auth scheme that the key is sent in: as configured, or learned from the first answers and remembered. */
+/** Chooses the auth scheme in which the key is sent: as configured, or learned from the first answers and stored. */
 import type { AuthScheme } from '../../upstream/answer.ts';
 
 export type AuthSchemeChoice = {
   current(): AuthScheme;
-  /** After a 403 to a key sent as `used`: true when the other scheme is worth a request. */
+  /** Called after a 403 to a key sent as `used`. True when a request in the other scheme is worth a try. */
   refused(used: AuthScheme): boolean;
-  /** After any answer that was not a 403: this scheme works. */
+  /** Called after any answer other than a 403: this scheme works. */
   accepted(used: AuthScheme): Promise<void>;
-  /** For a message that the key was refused. */
+  /** For the message that the upstream refused the key. */
   sent(): KeySent;
 };
 
-/** How a refused key was sent: as configured, in both schemes, or as it worked before in this run. */
+/** How a refused key was sent: as configured, in both schemes, or in the scheme that worked before in this run. */
 export type KeySent = 'no key' | 'as set' | 'both ways' | 'as before';
 
 /**
- * `auto` begins with the remembered scheme, else with Bearer, as the API document says. After a 403 it tries the other scheme once,
- * because the upstream may have changed. A scheme that has worked in this run stays.
+ * `auto` begins with the stored scheme, or else with Bearer, as the API document says. After a 403 it tries the other scheme once, because the
+ * upstream may have changed. A scheme that has worked in this run stays.
  */
 export function createAuthSchemeChoice(options: {
   readonly hasKey: boolean;
@@ -33,7 +33,7 @@ export function createAuthSchemeChoice(options: {
   return {
     current: () => scheme,
     refused: (used) => {
-      // Another request has switched the scheme meanwhile.
+      // Another request has changed the scheme meanwhile.
       if (used !== scheme) return true;
       refusedScheme.add(used);
       const other = used === 'bearer' ? 'bare' : 'bearer';

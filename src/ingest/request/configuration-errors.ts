@@ -4,7 +4,7 @@ import { formatInstant } from '../../core/format.ts';
 import type { NoContact } from '../../upstream/answer.ts';
 import type { KeySent } from './auth-scheme.ts';
 
-/** The key was refused, or a key is required; `message` has the status. */
+/** The upstream refused the key, or requires one; `message` has the status. */
 export function wrongKey(message: string, sent: KeySent): string {
   if (sent === 'no key') {
     return `the upstream answers only with a key (${message}); set CHANDLER_API_KEY, or leave CHANDLER_BASE_URL out to use the free plan's host`;
@@ -13,7 +13,7 @@ export function wrongKey(message: string, sent: KeySent): string {
   return `the upstream refused the key (${message}), ${HOW[sent]}; set CHANDLER_API_KEY to a key that is valid at CHANDLER_BASE_URL${scheme}, or unset it to use the free plan without a key`;
 }
 
-/** The same, from a process that sent no request because the key was refused before. */
+/** The same, from a process that sent no request because the upstream had refused the key before. */
 export function refusedBefore(message: string, at: Instant, againAt: Instant): string {
   return `${message} (the answer of ${formatInstant(at)}; the key is not tried again before ${formatInstant(againAt)}, except by chandler doctor --online)`;
 }
@@ -24,7 +24,7 @@ const HOW: Readonly<Record<Exclude<KeySent, 'no key'>, string>> = {
   'as before': 'sent as it has worked before',
 };
 
-/** The account could not be requested. */
+/** The plan is unknown because the account request failed. */
 export function planUnknown(message: string): string {
   return `the account's plan is not known yet (${message}); set CHANDLER_PLAN to start without this request`;
 }
@@ -41,7 +41,7 @@ export function otherOrigin(held: string | null, answered: string | null, settin
   return `this warehouse holds data of ${marketOf(held)}, and ${setting} answers with ${marketOf(answered)}; choose another warehouse with DATABASE_URL or CHANDLER_HOME, or correct the address`;
 }
 
-/** Nothing has ever answered at the address. */
+/** No upstream has ever answered at the address, or the server there uses another protocol. */
 export function unreachable(baseUrl: string, message: string, why: NoContact): string {
   return `the upstream cannot be reached at CHANDLER_BASE_URL ${baseUrl} (${message}); ${REMEDY[why]}`;
 }

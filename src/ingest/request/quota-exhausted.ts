@@ -5,9 +5,9 @@ import { isDatabaseUnavailable } from '../../store/connection/database-unavailab
 import type { AccountCheck } from './account.ts';
 import type { JudgeQuotaExhausted } from './send-request.ts';
 
-/** Many requests may be answered 402 at once: the account is requested once for all of them. */
+/** Many requests may get a 402 at once: one request for the account serves all of them. */
 const CHECK_SHARED_FOR_MS = 60_000;
-/** What `plan_status` says of an account that is not served, whatever its plan and its count are. */
+/** Values of `plan_status` for an account that the upstream does not serve, whatever its plan and its count are. */
 const LAPSED = /^(past_due|inactive)$/i;
 
 export function createQuotaJudge({
@@ -16,7 +16,7 @@ export function createQuotaJudge({
   signal,
 }: {
   readonly clock: Clock;
-  /** Null: without a key there is no account to ask. */
+  /** Null: without a key there is no account to request. */
   readonly check: ((quota: Quota) => Promise<AccountCheck>) | null;
   readonly signal?: AbortSignal | undefined;
 }): (quota: Quota) => JudgeQuotaExhausted {
@@ -37,7 +37,7 @@ export function createQuotaJudge({
   return (quota) =>
     async ({ exchange, message }, beyondPlan) => {
       let why = message;
-      // Unless the account says that the month is exhausted, the wait until the next day is long enough.
+      // Unless the account says that the month is exhausted, it is enough to wait until the next day.
       let window: 'month' | 'day' = 'day';
       const checked = await checkOnce(quota);
       if (checked?.kind === 'known') {
@@ -45,7 +45,7 @@ export function createQuotaJudge({
         else {
           const status = checked.info.plan_status;
           if (status === null || !LAPSED.test(status)) return 'budget left';
-          // The upstream answers nothing until somebody pays, however many requests are left.
+          // The upstream answers nothing until somebody pays, no matter how many requests are left.
           why = `${message} (the plan of the account is ${status.replace('_', ' ')})`;
         }
       } else {
@@ -60,14 +60,14 @@ export function createQuotaJudge({
 /** The upstream's text for an exhausted quota is unknown (decision 30). */
 const SAYS_EXHAUSTED =
   /\b(quota|(request|rate|usage|call|api) limit|limits? (was |were |is |are |has been |have been )?(reached|exceeded)|too many requests|exhausted|used up)\b/i;
-/** Upstream's own command reads a 402 as "rate limit reached, or this endpoint requires a paid plan": such a text says neither. */
+/** The upstream's own command-line tool reads a 402 as "rate limit reached, or this endpoint requires a paid plan": such a text says neither. */
 const SAYS_NOT_IN_PLAN = /\b(requires?|paid)\b/i;
-/** Other programs may send requests from the same address: the upstream may have counted a little more than the ledger. */
+/** Other programs may send requests from the same address, so the upstream may have counted slightly more than the ledger. */
 const NEAR = 0.9;
 
 /**
- * Without an account to ask, the text and the ledger decide: a plan's limit that is taken for an exhausted quota would stop all work.
- * `beyondPlan`: by its documents, the plan does not include what was requested; that explains the 402 as well.
+ * Without an account to request, the text and the ledger decide. If a plan's limit were mistaken for an exhausted quota, all work would stop.
+ * `beyondPlan`: by its documents, the plan does not include what was requested, which explains the 402 as well.
  */
 export function looksExhausted(
   message: string,

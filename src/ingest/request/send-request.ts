@@ -1,4 +1,4 @@
-/** Sends one request to the upstream: takes a permit, sends, records. It sends again only for a redirect, or with the key in the other auth scheme. */
+/** Sends one request to the upstream: takes a permit, sends, records. It sends again only for a redirect, or with the key in the other scheme. */
 import type { Clock, Instant } from '../../clock.ts';
 import type { Span, Spans } from '../../core/span.ts';
 import { waitForPermit } from '../../quota/permit.ts';
@@ -13,25 +13,25 @@ import { type OutageRetry, withoutRetry } from './outage-retry.ts';
 import type { Reachability } from './reachability.ts';
 import { type FinalAnswer, pauseAtOnce, tellPauseOfOtherHost, tellQuota } from './tell-quota.ts';
 
-/** What `ops.fetch` records of a request beside its answer. */
+/** What `ops.fetch` records about a request besides its answer. */
 export type RequestDetails = Pick<FetchRow, 'endpoint'> &
   Partial<Pick<FetchRow, 'seriesId' | 'span' | 'backfillId' | 'attempt' | 'subject'>>;
 
 export type SendOptions = {
   readonly spender: Spender;
   readonly record: RequestDetails;
-  /** Ends the wait for a permit, never a request that was sent. */
+  /** Ends the wait for a permit, never a request that was already sent. */
   readonly signal?: AbortSignal | undefined;
-  /** Waits for a database that is unavailable; without it the call rejects then. */
+  /** Waits for a database that is unavailable; without it the call rejects. */
   readonly retry?: OutageRetry;
-  /** Upstream may have no such route: a refusal is then an answer, and no outage. */
+  /** The upstream may not have this route: a refusal is then an answer, and no outage. */
   readonly mayLack?: boolean;
 };
 
 /** A request whose path and query are known. */
 export type FixedRequest = Pick<Question, 'path' | 'query' | 'withText' | 'rpc'>;
 
-/** A request whose path and query depend on what is still missing of a stretch of candles when its permit comes. */
+/** A request whose path and query depend on what is still missing from a stretch of candles when the permit is granted. */
 export type StretchRequest = {
   readonly stretch: Stretch;
   /** `gaps` is never empty. */
@@ -42,7 +42,7 @@ export type StretchRequest = {
   };
 };
 
-/** Nothing was sent: the quota allows nothing until then. */
+/** No request was sent: the quota allows none until then. */
 export type HeldRequest = {
   readonly kind: 'held';
   readonly until: Instant;
@@ -53,25 +53,25 @@ export type HeldRequest = {
 export type SentRequest = {
   readonly kind: 'sent';
   readonly answer: FinalAnswer;
-  /** The row of `ops.fetch`. It is recorded already, unless the answer is an `answered` one: the caller records that with its rows. */
+  /** The row of `ops.fetch`. It is already recorded, unless the answer is an `answered` one: the caller records that together with its rows. */
   readonly record: FetchRow;
-  /** The number of that row; null as long as it is not recorded. */
+  /** The id of that row; null while it is not recorded. */
   readonly fetchId: number | null;
   readonly requests: number;
   /** A 402 that names no history limit, although requests seem to be left: perhaps the plan does not include this. */
   readonly budgetLeft: boolean;
-  /** Redirects without an end; worth one more try in a run, because each try costs several requests. */
+  /** The redirects did not end. A run may try once more only, because each try costs several requests. */
   readonly isRedirectLoop: boolean;
-  /** How the key was sent, for a caller that must report that it was refused. */
+  /** How the key was sent, for a caller that must report a refused key. */
   readonly keySent: KeySent;
 };
 
 export type RequestResult = HeldRequest | SentRequest;
 
 /**
- * Resolves to `unwanted` when nothing of the stretch is missing any more; nothing was sent and nothing counted then.
- * @throws ConfigurationError when nobody who could be the upstream was ever reached, or when redirects go in circles a second time and
- * nothing else has been answered; KeyRefused when the upstream accepts the key no more.
+ * Resolves to `unwanted` when nothing of the stretch is missing any more: then nothing was sent and nothing was counted.
+ * @throws ConfigurationError when no upstream answers at the address (`Reachability`), or when redirects do not end a second time and nothing else
+ * has been answered; KeyRefused when the upstream no longer accepts the key.
  */
 export type SendRequest = {
   (request: FixedRequest, options: SendOptions): Promise<RequestResult>;
@@ -79,15 +79,15 @@ export type SendRequest = {
 };
 
 /**
- * Judges a 402 that names no history limit: is the quota exhausted, or are requests left, so that the 402 means something else? It
- * resolves to `exhausted` after it has recorded that in the ledger. `unknown`: the run ended before the account could be requested.
+ * Judges a 402 that names no history limit: is the quota exhausted, or are requests left, so that the 402 means something else? It resolves to
+ * `exhausted` after it has recorded that in the ledger. `unknown`: the run ended before the account could be requested.
  */
 export type JudgeQuotaExhausted = (
   answer: Extract<Answer, { kind: 'limited' }>,
   beyondPlan: boolean,
 ) => Promise<'exhausted' | 'budget left' | 'unknown'>;
 
-/** Judges a 403. Resolves when the key may be right. @throws KeyRefused when the upstream does not tell this key its account either */
+/** Judges a 403. Resolves when the key may be right. @throws KeyRefused when the upstream refuses the account request with this key as well */
 export type JudgeForbidden = (keySent: KeySent) => Promise<void>;
 
 export type SendRequestDeps = {
@@ -102,8 +102,8 @@ export type SendRequestDeps = {
   readonly judgeQuotaExhausted: JudgeQuotaExhausted;
   readonly judgeForbidden: JudgeForbidden;
   /**
-   * It is another host than REST's (the vendor's JSON-RPC interface): its failures are neither an outage of REST nor a wrong
-   * configuration. REST only heeds a pause that it asks for, for a minute at most.
+   * True for another host than REST's (the vendor's JSON-RPC interface). Its failures mean neither an outage of REST nor a wrong configuration.
+   * REST heeds only a pause that it requests, for a minute at most.
    */
   readonly isOtherHost?: boolean;
 };
@@ -133,10 +133,10 @@ export function createSendRequest(deps: SendRequestDeps): SendRequest {
     let redirects = 0;
     for (let requests = 1; ; requests++) {
       if (requests > 1) {
-        // A redirect, or the other auth scheme, is a step of the request that was worth its permit: nothing is asked about it again.
+        // A redirect, or the other auth scheme, is a step of a request that already had its permit: what is missing is not checked again.
         const further = await take();
         if (further.kind === 'denied') {
-          // The probe after an outage may have been a redirect: the first step of the next one lets the second step through.
+          // The probe after an outage may be a redirect whose second step is held. With `loops` 0, the next redirect counts as an answer and goes on.
           if (redirects > 0) loops = 0;
           return held(further);
         }
@@ -160,7 +160,7 @@ export function createSendRequest(deps: SendRequestDeps): SendRequest {
       }
       const fetchId = await keep(call, record);
       if (++redirects <= MOST_REDIRECTS) {
-        // Redirects that led nowhere before prove nothing about the upstream: counted as answers, they would end the row of loops.
+        // These redirects ended nowhere before, so they prove nothing about the upstream. Counted as answers, they would end the series of loops.
         if (loops === 0 && !isOtherHost) await retry(() => quota.answered({ sentAt: answer.exchange.sentAt }));
         next = { ...question, path: answer.path, absolute: true, query: {} };
         continue;
@@ -187,7 +187,7 @@ function isForbidden(answer: FinalAnswer): boolean {
   return answer.kind === 'refused' && answer.reason === 'forbidden';
 }
 
-/** What is sent, now that the permit says what is missing. */
+/** Builds the request, now that the permit says what is missing. */
 function withGaps(request: FixedRequest | StretchRequest, gaps: Spans | undefined, details: RequestDetails) {
   if (!('stretch' in request)) return { question: request as Question, beyondPlan: false, details };
   const { path, query, span, beyondPlan } = request.about(gaps!);
@@ -198,16 +198,13 @@ function keep({ sql, retry }: Call, row: FetchRow): Promise<number> {
   return retry((again) => recordFetchOnce(sql, row, again));
 }
 
-/**
- * What comes before anything else with an answer: a pause is heeded, a wrong address is reported, a 402 is judged.
- * Resolves to `budgetLeft`. @throws Unreachable
- */
+/** Handles first what cannot wait: it heeds a pause, reports a wrong address and judges a 402. Resolves to `budgetLeft`. @throws Unreachable */
 async function heed(call: Call, answer: Answer, beyondPlan: boolean): Promise<boolean> {
   const { quota, reachability, baseUrl, accountId, spender, record, retry, judgeQuotaExhausted } = call;
   if (call.isOtherHost) return false;
   pauseAtOnce(quota, answer);
   if (await retry(() => reachability.isMissing(answer.exchange))) {
-    // Not recorded in the ledger, which would otherwise hold the next command, with the corrected address.
+    // Not recorded in the ledger: a record there would hold the next command, which may have the corrected address.
     await keep(call, toRecord(answer, accountId, record));
     throw new Unreachable(unreachable(baseUrl, 'message' in answer ? answer.message : '', answer.exchange.noContact!));
   }
@@ -215,7 +212,7 @@ async function heed(call: Call, answer: Answer, beyondPlan: boolean): Promise<bo
   return (await retry(() => judgeQuotaExhausted(answer, beyondPlan))) === 'budget left';
 }
 
-/** Remembers and records what an answer teaches. Resolves to the number of the row; null when the caller records it. */
+/** Stores what an answer teaches. Resolves to the id of the recorded row; null when the caller records the answer. */
 async function settle(
   call: Call,
   {

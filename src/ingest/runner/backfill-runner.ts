@@ -1,7 +1,7 @@
 /**
- * Runs the backfills of the service. It claims the most urgent one and runs it until it is done, must wait, is paused, or a more urgent one
- * comes. While no backfill waits, it works on the chunks of other processes. All processes take chunks from one queue, where the chunks of
- * the most urgent backfill come first; the others get the workers that are left.
+ * Runs the backfills of the service. It claims the most urgent one and runs it until it is done, must wait, is paused, or a more urgent one comes.
+ * While there is no backfill to claim, it works on the chunks of other processes. All processes take chunks from one queue, in which the chunks of
+ * the most urgent backfill come first; the other backfills get the workers that are left.
  *
  * A backfill may be given back at any time: the process that claims it next plans what is still missing.
  */
@@ -41,7 +41,7 @@ export type BackfillRunnerDeps = ClaimDeps & {
     'sendRequest' | 'ingestChunk' | 'circuitBreaker' | 'plan' | 'limits' | 'historyLimits'
   >;
   readonly concurrency: number;
-  /** How long candles are kept: candles that became too old while the backfill waited are not requested. */
+  /** How long candles are kept. Candles that became too old while the backfill waited are not requested. */
   readonly keep?: Partial<Keep['candles']>;
   readonly onBegin: (claimed: ClaimedBackfill, requests: number) => void;
   readonly onEnd: (end: BackfillEndTold) => void;
@@ -49,13 +49,13 @@ export type BackfillRunnerDeps = ClaimDeps & {
   readonly onFailure: (job: ChunkJob, error: Error, final: boolean) => void;
   readonly bringBack?: () => Promise<void>;
   readonly realMs?: (ms: number) => number;
-  /** How often it looks for a backfill to claim, and renews its claim. */
+  /** How often the runner looks for a backfill to claim, and renews its claim. In milliseconds. */
   readonly lookMs?: number;
 };
 
 export type BackfillRunner = {
   start(): void;
-  /** Resolves when the chunks in progress are stored or given back. `isKeyRefused`: the backfill waits until the key is accepted. */
+  /** Resolves when the chunks in progress are stored or given back. `isKeyRefused`: the backfill waits until the upstream accepts the key. */
   stop(why?: { readonly isKeyRefused?: boolean }): Promise<void>;
   /** Gives the backfill back while `stop` still waits for chunks in progress: another process may claim it at once. */
   release(): Promise<void>;
@@ -63,16 +63,19 @@ export type BackfillRunner = {
   current(): { readonly id: number; readonly progress: BackfillProgress | null } | null;
 };
 
-/** More often than the lease needs: a pause or a more urgent backfill is noticed with the next renewal. */
+/** More often than the lease needs, so that each renewal soon notices a pause or a more urgent backfill. */
 const LOOK_MS = 2_000;
-/** Where no limit slows it, because other processes work on these chunks as well, and this one learns of that up to two seconds later. */
+/**
+ * The window where no rate limits the plan. It is large, because other processes work on these chunks as well, and this process notices up to two
+ * seconds later that they are done.
+ */
 const LARGEST_WINDOW = 1024;
-/** So long a window lasts at the pace of the plan: its half outlasts the time between two looks, and those who take turns wait a short time only. */
+/** A window lasts so long at the plan's rate. Half of it outlasts the time between two looks, and backfills that take turns wait only briefly. */
 const WINDOW_SECONDS = 6;
-/** At least as many chunks for each worker, so that none waits while the window is filled again. */
+/** At least so many chunks for each worker, so that no worker waits while the window is filled again. */
 const WINDOW_PER_WORKER = 4;
 
-/** Chunks in the queue at most, of each backfill. Backfills of one priority take turns in blocks of so many. */
+/** The most chunks of one backfill in the queue. Backfills of equal priority take turns in blocks of this size. */
 export function windowOf(perSecond: number | null, concurrency: number): number {
   if (perSecond === null) return LARGEST_WINDOW;
   return Math.min(LARGEST_WINDOW, Math.max(concurrency * WINDOW_PER_WORKER, Math.ceil(perSecond * WINDOW_SECONDS)));
@@ -81,7 +84,7 @@ export function windowOf(perSecond: number | null, concurrency: number): number 
 export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
   const { sql, clock, owner, lookMs = LOOK_MS } = deps;
   const stop = new AbortController();
-  // Every chunk that waits for a permit, or for an unavailable database, listens to the signal: this is no leak.
+  // Every chunk that waits for a permit, or for an unavailable database, listens to the signal: these many listeners are no leak.
   setMaxListeners(0, stop.signal);
   let isKeyRefused = false;
   let running: Promise<void> | null = null;
@@ -89,7 +92,7 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
 
   async function loop(): Promise<void> {
     let helper: ChunkWorker | null = null;
-    // No session begins before the upstream accepts the key.
+    // A session begins only after the upstream has accepted the key.
     await wakeThoseThatWait(sql, KEY_REFUSED).catch((error: unknown) => deps.onError(asError(error)));
     while (!stop.signal.aborted) {
       const claimed = await claimBackfill(sql, { owner, now: clock.now() }).catch((error: unknown) => {
@@ -140,7 +143,7 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
     }
   }
 
-  /** A more urgent one has come, which may have taken over some of its slots. */
+  /** A more urgent backfill has come, and may have taken over some of this backfill's slots. */
   async function recount(id: number): Promise<void> {
     const { plan, historyLimits } = deps.session;
     const planning = { sql, now: clock.now(), plan, historyLimits, ...(deps.keep ? { keep: deps.keep } : {}) };
@@ -167,7 +170,7 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
   };
 }
 
-/** Works on chunks of backfills that other processes put into the queue. */
+/** Works on the chunks that other processes put into the queue. */
 function help(deps: BackfillRunnerDeps, signal: AbortSignal): ChunkWorker {
   const { clock, realMs = (ms) => ms } = deps;
   const retry = createOutageRetry({ clock, signal });

@@ -1,4 +1,4 @@
-/** The claim of a service on a backfill: renewed while the backfill runs, and ended as done, failed, or given back to the queue. */
+/** The claim of a service on a backfill. The service renews it while the backfill runs, and ends it as done, failed, or given back to the queue. */
 import type { Clock, Instant } from '../../clock.ts';
 import { asError } from '../../core/as-error.ts';
 import { formatCounted } from '../../core/format.ts';
@@ -18,15 +18,15 @@ export type ClaimDeps = {
   readonly clock: Clock;
   /** `host:pid`. */
   readonly owner: string;
-  /** When a backfill will be done that is so far; null: nothing new, what was told stays. */
+  /** Forecasts when the backfill will be done. Null: there is nothing new, and the recorded forecast stays. */
   readonly finishOf: (id: number, state: RunState) => Promise<BackfillFinish | null>;
-  /** Called with an error after which the service tries again. */
+  /** Called with an error after which the service retries. */
   readonly onError: (error: Error) => void;
 };
 
 /**
- * Renews the claim until `release` is aborted. It aborts `release` itself when the backfill was paused or cancelled, when a more urgent one
- * waits, or when the priority has changed (the chunks in the queue have the old one). `readState`: null while the run is not planned.
+ * Renews the claim until `release` is aborted. It aborts `release` itself when the backfill was paused or cancelled, when a more urgent one waits, or
+ * when the priority has changed (the chunks in the queue have the old one). `readState` resolves to null until the run is planned.
  */
 export async function watchClaim(
   { sql, clock, owner, finishOf, onError, lookMs }: ClaimDeps & { readonly lookMs: number },
@@ -34,7 +34,7 @@ export async function watchClaim(
   release: AbortController,
   readState: () => Promise<RunState | null>,
 ): Promise<void> {
-  // The run itself waits for an unavailable database.
+  // An outage is not reported here: the run itself waits for an unavailable database.
   const report = (error: unknown) => {
     if (outageReason(error) === null) onError(asError(error));
     return null;
@@ -42,7 +42,7 @@ export async function watchClaim(
   while (!release.signal.aborted) {
     try {
       const state = await readState();
-      // Without a new forecast the claim must be renewed all the same, or the process would look dead.
+      // Even without a new forecast the claim must be renewed, or the process would look dead.
       const known = state === null ? null : { ...state, finish: await finishOf(id, state).catch(report) };
       const claim = await renewClaim(sql, { id, owner, now: clock.now(), claimedAt, known });
       if (!claim.isMine || claim.isPreempted || claim.priority !== priority) return release.abort();
@@ -53,7 +53,7 @@ export async function watchClaim(
   }
 }
 
-/** How a claimed backfill ended, for logs. `taken`: this process gives it back, and another one may claim it at once. */
+/** How a claimed backfill ended, for logs. `taken`: this process gives it back, and another may claim it at once. */
 export type BackfillEndTold = {
   readonly id: number;
   readonly state: 'done' | 'failed' | 'queued' | 'taken';
@@ -63,28 +63,28 @@ export type BackfillEndTold = {
   readonly stored: number;
 };
 
-/** A backfill that must wait longer is given back, so that others can run; it is claimed again after the wait. */
+/** A backfill that must wait longer is given back, so that others can run. A service claims it again after the wait. */
 export const MOST_WAIT_MS = 60_000;
 const LONGEST_MESSAGE = 1_000;
 /**
- * What is asked about again within so long keeps a backfill open. Every claim that is not settled soon is asked about once a day in the end,
- * for some slots for ever: that is no reason to keep the others waiting, and a backfill that is over can be resumed.
+ * A backfill stays open if its next request is due within this time. In the end every claim that is not settled soon is requested once a day, for
+ * some slots for ever. Such a backfill must not keep the others waiting, and an ended backfill can be resumed.
  */
 export const LONGEST_OPEN_MS = DAY / 2;
 const SOONEST_AGAIN_MS = 1_000;
-/** A backfill whose slots belong to others looks again when one of these ends, and this often in case nobody tells it. */
+/** A backfill whose slots belong to others looks again when one of these ends, and this often in case nothing wakes it. */
 const OTHERS_LOOK_MS = 10 * MINUTE;
-/** Why a backfill waits that has asked for everything: some answers were not the last word. */
+/** Why a backfill waits that has requested everything: some answers were not final. */
 export const NOT_FINAL_YET = 'not final yet';
-/** The upstream refused the key while it ran. */
+/** The upstream refused the key during the run. */
 export const KEY_REFUSED = 'key refused';
 
 type ClaimEnd = Pick<BackfillEndTold, 'state' | 'message' | 'waitUntil'> & {
-  /** Requests that it would send if it were resumed; absent: unknown. */
+  /** Requests that the backfill would send if it were resumed; absent: unknown. */
   readonly leftRequests?: number;
 };
 
-/** Records how the run ended. `isKeyRefused`: if it was interrupted, it was because of that. Database errors reject. */
+/** Records how the run ended. `isKeyRefused`: the reason, if the run was interrupted. Rejects with database errors. */
 export async function endRun(
   deps: ClaimDeps,
   { id }: ClaimedBackfill,
@@ -98,7 +98,10 @@ export async function endRun(
   return { id, requests, stored, state, message, waitUntil };
 }
 
-/** As the exit code of a command: `done` means that nothing is left. What another answer mends soon goes back to the queue until then. */
+/**
+ * The same rules as for the exit code of a command: `done` means that nothing is left. A backfill whose next answer is due soon goes back to the
+ * queue until then.
+ */
 function claimEndOf(run: BackfillRun, now: Instant, isKeyRefused: boolean): ClaimEnd {
   const { end } = run;
   if (end.kind === 'stopped') return { state: 'queued', message: end.reason, waitUntil: end.until };
@@ -120,7 +123,7 @@ function claimEndOf(run: BackfillRun, now: Instant, isKeyRefused: boolean): Clai
       return { state: 'failed', message: whatIsLeft(run), waitUntil: null };
     }
     case 'lacking':
-      // What the upstream refuses, or says wrong to the last, is not requested again.
+      // The upstream refuses these slots, or its answers about them stayed wrong: they are not requested again.
       return {
         ...{ state: 'failed', message: whatIsLeft(run), waitUntil: null },
         ...(end.kind === 'done' ? { leftRequests: run.failed.length } : {}),
@@ -128,18 +131,18 @@ function claimEndOf(run: BackfillRun, now: Instant, isKeyRefused: boolean): Clai
   }
 }
 
-/** Every session ends soon, and the next one begins when the upstream accepts the key: nobody claims the backfill meanwhile. */
+/** Every session ends soon, and the next one begins when the upstream accepts the key. No process claims the backfill meanwhile. */
 function untilAccepted(now: Instant): ClaimEnd {
   return { state: 'queued', message: KEY_REFUSED, waitUntil: now + MOST_WAIT_MS };
 }
 
-/** When the first of the slots that a later run asks for is due; `unasked`: when those are that were never asked for. */
+/** When the first slot of a later run is due. `unasked`: when slots are due that were never requested. */
 function nextAskOf({ left }: BackfillRun, now: Instant, unasked = now): Instant {
   const later = (left ?? []).filter(({ fate }) => fate === 'later');
   return Math.max(now + SOONEST_AGAIN_MS, Math.min(...later.map(({ nextAskAt }) => nextAskAt ?? unasked)));
 }
 
-/** The run rejected. `onUnwritten` gets the error if that cannot be recorded; the claim then expires by itself. */
+/** Records that the run rejected. If it cannot be recorded, `onUnwritten` gets the error, and the claim expires. */
 export async function endBroken(
   deps: ClaimDeps,
   { id }: ClaimedBackfill,
@@ -166,12 +169,12 @@ async function recordEnd({ sql, clock, owner }: ClaimDeps, id: number, end: Clai
     { id, owner, now: clock.now() },
     isOver
       ? { state, leftRequests: state === 'done' ? 0 : (end.leftRequests ?? null), message }
-      : // What is missing then, others fetch.
+      : // Other backfills fetch what is missing.
         { state: 'queued', waitUntil, leftRequests: message === ANOTHER_BACKFILL ? 0 : null, message },
   );
 }
 
-/** What a backfill could not fetch, and why. */
+/** Describes what a backfill could not fetch, and why. */
 function whatIsLeft({ failed, refused, left }: BackfillRun): string {
   const slots = (left ?? [])
     .filter(({ fate }) => fate !== 'too young')

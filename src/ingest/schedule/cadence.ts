@@ -1,6 +1,6 @@
 /**
- * A cadence: the instants of a cron expression in UTC. node-cron parses the expression and matches days. It uses the machine's clock for
- * everything else, so the next tick, the last tick and the number of ticks are computed here from the fields.
+ * A cadence: the instants of a cron expression in UTC. node-cron parses the expression and matches days. For everything else it uses the machine's
+ * clock, so this file computes the next tick, the last tick and the number of ticks from the fields.
  */
 import { createTask, type DetailedValidation, validateDetailed } from 'node-cron';
 import type { Instant } from '../../clock.ts';
@@ -8,13 +8,13 @@ import { DAY, MINUTE } from '../../core/interval.ts';
 import { firstAtLeast } from '../../quota/coming-requests.ts';
 
 export type Cadence = {
-  /** The expression. */
+  /** The cron expression. */
   readonly cron: string;
   /** The first tick after `at`. */
   next(at: Instant): Instant;
   /** The last tick at or before `at`; null when there is none within years. */
   latest(at: Instant): Instant | null;
-  /** Ticks in `[from, to)`. */
+  /** The number of ticks in `[from, to)`. */
   count(from: Instant, to: Instant): number;
 };
 
@@ -46,14 +46,14 @@ export function parseCadence(text: string): { readonly ok: Cadence } | { readonl
   return { ok: cadence };
 }
 
-/** The cadence of an expression that was checked before. @throws RangeError for an invalid one. */
+/** The cadence of an expression that is known to be valid. @throws RangeError for an invalid one. */
 export function cadenceOf(cron: string): Cadence {
   const parsed = parseCadence(cron);
   if ('ok' in parsed) return parsed.ok;
   throw new RangeError(`${cron} ${parsed.problem}`);
 }
 
-/** From minute to weekday: after how many values each field begins anew. */
+/** From minute to weekday: after how many values each field starts again. */
 const FIELDS = [
   ['minutes', 60, 'with every hour'],
   ['hours', 24, 'with every day'],
@@ -62,7 +62,7 @@ const FIELDS = [
   ['weekdays', 7, 'with every week'],
 ] as const;
 
-/** Cron accepts a step of 90 minutes, but then runs every hour: this says so. */
+/** Cron accepts a step of 90 minutes, but then runs every hour: this returns the problem. */
 function tooWideStep(cron: string): string | null {
   for (const [i, field] of cron.split(' ').slice(-FIELDS.length).entries()) {
     const [name, size, anew] = FIELDS[i]!;
@@ -94,14 +94,14 @@ function timesOfDay(hours: readonly number[], minutes: readonly number[]): reado
   return [...new Set(times)].sort((a, b) => a - b);
 }
 
-/** Is the UTC day that begins at `start` one of the expression's? */
+/** Returns a test whether the expression includes the UTC day that begins at `start`. */
 function dayMatcher(cron: string): (start: Instant) => boolean {
-  // All nicknames of days mean midnight.
+  // All nicknames for days mean midnight.
   const days = cron.startsWith('@') ? cron : `0 0 ${cron.split(' ').slice(-3).join(' ')}`;
   const task = createTask(days, () => undefined, { timezone: 'UTC' });
-  // It is never started. Without this, node-cron's registry would keep it for ever.
+  // The task is never started. Without this call, node-cron's registry would keep it for ever.
   void task.destroy();
-  // A match goes through the machine's calendar, which is slow.
+  // A match uses the machine's calendar, which is slow, so results are cached.
   const known = new Map<Instant, boolean>();
   return (start) => {
     const before = known.get(start);
@@ -113,7 +113,7 @@ function dayMatcher(cron: string): (start: Instant) => boolean {
   };
 }
 
-/** `isDay` null: every day is. */
+/** `isDay` null: the cadence includes every day. */
 function createCadence(cron: string, times: readonly number[], isDay: ((start: Instant) => boolean) | null): Cadence {
   const startOf = (at: Instant) => Math.floor(at / DAY) * DAY;
   const ticksOn = (day: Instant) => (isDay === null || isDay(day) ? times : []);
@@ -152,7 +152,7 @@ function createCadence(cron: string, times: readonly number[], isDay: ((start: I
 
 const GAPS_LOOKED_AT = { days: 32, ticks: 3_000 };
 
-/** The longest time between two ticks. */
+/** The longest time between two ticks, in milliseconds. */
 export function longestGapMs({ next }: Cadence): number {
   let longest = 0;
   let at = next(A_MONDAY);

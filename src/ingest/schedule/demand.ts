@@ -1,4 +1,4 @@
-/** What the schedules of an account will ask for: from it come the reservation, and what is left for the freshness of tracked series. */
+/** What the schedules of an account will request. From it follow the reservation, and what is left for the freshness of tracked series. */
 import type { Instant } from '../../clock.ts';
 import type { PlanName } from '../../contract/plan/plans.ts';
 import { MINUTE } from '../../core/interval.ts';
@@ -31,15 +31,15 @@ import type { Schedule } from './schedule-plan.ts';
 import { SCHEDULE_NAMES } from './schedules.ts';
 import { type Scheduling, schedulingOf } from './scheduling.ts';
 
-/** What the schedules will really ask for. */
+/** What the schedules will actually request. */
 export type Demand = {
   /** Requests a day for the freshness of tracked series, on average. */
   readonly freshnessPerDay: number;
   /** The wanted part of the catalogue. */
   readonly catalogue: CatalogueDemand;
-  /** Kinds of the catalogue that upstream refuses to this account, and until when they are not asked for. */
+  /** Kinds of the catalogue that the upstream refuses to this account, and until when Chandler does not request them. */
   readonly refused: Readonly<Partial<Record<CatalogueKind, Instant>>>;
-  /** Who runs the schedules of this account. */
+  /** Which services run the schedules of this account. */
   readonly scheduling: Scheduling;
   /** What is due, and when. */
   readonly work: KnownWork;
@@ -51,19 +51,19 @@ export type DemandQuery = {
   readonly accountId: string;
   readonly plan: PlanName;
   readonly now: Instant;
-  /** Of the account. */
+  /** The account's quota. */
   readonly quota: Pick<Quota, 'state' | 'spenders'>;
-  /** What is due, where that is known; it may have been counted some time ago. */
+  /** What is due, if the caller knows it; it may have been counted some time ago. */
   readonly coming?: ComingWork | undefined;
 };
 
-/** Under this name a service saves what is due. Another form of `ComingWork` needs another name: services of several versions share it. */
+/** A service saves what is due under this name. Another format of `ComingWork` needs another name, because services of several versions share it. */
 export const COMING_WORK = 'coming work, with ages';
 
-/** So exactly it is counted when series are due, where there are many: a run comes hardly more often. */
+/** The precision of due times where there are many series: a schedule hardly ever runs more often. */
 const COUNTED_WITHIN_MS = 10 * MINUTE;
 
-/** Looks at each series. */
+/** Counts what is due. It reads each series. */
 export async function countComingWork(
   sql: SqlOrTransaction,
   now: Instant,
@@ -77,8 +77,8 @@ export async function countComingWork(
 }
 
 /**
- * What is due. Where there are many series, as a service counted it last, however long ago that is: what was due since then is taken off, and permits,
- * which need this each minute, do not wait for a count. Where none counts, it is counted now.
+ * What is due. Where there are many series, this is the last count of a service, of any age: callers subtract what was due since then, and permits,
+ * which need this each minute, do not wait for a count. If no service counts, this counts now.
  */
 export async function readComingWork(sql: SqlOrTransaction, now: Instant): Promise<ComingWork> {
   const last = (await isAnyCounting(sql, now)) ? await readCounted<ComingWork>(sql, COMING_WORK) : null;
@@ -117,8 +117,8 @@ export async function readDemand(sql: SqlOrTransaction, query: DemandQuery): Pro
 }
 
 /**
- * Requests reserved for the schedules from an instant until its windows end: none while nobody runs them. `plan`, `quota`, `schedule`, the
- * metrics, the ETAs and the ledger all have it from here.
+ * Returns the requests reserved for the schedules from an instant until the end of its windows; none while no service runs them. `plan`, `quota`,
+ * `schedule`, the metrics, the ETAs and the ledger all use this function.
  */
 export function reservationsOf(schedules: readonly Schedule[], demand: Demand): (at: Instant) => Reserved {
   const { scheduling, work, spenders } = demand;
@@ -133,15 +133,15 @@ export function reservationsOf(schedules: readonly Schedule[], demand: Demand): 
   return (at) => reservedAt(at, needs);
 }
 
-/** The same for a plan that the account does not have: of what would be due under it nothing is known. */
+/** The same for a plan that the account does not have: nothing is known about what would be due under it. */
 export function averageReservations(schedules: readonly Schedule[], { kind }: Scheduling): (at: Instant) => Reserved {
   const needs = kind === 'none' ? [] : averageNeeds(schedules);
   return (at) => reservedAt(at, needs);
 }
 
 /**
- * Requests available for the freshness of tracked series: what the other schedules leave, whether a service runs now or not, because the ages are
- * planned before it starts.
+ * Requests available for the freshness of tracked series: what the other schedules leave. They count even if no service runs now, because the ages
+ * are planned before a service starts.
  */
 export function freshnessBudgetOf(
   schedules: readonly Schedule[],
@@ -161,7 +161,7 @@ export function freshnessBudgetOf(
   });
 }
 
-/** The same from month to month, for schedules of which only the cadence is known: in a month of which nothing is used yet. */
+/** The same as a monthly average, for schedules of which only the cadence is known, in a month without any usage yet. */
 export function sustainedFreshness(
   schedules: readonly Schedule[],
   { now, month, day, rate }: QuotaState,

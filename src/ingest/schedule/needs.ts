@@ -1,6 +1,6 @@
 /**
- * The requests that the schedules will still need, for the reservation: of what is known to be due, counted run by run (items of the catalogue until the
- * month ends, and series, which are many, until the day ends); of what is not known, and after that, on average.
+ * The requests that the schedules will still need, for the reservation. What is known to be due is counted run by run: items of the catalogue until
+ * the month ends, and series, which are many, until the day ends. Everything else, and what comes later, counts on average.
  */
 import type { Instant } from '../../clock.ts';
 import { dayReset, dayStart, monthReset } from '../../core/calendar.ts';
@@ -32,15 +32,15 @@ export type ComingWork = {
   readonly refreshes: readonly ComingRefreshes[];
 };
 
-/** What the database knows of the work of the schedules. */
+/** What the database knows about the work of the schedules. */
 export type KnownWork = ComingWork & {
-  /** The latest run of each schedule that ever ran. */
+  /** The latest run of each schedule that has ever run. */
   readonly runs: readonly ScheduleRun[];
-  /** Intervals of tracked series that upstream refused: a day later one request tries whether it still does. */
+  /** Intervals of tracked series that the upstream refused. A day later one request tests whether it still refuses. */
   readonly refusedIntervals: readonly RefusedInterval[];
 };
 
-/** On average, for schedules of which only the cadence is known. */
+/** Average needs, for schedules of which only the cadence is known. */
 export function averageNeeds(schedules: readonly Schedule[]): readonly Need[] {
   return schedules.flatMap(({ name, requests, cadence, asksAccount, refusedUntil = 0 }) => {
     if (cadence === null || requests === 0) return [];
@@ -49,7 +49,7 @@ export function averageNeeds(schedules: readonly Schedule[]): readonly Need[] {
   });
 }
 
-/** Of the schedules without `freshness`, which gets what these leave. */
+/** Needs of all schedules except `freshness`, which gets what these leave. */
 export function comingNeeds(schedules: readonly Schedule[], work: KnownWork): readonly Need[] {
   return schedules.flatMap((schedule): Need[] => {
     const { name, requests, cadence, asksAccount } = schedule;
@@ -72,7 +72,7 @@ function needOfCatalogue(schedule: Schedule, kind: CatalogueKind, work: KnownWor
   const groups = work.items[kind].map(({ dueAt, isIdle, items }) => {
     return { dueAt, everyMs: isIdle ? idleAgeMs : ageMs, items };
   });
-  // A kind that upstream refuses is asked for once a day.
+  // A kind that the upstream refuses is requested once a day.
   const coming =
     refusedUntil === undefined
       ? comingItems(groups, { runs, most: schedule.most ?? 0 })
@@ -81,7 +81,7 @@ function needOfCatalogue(schedule: Schedule, kind: CatalogueKind, work: KnownWor
   return [needOf(name, coming, { work, end, perDay: average })];
 }
 
-/** Of the schedule `freshness`; `spentToday`: its requests since midnight UTC. */
+/** The need of the schedule `freshness`. `spentToday`: its requests since midnight UTC. */
 export function needOfFreshness(
   schedule: Schedule,
   work: KnownWork,
@@ -90,7 +90,7 @@ export function needOfFreshness(
   const { name, cadence } = schedule;
   if (cadence === null) return [];
   const { refusedIntervals, readAt } = work;
-  // Of an interval that upstream refused one series is tried, and the others are not asked for.
+  // Of an interval that the upstream refused, one series is tried, and the others are not requested.
   const refreshes = work.refreshes.filter((one) => !refusedIntervals.some(({ interval }) => interval === one.interval));
   const end = dayReset(readAt);
   const runs = comingRuns(schedule, work, end);
@@ -107,7 +107,7 @@ function asTry({ refusedAt, priority }: RefusedInterval): DueSeries {
   return { priority, refreshAfterMs: TRY_AFTER_MS, dueAt: refusedAt + TRY_AFTER_MS, series: 1, isTry: true };
 }
 
-/** The runs of a schedule until then: the one that waits for its turn now, too. */
+/** The runs of a schedule until `end`, including a run that is due or unfinished now. */
 function comingRuns(schedule: Schedule, work: KnownWork, end: Instant): Instant[] {
   const { readAt } = work;
   const runs = isWaiting(schedule, work) ? [readAt] : [];
@@ -115,7 +115,7 @@ function comingRuns(schedule: Schedule, work: KnownWork, end: Instant): Instant[
   return runs;
 }
 
-/** Is the latest tick still to be run, or to be run to its end? */
+/** Is the latest tick not run yet, or not run to its end? */
 function isWaiting({ name, cadence }: Schedule, { runs, readAt }: KnownWork): boolean {
   const tick = cadence!.latest(readAt);
   if (tick === null) return false;
@@ -124,16 +124,16 @@ function isWaiting({ name, cadence }: Schedule, { runs, readAt }: KnownWork): bo
   return standing === 'due' || standing === 'busy' || standing === 'later';
 }
 
-/** What waits now counts until the day is over, whenever it comes to be asked. */
+/** What waits now counts until the day is over, because it may run at any time of the day. */
 function isSameDay(from: Instant, { readAt }: KnownWork): boolean {
   return dayStart(from) === dayStart(readAt);
 }
 
 type Counted = {
   readonly work: KnownWork;
-  /** Until then runs are counted. */
+  /** Runs before this instant are counted. */
   readonly end: Instant;
-  /** From then on, on average. */
+  /** The average number of requests a day after `end`. */
   readonly perDay: number;
 };
 

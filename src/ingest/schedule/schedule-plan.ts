@@ -1,4 +1,4 @@
-/** The schedule plan: which schedules run how often under a plan, its limits and the settings, and how many requests that takes. */
+/** The schedule plan: which schedules run, how often under a plan, its limits and the settings, and how many requests that takes. */
 import type { Instant } from '../../clock.ts';
 import { PLAN_NAMES, type PlanName } from '../../contract/plan/plans.ts';
 import { dayReset, dayStart, monthReset, monthStart } from '../../core/calendar.ts';
@@ -23,44 +23,46 @@ import { SCHEDULES, type ScheduleEntry, type ScheduleName } from './schedules.ts
 export type Schedule = {
   readonly name: ScheduleName;
   readonly fetches: string;
-  /** Requests to the upstream that a run makes, on average. */
+  /** Requests that a run sends to the upstream, on average. */
   readonly requests: number;
-  /** Of a schedule of the catalogue: requests that a run may make at most; null for other schedules. */
+  /** For a schedule of the catalogue, the most requests of one run; null for other schedules. */
   readonly most?: number | null;
-  /** Null: off. */
+  /** Null: the schedule is off. */
   readonly cadence: Cadence | null;
-  /** The cadence was configured, and is not the plan's. */
+  /** True when the cadence was configured; false when it comes from the plan. */
   readonly isSet: boolean;
   readonly asksAccount: boolean;
-  /** Upstream refuses what it asks for: until then it asks nothing, and from then on once a day. */
+  /** The upstream refuses what the schedule requests. Until this instant it sends no requests, and then one a day. */
   readonly refusedUntil?: Instant | undefined;
 };
 
-/** How often a schedule runs, as configured: a cron expression that was checked, or `off`. */
+/** How often a schedule runs, as configured: a valid cron expression, or `off`. */
 export type Cadences = Readonly<Partial<Record<ScheduleName, string>>>;
 
 export type SchedulePlanTerms = {
   readonly plan: PlanName;
   readonly limits: Limits;
   readonly hasKey: boolean;
-  /** The places that are configured, which some schedules write to. */
+  /** The configured places that some schedules write to. */
   readonly places: ReadonlySet<NonNullable<ScheduleEntry['needs']>>;
   readonly cadences: Cadences;
-  /** Requests a day for freshness; 0 as long as no series is tracked. */
+  /** Requests a day for freshness; 0 while no series is tracked. */
   readonly freshnessPerDay?: number;
-  /** What of the catalogue is wanted. Absent: unknown; then only schedules that were configured count, with their most requests. */
+  /** The wanted part of the catalogue. Absent: unknown; then only configured schedules count, with their most requests. */
   readonly catalogue?: CatalogueDemand;
-  /** The kinds of the catalogue that upstream refuses to the account, and until when they are not asked for. */
+  /** The kinds of the catalogue that the upstream refuses to the account, and until when Chandler does not request them. */
   readonly refused?: Readonly<Partial<Record<CatalogueKind, Instant>>>;
-  /** The cadences that services run now, instead of the plan's and the configured ones: a schedule that is not named is off. */
+  /** The cadences that services run now. They replace the plan's and the configured ones, and a schedule that is not named is off. */
   readonly running?: Cadences | undefined;
 };
 
-/** The share of a limited window that the plan's own cadences may take. If the limits are set too low for that, a smaller plan's cadences apply. */
+/**
+ * The share of a limited window that the plan's own cadences may take. If configured limits are too low for that, a smaller plan's cadences apply.
+ */
 const MOST_SHARE = 0.5;
 const TIERS: readonly Tier[] = ['sparse', ...PLAN_NAMES];
 
-/** Without a key there is no account, and no schedule that requests it; without a place to write to, none that writes there. */
+/** Without a key there is no account, and so no schedule that requests it. Without a place to write to, there is no schedule that writes there. */
 export function schedulePlan(terms: SchedulePlanTerms): readonly Schedule[] {
   const entries = SCHEDULES.filter(
     (entry) => (terms.hasKey || !entry.asksAccount) && (entry.needs === undefined || terms.places.has(entry.needs)),
@@ -95,7 +97,7 @@ function leavesRoom(entries: readonly ScheduleEntry[], tier: Tier, { perDay, per
 /** Any year: the cadences of the table are the same every day. */
 const A_YEAR = Date.UTC(2024, 0);
 
-/** The largest first. */
+/** The tiers up to this one, the largest first. */
 function tiersUpTo(tier: Tier): readonly Tier[] {
   return TIERS.slice(0, TIERS.indexOf(tier) + 1).reverse();
 }
@@ -133,7 +135,7 @@ export function catalogueKindOf({ name }: { readonly name: ScheduleName }): Cata
   return CATALOGUE_KINDS.find((kind) => kind === name) ?? null;
 }
 
-/** How old the answers become with this cadence; null: no schedule of the catalogue, or one that is off. */
+/** How old the answers become with this cadence, in milliseconds; null when the schedule is off, or is no schedule of the catalogue. */
 export function ageOfCatalogue(schedule: Schedule, need: CatalogueNeed): number | null {
   const kind = catalogueKindOf(schedule);
   if (kind === null) return null;
@@ -148,7 +150,7 @@ export function ticksPerDay(cron: string): number {
 
 const known = new Map<string, Cadence>();
 
-/** Parsed once for each expression. */
+/** Each expression is parsed once. */
 function cadence(cron: string): Cadence {
   const made = known.get(cron) ?? cadenceOf(cron);
   known.set(cron, made);
@@ -156,7 +158,7 @@ function cadence(cron: string): Cadence {
 }
 
 export type Load = {
-  /** Of the window. */
+  /** The bounds of the window. */
   readonly from: Instant;
   readonly to: Instant;
   readonly requests: number;
@@ -169,7 +171,7 @@ export function requestsIn(schedules: readonly Schedule[], from: Instant, to: In
   );
 }
 
-/** The day and the month with the most requests, in the year from `now` on. */
+/** The day and the month with the most requests, in the year after `now`. */
 export function loadOf(schedules: readonly Schedule[], now: Instant): { readonly day: Load; readonly month: Load } {
   const asking = schedules.filter(({ requests, cadence }) => requests > 0 && cadence !== null);
   const most = (first: Instant, next: (from: Instant) => Instant): Load => {
@@ -229,7 +231,7 @@ export function scheduleVariable(name: ScheduleName): ScheduleVariable {
   return `CHANDLER_SCHEDULE_${name.toUpperCase() as Uppercase<ScheduleName>}`;
 }
 
-/** The default of a small plan, or daily if the cadence is that default already. */
+/** The default of a small plan, or daily if the cadence is already that default. */
 function suggestion({ name, cadence }: Schedule): string {
   const entry = SCHEDULES.find((one) => one.name === name)!;
   const usual = perTier(entry.cadence, 'free');

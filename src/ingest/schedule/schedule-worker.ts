@@ -20,34 +20,34 @@ export type ScheduleWorkerDeps = {
   readonly runs: Runs;
   /** `host:pid`. */
   readonly owner: string;
-  /** Schedules run at once; default: all, for each waits for the same quota anyway. */
+  /** Schedules that run at the same time; default: all, because they share one quota anyway. */
   readonly concurrency?: number;
-  /** For logs and metrics; called after the end was recorded. */
+  /** For logs and metrics. Called after the end is recorded. */
   readonly onEnd?: (run: ScheduleRun, end: RunEnd, tookMs: number) => void;
 };
 
 export type ScheduleWorker = {
-  /** Tells the runs in progress to end and waits for them; with `force` it does not wait. */
+  /** Tells the runs in progress to end, and waits for them; with `force` it does not wait. */
   close(force?: boolean): Promise<void>;
 };
 
-/** A run that is held waits for at least this long. */
+/** A held run waits at least this long. */
 const SHORTEST_HOLD_MS = 10_000;
 
 export function createScheduleWorker(deps: ScheduleWorkerDeps): ScheduleWorker {
   const { sql, clock, queue, owner } = deps;
   const stop = new AbortController();
-  // Each run in progress listens while the database is unavailable, and there may be as many runs as schedules: this is no leak.
+  // Each run in progress listens while the database is unavailable, and there may be as many runs as schedules: these many listeners are no leak.
   setMaxListeners(0, stop.signal);
-  /** After a forced close nobody waits for the runs in progress: their leases are not renewed. */
+  /** After a forced close nothing waits for the runs in progress: their leases are not renewed. */
   const abandon = new AbortController();
-  /** The answers are stored. That the run ended must be recorded too, or the requests would be sent again. */
+  /** The answers are already stored. The end of the run must be recorded as well, or the requests would be sent again. */
   const retry = createOutageRetry({ clock, signal: stop.signal });
   const worker = queue.work({ concurrency: deps.concurrency ?? SCHEDULES.length, handle });
 
   async function handle({ schedule, tick, anew = false, first = false }: Tick): Promise<void> {
     const entry = SCHEDULES.find(({ name }) => name === schedule);
-    // Another version of Chandler has a schedule that this one does not know: the tick is offered again, and a worker of that version may get it.
+    // Another version of Chandler has a schedule that this version does not know. The tick is offered again, and a worker of that version may get it.
     if (entry === undefined || stop.signal.aborted) return;
     const claim = { schedule, tick, owner, now: clock.now() };
     const run = await claimRun(sql, claim, (latest) => {

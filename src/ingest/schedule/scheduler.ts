@@ -1,8 +1,8 @@
 /**
- * The scheduler: whenever a schedule is due, it offers the tick to the queue. Any number of processes do this at once, and none leads: they
+ * The scheduler. When a schedule is due, it offers the tick to the queue. Any number of processes do this at the same time, and none leads: they
  * offer the same ticks under the same names, and the worker that claims a tick in the database runs it.
  *
- * Only the latest tick of a schedule is ever offered. So one run catches up on all ticks that were missed, because no process ran or
+ * The scheduler only offers the latest tick of a schedule. So one run catches up on all missed ticks, which were missed because no process ran or
  * because a run took longer than its interval.
  */
 import type { Clock, Instant } from '../../clock.ts';
@@ -20,19 +20,19 @@ export type SchedulerDeps = {
   readonly clock: Clock;
   readonly queue: Pick<TickQueue, 'offer'>;
   readonly schedules: readonly Schedule[];
-  /** The database or the queue is unavailable; the scheduler looks again. */
+  /** Called when the database or the queue is unavailable; the scheduler looks again. */
   readonly onError: (error: Error) => void;
 };
 
 export type Scheduler = {
   start(): void;
-  /** Resolves when nothing is offered any more. */
+  /** Resolves when the scheduler offers nothing any more. */
   stop(): Promise<void>;
-  /** Offers the ticks that are due now; resolves to the instant of the next look. `start` repeats this. */
+  /** Offers the ticks that are due now. Resolves to the instant of the next look. `start` repeats this. */
   look(): Promise<Instant>;
 };
 
-/** The longest time between two looks: a look finds ticks that the queue lost, that a killed process left, or that a clock jumped over. */
+/** The longest time between two looks. A look finds ticks that the queue lost, that a killed process left, or that a clock jumped over. */
 const LOOK_MS = 10_000;
 /** The wait after a look that failed. */
 const RETRY_MS = 2_000;
@@ -71,7 +71,7 @@ export function createScheduler({ sql, clock, queue, schedules, onError }: Sched
   const loop = async (signal: AbortSignal) => {
     while (!signal.aborted) {
       const begunAt = clock.now();
-      // While Redis is unavailable, its client keeps the command: a look may last as long, and must not delay the stop.
+      // While Redis is unavailable, its client keeps the command, so a look may take as long as the outage. It must not delay the stop.
       const again = await unlessAborted(look(), signal).catch((error: unknown) => {
         if (!signal.aborted) onError(asError(error));
         return begunAt + RETRY_MS;

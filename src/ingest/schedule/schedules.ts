@@ -34,20 +34,20 @@ export type Runs = {
 type Entry = {
   readonly name: string;
   readonly fetches: string;
-  /** Requests of a run. `freshness`: as many as its allowance says; `catalogue`: as many as are due, up to a bound. */
+  /** Requests of a run. `freshness`: as many as its allowance; `catalogue`: as many as are due, up to a bound. */
   readonly requests: number | 'freshness' | 'catalogue';
-  /** More requests if another schedule, whose answers it uses, is off. */
+  /** Additional requests when another schedule, whose answers this one uses, is off. */
   readonly without?: { readonly schedule: string; readonly requests: number };
-  /** In UTC; a plan that is not named has the cadence of the next smaller plan. `off`: not by default. */
+  /** In UTC. A plan that is not named has the cadence of the next smaller plan. `off`: the schedule does not run by default. */
   readonly cadence: PerTier<string>;
-  /** Requests `/users/me`: only with a key, and before all other requests. */
+  /** Requests `/users/me`: it runs only with a key, and before all other requests. */
   readonly asksAccount?: boolean;
-  /** Writes to a place that not every installation has: only when it is configured. */
+  /** Writes to a place that not every installation has: it runs only when that place is configured. */
   readonly needs?: 'attestations' | 'lake';
   readonly run: (runs: Runs, context: RunContext) => Promise<RunOutcome>;
 };
 
-/** One for each kind of `catalogue-plan.ts`. */
+/** The schedule of one kind of `catalogue-plan.ts`. */
 function catalogueEntry(kind: CatalogueKind): Entry & { readonly name: CatalogueKind } {
   const { fetches, cadence } = CATALOGUE_PLAN[kind];
   return { name: kind, fetches, cadence, requests: 'catalogue', run: (runs, context) => runs.catalogue[kind](context) };
@@ -58,7 +58,7 @@ async function done(work: Promise<unknown>): Promise<RunOutcome> {
   return { kind: 'done' };
 }
 
-/** The minutes are spread, so that urgent requests do not queue behind others. */
+/** The minutes differ, so that urgent requests do not queue behind others. */
 const TABLE = [
   {
     name: 'tickers',
@@ -82,7 +82,7 @@ const TABLE = [
     without: { schedule: 'tickers', requests: 1 },
     cadence: { sparse: '7 0 * * *', free: '7 */6 * * *', starter: '7 * * * *' },
     run: async ({ session, sql, clock }, { tick, signal }) => {
-      // A backfill may have read the list since the tick.
+      // A backfill may have read the list after the tick.
       const deps = { sendRequest: session.sendRequest, sql, clock, signal };
       const read = await refreshCatalogue(deps, clock.now() - tick, HOUR);
       return read.kind === 'held' ? read : { kind: 'done' };
@@ -128,7 +128,7 @@ const TABLE = [
     name: 'freshness',
     fetches: 'the newest candles, and those that were not final yet',
     requests: 'freshness',
-    // A run that finds nothing due costs no request, and what is due waits for the next run.
+    // A run that finds nothing due sends no request, and series that become due wait for the next run.
     cadence: { sparse: '*/5 * * * *' },
     run: (runs, context) => runs.freshness(context),
   },
@@ -142,7 +142,7 @@ const TABLE = [
   {
     name: 'confirm_holes',
     fetches: 'a second answer about slots that one answer left out; only with quota that is left over',
-    // Nothing is reserved for it.
+    // No quota is reserved for it.
     requests: 0,
     cadence: { sparse: '27 */6 * * *', free: '27 */6 * * *', starter: '27 * * * *' },
     run: (runs, context) => runs.confirmHoles(context),
@@ -180,7 +180,7 @@ const TABLE = [
     fetches: 'nothing: writes an attestation, digests of all that is stored, into its folder',
     requests: 0,
     needs: 'attestations',
-    // After `retention`: what that removes is then gone for the whole day.
+    // After `retention`: the attestation does not include what retention has removed.
     cadence: { sparse: '12 3 * * *' },
     run: (runs, context) => runs.attest(context),
   },

@@ -1,4 +1,4 @@
-/** Whether any service runs the schedules of an account, and which of them: what nobody will ask is not reserved. */
+/** Whether any service runs the schedules of an account, and which schedules. Nothing is reserved for requests that no service will send. */
 import type { Instant } from '../../clock.ts';
 import { DAY } from '../../core/interval.ts';
 import type { RunningSchedules } from '../../store/work/instance.ts';
@@ -6,8 +6,8 @@ import { type Cadences, type Schedule, ticksPerDay } from './schedule-plan.ts';
 import { SCHEDULE_NAMES } from './schedules.ts';
 
 /**
- * `running`: a scheduler runs now, with these cadences, whatever this process is configured with. `stopped`: none runs, but one did
- * within the last day. `none`: none did for a day, or ever. `seenAt`: when one last did.
+ * `running`: a scheduler runs now, with these cadences; the configuration of this process does not matter. `stopped`: none runs, but one did within
+ * the last day. `none`: none ran within the last day, or ever. `seenAt`: when one last ran.
  */
 export type Scheduling =
   | { readonly kind: 'running'; readonly cadences: Cadences }
@@ -15,19 +15,19 @@ export type Scheduling =
   | { readonly kind: 'none'; readonly seenAt: Instant | null };
 
 /**
- * So long the reservation outlives the last scheduler: for a restart, an upgrade, or a crash at night. Who stops the service for longer does not
- * want what it would have asked.
+ * How long the reservation outlives the last scheduler: enough for a restart, an upgrade, or a crash at night. An operator who stops the service for
+ * longer does not want its requests.
  */
 export const RESERVED_FOR_MS = DAY;
 
 export function schedulingOf({ running, seenAt }: RunningSchedules, now: Instant): Scheduling {
   if (running.length > 0) return { kind: 'running', cadences: mostFrequent(running) };
-  // A clock that was set back must not stretch it.
+  // A clock that was set back must not make this longer.
   const isLately = seenAt !== null && Math.abs(now - seenAt) <= RESERVED_FOR_MS;
   return isLately ? { kind: 'stopped', seenAt } : { kind: 'none', seenAt };
 }
 
-/** Every scheduler offers its own ticks. Of a schedule that several run at different cadences, the one with the most ticks counts. */
+/** Every scheduler offers its own ticks. If several schedulers run a schedule at different cadences, the cadence with the most ticks counts. */
 function mostFrequent(running: RunningSchedules['running']): Cadences {
   const frequency = (cron: string) => ticksPerDay(cron);
   return Object.fromEntries(
@@ -39,7 +39,7 @@ function mostFrequent(running: RunningSchedules['running']): Cadences {
   );
 }
 
-/** What a scheduler tells of its schedules: those that are off are left out. */
+/** The cadences that a scheduler announces. Schedules that are off are left out. */
 export function cadencesOf(schedules: readonly Schedule[]): Cadences {
   return Object.fromEntries(schedules.flatMap(({ name, cadence }) => (cadence === null ? [] : [[name, cadence.cron]])));
 }

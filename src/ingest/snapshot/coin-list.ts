@@ -1,4 +1,4 @@
-/** Reads the list of coins: which ids exist, their ranks, and when their data begins. It takes two requests, or one if the tickers are stored already. */
+/** Reads the list of coins: their ids and ranks, and when their data begins. It takes two requests, or one if the tickers are already stored. */
 import { type Clock, type Instant, MOST_SKEW_MS } from '../../clock.ts';
 import { COINS_PATH, TICKERS_PATH } from '../../contract/interface/paths.ts';
 import { createBackoff } from '../../core/backoff.ts';
@@ -23,11 +23,11 @@ import { LEAST_SHARE } from './snapshots.ts';
 import { validateCoins } from './validate-snapshot.ts';
 import { validateTickers } from './validate-tickers.ts';
 
-/** Ranks move and coins appear: a list that is older is requested again before it is used. */
+/** Ranks change and coins appear: an older list is requested again before it is used. */
 export const CATALOGUE_FRESH_MS = 24 * HOUR;
 const ATTEMPTS = 5;
 const SCHEDULED: Spender = { class: 'scheduled', name: 'catalogue' };
-/** Many processes that start together read the list at the same time: hence the jitter. */
+/** Many processes may start together and read the list at the same time, so the backoff has jitter. */
 const backoff = createBackoff({ firstMs: 2_000, mostMs: 16_000 });
 
 export type CatalogueRefresh =
@@ -40,7 +40,7 @@ export type CatalogueDeps = {
   readonly sql: Sql;
   readonly clock: Clock;
   readonly signal?: AbortSignal | undefined;
-  /** Called after each failed attempt that is followed by another: with an upstream that hangs, the attempts take minutes. */
+  /** Called after each failed attempt except the last: with an upstream that hangs, the attempts take minutes. */
   readonly onFailure?: (problem: string, attempt: number) => void;
   readonly random?: () => number;
   /** Default: scheduled work. */
@@ -48,9 +48,9 @@ export type CatalogueDeps = {
 };
 
 /**
- * Reads `/coins` and `/tickers`, unless both were read less than `maxAgeMs` ago. If a schedule has read the tickers less than
- * `tickersMaxAgeMs` ago, it reads only `/coins`: the next tickers say when the data of a new coin begins.
- * @throws ConfigurationError when the key or the address is wrong, UpstreamError when the upstream cannot be had.
+ * Reads `/coins` and `/tickers`, unless both were read less than `maxAgeMs` ago. If a schedule has read the tickers less than `tickersMaxAgeMs` ago,
+ * it reads only `/coins`: the next tickers say when the data of a new coin begins.
+ * @throws ConfigurationError when the key or the address is wrong, UpstreamError when the upstream gives no usable answer.
  */
 export async function refreshCatalogue(
   deps: CatalogueDeps,
@@ -67,7 +67,7 @@ export async function refreshCatalogue(
   const coins = await readList(deps, COINS_PATH, 'coins', (body) => atLeast(known * LEAST_SHARE, validateCoins(body)));
   if (coins.kind === 'held') return coins;
   if (tickers !== null) await tickersKind.prepare!(sql, tickers.asOf);
-  // Together: a list without its tickers would count as complete, and no series would be clipped to the beginning of its data.
+  // In one transaction: a list without its tickers would count as complete, and no series would be clipped to the beginning of its data.
   await sql.begin(async (tx) => {
     await coinsKind.write(tx, coins.value, coins.asOf);
     if (tickers !== null) {
@@ -82,21 +82,21 @@ export async function refreshCatalogue(
   return { kind: 'read', coins: coins.value.length, requests: coins.requests + (tickers?.requests ?? 0) };
 }
 
-/** Less than `maxAgeMs` old. An instant in the future was recorded before the clock was set back: the age is unknown. */
+/** Is it less than `maxAgeMs` old? An instant in the future was recorded before the clock was set back: then the age is unknown. */
 function isFresh(seenAt: Instant | null, now: Instant, maxAgeMs: number): boolean {
   return seenAt !== null && now - seenAt >= -MOST_SKEW_MS && now - seenAt < maxAgeMs;
 }
 
 /**
- * Called before a run. Where slots were missing in a first answer and the second one is due, it reads the list of coins again, unless that
- * was done since the first answer. If the list cannot be read now, those slots stay unconfirmed.
+ * Called before a run. If slots were missing in a first answer and the second one is due, this reads the list of coins again, unless the list was
+ * read after the first answer. If the list cannot be read now, those slots stay unconfirmed.
  */
 export async function refreshForAbsences(
   deps: CatalogueDeps,
 ): Promise<CatalogueRefresh | { readonly kind: 'failed'; readonly message: string }> {
   if (!(await absencesAwaitList(deps.sql, deps.clock.now()))) return { kind: 'fresh' };
   try {
-    // It is asked for the backfill's sake, which leaves what is reserved for the schedules.
+    // The request is for the backfill, so it must not use the quota that is reserved for schedules.
     return await refreshCatalogue({ ...deps, spender: { class: 'backfill', name: 'catalogue' } }, 0);
   } catch (error) {
     if (!(error instanceof UpstreamError)) throw error;
@@ -104,7 +104,7 @@ export async function refreshForAbsences(
   }
 }
 
-/** The upstream never deletes coins, they only become inactive: a list much shorter than the one before is broken. */
+/** The upstream never deletes coins, it only marks them inactive: a list that is much shorter than the one before is broken. */
 function atLeast<T>(least: number, validated: Validated<T>): Validated<T> {
   if (!validated.ok || validated.rows >= least) return validated;
   return { ok: false, problem: `${validated.rows} coins, of which ${Math.ceil(least)} at least were expected` };
@@ -130,7 +130,7 @@ async function readList<T>(
   for (let attempt = 1; ; attempt++) {
     const asked = await sendRequest({ path }, { spender, record: { endpoint, attempt }, signal });
     if (asked.kind === 'held') {
-      // Short holds (a 429, a burst of errors) are waited for here; the caller reports long ones.
+      // This loop waits for short holds (a 429, a burst of errors); the caller reports long ones.
       if (asked.until - clock.now() > 60_000 || attempt > ATTEMPTS) return asked;
       await clock.sleep(asked.until - clock.now(), signal);
       continue;
@@ -139,7 +139,7 @@ async function readList<T>(
     const { answer, record } = asked;
     let problem: string;
     if (answer.kind === 'answered') {
-      // No check of the instant: a backfill needs the list even if our clock is wrong.
+      // The instant is not checked: a backfill needs the list even if our clock is wrong.
       const list: Validated<T> = validate(answer.body, answer.exchange.latest);
       if (list.ok && list.rows > 0) {
         await createOriginCheck(sql)(answer.exchange, record);
@@ -154,7 +154,7 @@ async function readList<T>(
       problem = answer.message;
       if (answer.kind === 'refused' && answer.reason === 'forbidden')
         throw new ConfigurationError(wrongKey(problem, asked.keySent));
-      // No plan limits the history of the list of coins: a second such answer is no accident.
+      // No plan limits the history of the list of coins. One such answer may be an accident; a second is not.
       const isStray = answer.kind === 'refused' && answer.reason === 'history limit' && attempt === 1;
       if (answer.kind === 'refused' && !isStray) throw new ConfigurationError(wrongAddress(`${path}: ${problem}`));
       if (answer.kind === 'malformed' && answer.astray && !(await hasStored(sql, record.accountId)))
@@ -167,7 +167,7 @@ async function readList<T>(
       throw new UpstreamError(`the list of coins cannot be read (${path}): ${problem}; ${hint}`);
     }
     onFailure?.(`the list of coins could not be read (${path}): ${problem}`, attempt);
-    // A cache would repeat a refusal before this.
+    // A cache would repeat a refusal until then.
     await clock.sleep(answer.kind === 'refused' ? ASK_AGAIN_MS : backoff(attempt - 1, random()), signal);
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Reads exchange rates: the ticker of bitcoin in all currencies that the upstream knows, three to a request. A rate is the price in dollars by the
- * price in the currency, both of one update of the upstream: else bitcoin would have moved between the two.
+ * Reads exchange rates: the ticker of bitcoin in all currencies that the upstream knows, three per request. A rate is the price in dollars divided by
+ * the price in the currency. Both prices must be of one update of the upstream, or bitcoin would have moved between them.
  */
 import { type Clock, type Instant, MOST_SKEW_MS } from '../../clock.ts';
 import { TICKERS_PATH } from '../../contract/interface/paths.ts';
@@ -19,12 +19,12 @@ import { endUnanswered, type RunOutcome } from '../schedule-run.ts';
 
 const COIN = 'btc-bitcoin';
 const ENDPOINT = 'rates';
-/** The most quotes of a request (upstream-api.md, 1.4). */
+/** The largest number of quotes in one request (upstream-api.md, 1.4). */
 const QUOTES_PER_REQUEST = 3;
 const CURRENCIES = FIATS.map(({ symbol }) => symbol).filter((symbol) => symbol !== 'USD');
-/** Requests of a run: each has three currencies, but the first, which has the dollar, too. */
+/** Requests of a run. Each has three currencies; the dollar is one of those in the first request. */
 export const REQUESTS_OF_RATES = Math.ceil((CURRENCIES.length + 1) / QUOTES_PER_REQUEST);
-/** While it reads, the upstream may update its prices a few times: each costs a request with the dollar. */
+/** The upstream may update its prices a few times during a run: each update costs one more request, with the dollar. */
 const MOST_REQUESTS = REQUESTS_OF_RATES + 6;
 
 type Dollars = { readonly updatedAt: Instant; readonly quote: TickerQuote };
@@ -47,7 +47,7 @@ export async function readRates(deps: RatesDeps): Promise<RunOutcome> {
     if (read.kind !== 'read') return read;
     const { updatedAt, quotes, asOf, record } = read;
     if (quotes.USD !== undefined) dollars = { updatedAt, quote: quotes.USD };
-    // Another update: what bitcoin costs in dollars now is asked for with the next currencies, and these once more.
+    // The upstream has updated its prices. The next request asks for the dollar again, and for these currencies again.
     const isSame = dollars !== null && dollars.updatedAt === updatedAt;
     const rates = isSame ? asked.flatMap((currency) => rateOf(currency, dollars!, quotes[currency]) ?? []) : [];
     await sql.begin(async (tx) => {
@@ -97,7 +97,7 @@ function problemOf(id: string, updatedAt: Instant, latest: Instant): string | nu
   return updatedAt > latest + MOST_SKEW_MS ? 'last_updated lies in the future' : null;
 }
 
-/** Null where the upstream has no price in this currency. */
+/** Null when the upstream has no price in this currency. */
 function rateOf(currency: string, { updatedAt, quote: usd }: Dollars, of: TickerQuote | undefined): RateFacts | null {
   const [dollars, price] = [usd.price, of?.price];
   if (typeof dollars !== 'number' || typeof price !== 'number' || !(dollars > 0) || !(price > 0)) return null;
@@ -107,7 +107,7 @@ function rateOf(currency: string, { updatedAt, quote: usd }: Dollars, of: Ticker
   return { currency, updatedAt, price: rate, changes: Object.fromEntries(changes) as RateFacts['changes'] };
 }
 
-/** Bitcoin's change in dollars is the currency's, times bitcoin's change in the currency. All in percent. */
+/** The change of the currency against the dollar: the change of bitcoin in dollars, divided by its change in the currency. All in percent. */
 function changeOf(inDollars: unknown, inCurrency: unknown): number | null {
   if (typeof inDollars !== 'number' || typeof inCurrency !== 'number' || inCurrency <= -100) return null;
   return ((1 + inDollars / 100) / (1 + inCurrency / 100) - 1) * 100;

@@ -1,4 +1,4 @@
-/** The kinds of snapshots: what each requests, how its answer is validated, and what is stored of it. */
+/** The kinds of snapshots: what each requests, how its answer is validated, and what is stored from it. */
 import { COINS_PATH, EXCHANGES_PATH, GLOBAL_PATH, TICKERS_PATH } from '../../contract/interface/paths.ts';
 import { pickTickers, type TickerColumns } from '../../core/ticker.ts';
 import { releaseRecords } from '../../store/candle/quarantine.ts';
@@ -16,11 +16,11 @@ import { validateTickers } from './validate-tickers.ts';
 export type SnapshotName = 'tickers' | 'global' | 'coins' | 'exchanges';
 
 export type SnapshotKind<T> = {
-  /** Requested without parameters: prices are then in US dollars. */
+  /** The request has no parameters, so prices are in US dollars. */
   readonly path: string;
-  /** Why it cannot be requested yet; null when it can. */
+  /** Why it cannot be requested yet; null when it can be. */
   readonly notYet?: (sql: Sql) => Promise<string | null>;
-  /** The rows of the answer before, if no record of a request says so any more; null: unknown. */
+  /** The number of rows in the answer before, for when no recorded request has it any more. */
   readonly knownRows?: (sql: Sql) => Promise<number>;
   readonly check: (sql: Sql, body: unknown, exchange: Exchange) => Promise<Validated<T>>;
   /** Runs before the transaction. */
@@ -31,7 +31,7 @@ export type SnapshotKind<T> = {
 
 const NO_CATALOGUE = 'the list of coins is not there yet';
 const UNKNOWN_COIN = 'the list of coins does not hold it';
-/** So many tickers of unknown coins are quarantined as received: they are valid, but their coin is missing in our list. */
+/** At most so many tickers of unknown coins are quarantined as received: they are valid, but the list of coins does not have their coins. */
 const MOST_UNKNOWN_KEPT = 1_000;
 
 export const tickersKind: SnapshotKind<TickerColumns> = {
@@ -42,7 +42,7 @@ export const tickersKind: SnapshotKind<TickerColumns> = {
   write: writeTickers,
 };
 
-/** Validates an answer of `/tickers`: tickers of coins that are not in the list of coins are quarantined as well. */
+/** Validates an answer of `/tickers`. It also quarantines tickers of coins that are not in the list of coins. */
 async function checkTickers(sql: Sql, body: unknown, { latest }: Exchange): Promise<Validated<TickerColumns>> {
   const validated = validateTickers(body, latest);
   if (!validated.ok) return validated;

@@ -1,6 +1,6 @@
 /**
- * Takes snapshots of the tickers, the market as a whole, the list of coins and the exchanges. One snapshot = one request = one unit of
- * quota = one transaction. Any process may take one at any time: of two answers, the newer one is stored.
+ * Takes snapshots of the tickers, the whole market, the list of coins and the exchanges. One snapshot = one request = one unit of quota = one
+ * transaction. Any process may take one at any time: of two answers, the database keeps the newer one.
  */
 import type { Clock, Instant } from '../../clock.ts';
 import { createBackoff, WHOLE_BOUND } from '../../core/backoff.ts';
@@ -36,16 +36,16 @@ import { misdate } from './validate-snapshot.ts';
 
 /** How an attempt at a snapshot can end. Other errors are thrown: UpstreamError may be retried, ConfigurationError may not. */
 export type SnapshotOutcome =
-  /** The answer is in the database. `requests` is 0 when a recent one was there already. */
+  /** The answer is in the database. `requests` is 0 when a recent one was already there. */
   | {
       readonly kind: 'stored';
       readonly requests: number;
-      /** In the answer. */
+      /** Rows of the answer. */
       readonly rows: number;
       readonly stored: number;
       readonly quarantined: number;
     }
-  /** Not now: no request was sent. */
+  /** Not now. No request was sent. */
   | { readonly kind: 'snoozed'; readonly until: Instant; readonly reason: string }
   /** The answer is implausible and needs a second one: nothing of it is stored, and the next request is sent no earlier than `until`. */
   | { readonly kind: 'deferred'; readonly until: Instant; readonly requests: number; readonly reason: string }
@@ -53,10 +53,10 @@ export type SnapshotOutcome =
   | { readonly kind: 'refused'; readonly until: Instant; readonly requests: number; readonly message: string };
 
 export type SnapshotOptions = {
-  /** An answer to a request of this instant or later is recent enough: a tick that is run twice costs one request. */
+  /** A stored answer to a request of this instant or later is recent enough: a tick that runs twice costs one request. */
   readonly since?: Instant;
   readonly attempt?: number;
-  /** Ends the wait for a permit, never a request that was sent. */
+  /** Ends the wait for a permit, never a request that was already sent. */
   readonly signal?: AbortSignal;
   /** Waits for a database that is unavailable. */
   readonly retry?: OutageRetry;
@@ -85,7 +85,7 @@ export function createSnapshots(deps: SnapshotDeps): Readonly<Record<SnapshotNam
   };
 }
 
-/** A snapshot taken since the tick is recent enough. A refused or implausible one waits like one that the quota holds. */
+/** A snapshot that was taken after the tick is recent enough. A refused or implausible one waits, as if the quota held it. */
 export function snapshotRun(snapshot: Snapshot): Run {
   return async ({ tick, attempt, signal, retry }) => {
     const outcome = await snapshot({ since: tick, attempt, signal, retry });
@@ -108,7 +108,7 @@ type Taking<T> = SnapshotDeps & {
 };
 type Attempt = SnapshotOptions & { readonly retry: OutageRetry; readonly attempt: number };
 
-/** How many requests of an endpoint are read back, to count the refusals in a row. */
+/** How many recorded requests of an endpoint are read, to count the refusals in a row. */
 const LOOK_BACK = 12;
 const LOOK_AGAIN_MS = 60_000;
 
@@ -139,7 +139,7 @@ async function takeSnapshot<T>(taking: Taking<T>, run: Attempt): Promise<Snapsho
   if (asked.kind === 'held') return { kind: 'snoozed', until: asked.until, reason: asked.reason };
   if (asked.answer.kind !== 'answered') return unanswered(taking, run, past, asked, asked.answer);
   const { record, requests } = asked;
-  // From here on nothing references the body, which may have tens of megabytes.
+  // From here on nothing references the body, which may be tens of megabytes long.
   return settle(
     taking,
     run,
@@ -189,11 +189,11 @@ async function settle<T>(
   const at = exchange.asOf;
   await retry(async () => kind.prepare?.(sql, at));
   const commit = await retry(async (again) => {
-    // If the connection was cut during the commit, the answer may be stored already.
+    // If the connection was cut during the commit, the answer may already be stored.
     const found = again ? await findFetch(sql, record) : null;
     if (found !== null) return found;
     return storeSnapshot(sql, { ...record, rows }, quarantined, async (tx) => {
-      // A stored list is plausible, or the shorter list is a fact now.
+      // The stored list is plausible, or the shorter list is now a fact.
       if (mayBeShort(past)) await dropClaim(tx, shortListOf(taking));
       return kind.write(tx, value, at);
     });
@@ -205,8 +205,8 @@ async function settle<T>(
 export const LEAST_SHARE = 0.9;
 
 /**
- * Why a list is implausible, and when to ask again; null when it is plausible. A list that is much shorter than the last one is believed if an
- * answer before it was as short and no cache repeated it: then the plan or the upstream has changed.
+ * Why a list is implausible, and when to request it again; null when it is plausible. A list that is much shorter than the last one is believed if an
+ * earlier answer was just as short and no cache repeated it: then the plan or the upstream has changed.
  */
 async function implausibleBecause<T>(
   taking: Taking<T>,
@@ -232,7 +232,7 @@ function shortListOf({ accountId, name }: Pick<Taking<unknown>, 'accountId' | 'n
   return { claim: 'short list', key: `${accountId} ${name}` };
 }
 
-/** Was a list implausible since the last one that was stored? */
+/** Has a list been implausible since the last stored one? */
 function mayBeShort(past: readonly PastRequest[]): boolean {
   return past.find(({ outcome }) => outcome === 'stored' || outcome === 'unconfirmed')?.outcome === 'unconfirmed';
 }
@@ -246,7 +246,7 @@ const REFUSALS: ReadonlySet<string> = new Set([
 ]);
 const backoff = createBackoff({ firstMs: 60_000, mostMs: DAY, factor: 4 });
 
-/** After a refusal a schedule waits for a minute, then four, sixteen …, at most a day, so that it spends no quota on refusals. */
+/** After refusals in a row a schedule waits for 1, 4, 16 … minutes, at most a day, so that it spends no quota on refusals. */
 function refusedUntil(past: readonly PastRequest[], now: Instant): Instant {
   const answered = past.findIndex((asking) => !REFUSALS.has(asking.outcome));
   const inARow = answered === -1 ? past.length : answered;
@@ -255,7 +255,7 @@ function refusedUntil(past: readonly PastRequest[], now: Instant): Instant {
   return Math.min(past[0]!.sentAt, now) + backoff(inARow - 1, WHOLE_BOUND);
 }
 
-/** What a failed request means for the caller; the request itself is recorded already. */
+/** What a failed request means for the caller; the request itself is already recorded. */
 async function unanswered<T>(
   { sql, clock, accountId, kind, name }: Taking<T>,
   { retry }: Attempt,
@@ -269,7 +269,7 @@ async function unanswered<T>(
   switch (answer.kind) {
     case 'limited':
       if (budgetLeft) return { kind: 'deferred', until: clock.now() + ASK_AGAIN_MS, requests, reason: message };
-      // The ledger holds all requests; the next permit says until when.
+      // The ledger holds all requests; the next permit request returns until when.
       return { kind: 'snoozed', until: clock.now(), reason: answer.by === 'rate' ? 'limited' : 'quota exhausted' };
     case 'refused': {
       if (answer.reason === 'forbidden' && !(await proven())) throw new ConfigurationError(wrongKey(message, keySent));

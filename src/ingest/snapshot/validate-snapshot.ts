@@ -1,4 +1,4 @@
-/** Validates the smaller answers: the list of coins, the exchanges, the market as a whole. Pure. */
+/** Validates the smaller answers: the list of coins, the exchanges, the whole market. Pure. */
 import type { Instant } from '../../clock.ts';
 import {
   type CoinSummary,
@@ -23,9 +23,9 @@ import { isWhole, ROUNDED_MS, type Validated, validateList, withoutValue } from 
 /** A clock that is wrong by a day must not stop the snapshots. */
 const MOST_DAYS_OFF = 2;
 
-/** Why the instant of an answer cannot be right: a snapshot with a wrong instant would be stored where nobody looks for it. */
+/** Why the instant of an answer cannot be right; null when it can. A snapshot with a wrong instant would be stored where no reader looks for it. */
 export function misdate({ asOf, sentAt, ageMs }: Pick<Exchanged, 'asOf' | 'sentAt' | 'ageMs'>): string | null {
-  // A longer Age counts as a day (upstream/answer-time.ts): how old the answer is, nobody knows.
+  // A longer Age is capped at a day (upstream/answer-time.ts), so the real age of the answer is unknown.
   if (ageMs >= DAY) return 'the answer says that a cache has kept it for a day or longer';
   return asOf < sentAt - MOST_DAYS_OFF * DAY ? `the answer says that it is of ${new Date(asOf).toISOString()}` : null;
 }
@@ -78,12 +78,12 @@ function toFacts(exchange: Exchange): Omit<ExchangeFacts, 'position' | 'answer'>
   };
 }
 
-/** The links are stored as jsonb, which orders the keys itself. */
+/** The links are stored as jsonb, which has its own order of keys. */
 function asStored<T extends Pick<ExchangeFacts, 'links'>>(facts: T): T {
   return { ...facts, links: outOfJsonb(facts.links) };
 }
 
-/** One record: if it is impossible, all of it is quarantined, and the value is null. */
+/** The answer is one record: if it is impossible, the whole record is quarantined, and the value is null. */
 export function validateGlobal(body: unknown, latest: Instant): Validated<GlobalFacts | null> {
   const read = readRecord(globalSchema, body);
   const quarantined = (reason: string) =>
@@ -141,7 +141,7 @@ function instantOf(text: string | null): Instant | null {
   return text === null ? null : parseTime(text);
 }
 
-/** `1e999` is valid JSON, but no percentage. */
+/** `1e999` is valid JSON, but not a percentage. */
 function finite(value: number | null): number | null {
   return value !== null && Number.isFinite(value) ? value : null;
 }

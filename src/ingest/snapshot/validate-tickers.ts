@@ -1,11 +1,13 @@
-/** Validates an answer of `/tickers`: which rows may be stored, and which are quarantined, with the reason. Pure and written by hand, because there may be 50,000 rows. */
+/**
+ * Validates an answer of `/tickers`: which rows may be stored, and which are quarantined, and why. Pure. Written by hand: there may be 50,000 rows.
+ */
 import type { Instant } from '../../clock.ts';
 import { parseTime } from '../../contract/time.ts';
 import { noTickers, pickTickers, TICKER_NUMBERS, type TickerColumns, type TickerNumber } from '../../core/ticker.ts';
 import { isCanonicalTicker } from '../answer/canonical-row.ts';
 import { isId, NO_ID, ROUNDED_MS, type RowFault, type Validated, validateRows } from '../answer/record-list.ts';
 
-/** Numbers of the ticker itself, beside its quotes. */
+/** Numbers of the ticker itself, outside its quotes. */
 const OWN: readonly TickerNumber[] = ['circulating_supply', 'total_supply', 'max_supply', 'beta_value'];
 const OF_QUOTE = TICKER_NUMBERS.filter((name) => !OWN.includes(name));
 const NEVER_NEGATIVE: ReadonlySet<TickerNumber> = new Set([
@@ -19,13 +21,13 @@ const NEVER_NEGATIVE: ReadonlySet<TickerNumber> = new Set([
 ] as const);
 
 /**
- * Splits the rows of one answer into tickers, priced in dollars, and impossible rows: wrong type, no id, negative,
- * from the future (after `latest`), or two different rows for one coin. Whether a coin is known is for the caller to ask.
+ * Splits the rows of one answer into tickers, priced in dollars, and impossible rows: wrong type, no id, negative, from the future (after `latest`),
+ * or two different rows for one coin. The caller checks whether the coin is known.
  */
 export function validateTickers(body: unknown, latest: Instant): Validated<TickerColumns> {
   const columns = noTickers();
   const positions = new Map<string, number>();
-  /** Positions that are not stored: rows that come twice, and two rows that contradict each other. */
+  /** Positions that are not stored: repeated rows, and two rows that contradict each other. */
   const dropped = new Set<number>();
   const read = (row: unknown, position: number): RowFault | null => {
     const at = columns.coinId.length;
@@ -57,7 +59,7 @@ function isSame({ numbers, rank, updatedAt, athAt, firstDataAt }: TickerColumns,
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Adds one row to the columns, or returns why it cannot. */
+/** Adds one row to the columns. Returns null, or why the row is impossible. */
 function append(columns: TickerColumns, value: unknown, position: number, latest: Instant): string | null {
   if (!isObject(value)) return 'expected object';
   if (!isId(value.id)) return NO_ID;
@@ -100,7 +102,7 @@ function faultOf(name: TickerNumber, value: unknown): string | null {
   return value < 0 && NEVER_NEGATIVE.has(name) ? `${name} is negative` : null;
 }
 
-/** The upstream leaves a value out, or writes null or "", when it has none. */
+/** When the upstream has no value, it omits the field, or writes null or "". */
 function isMissing(value: unknown): value is null | undefined | '' {
   return value === null || value === undefined || value === '';
 }
@@ -109,7 +111,7 @@ function numberOf(value: unknown): number {
   return typeof value === 'number' ? value : Number.NaN;
 }
 
-/** NaN when there is no value, null when it is no time. */
+/** NaN when there is no value; null when the value is not a time. */
 function readInstant(value: unknown): Instant | null {
   if (isMissing(value)) return Number.NaN;
   const at = typeof value === 'string' ? parseTime(value) : Number.NaN;

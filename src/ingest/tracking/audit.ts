@@ -1,6 +1,6 @@
 /**
- * The audit of gaps: missing candles of the tracked series that lie too far back for freshness become backfills of the service, one for
- * each interval, quote and span. It leaves out what belongs to another backfill already. It sends no requests itself.
+ * The audit of gaps. Missing candles of tracked series that are too old for freshness become backfills of the service, one for each interval, quote
+ * and span. The audit excludes slots that already belong to another backfill. It sends no requests itself.
  */
 import type { Clock, Instant } from '../../clock.ts';
 import { type Plan, rowsPerRequest } from '../../contract/plan/plans.ts';
@@ -13,9 +13,9 @@ import type { Sql } from '../../store/connection/connect.ts';
 import { planBackfill } from '../backfill/plan.ts';
 import type { LearnedLimits } from '../limits/learned-limits.ts';
 
-/** Lower than backfills that a person requested. */
+/** Lower than the priority of backfills that a person requested. */
 export const HISTORY_PRIORITY = -10;
-/** Who requests it (`ops.backfill.requested_by`). */
+/** The requester that `ops.backfill.requested_by` names. */
 export const AUDIT = 'the audit of gaps';
 /** After a backfill that could not fetch everything, the next one waits this long. */
 const RETRY_MS = DAY;
@@ -25,7 +25,7 @@ export type AuditDeps = {
   readonly clock: Clock;
   readonly plan: Plan;
   readonly historyLimits: LearnedLimits;
-  /** How long candles are kept; older ones would be removed again. */
+  /** How long candles are kept. Older ones are not requested, because they would be deleted again. */
   readonly keep?: Partial<Keep['candles']>;
 };
 
@@ -33,8 +33,8 @@ export type AuditDeps = {
 export type QueuedHistory = HistoryGroup & { readonly id: number; readonly requests: number; readonly slots: number };
 
 /**
- * Resolves to the backfills that it queued. Safe at any time: of two audits at once, the second finds what the first queued. `track add`
- * and the cancellation of a backfill do not wait for the schedule. `of`: only the past of these series, where it has a part of this span.
+ * Resolves to the backfills that it queued. It is safe at any time: of two audits at once, the second finds what the first queued. `track add` and
+ * the cancellation of a backfill call it without waiting for the schedule. `of`: only the past of these series, within this span.
  */
 export async function auditGaps(
   { sql, clock, plan, historyLimits, keep = {} }: AuditDeps,
@@ -64,7 +64,7 @@ export async function auditGaps(
   }) as Promise<QueuedHistory[]>;
 }
 
-/** What is younger than one request holds comes with the first refresh of a series. */
+/** The first refresh of a series fetches everything younger than this: one request holds it. */
 export function refreshedFrom(plan: Plan, interval: Interval, now: Instant): Instant {
   return ceilToGrid(now, interval) - rowsPerRequest(plan, interval) * INTERVAL_MS[interval];
 }

@@ -1,7 +1,7 @@
 /**
- * Confirms holes: asks once more about covered slots that only one answer told to be empty. A run works through the series one request at a
- * time, and looks before each request whether quota is left over. It keeps no state of its own: what a second answer tells is no hole any more,
- * and a killed run is claimed again like any other.
+ * Confirms holes: requests covered slots again that only one answer reported as empty. A run goes through the series one request at a time, and
+ * checks before each request whether quota is left over. It has no state of its own: a slot with a second answer is no hole any more, and a killed
+ * run is claimed again like any other.
  */
 import type { Clock, Instant } from '../../clock.ts';
 import { rowsPerRequest } from '../../contract/plan/plans.ts';
@@ -32,12 +32,12 @@ export type ConfirmHolesDeps = {
   readonly onFailure?: (job: ChunkJob, error: UpstreamError) => void;
 };
 
-/** A run ends after so many requests, also when any number is allowed: half a minute at the usual rate. */
+/** A run ends after so many requests even if any number is allowed: half a minute at the usual rate. */
 const MOST_REQUESTS = 300;
-/** The upstream fails, and not only on one series. */
+/** After so many failures in a row the upstream fails in general, and not only on one series. */
 const MOST_FAILURES_IN_A_ROW = 3;
 
-/** A request that fails is left to a later run. @throws UpstreamError when several in a row fail, ConfigurationError */
+/** A later run repeats a request that fails. @throws UpstreamError when several in a row fail, ConfigurationError */
 export function createConfirmHoles(deps: ConfirmHolesDeps): Run {
   const { sql, clock, plan, historyLimits, ingestChunk, allowance } = deps;
   return async ({ signal, retry }) => {
@@ -73,7 +73,7 @@ type HoleTerms = {
   readonly now: Instant;
 };
 
-/** The fewest requests about the holes of a series that are due: each asks also for a candle before and after each of its holes. */
+/** The fewest requests for the due holes of a series. Each request also includes a candle before and after each of its holes. */
 async function holeChunks(sql: SqlOrTransaction, series: SeriesHoles, terms: HoleTerms): Promise<readonly Span[]> {
   const { plan, now } = terms;
   const limit = rowsPerRequest(plan, series.interval);
@@ -88,12 +88,12 @@ async function holeChunks(sql: SqlOrTransaction, series: SeriesHoles, terms: Hol
   );
 }
 
-/** A limit that is only expected counts, too: leftover quota does not test it. */
+/** A limit that is only expected counts as well: leftover quota is not used to test it. */
 function earliestOf({ interval }: SeriesHoles, { historyLimits, now }: HoleTerms): Instant {
   return earliestSlot(expectedDepth(historyLimits.of(interval)), interval, now);
 }
 
-/** Of the holes those that a request can hold, with a candle on either side, and that the plan reaches. */
+/** The holes that fit into one request, with a candle on either side, and that lie within the plan's history limit. */
 function withinReach(series: SeriesHoles, terms: HoleTerms): Spans {
   const { interval, holes } = series;
   const longest = (rowsPerRequest(terms.plan, interval) - 2) * INTERVAL_MS[interval];
@@ -102,15 +102,15 @@ function withinReach(series: SeriesHoles, terms: HoleTerms): Spans {
 }
 
 export type WaitingHoles = {
-  /** Slots of wanted series that one answer told to be empty. */
+  /** Slots of wanted series that one answer reported as empty. */
   readonly slots: number;
-  /** Of them, those that are not asked about: further back than the plan reaches, or in a hole that is longer than a request. */
+  /** Those of them that are not requested: beyond the plan's history limit, or in a hole that is longer than a request. */
   readonly outOfReach: number;
-  /** About how many requests the others take. */
+  /** The approximate number of requests for the others. */
   readonly requests: number;
 };
 
-/** How many holes wait. The requests are counted with one slot on either side of each hole, which is where its candles nearly always are. */
+/** Counts the holes that wait. The count of requests assumes that the neighbouring candles are one slot away, which is nearly always true. */
 export async function countHoles(sql: SqlOrTransaction, terms: HoleTerms): Promise<WaitingHoles> {
   const sum = { slots: 0, outOfReach: 0, requests: 0 };
   for (const series of await readHoles(sql)) {

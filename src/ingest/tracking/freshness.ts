@@ -1,6 +1,6 @@
 /**
- * Freshness of the tracked series: applies the rules, plans the ages that the quota allows, and takes the chunks that are due. Each of the
- * three is one call, safe at any time and from any number of processes.
+ * Freshness of the tracked series: applies the rules, plans the ages that the quota allows, and takes the chunks that are due. Each of the three is
+ * one call, safe at any time and from any number of processes.
  */
 import type { Instant } from '../../clock.ts';
 import { MAX_PRICES, rowsPerRequest } from '../../contract/plan/plans.ts';
@@ -24,7 +24,7 @@ export type PlannedTier = TierRow & {
   readonly keepsUp: boolean;
   /** The plan does not include this interval: no requests are sent. */
   readonly isRefused: boolean;
-  /** By what is known of the history limit: the plan does not show a slot any more when it has settled. */
+  /** By the known history limit, the plan no longer shows a slot when it has settled. */
   readonly isNeverFinal: boolean;
 };
 
@@ -33,7 +33,7 @@ export type TrackedPlan = Omit<FreshnessPlan, 'tiers'> & { readonly tiers: reado
 export type PlanTrackedOptions = {
   readonly sql: SqlOrTransaction;
   readonly now: Instant;
-  /** Requests a day for refreshes: as planned (`FreshnessBudget`), and at most. Null: any number. */
+  /** Requests a day for refreshes: the planned number (`FreshnessBudget`), and the most. Null: any number. */
   readonly requestsPerDay: number | null;
   readonly mostPerDay?: number | null;
   readonly candlesPerRequest: number;
@@ -42,7 +42,7 @@ export type PlanTrackedOptions = {
   readonly tickMs: number;
 };
 
-/** How fresh each tier can be kept now; recorded for the refresh order and for `market.freshness`. */
+/** Plans how fresh each tier can be kept now, and records it for the refresh order and for `market.freshness`. */
 export async function planTracked(options: PlanTrackedOptions): Promise<TrackedPlan> {
   const { sql } = options;
   const plan = planTiers(await readTiers(sql), options);
@@ -50,11 +50,11 @@ export async function planTracked(options: PlanTrackedOptions): Promise<TrackedP
   return plan;
 }
 
-/** How fresh these tiers could be kept; records nothing. */
+/** Plans how fresh these tiers could be kept; records nothing. */
 export function planTiers(rows: readonly TierRow[], options: Omit<PlanTrackedOptions, 'sql'>): TrackedPlan {
   const { now, requestsPerDay, mostPerDay = null, candlesPerRequest, historyLimits, tickMs } = options;
   const refused = new Set(rows.filter((row) => knownDepth(historyLimits.of(row.interval)) === 0).map((row) => row.id));
-  // An interval that was refused on another day is only tried once more.
+  // An interval that was refused on another day is only tested with one request.
   const isOut = ({ interval }: TierRow) => {
     const limit = historyLimits.of(interval);
     return expectedDepth(limit) === 0 && (limit.kind === 'met' || (limit.kind === 'documented' && limit.refusedBefore));
@@ -95,7 +95,7 @@ function isNeverFinal(depthMs: number | null, interval: Interval, now: Instant):
   return depthMs !== 0 && lastDayOf(depthMs, interval, now) === null && !canBeFinal(depthMs, interval);
 }
 
-/** Applies the rules to the list of coins as last read, and plans the ages again. */
+/** Applies the rules to the stored list of coins, and plans the ages again. */
 export async function keepTracks(
   options: PlanTrackedOptions & { readonly sql: Sql; readonly keep?: Keep['candles'] },
 ): Promise<{ readonly applied: AppliedTracks; readonly plan: TrackedPlan }> {
@@ -103,11 +103,11 @@ export async function keepTracks(
   return { applied, plan: await planTracked(options) };
 }
 
-/** The newest end of a series, and as many missing slots before it as one request holds. */
+/** The newest end of a series, with as many missing slots before it as one request holds. */
 export type FreshChunk = Span &
   SeriesName & {
     readonly seriesId: number;
-    /** Missing slots in it: the number of rows to expect. */
+    /** Missing slots in the chunk: the number of rows to expect. */
     readonly slots: number;
   };
 
@@ -123,15 +123,15 @@ export type DueSeriesOptions = {
 export type DueSeries = {
   /** A series that is due. */
   readonly seriesId: number;
-  /** When it counts as asked. */
+  /** When the series counts as requested. */
   readonly askedAt: Instant;
-  /** Its last refresh time: the next one counts from it. */
+  /** The last refresh time that has passed: the next one counts from it. */
   readonly refreshAt: Instant;
-  /** Null: nothing of it can be requested now (the plan's history limit, a refusal). It counts as refreshed nevertheless. */
+  /** Null: nothing of the series can be requested now (the plan's history limit, a refusal). It still counts as refreshed. */
   readonly chunk: FreshChunk | null;
 };
 
-/** The series that are due, most urgent first; changes nothing. */
+/** Reads the series that are due, most urgent first; changes nothing. */
 export async function readDueSeries(sql: SqlOrTransaction, options: DueSeriesOptions): Promise<DueSeries[]> {
   const { now, room, tickMs, plan, historyLimits } = options;
   if (room.all <= 0) return [];
@@ -151,22 +151,22 @@ export async function readDueSeries(sql: SqlOrTransaction, options: DueSeriesOpt
         : nearEnd(missing, lastDay, isDaily ? null : openDayOf(now));
     const [span] = chunksNewestFirst(within, interval, rowsPerRequest(plan, interval));
     const chunk = span === undefined ? null : { ...series, ...span, slots: countSlots(within, interval) };
-    // The last full day tells nothing of the time since midnight, so its age counts from there.
+    // The last full day contains nothing about the time since midnight, so the age of the series counts from midnight.
     const isLastDay = lastDay !== null && (isDaily || (chunk !== null && chunk.from < lastDay.to));
     const refreshAt = lastDay === null ? lastRefreshTime(candidate, now) : lastRefreshTimeOfDay(candidate, now);
     return { seriesId, askedAt: isLastDay ? dayStart(now) : now, refreshAt, chunk };
   });
 }
 
-/** The last full day, which becomes final now or never; once it is there, the open one. */
+/** The last full day, which becomes final now or never; once it is stored, the open day. */
 function nearEnd(missing: Spans, lastDay: Span, openDay: Span | null): Span[] {
   const ended = intersect(missing, [lastDay]);
   return ended.length > 0 || openDay === null ? ended : intersect(missing, [openDay]);
 }
 
 /**
- * Records a refresh of each series that is due, and resolves to their chunks. A series is not due again before its time, however its chunk
- * ends (`handBack` makes it due at once). Two processes at the same moment may get the same chunk; it is one job in the queue.
+ * Records a refresh of each series that is due, and resolves to their chunks. A series is not due again before its time, however its chunk ends
+ * (`handBack` makes it due at once). Two processes at the same moment may get the same chunk; it is one job in the queue.
  */
 export async function takeDueChunks(sql: SqlOrTransaction, options: DueSeriesOptions): Promise<FreshChunk[]> {
   const due = await readDueSeries(sql, options);

@@ -1,9 +1,9 @@
 /**
- * Keeps the tracked series fresh: a run of the schedule plans their ages, and puts the chunks that are due into a queue of their own, so
- * that no backfill delays them. A worker requests them as scheduled work.
+ * Keeps the tracked series fresh. A run of the schedule plans their ages, and puts the chunks that are due into their own queue, so that no backfill
+ * delays them. A worker requests them as scheduled work.
  *
- * A refresh of a series is recorded before its chunk is in the queue, and cleared when the chunk has ended. So a chunk that the queue has
- * lost (a flush, a kill between the two) is found, and the series is refreshed again.
+ * A refresh of a series is recorded before its chunk is in the queue, and cleared when the chunk has ended. So if the queue loses a chunk (a flush, a
+ * kill between the two), the loss is noticed, and the series is refreshed again.
  */
 import type { Clock, Instant } from '../../clock.ts';
 import { HOUR } from '../../core/interval.ts';
@@ -25,7 +25,7 @@ import { keepTracks, takeDueChunks } from './freshness.ts';
 export type KeepFreshDeps = {
   readonly sql: Sql;
   readonly clock: Clock;
-  /** For these chunks only. */
+  /** A queue for these chunks only. */
   readonly queue: Pick<ChunkQueue, 'add' | 'statesOf' | 'size'>;
   readonly plan: { readonly name: string; readonly candlesPerRequest: number };
   readonly historyLimits: LearnedLimits;
@@ -36,7 +36,7 @@ export type KeepFreshDeps = {
   readonly budget: () => Promise<FreshnessBudget>;
   /** Requests for freshness since midnight UTC. */
   readonly spentToday: () => Promise<number>;
-  /** The next run of the schedule after an instant; an earlier instant if it never runs. */
+  /** The next run of the schedule after an instant; if the schedule never runs, an earlier instant. */
   readonly nextRun: (now: Instant) => Instant;
   /** The longest time between two runs. */
   readonly tickMs: number;
@@ -50,15 +50,15 @@ export type KeepFresh = {
 };
 
 /**
- * The queue holds at most the chunks of half an hour, or of the time between two runs if that is longer: a short queue lets the next run
- * choose by newer ages.
+ * The queue holds at most the chunks of half an hour, or of the time between two runs if that is longer. While the queue is short, the next run
+ * chooses by more recent ages.
  */
 const MOST_QUEUED = 10_000;
-/** And at most as many as the plan's rate allows in this time; more if the schedule is configured to run less often. */
+/** The queue also holds at most as many chunks as the plan's rate allows in this time; more if the schedule is configured to run less often. */
 const QUEUED_FOR_S = 1_800;
-/** A chunk that is not in the queue this long after its refresh was recorded is lost. */
+/** A chunk is lost if it is not in the queue this long after its refresh was recorded. */
 const LOST_AFTER_MS = 20_000;
-/** Up to so many chunks are looked up one by one; if the queue is empty, all of them are lost. */
+/** The most chunks that are looked up one by one. If the queue is empty, all of them are lost. */
 const LOOKED_FOR = 200;
 
 export function createKeepFresh(deps: KeepFreshDeps): KeepFresh {
@@ -113,7 +113,7 @@ export function createKeepFresh(deps: KeepFreshDeps): KeepFresh {
       const queued = await readQueued(sql, clock.now() - LOST_AFTER_MS, isEmpty ? MOST_QUEUED : LOOKED_FOR);
       const states = isEmpty ? [] : await queue.statesOf(queued.map((seriesId) => ({ kind: 'freshness', seriesId })));
       const missing = queued.filter((_, i) => isEmpty || states[i] === 'gone');
-      // Twice in a row: the end of a chunk is recorded a moment before the queue removes it.
+      // A chunk counts as lost when it is missing twice in a row: its end is recorded a moment before the queue removes it.
       const lost = missing.filter((id) => gone.has(id));
       gone = new Set(missing.filter((id) => !lost.includes(id)));
       if (lost.length === 0) return 0;
@@ -125,8 +125,8 @@ export function createKeepFresh(deps: KeepFreshDeps): KeepFresh {
 }
 
 /**
- * Clears the refresh of each chunk that has ended; a deferred chunk waits in the queue. A chunk that began before the history limit was
- * refused whole, including its newest candles: the series is refreshed again, for the part within the limit.
+ * Clears the refresh of each chunk that has ended; a deferred chunk waits in the queue. A chunk that began before the history limit was refused
+ * completely, including its newest candles: the series is refreshed again, for the part within the limit.
  */
 export function withEndOfRefresh(ingestChunk: IngestChunk, sql: Sql): IngestChunk {
   return async (job, options = {}) => {
@@ -138,10 +138,10 @@ export function withEndOfRefresh(ingestChunk: IngestChunk, sql: Sql): IngestChun
   };
 }
 
-/** After that, a day that only comes once is asked for again. */
+/** A day that can be fetched only once is requested again after this time. */
 const FAILED_DAY_AGAIN_MS = 2 * HOUR;
 
-/** The refresh of a series has failed for good: it is not due before its time, unless what it asked for is gone by then. */
+/** The refresh of a series has failed for good. The series is not due before its time, unless what it requested would be gone by then. */
 export async function endFailedRefresh(
   { sql, clock, historyLimits }: Pick<KeepFreshDeps, 'sql' | 'clock' | 'historyLimits'>,
   job: ChunkJob,

@@ -1,7 +1,7 @@
-/** The datasets of the catalogue: what is known of coins and exchanges beside prices. Each is written as a whole. */
+/** The datasets of the catalogue: facts about coins and exchanges other than prices. Each is written as a whole. */
 import { bytewise as c, type TableDataset, table } from './dataset.ts';
 
-/** Of rows that are marked when the upstream lists them no longer. */
+/** For rows that are marked when upstream no longer lists them. */
 const SEEN = `
   first_seen_at instant
   last_seen_at instant

@@ -1,4 +1,4 @@
-/** What can be exported: each dataset has columns of explicit types, and says how Postgres gives its rows. */
+/** The datasets that can be exported. Each has columns of explicit types, and defines how Postgres returns its rows. */
 import type { ColumnType } from '../../store/copy/columns.ts';
 
 export type DatasetColumn = {
@@ -7,20 +7,22 @@ export type DatasetColumn = {
   readonly nullable: boolean;
 };
 
-/** The expression that gives the column, in a query over the dataset's `from`. */
+/** A column and its SQL expression, in a query over the dataset's `from`. */
 export type SourceColumn = DatasetColumn & { readonly sql: string };
 
-/** Candles or prices: rows of series, in a file for each stretch of time of each interval and quote. */
+/** Candles or prices: rows of series, in one file for each stretch of time of each interval and quote. */
 export type SeriesDataset = {
   readonly kind: 'series';
   readonly name: 'candles' | 'prices';
-  /** Of the file: those of the series (`coin_id`, and where a file has more than one of them `quote` and `interval`) come first. */
+  /** The columns of the file. Those that name the series come first: `coin_id`, and in a file with more than one of them `quote` and `interval`. */
   readonly columns: readonly SourceColumn[];
-  /** The column of the time by which rows are sorted. */
+  /** The time column by which rows are sorted. */
   readonly time: string;
 };
 
-/** A table to which rows are only added, at its newest end, and from which only retention removes some; in a file for each stretch of time. */
+/**
+ * A table to which rows are only added, at its newest end, and from which only retention removes some. It has one file for each stretch of time.
+ */
 export type HistoryDataset = {
   readonly kind: 'history';
   readonly name: string;
@@ -31,7 +33,7 @@ export type HistoryDataset = {
   readonly months: 1 | 12;
   /** How the rows of a file are sorted. */
   readonly order: string;
-  /** The expression that `--coins` filters; absent: it is not about coins. */
+  /** The expression that `--coins` filters; absent when the dataset is not about coins. */
   readonly coin?: string;
 };
 
@@ -40,7 +42,10 @@ export type TableDataset = Omit<HistoryDataset, 'kind' | 'time' | 'months'> & { 
 
 export type Dataset = SeriesDataset | HistoryDataset | TableDataset;
 
-/** `name type`, and `?` behind the type where it may be null; `name type = expression` where the column is not named so. */
+/**
+ * Parses one column from each line: `name type`, with `?` behind the type of a nullable column; `name type = expression` when the expression is not
+ * the name.
+ */
 export function columnsOf(text: string): SourceColumn[] {
   return text
     .split('\n')
@@ -53,7 +58,7 @@ export function columnsOf(text: string): SourceColumn[] {
     });
 }
 
-/** A dataset of which each column is a line of `columns`. */
+/** Creates a dataset; each line of `columns` is one column. */
 export function table({
   columns,
   ...rest
@@ -61,7 +66,7 @@ export function table({
   return { kind: 'table', ...rest, columns: columnsOf(columns) };
 }
 
-/** A text in the order of its bytes, whatever the collation of the database is. */
+/** Sorts a text by its bytes, whatever the collation of the database is. */
 export function bytewise(column: string): string {
   return `${column} collate "C"`;
 }

@@ -18,7 +18,7 @@ export const DATASETS: readonly Dataset[] = [
 
 export const DATASET_NAMES: readonly string[] = DATASETS.map(({ name }) => name);
 
-/** @throws Error when there is none of this name */
+/** @throws Error when no dataset has this name */
 export function datasetNamed(name: string): Dataset {
   const found = DATASETS.find((one) => one.name === name);
   if (found === undefined) throw new Error(`there is no dataset ${name}`);

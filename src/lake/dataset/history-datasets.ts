@@ -1,4 +1,4 @@
-/** The datasets of snapshots: each row says how something was at an instant. */
+/** The datasets of snapshots: each row is a state at an instant. */
 import { RATE_CHANGES } from '../../core/ticker.ts';
 import { columnsOf, type HistoryDataset } from './dataset.ts';
 

@@ -1,14 +1,14 @@
 /** The two datasets of series. `c` are stored rows, `s` is their series. */
 import { columnsOf, type DatasetColumn, type SeriesDataset, type SourceColumn } from './dataset.ts';
 
-/** Which series a row is of: where a file has only series of one interval and quote, its place says these two. */
+/** The columns that name the series of a row. In a file with only one interval and quote, the place of the file gives these two. */
 const SERIES = columnsOf(`
   coin_id text = s.coin_id
   quote text = s.quote
   interval text = replace(s.interval::text, 'prices-', '')
 `);
 
-/** The columns in which a file of many intervals has the interval and the quote. */
+/** The columns for interval and quote, which only a file of many intervals has. */
 export const IN_PLACE: ReadonlySet<string> = new Set(['quote', 'interval']);
 
 export const CANDLES: SeriesDataset = {
@@ -46,7 +46,7 @@ export const PRICES: SeriesDataset = {
   ],
 };
 
-/** The columns of a file. `hasPlace`: its place says interval and quote. */
+/** The columns of a file. `hasPlace`: the place of the file gives interval and quote. */
 export function columnsIn<Columns extends DatasetColumn | SourceColumn>(
   columns: readonly Columns[],
   hasPlace: boolean,

@@ -1,7 +1,7 @@
-/** The datasets that are written as a whole: coins, and what is known of series. The catalogue has a file of its own. */
+/** The datasets that are written as a whole: coins, and facts about series. The datasets of the catalogue are in a file of their own. */
 import { bytewise as c, type TableDataset, table } from './dataset.ts';
 
-/** Spans as JSON: `[["2024-01-01T00:00:00+00:00","2024-02-01T00:00:00+00:00"]]`; null where a bound is infinite. */
+/** Spans as JSON: `[["2024-01-01T00:00:00+00:00","2024-02-01T00:00:00+00:00"]]`; null for an infinite bound. */
 const spans = (column: string) =>
   `(select coalesce(json_agg(json_build_array(lower(r), upper(r)) order by r), '[]') from unnest(${column}) r)::text`;
 const NAME = `

@@ -3,17 +3,17 @@ import type { Read } from '../../core/settings/setting.ts';
 
 export type Address =
   | { readonly kind: 'folder'; readonly folder: string }
-  /** `prefix`: without slashes at its ends; empty: the whole bucket. */
+  /** `prefix` has no slashes at its ends; empty: the whole bucket. */
   | { readonly kind: 's3'; readonly bucket: string; readonly prefix: string };
 
-/** What `AWS_*` and `CHANDLER_S3_PATH_STYLE` say. */
+/** The settings `AWS_*` and `CHANDLER_S3_PATH_STYLE`. */
 export type S3Settings = {
-  /** Null: AWS itself, in `region`. */
+  /** Null: AWS, in `region`. */
   readonly endpoint: string | null;
   readonly region: string;
-  /** `https://host/bucket/key` instead of `https://bucket.host/key`. */
+  /** True: `https://host/bucket/key` instead of `https://bucket.host/key`. */
   readonly pathStyle: boolean;
-  /** Null: what the machine has (its role, or the files of the AWS command line). */
+  /** Null: the credentials of the machine (its role, or the files of the AWS command line). */
   readonly credentials: {
     readonly accessKeyId: string;
     readonly secretAccessKey: string;
@@ -21,18 +21,18 @@ export type S3Settings = {
   } | null;
 };
 
-/** How often a request is sent, and how long the connection may be silent. */
+/** How often a request is sent at most, and how long the connection may be silent. */
 export type S3Timing = { readonly attempts?: number; readonly idleMs?: number };
 
-/** As AWS names buckets; other storage allows some more, and none of it needs escaping in an address. */
+/** The bucket names that AWS allows, and some more that other storage allows. None of them needs escaping in an address. */
 const BUCKET = /^[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]$/;
-/** Without what another reader of the files would have to escape. */
+/** Only characters that no reader of the files has to escape. */
 const PREFIX = /^[\w.=+-]+(\/[\w.=+-]+)*$/;
 
 export function parseAddress(text: string): Read<Address> {
   const [, scheme, rest] = /^([a-z][a-z0-9+.-]*):\/\/(.*)$/i.exec(text) ?? [];
   if (scheme === undefined) return { ok: { kind: 'folder', folder: text } };
-  // Some put their keys into such an address: it is not repeated.
+  // Some users put their keys into such an address, so the message does not repeat it.
   if (rest!.includes('@'))
     return {
       problem: 'which has an @; leave out keys, and set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY',
@@ -51,7 +51,7 @@ export function parseAddress(text: string): Read<Address> {
   return { ok: { kind: 's3', bucket, prefix } };
 }
 
-/** As it was given, without slashes at the end. */
+/** The address as it was given, without slashes at the end. */
 export function nameOfAddress(address: Address): string {
   if (address.kind === 'folder') return address.folder;
   return `s3://${address.bucket}${address.prefix === '' ? '' : `/${address.prefix}`}`;

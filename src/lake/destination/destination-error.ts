@@ -1,9 +1,9 @@
 /** A destination could not be read or written. The message names the place and the reason, and never a key. */
 
 export type DestinationFault =
-  /** It does not answer, or answers that it cannot now: the same later may go well. */
+  /** The destination does not answer, or says that it cannot now. The same request may succeed later. */
   | 'unavailable'
-  /** It is not there, or does not let us: somebody has to correct a setting first. */
+  /** The destination does not exist, or denies access. Somebody has to correct a setting first. */
   | 'refused';
 
 export class DestinationError extends Error {

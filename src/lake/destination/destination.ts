@@ -1,40 +1,40 @@
-/** Where files go, and come from: a folder, or whatever else can put, get, list and delete files by their paths. */
+/** The place to which files are written and from which they are read: a folder, or storage that can put, get, list and delete files by path. */
 
-/** Takes the next bytes of a file. When it has resolved, the caller may use the array again. */
+/** Takes the next bytes of a file. When it has resolved, the caller may reuse the array. */
 export type ByteSink = (bytes: Uint8Array) => Promise<void>;
 
 export type StoredFile = {
-  /** Below the destination, with `/` between folders. */
+  /** Relative to the destination, with `/` between folders. */
   readonly path: string;
   readonly bytes: number;
 };
 
 export type Destination = {
-  /** For readers. */
+  /** The name to show to users. */
   readonly name: string;
-  /** The same for every way to name the same place. */
+  /** The same for all names of the same place. */
   readonly place: string;
   /**
-   * The file appears, or takes the place of the one before, when `write` has resolved and all of it is safe; when `write` rejects, nothing has
-   * changed. Resolves to what `write` resolved to.
+   * The file appears, or replaces the one before, when `write` has resolved and all bytes are safe. When `write` rejects, nothing has changed.
+   * Resolves to the result of `write`.
    */
   put<T>(path: string, write: (sink: ByteSink) => Promise<T>): Promise<T>;
   /** The bytes from `from` to `to` (exclusive), or all; null: there is no such file. */
   get(path: string, range?: { readonly from: number; readonly to: number }): Promise<AsyncIterable<Uint8Array> | null>;
-  /** All files that are whole, in any order. */
+  /** All complete files, in any order. */
   list(): AsyncIterable<StoredFile>;
   /** Does nothing when there is no such file. */
   delete(path: string): Promise<void>;
-  /** Removes what killed writers left that is not whole. Nobody may be writing meanwhile. */
+  /** Removes the incomplete files that killed writers left. Nobody may write meanwhile. */
   sweep(): Promise<void>;
 };
 
-/** What file managers and editors leave beside other files: no reader of data looks at it. */
+/** Whether this is a file that file managers and editors leave beside other files. No reader of data opens it. */
 export function isHiddenFile(path: string): boolean {
   return /(^|\/)\.[^/]*$/.test(path);
 }
 
-/** A whole part of a file, in memory. @throws Error when the file is gone, or shorter */
+/** Reads a whole range of a file into memory. @throws Error when the file is gone, or shorter */
 export async function readRange(
   destination: Destination,
   path: string,

@@ -7,10 +7,10 @@ import { Readable } from 'node:stream';
 import type { ByteSink, Destination, StoredFile } from './destination.ts';
 import { DestinationError } from './destination-error.ts';
 
-/** What is not whole: the name of the file, and a part that is different for each writer. */
+/** The end of the name of an incomplete file. It is different for each writer. */
 const PART = /\.[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}\.part$/;
 
-/** The folder is made when the first file is put there. */
+/** The folder is created when the first file is put there. */
 export function openFolder(folder: string): Destination {
   const place = (file: string) => path.join(folder, ...file.split('/'));
   return {
@@ -37,7 +37,7 @@ export function openFolder(folder: string): Destination {
   };
 }
 
-/** Through links, as far as there is something. */
+/** Resolves symbolic links, as far as the path exists. */
 function realPath(folder: string): string {
   try {
     return realpathSync(folder);
@@ -89,7 +89,7 @@ async function explained<T>(target: string, work: Promise<T>): Promise<T> {
   }
 }
 
-/** These stay as they are until somebody changes something. */
+/** These errors persist until somebody changes something. */
 const REFUSED = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EISDIR', 'ENAMETOOLONG', 'ELOOP']);
 
 function explain(target: string, error: unknown): unknown {
@@ -107,7 +107,7 @@ function explain(target: string, error: unknown): unknown {
     : new DestinationError('unavailable', `${target}: ${message}`, 'look whether its disk is there', error);
 }
 
-/** So that the new name survives a power failure, too. */
+/** Syncs the folder, so that the new name survives a power failure, too. */
 async function syncFolder(folder: string): Promise<void> {
   // Windows cannot open folders.
   const handle = await open(folder, 'r').catch(() => null);
@@ -119,13 +119,13 @@ async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-/** Folders that have become empty, up to the destination. */
+/** Removes folders that have become empty, up to the destination. */
 async function removeEmpty(folder: string, top: string): Promise<void> {
   for (let at = folder; at.length > top.length; at = path.dirname(at)) {
     try {
       await rmdir(at);
     } catch {
-      // It has other files, or is gone.
+      // The folder has other files, or is gone.
       return;
     }
   }

@@ -3,10 +3,10 @@ import { S3Client, type S3ServiceException } from '@aws-sdk/client-s3';
 import type { S3Settings, S3Timing } from './address.ts';
 import { DestinationError, type DestinationFault } from './destination-error.ts';
 
-/** The client retries what may go well the second time (no answer, 5xx, 429), with a growing random wait of up to 20 s. */
+/** The client retries errors that may go away (no answer, 5xx, 429), with a growing random wait of up to 20 s. */
 const ATTEMPTS = 5;
 const CONNECT_MS = 10_000;
-/** Without a byte in either direction. Completing a large upload may take long, and the storage sends spaces meanwhile. */
+/** Longest time without a byte in either direction. Completing a large upload may take long, and the storage sends spaces meanwhile. */
 const IDLE_MS = 60_000;
 
 export function createS3Client(
@@ -18,7 +18,7 @@ export function createS3Client(
     forcePathStyle: pathStyle,
     maxAttempts: attempts,
     retryMode: 'standard',
-    // Other storage than AWS often knows no checksums but the SHA-256 of the signature, which each request has.
+    // Storage other than AWS often supports no checksums except the SHA-256 of the signature, which each request has.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     requestHandler: { connectionTimeout: CONNECT_MS, socketTimeout: idleMs },
@@ -35,7 +35,7 @@ export function createS3Client(
   });
 }
 
-/** The storage's own word for what is wrong, like `NoSuchKey`. */
+/** The storage's code for the error, like `NoSuchKey`. */
 export function codeOf(error: unknown): string {
   return error instanceof Error ? error.name : '';
 }
@@ -60,7 +60,7 @@ const REFUSED: Readonly<Record<string, readonly [what: string, remedy: string]>>
   CredentialsProviderError: ['there are no keys for it', KEYS],
 };
 
-/** As an error that says what is wrong in words; other errors as they are. */
+/** Converts an error of the storage into one that explains the problem. Returns other errors unchanged. */
 export function explainS3(error: unknown, place: string, doing: string): unknown {
   if (error instanceof DestinationError || !(error instanceof Error) || isOurs(error)) return error;
   const status = statusOf(error);
@@ -76,12 +76,12 @@ export function explainS3(error: unknown, place: string, doing: string): unknown
   return told('unavailable', why, 'try again later, or correct AWS_ENDPOINT_URL');
 }
 
-/** The client keeps the request in its errors, and in its headers a token, which no log may have. */
+/** The client stores the request in its errors. Its headers may have a token, which must not be logged. */
 function withoutRequest({ name, message }: Error): Error {
   return new Error(`${name}: ${message}`);
 }
 
-/** A fault of ours, which no later attempt mends, or an end that was asked for. */
+/** Whether this is a bug of ours, which no retry corrects, or a requested abort. */
 function isOurs(error: Error): boolean {
   return error.name === 'AbortError' || [TypeError, RangeError, ReferenceError].some((fault) => error instanceof fault);
 }

@@ -1,6 +1,6 @@
 /**
- * Puts a file of unknown length into S3-compatible storage, in little memory: parts go while the next one fills, and a file that fits
- * into one part is a single request. Either way it appears as a whole, or not at all.
+ * Puts a file of unknown length into S3-compatible storage, in little memory. It sends parts while the next one fills. A file that fits into one
+ * part is a single request. Either way, the file appears as a whole or not at all.
  */
 import {
   AbortMultipartUploadCommand,
@@ -17,20 +17,20 @@ import type { ByteSink } from './destination.ts';
 import { DestinationError } from './destination-error.ts';
 import { codeOf } from './s3-client.ts';
 
-/** All parts but the last have the same size, which some stores ask for. Two of them are in memory. */
+/** All parts except the last have the same size, which some stores require. Two of them are in memory. */
 export const PART_BYTES = 16 * 1024 * 1024;
-/** Of S3. */
+/** The limit of S3. */
 const MOST_PARTS = 10_000;
 
 export type UploadTarget = {
   readonly client: S3Client;
   readonly Bucket: string;
   readonly Key: string;
-  /** Explains an error of the storage; an error of `write` is none. */
+  /** Explains an error of the storage. Errors of `write` do not pass through it. */
   readonly explained: <T>(asked: Promise<T>) => Promise<T>;
 };
 
-/** Resolves to what `write` resolved to. When it rejects, parts that were sent are removed. */
+/** Resolves to the result of `write`. When it rejects, the parts that were sent are removed. */
 export async function upload<T>(
   target: UploadTarget,
   write: (sink: ByteSink) => Promise<T>,
@@ -42,7 +42,7 @@ export async function upload<T>(
     await parts.complete();
     return written;
   } catch (error) {
-    // The next writer's `sweep` removes what cannot be removed now; the first error is the cause.
+    // If the parts cannot be removed now, the next writer's `sweep` removes them. The first error is the cause.
     await parts.abort().catch(() => undefined);
     throw error;
   }
@@ -51,7 +51,7 @@ export async function upload<T>(
 function createParts(target: UploadTarget, partBytes: number) {
   const { client, Bucket, Key, explained } = target;
   const done: CompletedPart[] = [];
-  // The first part grows as it is needed: most files are small.
+  // The first part grows on demand, because most files are small.
   let filling: Buffer = Buffer.alloc(0);
   let filled = 0;
   let spare: Buffer | null = null;
@@ -70,7 +70,7 @@ function createParts(target: UploadTarget, partBytes: number) {
     done.push({ PartNumber, ETag });
   };
   const sendFull = async () => {
-    // The part before must be there first: so two are in memory, and never three.
+    // The part before must be sent first, so that two parts are in memory, and never three.
     await sending;
     if (uploadId === undefined) await begin();
     const number = done.length + 1;
@@ -86,7 +86,7 @@ function createParts(target: UploadTarget, partBytes: number) {
     sending = send(part, number).then(() => {
       spare = part;
     });
-    // The next part waits for it, and gets its error. Until then the rejection must not count as unhandled.
+    // The next part waits for this promise, and gets its error. Until then the rejection must not count as unhandled.
     sending.catch(() => undefined);
   };
   return {
@@ -129,7 +129,7 @@ async function completeParts(
   try {
     await client.send(new CompleteMultipartUploadCommand({ Bucket, Key, UploadId, MultipartUpload: { Parts } }));
   } catch (error) {
-    // The client may have asked twice: then the answer to the first request was lost, and the upload is complete.
+    // The client may have sent the request twice: then the answer to the first one was lost, and the upload is complete.
     if (codeOf(error) !== 'NoSuchUpload') throw error;
     const found = await client.send(new HeadObjectCommand({ Bucket, Key }));
     if (found.ContentLength !== total) throw error;

@@ -61,7 +61,7 @@ async function explained<T>({ name }: Place, doing: string, work: Promise<T>): P
 type Got = { readonly body: AsyncIterable<Uint8Array>; readonly etag: string | undefined };
 type Range = { readonly from: number; readonly to: number | null };
 
-/** Null: there is no such file. `etag`: only that file. */
+/** Null: there is no such file. `etag`: reads only the file with this tag. */
 async function getObject(
   { client, bucket }: Place,
   Key: string,
@@ -76,7 +76,7 @@ async function getObject(
     return { body: found.Body as AsyncIterable<Uint8Array>, etag: found.ETag };
   } catch (error) {
     if (codeOf(error) === 'NoSuchKey' || (statusOf(error) === 404 && codeOf(error) !== 'NoSuchBucket')) return null;
-    // A range behind the end of the file, which is shorter than it was said to be.
+    // The range begins behind the end of the file, which is shorter than expected.
     if (statusOf(error) === 416) return { body: noBytes(), etag: undefined };
     throw error;
   }
@@ -84,7 +84,7 @@ async function getObject(
 
 const MOST_CUTS = 5;
 
-/** The bytes, also when the connection is cut on the way: the rest is asked for again, of the same file. */
+/** Yields the bytes, even when the connection is cut on the way: then it requests the rest of the same file. */
 async function* readOn(place: Place, path: string, first: Got, range: Range | null): AsyncGenerator<Uint8Array> {
   let at = range?.from ?? 0;
   let got: Got = first;
@@ -96,7 +96,7 @@ async function* readOn(place: Place, path: string, first: Got, range: Range | nu
       }
       return;
     } catch (error) {
-      // Only the end was cut off. The rest, which is nothing, is no range: some storage would send the whole file.
+      // Only the end of the answer was cut off. The rest is empty, which is no range: some storage would send the whole file.
       if (at === range?.to) return;
       if (cuts >= MOST_CUTS || first.etag === undefined) throw explainS3(error, place.name, `reading ${path}`);
     }
@@ -109,7 +109,7 @@ async function* readOn(place: Place, path: string, first: Got, range: Range | nu
 }
 
 async function* noBytes(): AsyncGenerator<Uint8Array> {
-  // A file of no bytes has no chunks either.
+  // An empty file has no chunks.
 }
 
 async function* listObjects(place: Place, MaxKeys: number | undefined): AsyncGenerator<StoredFile> {
@@ -119,7 +119,7 @@ async function* listObjects(place: Place, MaxKeys: number | undefined): AsyncGen
     const command = new ListObjectsV2Command({ Bucket: bucket, Prefix: prefix, MaxKeys, ContinuationToken });
     const page = await explained(place, 'listing its files', client.send(command));
     for (const { Key = '', Size = 0 } of page.Contents ?? []) {
-      // Web consoles make empty objects that stand for folders.
+      // Web consoles create empty objects that stand for folders.
       if (!Key.endsWith('/')) yield { path: Key.slice(prefix.length), bytes: Size };
     }
     ContinuationToken = page.IsTruncated ? page.NextContinuationToken : undefined;
@@ -131,7 +131,7 @@ async function abortUploads({ client, bucket, prefix }: Place): Promise<void> {
   for (let isMore = true; isMore; ) {
     const command = new ListMultipartUploadsCommand({ Bucket: bucket, Prefix: prefix, ...marker });
     const page = await client.send(command).catch((error: unknown) => {
-      // Storage that cannot list them has a rule of its own that removes them.
+      // Storage that cannot list uploads has a rule of its own that removes them.
       if (statusOf(error) === 501 || codeOf(error) === 'NotImplemented') return { IsTruncated: false, Uploads: [] };
       throw error;
     });

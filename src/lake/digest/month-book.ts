@@ -1,7 +1,7 @@
 /**
- * The months of all series of an export, in little memory: they are found file by file, and written or compared series by series. In JSON
- * they are as short as in an attestation: `["2021-01","<base64>",[[0,20,21]]]`, the first month, the digests one after the other, and the
- * months that are not complete, as their place, final rows and covered slots.
+ * Stores the months of all series of an export in little memory. They come file by file, and are written or compared series by series. In JSON they
+ * are as short as in an attestation: `["2021-01","<base64>",[[0,20,21]]]`. These are the first month, the concatenated digests, and the incomplete
+ * months, each as its index, final rows and covered slots.
  */
 import type { Instant } from '../../clock.ts';
 import { monthReset } from '../../core/calendar.ts';
@@ -17,18 +17,18 @@ export type EncodedMonths = readonly [
 ];
 
 export type MonthBook = {
-  /** Ascending months. Those of a series are kept in the order of time, in whichever order they come. */
+  /** `months` must ascend. The book keeps the months of a series in order of time, whatever the order of the calls. */
   add(series: string, months: readonly Month[]): void;
-  /** From JSON, those that lie within `span`. */
+  /** Adds the months from JSON that lie within `span`. */
   addEncoded(series: string, encoded: EncodedMonths, interval: Interval, span: Span): void;
-  /** Null: no month of it is known. */
+  /** Null when no month of the series is known. */
   encode(series: string, interval: Interval): EncodedMonths | null;
   months(series: string): Month[];
 };
 
 type Entry = { first: Instant; next: Instant; digests: Buffer; counts: Uint16Array };
 
-/** `bytesEach`: how much of a digest is kept; attestations keep the first six bytes, and a seal needs all. */
+/** `bytesEach`: how many bytes of a digest are kept. Attestations keep the first six bytes, and a seal needs all. */
 export function createMonthBook(bytesEach: number = SHORT_BYTES): MonthBook {
   const entries = new Map<string, Entry>();
   const add = (series: string, added: readonly Month[]) => {
@@ -67,7 +67,7 @@ export function createMonthBook(bytesEach: number = SHORT_BYTES): MonthBook {
       const within = decodeMonths(encoded, interval, bytesEach).filter(
         ({ from }) => from >= span.from && from < span.to,
       );
-      // Months without coverage at both ends lie between those of other files.
+      // Months without coverage at both ends are dropped: they lie between the months of other files.
       const isCovered = ({ slots }: Month) => slots > 0;
       add(series, within.slice(Math.max(0, within.findIndex(isCovered)), within.findLastIndex(isCovered) + 1));
     },
@@ -85,7 +85,7 @@ export function createMonthBook(bytesEach: number = SHORT_BYTES): MonthBook {
   };
 }
 
-/** @throws Error when it is not what `encode` makes */
+/** @throws Error when the input is no result of `encode` */
 export function decodeMonths(
   [first, text, incomplete = []]: EncodedMonths,
   interval: Interval,
@@ -108,7 +108,7 @@ function emptyFrom(first: Instant): Entry {
   return { first, next: first, digests: Buffer.alloc(0), counts: new Uint16Array(0) };
 }
 
-/** What is archived may be younger than what Postgres has again. */
+/** Merges two lists; an added month replaces a known one. Archived months may be younger than those that Postgres has again. */
 function inOrder(known: readonly Month[], added: readonly Month[]): Month[] {
   const isAdded = new Set(added.map(({ from }) => from));
   const others = known.filter(({ from, slots }) => slots > 0 && !isAdded.has(from));
@@ -116,7 +116,7 @@ function inOrder(known: readonly Month[], added: readonly Month[]): Month[] {
   return all.flatMap((month, i) => [...(i === 0 ? [] : between(monthReset(all[i - 1]!.from), month.from)), month]);
 }
 
-/** Months without coverage, between others that have some. */
+/** Months without coverage, between two months that have some. */
 function between(from: Instant, to: Instant): Month[] {
   const out: Month[] = [];
   for (let at = from; at < to; at = monthReset(at))

@@ -1,6 +1,6 @@
 /**
- * The SHA-256 of the final rows of each month of each series, as attestations have it (docs/proof.md), from rows on their way into a file
- * or out of one. So whoever has the files can compute what was attested.
+ * Computes the SHA-256 of the final rows of each month of each series, as attestations have it (docs/proof.md), while rows are written to a file or
+ * read from one. So everybody who has the files can compute what was attested.
  */
 import { createHash, type Hash } from 'node:crypto';
 import type { Instant } from '../../clock.ts';
@@ -21,19 +21,19 @@ export type DigestedSeries = {
   readonly coinId: string;
   readonly quote: Quote;
   readonly interval: Interval;
-  /** Final or not. */
+  /** All rows, final or not. */
   rows: number;
   readonly months: MonthOfCandles[];
 };
 
 export type SeriesDigests = {
-  /** Rows of a series stand together, in the order of time. */
+  /** The rows of a series must be adjacent, in order of time. */
   add(batch: Batch): void;
-  /** The series in the order in which they came. */
+  /** Returns the series in the order in which they came. */
   finish(): readonly DigestedSeries[];
 };
 
-/** `columns`: the names of those of the batches, in order; `place`: where they lack interval and quote. */
+/** `columns`: the column names of the batches, in order. `place`: the interval and quote of batches that have no columns for them. */
 export function createSeriesDigests(
   dataset: SeriesDataset,
   columns: readonly string[],
@@ -97,7 +97,7 @@ function namesIn({ columns }: Batch, quote: number, interval: number, coins: rea
   return (i: number) => `${coins[i]} ${quotes[i]} ${intervals[i]}`;
 }
 
-/** The month that is being digested. */
+/** Computes the digest of one month at a time. */
 function createMonth() {
   const bytes = Buffer.alloc(ROWS_AT_ONCE * ROW_BYTES);
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
@@ -121,7 +121,7 @@ function createMonth() {
     },
     add: (seconds: number, values: readonly Column[], row: number) => {
       if (at === bytes.length) flush();
-      // Seconds are below 2^53, so two halves tell them exactly.
+      // Seconds are below 2^53, so two halves store them exactly.
       view.setInt32(at, Math.floor(seconds / 2 ** 32));
       view.setUint32(at + 4, seconds >>> 0);
       at += 8;

@@ -1,4 +1,4 @@
-/** Which series rows are of: by their place, or by the columns of the file. */
+/** Finds the series of rows: from the place of the file, or from its columns. */
 import type { Quote } from '../../core/candle.ts';
 import { type Interval, isInterval } from '../../core/interval.ts';
 import type { Batch } from '../../store/copy/columns.ts';
@@ -6,7 +6,7 @@ import type { SeriesDataset } from '../dataset/dataset.ts';
 
 export type Place = { readonly interval: Interval; readonly quote: Quote };
 
-/** Of a row of a file that has columns for them. */
+/** The place of one row, in a file that has columns for it. */
 export function placeOf(
   { columns }: Batch,
   quote: number,
@@ -20,7 +20,7 @@ export function placeOf(
   return { interval: full, quote: (columns[quote]!.values as string[])[row] as Quote };
 }
 
-/** `btc-bitcoin usd 24h`: as attestations name it. */
+/** `btc-bitcoin usd 24h`: the name that attestations use. */
 export function nameOfSeries({ coinId, quote, interval }: Place & { readonly coinId: string }): string {
   return `${coinId} ${quote} ${interval}`;
 }

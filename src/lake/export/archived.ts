@@ -1,4 +1,4 @@
-/** The files of a lake that stay as they are, because Postgres may not have their rows any more. */
+/** The archived files of a lake: they stay as they are, because Postgres may no longer have their rows. */
 import type { Interval } from '../../core/interval.ts';
 import { intersect, type Spans, subtract } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
@@ -23,8 +23,9 @@ export function stretchOfPlan({ dataset, place, span }: PlannedFile): string {
 }
 
 /**
- * All but files of which Postgres has everything again, for example because more is kept now: those are written as any other. Also files
- * whose rows retention has removed and that the manifest does not call archived, like one of an older copy of the lake: they may be the last.
+ * The files that stay as they are. A file does not stay if Postgres has all of it again, for example because retention keeps more now: it is
+ * written like any other. Files whose rows retention has removed stay even if the manifest does not call them archived, as in an older copy of the
+ * lake: they may be the last copy.
  */
 export async function stayingArchive(
   tx: SqlOrTransaction,
@@ -52,7 +53,7 @@ function placeOf({ quote, interval }: Pick<ManifestFile, 'quote' | 'interval'>):
   return `${quote} ${interval}`;
 }
 
-/** What retention has removed of any series, by place. */
+/** The slots that retention has removed from any series, by place. */
 async function readRemoved(tx: SqlOrTransaction): Promise<Map<string, Spans>> {
   const rows = await tx<{ quote: string; interval: string; slots: Spans }[]>`
     select s.quote, s.interval, range_agg(e.slots) as slots
@@ -60,7 +61,7 @@ async function readRemoved(tx: SqlOrTransaction): Promise<Map<string, Spans>> {
   return new Map(rows.map((row) => [placeOf(row), row.slots]));
 }
 
-/** Does Postgres cover what the file covers? */
+/** Whether Postgres covers everything that the archived file covers. */
 async function hasAll(
   tx: SqlOrTransaction,
   planned: PlannedFile,
@@ -75,7 +76,7 @@ async function hasAll(
   });
 }
 
-/** The months of files that stay are the oldest of their series. */
+/** Adds the months of the files that stay. They are the oldest of their series. */
 export function addArchivedMonths(archive: Archive, months: MonthBook): void {
   const inPlace = byPlace(archive);
   for (const file of archive.files)
@@ -83,7 +84,7 @@ export function addArchivedMonths(archive: Archive, months: MonthBook): void {
       if (encoded !== null) months.addEncoded(series, encoded, file.interval as Interval, spanOfFile(file));
 }
 
-/** By `usd 24h`. */
+/** The series by place: `usd 24h`. */
 function byPlace({ series }: Archive): Map<string, ManifestSeries[]> {
   const found = new Map<string, ManifestSeries[]>();
   for (const one of series.values()) {

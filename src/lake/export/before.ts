@@ -1,4 +1,6 @@
-/** What an export finds at its destination: the manifest of the one before, what a killed one has finished, and the files themselves. */
+/**
+ * Reads what an export finds at its destination: the manifest of the export before, the finished files of a killed one, and the files themselves.
+ */
 import { intersect, normalize, type Spans } from '../../core/span.ts';
 import { type Destination, isHiddenFile } from '../destination/destination.ts';
 import type { EncodedMonths } from '../digest/month-book.ts';
@@ -21,44 +23,44 @@ import { ExportRefused } from '../refused.ts';
 import type { Selection } from './selection.ts';
 
 export type Before = {
-  /** Null: there is none. */
+  /** Null: there is no manifest. */
   readonly head: ManifestHead | null;
-  /** From now on a later run knows that what is there is an export, even if this one is killed with its first file. */
+  /** Marks the destination as an export, so that a later run recognises it even if this run is killed during its first file. */
   begin(): Promise<void>;
-  /** Whether something tells what is at this path: then that must be taken back before the file is replaced. */
+  /** Whether the manifest or a killed run describes the file at this path. Then the description must be withdrawn before the file is replaced. */
   knows(path: string): boolean;
-  /** The file at this path, if it is whole and of this version. */
+  /** The file at this path; null unless it is whole and of this version. */
   find(path: string, version: string | null): Promise<Kept | null>;
-  /** The files that are there and that the manifest, or a killed run, tells of. */
+  /** The existing files that the manifest, or a killed run, names. */
   readonly known: readonly string[];
-  /** All files that are there now, without hidden ones: their bytes by their paths. */
+  /** All existing files, except hidden ones: their bytes by their paths. */
   readonly sizes: ReadonlyMap<string, number>;
-  /** Those that the manifest names. */
+  /** The files that the manifest names, by path. */
   readonly files: ReadonlyMap<string, ManifestFile>;
   readonly retired: readonly RetiredFile[];
   readonly datasets: readonly ManifestDataset[];
   readonly archive: Archive;
-  /** As if only these files of the archive were in it. */
+  /** The archive, reduced to these files. */
   narrowArchive(files: readonly ManifestFile[]): Archive;
-  /** Removes files, and what was noted of killed runs. */
+  /** Removes files, and the notes of killed runs. */
   remove(paths: readonly string[]): Promise<void>;
 };
 
-/** What stays as it is, whatever Postgres has. */
+/** The files that stay as they are, whatever Postgres has. */
 export type Archive = {
   /** In the order of the manifest. */
   readonly files: readonly ManifestFile[];
-  /** Of each series that has something in them: the manifest's element, narrowed to them. */
+  /** For each series with coverage in these files: the manifest's element, narrowed to them. */
   readonly series: ReadonlyMap<string, ManifestSeries>;
 };
 
 export type Kept = {
   readonly file: ManifestFile;
-  /** Null: no month of this series is known. */
+  /** Null when no month of this series is known. */
   monthsOf(series: string): EncodedMonths | null;
 };
 
-/** @throws ExportRefused when something else is there */
+/** @throws ExportRefused when the destination holds something else */
 export async function lookBefore(destination: Destination, selection: Selection, kind: ExportKind): Promise<Before> {
   const sizes = new Map<string, number>();
   const noted = new Set<string>();
@@ -139,7 +141,7 @@ async function readBefore(destination: Destination, selection: Selection, kind: 
       else if (list === 'datasets') datasets.push(element);
       else {
         if (element.months !== null) months.set(element.series, element.months);
-        // Only a lake has files that stay.
+        // Only a lake has archived files.
         if (kind === 'lake') series.push(element);
       }
     }
@@ -188,7 +190,7 @@ function narrowed(series: readonly ManifestSeries[], archived: readonly Manifest
   return found;
 }
 
-/** What must be the same for one export to go on from another. From and to may move. */
+/** The options that must be the same for one export to continue another. From and to may move. */
 export function describeSelection({ format, layout, datasets, coinIds, intervals, finalOnly }: Selection) {
   return {
     format,
@@ -214,13 +216,13 @@ function checkSame({ name }: Destination, head: ManifestHead, selection: Selecti
     throw kind === 'lake'
       ? refusedAsLake(name)
       : new ExportRefused(`${name} is a lake, which the service keeps up to date; name another folder`);
-  // Which datasets a lake has may change: the service is its only writer.
+  // The datasets of a lake may change: the service is its only writer.
   if (kind === 'lake') return;
   const wanted = describeSelection(selection);
   const option = (Object.keys(OPTIONS) as (keyof typeof OPTIONS)[]).find(
     (key) =>
       JSON.stringify(head[key]) !== JSON.stringify(wanted[key]) &&
-      // Earlier versions gave tools what may still change; such files are written anew.
+      // Files for tools from earlier versions also have rows that may still change. Such files are written anew.
       !(key === 'finalOnly' && isOfTool(selection.layout)),
   );
   if (option === undefined) return;

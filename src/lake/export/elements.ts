@@ -1,4 +1,4 @@
-/** What the manifest of an export says: its head, and the elements of its lists. */
+/** Builds the manifest of an export: its head, and the elements of its lists. */
 import type { Instant } from '../../clock.ts';
 import type { Interval } from '../../core/interval.ts';
 import { normalize, type Spans, subtract } from '../../core/span.ts';
@@ -34,7 +34,7 @@ export type Told = {
 export type Done = {
   readonly files: ManifestFile[];
   readonly written: ManifestFile[];
-  /** Of all files, in their order. */
+  /** The series of all files, in their order. */
   readonly seriesIds: Set<number>;
   readonly datasets: Map<Dataset, PlannedFile>;
 };
@@ -78,7 +78,7 @@ export async function* elementsOf(
     archived.delete(element.series);
     yield { list: 'series', element: joined(older, element, archivedSpans(archive, element)) };
   }
-  // All of these is in files that stay.
+  // All data of these series are in archived files.
   for (const element of archived.values()) {
     const interval = element.series.split(' ')[2] as Interval;
     yield { list: 'series', element: { ...element, months: months.encode(element.series, interval) } };
@@ -87,7 +87,7 @@ export async function* elementsOf(
   yield* beside;
 }
 
-/** `elsewhere`: of this time only what is archived is in the files, whatever Postgres has. */
+/** `elsewhere`: the time of archived files. For it, the files have only the archived data, whatever Postgres has. */
 function joined(older: ManifestSeries | undefined, now: ManifestSeries, elsewhere: Spans): ManifestSeries {
   if (elsewhere.length === 0) return now;
   const present = subtract(spansOf(now.covered), elsewhere);

@@ -1,4 +1,4 @@
-/** What an export will take, told before it begins: measured on recorded candles (`test/bench/export.bench.ts`). */
+/** Estimates the size and the duration of an export before it begins, from measurements on recorded candles (`test/bench/export.bench.ts`). */
 import type { Format } from '../format/format.ts';
 import type { Layout } from '../layout/layout.ts';
 import type { Plan } from './plan-files.ts';
@@ -12,7 +12,7 @@ const BY_FORMAT: Readonly<Record<Format, Measured>> = {
   arrow: { bytesEach: 80, rowsPerSecond: 200_000 },
 };
 const LEAN: Measured = { bytesEach: 55, rowsPerSecond: 100_000 };
-/** A line for each minute that a candle lasts. */
+/** One line for each minute of a candle. */
 const JESSE = { bytesEach: 90, minutesPerSecond: 1_200_000 };
 
 export type Estimate = { readonly bytes: number; readonly ms: number };

@@ -1,9 +1,9 @@
 /**
- * Exports: writes the files of a selection that are not there already, and then the manifest that says so. Everything is of one instant.
+ * Exports: writes the files of a selection that do not exist already, and then the manifest that names them. All data are of one instant.
  *
- * A file that is there, and whose rows cannot have changed since, is left alone; so a run that was killed goes on where it was, and a
- * later one writes only what has changed. A reader of the manifest never sees half an export: it is replaced last, in one step, and only
- * then the files that it no longer names are removed.
+ * A file that exists, and whose rows cannot have changed since, is not written again. So a run continues where a killed one stopped, and a later
+ * one writes only what has changed. A reader of the manifest never sees half an export: the run replaces the manifest last, in one step, and only
+ * then removes the files that it no longer names.
  */
 import type { Instant } from '../../clock.ts';
 import { withSnapshot } from '../../store/backup/source.ts';
@@ -34,36 +34,36 @@ export type ExportOptions = {
   readonly destination: Destination;
   readonly selection: Selection;
   readonly signal: AbortSignal;
-  /** Called before anything is written. Resolves to false: nothing is. */
+  /** Called before anything is written. When it resolves to false, nothing is written. */
   readonly onPlan?: (plan: Plan) => Promise<boolean>;
-  /** Rows that are in a file now. */
+  /** Called with the number of rows that were written to a file, or that a kept file has. */
   readonly onRows?: (rows: number) => void;
 };
 
 export type Exported = {
   readonly at: Instant;
   readonly root: string;
-  /** Of all files of the export. */
+  /** The totals of all files of the export. */
   readonly files: number;
   readonly rows: number;
   readonly bytes: number;
-  /** Written now; the others were there already. */
+  /** The totals of the files that this run wrote. The others existed already. */
   readonly written: { readonly files: number; readonly rows: number; readonly bytes: number };
-  /** Paths of files that are no part of the export any more. */
+  /** Paths of the removed files: they no longer belong to the export. */
   readonly removed: readonly string[];
-  /** Paths of files that are there and of which no manifest has told: somebody else's. They are left alone. */
+  /** Paths of files that no manifest has named: somebody else's. The export does not touch them. */
   readonly foreign: readonly string[];
 };
 
 /**
- * Null: `onPlan` did not want it. @throws ExportRefused when something else is at the destination, or is being written there; and the reason
- * of `signal` when it is aborted: what is finished stays, and the same call goes on from there
+ * Null when `onPlan` resolves to false. @throws ExportRefused when something else is at the destination, or is being written there; and the reason
+ * of `signal` when it is aborted: finished files stay, and the same call continues from there
  */
 export async function exportFiles(options: ExportOptions): Promise<Exported | null> {
   return withExportLock(options, () => writeExport(options, BY_HAND));
 }
 
-/** Does the work while nobody else writes there. @throws ExportBusy when somebody does */
+/** Does the work while nobody else writes to the destination. @throws ExportBusy when somebody does */
 export async function withExportLock<T>(
   { database, destination }: Pick<ExportOptions, 'database' | 'destination'>,
   work: () => Promise<T>,
@@ -73,7 +73,7 @@ export async function withExportLock<T>(
   throw new ExportBusy(`another export is being written to ${destination.name}; wait until it has ended`);
 }
 
-/** Whoever writes there holds it. */
+/** The name of the lock that every writer to this destination holds. */
 export function lockOf({ place }: Destination): string {
   return `export to ${place}`;
 }
@@ -120,7 +120,7 @@ function foreignOf({ sizes, known, files: named, retired }: Before, files: reado
   return [...sizes.keys()].filter((path) => !ours.has(path)).sort();
 }
 
-/** A lake may hold what Postgres has no more: the data of another upstream must not come beside it. */
+/** A lake may hold data that Postgres no longer has. So data of another upstream must not be added to it. */
 function checkOrigin({ head: before }: Before, head: ManifestHead, { name }: Destination): void {
   if (head.kind === 'export' || before === null || [head.origin, NOTHING_YET].includes(before.origin)) return;
   throw new ExportRefused(
@@ -167,7 +167,7 @@ async function writeAll(run: Run, { files }: Plan): Promise<Done> {
   return done;
 }
 
-/** Null: nothing but the bytes tells whether the file has changed. */
+/** Null: only the bytes show whether the file has changed. */
 async function versionOfFile(
   { tx, selection, rules }: Run,
   file: PlannedFile,
@@ -179,7 +179,7 @@ async function versionOfFile(
   return readHistoryVersion(tx, dataset, { ...selection, span });
 }
 
-/** What the bytes of a file of series depend on beside its rows. */
+/** Everything besides the rows on which the bytes of a file of series depend. */
 export function formOf({ source, span, path }: PlannedFile, { finalOnly }: Pick<Selection, 'finalOnly'>): string {
   const columns = source.map(({ name, type }) => `${name} ${type}`);
   return JSON.stringify([path, columns, finalOnly, isoOrNull(span.from), isoOrNull(span.to)]);

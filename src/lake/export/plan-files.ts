@@ -1,4 +1,4 @@
-/** Plans the files of an export, and tells how much there is to read. */
+/** Plans the files of an export, and estimates how many rows there are to read. */
 import type { Instant } from '../../clock.ts';
 import { floorToGrid, INTERVAL_MS } from '../../core/interval.ts';
 import { intersect } from '../../core/span.ts';
@@ -15,13 +15,13 @@ import { fromTable } from './statements.ts';
 
 export type Plan = {
   readonly files: readonly PlannedFile[];
-  /** Rows to be read, as far as that can be told without reading them. */
+  /** The number of rows to read, as far as it can be known without reading them. */
   readonly rows: number;
-  /** That the rows of series last, together. */
+  /** The total duration of the rows of series. */
   readonly minutes: number;
 };
 
-/** @throws ExportRefused when the layout has no place for what is selected */
+/** @throws ExportRefused when the layout has no place for a selected dataset */
 export async function planFiles(tx: SqlOrTransaction, selection: Selection): Promise<Plan> {
   const files: PlannedFile[] = [];
   let rows = 0;
@@ -76,7 +76,7 @@ function otherFiles(
   return historyFiles(dataset, { first, last }, { format, layout, clip: span });
 }
 
-/** As if the stored rows of a series lay close together. */
+/** An estimate, as if the stored rows of a series were evenly spread. */
 function rowsWithin({ candles, first, last, interval }: SeriesRef, { span }: Selection): number {
   const whole = { from: first, to: last + INTERVAL_MS[interval] };
   const [part] = intersect([whole], [span]);

@@ -1,4 +1,4 @@
-/** Reads what is known of series before their rows: which there are, and for a stretch of time the state that their rows are of. */
+/** Reads the state of series before their rows: which series exist, and their state within a stretch of time. */
 import { createHash } from 'node:crypto';
 import type { Quote } from '../../core/candle.ts';
 import { ALL_INTERVALS, type Interval, isPriceInterval } from '../../core/interval.ts';
@@ -9,7 +9,7 @@ import type { SeriesDataset } from '../dataset/dataset.ts';
 import type { PlannedFile, SeriesRef } from '../layout/layout.ts';
 import type { Selection } from './selection.ts';
 
-/** The series of a dataset that have rows, by interval, quote and coin. */
+/** The series of a dataset that have rows, ordered by interval, quote and coin. */
 export async function readSeries(
   tx: SqlOrTransaction,
   { name }: SeriesDataset,
@@ -33,31 +33,31 @@ export async function readSeries(
   return found;
 }
 
-/** The series that may be in a file, with rows or with the word that there are none. */
+/** The series that may be in a file, with rows or with coverage that shows that there are none. */
 export function seriesIn({ series, span }: Pick<PlannedFile, 'series' | 'span'>): SeriesRef[] {
   return series.filter(({ reachFrom, reachTo }) => reachTo >= span.from && reachFrom < span.to);
 }
 
 type SeriesKey = Pick<SeriesRef, 'id' | 'interval'>;
 
-/** A series as it is within a stretch of time. */
+/** The state of a series within a stretch of time. */
 export type SeriesWithin = {
   readonly id: number;
   readonly coinId: string;
   readonly quote: Quote;
   readonly interval: Interval;
   readonly covered: Spans;
-  /** The newest step of its evidence that is about the stretch; null: none. */
+  /** The newest step of its evidence about the stretch; null: none. */
   readonly step: number | null;
   readonly link: Buffer | null;
-  /** Rows that may still change, and the sum of their hashes. */
+  /** The number of rows that may still change. `digest` is the sum of their hashes. */
   readonly provisional: number;
   readonly digest: string;
 };
 
 /**
- * Those of `series` that have rows or coverage within `span`, in their order. Whatever changes a row within the span, or makes it final, changes what
- * is read here: final rows have their evidence, and the others are counted and hashed.
+ * Those of `series` that have rows or coverage within `span`, in their order. The result changes whenever a row within the span changes or becomes
+ * final: final rows have their evidence, and the others are counted and hashed.
  */
 export async function readWithin(
   tx: SqlOrTransaction,
@@ -70,10 +70,10 @@ export async function readWithin(
   return found;
 }
 
-/** The most series of one statement. */
+/** Maximum number of series in one statement. */
 const MOST_SERIES = 1_000;
 
-/** Of one interval each, so that partitions prune. */
+/** Pages of one interval each, so that Postgres prunes partitions. */
 function* pagesOf(series: readonly SeriesKey[]): Generator<SeriesKey[]> {
   let page: SeriesKey[] = [];
   for (const one of series) {
@@ -115,7 +115,7 @@ function readPage(
     order by page.position`;
 }
 
-/** Two files of the same version have the same rows. `form`: what else the bytes depend on. */
+/** Two files of the same version have the same rows. `form`: everything else on which the bytes depend. */
 export function versionOf(within: readonly SeriesWithin[], form: string): string {
   const hash = createHash('sha256').update(form);
   for (const { coinId, quote, interval, covered, step, link, provisional, digest } of within) {

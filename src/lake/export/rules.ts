@@ -1,4 +1,4 @@
-/** What the two kinds of export do differently: one that is made by hand, and the lake, which has readers all the time. */
+/** The differences between the two kinds of export: one that is made by hand, and the lake, which always has readers. */
 import type { Instant } from '../../clock.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import type { TableDataset } from '../dataset/dataset.ts';
@@ -8,21 +8,21 @@ import type { Narrowed } from './statements.ts';
 
 export type ExportRules = {
   readonly kind: ExportKind;
-  /** Of a lake. */
+  /** The id of a lake. */
   readonly id?: string;
-  /** Before anything is written. @throws ExportRefused */
+  /** Called before anything is written. @throws ExportRefused */
   check(before: Before): void;
-  /** Where a file of this version goes that is planned at `path`. */
+  /** The path of a file of this version that is planned at `path`. */
   pathOf(path: string, version: string | null): string;
-  /** Of a table that is written as a whole. Null: nothing tells but the bytes. */
+  /** The version of a table that is written as a whole. Null: only the bytes show whether it has changed. */
   versionOfTable(tx: SqlOrTransaction, dataset: TableDataset, narrowed: Narrowed): Promise<string | null>;
-  /** When all files are there, and the manifest, which is of `at`, does not name them yet. Resolves to what it says beside them. */
+  /** Called when all files are written and the manifest, which is of `at`, does not name them yet. Resolves to further elements of the manifest. */
   beforeManifest(before: Before, files: readonly ManifestFile[], at: Instant): Promise<readonly ManifestElement[]>;
-  /** When the manifest is there. Resolves to the paths of files that it removed. */
+  /** Called when the manifest is written. Resolves to the paths of the files that it removed. */
   afterManifest(before: Before, files: readonly ManifestFile[]): Promise<readonly string[]>;
 };
 
-/** The files are where they are planned, and the others go. */
+/** The files are written to their planned paths, and the others are removed. */
 export const BY_HAND: ExportRules = {
   kind: 'export',
   check: () => undefined,

@@ -1,4 +1,4 @@
-/** What is to be exported. */
+/** The data to export. */
 
 import type { Interval } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
@@ -10,11 +10,11 @@ export type Selection = {
   readonly datasets: readonly Dataset[];
   /** Null: all. */
   readonly coinIds: readonly string[] | null;
-  /** Of candles and prices; null: all. */
+  /** The intervals of candles and prices; null: all. */
   readonly intervals: readonly Interval[] | null;
-  /** By the time of the rows; infinite where it is not limited. Tables that are written as a whole do not care. */
+  /** Selects rows by their time; a bound without a limit is infinite. Tables that are written as a whole ignore it. */
   readonly span: Span;
-  /** Leaves out what may still change. */
+  /** Leaves out rows that may still change. */
   readonly finalOnly: boolean;
   readonly format: Format;
   readonly layout: Layout;

@@ -1,4 +1,4 @@
-/** Reads what the manifest says of series: the state of their evidence, what is covered, and why what is missing is missing. */
+/** Reads the manifest's elements of series: the state of their evidence, their coverage, and the reasons of their gaps. */
 import type { Quote } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
 import { intersect, type Span, type Spans } from '../../core/span.ts';
@@ -8,7 +8,7 @@ import type { MonthBook } from '../digest/month-book.ts';
 import { nameOfSeries } from '../digest/series-name.ts';
 import { isoOrNull, type ManifestSeries, spansAsIso } from '../manifest/manifest.ts';
 
-/** The most series of one statement. */
+/** Maximum number of series in one statement. */
 const MOST_SERIES = 500;
 
 type Row = {
@@ -22,7 +22,7 @@ type Row = {
   readonly covered: Spans;
 };
 
-/** By series of `ids`, in their order; nothing beyond `span`. */
+/** One element for each series of `ids`, in their order, limited to `span`. */
 export async function* readStates(
   tx: SqlOrTransaction,
   ids: readonly number[],

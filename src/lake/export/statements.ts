@@ -1,4 +1,4 @@
-/** The statements whose rows make a file, each small enough for Postgres to sort its rows in memory. */
+/** The SQL statements for the rows of a file, each small enough for Postgres to sort its rows in memory. */
 import { countSlots } from '../../core/chunk.ts';
 import { type Interval, isPriceInterval } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
@@ -7,7 +7,7 @@ import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import type { Dataset, HistoryDataset, SourceColumn, TableDataset } from '../dataset/dataset.ts';
 import type { SeriesWithin } from './read-series.ts';
 
-/** The most rows, and the most series, of one statement. */
+/** Maximum number of rows, and of series, in one statement. */
 const MOST_ROWS = 200_000;
 const MOST_SERIES = 200;
 
@@ -17,7 +17,7 @@ export type Narrowed = {
   readonly finalOnly: boolean;
 };
 
-/** Rows of series in the order of `within`, and then of time. */
+/** Selects rows of series in the order of `within`, and then of time. */
 export function* seriesStatements(
   columns: readonly SourceColumn[],
   within: readonly SeriesWithin[],
@@ -44,7 +44,7 @@ function* pagesOf(series: readonly SeriesWithin[]): Generator<SeriesWithin[]> {
   let page: SeriesWithin[] = [];
   let rows = 0;
   for (const one of series) {
-    // Of an unbounded coverage nobody knows how many rows it holds.
+    // The number of rows in an unbounded coverage is unknown.
     const slots = countSlots(one.covered, one.interval);
     const most = one.provisional + (Number.isFinite(slots) ? slots : MOST_ROWS);
     const isFull = page.length >= MOST_SERIES || rows + most > MOST_ROWS;
@@ -59,13 +59,13 @@ function* pagesOf(series: readonly SeriesWithin[]): Generator<SeriesWithin[]> {
   if (page.length > 0) yield page;
 }
 
-/** All rows of a table, or of a stretch of a history. */
+/** Selects all rows of a table, or of a stretch of a history. */
 export function tableStatement(dataset: HistoryDataset | TableDataset, narrowed: Narrowed): string {
   const { columns, order } = dataset;
   return `select ${columns.map(({ sql }) => sql).join(', ')} ${fromTable(dataset, narrowed)} order by ${order}`;
 }
 
-/** `from … where …`. */
+/** The clauses `from … where …`. */
 export function fromTable(dataset: HistoryDataset | TableDataset, { span, coinIds }: Narrowed): string {
   const { from, coin } = dataset;
   const time = dataset.kind === 'history' ? within(dataset.time, span) : '';
@@ -73,7 +73,7 @@ export function fromTable(dataset: HistoryDataset | TableDataset, { span, coinId
   return `from ${from} where true ${time} ${coins}`;
 }
 
-/** Of a stretch of a history, to which rows are only added at its newest end, and from which they are removed at its oldest. */
+/** The version of a stretch of a history. Rows are only added at its newest end, and removed at its oldest. */
 export async function readHistoryVersion(
   sql: SqlOrTransaction,
   dataset: HistoryDataset,

@@ -1,11 +1,11 @@
-/** Intervals of candles that somebody asks for, and of which no series is stored: what the warehouse makes of narrower ones is in no export. */
+/** Requested intervals of candles of which no series is stored. Candles that the warehouse builds from narrower ones are in no export. */
 import { type CandleInterval, INTERVAL_MS, INTERVALS, isCandleInterval } from '../../core/interval.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import type { Selection } from './selection.ts';
 
 export type UnstoredInterval = {
   readonly interval: CandleInterval;
-  /** The widest interval that is stored, and of which the warehouse makes such candles; null: there is none. */
+  /** The widest stored interval from which the warehouse builds such candles; null: there is none. */
   readonly madeOf: CandleInterval | null;
 };
 

@@ -1,4 +1,4 @@
-/** Writes one file: rows out of Postgres into a form, with the digests of what went by. */
+/** Writes one file: rows from Postgres in the format of the file, with digests of the rows and of the bytes. */
 import { createHash } from 'node:crypto';
 import { monthReset, monthStart } from '../../core/calendar.ts';
 import { intersect, type Span, type Spans } from '../../core/span.ts';
@@ -16,7 +16,7 @@ export type WrittenFile = {
   readonly rows: number;
   readonly bytes: number;
   readonly sha256: string;
-  /** Of a file of series: the months of each, by its name; of those of which all is in the file. */
+  /** For a file of series: the months of each series, by its name. Only months that are wholly in the file. */
   readonly months: ReadonlyMap<string, readonly Month[]>;
 };
 
@@ -27,7 +27,7 @@ export type WriteOptions = {
   readonly onRows: (rows: number) => void;
 };
 
-/** `statements` give the rows; `within`: the series of the file, in its order. */
+/** `statements` select the rows. `within`: the series of the file, in its order. */
 export function writeFile(
   file: PlannedFile,
   statements: Iterable<string>,
@@ -54,7 +54,7 @@ export function writeFile(
   });
 }
 
-/** Also series without a row whose coverage says that there is none. */
+/** Includes series without a row whose coverage shows that there is none. */
 function monthsByName(
   digested: readonly DigestedSeries[],
   within: readonly SeriesWithin[],
@@ -70,7 +70,7 @@ function monthsByName(
   );
 }
 
-/** What is left of a span without the months of which it has only a part. */
+/** The part of a span that consists of whole months. */
 export function wholeMonths({ from, to }: Span): Spans {
   const begin = Number.isFinite(from) && monthStart(from) < from ? monthReset(from) : from;
   const end = Number.isFinite(to) ? monthStart(to) : to;

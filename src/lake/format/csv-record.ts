@@ -1,12 +1,12 @@
-/** Records of CSV: where one ends, and its fields. */
+/** Finds the end of a CSV record, and splits a record into fields. */
 import { NotReadable } from './not-readable.ts';
 
-/** The line feed that ends the record, and not one in quotes; -1 when the text ends before. */
+/** The index of the line feed that ends the record, not of one in quotes; -1 when the text ends before. */
 export function endOfRecord(text: string, from: number): number {
   for (let start = from, isOpen = false; ; ) {
     const feed = text.indexOf('\n', start);
     if (feed === -1) return -1;
-    // A quote in a quoted field is written twice: an even number of quotes leaves it open or closed as it was.
+    // A quote in a quoted field is written twice, so an even number of quotes in a line changes nothing.
     const line = text.slice(start, feed);
     if (line.includes('"') && line.split('"').length % 2 === 0) isOpen = !isOpen;
     if (!isOpen) return feed;
@@ -14,7 +14,7 @@ export function endOfRecord(text: string, from: number): number {
   }
 }
 
-/** A field that is nothing, without quotes, is null. */
+/** An empty field without quotes is null. */
 export function splitRecord(record: string, separator: string): (string | null)[] {
   if (!record.includes('"')) return record.split(separator).map((field) => (field === '' ? null : field));
   const fields: (string | null)[] = [];

@@ -1,15 +1,15 @@
-/** Instants in microseconds as ISO 8601 in UTC, and back: `2024-01-31T12:00:00Z`, with a fraction only where there is one. */
+/** Converts instants in microseconds to ISO 8601 in UTC, and back: `2024-01-31T12:00:00Z`, with a fraction only if it is not zero. */
 
 const DAY_SECONDS = 86_400;
-/** The years that ISO 8601 writes with four digits, in seconds since 1970. */
+/** The first and the end of the years that ISO 8601 writes with four digits, in seconds since 1970. */
 const [YEAR_0, YEAR_10000] = [-62_167_219_200, 253_402_300_800];
 
-/** A function that remembers the last day: rows are sorted by time. */
+/** The returned function caches the last day, because rows are sorted by time. */
 export function createInstantFormat(): (microseconds: bigint) => string {
   let day = Number.NaN;
   let dayText = '';
   return (microseconds) => {
-    // Exact: a double holds microseconds until the year 2255, and beyond that the seconds are split off first.
+    // Exact, because the seconds are split off as bigints. A double holds microseconds exactly only until the year 2255.
     const seconds = Number(microseconds / 1_000_000n) - (microseconds % 1_000_000n < 0n ? 1 : 0);
     if (seconds < YEAR_0 || seconds >= YEAR_10000)
       throw new RangeError(`${microseconds} microseconds lie outside the years 0 to 9999`);
@@ -29,7 +29,7 @@ function two(value: number): string {
   return value < 10 ? `0${value}` : String(value);
 }
 
-/** Of microseconds: three digits where they are enough. */
+/** The fraction of a second: three digits where they are enough, otherwise six. */
 function fractionOf(microseconds: number): string {
   const digits = String(microseconds).padStart(6, '0');
   return `.${digits.endsWith('000') ? digits.slice(0, 3) : digits}`;
@@ -37,7 +37,7 @@ function fractionOf(microseconds: number): string {
 
 const ISO = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?(?:Z|\+00(?::?00)?)$/;
 
-/** Null for a text that is not an instant in UTC. */
+/** Null when the text is not an instant in UTC. */
 export function readInstantText(text: string): bigint | null {
   const [, day, time, fraction = ''] = ISO.exec(text) ?? [];
   if (day === undefined) return null;

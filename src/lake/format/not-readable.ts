@@ -1,11 +1,11 @@
-/** The error of a file that cannot be read as what it is said to be. */
+/** The error of a file that cannot be read in its expected format. */
 
 /** The message completes a sentence that begins with the name of the file. */
 export class NotReadable extends Error {
   override readonly name = 'NotReadable';
 }
 
-/** What a library throws about a damaged file is meant for programmers; what the system refuses is left as it is. */
+/** Wraps what a library throws about a damaged file, because it is meant for programmers. Errors of the system are thrown unchanged. */
 export async function readableAs<T>(what: string, read: () => Promise<T>): Promise<T> {
   try {
     return await read();

@@ -1,7 +1,7 @@
 /** The writers and readers of all formats. */
 import type { Format, OpenWriter, ReadRows } from './format.ts';
 
-/** Each is loaded when it is needed. */
+/** Each module is loaded only when it is needed. */
 export const WRITERS: Readonly<Record<Format, () => Promise<OpenWriter>>> = {
   parquet: async () => (await import('./write-parquet.ts')).openParquet,
   csv: async () => (await import('./write-text.ts')).openCsv,

@@ -34,10 +34,10 @@ export const readArrow: ReadRows = async function* (source) {
   }
 };
 
-/** Reads only the bytes that are needed. @throws NotReadable when it is something else */
+/** Reads only the bytes that are needed. @throws NotReadable when the file is not Arrow */
 export function openArrow({ destination, path, bytes }: Omit<FileToRead, 'columns'>): Promise<RecordBatchReader> {
   const handle = {
-    // The library tells file handles by it.
+    // The library recognises file handles by this field.
     fd: -1,
     stat: async () => ({ size: bytes, isFile: () => true }),
     read: async (into: Uint8Array, offset: number, length: number, position: number) => {
@@ -66,7 +66,7 @@ async function nextBatch(reader: { next(): unknown }): Promise<IteratorResult<Re
   try {
     return (await reader.next()) as IteratorResult<RecordBatch>;
   } catch (error) {
-    // pandas compresses unless it is told not to.
+    // pandas compresses by default.
     if (!(error instanceof Error) || !error.message.includes('compressed but codec not found')) throw error;
     throw new NotReadable(
       "is compressed, which cannot be read; write it uncompressed (to_feather(…, compression='uncompressed') of pandas), or as Parquet",
@@ -76,7 +76,7 @@ async function nextBatch(reader: { next(): unknown }): Promise<IteratorResult<Re
 
 function fill(into: Column, { type, unit }: FileColumn, records: RecordBatch, i: number): void {
   const vector = records.getChildAt(i)!;
-  // The library gives instants as milliseconds, in which microseconds are lost: the stored numbers are read instead.
+  // The library returns instants as milliseconds, which loses microseconds. So the stored numbers are read instead.
   const stored = type === 'instant' ? (vector.data[0]!.values as BigInt64Array) : null;
   for (let row = 0; row < records.numRows; row++) {
     const value = vector.get(row) as Value;

@@ -1,11 +1,11 @@
-/** Reads Parquet, one group of rows after the other, into columns. */
+/** Reads Parquet into columns, one row group after the other. */
 import { type DecodedArray, type FileMetaData, parquetMetadataAsync, parquetRead } from 'hyparquet';
 import { type Column, clearBatch, createBatch, setValue, type Value } from '../../store/copy/columns.ts';
 import { readRange } from '../destination/destination.ts';
 import type { FileColumn, ReadRows } from './format.ts';
 import { NotReadable, readableAs } from './not-readable.ts';
 
-/** Instants as they are stored: a `Date` would lose the microseconds. */
+/** Returns instants as they are stored: a `Date` would lose the microseconds. */
 const PARSERS = {
   timestampFromMicroseconds: (microseconds: bigint) => microseconds,
   timestampFromMilliseconds: (milliseconds: bigint) => milliseconds * 1_000n,

@@ -29,7 +29,7 @@ export const readNdjson: ReadRows = async function* (file) {
   });
 };
 
-/** `toRow`: null for a record that is no row. */
+/** `toRow` returns null for a record that is not a row. */
 async function* readRecords<Record>(
   { columns }: FileToRead,
   records: AsyncIterable<Record>,
@@ -96,7 +96,7 @@ function parseObject(line: string, number: number): Record<string, unknown> {
     const parsed: unknown = JSON.parse(line);
     if (typeof parsed === 'object' && parsed !== null) return parsed as Record<string, unknown>;
   } catch {
-    // Said below.
+    // The error is thrown below.
   }
   throw new NotReadable(`has no JSON object in record ${number}`);
 }
@@ -124,7 +124,7 @@ async function* lines(texts: AsyncIterable<string>): AsyncGenerator<string> {
   if (rest !== '') throw new NotReadable('ends in the middle of a line');
 }
 
-/** Records of fields. */
+/** Yields each record as its fields. */
 async function* csvRecords(texts: AsyncIterable<string>): AsyncGenerator<(string | null)[]> {
   let rest = '';
   for await (const text of texts) {

@@ -1,4 +1,4 @@
-/** Writes Arrow IPC files (also known as Feather, version 2), not compressed: a record batch for each batch. */
+/** Writes uncompressed Arrow IPC files (also known as Feather, version 2), with one record batch for each batch. */
 import {
   Bool,
   type Data,
@@ -40,7 +40,7 @@ export const openArrow: OpenWriter = (sink, columns) => {
   };
 };
 
-/** The library's own queue has no end to its length; here each part is taken as soon as it is made. */
+/** The library's own queue has no limit. Here each part is taken as soon as it is made. */
 class CollectedFile extends RecordBatchFileWriter {
   readonly parts: Uint8Array[] = [];
 
@@ -108,7 +108,7 @@ function textData(values: readonly string[], rows: number) {
   let lastBytes = 0;
   for (let i = 0; i < rows; i++) {
     const value = values[i]!;
-    // Rows are sorted: a text is often that of the row before.
+    // Rows are sorted, so a text often equals that of the row before.
     if (value !== last) {
       last = value;
       lastBytes = Buffer.byteLength(value);
@@ -118,7 +118,7 @@ function textData(values: readonly string[], rows: number) {
   return { valueOffsets, data: Buffer.from(values.slice(0, rows).join('')) };
 }
 
-/** A bit for each row, the first one lowest. */
+/** Packs one bit for each row. The first row is the lowest bit. */
 function packBits(rows: number, isSet: (row: number) => boolean): Uint8Array {
   const bits = new Uint8Array(Math.ceil(rows / 8));
   for (let i = 0; i < rows; i++) if (isSet(i)) bits[i >> 3]! |= 1 << (i & 7);

@@ -1,7 +1,6 @@
 /**
- * Writes Parquet. The encodings are chosen for candles: doubles as streams of their bytes, times as deltas, ids as a dictionary; then
- * Snappy, whose bytes depend on no version of zlib. A group of rows has the least and the greatest value of each column, so that a
- * reader skips groups.
+ * Writes Parquet. The encodings are chosen for candles: doubles as byte streams, times as deltas, ids as a dictionary. The compression is Snappy,
+ * whose bytes depend on no version of zlib. A row group has the least and the greatest value of each column, so that a reader can skip groups.
  */
 import { ByteWriter, type ColumnSource, ParquetWriter, type SchemaElement } from 'hyparquet-writer';
 import type { Column } from '../../store/copy/columns.ts';
@@ -42,7 +41,7 @@ function typeOf({ type, unit }: FileColumn): Omit<SchemaElement, 'name' | 'repet
     case 'text':
       return { type: 'BYTE_ARRAY', converted_type: 'UTF8', logical_type: { type: 'STRING' } };
     case 'instant':
-      // Said in the old and in the new way: a reader that knows neither takes it for a number.
+      // Declares the type in the old and in the new way. A reader that knows neither reads a number.
       return {
         type: 'INT64',
         converted_type: unit === 'milliseconds' ? 'TIMESTAMP_MILLIS' : 'TIMESTAMP_MICROS',
@@ -69,12 +68,12 @@ function sourceOf({ name, unit, type }: FileColumn, column: Column, rows: number
     case 'double':
       return { name, data, encoding: 'BYTE_STREAM_SPLIT' };
     default:
-      // The writer decides itself whether a dictionary is worth it.
+      // The writer decides whether a dictionary is worth it.
       return { name, data };
   }
 }
 
-/** Typed arrays are written several times as fast; only a column with nulls needs a list. */
+/** Typed arrays are written several times as fast. Only nulls, booleans and milliseconds need a list. */
 function valuesOf(column: Column, rows: number, unit: FileColumn['unit']): ColumnSource['data'] {
   if (column.type === 'instant' && unit === 'milliseconds')
     return listOf(column, rows, (i) => (column.values[i] as bigint) / 1_000n);

@@ -1,10 +1,10 @@
-/** Writes CSV (RFC 4180, with a header; null is nothing, an empty text is `""`) and NDJSON (an object on each line). */
+/** Writes CSV (RFC 4180, with a header; null is an empty field, an empty text is `""`) and NDJSON (an object on each line). */
 import type { Column } from '../../store/copy/columns.ts';
 import type { ByteSink } from '../destination/destination.ts';
 import type { OpenWriter, RowWriter } from './format.ts';
 import { createInstantFormat } from './instant-text.ts';
 
-/** So many rows become one text at a time. */
+/** This many rows are joined into one text at a time. */
 const ROWS_AT_ONCE = 4_096;
 
 export const openCsv: OpenWriter = (sink, columns) => {
@@ -53,7 +53,7 @@ function openLines(
   };
 }
 
-/** Null where the value is null. */
+/** The returned function returns null for a null value. */
 function cellOf(column: Column, isJson: boolean): Cell {
   const { isNull } = column;
   const value = valueText(column, isJson);
@@ -77,12 +77,12 @@ function valueText(column: Column, isJson: boolean): (row: number) => string {
   }
 }
 
-/** The shortest text that reads as this double. */
+/** The shortest text that is parsed as this double. */
 function doubleText(value: number): string {
   return value === 0 && Object.is(value, -0) ? '-0' : String(value);
 }
 
-/** As spreadsheets and databases read it. */
+/** Quotes a text so that spreadsheets and databases can read it. */
 function quoteCsv(text: string): string {
   return text === '' || /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

@@ -1,21 +1,24 @@
-/** The coins that rows of an import name: each name is looked up once; those that mean no coin, or several, are noted. */
+/** Finds the coins that the rows of an import name. It looks each name up once, and notes the names that mean no coin, or several. */
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import { coinNamed, type NamedCoin } from '../../store/imported/imported-series.ts';
 import { ImportRefused } from '../refused.ts';
 import { MOST_NAMED } from './wrong-rows.ts';
 
 export type CoinNames = {
-  /** Null: its rows are wrong; `where` names the first one. @throws ImportRefused when there are too many such names to go on */
+  /**
+   * Null: the name is unknown or ambiguous, so its rows are wrong; `where` names the first row. @throws ImportRefused when there are too many such
+   * names
+   */
   find(name: string, where: string): Promise<string | null>;
-  /** @throws ImportRefused when it means no coin, or several */
+  /** @throws ImportRefused when the name means no coin, or several */
   coinOf(name: string): Promise<string>;
-  /** Why the rows of a name are wrong. */
+  /** Why the rows with this name are wrong; undefined: they are not. */
   problemOf(name: string): string | undefined;
   /** @throws ImportRefused with all names that mean no coin, unless their rows are left out */
   check(): Promise<void>;
 };
 
-/** With more, the column is another one than that of the coins. */
+/** With more unknown names, the column is not that of the coins. */
 const MOST_SKIPPED = 1_000;
 
 export function createCoinNames(sql: SqlOrTransaction, skipsWrong: boolean): CoinNames {
@@ -67,7 +70,7 @@ export function createCoinNames(sql: SqlOrTransaction, skipsWrong: boolean): Coi
   };
 }
 
-/** Null: it knows some. */
+/** Null when the warehouse knows coins. */
 async function hintOfNoCoins(sql: SqlOrTransaction): Promise<string | null> {
   const [row] = await sql<{ hasCoins: boolean }[]>`select exists (select from market.coin) as has_coins`;
   return row!.hasCoins

@@ -1,4 +1,4 @@
-/** Which column of a file is what: by the names that are usual, or as the user says. */
+/** Finds the role of each column of a file: by its usual names, or as the user names it. */
 import { nearestNames } from '../../core/settings/did-you-mean.ts';
 import { ImportRefused } from '../refused.ts';
 import type { Table } from './table/table.ts';
@@ -18,10 +18,10 @@ export const ROLES = [
 ] as const;
 export type Role = (typeof ROLES)[number];
 
-/** Without them a row is no candle. */
+/** Without these, a row is not a candle. */
 const NEEDED: readonly Role[] = ['time', 'open', 'high', 'low', 'close'];
 
-/** In lower case, without what is no letter or digit; the first that a file has counts. */
+/** Usual names in lower case, with only letters and digits. The first one that a file has counts. */
 const USUAL: Readonly<Record<Role, readonly string[]>> = {
   time: ['opentime', 'timeopen', 'time', 'timestamp', 'datetime', 'date', 'ts', 'unix', 't'],
   open: ['open', 'openprice', 'priceopen', 'o'],
@@ -36,18 +36,18 @@ const USUAL: Readonly<Record<Role, readonly string[]>> = {
   is_final: ['isfinal'],
 };
 
-/** As exchanges give klines without a header. */
+/** The order of the columns in klines of exchanges without a header. */
 const BY_NUMBER: readonly Role[] = ['time', 'open', 'high', 'low', 'close', 'volume'];
 
-/** The places of the columns in the file. */
+/** The index of each column in the file. */
 export type Columns = Readonly<Partial<Record<Role, number>>>;
 
-/** What the user says: a role, and the name or number of a column. */
+/** The columns that the user names: a role, and the name or number of a column. */
 export type NamedColumns = Readonly<Partial<Record<Role, string>>>;
 
 const simplified = (name: string) => name.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '');
 
-/** `ignored`: what is said otherwise, for all rows. @throws ImportRefused when a column is missing */
+/** Returns the columns that the user names, and the usual ones for all other roles. @throws ImportRefused when a column is missing */
 export function findColumns(
   { columns }: Table,
   { hasHeader, named, file }: { readonly hasHeader: boolean; readonly named: NamedColumns; readonly file: string },

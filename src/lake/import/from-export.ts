@@ -1,6 +1,6 @@
 /**
- * An export of a warehouse, to be imported into another one: its files are recounted against its manifest first, and what was stored is recounted
- * against the same digests before it is committed.
+ * Imports an export of one warehouse into another one. It recounts the files against their manifest first. Before the commit, it recounts the
+ * stored rows against the same digests.
  */
 import path from 'node:path';
 import { monthReset } from '../../core/calendar.ts';
@@ -23,11 +23,11 @@ export type ExportToImport = {
   readonly name: string;
   readonly recounted: Recounted;
   readonly files: readonly InputFile[];
-  /** Datasets that are no candles. */
+  /** Datasets that are not candles. */
   readonly leftOut: readonly string[];
 };
 
-/** @throws ImportRefused when the files are not what the manifest says, or have a form from which rows cannot be read back exactly */
+/** @throws ImportRefused when the files do not match the manifest, or have a form from which rows cannot be read back exactly */
 export async function openExport(
   destination: Destination,
   options: { readonly signal: AbortSignal; readonly onFile?: (bytes: number) => void },
@@ -76,10 +76,10 @@ export async function openExport(
   };
 }
 
-/** What the proof was about. */
+/** How many series and months were recounted. */
 export type Proved = { readonly series: number; readonly months: number };
 
-/** Recounts what was stored. @throws ImportRefused when a month has other final rows than the export says */
+/** Recounts the stored rows. @throws ImportRefused when a month has other final rows than in the export */
 export async function proveExport(
   { query }: Pick<ImportTransaction, 'query'>,
   book: SeriesBook,
@@ -90,7 +90,7 @@ export async function proveExport(
     if (isPriceInterval(interval)) continue;
     const told = recounted.months.months(seriesName).filter(({ slots }) => slots > 0);
     if (told.length === 0) continue;
-    // Its rows are left out, and counted.
+    // The rows of this coin are left out, and counted.
     if (book.coins.problemOf(coinId) !== undefined) continue;
     const id = await idOf(book, { coinId, quote, interval });
     const stored = id === null ? [] : await readMonths({ query }, id);
@@ -110,13 +110,13 @@ export async function proveExport(
   return { series: proved, months };
 }
 
-/** Null: no row of it was read. */
+/** Null when no row of the series was read. */
 async function idOf(
   book: SeriesBook,
   { coinId, quote, interval }: { readonly coinId: string; readonly quote: string; readonly interval: Interval },
 ): Promise<number | null> {
   if (!isCandleInterval(interval)) return null;
-  // Its id may be another one here.
+  // The coin may have another id in this warehouse.
   const here = await book.coins.coinOf(coinId);
   const found = book.all.find((one) => one.coinId === here && one.quote === quote && one.interval === interval);
   return found?.before.id ?? null;

@@ -1,4 +1,4 @@
-/** Takes the rows of a file, checks each as a row of an answer is checked, and gives those that are right to Postgres. */
+/** Takes the rows of a file, checks each like a row of an answer, and sends the right ones to Postgres. */
 import { yieldToEventLoop } from '../../core/concurrency/yield-to-event-loop.ts';
 import { impossibleTime, impossibleValues } from '../../core/possible-candle.ts';
 import { createCandleEncoder } from '../../store/imported/encode-candles.ts';
@@ -9,31 +9,31 @@ import type { RawRows } from './table/table.ts';
 import { readAmount, readNumber, readTruth, type TimeReader, whyNoNumber } from './values.ts';
 import type { WrongRows } from './wrong-rows.ts';
 
-/** Rows of one buffer: Postgres stores them while the next ones are made. */
+/** Rows of one buffer. Postgres stores one buffer while the next one is filled. */
 const ROWS_AT_ONCE = 8_192;
 
 export type OpenedFile = {
-  /** For readers. */
+  /** The name to show to users. */
   readonly name: string;
-  /** Its place in the list of files. */
+  /** Its index in the list of files. */
   readonly number: number;
-  /** Which of the columns that are read is what. */
+  /** The index of each role among the columns that are read. */
   readonly columns: Columns;
   readonly isInstant: boolean;
-  /** What is said for all rows. A coin that is said counts also where the file has a column for it. */
+  /** The values that are given for all rows. A given coin counts even if the file has a column for coins. */
   readonly said: Partial<SeriesText>;
-  /** What its first row calls the coin, once that was read. */
+  /** The coin's name in the first row, once that row was read. */
   readonly label: { value?: unknown };
 };
 
-/** By column of the files: right rows that have no value there. */
+/** The number of right rows without a value, by column. */
 export type MissingValues = Record<'open' | 'high' | 'low' | 'close' | 'volume' | 'market_cap', number>;
 
 export type RowImporter = {
   take(file: OpenedFile, rows: RawRows): Promise<void>;
-  /** Gives Postgres what is left. */
+  /** Sends the remaining rows to Postgres. */
   finish(): Promise<void>;
-  /** Rows that were staged. */
+  /** Number of rows that were sent to the staging table. */
   readonly staged: number;
   readonly taken: number;
   readonly missing: MissingValues;
@@ -45,10 +45,10 @@ export function createRowImporter(deps: {
   readonly transaction: ImportTransaction | null;
   readonly times: TimeReader;
   readonly wrong: WrongRows;
-  /** A wrong row ends the storing, and the rest is only checked. */
+  /** After a wrong row, nothing more is stored, and the rest is only checked. */
   readonly storesNothingIfWrong: boolean;
   readonly signal: AbortSignal;
-  /** Hears of rows that are done with. */
+  /** Called with the number of rows that were processed. */
   readonly onRows: (rows: number) => void;
 }): RowImporter {
   const { book, transaction, wrong, signal } = deps;
@@ -121,7 +121,7 @@ export function createRowImporter(deps: {
   };
 }
 
-/** The series of all rows of a batch; most have one. */
+/** Opens the series of all rows of a batch; most batches have one. */
 async function openSeries(book: SeriesBook, file: OpenedFile, rows: RawRows): Promise<void> {
   const names = createNames(file, rows);
   const unknown = new Map<string, SeriesText & { readonly where: string }>();
@@ -134,12 +134,12 @@ async function openSeries(book: SeriesBook, file: OpenedFile, rows: RawRows): Pr
   if (unknown.size > 0) await book.open([...unknown.values()]);
 }
 
-/** Which series the rows of a batch name. Rows of one series stand together, so that most are those of the row before. */
+/** Finds the series of each row of a batch. Rows of one series are adjacent, so most rows have the series of the row before. */
 function createNames({ columns, said, label }: OpenedFile, rows: RawRows) {
   const of = (role: 'coin' | 'interval' | 'quote') =>
     said[role] === undefined && columns[role] !== undefined ? rows.columns[columns[role]]! : null;
   const [coins, intervals, quotes] = [of('coin'), of('interval'), of('quote')];
-  // A coin that is said for a file of several coins would mix them up.
+  // One coin that is given for a file of several coins would mix them up.
   const labels = said.coin !== undefined && columns.coin !== undefined ? rows.columns[columns.coin]! : null;
   let last = -1;
   let found: ImportSeries | string = '';
@@ -155,7 +155,7 @@ function createNames({ columns, said, label }: OpenedFile, rows: RawRows) {
   });
   return {
     textOf,
-    /** Whether it may be of another series than the row before that was asked about. */
+    /** Whether this row may be of another series than the row of the last change. */
     changes: (i: number): boolean => {
       if (last !== -1 && isSame(i)) return false;
       last = i;
@@ -176,7 +176,7 @@ function createNames({ columns, said, label }: OpenedFile, rows: RawRows) {
 
 type Value = number | null;
 
-/** Reads one row after the other into the same fields: an object for each would cost more than the row. */
+/** Reads one row after the other into the same fields, because an object for each row would cost more than the row. */
 function createRowReader(
   { columns, isInstant }: OpenedFile,
   rows: RawRows,
@@ -196,9 +196,9 @@ function createRowReader(
     volume: null as Value,
     marketCap: null as Value,
     isFinal: false,
-    /** Of a wrong row: what was read; undefined: its reason says all. */
+    /** The value that made a row wrong; undefined when the reason says enough. */
     value: undefined as unknown,
-    /** Null: it is right; else the reason why not. */
+    /** Null when the row is right; otherwise the reason why not. */
     read,
   };
   return row;

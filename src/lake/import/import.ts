@@ -1,6 +1,6 @@
 /**
- * Imports: reads files of candles from elsewhere into tables of their own. All rows of all files are stored in one transaction, or none:
- * killed at any moment, an import has changed nothing.
+ * Imports files of candles from elsewhere into tables of their own. One transaction stores all rows of all files, or none: an import that is killed
+ * at any moment has changed nothing.
  */
 import type { Instant } from '../../clock.ts';
 import { sumAsBigint } from '../../core/candle-hash.ts';
@@ -28,18 +28,18 @@ export type ImportOptions = {
   readonly database: Pick<Database, 'sql' | 'url' | 'watchdog'>;
   readonly files: readonly FileToImport[];
   readonly source: string;
-  /** Of times that are numbers; null: their size tells it. */
+  /** The unit of times that are numbers; null: their size shows it. */
   readonly timeUnit: TimeUnit | null;
-  /** Values of earlier imports are replaced by others. */
+  /** Replaces values of earlier imports that differ. */
   readonly replaces: boolean;
-  /** Wrong rows are left out; else none is stored. */
+  /** Leaves out wrong rows. When false, one wrong row prevents the whole import. */
   readonly skipsWrong: boolean;
-  /** Rows are only checked. */
+  /** Only checks the rows. */
   readonly isTrial: boolean;
   readonly now: Instant;
   readonly signal: AbortSignal;
   readonly onRows?: (rows: number) => void;
-  /** Before the commit; rejects when what is stored is not what it should be. */
+  /** Called before the commit. It rejects when the stored rows are not as expected. */
   readonly prove?: (transaction: ImportTransaction, book: SeriesBook) => Promise<void>;
 };
 
@@ -51,21 +51,21 @@ export type ImportedNow = {
 };
 
 export type Imported = {
-  /** `stored`, also when all was there already; `checked`: it was a trial; `wrong`, `other`: nothing was stored. */
+  /** `stored`, even when all rows were there already; `checked`: it was a trial; `wrong`, `other`: nothing was stored. */
   readonly outcome: 'stored' | 'checked' | 'wrong' | 'other';
   readonly rows: number;
   readonly added: number;
-  /** Rows that say what was there already. */
+  /** Rows that equal what was stored already. */
   readonly same: number;
-  /** Rows that say what another row of this import says. */
+  /** Rows that equal another row of this import. */
   readonly twice: number;
   readonly replaced: number;
-  /** Candles that were not final when an earlier import stored them, and have other values now. */
+  /** Candles that were not final when an earlier import stored them, and that have other values now. */
   readonly updated: number;
-  /** Right rows without a value, by column. */
+  /** The number of right rows without a value, by column. */
   readonly missing: Readonly<MissingValues>;
   readonly wrong: Pick<WrongRows, 'count' | 'first' | 'reasons'>;
-  /** Slots that an earlier import has stored with other values, and the first of them. */
+  /** Slots that an earlier import stored with other values, and the first of them. */
   readonly other: {
     readonly slots: number;
     readonly first: (OtherRow & { readonly fileName: string; readonly series: ImportedNow }) | null;
@@ -104,7 +104,7 @@ async function run(options: ImportOptions, transaction: ImportTransaction | null
   const wrong = createWrongRows();
   const storesNothingIfWrong = !skipsWrong;
   const importer = createRowImporter({ book, transaction, times, wrong, storesNothingIfWrong, signal, onRows });
-  // A coin that is said for all rows must be one: none would be left.
+  // A coin that is given for all rows must exist: otherwise no row would be left.
   if (skipsWrong) for (const { said } of files) if (said.coin !== undefined) await book.coins.coinOf(said.coin);
   for (const file of files) for await (const rows of file.read()) await importer.take(file, rows);
   await book.coins.check();
@@ -154,7 +154,7 @@ async function readRest(
   return staged;
 }
 
-/** Resolves to how many candles were added. */
+/** Resolves to the number of added candles. */
 async function finish(
   transaction: ImportTransaction,
   book: SeriesBook,

@@ -1,4 +1,4 @@
-/** Finds the files of an import: those that are named, and those in folders that are named. */
+/** Finds the files of an import: the named files, and the files in named folders. */
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { type Destination, isHiddenFile } from '../destination/destination.ts';
@@ -10,16 +10,16 @@ import { ImportRefused } from '../refused.ts';
 import type { TableFile } from './table/table.ts';
 
 export type InputFile = TableFile & {
-  /** For readers. */
+  /** The name to show to users. */
   readonly name: string;
   readonly format: Format;
-  /** What the names of its folders say, as in `interval=1h/quote=usd`. */
+  /** The values in the names of its folders, as in `interval=1h/quote=usd`. */
   readonly place: Readonly<Partial<Record<'interval' | 'quote', string>>>;
 };
 
 export type Inputs = {
   readonly files: readonly InputFile[];
-  /** Folders that have a manifest. */
+  /** Folders with a manifest of an export. */
   readonly exports: readonly Destination[];
 };
 
@@ -33,7 +33,7 @@ const FORMAT_OF: Readonly<Record<string, Format>> = {
 };
 const KNOWN = '.csv, .ndjson, .jsonl (each also with .gz), .parquet, .arrow or .feather';
 
-/** `format`: of all files, whatever they are called; null: their names tell. @throws ImportRefused when there is nothing to read */
+/** `format`: of all files, whatever their names are; null: each name shows it. @throws ImportRefused when there is nothing to read */
 export async function findInputs(paths: readonly string[], format: Format | null): Promise<Inputs> {
   const files: InputFile[] = [];
   const exports: Destination[] = [];
@@ -56,7 +56,10 @@ export async function findInputs(paths: readonly string[], format: Format | null
   return { files, exports };
 }
 
-/** A manifest.json of another program is a file like others. @throws ImportRefused when it is ours, and damaged */
+/**
+ * Whether the folder is an export. A manifest.json of another program is a normal file. @throws ImportRefused when the manifest is ours, and
+ * damaged
+ */
 async function isExport(folder: Destination): Promise<boolean> {
   try {
     return (await readManifest(folder)) !== null;

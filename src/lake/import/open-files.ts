@@ -1,4 +1,4 @@
-/** Opens the files of an import: which of their columns are what, and how many rows they have. */
+/** Opens the files of an import: finds the role of each column, and the number of rows. */
 import { NotReadable } from '../format/not-readable.ts';
 import { ImportRefused } from '../refused.ts';
 import { type Columns, findColumns, type NamedColumns, ROLES, type Role } from './columns.ts';
@@ -7,7 +7,7 @@ import type { InputFile } from './input-files.ts';
 import type { SeriesText } from './series-book.ts';
 import type { OpenTable, RawRows, Table } from './table/table.ts';
 
-/** Each is loaded when it is needed. */
+/** Each module is loaded only when it is needed. */
 const TABLES: Readonly<Record<InputFile['format'], () => Promise<OpenTable>>> = {
   csv: async () => (await import('./table/csv-table.ts')).openCsvTable,
   ndjson: async () => (await import('./table/ndjson-table.ts')).openNdjsonTable,
@@ -16,7 +16,7 @@ const TABLES: Readonly<Record<InputFile['format'], () => Promise<OpenTable>>> = 
 };
 
 export type ReadOptions = {
-  /** What is said for all rows. */
+  /** The values that are given for all rows; null: not given. */
   readonly coin: string | null;
   readonly interval: string | null;
   readonly quote: string | null;
@@ -26,26 +26,26 @@ export type ReadOptions = {
 
 export type FileToImport = OpenedFile & {
   readonly bytes: number;
-  /** Null: only reading them all would tell. */
+  /** Null: the number is unknown until all rows are read. */
   readonly rows: number | null;
   readonly read: () => AsyncGenerator<RawRows>;
   readonly told: ToldColumns;
 };
 
-/** What the columns of a file are taken for, for readers. */
+/** How the columns of a file are understood, to show to users. */
 export type ToldColumns = {
-  /** The name of the column by what it is. */
+  /** The name of the column for each role. */
   readonly read: Readonly<Partial<Record<Role, string>>>;
-  /** The names of the others. */
+  /** The names of the columns without a role. */
   readonly notUsed: readonly string[];
 };
 
-/** Texts of the others mean what they say: 007 is no 7. */
+/** The roles whose texts may be read as numbers. In other columns, 007 is not 7. */
 const NUMBERS: readonly Role[] = ['time', 'open', 'high', 'low', 'close', 'volume', 'market_cap'];
 
 const DEFAULT_QUOTE = 'usd';
 
-/** @throws ImportRefused when a column is missing, or nothing says which series the rows are of */
+/** @throws ImportRefused when a column is missing, or the series of the rows is unknown */
 export async function openFile(input: InputFile, number: number, options: ReadOptions): Promise<FileToImport> {
   const { name, bytes } = input;
   const { hasHeader, columns: named } = options;
@@ -72,7 +72,7 @@ export async function openFile(input: InputFile, number: number, options: ReadOp
 function toldOf({ columns }: Table, found: Columns, said: Partial<SeriesText>): ToldColumns {
   const roles = ROLES.filter((role) => found[role] !== undefined && said[role as 'coin'] === undefined);
   const read = Object.fromEntries(roles.map((role) => [role, columns[found[role]!]!.name]));
-  // By their places: a name may stand twice.
+  // By index, because two columns may have the same name.
   const used = new Set(roles.map((role) => found[role]!));
   return { read, notUsed: columns.filter((_, i) => !used.has(i)).map(({ name }) => name) };
 }

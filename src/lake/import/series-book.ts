@@ -1,4 +1,4 @@
-/** The series of an import: whose rows are stored where, and what was added to each. */
+/** The series of an import: where the rows of each are stored, and what was added to each. */
 import type { Instant } from '../../clock.ts';
 import { isQuote, type Quote } from '../../core/candle.ts';
 import type { HashSum } from '../../core/candle-hash.ts';
@@ -13,23 +13,23 @@ export type ImportSeries = {
   readonly quote: Quote;
   readonly interval: CandleInterval;
   readonly before: BeforeImport;
-  /** What its times are checked against. */
+  /** The values for the check of its times. */
   readonly times: { readonly interval: CandleInterval; readonly latest: Instant; readonly name: string };
-  /** Slots that open before it are final, where nothing else is said. */
+  /** Slots that open before this are final, unless the file says otherwise. */
   readonly finalUntil: Instant;
   readonly seen: SlotsSeen;
-  /** Of the rows that went straight into the table. */
+  /** Counts the rows that went straight into the table, without staging. */
   added: number;
   readonly sum: HashSum;
 };
 
-/** As the rows say it, or as it is said for all of them; null: nothing says it. */
+/** The texts of the rows, or those that are given for all of them; empty when there is neither. */
 export type SeriesText = { readonly coin: string; readonly interval: string; readonly quote: string };
 
 export type SeriesBook = {
-  /** A reason why such rows are wrong, or the series; undefined: call `open` first. */
+  /** The series, or the reason why such rows are wrong; undefined: call `open` first. */
   find(text: SeriesText): ImportSeries | string | undefined;
-  /** Rows of an unknown coin are wrong; `where` names the first one. @throws ImportRefused when there are too many such coins */
+  /** Opens the series of `texts`. Rows of an unknown coin are wrong; `where` names the first one. @throws ImportRefused for too many such coins */
   open(texts: readonly (SeriesText & { readonly where: string })[]): Promise<void>;
   readonly coins: Pick<CoinNames, 'coinOf' | 'problemOf' | 'check'>;
   readonly all: readonly ImportSeries[];
@@ -42,7 +42,7 @@ export function createSeriesBook(deps: {
   /** Null: nothing is stored. */
   readonly transaction: ImportTransaction | null;
   readonly now: Instant;
-  /** Rows of unknown coins are left out; else the import will be refused. */
+  /** Leaves out rows of unknown coins. When false, such rows make the import fail. */
   readonly skipsWrong: boolean;
 }): SeriesBook {
   const { sql, transaction, now, skipsWrong } = deps;
@@ -99,7 +99,7 @@ type Name = { readonly coinId: string; readonly quote: Quote; readonly interval:
 
 const keyOf = ({ coin, interval, quote }: SeriesText) => `${coin}\n${interval}\n${quote}`;
 
-/** A text: why there is no such series. */
+/** Returns a text when there is no such series: the reason. */
 function readNames({ coin, interval, quote }: SeriesText): Omit<Name, 'coinId'> | string {
   if (coin === '') return 'has no coin';
   const width = OTHERWISE_WRITTEN[interval.toLowerCase()] ?? interval.toLowerCase();

@@ -1,24 +1,24 @@
 /**
- * Tells which slots of a series nobody can have written yet, in little memory: it remembers stretches of time in which slots were seen, not
- * slots. A file whose rows ascend, or descend, needs one stretch; what lies inside of a stretch may have been seen, and is compared later.
+ * Finds the slots of a series that cannot have been written yet, in little memory. It stores stretches of time in which slots were seen, not single
+ * slots. A file whose rows ascend, or descend, needs one stretch. A slot inside a stretch may have been seen, so it is compared later.
  */
 import type { Instant } from '../../clock.ts';
 
-/** Files in an order of their own need a stretch for each; beyond this number, rows are compared instead. */
+/** A file in another order needs more stretches. Beyond this number, rows are compared instead. */
 const MOST_STRETCHES = 1_000;
 
 export type SlotsSeen = {
-  /** Remembers the slot. True: it was surely not seen before. */
+  /** Notes the slot. True: it was surely not seen before. */
   isNew(at: Instant): boolean;
 };
 
 type Stretch = { from: Instant; to: Instant };
 
-/** `stored`: from the first slot to the last one that was there before. */
+/** `stored`: the stretch from the first to the last slot that was stored before. */
 export function createSlotsSeen(stored: Readonly<Stretch> | null): SlotsSeen {
   const closed: Readonly<Stretch>[] = stored === null ? [] : [stored];
   let open: Stretch | null = null;
-  // The nearest other stretches: the open one may grow up to them.
+  // The nearest other stretches. The open one may grow up to them.
   let below = Number.NEGATIVE_INFINITY;
   let above = Number.POSITIVE_INFINITY;
   const begin = (at: Instant): boolean => {

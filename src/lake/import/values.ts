@@ -1,23 +1,23 @@
-/** Reads the values of any file: instants, numbers and truth values, whatever form they have. */
+/** Reads the values of any file: instants, numbers and booleans in many forms. */
 import type { Instant } from '../../clock.ts';
 
 export const TIME_UNITS = ['s', 'ms', 'us', 'ns'] as const;
 export type TimeUnit = (typeof TIME_UNITS)[number];
 
-/** How times were read. `text in UTC` has no zone of its own. */
+/** The forms in which times were read. `text in UTC` is a text without a zone. */
 export const TIME_FORMS = [...TIME_UNITS, 'instant', 'text', 'text in UTC'] as const;
 export type TimeForm = (typeof TIME_FORMS)[number];
 
 const PER_MS: Readonly<Record<TimeUnit, number>> = { s: 1e-3, ms: 1, us: 1e3, ns: 1e6 };
 
 export type TimeReader = {
-  /** Milliseconds since 1970, with what is below them as a fraction; NaN: it is no time. */
+  /** Milliseconds since 1970, with smaller units as a fraction; NaN: the value is no time. */
   read(value: unknown, isInstant: boolean): Instant;
   /** How many times were read in each form. */
   readonly counts: Readonly<Record<TimeForm, number>>;
 };
 
-/** `unit`: of numbers; null: their size tells it, as between 1973 and 5138 the numbers of two units are never the same. */
+/** `unit`: of numbers; null: their size shows it, because between 1973 and 5138 the numbers of two units are never the same. */
 export function createTimeReader(unit: TimeUnit | null): TimeReader {
   const counts = Object.fromEntries(TIME_FORMS.map((form) => [form, 0])) as Record<TimeForm, number>;
   const readText = createTextReader();
@@ -65,7 +65,7 @@ const [ZERO, COLON, BLANK, T, Z] = ['0', ':', ' ', 'T', 'Z'].map((one) => one.ch
   number,
 ];
 
-/** What two digits say; 99, which is no hour, minute or second: they are none. */
+/** The value of two digits. When they are not digits: 99, which is no hour, minute or second. */
 function twoDigits(text: string, at: number): number {
   const tens = text.charCodeAt(at) - ZERO;
   const ones = text.charCodeAt(at + 1) - ZERO;
@@ -74,7 +74,7 @@ function twoDigits(text: string, at: number): number {
 
 const TEXT = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?)? ?(Z|UTC|[+-]\d\d(?::?\d\d)?)?$/i;
 
-/** ISO 8601, with a blank in the place of the T as well. Without a zone it is in UTC, as files of candles are. */
+/** Reads ISO 8601, also with a space instead of the T. Without a zone the time is in UTC, as is usual in files of candles. */
 function createTextReader() {
   let day = '';
   let dayMs = Number.NaN;
@@ -82,13 +82,13 @@ function createTextReader() {
   const midnight = (text: string): Instant => {
     if (text === day) return dayMs;
     const at = Date.parse(`${text}T00:00:00Z`);
-    // 31 February is read as a day of March.
+    // `Date.parse` reads 31 February as a day of March.
     const isDay = !Number.isNaN(at) && new Date(at).toISOString().startsWith(text);
     day = text;
     dayMs = isDay ? at : Number.NaN;
     return dayMs;
   };
-  /** Of `2024-01-31T12:00:00Z`, which is what most files have; NaN: look closer. */
+  /** Reads `2024-01-31T12:00:00Z`, the form in most files; NaN: the pattern must read the text. */
   const usual = (text: string): Instant => {
     if (
       text.length !== 20 ||
@@ -133,7 +133,7 @@ function offsetOf(zone: string | undefined): number {
   return (sign === '-' ? -1 : 1) * (Number(hours) * 3_600_000 + Number(minutes) * 60_000);
 }
 
-/** Null where there is no value; undefined: it is no number. A text like NaN is a number, which no price can be. */
+/** Null when there is no value; undefined when it is not a number. A text like NaN is a number, which no price can be. */
 export function readNumber(value: unknown): number | null | undefined {
   if (typeof value === 'number') return value;
   if (value === null || value === undefined || value === '') return null;
@@ -143,7 +143,7 @@ export function readNumber(value: unknown): number | null | undefined {
   if (!Number.isNaN(read)) return value.trim() === '' ? null : whyNoDouble(value, read) === null ? read : undefined;
   switch (value.trim().toLowerCase()) {
     case 'null':
-    // As R writes it.
+    // R writes this.
     case 'na':
       return null;
     case 'nan':
@@ -153,26 +153,26 @@ export function readNumber(value: unknown): number | null | undefined {
   }
 }
 
-/** Of what `readNumber` has found to be none: why. */
+/** Why `readNumber` did not accept the value. */
 export function whyNoNumber(value: unknown): string {
   return (typeof value === 'string' ? whyNoDouble(value, Number(value)) : null) ?? 'is no number';
 }
 
-/** What programs read, and would not be what the file says. */
+/** Why the parsed number would not be the value in the file; null when it is. */
 function whyNoDouble(text: string, read: number): string | null {
-  // Of most numbers the second character is a digit or a point, and nothing comes ahead of the first.
+  // In most numbers, the second character is a digit or a point, and no space precedes the first.
   const isUsual = text.charCodeAt(1) < 58 && text.charCodeAt(0) > 32 && text.charCodeAt(0) < 127;
   if (!isUsual && /^\s*0[box]/i.test(text)) return 'is no decimal number, like 16 or 1.6e1';
   return read === 0 && /^[^e]*[1-9]/i.test(text) ? 'is too small for a double' : null;
 }
 
-/** The same of what may be unknown: NaN, by which pandas and others say that there is no value, is null. */
+/** Like `readNumber`, for values that may be unknown: NaN, which pandas and others write for a missing value, is null. */
 export function readAmount(value: unknown): number | null | undefined {
   const read = readNumber(value);
   return Number.isNaN(read) ? null : read;
 }
 
-/** Null where there is no value; undefined: it is neither true nor false. */
+/** Null when there is no value; undefined when it is neither true nor false. */
 export function readTruth(value: unknown): boolean | null | undefined {
   if (typeof value === 'boolean') return value;
   if (value === null || value === undefined || value === '') return null;

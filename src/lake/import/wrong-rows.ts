@@ -1,19 +1,19 @@
-/** Rows that cannot be stored: how many for which reason, and the first of them. */
+/** Rows that cannot be stored: how many there are for each reason, and the first of them. */
 
-/** So many are named. */
+/** At most this many are named. */
 export const MOST_NAMED = 20;
 
 export type WrongRow = {
-  /** For readers. */
+  /** The file's name to show to users. */
   readonly file: string;
-  /** From 1; of a text with a header the header is the first. */
+  /** From 1. In a text with a header, the header is record 1. */
   readonly record: number;
   readonly reason: string;
 };
 
 export type WrongRows = {
   add(file: string, record: number, reason: string, value?: unknown): void;
-  /** Several for one reason, of which only the first are named. */
+  /** Adds several rows for one reason. Only the first ones are named. */
   addMany(count: number, reason: string, named: readonly Omit<WrongRow, 'reason'>[]): void;
   readonly count: number;
   readonly first: readonly WrongRow[];

@@ -1,13 +1,13 @@
 /**
  * Files for Jesse: `24h/BTC-USD-1m.csv`, a line for each minute, in the order of columns that `research.store_candles` takes.
  *
- * Confirmed in Jesse's sources (`jesse/research/candles.py`): Jesse keeps candles in a database of its own, and takes them only as
- * `research.store_candles(array, exchange, symbol)`, where each row is timestamp (milliseconds), open, close, high, low, volume, and rows are
- * a minute apart. It makes all wider candles out of these by counting rows, so none may be missing, and fills what an exchange left out
- * with a flat candle (`jesse/modes/import_candles_mode`).
+ * Confirmed in Jesse's sources (`jesse/research/candles.py`): Jesse keeps candles in a database of its own, and accepts them only as
+ * `research.store_candles(array, exchange, symbol)`, where each row is timestamp (milliseconds), open, close, high, low, volume, and rows are a
+ * minute apart. It builds all wider candles from these by counting rows, so none may be missing. It fills what an exchange left out with a flat
+ * candle (`jesse/modes/import_candles_mode`).
  *
- * So a candle becomes its minutes: the first one has its open, high, low and volume, all others stay at its close; and where a slot has no
- * candle, the price stays. Jesse's candles of this interval, and wider ones, are then those that are stored here. Within one there is nothing to see.
+ * So a candle becomes its minutes. The first minute has its open, high, low and volume, and all others stay at its close. Where a slot has no
+ * candle, the price stays. Jesse's candles of this interval, and wider ones, then equal the stored ones. Narrower ones carry no information.
  */
 import { INTERVAL_MS, MINUTE } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';

@@ -1,4 +1,4 @@
-/** How the rows of datasets become files: their paths, what is in each, and in which form. */
+/** How the rows of datasets become files: the paths, contents and formats of the files. */
 import type { Quote } from '../../core/candle.ts';
 import { type Interval, widthOf } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
@@ -12,7 +12,7 @@ import { monthsEach, type Period, periodsOf } from './period.ts';
 export const LAYOUTS = ['hive', 'single', 'freqtrade', 'lean', 'jesse'] as const;
 export type Layout = (typeof LAYOUTS)[number];
 
-/** Its files are those of a tool: candles that have ended, and no column that says whether they may still change. */
+/** Whether its files are those of a tool: only candles that have ended, and no column that shows whether a candle may still change. */
 export function isOfTool(layout: Layout): boolean {
   return layout !== 'hive' && layout !== 'single';
 }
@@ -23,11 +23,11 @@ export type SeriesRef = {
   readonly symbol: string;
   readonly quote: Quote;
   readonly interval: Interval;
-  /** Stored, final or not. */
+  /** Number of stored rows, final or not. */
   readonly candles: number;
   readonly first: number;
   readonly last: number;
-  /** From where to where it has rows or coverage: it may say that there is no row. */
+  /** The span in which the series has rows or coverage. Coverage may show that there is no row. */
   readonly reachFrom: number;
   readonly reachTo: number;
 };
@@ -36,22 +36,22 @@ export type SeriesRef = {
 export type PlannedFile = {
   readonly path: string;
   readonly dataset: Dataset;
-  /** Of a file of series: which may be in it, in their order. */
+  /** For a file of series: the series that may be in it, in their order. */
   readonly series: readonly SeriesRef[];
-  /** All that `interval` and `quote` of the series are, where the file has no columns for them. */
+  /** The interval and quote of all its series, when the file has no columns for them; otherwise null. */
   readonly place: { readonly interval: Interval; readonly quote: Quote } | null;
-  /** By the time of its rows; infinite where it is not cut. */
+  /** Limits the times of its rows; a bound without a limit is infinite. */
   readonly span: Span;
-  /** Of the rows as Postgres gives them. */
+  /** The columns of the rows that Postgres returns. */
   readonly source: Dataset['columns'];
-  /** Of the file; null: the form is that of a tool, and the rows cannot be read back exactly. */
+  /** The columns of the file; null: it has the format of a tool, and the rows cannot be read back exactly. */
   readonly columns: readonly FileColumn[] | null;
   readonly open: (sink: ByteSink) => Promise<RowWriter>;
 };
 
 export const ALL_TIME: Span = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY };
 
-/** `candles/interval=24h/quote=usd/year=2024/part.parquet`: what the folders say is not in the file. */
+/** `candles/interval=24h/quote=usd/year=2024/part.parquet`: values in the folders' names are not in the file. */
 export function hiveFiles(
   dataset: SeriesDataset,
   series: readonly SeriesRef[],
@@ -101,7 +101,7 @@ export function historyFiles(
   }));
 }
 
-/** `coins/part.parquet`, or `coins.parquet` beside other single files. */
+/** `coins/part.parquet`, or `coins.parquet` in the layout `single`. */
 export function tableFile(
   dataset: TableDataset,
   { format, layout }: { readonly format: Format; readonly layout: 'hive' | 'single' },
@@ -123,7 +123,7 @@ function rowsAs(format: Format, source: Dataset['columns']) {
   };
 }
 
-/** Series of one interval and quote, next to each other. */
+/** Groups adjacent series of one interval and quote. */
 export function groupsOf(series: readonly SeriesRef[]): SeriesRef[][] {
   const groups: SeriesRef[][] = [];
   for (const one of series) {

@@ -1,10 +1,10 @@
 /**
  * Files of LEAN (QuantConnect): `crypto/coinbase/daily/btcusd_trade.zip`, which holds `btcusd.csv`.
  *
- * Confirmed in LEAN's repository: `Data/crypto/readme.md` and the sample files beside it (`Data/crypto/gdax/daily/btcusd_trade.zip`). A zip file
- * for each pair below the folder of its market and resolution, with one CSV without a header: time as `yyyyMMdd HH:mm` in UTC, open, high,
- * low, close, volume in coins; prices of crypto are not scaled. LEAN reads its own resolutions only: hours and days are these here.
- * LEAN knows markets by name, and Coinbase is the one for pairs in dollars.
+ * Confirmed in LEAN's repository: `Data/crypto/readme.md` and the sample files beside it (`Data/crypto/gdax/daily/btcusd_trade.zip`). Each pair has
+ * a zip file below the folder of its market and resolution, with one CSV without a header: time as `yyyyMMdd HH:mm` in UTC, open, high, low, close,
+ * volume in coins; prices of crypto are not scaled. LEAN reads only its own resolutions: hours and days are supported here. LEAN knows markets by
+ * name, and Coinbase is the one for pairs in dollars.
  */
 import { Zip, ZipDeflate } from 'fflate';
 import type { Interval } from '../../core/interval.ts';
@@ -17,10 +17,10 @@ import { lineWriter, plainNumber, type ToolCandle, toolFiles } from './tool-cand
 
 const RESOLUTIONS: Readonly<Partial<Record<Interval, string>>> = { '1h': 'hour', '24h': 'daily' };
 const MARKET = 'coinbase';
-/** The earliest that a zip file can say, so that the same candles have the same bytes. The library takes it as local time. */
+/** The earliest time that a zip file can store, so that the same candles have the same bytes. The library reads it as local time. */
 const NO_TIME = new Date(1980, 0, 1);
 
-/** @throws ExportRefused for intervals that LEAN does not have */
+/** @throws ExportRefused for intervals that LEAN does not support */
 export function leanFiles(series: readonly SeriesRef[], clip: Span): PlannedFile[] {
   const other = series.find(({ interval }) => RESOLUTIONS[interval] === undefined);
   if (other !== undefined)

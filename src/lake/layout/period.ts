@@ -1,4 +1,7 @@
-/** The stretches of time that files of series and of histories are cut into: those of the partitions, so that retention removes whole files' worth. */
+/**
+ * The stretches of time into which files of series and of histories are cut. They equal the partitions, so retention removes the rows of whole
+ * files.
+ */
 import type { Instant } from '../../clock.ts';
 import { HOUR, INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
@@ -7,18 +10,18 @@ export type Months = 1 | 3 | 12;
 
 export type Period = Span & {
   readonly year: number;
-  /** Of the file in the folder of its year: `part`, `part-q1` or `part-01`. */
+  /** The name of the file in the folder of its year: `part`, `part-q1` or `part-01`. */
   readonly name: string;
 };
 
-/** A year for wide slots, a quarter from an hour on, a month below: as the partitions of candles (`store/upkeep/partition.ts`). */
+/** A year for wide slots, a quarter from an hour on, a month below. Partitions of candles use the same (`store/upkeep/partition.ts`). */
 export function monthsEach(interval: Interval): Months {
   const width = INTERVAL_MS[interval];
   if (width < HOUR) return 1;
   return width < 6 * HOUR ? 3 : 12;
 }
 
-/** The periods that hold `first` and `last` and all between them, clipped to `clip`; none when nothing is left. */
+/** The periods from that of `first` to that of `last`, clipped to `clip`; none when nothing is left. */
 export function* periodsOf(months: Months, first: Instant, last: Instant, clip: Span): Generator<Period> {
   for (let at = Math.max(first, clip.from); at <= last && at < clip.to; ) {
     const { from, to, ...rest } = periodAt(months, at);

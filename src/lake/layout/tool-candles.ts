@@ -1,4 +1,4 @@
-/** Candles for backtesting tools: what all of them have in common. */
+/** Candles for backtesting tools: the code that all of their layouts share. */
 import type { Span } from '../../core/span.ts';
 import type { Batch } from '../../store/copy/columns.ts';
 import { CANDLES, columnsIn } from '../dataset/series-datasets.ts';
@@ -7,22 +7,24 @@ import type { RowWriter } from '../format/format.ts';
 import { ExportRefused } from '../refused.ts';
 import type { PlannedFile, SeriesRef } from './layout.ts';
 
-/** A candle of which all prices are known. */
+/** A candle whose prices are all known. */
 export type ToolCandle = {
-  /** Milliseconds. */
+  /** Milliseconds since 1970. */
   readonly openTime: number;
   readonly open: number;
   readonly high: number;
   readonly low: number;
   readonly close: number;
-  /** In coins: these tools count what was traded so, and the upstream in the quote currency, so it is divided by the close. Null: unknown, or too large. */
+  /**
+   * In coins, because these tools count so. The upstream counts in the quote currency, so it is divided by the close. Null: unknown, or too large.
+   */
   readonly volume: number | null;
 };
 
 const SOURCE = columnsIn(CANDLES.columns, true);
 const at = Object.fromEntries(SOURCE.map(({ name }, i) => [name, i])) as Readonly<Record<string, number>>;
 
-/** The candles of a batch that have all prices: these tools have no place for others. */
+/** The candles of a batch that have all prices: these tools cannot store others. */
 export function* toolCandles({ rows, columns }: Batch): Generator<ToolCandle> {
   const doubles = (name: string) => {
     const column = columns[at[name]!]!;
@@ -53,7 +55,7 @@ export function* toolCandles({ rows, columns }: Batch): Generator<ToolCandle> {
   }
 }
 
-/** A file for each series, at the path that `pathOf` gives it by its symbol, which no other coin may have. @throws ExportRefused */
+/** One file for each series, at the path from `pathOf`. @throws ExportRefused when two coins have the same symbol */
 export function toolFiles(
   series: readonly SeriesRef[],
   clip: Span,
@@ -84,7 +86,7 @@ export function toolFiles(
 
 const ROWS_AT_ONCE = 4_096;
 
-/** Writes a line for each candle, or several; `end` gives the last ones. */
+/** Writes one line or several for each candle, below the header. */
 export function lineWriter(
   sink: ByteSink,
   header: string,
@@ -109,7 +111,7 @@ export function lineWriter(
   };
 }
 
-/** A number without an exponent, which not every tool reads: `0.0000001`, and not `1e-7`. */
+/** Writes a number without an exponent, which not every tool reads: `0.0000001`, and not `1e-7`. */
 export function plainNumber(value: number): string {
   const text = String(value);
   const [, sign = '', whole, fraction = '', exponent] = /^(-?)(\d+)(?:\.(\d+))?e([+-]\d+)$/.exec(text) ?? [];

@@ -1,27 +1,27 @@
 /**
- * What an export has begun and finished before its manifest says so: a small file for each, so that a run that was killed goes on where it
- * was. The manifest takes their place, and they are removed.
+ * Notes what an export has begun and finished before its manifest is written, in a small file for each, so that the next run continues where a
+ * killed one stopped. The manifest then replaces these notes, and they are removed.
  */
 import type { Destination } from '../destination/destination.ts';
 import type { EncodedMonths } from '../digest/month-book.ts';
 import type { ManifestFile } from './manifest.ts';
 
-/** No reader of data looks at what begins with a dot. */
+/** Readers of data ignore names that begin with a dot. */
 const FOLDER = '.unfinished/';
 const EXTENSION = '.json';
 
 export type Finished = {
   readonly file: ManifestFile;
-  /** Of a file of series: the months of each, by its name. */
+  /** For a file of series: the months of each series, by its name. */
   readonly months: Readonly<Record<string, EncodedMonths>>;
 };
 
-/** The path of the file that an entry of the journal is about; null for a file that is no entry. */
+/** The path of the file that an entry of the journal is about; null for a file that is not an entry. */
 export function pathOfEntry(entry: string): string | null {
   return entry.startsWith(FOLDER) ? entry.slice(FOLDER.length, -EXTENSION.length) : null;
 }
 
-/** From now on nobody knows what is at this path, until it is noted as finished. */
+/** Marks the content at this path as unknown, until it is noted as finished. */
 export function noteBegun(destination: Destination, path: string): Promise<void> {
   return note(destination, path, null);
 }
@@ -34,7 +34,7 @@ async function note(destination: Destination, path: string, entry: Finished | nu
   await destination.put(placeOf(path), (sink) => sink(Buffer.from(JSON.stringify(entry))));
 }
 
-/** Null: it was begun, and not finished. @throws Error when there is no entry */
+/** Null: the file was begun, and not finished. @throws Error when there is no entry */
 export async function readEntry(destination: Destination, path: string): Promise<Finished | null> {
   const chunks = await destination.get(placeOf(path));
   if (chunks === null) throw new Error(`${placeOf(path)} is gone`);

@@ -1,6 +1,6 @@
 /**
- * The manifest of an export: what its files are, of which state of which series, and why what is missing is missing. It is JSON, and each
- * of its elements stands on a line of its own, so that neither writing nor reading needs it in memory as a whole. docs/export.md describes it.
+ * The manifest of an export: the contents of its files, the state of each series, and the reasons of its gaps. It is JSON, and each of its elements
+ * is on a line of its own, so that neither writing nor reading needs all of it in memory. docs/export.md describes it.
  */
 import { normalize, type Span, type Spans } from '../../core/span.ts';
 import type { DatasetColumn } from '../dataset/dataset.ts';
@@ -11,18 +11,18 @@ import type { Layout } from '../layout/layout.ts';
 export const MANIFEST_FILE = 'manifest.json';
 export const MANIFEST_FORMAT = 1;
 
-/** By hand, or kept up to date by the service (docs/lake.md). */
+/** Made by hand, or kept up to date by the service (docs/lake.md). */
 export type ExportKind = 'export' | 'lake';
 
 export type ManifestHead = {
   readonly kind: ExportKind;
-  /** ISO 8601: the instant of the snapshot that everything is of. */
+  /** ISO 8601: the instant of the snapshot from which all data come. */
   readonly at: string;
   /** Version of Chandler. */
   readonly chandler: string;
-  /** Whose data these are: `upstream`, or the market of a simulator. */
+  /** The source of the data: `upstream`, or the market of a simulator. */
   readonly origin: string;
-  /** Of a lake: the same in all of its manifests, and in no other lake. Earlier versions wrote none. */
+  /** The id of a lake: the same in all of its manifests, and in no other lake. Earlier versions wrote none. */
   readonly id?: string;
   readonly format: Format;
   readonly layout: Layout;
@@ -30,7 +30,7 @@ export type ManifestHead = {
   /** Null: all. */
   readonly coins: readonly string[] | null;
   readonly intervals: readonly string[] | null;
-  /** ISO 8601; null: not limited. */
+  /** ISO 8601; null: unlimited. */
   readonly from: string | null;
   readonly to: string | null;
   readonly finalOnly: boolean;
@@ -38,22 +38,27 @@ export type ManifestHead = {
 
 export type ManifestDataset = {
   readonly name: string;
-  /** Of its files; in the layout `hive`, `interval`, `quote` and `year` are in their paths. Null: the form is that of a tool. */
+  /**
+   * The columns of its files. In the layout `hive`, `interval`, `quote` and `year` are in the paths instead. Null: the format is that of a tool.
+   */
   readonly columns: readonly (DatasetColumn & { readonly unit?: 'milliseconds' })[] | null;
 };
 
 export type ManifestSeries = {
   /** `btc-bitcoin usd 24h`. */
   readonly series: string;
-  /** Of its evidence at that instant: the number of the newest step, its link, and the digest of revisions and requests, in hexadecimal digits. */
+  /**
+   * The state of its evidence at that instant: the number of the newest step, its link, and the digest of revisions and requests, in hexadecimal
+   * digits.
+   */
   readonly steps: number;
   readonly link: string;
   readonly records: string;
-  /** Spans with a final answer, within what was exported. */
+  /** Spans with a final answer, within the export. */
   readonly covered: readonly (readonly [from: string | null, to: string | null])[];
-  /** What is wanted within what was exported, and has no final answer; with the reason, as in `market.gaps`. */
+  /** Wanted spans within the export that have no final answer; with the reason, as in `market.gaps`. */
   readonly gaps: readonly (readonly [from: string, to: string, reason: string, detail: string | null])[];
-  /** Digests of its months, as in an attestation (`digest/month-book.ts`): of those of which all was exported. Null: there is none. */
+  /** Digests of the months that were wholly exported, as in an attestation (`digest/month-book.ts`). Null: there is none. */
   readonly months: EncodedMonths | null;
 };
 
@@ -62,19 +67,19 @@ export type ManifestFile = {
   readonly dataset: string;
   readonly interval: string | null;
   readonly quote: string | null;
-  /** ISO 8601; null: not limited. Of the times of its rows. */
+  /** The bounds of the times of its rows, in ISO 8601; null: unlimited. */
   readonly from: string | null;
   readonly to: string | null;
   readonly rows: number;
   readonly bytes: number;
   readonly sha256: string;
-  /** Two files of the same version have the same rows. Null: nothing tells but the bytes. */
+  /** Two files of the same version have the same rows. Null: only the bytes show whether they do. */
   readonly version: string | null;
-  /** Of a lake: Postgres may not have these rows any more, or not all of them; the file stays as it is. */
+  /** In a lake: Postgres may no longer have these rows, or not all of them. The file stays as it is. */
   readonly isArchived?: true;
 };
 
-/** Of a lake: a file that an earlier manifest named. It stays for readers of that manifest, for a day. */
+/** In a lake: a file that an earlier manifest named. It stays for a day, for readers of that manifest. */
 export type RetiredFile = {
   readonly path: string;
   /** ISO 8601: no manifest has named it since then. */
@@ -91,7 +96,7 @@ export type ManifestElement =
   | { readonly list: 'files'; readonly element: ManifestFile }
   | { readonly list: 'retired'; readonly element: RetiredFile };
 
-/** Instants of spans, for JSON; null where it has no bound. */
+/** Instants of spans, for JSON; null for a missing bound. */
 export function spansAsIso(spans: Spans): (readonly [string | null, string | null])[] {
   return spans.map(({ from, to }) => [isoOrNull(from), isoOrNull(to)] as const);
 }

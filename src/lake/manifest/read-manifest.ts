@@ -1,4 +1,4 @@
-/** Reads a manifest line by line, and tells whether it is whole and unchanged. */
+/** Reads a manifest line by line, and checks that it is complete and unchanged. */
 import { createHash } from 'node:crypto';
 import type { Destination } from '../destination/destination.ts';
 import {
@@ -10,18 +10,18 @@ import {
   type ManifestHead,
 } from './manifest.ts';
 
-/** The manifest cannot be believed; the message completes a sentence that begins with its name. */
+/** The manifest cannot be trusted. The message completes a sentence that begins with its name. */
 export class DamagedManifest extends Error {
   override readonly name = 'DamagedManifest';
 }
 
 export type ReadManifest = {
   readonly head: ManifestHead;
-  /** Their order is that of the file. What is read is believed only when all of it was read without an error. */
+  /** In the order of the file. The elements can be trusted only when all of them were read without an error. */
   readonly elements: AsyncGenerator<ManifestElement, { readonly root: string }>;
 };
 
-/** Null: there is none. @throws DamagedManifest, also while its elements are read */
+/** Null: there is no manifest. @throws DamagedManifest, also while its elements are read */
 export async function readManifest(destination: Destination): Promise<ReadManifest | null> {
   const chunks = await destination.get(MANIFEST_FILE);
   if (chunks === null) return null;
@@ -33,10 +33,10 @@ export async function readManifest(destination: Destination): Promise<ReadManife
   return { head, elements: elements(first.value, lines, hash) };
 }
 
-/** The most that the first line of a lake's manifest takes, several times over. */
+/** Several times the longest possible first line of a lake's manifest. */
 const HEAD_BYTES = 65_536;
 
-/** The head alone, of a manifest that may be large. Null: there is none. @throws DamagedManifest */
+/** Reads only the head of a manifest that may be large. Null: there is none. @throws DamagedManifest */
 export async function readManifestHead(destination: Destination): Promise<ManifestHead | null> {
   const chunks = await destination.get(MANIFEST_FILE, { from: 0, to: HEAD_BYTES });
   if (chunks === null) return null;
@@ -91,7 +91,7 @@ function parse(text: string): object {
     const parsed: unknown = JSON.parse(text);
     if (typeof parsed === 'object' && parsed !== null) return parsed;
   } catch {
-    // Said below.
+    // The error is thrown below.
   }
   throw new DamagedManifest(`is damaged: a line of it is no JSON: ${text.slice(0, 80)}`);
 }

@@ -1,11 +1,11 @@
-/** Writes a manifest: head, lists, and the SHA-256 of all of that as its root. */
+/** Writes a manifest: head, lists, and the SHA-256 of both as its root. */
 import { createHash } from 'node:crypto';
 import type { Destination } from '../destination/destination.ts';
 import { LISTS, MANIFEST_FILE, MANIFEST_FORMAT, type ManifestElement, type ManifestHead } from './manifest.ts';
 
 const FLUSHED_AT = 1 << 16;
 
-/** `elements` in the order of the lists. Takes the place of the manifest before in one step. Resolves to the root. */
+/** `elements` must be in the order of the lists. Replaces the manifest before in one step. Resolves to the root. */
 export function writeManifest(
   destination: Destination,
   head: ManifestHead,

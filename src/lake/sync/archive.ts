@@ -1,6 +1,6 @@
 /**
- * The lake as the place where candles must be before retention removes them from Postgres. A file that holds all candles of a partition,
- * as they are now, and whose bytes are what the manifest says, is marked as archived there: from then on it stays as it is.
+ * The lake must hold candles before retention removes them from Postgres. A file that holds all current candles of a partition, and whose bytes
+ * match the manifest, is marked as archived in the manifest. From then on, the file stays as it is.
  */
 import { createHash } from 'node:crypto';
 import type { CandleInterval } from '../../core/interval.ts';
@@ -29,16 +29,16 @@ import { lakeSelection } from './sync.ts';
 export type ArchiveOptions = {
   readonly database: Pick<Database, 'sql' | 'url' | 'watchdog'>;
   readonly destination: Destination;
-  /** Why candles that are old enough stay in Postgres. */
+  /** Called with the reason why candles that are old enough stay in Postgres. */
   readonly onRefused: (why: string) => void;
 };
 
-/** To be used while nobody else writes to the lake. @throws ExportRefused when it is not the lake of this warehouse, or not whole */
+/** Nobody else may write to the lake meanwhile. @throws ExportRefused when it is not the lake of this warehouse, or not whole */
 export async function openArchive({ database, destination, onRefused }: ArchiveOptions): Promise<CandleArchive> {
   await requireOurs(database.sql, destination);
   const before = await lookBefore(destination, lakeSelection([CANDLES.name]), 'lake');
   const files = new Map([...before.files.values()].map((file) => [stretchOf(file), file]));
-  /** The state of each series that was compared; null: the lake does not have all of it. */
+  /** Resolves to the state of each series that was compared; null: the lake does not have the whole partition. */
   const check = async (interval: CandleInterval, partition: Span) => {
     const seen = new Map<number, string>();
     const held = await withSnapshot(database.sql, async (tx, snapshot) => {
@@ -68,7 +68,7 @@ export async function openArchive({ database, destination, onRefused }: ArchiveO
         const seen = await check(interval, partition);
         return seen === null ? null : heldPartition(interval, partition, seen);
       } catch (error) {
-        // The other tables do not wait for the lake.
+        // Retention of the other tables does not wait for the lake.
         if (!(error instanceof DestinationError) && !(error instanceof ExportRefused)) throw error;
         onRefused(error.message);
         return null;
@@ -87,7 +87,7 @@ async function requireOurs(sql: Database['sql'], destination: Destination): Prom
     throw new ExportRefused(`${olderManifest(destination, head, known.at)}; the schedule lake brings it up to date`);
 }
 
-/** The files that the partition would be written to. */
+/** The files to which the partition would be written. */
 async function plannedFiles(
   tx: SqlOrTransaction,
   interval: CandleInterval,
@@ -106,7 +106,7 @@ type Where = {
   readonly snapshot: string;
 };
 
-/** Why the file does not hold all of it; null: it does. */
+/** Why the file does not hold the whole partition; null: it does. */
 async function whyNot(
   { database, destination, before, snapshot }: Where,
   planned: PlannedFile,
@@ -120,7 +120,7 @@ async function whyNot(
     return `${path} of the lake is not up to date`;
   if ((await hashOf(destination, path)) !== sha256) return `${path} of the lake has other bytes than its manifest says`;
   if (!file.isArchived) return null;
-  // What was removed once is no more in Postgres, so only the rows themselves can tell.
+  // Postgres no longer has the rows that were removed once, so only a comparison of the rows themselves can decide.
   const columns = before.datasets.find(({ name }) => name === CANDLES.name)?.columns;
   if (columns == null) return `the manifest of the lake does not say which columns ${path} has`;
   const copy = await openCopyOut({ url: database.url, snapshot, watchdog: database.watchdog });

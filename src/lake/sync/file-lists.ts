@@ -1,17 +1,17 @@
 /**
- * Lists of the present files as plain text, a line for each, for readers that cannot read the manifest: engines of the Hive family take
- * them as tables (`SymlinkTextInputFormat`), others as arguments. Each list is replaced in one step, so it is always of one state.
+ * Lists of the present files as plain text, one file on each line, for readers that cannot read the manifest. Engines of the Hive family read them
+ * as tables (`SymlinkTextInputFormat`), others as arguments. Each list is replaced in one step, so it always shows one state.
  */
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Destination } from '../destination/destination.ts';
 import type { ManifestFile } from '../manifest/manifest.ts';
 
-/** Readers of data leave out what begins with an underscore. */
+/** Readers of data ignore names that begin with an underscore. */
 const FOLDER = '_symlink/';
 const NAME = 'files.txt';
 
-/** The lists that these files make, by their paths; those of series by interval and quote, which their files do not have. */
+/** The lists of these files, by path. Series have a list for each interval and quote, because their files have no columns for these. */
 export function listsOf(files: readonly ManifestFile[], destination: Pick<Destination, 'name'>): Map<string, string> {
   const lists = new Map<string, string>();
   for (const file of files) {
@@ -30,12 +30,12 @@ function placeOf({ path: file, dataset, interval }: ManifestFile): string {
   return interval === null ? dataset : file.split('/').slice(0, 3).join('/');
 }
 
-/** As engines take it. */
+/** The address in the form that engines accept. */
 function addressOf(file: string, { name }: Pick<Destination, 'name'>): string {
   return name.startsWith('s3://') ? `${name}/${file}` : pathToFileURL(path.resolve(name, file)).href;
 }
 
-/** Writes the lists that have changed, and removes those of which no file is left. */
+/** Writes the lists that have changed, and removes those that have no file left. */
 export async function writeLists(
   destination: Destination,
   files: readonly ManifestFile[],
@@ -48,7 +48,7 @@ export async function writeLists(
   for (const list of there) if (isFileList(list) && !lists.has(list)) await destination.delete(list);
 }
 
-/** Null: it is not there. */
+/** Null: the file does not exist. */
 export async function readText(destination: Destination, file: string): Promise<string | null> {
   const chunks = await destination.get(file);
   if (chunks === null) return null;

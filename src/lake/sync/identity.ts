@@ -1,6 +1,6 @@
 /**
- * Is this place the lake of this warehouse? Its manifest has an id, and Postgres remembers it. Otherwise a folder that is not mounted, or a wrong
- * address, would be taken for a place where a new lake may begin, and two warehouses would remove each other's files.
+ * Checks that a place is the lake of this warehouse: its manifest has an id, and Postgres stores the id. Otherwise a folder that is not mounted, or
+ * a wrong address, would look like a place for a new lake, and two warehouses would remove each other's files.
  */
 import { randomUUID } from 'node:crypto';
 import type { Instant } from '../../clock.ts';
@@ -15,20 +15,20 @@ import { ExportRefused } from '../refused.ts';
 
 type Place = Pick<Destination, 'name' | 'place'>;
 
-/** The lake that is written next. @throws ExportRefused when another lake, or none, is where ours should be; nothing was written */
+/** Returns the lake to write next. @throws ExportRefused when another lake, or none, is where ours should be; nothing was written */
 export async function identify(sql: SqlOrTransaction, destination: Destination): Promise<KnownLake> {
   const head = await readHeadOf(destination);
   const known = await readLake(sql);
   const problem = otherLake(destination, head, known);
   if (problem !== null) throw new ExportRefused(problem);
-  // An earlier run ended right after it wrote this manifest. It is noted now: announcing the next manifest overwrites its instant.
+  // An earlier run ended right after it wrote this manifest. It is noted now, because announcing the next manifest overwrites its instant.
   if (head !== null && known?.nextAt != null && Date.parse(head.at) === known.nextAt)
     await completeLake(sql, { id: known.id, place: destination.place, at: known.nextAt });
-  // Remembered ahead of the manifest: so a run that is killed right after it finds its own lake.
+  // Stored before the manifest is written, so that a run that is killed right after it finds its own lake.
   return beginLake(sql, { id: head?.id ?? randomUUID(), place: destination.place });
 }
 
-/** Null: there is no manifest. @throws ExportRefused when it cannot be believed */
+/** Null: there is no manifest. @throws ExportRefused when it cannot be trusted */
 export async function readHeadOf(destination: Destination): Promise<ManifestHead | null> {
   try {
     return await readManifestHead(destination);
@@ -37,9 +37,9 @@ export async function readHeadOf(destination: Destination): Promise<ManifestHead
   }
 }
 
-/** Why the lake that is there, or that is not, is not the one that is known; null: it is. Behind the semicolon: what to do. */
+/** Why the lake at this place, or its absence, does not match the known lake; null: it matches. The text after the semicolon says what to do. */
 export function otherLake({ name, place }: Place, head: ManifestHead | null, known: KnownLake | null): string | null {
-  // An export by hand is refused as such.
+  // Another check refuses an export by hand.
   if (head?.kind === 'export') return null;
   const written = known?.at == null ? null : { ...known, at: known.at };
   if (head === null) return written === null ? null : `${name} has no manifest of a lake, and ${elsewhere(written)}`;

@@ -1,6 +1,6 @@
 /**
- * The rules of the lake, which has readers all the time: a file of another state has another name, and a file that the manifest names no
- * more stays for a day, for those who read the manifest before. The manifest itself says which these are, so a restart forgets none.
+ * The rules of the lake, which always has readers. A file of another state has another name. A file that the manifest no longer names stays for a
+ * day, for readers of the manifest before. The manifest lists these files, so a restart forgets none.
  */
 import type { Instant } from '../../clock.ts';
 import { DAY } from '../../core/interval.ts';
@@ -17,7 +17,7 @@ import { writeLists } from './file-lists.ts';
 import { olderManifest, otherLake } from './identity.ts';
 import { isLakeFile, lakePath } from './lake-file.ts';
 
-/** How long a file stays that the manifest names no more. */
+/** How long a file stays after the manifest stopped naming it. */
 export const GRACE_MS = DAY;
 
 export function lakeRules(
@@ -31,7 +31,7 @@ export function lakeRules(
     kind: 'lake',
     id: known.id,
     check: (before) => {
-      // Once more: this is the manifest that the next one goes on from.
+      // Checked again, because the next manifest continues from this one.
       const problem = otherLake(destination, before.head, known);
       if (problem !== null) throw new ExportRefused(problem);
       checkNewest(destination, before, known.at);
@@ -57,8 +57,8 @@ export function lakeRules(
 }
 
 /**
- * An older manifest may be that of a copy. But where files are of which only a newer one can tell, it is one that some storage still shows, or it
- * was restored alone: these files would be removed, and they may be the last.
+ * An older manifest may be that of a copy. But if there are files that only a newer manifest can name, the storage still shows an old one, or it
+ * was restored alone. Then the run would remove these files, and they may be the last copy.
  */
 function checkNewest(destination: Destination, before: Before, at: Instant | null): void {
   if (before.head === null || at === null || Date.parse(before.head.at) >= at) return;
@@ -71,7 +71,7 @@ function checkNewest(destination: Destination, before: Before, at: Instant | nul
   );
 }
 
-/** Also files that no manifest ever named: of a run that was killed. */
+/** Includes files that no manifest ever named: those of a killed run. */
 function retiredOf(before: Before, files: readonly ManifestFile[], now: Instant): RetiredFile[] {
   const named = new Set(files.map(({ path }) => path));
   const since = new Map(before.retired.map((one) => [one.path, one.since]));
@@ -81,7 +81,7 @@ function retiredOf(before: Before, files: readonly ManifestFile[], now: Instant)
     .map((path) => ({ path, since: since.get(path) ?? new Date(now).toISOString() }));
 }
 
-/** Of all rows, in any order. */
+/** Hashes all rows, in any order. */
 async function readTableVersion(tx: SqlOrTransaction, dataset: TableDataset, narrowed: Narrowed): Promise<string> {
   const columns = dataset.columns.map(({ name, type, sql }) => ({ form: `${name} ${type}`, sql }));
   const [row] = await tx.unsafe<{ version: string }[]>(

@@ -1,4 +1,4 @@
-/** Marks files in the manifest of the lake as archived, and changes nothing else of it. */
+/** Marks files in the manifest of the lake as archived, and changes nothing else in it. */
 import type { Destination } from '../destination/destination.ts';
 import { refusedDamage } from '../export/before.ts';
 import type { ManifestElement, ManifestFile } from '../manifest/manifest.ts';
@@ -7,8 +7,8 @@ import { writeManifest } from '../manifest/write-manifest.ts';
 import { ExportRefused } from '../refused.ts';
 
 /**
- * What is marked already is not written again. Resolves when a manifest can be read that marks all of them.
- * @throws ExportRefused when that is not so, or when the manifest does not name them
+ * Does not write the manifest when all files are marked already. Resolves when a manifest can be read that marks all of them.
+ * @throws ExportRefused when no such manifest can be read, or when the manifest does not name the files
  */
 export async function markArchived(destination: Destination, files: readonly ManifestFile[]): Promise<void> {
   if (files.length === 0) return;
@@ -20,7 +20,7 @@ export async function markArchived(destination: Destination, files: readonly Man
       await writeManifest(destination, manifest.head, marked(destination, manifest.elements, paths));
     }
     const path = await findUnmarked(destination, files);
-    // Some storage shows the former state for a while, and a proxy may for longer.
+    // Some storage shows the former state for a while, and a proxy may do so for longer.
     if (path !== null)
       throw new ExportRefused(
         `the manifest of ${destination.name} does not show that ${path} is archived; the next run looks again`,
@@ -42,11 +42,11 @@ async function* marked(
     yield isMarked ? { list: 'files', element: { ...one.element, isArchived: true } } : one;
   }
   const [path] = missing;
-  // Then the one that was read first is not the one that is there now.
+  // Then the manifest was replaced since it was read first.
   if (path !== undefined) throw new ExportRefused(`the manifest of ${name} does not name ${path} any more`);
 }
 
-/** The path of a file that the manifest does not call archived; null: it calls all of them so. */
+/** The path of a file that the manifest does not mark as archived; null: it marks all of them. */
 async function findUnmarked(destination: Destination, files: readonly ManifestFile[]): Promise<string | null> {
   const missing = new Map(files.map(({ path, sha256 }) => [path, sha256]));
   const manifest = await readManifest(destination);

@@ -1,4 +1,4 @@
-/** Compares the rows that Postgres has of a stretch of time with an archived file: is each of them in it? */
+/** Checks that an archived file has each row that Postgres has of a stretch of time. */
 import { toIso } from '../../core/format.ts';
 import { type Batch, valueAt } from '../../store/copy/columns.ts';
 import type { CopyOut } from '../../store/copy/copy-out.ts';
@@ -16,11 +16,11 @@ export type Compared = {
   readonly planned: PlannedFile;
   readonly within: readonly SeriesWithin[];
   readonly file: ManifestFile;
-  /** Of the file. */
+  /** The columns of the file. */
   readonly columns: readonly FileColumn[];
 };
 
-/** The first row of Postgres that the file does not have, in words; null: it has all of them. Both are sorted by coin and time. */
+/** The first row of Postgres that the file does not have, in words; null: the file has all of them. Both are sorted by coin and time. */
 export async function missingRow({
   copy,
   destination,
@@ -52,7 +52,7 @@ type Row = { readonly coin: string; readonly bytes: Buffer; readonly micros: big
 
 const VALUES = ['open', 'high', 'low', 'close', 'volume', 'market_cap'];
 
-/** Without what says whether they were final. */
+/** Leaves out the column that shows whether a row was final. */
 async function* rowsOf(batches: AsyncIterable<Batch>, columns: readonly FileColumn[]): AsyncGenerator<Row> {
   const at = (name: string) => columns.findIndex((column) => column.name === name);
   const [coinAt, timeAt, valuesAt] = [at('coin_id'), at('open_time'), VALUES.map(at)];

@@ -18,7 +18,7 @@ export type SyncOptions = {
   readonly signal: AbortSignal;
 };
 
-/** All of the datasets, in the one form that every engine reads. */
+/** Selects the whole datasets, in the one format that every engine reads. */
 export function lakeSelection(datasets: readonly string[]): Selection {
   return {
     datasets: DATASETS.filter(({ name }) => datasets.includes(name)),
@@ -32,16 +32,16 @@ export function lakeSelection(datasets: readonly string[]): Selection {
 }
 
 /**
- * May be killed at any time: the next run goes on from what is finished. @throws ExportRefused when something else is there, or is being
- * written there, or when the lake that was written before is not there
+ * May be killed at any time: the next run continues from the finished files. @throws ExportRefused when something else is at the destination, or is
+ * being written there, or when the lake that was written before is missing
  */
 export async function syncLake({ database, destination, datasets, clock, signal }: SyncOptions): Promise<Exported> {
   const options = { database, destination, selection: lakeSelection(datasets), signal };
-  // The lock comes before the first look: without it, another run could end meanwhile, and its manifest would be taken for another database's.
+  // The lock is taken before the first read. Otherwise another run could end meanwhile, and its manifest would look like another database's.
   return withExportLock(options, async () => {
     const known = await identify(database.sql, destination);
     const exported = await writeExport(options, lakeRules(database.sql, destination, known, clock.now));
-    // Nothing declined the plan.
+    // There is no `onPlan` that could decline the plan.
     if (exported === null) throw new Error('the lake was not written');
     await completeLake(database.sql, { id: known.id, place: destination.place, at: exported.at });
     return exported;

@@ -1,4 +1,4 @@
-/** Compares recounted files with an attestation: whoever has both needs no warehouse. */
+/** Compares recounted files with an attestation. This needs no warehouse. */
 import type { Instant } from '../../clock.ts';
 import { formatCounted } from '../../core/format.ts';
 import { parse } from '../../views/attestation/check-file.ts';
@@ -9,8 +9,8 @@ import { attestedSeries } from './against-warehouse.ts';
 import type { Recounted } from './recount.ts';
 
 /**
- * `facts`: lines of a checked attestation. Months of series that are in both: `equal`; `changed`, when the attestation is of another state of the
- * evidence of the series, so that only the warehouse can say why; or `tampered`, when it is of the same state.
+ * `facts`: lines of a checked attestation. Each month of a series that is in both is `equal`, `changed` or `tampered`. `changed`: the attestation
+ * is of another state of the evidence of the series, so only the warehouse can say why. `tampered`: it is of the same state.
  */
 export async function* compareWithAttestation(
   recounted: Recounted,
@@ -21,7 +21,7 @@ export async function* compareWithAttestation(
     const series = readSeries(parse(line));
     if (series !== null && recounted.series.has(nameOfSeries(series))) attested.set(nameOfSeries(series), series);
   }
-  // An attestation from after a removal does not have what is archived.
+  // An attestation from after a removal does not have the archived months.
   const has = (name: string, month: Instant) => attested.get(name)?.months.some(({ from }) => from === month) ?? false;
   for await (const found of attestedSeries(recounted, has)) {
     const name = nameOfSeries(found);
@@ -52,7 +52,7 @@ function* compareOne(
     const counts = `${formatCounted(candles, 'final row')}, attested were ${month?.candles ?? 0}`;
     yield finding(name, nameOf(from), isEqual ? 'equal' : verdict, isEqual ? '' : `${counts}; ${why}`);
   }
-  // The short digests could be forged one by one, the seal of all of them not.
+  // Somebody could forge single short digests, but not the seal of all of them.
   const isAll = byMonth.size === 0 && head.from === null && head.to === null && series.get(name)!.unread.length === 0;
   if (isWhole && isAll && isSameState && found.seal !== null && told.seal !== null && !found.seal.equals(told.seal))
     yield finding(name, null, 'tampered', 'its short digests are right, but its seal is not');

@@ -1,7 +1,7 @@
 /**
- * Compares recounted files with the warehouse. The files of a series, its evidence and its revisions are what an attestation has, so the
- * comparison is that of attestations: what has grown since, or was changed with a record, is told apart from what nothing explains.
- * Of that the slots are named.
+ * Compares recounted files with the warehouse. The files of a series, its evidence and its revisions are what an attestation has, so the comparison
+ * is that of attestations. It separates data that have grown since, or were changed with a record, from differences that nothing explains. For the
+ * latter it names the slots.
  */
 import type { Instant } from '../../clock.ts';
 import { monthReset, monthStart } from '../../core/calendar.ts';
@@ -19,7 +19,7 @@ import type { Recounted, RecountedSeries } from './recount.ts';
 import type { SlotReader } from './slots.ts';
 
 export type WarehouseFinding = Finding & {
-  /** Where nothing explains the difference: the first slots that differ. */
+  /** For a difference that nothing explains: the first slots that differ. */
   readonly slots: readonly Instant[];
 };
 
@@ -34,7 +34,7 @@ export async function* compareWithWarehouse(
 ): AsyncGenerator<WarehouseFinding> {
   const [here] = await sql<{ origin: string }[]>`select coalesce(simulator, 'upstream') as origin from ops.origin`;
   const origin = here?.origin ?? NOTHING_YET;
-  // As of an attestation: an empty warehouse had nobody's data yet.
+  // As in an attestation: an empty warehouse had no origin yet.
   if (![origin, NOTHING_YET].includes(recounted.head.origin)) {
     const detail = `the warehouse holds data of ${origin}, and the files are of ${recounted.head.origin}`;
     yield { subject: 'the warehouse', month: null, verdict: 'tampered', detail, slots: [] };
@@ -58,10 +58,10 @@ export async function* compareWithWarehouse(
   yield* compareEdges(sql, recounted, slots);
 }
 
-/** What an attestation would say, of whole months, as the files have them. */
+/** Builds what an attestation would have of the whole months in the files. */
 export async function* attestedSeries(
   recounted: Recounted,
-  /** Whether what is archived of a series counts. */
+  /** Whether an archived month of a series counts. */
   wants: (name: string, month: Instant) => boolean,
 ): AsyncGenerator<AttestedSeries> {
   for (const [name, series] of recounted.series)
@@ -84,7 +84,7 @@ function attestedOf(
     quote,
     interval,
     steps,
-    // Of files in the form of a tool, the manifest alone says what they were made of, and has no whole digests.
+    // Files in the format of a tool cannot be read back. Only the manifest describes their rows, and it has no whole digests.
     seal: isRead ? sealOf({ link, records, months: found }).subarray(0, SEAL_BYTES) : null,
     // Without evidence there is no link.
     link: link.length === 0 ? Buffer.alloc(SHORT_BYTES) : link.subarray(0, SHORT_BYTES),
@@ -93,10 +93,10 @@ function attestedOf(
   };
 }
 
-/** The most series of one statement. */
+/** Maximum number of series in one statement. */
 const MOST_EDGES = 200;
 
-/** Of months of which only a part was exported: what the evidence of then says of that part. */
+/** Checks months of which only a part was exported, against the evidence about that part at the exported step. */
 async function* compareEdges(
   sql: Sql,
   { edges, series }: Recounted,

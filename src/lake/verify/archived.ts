@@ -1,6 +1,6 @@
 /**
- * Archived files of a lake, whose rows retention has removed from Postgres since: compared with the evidence that stays there. Of each removal
- * it has the number of final rows, and the sum of their hashes.
+ * Compares archived files of a lake, whose rows retention has removed from Postgres since, with the evidence that stays there. For each removal,
+ * the evidence has the number of final rows and the sum of their hashes.
  */
 import { createHash } from 'node:crypto';
 import { formatCounted } from '../../core/format.ts';
@@ -17,7 +17,7 @@ import { type ManifestFile, spanOfFile } from '../manifest/manifest.ts';
 import type { Recounted, RecountedSeries } from './recount.ts';
 import type { SlotReader } from './slots.ts';
 
-/** A removal by retention, and what the files have of it. */
+/** A removal by retention, and the rows of it that the files have. */
 type Removal = {
   readonly slots: Spans;
   readonly candles: number;
@@ -28,17 +28,17 @@ type Removal = {
 
 /** A series of the warehouse. */
 type Known = {
-  /** Of its names in the manifest, the first. */
+  /** The first of its names in the manifest. */
   readonly name: string;
   readonly removals: readonly Removal[];
   readonly covered: Spans;
-  /** Final rows of which no removal tells, and Postgres does not have that time either. */
+  /** Number of final rows that no removal explains, of a time that Postgres does not have either. */
   unexplained: number;
-  /** Rows of a time that Postgres still has, or has again. */
+  /** Whether there are rows of a time that Postgres still has, or has again. */
   isStillThere: boolean;
 };
 
-/** Nothing about what is not archived. */
+/** Checks only archived files. */
 export async function* compareArchived(
   sql: Sql,
   destination: Destination,
@@ -53,12 +53,12 @@ export async function* compareArchived(
     const known = await readKnown(sql, series, inPlace, slots);
     let isWhole = true;
     for (const file of inPlace) isWhole = (await addRows(destination, recounted, file, known)) && isWhole;
-    // The recount has said which file cannot be read.
+    // The recount has already reported the file that cannot be read.
     if (isWhole) for (const one of new Set(known.values())) yield* judge(one);
   }
 }
 
-/** By the names of the manifest. A coin that was given another id has several, of one series. */
+/** By the names in the manifest. A coin that was given another id has several names for one series. */
 async function readKnown(
   sql: Sql,
   series: readonly (readonly [string, RecountedSeries])[],
@@ -76,7 +76,7 @@ async function readKnown(
     const [name] = series[ids.indexOf(id)]!;
     const one = byId.get(id) ?? { name, removals: [], covered, unexplained: 0, isStillThere: false };
     byId.set(id, one);
-    // A removal from before there was a lake is about other times.
+    // A removal from before the lake existed is about other times.
     if (gone === null || intersect(gone, spans).length === 0) continue;
     const removed = { slots: gone, candles, digest: BigInt.asUintN(64, BigInt(digest ?? 0)) };
     one.removals.push({ ...removed, found: { candles: 0, digest: 0n } });
@@ -134,7 +134,7 @@ function addBatch(batch: Batch, names: readonly string[], knownOf: (coinId: stri
 
 const ROW = Buffer.alloc(56);
 
-/** As `market.candle_hash`: the first eight bytes of the SHA-256 of time and values, where NaN stands for null. */
+/** The same as `market.candle_hash`: the first eight bytes of the SHA-256 of time and values, where NaN stands for null. */
 function hashOf(seconds: bigint, values: readonly Column[], row: number): bigint {
   ROW.writeBigInt64BE(seconds, 0);
   for (const [i, column] of values.entries()) {

@@ -1,4 +1,4 @@
-/** What is beside the files that a manifest names: the lists of a lake, and files that nobody should have put there. */
+/** Checks what is beside the files that a manifest names: the lists of a lake, and files that should not be there. */
 import type { Destination } from '../destination/destination.ts';
 import { pathOfEntry } from '../manifest/journal.ts';
 import type { ManifestFile, ManifestHead } from '../manifest/manifest.ts';
@@ -27,7 +27,7 @@ export async function findBeside(
       findings.push(fileFinding(path, 'does not list the files that the manifest names'));
   }
   for (const path of [...others.keys()].sort()) {
-    // A file of a run that has not ended is in no list and no manifest, so nobody reads it. A later run names it, or removes it.
+    // No list and no manifest has a file of a run that has not ended, so nobody reads it. A later run names it, or removes it.
     const isKnown = lists.has(path) || retired.has(path) || (isLake && isLakeFile(path));
     if (!isKnown) findings.push(fileFinding(path, 'is not named by the manifest'));
   }
@@ -37,7 +37,7 @@ export async function findBeside(
   return findings.filter((one) => !isOfList(one));
 }
 
-/** A run has begun to write and has not ended, or it has ended since the manifest was read. */
+/** Whether a run has begun to write and has not ended, or has ended since the manifest was read. */
 async function isBeingWritten(destination: Destination, { at }: ManifestHead): Promise<boolean> {
   if ((await readManifestHead(destination))?.at !== at) return true;
   for await (const { path } of destination.list()) if (pathOfEntry(path) !== null) return true;

@@ -1,16 +1,16 @@
-/** What a recount finds wrong with files. */
+/** The problems that a recount finds in files. */
 import type { Instant } from '../../clock.ts';
 
 export type FileFinding = {
-  /** Null: it is about the manifest, or about a series. */
+  /** Null: the problem is in the manifest, or in a series. */
   readonly path: string | null;
-  /** `btc-bitcoin usd 24h`; null: not about one. */
+  /** `btc-bitcoin usd 24h`; null: the problem is not in one series. */
   readonly series: string | null;
-  /** `2024-01`; null: not about one. */
+  /** `2024-01`; null: the problem is not in one month. */
   readonly month: string | null;
-  /** A sentence without a full stop, of which the file, or the series, is the subject. */
+  /** A sentence without a full stop. Its subject is the file, or the series. */
   readonly problem: string;
-  /** The slots that differ, where the warehouse can tell; by their times, the first of them. */
+  /** The first slots that differ, in order of time, if the warehouse can name them. */
   readonly slots: readonly Instant[];
 };
 

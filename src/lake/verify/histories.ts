@@ -1,4 +1,4 @@
-/** Compares files of histories with the warehouse, where it has the same rows still: no row was added or removed since. */
+/** Compares files of histories with the warehouse, if it still has the same rows: none was added or removed since. */
 import { createHash } from 'node:crypto';
 import { withSnapshot } from '../../store/backup/source.ts';
 import type { Database } from '../../store/connection/connect.ts';
@@ -18,7 +18,7 @@ import type { Recounted } from './recount.ts';
 
 export type HistoryVerdict = 'equal' | 'changed' | 'differs';
 
-/** Of each file of a history: whether the warehouse says the same, has changed since, or says something else that nothing explains. */
+/** For each file of a history: the warehouse has the same values, has changed since, or has other values that nothing explains. */
 export async function compareHistories(
   { sql, url, watchdog }: Pick<Database, 'sql' | 'url' | 'watchdog'>,
   destination: Destination,
@@ -59,7 +59,7 @@ function differs({ path }: ManifestFile, { from }: HistoryDataset): FileFinding 
   return fileFinding(path, `has other values than ${from} in the warehouse, in as many rows of the same time`);
 }
 
-/** Null: it cannot be read, which the recount has said. */
+/** Null: the file cannot be read, which the recount has reported. */
 async function hashFile(batches: AsyncGenerator<Batch>, columns: readonly FileColumn[]): Promise<string | null> {
   try {
     return await hashRows(batches, columns);
@@ -69,7 +69,7 @@ async function hashFile(batches: AsyncGenerator<Batch>, columns: readonly FileCo
   }
 }
 
-/** Of the rows as NDJSON, whatever they were written as. */
+/** Hashes the rows as NDJSON, whatever the format of their file is. */
 async function hashRows(batches: AsyncGenerator<Batch>, columns: readonly FileColumn[]): Promise<string> {
   const hash = createHash('sha256');
   const writer = openNdjson(async (bytes) => void hash.update(bytes), columns);

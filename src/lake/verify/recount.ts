@@ -28,7 +28,7 @@ import { DamagedManifest, readManifest } from '../manifest/read-manifest.ts';
 import { findBeside } from './beside.ts';
 import { type FileFinding, fileFinding } from './finding.ts';
 
-/** A series as the manifest has it, and what was found of it in the files. */
+/** A series in the manifest, and what the files have of it. */
 export type RecountedSeries = {
   readonly coinId: string;
   readonly quote: Quote;
@@ -36,12 +36,12 @@ export type RecountedSeries = {
   readonly steps: number;
   readonly link: Buffer;
   readonly records: Buffer;
-  /** Within what was exported. */
+  /** The coverage within the export. */
   readonly covered: Spans;
   readonly encoded: EncodedMonths | null;
-  /** Of months whose file cannot be read nothing is known. */
+  /** The spans of files that cannot be read. Nothing is known about their months. */
   readonly unread: Span[];
-  /** Postgres may not have these any more. */
+  /** The spans of archived files. Postgres may no longer have these rows. */
   readonly archived: Span[];
 };
 
@@ -53,9 +53,9 @@ export type Recounted = {
   readonly root: string;
   readonly datasets: ReadonlyMap<string, ManifestDataset>;
   readonly files: readonly ManifestFile[];
-  /** By their names, in the order of the manifest. */
+  /** By name, in the order of the manifest. */
   readonly series: ReadonlyMap<string, RecountedSeries>;
-  /** Whole digests, as the files have them. */
+  /** The whole digests, computed from the files. */
   readonly months: MonthBook;
   readonly edges: readonly Edge[];
   readonly rows: number;
@@ -65,7 +65,7 @@ export type Recounted = {
 
 const WHOLE_BYTES = 32;
 
-/** `onFile`: of the bytes of each file that was recounted. @throws DamagedManifest when there is no manifest that can be believed */
+/** `onFile` is called with the bytes of each recounted file. @throws DamagedManifest when there is no manifest, or when it cannot be trusted */
 export async function recount(
   destination: Destination,
   { signal, onFile = () => undefined }: { readonly signal: AbortSignal; readonly onFile?: (bytes: number) => void },
@@ -178,7 +178,7 @@ async function hashOf(destination: Destination, path: string): Promise<string> {
   return hash.digest('hex');
 }
 
-/** Null: the form of the file is that of a tool, from which rows cannot be read back exactly. */
+/** Null: the file has the format of a tool, from which rows cannot be read back exactly. */
 async function recountRows(
   { destination, file, bytes, head, datasets, series, months, edges }: Recount,
   findings: FileFinding[],
@@ -215,7 +215,7 @@ async function recountRows(
   return rows;
 }
 
-/** What is left of one or two months of which all is not there. */
+/** Splits a part of a file that is not made of whole months at the ends of months. */
 function monthsOfPart({ from, to }: Span): Span[] {
   const end = monthReset(from);
   return end >= to ? [{ from, to }] : [{ from, to: end }, ...monthsOfPart({ from: end, to })];
@@ -238,7 +238,7 @@ function compareMonths(
   });
 }
 
-/** Whether rows of the series would be in this file. */
+/** Whether the file would have the rows of the series. */
 function isIn({ interval, quote }: RecountedSeries, file: ManifestFile): boolean {
   if (file.interval !== null) return file.interval === interval && file.quote === quote;
   const isPrice = interval.startsWith('prices-');

@@ -1,4 +1,4 @@
-/** Looks up rows of single series in files, to name the slots that differ from what the evidence says. */
+/** Reads rows of single series in files, to name the slots that differ from the evidence. */
 import type { Instant } from '../../clock.ts';
 import { isPriceInterval } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
@@ -13,14 +13,14 @@ import { type ManifestFile, spanOfFile } from '../manifest/manifest.ts';
 import type { Recounted, RecountedSeries } from './recount.ts';
 
 export type SlotReader = {
-  /** The numbers of series in the warehouse, which may have other names there now; null: it is not there. */
+  /** The ids of series in the warehouse, where they may have other names now; null: the warehouse does not have it. */
   idsOf(series: readonly RecountedSeries[]): Promise<(number | null)[]>;
-  /** The slots within `span` whose final rows are not those that the evidence of the manifest's step tells; the first hundred. */
+  /** The first hundred slots within `span` whose final rows differ from the evidence at the manifest's step. */
   differing(series: RecountedSeries, span: Span): Promise<Instant[]>;
 };
 
 const MOST = 100;
-/** Of so many months the slots are named. */
+/** The slots of at most this many months are named. */
 const MOST_ASKED = 50;
 
 export function createSlotReader(sql: Sql, destination: Destination, recounted: Recounted): SlotReader {
@@ -34,7 +34,7 @@ export function createSlotReader(sql: Sql, destination: Destination, recounted: 
   return {
     idsOf,
     differing: async (series, span) => {
-      // A file is read again for each month.
+      // Each month reads a file again.
       const found = ++asked > MOST_ASKED ? null : await readRows(destination, recounted, series, span);
       if (found === null) return [];
       const [id] = await idsOf([series]);
@@ -45,7 +45,7 @@ export function createSlotReader(sql: Sql, destination: Destination, recounted: 
   };
 }
 
-/** The final rows of a series in the files, by time. Null: their form is that of a tool, or a file is not readable. */
+/** The final rows of a series in the files, by time. Null: the files have the format of a tool, or one is not readable. */
 async function readRows(
   destination: Destination,
   { head, files, datasets }: Recounted,
@@ -76,7 +76,7 @@ function holds(file: ManifestFile, { interval, quote }: RecountedSeries, span: S
   return isOfSeries && from < span.to && to > span.from;
 }
 
-/** Values are one text for each row. */
+/** Joins the values of each row into one text. */
 function collect(
   batch: Batch,
   names: readonly string[],
@@ -104,7 +104,7 @@ type Row = { readonly openTime: Instant } & Readonly<
   Record<'open' | 'high' | 'low' | 'close' | 'volume' | 'marketCap', number | null>
 >;
 
-/** What the evidence says that the final rows were after the step of the manifest. */
+/** The final rows after the manifest's step, as the evidence has them. */
 async function readThen(
   sql: Sql,
   id: number | null,

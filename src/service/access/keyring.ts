@@ -11,13 +11,13 @@ import type { Sql } from '../../store/connection/connect.ts';
 import type { TokenBuckets } from './token-bucket.ts';
 
 export type Keyring = {
-  /** Null: unknown, revoked, or expired. */
+  /** Null when the key is unknown, revoked or expired. */
   find(key: string): Promise<ApiKey | null>;
-  /** No key with this prefix was read recently, so finding it costs a statement. */
+  /** True when no key with this prefix is cached, so that finding it costs a statement. */
   isNew(key: string): boolean;
 };
 
-/** A revoked key stays good for at most this long. */
+/** A revoked key still works for at most this long. */
 const MAX_AGE_MS = 2_000;
 const MAX_KEYS = 10_000;
 
@@ -43,7 +43,7 @@ export function createKeyring({ sql, clock }: { readonly sql: Sql; readonly cloc
     async find(key) {
       const prefix = prefixOf(key);
       const row = prefix === null ? null : await readRow(prefix);
-      // In constant time, however much of the key is right.
+      // The comparison takes constant time, so that its duration does not show how much of the key is right.
       if (row === null || !timingSafeEqual(hashApiKey(key), row.hash)) return null;
       const isExpired = row.expiresAt !== null && row.expiresAt <= clock.now();
       return row.revokedAt !== null || isExpired ? null : row;
@@ -56,7 +56,7 @@ export type TooEarly = { readonly lateMs: number };
 /** Limits how fast one address can guess keys: an unknown key costs a look-up in the database, and counts when it was wrong. */
 export function createKeyGuessLimiter(buckets: TokenBuckets, perSecond: number | null) {
   const lookUpsOf = new Map<string, Set<Promise<void>>>();
-  /** Takes a token of this address. Null: there was one; else how long the address must wait. */
+  /** Takes a token of this address. Null: there was one; otherwise how long the address must wait. */
   const countWrong = (address: string): TooEarly | null => {
     const lateMs = buckets.take(`guess:${address}`, perSecond);
     return lateMs === null ? null : { lateMs };
@@ -78,11 +78,11 @@ export function createKeyGuessLimiter(buckets: TokenBuckets, perSecond: number |
     return lookingUp;
   };
   return {
-    /** Counts a key that was found to be wrong without a look-up. Null: the caller may be told that it is wrong. */
+    /** Counts a key that was found to be wrong without a look-up. Null: the service may tell the caller that the key is wrong. */
     countWrong,
     /**
-     * What `find` resolves to, or how long the address must wait. Only a key that is not found counts, so many good keys behind one
-     * address are never refused. While the look-ups in progress hold all tokens, further calls wait for them.
+     * Resolves to the result of `find`, or to how long the address must wait. Only a key that is not found counts, so the limiter never refuses
+     * many good keys behind one address. While the look-ups in progress hold all tokens, further calls wait for them.
      */
     async lookUp<T>(address: string, find: () => Promise<T | null>): Promise<{ readonly found: T | null } | TooEarly> {
       for (;;) {

@@ -23,10 +23,10 @@ export type MeteredAccess = Access & {
 };
 
 export type MeteredAccessOptions = {
-  /** May read `ops.api_key`, and write `ops.api_usage` and `ops.api_pace`. */
+  /** Its role may read `ops.api_key`, and write `ops.api_usage` and `ops.api_pace`. */
   readonly sql: Sql;
   readonly clock: Clock;
-  /** False: everybody is admitted and sees everything, and nothing is counted. Keys still identify their holders. */
+  /** False: every caller is admitted and sees everything, and no request is counted. Keys still identify their holders. */
   readonly limits: boolean;
   /** Called when requests could not be counted exactly. */
   readonly onError: (error: Error) => void;
@@ -39,7 +39,7 @@ type Rejection = Extract<Admission, { kind: 'rejected' }>;
 
 const wrongKey: Rejection = { kind: 'rejected', status: 403, message: INVALID_KEY };
 
-/** A caller as it is counted. */
+/** The unit that is counted: an account or an address, with its limits. */
 type Subject = {
   readonly id: string;
   readonly plan: PlanName;
@@ -64,7 +64,7 @@ export function createMeteredAccess({ sql, clock, limits, onError }: MeteredAcce
     };
   }
   const buckets = createTokenBuckets(clock);
-  // Guessing keys is no faster than sending requests without one, and costs no more statements.
+  // A caller cannot guess keys faster than it can send requests without one, and guessing costs no more statements.
   const guessesPerSecond = planOf('free').requestsPerSecond;
   const guesses = createKeyGuessLimiter(buckets, guessesPerSecond);
   const pace = createSharedPace({ sql, clock, onError });
@@ -115,14 +115,14 @@ export function createMeteredAccess({ sql, clock, limits, onError }: MeteredAcce
       const made = monthSpent - monthLeased + unreported;
       const limit = subject.limits.perMonth;
       if (limit === null) return accountInfo(key, null);
-      // A crashed process's lease is lost: a caller who is refused must not read that requests are left.
+      // The lease of a crashed process is lost, so the smaller number counts: a refused caller must not read that requests are left.
       return accountInfo(key, { made, left: Math.max(0, Math.min(limit - made, limit - monthSpent + unused)) });
     },
     close: async () => void (await Promise.all([pace.close(), leases.close()])),
   };
 }
 
-/** `usage` null: unlimited. */
+/** `usage` is null when it is unlimited. */
 function accountInfo(key: ApiKey, usage: { readonly made: number; readonly left: number } | null): AccountInfo {
   return {
     plan: key.plan === UNLIMITED ? WIDEST : subjectOf(key).plan,
@@ -138,13 +138,13 @@ function accountInfo(key: ApiKey, usage: { readonly made: number; readonly left:
 
 function tooFast(lateMs: number, perSecond: number | null): Rejection {
   const retryAfterSeconds = Math.max(1, Math.ceil(lateMs / 1000));
-  // The rate is the reason, however much of the day and the month is left.
+  // The headers show the rate limit, because it is the reason for the refusal. The quota of the day and the month does not matter here.
   const limit = Math.max(1, Math.floor(perSecond ?? 1));
   const allowance = { limit, remaining: 0, resetSeconds: retryAfterSeconds };
   return { kind: 'rejected', status: 429, message: TOO_MANY_REQUESTS, retryAfterSeconds, allowance };
 }
 
-/** Decision 9: an exhausted day is 429, an exhausted month 402; both say when to come back. */
+/** An exhausted day is answered with 429, an exhausted month with 402. Both answers say when to come back (decision 9). */
 function admissionOf({ plan }: Subject, taken: QuotaTaken): Admission {
   const { allowance } = taken;
   if (taken.kind === 'granted') return { kind: 'admitted', plan, ...(allowance === null ? {} : { allowance }) };

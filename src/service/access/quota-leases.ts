@@ -26,24 +26,24 @@ export type QuotaTaken =
   | { readonly kind: 'exhausted'; readonly window: 'month' | 'day'; readonly allowance: Allowance };
 
 export type QuotaLeases = {
-  /** Takes one request of a caller; resolves at once while the process holds a lease. @throws when the database is unavailable */
+  /** Takes one request of a caller's quota; returns at once while the process holds a lease. @throws when the database is unavailable */
   take(subject: string, limits: QuotaLimits): QuotaTaken | Promise<QuotaTaken>;
   /**
-   * What the database has of a caller, as `read` returns it, and what this process has beside it this month: `unreported`, used and not yet
-   * reported to the database; `unused`, leased and not yet used. It reads again if the two changed something meanwhile.
+   * Returns the caller's usage in the database, as `read` returns it, and what this process holds besides it this month. `unreported` requests are
+   * used and not yet reported to the database; `unused` ones are leased and not yet used. It reads again if the lease changed meanwhile.
    */
   monthOf<T>(subject: string, read: () => Promise<T>): Promise<{ readonly stored: T } & Holding>;
   /** Returns every lease. */
   close(): Promise<void>;
 };
 
-/** A lease is returned when its caller was silent for this long. */
+/** The process returns a lease when its caller has sent no request for this long. */
 const IDLE_MS = 20_000;
 const REPORT_EVERY_MS = 5_000;
-/** Another process may return a lease: a caller with nothing left is looked up again after this long. */
+/** Another process may return a lease, so a caller with nothing left is looked up again after this long. */
 const RECHECK_MS = 2_000;
 
-/** A busy caller's lease may be renewed during every read. */
+/** Maximum number of reads in `monthOf`: a busy caller's lease may be renewed during every read. */
 const MOST_READS = 3;
 
 export type Holding = { readonly unreported: number; readonly unused: number };
@@ -51,7 +51,7 @@ export type Holding = { readonly unreported: number; readonly unused: number };
 type QuotaLeaseDeps = {
   readonly sql: Sql;
   readonly clock: Clock;
-  /** Called when a lease could not be returned: it stays counted. */
+  /** Called when a lease could not be returned. The lease stays counted. */
   readonly onError: (error: Error) => void;
 };
 
@@ -86,14 +86,14 @@ export function createQuotaLeases(deps: QuotaLeaseDeps): QuotaLeases {
       const isExhausted = lease.known?.granted === 0 && isRecent(now, lease.renewedAt, RECHECK_MS);
       if (!isExhausted) await renewOnce(subject, lease);
       if (lease.unused > 0) return use(subject, lease, now);
-      // Else other calls that waited for the same lease have used it up, so it is renewed again.
+      // Otherwise other calls that waited for the same lease have used it up, so it is renewed again.
       if (lease.known?.granted === 0) {
         return { kind: 'exhausted', window: exhaustedWindow(lease), allowance: allowanceOf(lease, now)! };
       }
     }
   };
 
-  /** Reports what was used, and returns the leases that are over. */
+  /** Reports the used requests, and returns the leases for which `isOver` is true. */
   const report = async (isOver: (lease: Lease) => boolean): Promise<void> => {
     const back: LeaseReturn[] = [];
     for (const [subject, lease] of leases) {
@@ -104,7 +104,7 @@ export function createQuotaLeases(deps: QuotaLeaseDeps): QuotaLeases {
       if (isReturned) leases.delete(subject);
       if (unused + used > 0) back.push({ subject, month, day, unused, used });
     }
-    // Not retried: a lease that is returned twice gives the caller more than the limit (api-usage.ts).
+    // There is no retry: a lease that is returned twice gives the caller more than the limit (api-usage.ts).
     reported = returnLeases(sql, back).catch(onError);
     await reported;
   };
@@ -123,7 +123,7 @@ export function createQuotaLeases(deps: QuotaLeaseDeps): QuotaLeases {
     async monthOf(subject, read) {
       for (let attempt = 1; ; attempt++) {
         await reported;
-        // Whoever waits for the renewal reports its failure.
+        // The call that waits for the renewal reports its failure.
         await leases.get(subject)?.renewing?.catch(() => undefined);
         const [lease, report] = [leases.get(subject), reported];
         const [known, before] = [lease?.known, holdingOf(lease)];
@@ -131,7 +131,7 @@ export function createQuotaLeases(deps: QuotaLeaseDeps): QuotaLeases {
         const after = leases.get(subject);
         const isSettled = after === lease && after?.known === known && !after?.renewing && report === reported;
         if (isSettled) return { stored, ...holdingOf(after) };
-        // It promises no request that the caller may not have.
+        // The smaller number promises no request that the caller may not have.
         const unused = Math.min(before.unused, holdingOf(after).unused);
         if (attempt === MOST_READS) return { stored, unused, unreported: before.unreported };
       }
@@ -145,7 +145,7 @@ export function createQuotaLeases(deps: QuotaLeaseDeps): QuotaLeases {
   };
 }
 
-/** Reports while `signal` is not aborted, and once a day forgets addresses that were silent for months. */
+/** Reports until `signal` is aborted. Once a day, it deletes the counts of addresses that were silent for months, and full token buckets. */
 async function reportRegularly(
   { sql, clock, onError }: QuotaLeaseDeps,
   signal: AbortSignal,
@@ -163,7 +163,7 @@ async function reportRegularly(
   }
 }
 
-/** What a lease needs of the database: a renewal, one at a time for each lease, and the move to the next month or day. */
+/** The database operations of a lease: its renewal, one at a time for each lease, and its move to the next month or day. */
 function createRenewal({ sql, clock, onError }: QuotaLeaseDeps) {
   const leaseMore = createBatcher(async (wishes: readonly LeaseWish[]) => {
     const now = clock.now();
@@ -179,7 +179,7 @@ function createRenewal({ sql, clock, onError }: QuotaLeaseDeps) {
   const renew = async (subject: string, lease: Lease): Promise<void> => {
     const now = clock.now();
     const got = await leaseMore({ subject, wanted: nextSize(lease, now), ...lease.limits });
-    // The next call makes a new row.
+    // The next call inserts a new row.
     if (got === undefined) throw new Error("a caller's row in ops.api_usage was deleted");
     moveTo(subject, lease, got.month, got.day);
     Object.assign(lease, { unused: lease.unused + got.granted, known: got, renewedAt: now });
@@ -193,11 +193,11 @@ function createRenewal({ sql, clock, onError }: QuotaLeaseDeps) {
   return { moveTo, renewOnce };
 }
 
-/** Requests in the first lease; twice as many each time a caller needs the next one within `BUSY_MS`, up to `MAX_LEASE`. */
+/** Requests in the first lease. Each further lease is twice as large if the caller needs it within `BUSY_MS`, up to `MAX_LEASE`. */
 const MIN_LEASE = 4;
 const MAX_LEASE = 256;
 const BUSY_MS = 5_000;
-/** A lease is at most one in so many of the requests that a caller has left, so that a crash costs little. */
+/** A lease is at most one fiftieth of the requests that a caller has left, so that a crash costs little. */
 const LEASE_SHARE = 50;
 
 /** The requests that this process holds for one caller. */
@@ -212,13 +212,13 @@ type Lease = {
   renewedAt: Instant;
   usedAt: Instant;
   renewing: Promise<void> | null;
-  /** What the database said at the last renewal. */
+  /** The result of the last renewal; null when there is none for this month and day. */
   known: LeaseGrant | null;
 };
 
 /**
- * Moves a lease to the windows of this month and day. Requests leased in a month that is over are void; those leased on a day that is over
- * still count in their month. Returns what to report and to return to the database for the windows before; null: nothing.
+ * Moves a lease to the windows of this month and day. Requests leased in a month that is over are void; those leased on a day that is over still
+ * count in their month. Returns the requests to report and to return to the database for the old windows; null if there are none.
  */
 function moveLease(lease: Lease, month: Instant, day: Instant): Omit<LeaseReturn, 'subject'> | null {
   if (month === lease.month && day === lease.day) return null;
@@ -231,14 +231,14 @@ function moveLease(lease: Lease, month: Instant, day: Instant): Omit<LeaseReturn
   return unused + used > 0 && month === before.month ? { ...before, unused, used } : null;
 }
 
-/** Requests in the next lease; a busy caller's is twice as large as the one before. */
+/** Requests in the next lease. A busy caller's next lease is twice as large as the one before. */
 function nextSize(lease: Lease, now: Instant): number {
   lease.size = isRecent(now, lease.renewedAt, BUSY_MS) ? Math.min(MAX_LEASE, lease.size * 2) : MIN_LEASE;
   const left = Math.min(...windowsOf(lease).map((window) => window.left));
   return Math.max(MIN_LEASE, Math.min(lease.size, Math.floor(left / LEASE_SHARE)));
 }
 
-/** The moment to renew a large lease: before it is used up, so that no request waits. */
+/** Whether to renew a large lease now, before it is used up, so that no request waits. */
 function isRunningLow({ unused, size }: Lease): boolean {
   return unused === Math.floor(size / 4) && size > MIN_LEASE;
 }
@@ -262,7 +262,7 @@ function newLease(limits: QuotaLimits, now: Instant): Lease {
   };
 }
 
-/** A clock that was set back makes nothing recent. */
+/** False for every time after `now`: such a time was read before the clock was set back. */
 function isRecent(now: Instant, since: Instant, ms: number): boolean {
   return now >= since && now - since < ms;
 }
@@ -278,7 +278,7 @@ function windowsOf({ limits, known, month, day }: Lease) {
   );
 }
 
-/** Of the window with fewer requests left; null without a limit. */
+/** The allowance of the window with fewer requests left; null without a limit. */
 function allowanceOf(lease: Lease, now: Instant): Allowance | null {
   const allowances = windowsOf(lease).map(({ limit, left, endsAt }) => ({
     limit,

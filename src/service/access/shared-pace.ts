@@ -1,6 +1,6 @@
 /**
- * The pace of a caller across all processes on one database, without one database write per request. A process takes a few tokens from
- * its own picture of the caller's bucket. Then it takes them from the bucket in the database too, and learns what the others have taken.
+ * The rate limit of a caller across all processes on one database, without one database write per request. A process first takes a few tokens from
+ * its own copy of the caller's bucket. Then it takes the same tokens from the bucket in the database, and learns what the others have taken.
  */
 import { LRUCache } from 'lru-cache';
 import type { Clock, Instant } from '../../clock.ts';
@@ -10,25 +10,25 @@ import type { Sql } from '../../store/connection/connect.ts';
 import { createTokenBuckets, MOST_AHEAD_MS } from './token-bucket.ts';
 
 export type SharedPace = {
-  /** Takes one token of `subject`. Null: taken, or there is no limit; else the milliseconds until there is one. */
+  /** Takes one token of `subject`. Null: taken, or there is no limit; otherwise the milliseconds until there is one. */
   take(subject: string, perSecond: number | null): number | null | Promise<number | null>;
-  /** Waits for the statements under way. */
+  /** Waits for the running statements. */
   close(): Promise<void>;
 };
 
 /**
- * A process takes this share of a bucket before it tells the database. So five processes together exceed the pace of a caller by one
- * bucket at most, for the moment: what they took is missing in the bucket afterwards.
+ * A process takes this share of a bucket before it reports to the database. So five processes together exceed the rate of a caller by one bucket at
+ * most, and only briefly: the tokens that they took are then missing in the bucket.
  */
 const SHARE = 1 / 5;
 const MAX_CALLERS = 100_000;
 /**
- * While somebody else holds the row of a bucket, nobody knows what the other processes take. So the process gives no more than its share:
- * then it refuses the caller, who waits for no lock, and tries to tell the database again this much later. What it took stays untold.
+ * Another transaction may hold the row of a bucket. Then no process knows what the others take, so each gives at most its share. After that it
+ * refuses the caller, who waits for no lock. It reports to the database again after this many milliseconds; until then its tokens stay unreported.
  */
 const HELD_MS = 1_000;
 
-/** What this process took of one bucket and has not told the database; until when it does not try to tell it. */
+/** The tokens that this process took from one bucket and has not reported to the database. It does not try to report before `heldUntil`. */
 type Untold = { tokens: number; telling: Promise<void> | null; heldUntil: Instant };
 
 export function createSharedPace({
@@ -36,17 +36,17 @@ export function createSharedPace({
   clock,
   onError,
 }: {
-  /** May write `ops.api_pace`. */
+  /** Its role may write `ops.api_pace`. */
   readonly sql: Sql;
   readonly clock: Clock;
   /**
-   * Called when the database could not be told. While it is unavailable, this process counts by itself; while only the row of a caller is
+   * Called when a report to the database failed. While the database is unavailable, this process counts alone. While only the row of a caller is
    * held, it refuses the caller.
    */
   readonly onError: (error: Error) => void;
 }): SharedPace {
   const buckets = createTokenBuckets(clock);
-  // With `max`, the cache takes 2 MB before anybody calls.
+  // With `max`, the cache would take 2 MB before the first call.
   const callers = new LRUCache<string, Untold>({ maxSize: MAX_CALLERS, sizeCalculation: () => 1 });
   const underWay = new Set<Promise<void>>();
   const takeFromDatabase = createBatcher(async (taken: readonly TokensTaken[]) => {
@@ -79,7 +79,7 @@ export function createSharedPace({
   const hasTakenShare = (perSecond: number, { tokens }: Untold) => tokens >= Math.max(1, Math.floor(perSecond * SHARE));
   const heldMs = ({ heldUntil }: Untold) => {
     const ms = heldUntil - clock.now();
-    // A wait that is longer was computed before a clock was set back.
+    // A longer wait was computed before the clock was set back.
     return ms > 0 && ms <= HELD_MS ? ms : null;
   };
   const takeHere = (subject: string, perSecond: number, untold: Untold): number | null => {

@@ -2,21 +2,21 @@
 import type { Clock, Instant } from '../../clock.ts';
 
 export type TokenBuckets = {
-  /** Takes one token of `subject`. Null: taken, or there is no limit; else the milliseconds until there is one. */
+  /** Takes one token of `subject`. Null: taken, or there is no limit; otherwise the milliseconds until there is one. */
   take(subject: string, perSecond: number | null): number | null;
   /** Puts back a token that was taken and turned out not to count. */
   putBack(subject: string, perSecond: number | null): void;
-  /** Others have taken tokens too: the bucket will not be full before `fullAt`. */
+  /** Notes that other processes have taken tokens too: the bucket will not be full before `fullAt`. */
   delay(subject: string, fullAt: Instant): void;
 };
 
-/** A bucket that is full again need not be remembered. */
+/** How often full buckets are deleted: a full bucket needs no entry. */
 const SWEEP_EVERY_MS = 10_000;
-/** A bucket that is full only after so long was taken from before the clock was set back: it counts as full. */
+/** A bucket that would be full only after more than this was used before the clock was set back. It counts as full. */
 export const MOST_AHEAD_MS = SWEEP_EVERY_MS;
 
 export function createTokenBuckets(clock: Clock): TokenBuckets {
-  /** When a bucket will be full again, which says how full it is now. */
+  /** When each bucket will be full again. This also gives how full it is now. */
   const fullAt = new Map<string, Instant>();
   let sweepAt = 0;
   return {

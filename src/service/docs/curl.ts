@@ -6,13 +6,13 @@ import { formatTime } from '../../contract/time.ts';
 import { DAY } from '../../core/interval.ts';
 import type { ListedTool } from '../rpc/toolbox.ts';
 
-/** What an example is written for: where its reader reached this service, such as `https://data.example.com`, and the time. */
+/** The reader of an example: the origin at which the reader reached this service, such as `https://data.example.com`, and the current time. */
 export type Reader = { readonly origin: string; readonly now: Instant };
 
-/** Endpoints and tools that answer nobody without a key: about the key itself, or not on the free plan. */
+/** Endpoints and tools that refuse a caller without a key: they are about the key itself, or not on the free plan. */
 const NEED_A_KEY = ['getUser', 'getKeyInfo', 'keyInfo', 'getChangelogIDs', 'getMappings', 'getTickersSimple', 'runSql'];
 
-/** Not required by itself, but a request must have one of several, and this is the one of the example. */
+/** This parameter is not required, but a request must have one of several, and the example uses this one. */
 const CHOSEN = 'coinpaprika';
 
 /** Endpoints and tools whose default interval, 5m, is not on the free plan. */
@@ -45,7 +45,7 @@ function keyFor(name: string): string {
   return NEED_A_KEY.includes(name) ? "-H 'Authorization: Bearer <your key>' " : '';
 }
 
-/** Those that a call must have, and what lets every plan make it. */
+/** The arguments that a call must have, and those that let every plan make it. */
 function exampleArguments({ name, inputSchema }: ListedTool, now: Instant): Record<string, unknown> {
   const times = timesOf(name, now);
   const named = Object.keys(inputSchema.properties).filter(
@@ -54,7 +54,7 @@ function exampleArguments({ name, inputSchema }: ListedTool, now: Instant): Reco
   return Object.fromEntries(named.map((argument) => [argument, times[argument] ?? EXAMPLE_ARGUMENTS[argument]]));
 }
 
-/** What the free plan may read: the candle of today, and the price of each of the last thirty days. */
+/** Times that the free plan may read: the candle of today, and the price of each of the last thirty days. */
 function timesOf(name: string, now: Instant): Readonly<Record<string, string>> {
   const daysAgo = (days: number) => formatTime(now - days * DAY).slice(0, 'YYYY-MM-DD'.length);
   if (PRICE_HISTORIES.includes(name)) return { start: daysAgo(30), interval: '1d' };

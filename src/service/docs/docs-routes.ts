@@ -19,7 +19,7 @@ export function docsRoutes({
   readonly clock: Clock;
 }): Hono<ServiceEnv> {
   const routes = new Hono<ServiceEnv>();
-  // Made at the first request: most processes never get one.
+  // Created at the first request, because most processes never get one.
   let document: OpenApiDocument | null = null;
   let json: string | null = null;
   let written: { readonly origin: string; readonly day: string; readonly page: Promise<string> } | null = null;
@@ -50,12 +50,12 @@ export function docsRoutes({
 }
 
 /**
- * Where the reader reached this service. Of what a proxy adds, only the scheme counts: readers send their keys to the host of the
- * examples, and nobody else may choose it for them, not even through a shared cache.
+ * The origin at which the reader reached this service. Only the scheme is taken from the headers of a proxy. Readers send their keys to the host of
+ * the examples, so nobody else may choose the host, not even through a shared cache.
  */
 function originOf(c: Context<ServiceEnv>): string {
   const { protocol, host } = new URL(c.req.url);
   const isSecure = protocol === 'https:' || c.req.header('X-Forwarded-Proto') === 'https';
-  // A name with other characters could end the quotes of an example.
+  // A host with other characters could end the quotes of an example.
   return `${isSecure ? 'https' : 'http'}://${/^[\w.:[\]-]+$/.test(host) ? host : '127.0.0.1'}`;
 }

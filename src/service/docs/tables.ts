@@ -4,7 +4,7 @@ import type { OpenApiOperation, Schema } from '../../contract/interface/openapi.
 import type { Parameter } from '../../contract/interface/parameters.ts';
 import type { ListedTool } from '../rpc/toolbox.ts';
 
-/** Markup: `html` escapes what is put into it, unless it is markup itself. */
+/** Markup. `html` escapes the values that are put into it, except those that are markup themselves. */
 export type Html = ReturnType<typeof html>;
 
 export function parametersTable(parameters: readonly Parameter[]): Html | '' {
@@ -24,7 +24,7 @@ export function parametersTable(parameters: readonly Parameter[]): Html | '' {
   return table('Parameters', ['Name', 'Type', 'Meaning'], rows);
 }
 
-/** The arguments of a tool, as `tools/list` has them. */
+/** The arguments of a tool, as `tools/list` returns them. */
 export function argumentsTable({ inputSchema }: ListedTool): Html | '' {
   const { properties, required } = inputSchema;
   const rows = Object.entries(properties).map(([name, schema]) => {

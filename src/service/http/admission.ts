@@ -1,4 +1,4 @@
-/** The first step of every request: who is the caller, and is the caller allowed to ask now? */
+/** The first step of every request: who is the caller, and may the caller send a request now? */
 import type { MiddlewareHandler } from 'hono';
 import { ACCOUNT_PATHS, BASE_PATH } from '../../contract/interface/paths.ts';
 import type { Access, Allowance, Caller } from '../../contract/plan/access.ts';
@@ -21,7 +21,7 @@ export function admission(access: Access): MiddlewareHandler<ServiceEnv> {
   };
 }
 
-/** Named as upstream names them (upstream-api.md, section 2); none for a caller without a limit. */
+/** The headers have upstream's names (upstream-api.md, section 2). A caller without a limit gets none. */
 export function allowanceHeaders(allowance: Allowance | undefined): Readonly<Record<string, string>> {
   if (allowance === undefined) return {};
   const { limit, remaining, resetSeconds } = allowance;

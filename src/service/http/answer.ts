@@ -1,4 +1,4 @@
-/** The kinds of answer that the service gives, each with its headers. */
+/** The kinds of answers that the service sends, each with its headers. */
 import { hash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip as gzipCallback } from 'node:zlib';
@@ -19,16 +19,16 @@ import { type CachedResponse, headerOf, type ServiceEnv } from './request-input.
 
 const gzip: (body: string | Uint8Array, options: { readonly level: number }) => Promise<Uint8Array> =
   promisify(gzipCallback);
-/** Bodies are compressed once and sent often, so at a high level. The longest ones at a low level: callers can ask for many of them. */
+/** A body is compressed once and sent often, so at a high level. The longest ones get a low level, because callers can request many of them. */
 const gzipLevelOf = (length: number) => (length < 1_000_000 ? 6 : 1);
-/** Up to this length an ASCII body is sent as a string, in one piece with its headers, which is faster than a buffer beside them. */
+/** An ASCII body up to this length is sent as a string, in one piece with its headers. That is faster than a separate buffer. */
 const MAX_STRING_BODY = 8_192;
 
-/** As the upstream's free host caches (upstream-api.md, section 0); what a key shows is for its holder only (decision 16). */
+/** `SHARED` is what upstream's free host sends (upstream-api.md, section 0). An answer for a key is for its holder only (decision 16). */
 const SHARED = 'public, max-age=60, s-maxage=60, stale-while-revalidate=10, stale-if-error=600';
 const PRIVATE = 'private, max-age=60';
 const NO_STORE = 'no-store';
-/** As the two services behind upstream write it: the main one and the one for OHLCV. */
+/** The content types of the two services behind upstream: the main one and the one for OHLCV. */
 const MAIN_TYPE = 'application/json; charset=UTF-8';
 const OHLCV_TYPE = 'application/json';
 
@@ -43,7 +43,7 @@ export const EXPOSED_HEADERS = [
   AS_OF_HEADER,
 ].join(', ');
 
-/** In every answer. `Vary`, because the caller's plan decides what is visible. */
+/** The headers of every answer. `Vary`, because the caller's plan decides what is visible. */
 export const COMMON_HEADERS = {
   'Access-Control-Allow-Origin': '*',
   'Access-Control-Expose-Headers': EXPOSED_HEADERS,
@@ -51,7 +51,7 @@ export const COMMON_HEADERS = {
   'X-Content-Type-Options': 'nosniff',
 } as const;
 
-/** A browser that opens a data answer shows it as data: it runs no page and loads nothing, whatever the data contain. */
+/** A browser that opens a data answer shows it as data. It runs no script and loads nothing, whatever the data contain. */
 const DATA_HEADERS = { ...COMMON_HEADERS, 'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'" };
 const DATA_HEADER_LIST: readonly string[] = Object.entries(DATA_HEADERS).flat();
 
@@ -62,20 +62,20 @@ function answer(c: Context<ServiceEnv>, status: number, headers: Headers, body: 
   return new Response(body, { status, headers: all });
 }
 
-/** How an answer may be cached and what of it is visible. */
+/** How an answer may be cached, and which part of it is visible. */
 export type AnswerOptions = {
   /** The visible part of the source; default: all of it. */
   readonly visible?: object;
-  /** Checked besides the source's own check: would the route now ask the source the same, and may it? `never`: the answer is not cached. */
+  /** Checked besides the source's own check: would the route send the source the same query now, and may it? `never`: the answer is not cached. */
   readonly isSameQuestion?: (() => boolean) | 'never';
 };
 
-/** A body of the main service: charset, and a newline at the end, as upstream. */
+/** A body of the main service, as from upstream: with charset, and a newline at the end. */
 export function answerJson(c: Context<ServiceEnv>, source: object, options: AnswerOptions = {}): Response {
   return answerSource(c, MAIN_TYPE, source, `${JSON.stringify(options.visible ?? source)}\n`, options);
 }
 
-/** A body of the OHLCV service: neither charset nor newline, as upstream. Where nothing was found, it is an empty list. */
+/** A body of the OHLCV service, as from upstream: without charset and newline. It is an empty list when nothing was found. */
 export function answerCandles<T extends object>(
   c: Context<ServiceEnv>,
   source: T | Missing,
@@ -88,8 +88,8 @@ export function answerCandles<T extends object>(
 }
 
 /**
- * A source without provenance (a simulator) makes its answers anew each time and, like the upstream, has no `ETag`. The tags are weak,
- * because the same answer is sent compressed and plain.
+ * A source without provenance (a simulator) creates its answers anew each time and, like the upstream, sends no `ETag`. The tags are weak, because
+ * the same answer is sent compressed and plain.
  */
 function answerSource(
   c: Context<ServiceEnv>,
@@ -132,7 +132,7 @@ export type ReplyInput = {
   readonly ifNoneMatch: string | undefined;
 };
 
-/** 304 where the client has this answer already. */
+/** Replies with 304 when the client has this answer already. */
 export function replyOf(cached: CachedResponse, { date, cacheControl, allowance, ifNoneMatch }: ReplyInput): Reply {
   const headers = [...cached.headers, 'Date', date, 'Cache-Control', cacheControl];
   for (const name in allowance) headers.push(name, allowance[name]!);
@@ -153,7 +153,7 @@ export function respondWith(c: Context<ServiceEnv>, cached: CachedResponse): Res
   return new Response(body as string | Uint8Array<ArrayBuffer> | null, { status, headers: pairs });
 }
 
-/** Does `If-None-Match` name this tag? Compared weakly, as for every GET (RFC 9110, 13.1.2). */
+/** Whether `If-None-Match` names this tag. The comparison is weak, as for every GET (RFC 9110, 13.1.2). */
 function matches(ifNoneMatch: string, etag: string): boolean {
   const opaque = etag.slice(2);
   return ifNoneMatch.split(',').some((one) => {
@@ -162,7 +162,7 @@ function matches(ifNoneMatch: string, etag: string): boolean {
   });
 }
 
-/** For one caller at one moment: never cached. */
+/** An answer for one caller at one moment. It is never cached. */
 export function answerPrivately(c: Context<ServiceEnv>, body: unknown): Response {
   return answer(c, 200, { 'Content-Type': MAIN_TYPE, 'Cache-Control': NO_STORE }, `${JSON.stringify(body)}\n`);
 }
@@ -186,7 +186,7 @@ function errorBody(message: string): string {
   return JSON.stringify({ error: message } satisfies ErrorBody);
 }
 
-/** 404, with the provenance of the "not found" where the source has one: upstream said so, or the warehouse never received the data. */
+/** 404, with the provenance of the "not found" if the source has one: upstream confirmed it, or the warehouse never received the data. */
 export function refuseId(c: Context<ServiceEnv>, missing: Missing): Response {
   return refuse(c, 404, UNKNOWN_ID, undefined, provenanceHeaders(missing));
 }
@@ -203,8 +203,8 @@ export function refuseMethod(c: Context<ServiceEnv>, allowed = METHODS): Respons
 }
 
 /**
- * The upstream's own redirect: relative, with a small page (upstream-api.md, section 0). Never absolute: upstream's absolute ones lead
- * to `http:`, which makes clients drop TLS. `source` gives its provenance.
+ * Redirects as upstream does: with a relative location and a small page (upstream-api.md, section 0). Never absolute: upstream's absolute redirects
+ * lead to `http:`, which makes clients drop TLS. `source` gives the provenance; null: none.
  */
 export function redirect(c: Context<ServiceEnv>, location: string, source: object | null = null): Response {
   const href = location.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;');
@@ -227,7 +227,7 @@ const PREFLIGHT = {
   'Access-Control-Max-Age': '86400',
 };
 
-/** The answer to a browser's question whether a page may send its request. */
+/** The answer to a browser's preflight request. */
 export function answerPreflight(c: Context<ServiceEnv>): Response {
   return answer(c, 204, PREFLIGHT, null);
 }
@@ -235,7 +235,7 @@ export function answerPreflight(c: Context<ServiceEnv>): Response {
 /** The answer to everything while the database is starting: readable by web pages, and never cached. */
 export function answerStarting({ method }: Request): Response {
   if (method === 'OPTIONS') {
-    // A browser keeps the answer for a day, and may need it for `/rpc` then.
+    // A browser caches the answer for a day, and may need it for `/rpc` then.
     const allowed = `${PREFLIGHT['Access-Control-Allow-Headers']}, ${MCP_HEADERS}`;
     const headers = { ...DATA_HEADERS, ...PREFLIGHT, 'Access-Control-Allow-Headers': allowed };
     return new Response(null, { status: 204, headers });

@@ -1,4 +1,4 @@
-/** Puts a handler on a port, with limits against clients that are slow, many or faulty. */
+/** Serves a handler on a port, with limits against clients that are slow, many or faulty. */
 import { createServer, type IncomingMessage, type ServerOptions, type ServerResponse } from 'node:http';
 import type { AddressInfo, BlockList, Socket } from 'node:net';
 import { promisify } from 'node:util';
@@ -30,13 +30,13 @@ export type ListenOptions = {
 };
 
 export type ConnectionLimits = {
-  /** Until the headers of a request have arrived. */
+  /** Time until the headers of a request have arrived. */
   readonly headersMs: number;
-  /** Until the whole request has arrived. */
+  /** Time until the whole request has arrived. */
   readonly requestMs: number;
-  /** Without a byte from either side, during a request or between two; null: unlimited, for answers that are delayed on purpose. */
+  /** Time without a byte from either side, during a request or between two; null: unlimited, for answers that are delayed on purpose. */
   readonly idleMs: number | null;
-  /** Between two requests. */
+  /** Time between two requests. */
   readonly keepAliveMs: number;
   readonly maxHeaderBytes: number;
   readonly maxConnections: number;
@@ -45,7 +45,7 @@ export type ConnectionLimits = {
 };
 
 /**
- * A slow client does not keep a connection for long, and one address does not lock the others out. The defaults of Node.js are one
+ * The limits keep a slow client from holding a connection for long, and one address from locking the others out. The defaults of Node.js are one
  * minute for the headers and five for the request; the requests of this interface are short.
  */
 export const CONNECTION_LIMITS: ConnectionLimits = {
@@ -61,7 +61,7 @@ export const CONNECTION_LIMITS: ConnectionLimits = {
 export type Listening = {
   /** Without a path: `http://127.0.0.1:8080`. */
   readonly url: string;
-  /** Accepts no further request; open requests may finish within `graceMs` (default 0), then their connections are cut. */
+  /** Accepts no further request. Open requests may finish within `graceMs` (default 0); then it cuts their connections. */
   close(graceMs?: number): Promise<void>;
 };
 
@@ -73,7 +73,7 @@ export async function listen(handler: Handler, options: ListenOptions): Promise<
     async (request, env) => {
       const { incoming, outgoing } = env as { incoming: IncomingMessage; outgoing: ServerResponse };
       try {
-        // A HEAD is answered as its GET, with the length of that body; Node.js leaves the body out.
+        // A HEAD is answered like its GET, with the length of that body. Node.js omits the body.
         const { url, headers, signal } = request;
         const question = request.method === 'HEAD' ? new Request(url, { headers, signal }) : request;
         const response = await handler(question, peers.get(incoming) ?? peerOf(incoming));
@@ -147,7 +147,7 @@ export async function listen(handler: Handler, options: ListenOptions): Promise<
 const TOO_MANY = '{"error":"too many connections from this address"}';
 const TOO_MANY_RESPONSE = `HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\nContent-Length: ${TOO_MANY.length}\r\nRetry-After: 5\r\nConnection: close\r\n\r\n${TOO_MANY}`;
 
-/** Refuses further connections from an address that has `most` already, before it reads anything from them. */
+/** Refuses a further connection from an address that has `most` already, before it reads anything from it. */
 function perAddress(most: number, trusted: BlockList | null): (socket: Socket) => void {
   const open = new Map<string, number>();
   return (socket) => {
@@ -170,8 +170,8 @@ function perAddress(most: number, trusted: BlockList | null): (socket: Socket) =
 }
 
 /**
- * A path with such a segment names another path once a URL parser has resolved it. A reverse proxy that judges the path as it was sent
- * would let a caller through to a path that is closed to callers.
+ * Whether the path has a segment `.` or `..`. A URL parser resolves it to another path. A reverse proxy that checks the path as it was sent would
+ * let a caller through to a path that is closed to callers.
  */
 function hasDotSegment(target: string): boolean {
   const end = target.search(/[?#]/);
@@ -186,7 +186,7 @@ const DOT_SEGMENT_REFUSED: Reply = {
   body: '{"error":"the path must not have a segment . or .. in it, also not as %2e"}',
 };
 
-/** Or a HEAD, which then has the length that the GET would have now. One with a body is not plain. */
+/** Whether this is a GET or a HEAD without a body. A HEAD gets the length that the GET would have now. */
 function isPlainGet({ method, headers }: IncomingMessage): boolean {
   return (
     (method === 'GET' || method === 'HEAD') &&
@@ -221,7 +221,7 @@ async function sendResponse(response: Response, outgoing: ServerResponse, compre
 
 const EVENTS = 'text/event-stream';
 
-/** Events are sent as they come, for as long as the other side listens. */
+/** Sends events as they come, until the client disconnects or the stream ends. */
 async function sendEvents(
   { status, body }: Response,
   headers: readonly string[],
@@ -239,7 +239,7 @@ async function sendEvents(
   for (;;) {
     const { done, value } = await reader.read();
     if (done) return void outgoing.end();
-    // Nobody waits for a slow reader here: who makes the events knows how many are unread, as they are not read from it meanwhile.
+    // The producer of events does not wait for a slow client. It knows how many events are unread, because this loop stops reading meanwhile.
     if (!outgoing.write(value)) await Promise.race([new Promise((resolve) => outgoing.once('drain', resolve)), closed]);
   }
 }

@@ -1,4 +1,4 @@
-/** What travels with a request inside the service, and its input: headers, query and ids, checked before any data are read. */
+/** The context of a request inside the service, and its input: headers, query and ids, checked before any data are read. */
 import type { Context } from 'hono';
 import { confirmedNotFound, type Missing } from '../../contract/answer/not-found.ts';
 import type { IsCurrent } from '../../contract/answer/revalidation.ts';
@@ -11,7 +11,7 @@ export type Admitted = { readonly caller: Caller; readonly admission: Admission 
 
 export type ServiceEnv = {
   Bindings: Partial<Peer> & {
-    /** Set when the caller was admitted, or refused, before the routes. */
+    /** Set when the caller was admitted or refused before the routes ran. */
     admitted?: Admitted | undefined;
   };
   Variables: {
@@ -21,20 +21,20 @@ export type ServiceEnv = {
     date: string;
     /** The `RateLimit-*` headers of a caller with a limit. */
     allowance?: Readonly<Record<string, string>>;
-    /** Caches the answer to this request; not set where it may not be cached. */
+    /** Caches the answer to this request; not set when it may not be cached. */
     store?: (response: CachedResponse) => void;
   };
 };
 
-/** An answer, without what depends on the caller and on the moment. */
+/** An answer, without the parts that depend on the caller and on the moment. */
 export type CachedResponse = {
-  /** Names and values in turn, for replies with and without a body. */
+  /** Names and values alternate. The same headers serve replies with and without a body. */
   readonly headers: readonly string[];
   readonly contentType: string;
   readonly etag: string;
   /** A string holds ASCII characters only. */
   readonly body: string | Uint8Array;
-  /** Compressed when the first client accepts it, and once. */
+  /** Compresses the body when the first client accepts it, and only once. */
   readonly gzip: () => Promise<Uint8Array>;
   readonly isCurrent: IsCurrent;
 };
@@ -44,13 +44,13 @@ export type RequestInput = Context<ServiceEnv>;
 /** Answers one endpoint. */
 export type Answer = (c: RequestInput) => Response | Promise<Response>;
 
-/** A header by its name in lower case; the first one of several. */
+/** A header by its name in lower case; the first value if there are several. */
 export function headerOf(c: RequestInput, name: string): string | undefined {
   const headers = c.env?.headers;
   return headers === undefined ? c.req.header(name) : headerIn(headers, name);
 }
 
-/** The same, from the headers as Node.js parsed them. */
+/** The same, for headers that Node.js has parsed. */
 export function headerIn(headers: Peer['headers'], name: string): string | undefined {
   const value = headers?.[name];
   return typeof value === 'string' ? value : value?.[0];
@@ -68,13 +68,13 @@ export function searchOf(c: RequestInput): string {
 
 const MAX_ID_LENGTH = 200;
 
-/** The id in the path; null when no id looks like that: too long, or with impossible characters. */
+/** The id in the path; null if it cannot be an id: it is too long, or has impossible characters. */
 export function idOf(c: RequestInput, name: string): string | null {
   const id = c.req.param(name) ?? '';
   return isPossibleId(id) ? id : null;
 }
 
-/** The answer for an id that nothing can have; no data are read for it. */
+/** The answer for an id that cannot exist. No data are read for it. */
 export function impossibleId({ hasProvenance }: { readonly hasProvenance?: true }): Missing {
   return hasProvenance === true ? confirmedNotFound(null) : null;
 }

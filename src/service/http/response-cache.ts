@@ -1,4 +1,4 @@
-/** Keeps the bytes of answers by plan and request, and sends them again for as long as the data they were made of are current. */
+/** Caches the bytes of answers by plan and request, and sends them again while the data behind them are current. */
 import type { MiddlewareHandler } from 'hono';
 import { LRUCache } from 'lru-cache';
 import type { Endpoint } from '../../contract/interface/endpoints.ts';
@@ -12,14 +12,14 @@ import { type Admitted, type CachedResponse, headerIn, type ServiceEnv } from '.
 export type ResponseCache = {
   /** Whether any plan has an entry for this target, current or not. */
   has(target: string): boolean;
-  /** Null: there is no entry, or its data have changed, or it is unknown now whether they have. */
+  /** Null: there is no entry, its data have changed, or the check failed. */
   find(plan: PlanName, target: string): Promise<CachedResponse | null>;
   store(plan: PlanName, target: string, response: CachedResponse): void;
 };
 
-/** Of all bodies with their compressed copies. */
+/** Limit for all bodies with their compressed copies. */
 const MAX_BYTES = 256 * 1_024 * 1_024;
-/** Key, headers and objects of one entry. */
+/** The estimated size of the key, headers and objects of one entry. */
 const ENTRY_BYTES = 2_000;
 
 /** `onLookup` is called for each answer that may be cached: was it sent from the cache? */
@@ -52,8 +52,8 @@ export function createResponseCache(onLookup: (isHit: boolean) => void = () => u
 const MAX_TARGET_LENGTH = 200;
 
 /**
- * Path and query of a URL with only the parameters in `known`, each once, because a parameter without meaning must not make another
- * entry. Null (not cached): the target is too long, or its spelling could mean another target. A plainly spelt target does not change.
+ * Path and query of a URL with only the parameters in `known`, each once, because a parameter without meaning must not create another entry. Null
+ * (not cached): the target is too long, or its spelling could mean another target. A target in plain spelling does not change.
  */
 export function canonicalTarget(url: string, known: ReadonlySet<string>): string | null {
   const begin = url.indexOf('/', url.indexOf('//') + 2);
@@ -71,13 +71,13 @@ export function canonicalTarget(url: string, known: ReadonlySet<string>): string
 
 export type FromCache = {
   readonly fromCache: NonNullable<Handler['fromCache']>;
-  /** What `fromCache` learned about this peer before it found that it has no reply. */
+  /** The admission that `fromCache` requested for this peer before it found no reply. */
   admittedOf(peer: Peer): Admitted | undefined;
 };
 
 /**
- * Looks a plain GET up by its target as it was sent, without a `Request` and without the routes: those cost more than everything else
- * a short answer needs. The caller is admitted and counted first, as for any request.
+ * Looks up a plain GET by its target as it was sent, without a `Request` and without the routes: those cost more than everything else that a short
+ * answer needs. The caller is admitted and counted first, as for any request.
  */
 export function createFromCache({
   cache,
@@ -98,7 +98,7 @@ export function createFromCache({
     try {
       admission = await access.admit(caller, 'data');
     } catch {
-      // Nothing was counted. The routes ask for admission again, and answer with the error.
+      // Nothing was counted. The routes request admission again, and answer with the error.
       return null;
     }
     const found = admission.kind === 'admitted' ? await cache.find(admission.plan, target) : null;
@@ -119,11 +119,11 @@ export function createFromCache({
   };
 }
 
-/** The same cache for requests that went through the routes; what the endpoint then answers may be stored. POST is never cached. */
+/** Uses the same cache for requests that go through the routes, and lets the endpoint's answer be stored. POST is never cached. */
 export function cached(cache: ResponseCache, { parameters, isStrict }: Endpoint): MiddlewareHandler<ServiceEnv> {
   const known = new Set(parameters.filter((parameter) => parameter.in === 'query').map(({ name }) => name));
   return async (c, next) => {
-    // The entry of a strict endpoint would also be found by a target with a parameter that must be refused.
+    // A target with a parameter that must be refused would also find the entry of a strict endpoint.
     const isKept = c.req.method !== 'POST' && isStrict !== true;
     const target = isKept ? canonicalTarget(c.req.url, known) : null;
     if (target === null) return next();

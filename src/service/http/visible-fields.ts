@@ -1,4 +1,4 @@
-/** The visible fields of a record: those that the plan includes, and that were requested. The same for REST and tools. */
+/** The visible fields of a record: those that the plan includes and that were requested. REST and tools use the same rules. */
 
 import type { TagField } from '../../contract/interface/endpoint-parameters.ts';
 import type { Plan } from '../../contract/plan/plans.ts';
@@ -12,7 +12,7 @@ export function visibleTicker(plan: Plan, ticker: Ticker): Partial<Ticker> {
   return rest;
 }
 
-/** As many of the tickers as the plan includes, and at most `limit`. */
+/** The tickers that the plan includes, and at most `limit`. */
 export function visibleTickers(plan: Plan, tickers: readonly Ticker[], limit?: number): Partial<Ticker>[] {
   const most = Math.min(plan.tickerCoins ?? Number.POSITIVE_INFINITY, limit ?? Number.POSITIVE_INFINITY);
   return tickers.slice(0, most).map((ticker) => visibleTicker(plan, ticker));

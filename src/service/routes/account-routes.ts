@@ -1,4 +1,4 @@
-/** `/users/me` and `/key/info`: what the holder of a key may do, and has done. One body (decision 7). */
+/** `/users/me` and `/key/info`: the plan and the usage of the key's holder. Both answer with the same body (decision 7). */
 
 import { INVALID_KEY, KEY_REQUIRED } from '../../contract/answer/errors.ts';
 import type { EndpointName } from '../../contract/interface/endpoints.ts';

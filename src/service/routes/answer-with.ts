@@ -16,14 +16,14 @@ export function withParsed<T>(
   };
 }
 
-/** The same for `quotes`. */
+/** `withParsed` for the parameter `quotes`. */
 export function withQuotes(
   answer: (c: RequestInput, quotes: readonly string[]) => Response | Promise<Response>,
 ): Answer {
   return withParsed((c) => quotesParameter.parse(c.req.query('quotes') ?? null), answer);
 }
 
-/** The record with the id in the path, as `view` shows it, or `id not found`. */
+/** Answers with the record whose id is in the path, as `view` shows it, or with `id not found`. */
 export function recordById<T extends object>(
   source: { readonly hasProvenance?: true },
   parameter: string,

@@ -1,4 +1,4 @@
-/** What is known about coins, exchanges, people, tags and contracts, and what is searched or calculated from it. */
+/** Coins, exchanges, people, tags, contracts and id changes, and the searches and calculations over them. */
 import { isFound, type Missing } from '../../contract/answer/not-found.ts';
 import {
   additionalFields,
@@ -27,12 +27,12 @@ import { recordById, withParsed, withQuotes } from './answer-with.ts';
 export function catalogueRoutes({ data, access }: { readonly data: MarketData<Missing>; readonly access: Access }) {
   const byId = (parameter: string, read: (id: string) => Promise<object | Missing>) =>
     recordById(data, parameter, read);
-  /** The same, with prices in the requested currencies. */
+  /** `byId`, with prices in the requested currencies. */
   const byIdInQuotes = (
     parameter: string,
     read: (id: string, quotes: readonly string[]) => Promise<object | Missing>,
   ): Answer => withQuotes((c, quotes) => byId(parameter, (id) => read(id, quotes))(c));
-  /** To the coin of a contract; what follows in the path stays, and so does the query. */
+  /** Redirects to the coin of a contract; keeps the rest of the path (`suffix`) and the query. */
   const toTicker =
     (suffix: string): Answer =>
     async (c) => {

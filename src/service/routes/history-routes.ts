@@ -1,4 +1,4 @@
-/** `/coins/{id}/ohlcv…` and `/tickers/{id}/historical`: the past. */
+/** `/coins/{id}/ohlcv…` and `/tickers/{id}/historical`: historical data. */
 import type { Clock, Instant } from '../../clock.ts';
 import { isFound, type Missing } from '../../contract/answer/not-found.ts';
 import {
@@ -19,12 +19,12 @@ export type HistoryDeps = {
   readonly data: MarketData<Missing>;
   readonly access: Access;
   readonly clock: Clock;
-  /** So long after midnight `/ohlcv/latest` goes on to the day that has ended; default: at once. */
+  /** How long after midnight `/ohlcv/latest` switches to the day that has ended; default: at once. */
   readonly latestTurnsAfterMs?: number | undefined;
 };
 
 export function historyRoutes({ data, access, clock, latestTurnsAfterMs = 0 }: HistoryDeps) {
-  /** An unknown coin has no candles: 200 `[]`, as upstream (decision 11). */
+  /** An unknown coin has no candles: the answer is 200 `[]`, as from upstream (decision 11). */
   const historical = withParsed(
     (c) => parseOhlcvParameters(queryOf(c), clock.now()),
     async (c, { start, ...query }) => {
@@ -39,7 +39,7 @@ export function historyRoutes({ data, access, clock, latestTurnsAfterMs = 0 }: H
     },
   );
 
-  /** One daily candle, which every plan may see. */
+  /** Answers with one daily candle, which every plan may see. */
   const oneDay = (openTime: () => Instant): Answer =>
     withParsed(
       (c) => quoteParameter.parse(c.req.query('quote') ?? null),
@@ -74,7 +74,7 @@ export function historyRoutes({ data, access, clock, latestTurnsAfterMs = 0 }: H
   } satisfies Partial<Record<EndpointName, Answer>>;
 }
 
-/** "Until now" is another question each time. */
+/** Whether the range ends "now". Such a request means another range each time. */
 function isUntilNow(c: Parameters<Answer>[0]): boolean {
   return /^(now)?$/i.test(c.req.query('end') ?? '');
 }
@@ -82,7 +82,7 @@ function isUntilNow(c: Parameters<Answer>[0]): boolean {
 /** The upstream's OHLCV service redirects a path with a slash at its end; the others accept it (decision 22). */
 function withoutSlash(answer: Answer): Answer {
   return (c) => {
-    // The router has taken the slash off `c.req.path`.
+    // The router has removed the slash from `c.req.path`.
     const { url } = c.req;
     const end = url.indexOf('?');
     if (url.at(end < 0 ? -1 : end - 1) !== '/') return answer(c);

@@ -1,4 +1,4 @@
-/** `/global`, `/tickers`, `/coins`, `/exchanges`: the market as it is now. */
+/** `/global`, `/tickers`, `/coins`, `/exchanges`: the current market. */
 import type { Missing } from '../../contract/answer/not-found.ts';
 import { PAGE_ROWS, page as pageParameter } from '../../contract/interface/endpoint-parameters.ts';
 import type { EndpointName } from '../../contract/interface/endpoints.ts';
@@ -35,7 +35,7 @@ export function marketRoutes({ data }: { data: MarketData<Missing> }) {
       const tickers = await data.tickers({ quotes, most: plan.tickerCoins });
       return answerJson(c, tickers, { visible: visibleTickers(plan, tickers) });
     }),
-    // As on the upstream's free host (upstream-api.md, 1.6).
+    // The free plan does not have this route, as on the upstream's free host (upstream-api.md, 1.6).
     getTickersSimple: (c) => (c.get('plan') === 'free' ? refuseRoute(c) : simpleTickers(c)),
     getTickersById: withQuotes((c, quotes) => tickerById(quotes, visibleTicker)(c)),
     getTickersDeprecated: async (c) => {

@@ -3,15 +3,15 @@ import pLimit from 'p-limit';
 import type { Clock } from '../../clock.ts';
 import type { Access, Admission } from '../../contract/plan/access.ts';
 
-/** For all calls of a batch together: the longest batch (`MAX_BATCH`) at ten a second, when the token bucket was empty. */
+/** For all calls of a batch together: enough for the longest batch (`MAX_BATCH`) at ten a second when the token bucket was empty. */
 const MAX_WAIT_MS = 2_000;
 
 export type Admit = Access['admit'];
 
-/** For one batch, from now on. A refusal without a waiting time, or with a long one, is returned at once. */
+/** Throttles one batch that starts now. A refusal without a waiting time, or with a long one, is returned at once. */
 export function throttleBatch(admit: Admit, { clock, signal }: { clock: Clock; signal: AbortSignal }): Admit {
   const until = clock.now() + MAX_WAIT_MS;
-  /** Set when the caller has disconnected: the rest of the batch is refused, and costs nothing. */
+  /** Set when the caller has disconnected. Then the rest of the batch is refused, and costs nothing. */
   let afterDisconnect: Admission | null = null;
   const waited: Admit = async (caller, about) => {
     for (;;) {
@@ -24,7 +24,7 @@ export function throttleBatch(admit: Admit, { clock, signal }: { clock: Clock; s
       });
     }
   };
-  // One after the other, even where the calls of a batch start together (MCP): the first call gets the next token.
+  // One call after the other, even when the calls of a batch start together (MCP): the first call gets the next token.
   const oneAtATime = pLimit(1);
   return (caller, about) => oneAtATime(() => waited(caller, about));
 }

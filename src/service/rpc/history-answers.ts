@@ -1,4 +1,4 @@
-/** Candles and price histories for tools: with the rules, limits and refusals of REST. */
+/** Candles and price histories for tools, with the rules, limits and refusals of REST. */
 import type { Clock } from '../../clock.ts';
 import { isFound, type Missing } from '../../contract/answer/not-found.ts';
 import { withSameProvenance } from '../../contract/answer/provenance.ts';
@@ -17,7 +17,7 @@ export type HistorySources = {
   readonly plan: PlanName;
 };
 
-/** The candles of `/coins/{id}/ohlcv/historical`; an unknown coin is not found, instead of having no candles. */
+/** The candles of `/coins/{id}/ohlcv/historical`. Here an unknown coin is "not found", not an empty list. */
 export async function answerOhlcv(
   { data, access, clock, plan }: HistorySources,
   coinId: string,

@@ -26,7 +26,7 @@ type Sources = {
   readonly clock: Clock;
   readonly plan: Plan;
   readonly caller: Caller;
-  /** The tools that are offered. */
+  /** The names of the offered tools. */
   readonly names: readonly string[];
 };
 

@@ -1,6 +1,6 @@
 /**
- * The same tools for clients of the Model Context Protocol, through the official SDK: the 2026 revision, where each request is complete by
- * itself, and the older ones that begin with `initialize`. There are no sessions: any process can answer any request.
+ * The same tools for clients of the Model Context Protocol, through the official SDK. It serves the 2026 revision, where each request is
+ * self-contained, and the older ones that begin with `initialize`. There are no sessions: any process can answer any request.
  */
 import {
   type CallToolResult,
@@ -39,7 +39,7 @@ export async function answerMcp(
   // The answer is one JSON document, whatever else the client accepts.
   headers.set('Accept', 'application/json, text/event-stream');
   headers.delete('Content-Length');
-  // Without the signal: when the client disconnects, the call still runs to its end, and releases what it holds.
+  // The copy has no signal: when the client disconnects, the call still runs to its end, and releases what it holds.
   const bare = new Request(request.url, { method: 'POST', headers });
   const serve = () => serverFor(toolbox, caller, admit);
   if (await isLegacyRequest(bare, body)) {
@@ -52,7 +52,7 @@ export async function answerMcp(
       await server.close();
     }
   }
-  // The SDK reports every request that it refuses; only a failure of its own is of interest.
+  // The SDK reports every request that it refuses. Only the SDK's own failures are of interest.
   let lastError: Error | null = null;
   const modern = createMcpHandler(serve, {
     legacy: 'reject',
@@ -79,7 +79,7 @@ function serverFor(toolbox: Toolbox, caller: Caller, admit: Admit): Server {
   return server;
 }
 
-/** A failure is a result with `isError`, as MCP requires it: the model reads the reason, and can correct its call. */
+/** MCP requires that a failure is a result with `isError`: the model reads the reason, and can correct its call. */
 function toolResult(outcome: ToolOutcome): CallToolResult {
   switch (outcome.kind) {
     case 'answered': {

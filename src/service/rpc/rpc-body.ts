@@ -4,7 +4,7 @@ import { failure, refusedRequest } from './rpc-messages.ts';
 
 /** Far above a batch of tool calls with the longest arguments. */
 const MAX_BODY_BYTES = 256 * 1_024;
-/** Far above every valid body, and far below what recursion can take. */
+/** Far above the depth of every valid body, and far below the depth at which recursion fails. */
 const MAX_DEPTH = 64;
 
 export type RpcBody =
@@ -46,7 +46,7 @@ function unreadable(problem: string): RpcBody {
   return { kind: 'refused', status: 400, answer };
 }
 
-/** Null: too large. @throws when the caller disconnects in the middle of it */
+/** Null: the body is too large. @throws when the caller disconnects before its end */
 async function readBytes(request: Request): Promise<Uint8Array | null> {
   const chunks: Uint8Array[] = [];
   let size = 0;
@@ -58,10 +58,10 @@ async function readBytes(request: Request): Promise<Uint8Array | null> {
   return Buffer.concat(chunks, size);
 }
 
-/** A string as a whole (also one that does not end), or a bracket outside of strings. */
+/** A whole string (also one that does not end), or a bracket outside of strings. */
 const STRING_OR_BRACKET = /"[^"\\]*(?:\\.[^"\\]*)*"?|[[\]{}]/gs;
 
-/** Works on the text, because a parser or a validator may recurse; so it judges text that is not JSON as well. */
+/** Works on the text, because a parser or a validator may recurse. So it also checks text that is not JSON. */
 function isDeeperThan(text: string, most: number): boolean {
   let depth = 0;
   for (const [token] of text.matchAll(STRING_OR_BRACKET)) {

@@ -1,4 +1,4 @@
-/** Plain JSON-RPC 2.0 as the API document has it: `tools/list`, `tools/call`, alone or in a batch, without any handshake. */
+/** Plain JSON-RPC 2.0 as in the API document: `tools/list` and `tools/call`, alone or in a batch, without a handshake. */
 
 import {
   RPC_CODES,
@@ -15,15 +15,15 @@ import type { Admit } from './batch-throttle.ts';
 import { rejected } from './tool-outcome.ts';
 import type { Toolbox } from './toolbox.ts';
 
-/** Most messages in a batch. They are answered one after the other. */
+/** Maximum number of messages in a batch. The service answers them one after the other. */
 export const MAX_BATCH = 20;
 
 const METHODS = ['tools/list', 'tools/call', 'ping'] as const;
 
 export type RpcAnswer = {
-  /** Null: there were only notifications. */
+  /** Null when all messages were notifications. */
   readonly body: RpcResponse | readonly RpcResponse[] | null;
-  /** No message was a valid request. */
+  /** True when no message was a valid request. */
   readonly isMalformed: boolean;
 };
 
@@ -48,7 +48,7 @@ export async function answerMessages(deps: RpcDeps, caller: Caller, body: unknow
   return { body: Array.isArray(body) ? answers : answers[0]!, isMalformed };
 }
 
-/** What is wrong with a body as a whole; null: nothing. */
+/** What is wrong with the body as a whole; null if nothing. */
 export function batchProblem(body: unknown): string | null {
   if (!Array.isArray(body)) return null;
   if (body.length === 0) return 'the batch is empty';
@@ -56,8 +56,8 @@ export function batchProblem(body: unknown): string | null {
 }
 
 /**
- * A tool call is one request of the caller's quota. Everything else in a body is admitted once, by identity and rate only: a caller with
- * an exhausted month may still list the tools, and a refused batch gets no lists.
+ * A tool call costs one request of the caller's quota. Everything else in a body is admitted once, by identity and rate only. So a caller with an
+ * exhausted month may still list the tools, and a refused batch gets no lists.
  */
 export async function refusalFrom(
   admit: Admit,
@@ -127,7 +127,7 @@ async function callTool({ toolbox, admit }: RpcDeps, caller: Caller, params: unk
   }
 }
 
-/** The id of an invalid request, where it has a valid one. */
+/** The id of an invalid request; null if it has no valid one. */
 export function idOf(message: unknown): RpcId {
   if (typeof message !== 'object' || message === null) return null;
   const read = rpcIdSchema.safeParse((message as { id?: unknown }).id);

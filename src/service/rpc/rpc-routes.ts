@@ -1,6 +1,6 @@
 /**
- * `/rpc`: the tool interface, at one address for plain JSON-RPC 2.0, which the API document describes, and for MCP clients. The SDK's
- * server cannot be both: it refuses callers that do not accept event streams, ids that are null, and whole batches for one bad message.
+ * `/rpc`: the tool interface, at one address for plain JSON-RPC 2.0, which the API document describes, and for MCP clients. The SDK's server cannot
+ * serve both: it refuses callers that do not accept event streams, null ids, and a whole batch because of one bad message.
  */
 import { type Context, Hono } from 'hono';
 import type { StatusCode } from 'hono/utils/http-status';
@@ -16,7 +16,7 @@ import type { Toolbox, ToolboxDeps } from './toolbox.ts';
 
 export type RpcRoutesDeps = Pick<ToolboxDeps, 'access' | 'clock' | 'onError'> & {
   readonly toolbox: Toolbox;
-  /** Origins of web pages that may use the tools, besides those of this machine: `https://app.example`; `*`: all. */
+  /** Origins of web pages that may use the tools, besides those of this machine: `https://app.example`; `*` allows all. */
   readonly origins?: readonly string[] | undefined;
 };
 
@@ -41,7 +41,7 @@ export function rpcRoutes({ toolbox, access, clock, origins = [], onError }: Rpc
       const { body: answers, isMalformed } = await answerMessages({ toolbox, admit }, caller, body.value);
       return answers === null ? c.body(null, 202, NO_STORE) : answer(c, isMalformed ? 400 : 200, answers);
     }
-    /** Did anything of this request ask for admission? */
+    /** Whether any part of this request went through admission. */
     let isAdmitted = false;
     const admitAndNotice: typeof admit = (...of) => {
       isAdmitted = true;
@@ -53,7 +53,7 @@ export function rpcRoutes({ toolbox, access, clock, origins = [], onError }: Rpc
     const problem = handshakeProblem(body.value);
     if (problem !== null)
       return answer(c, 200, failure(idOf(body.value), { code: RPC_CODES.invalidParams, message: problem }));
-    // Imported only here: the SDK would slow down the start of every command.
+    // Imported only here, because the SDK would slow down the start of every command.
     const { answerMcp } = await import('./mcp.ts');
     const response = await answerMcp({ toolbox, admit: admitAndNotice, onError }, caller, c.req.raw, body.value);
     // The tools admit their callers. A call that the SDK refuses never reaches a tool, but it needs a key and a token as well.
@@ -71,7 +71,7 @@ export function rpcRoutes({ toolbox, access, clock, origins = [], onError }: Rpc
   return routes;
 }
 
-/** What is wrong with the params of `initialize`: the SDK would call it an internal error. */
+/** What is wrong with the params of `initialize`; null if nothing. The SDK would report an internal error. */
 function handshakeProblem(body: unknown): string | null {
   const message = rpcRequestSchema.safeParse(body).data;
   if (message?.method !== 'initialize') return null;
@@ -79,7 +79,9 @@ function handshakeProblem(body: unknown): string | null {
   return read.success ? null : `invalid parameters: ${read.error.issues[0]!.message}`;
 }
 
-/** Every answer has the caller's latest allowance. Set before the answer is made, because Hono copies an answer to change its headers. */
+/**
+ * Adds the caller's latest allowance to every answer. It is set before the answer is built, because Hono copies an answer to change its headers.
+ */
 function settingAllowanceHeaders(c: RequestInput, admit: Access['admit']): Access['admit'] {
   return async (caller, about) => {
     const admission = await admit(caller, about);
@@ -88,7 +90,7 @@ function settingAllowanceHeaders(c: RequestInput, admit: Access['admit']): Acces
   };
 }
 
-/** The answer to a browser before it sends what MCP clients send. Whether the page may do so is decided later, by its origin. */
+/** The answer to a browser's preflight request for MCP headers. The service decides later, by the page's origin, whether it may send them. */
 const PREFLIGHT = {
   'Access-Control-Allow-Methods': 'POST, OPTIONS',
   'Access-Control-Allow-Headers': `Authorization, Content-Type, ${MCP_HEADERS}`,
@@ -108,8 +110,8 @@ function checkHeaders(c: RequestInput, origins: readonly string[]): Response | n
 }
 
 /**
- * A web page can point its own name at this machine (DNS rebinding). Then the browser treats both as the same site, and only `Origin` says
- * where the page comes from. Clients that are not browsers send no `Origin`.
+ * A web page can point its own name at this machine (DNS rebinding). Then the browser treats both as the same site, and only `Origin` shows where
+ * the page comes from. Clients that are not browsers send no `Origin`.
  */
 function isTrustedOrigin(origin: string, origins: readonly string[]): boolean {
   if (origins.includes('*') || origins.includes(origin)) return true;
@@ -147,7 +149,7 @@ function statusOf({ data }: RpcError): 402 | 403 | 429 {
   return status === 402 || status === 429 ? status : 403;
 }
 
-/** The SDK's response, with the headers of every answer of the service. */
+/** Returns the SDK's response with the headers of every answer of the service. */
 async function passOn(c: RequestInput, response: Response): Promise<Response> {
   for (const [name, value] of response.headers) c.header(name, value);
   c.header('Cache-Control', 'no-store');

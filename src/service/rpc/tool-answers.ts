@@ -19,7 +19,7 @@ const IDS = [
   'quoteCurrencyId',
 ] as const;
 
-/** Is one of the arguments an id that nothing can have? Then no data are read. */
+/** Whether one of the arguments is an id that cannot exist. Then no data are read. */
 export function hasImpossibleId(given: Readonly<Record<string, unknown>>): boolean {
   return IDS.some((name) => typeof given[name] === 'string' && !isPossibleId(given[name]));
 }

@@ -1,4 +1,4 @@
-/** What becomes of a tool call: an answer, a failure, or a call of a tool that does not exist. */
+/** The outcome of a tool call: an answer, a failure, or a call of a tool that does not exist. */
 import { UNKNOWN_ID } from '../../contract/answer/errors.ts';
 import { isFound, type Missing } from '../../contract/answer/not-found.ts';
 import { AS_OF_HEADER, COVERAGE_HEADER, provenanceHeaders } from '../../contract/answer/provenance.ts';
@@ -23,7 +23,7 @@ export type ToolOutcome =
   | {
       readonly kind: 'answered';
       readonly output: object;
-      /** Null from a source without provenance. */
+      /** Null for a source without provenance. */
       readonly provenance: ToolProvenance | null;
     }
   | { readonly kind: 'unknown tool'; readonly message: string }
@@ -36,14 +36,14 @@ export function answered(output: object | Missing): ToolOutcome {
   return { kind: 'answered', output, provenance };
 }
 
-/** The provenance under the names of tools, for `_meta` of a result and `data` of an error; null from a source without provenance. */
+/** The provenance with the key names of tools, for `_meta` of a result and `data` of an error; null for a source without provenance. */
 function toolProvenance(output: object | Missing): ToolProvenance | null {
   const { [COVERAGE_HEADER]: coverage, [AS_OF_HEADER]: asOf } = provenanceHeaders(output);
   if (coverage === undefined) return null;
   return { 'chandler/coverage': coverage, ...(asOf !== undefined && { 'chandler/as-of': asOf }) };
 }
 
-/** `argument` is the name of the wrong one; null when all of them together are wrong. */
+/** `argument` is the name of the wrong argument; null when their combination is wrong. */
 export function invalid(argument: string | null, message: string): ToolFailure {
   return failed(400, message, argument === null ? {} : { argument }, RPC_CODES.invalidParams);
 }
@@ -56,7 +56,7 @@ export function unknownTool(name: string | null, names: readonly string[]): Tool
   return { kind: 'unknown tool', message: toolFailureMessage(400, message) };
 }
 
-/** The rejection by an `Access`, as a failure of the tool. */
+/** Turns a rejection by `Access` into a failure of the tool. */
 export function rejected(rejection: {
   readonly status: ToolFailureStatus;
   readonly message: string;
@@ -66,7 +66,7 @@ export function rejected(rejection: {
   return failed(status, message, retryAfterSeconds === undefined ? {} : { retryAfterSeconds });
 }
 
-/** `text` is what the REST interface would say with this status. */
+/** `text` is the message of the REST interface for this status. */
 export function failed(
   status: ToolFailureStatus,
   text: string,

@@ -32,8 +32,8 @@ export type ListedTool = {
 export type Toolbox = {
   readonly tools: readonly ListedTool[];
   /**
-   * Costs one request of the caller's quota, whatever the outcome; `admit` decides whether there is one. Never rejects. `name` is null
-   * when it was not a string.
+   * Costs one request of the caller's quota, whatever the outcome; `admit` decides whether the call is allowed. Never rejects. `name` is null when
+   * it was not a string.
    */
   call(caller: Caller, name: string | null, given: unknown, admit: Admit): Promise<ToolOutcome>;
 };
@@ -42,13 +42,13 @@ export type ToolboxDeps = {
   readonly data: MarketData<Missing>;
   readonly access: Access;
   readonly clock: Clock;
-  /** Calls must say why they are made, as the vendor's hosted server demands (upstream-api.md, section 4); default: they need not. */
+  /** Whether calls must give a rationale, as the vendor's hosted server requires (upstream-api.md, section 4); default false. */
   readonly requireRationale?: boolean | undefined;
-  /** Undefined: only the tools of the API document. */
+  /** Undefined: the warehouse's own tools are not offered. */
   readonly warehouse?: WarehouseTools | undefined;
   /** Called with unexpected errors; the caller only sees a 500. */
   readonly onError: (error: unknown, where: string) => void;
-  /** Does this error mean that the source is unavailable for the moment? Then the caller gets 503 with `Retry-After`. */
+  /** Whether this error means that the source is temporarily unavailable. Then the caller gets 503 with `Retry-After`. */
   readonly isUnavailable?: ((error: unknown) => boolean) | undefined;
 };
 
@@ -91,7 +91,7 @@ export function createToolbox(deps: ToolboxDeps): Toolbox {
   };
 }
 
-/** SQL is offered only where the warehouse runs it. */
+/** The warehouse's tools. SQL is offered only if the warehouse runs it. */
 function offeredBy(warehouse: WarehouseTools | undefined): Readonly<Record<string, Tool>> {
   if (warehouse === undefined) return {};
   const { runSql, ...rest } = WAREHOUSE_TOOLS;
@@ -124,10 +124,10 @@ function listed(
   };
 }
 
-/** Made once for all services of a process: making all of them takes longer than anything else that a new service does. */
+/** Created once for all services of a process: creating all schemas takes longer than anything else that a new service does. */
 const made = new WeakMap<z.ZodType, JsonSchema>();
 
-/** Without `$schema`: it is the default dialect, and not every reader knows its name. */
+/** Omits `$schema`: it names the default dialect, and not every reader knows the name. */
 function jsonSchema(schema: z.ZodType): JsonSchema {
   const known = made.get(schema);
   if (known !== undefined) return known;

@@ -44,7 +44,7 @@ export async function answerWarehouseTool(
       return isImpossible ? NO_SERIES : explainCandle(access, warehouse, plan, call.arguments);
     case 'runSql':
       if (warehouse.runSql === undefined) throw new Error('runSql was called, and is not offered');
-      // A statement reads everything, so it is for plans without limits on what they read.
+      // A statement can read everything, so only plans without limits on reading may run one.
       if (!seesEverything(access, plan)) return failed(402, 'Running SQL is not allowed in this plan');
       try {
         return answered(
@@ -64,13 +64,13 @@ function seesEverything(access: Access, plan: Plan): boolean {
 
 const NO_SERIES = failed(404, 'there is no such series: getCoverage lists those of a coin');
 
-/** Why the plan may not read the rows of such a series from `start` on; null: it may. */
+/** Why the plan may not read the rows of such a series from `start` on; null if it may. */
 function refusalOf(access: Access, plan: Plan, interval: Interval, start: Instant): string | null {
   if (!isPriceInterval(interval)) return access.refuseHistory(plan.name, interval, start);
   return access.refuseTickerHistory(plan.name, resolutionOf(INTERVAL_MS[interval]), start);
 }
 
-/** Of a candle or a price that the plan may not read there is no story either. */
+/** A plan that may not read a candle or a price may not read its story either. */
 async function explainCandle(
   access: Access,
   warehouse: WarehouseTools,

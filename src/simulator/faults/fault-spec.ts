@@ -2,13 +2,13 @@
 import { didYouMean } from '../../core/settings/did-you-mean.ts';
 
 /**
- * Answers that look like any other, with status 200, and are false: a client needs its own knowledge, or another answer, to find out. Each is
- * told once (`told-once.ts`), because nobody can find out an upstream that tells the same lie for ever.
+ * Answers that look normal, with status 200, and are false. A client needs its own knowledge, or another answer, to detect them. The simulator
+ * returns each lie only once (`told-once.ts`), because no client could detect an upstream that repeats the same lie for ever.
  */
 export const LIES = [
-  /** Candles of another interval than the one asked for. */
+  /** Candles of another interval than the requested one. */
   'wrong-interval',
-  /** Candles of another coin than the one asked for. */
+  /** Candles of another coin than the requested one. */
   'other-coin',
   /** All values are null. */
   'all-null',
@@ -24,23 +24,23 @@ export const LIES = [
   'thinned',
   /** The second half of the candles is missing. */
   'half',
-  /** `Date` says 1970, or some days ahead. */
+  /** `Date` is 1970, or some days in the future. */
   'bad-date',
-  /** `Age` says ten years. */
+  /** `Age` is ten years. */
   'bad-age',
   /** No `Date`. */
   'no-date',
 ] as const;
 
-/** What each fault looks like to a client. */
+/** The names of the faults, and what a client sees of each. */
 export const FAULT_NAMES = [
   /** 429 with `Retry-After: 1`. */
   '429',
   /** 429 without `Retry-After`. */
   '429-silent',
-  /** 402 that says the plan ends a day ago, whatever the plan. A false statement, so `all` does not include it. */
+  /** 402 with the text that the history of the plan begins a day ago, under any plan. The text is false, so `all` does not include it. */
   '402-history-limit',
-  /** 402 as if the month were used up. */
+  /** 402 as if the quota of the month were exhausted. */
   '402-spent',
   /** 500 with a JSON error. */
   '500',
@@ -48,15 +48,15 @@ export const FAULT_NAMES = [
   '502',
   /** The connection is cut. */
   'reset',
-  /** No response until the client gives up. */
+  /** No response until the client aborts the request. */
   'hang',
-  /** Half of the JSON. */
+  /** Only a part of the JSON. */
   'truncated',
-  /** 200 and no candles. Told once, as the lies are. */
+  /** 200 and no candles. Returned once, like the lies. */
   'empty',
   /** Some candles twice. */
   'duplicates',
-  /** A candle twice, the second with other values. */
+  /** A candle twice, the second time with other values. */
   'conflict',
   /** Candles in no order. */
   'unsorted',
@@ -64,13 +64,13 @@ export const FAULT_NAMES = [
   'impossible',
   /** Values that change later, in candles that have not settled. */
   'revision',
-  /** The response of some minutes ago, with its `Age`. */
+  /** The response of some minutes ago, with an `Age` header. */
   'stale',
   ...LIES,
 ] as const;
 export type FaultName = (typeof FAULT_NAMES)[number];
 
-/** Told once: what was false about a candle is never said of it again. */
+/** A fault that is returned once: no later answer is false about the same candles. */
 export function isToldOnce(name: FaultName): boolean {
   return name === 'empty' || isLie(name);
 }
@@ -79,7 +79,7 @@ function isLie(name: FaultName): boolean {
   return (LIES as readonly FaultName[]).includes(name);
 }
 
-/** Names for several faults. `all` has those after which the next attempt may succeed: it leaves out what takes a second opinion later. */
+/** Names for several faults. `all` has the faults after which the next attempt may succeed. It excludes those that need a later second opinion. */
 const GROUPS = new Map<string, readonly FaultName[]>([
   ['all', FAULT_NAMES.filter((name) => name !== '402-history-limit' && !isLie(name))],
   ['lies', LIES],
@@ -87,9 +87,9 @@ const GROUPS = new Map<string, readonly FaultName[]>([
 
 export type FaultSpec = {
   readonly seed: number;
-  /** Share of requests that get each fault; together at most 1. */
+  /** Share of requests that get each fault; the shares add up to at most 1. */
   readonly rates: Readonly<Partial<Record<FaultName, number>>>;
-  /** After so many faulty attempts of one address in a row, the next one succeeds. After a lie it always does. */
+  /** After this many faulty attempts of one address in a row, the next one succeeds. After a lie the next one always succeeds. */
   readonly mostInARow: number;
 };
 
@@ -98,8 +98,7 @@ export const NO_FAULTS: FaultSpec = { seed: 1, rates: {}, mostInARow: 3 };
 type ParsedFaults = { readonly ok: true; readonly spec: FaultSpec } | { readonly ok: false; readonly problem: string };
 
 /**
- * Reads `name:rate` pairs, `all:rate` and `lies:rate` (shared evenly among those of the group), `seed=n` and `in-a-row=n`, separated by
- * commas.
+ * Reads `name:rate` pairs, `all:rate` and `lies:rate` (shared evenly among the faults of the group), `seed=n` and `in-a-row=n`, separated by commas.
  * An empty text, or `none`, means no faults.
  */
 export function parseFaultSpec(text: string): ParsedFaults {

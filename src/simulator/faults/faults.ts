@@ -1,4 +1,4 @@
-/** Injects faults into the responses of a handler, the same ones in every run: chosen by seed, address and attempt. */
+/** Injects faults into the responses of a handler. Seed, address and attempt choose them, so every run has the same faults. */
 import type { Clock, Instant } from '../../clock.ts';
 import { historyLimitText, TOO_MANY_REQUESTS } from '../../contract/answer/errors.ts';
 import { connectionReset, type Handler, type Peer } from '../../contract/interface/handler.ts';
@@ -14,28 +14,28 @@ type FaultyParts = {
   readonly spec: FaultSpec;
   readonly clock: Clock;
   /**
-   * The handler's response to any request, now or `agoMs` milliseconds ago, which counts for no caller. Without it the faults that need it do not
-   * happen: `stale`, and the lies that are true of another interval, coin or day.
+   * Returns the handler's response to any request, as of now or of `agoMs` milliseconds ago. The request counts for no caller. Without `ask`, the
+   * faults that need it do not happen: `stale`, and the lies that are true for another interval, coin or day.
    */
   readonly ask?: (request: Request, agoMs: number) => Promise<Response>;
 };
 
 type FaultyHandler = Handler & {
-  /** How often each fault has happened so far. */
+  /** How often each fault has happened. */
   readonly injected: () => Partial<Record<FaultName, number>>;
 };
 
 /**
- * Every request reaches `handler` first and is counted there, as it is upstream; then its response may be spoilt. Only a successful
- * response is. What is told once (`isToldOnce`) is false: the next answer to the same request is true, and no later one lies about the same
- * candles. `reset` rejects as `fetch` does; `hang` settles only when the request is aborted.
+ * Every request reaches `handler` first and is counted there, as at the upstream. Then a successful response may be spoilt. A fault that is returned
+ * once (`isToldOnce`) is false: the next answer to the same request is true, and no later answer lies about the same candles. `reset` rejects as
+ * `fetch` does; `hang` settles only when the request is aborted.
  */
 export function withFaults(handler: Handler, { spec, clock, ask }: FaultyParts): FaultyHandler {
   const attempts = new Map<number, Attempts>();
   const injected: Partial<Record<FaultName, number>> = {};
   const toldOnce = createToldOnce();
 
-  /** Decided when the request arrives; only the number of attempts is remembered. */
+  /** Decides when the request arrives; it only stores the number of attempts. */
   const decide = (address: string): { fault: FaultName | null; roll: number; seen: Attempts } => {
     const key = hashText(spec.seed, address);
     const seen = attempts.get(key) ?? { count: 0, faultyInARow: 0, wasLie: false };
@@ -66,8 +66,8 @@ export function withFaults(handler: Handler, { spec, clock, ask }: FaultyParts):
   return Object.assign(faulty, { injected: () => ({ ...injected }) });
 }
 
-/** Of one address. */
-type Attempts = { count: number; faultyInARow: number /** The next answer is true. */; wasLie: boolean };
+/** The attempts of one address. */
+type Attempts = { count: number; faultyInARow: number /** If true, the next answer is true. */; wasLie: boolean };
 
 function pick({ rates }: FaultSpec, at: number): FaultName | null {
   let sum = 0;
@@ -78,13 +78,13 @@ function pick({ rates }: FaultSpec, at: number): FaultName | null {
   return null;
 }
 
-/** Path and query: the host must not matter. */
+/** Path and query, because the host must not matter. */
 function addressOf(url: string): string {
   const { pathname, search } = new URL(url);
   return pathname + search;
 }
 
-/** All calls are posted to one address: the call belongs to the key, its id does not. */
+/** All calls are posted to one address. So the key includes the call, but not its id. */
 async function callOf(request: Request): Promise<string> {
   const posted = await request.clone().text();
   try {
@@ -104,7 +104,7 @@ type Replacement = {
 
 const tooMany = errorText(TOO_MANY_REQUESTS);
 const PAGE = '<html><head><title>502 Bad Gateway</title></head></html>';
-/** Responses that replace the true one, whatever that is. */
+/** Responses that replace any true response. */
 const REPLACEMENTS: Partial<Record<FaultName, (now: Instant) => Replacement>> = {
   '429': () => ({ status: 429, body: tooMany, headers: { 'Retry-After': '1' } }),
   '429-silent': () => ({ status: 429, body: tooMany }),
@@ -150,7 +150,7 @@ async function spoil(fault: FaultName, answer: Response, c: Circumstances): Prom
       return withHeaders(answer, { Age: String(TEN_YEARS_S) });
     case 'no-date':
       return withHeaders(answer, { Date: null });
-    // Every other fault changes the rows of candles or prices.
+    // Every other fault changes rows of candles or prices.
     default: {
       const spoilt = await spoilAnswer(fault, answer, c);
       return spoilt && (async () => refit(answer, 200, JSON.stringify(spoilt)));
@@ -189,7 +189,7 @@ async function rowsOf(answer: Response): Promise<WireRow[] | null> {
   return Array.isArray(body) && body.length > 0 ? (body as WireRow[]) : null;
 }
 
-/** The same response with another status, body or headers; a header that is null is left out. */
+/** The same response with another status, body or headers; a null header is removed. */
 function refit(answer: Response, status: number, body: string, headers: Record<string, string | null> = {}): Response {
   const all = new Headers(answer.headers);
   for (const [name, value] of Object.entries(headers)) {

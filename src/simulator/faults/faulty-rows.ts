@@ -1,4 +1,4 @@
-/** Spoils the rows of a response, candles or prices, in the way of one fault. */
+/** Applies one fault to the rows of a response, candles or prices. */
 import type { Instant } from '../../clock.ts';
 import { formatTime, parseTime } from '../../contract/time.ts';
 import { INTERVAL_MS, type Interval, settleMs } from '../../core/interval.ts';
@@ -6,7 +6,7 @@ import { below, mix, unit } from '../hash.ts';
 import type { FaultName } from './fault-spec.ts';
 import { rowQuestion } from './row-question.ts';
 
-/** A row as on the wire; `unknown` because a spoilt row may hold anything. */
+/** A row as sent over HTTP; `unknown` because a spoilt row may hold any value. */
 export type CandleRow = {
   readonly time_open: string;
   readonly time_close: string;
@@ -35,7 +35,7 @@ export function openTimeOf(row: WireRow): Instant {
 
 type Circumstances = { readonly now: Instant; readonly roll: number; readonly url: string };
 
-/** The spoilt rows, or null when this fault cannot show in these rows. */
+/** The spoilt rows; null when this fault cannot appear in these rows. */
 export function spoilRows(fault: FaultName, rows: readonly WireRow[], c: Circumstances): WireRow[] | null {
   const { roll } = c;
   const one = below(rows.length, mix(roll, 1));
@@ -79,14 +79,14 @@ function mapValues(row: WireRow, change: (value: unknown) => unknown): WireRow {
   return { ...row, ...Object.fromEntries(names.map((name) => [name, change((row as Record<string, unknown>)[name])])) };
 }
 
-/** The slot of one row with the values of another. */
+/** A row with its own slot and the values of another row. */
 export function withValuesOf(row: WireRow, other: WireRow): WireRow {
   if (isPriceRow(row)) return { ...other, timestamp: row.timestamp } as WireRow;
   const { time_open, time_close } = row;
   return { ...other, time_open, time_close } as WireRow;
 }
 
-/** Possible, but not the true values. */
+/** Possible values, but not the true ones. */
 function doctored(row: WireRow, roll: number): WireRow {
   const more = (value: unknown) => (typeof value === 'number' ? value + 1 + below(1_000, mix(roll, 3)) : value);
   if (isPriceRow(row)) {
@@ -103,11 +103,11 @@ function shuffled(rows: readonly WireRow[], roll: number): WireRow[] {
     const j = below(i + 1, mix(roll, 200 + i));
     [out[i], out[j]] = [out[j]!, out[i]!];
   }
-  // A shuffle may leave everything in place; reversed, the rows are unsorted for certain.
+  // A shuffle may leave all rows in place; then reversing them makes them unsorted.
   return out.every((row, i) => row === rows[i]) ? out.reverse() : out;
 }
 
-/** One to three neighbouring rows become impossible, each in its own way; a row of the future is added. */
+/** One to three neighbouring rows become impossible, each in its own way. Instead of changing a row, this may add a row of the future. */
 function spoilSome(rows: readonly WireRow[], { now, roll, url }: Circumstances, first: number): WireRow[] {
   const out: WireRow[] = [...rows];
   const count = 1 + below(3, mix(roll, 5));
@@ -152,7 +152,7 @@ function ofTheFuture(row: WireRow, now: Instant, url: string): WireRow {
   return { ...row, time_open: formatTime(at), time_close: formatTime(at + width - 1_000) };
 }
 
-/** Changes only rows that have not settled: a client that waits for that never keeps these values. */
+/** Changes only rows that have not settled: a client that stores only settled rows never keeps these values. */
 function revised(rows: readonly WireRow[], { now, roll, url }: Circumstances): WireRow[] | null {
   const interval = intervalOf(url);
   const settled = now - settleMs(interval) - INTERVAL_MS[interval];

@@ -1,4 +1,4 @@
-/** Lies that are true answers to another question: of another interval, another coin, another day. */
+/** Lies that are true answers to another request: another interval, another coin, another day. */
 import { formatTime } from '../../contract/time.ts';
 import { DAY, INTERVAL_MS, INTERVALS, isPriceInterval, PRICE_INTERVALS, widthOf } from '../../core/interval.ts';
 import { below, mix, unit } from '../hash.ts';
@@ -9,14 +9,14 @@ import { rowQuestion } from './row-question.ts';
 type Circumstances = {
   readonly request: Request;
   readonly roll: number;
-  /** The handler's answer to any request. */
+  /** Returns the handler's answer to any request. */
   readonly ask: (request: Request) => Promise<Response>;
 };
 
-/** Fewer prices of another width look like any others: a row of them has no end (docs/proof.md, what is not found out). */
+/** Fewer prices of another width look like any others, because such a row has no end (docs/proof.md, what is not found out). */
 const TELLING_PRICES = 4;
 
-/** The rows to answer instead of `rows`; null when this fault is none of these, or the other question has no answer. */
+/** The rows to send instead of `rows`; null when this fault is none of these, or when the other request has no answer. */
 export async function otherRows(
   fault: FaultName,
   rows: readonly WireRow[],

@@ -1,20 +1,20 @@
-/** What a request for candles or for prices asks. */
+/** The parameters of a request for candles or for prices. */
 import type { Instant } from '../../clock.ts';
 import { parseOhlcvParameters, parseTickerHistoryParameters } from '../../contract/interface/endpoint-parameters.ts';
 import { INTERVAL_MS, PRICE_INTERVALS, type SeriesName } from '../../core/interval.ts';
 
 export type RowQuestion = SeriesName & {
   readonly from: Instant;
-  /** The last open time asked for. */
+  /** The last requested open time. */
   readonly to: Instant;
 };
 
-/** Chandler itself never asks until now. */
+/** Chandler itself never omits `end`, which would mean now. */
 const NO_NOW = Number.NEGATIVE_INFINITY;
 const CANDLES = /\/coins\/([^/]+)\/ohlcv(\/historical)?$/;
 const PRICES = /\/tickers\/([^/]+)\/historical$/;
 
-/** Null when the request is for neither, or cannot be understood. */
+/** Null when the request is for neither, or cannot be parsed. */
 export function rowQuestion({ url }: { readonly url: string }): RowQuestion | null {
   const { pathname, searchParams } = new URL(url);
   const ofCandles = CANDLES.exec(pathname)?.[1];
@@ -28,7 +28,7 @@ export function rowQuestion({ url }: { readonly url: string }): RowQuestion | nu
   const { quote, from, to, widthMs } = read.value;
   const interval = PRICE_INTERVALS.find((one) => INTERVAL_MS[one] === widthMs);
   if (interval === undefined || to === NO_NOW) return null;
-  // Here `end` is exclusive.
+  // The `end` of prices is exclusive.
   const last = Math.ceil(to / widthMs - 1) * widthMs;
   return { coinId: decodeURIComponent(ofPrices!), quote, interval, from, to: last };
 }

@@ -1,12 +1,12 @@
-/** Remembers which candles were lied about: about each a lie is told once, whatever question it is asked in. */
+/** Stores which candles were lied about. The simulator lies about each candle only once, in whatever request it appears. */
 import { INTERVAL_MS } from '../../core/interval.ts';
 import { intersect, type Spans, union } from '../../core/span.ts';
 import { type RowQuestion, rowQuestion } from './row-question.ts';
 
 export type ToldOnce = {
   /**
-   * May a lie be told in answer to this request? If so, it is noted as told: call this when nothing else can prevent it. Answers that have
-   * neither candles nor prices are not noted.
+   * May the answer to this request be a lie? If so, the lie counts as told, so call this when nothing else can prevent it. Answers to requests for
+   * neither candles nor prices may always be false, and are not stored.
    */
   readonly mayTell: (request: Request) => boolean;
 };

@@ -1,9 +1,8 @@
 /**
  * Candles of the made-up market: pure, at random access, and every coarse candle is exactly the aggregate of its fine ones.
  *
- * The candle of a day comes from a fractal path. Each candle is then split among those of its parts that exist: each opens where the one
- * before it closed, one part has the high and one the low, and integer volumes add up. Some parts of a candle may be missing, but
- * never all of them.
+ * The candle of a day comes from a fractal path. Each candle is then split among those of its parts that exist: each part opens where the one before
+ * it closed, one part has the high and one the low, and integer volumes add up. Some parts of a candle may be missing, but never all of them.
  */
 import type { Instant } from '../../clock.ts';
 import type { OhlcvCandle } from '../../contract/record/market-data.ts';
@@ -11,7 +10,7 @@ import { type CandleInterval, DAY, INTERVAL_MS } from '../../core/interval.ts';
 import { below, mix, unit } from '../hash.ts';
 import type { MadeUpCoin, MadeUpSeries } from './made-up-world.ts';
 
-/** A candle before it is split into its parts; `key` seeds them, `volume` −1 is null. */
+/** A candle before it is split into its parts. `key` is the seed of the parts; `volume` −1 means null. */
 export type Bar = {
   readonly key: number;
   readonly open: number;
@@ -29,8 +28,8 @@ const PARTS = LEVELS.map((interval, i) =>
 const OCTAVES = 11;
 
 /**
- * Calls `visit` for each candle of the series that exists and opens in `[from, to]`, ascending, until it returns false.
- * There is no "now": the candles reach to the end of the coin's life.
+ * Calls `visit` for each existing candle of the series that opens in `[from, to]`, ascending, until it returns false. There is no "now": the candles
+ * continue to the end of the coin's life.
  */
 export function visitBars(
   series: MadeUpSeries,
@@ -60,7 +59,7 @@ export function visitBars(
   }
 }
 
-/** The newest 5m bar that opens before `at`, and if it is still open at `at`, its part up to the next full minute. */
+/** The newest 5m bar that opens before `at`. If the bar is still open at `at`, only its part up to the next full minute. */
 export function lastBarBefore(series: MadeUpSeries, at: Instant): { openTime: Instant; bar: Bar } | null {
   const { coin } = series;
   const descend = (bar: Bar, from: Instant, depth: number): { openTime: Instant; bar: Bar } | null => {
@@ -83,7 +82,7 @@ export function lastBarBefore(series: MadeUpSeries, at: Instant): { openTime: In
   return null;
 }
 
-/** The part of a 5m bar that has happened at `at`: whole minutes, the one under way counting. The bar itself once it has closed. */
+/** The part of a 5m bar that has happened at `at`, in whole minutes, including the current one. After the close, the whole bar. */
 export function barUntil(coin: MadeUpCoin, bar: Bar, openTime: Instant, at: Instant): Bar {
   const minutes = Math.ceil((at - openTime) / 60_000);
   if (minutes >= 5) return bar;
@@ -91,7 +90,7 @@ export function barUntil(coin: MadeUpCoin, bar: Bar, openTime: Instant, at: Inst
   return parts.slice(1, Math.max(1, minutes)).reduce(append, parts[0]!);
 }
 
-/** Merges two neighbours. */
+/** Merges two neighbouring bars. */
 export function append(a: Bar, b: Bar): Bar {
   return {
     key: a.key,
@@ -113,7 +112,7 @@ export function toCandle(coin: MadeUpCoin, openTime: Instant, closeTime: Instant
     low: bar.low,
     close: bar.close,
     volume: bar.volume < 0 ? null : bar.volume,
-    // Rounded down, as the upstream's are (upstream-api.md, 1.1 no 8).
+    // Rounded down, like the upstream's market caps (upstream-api.md, 1.1 no 8).
     marketCap: bar.hasMarketCap ? Math.floor(bar.close * coin.supply) : null,
   };
 }
@@ -129,7 +128,7 @@ function dayBar({ coin, quote, reference }: MadeUpSeries, day: number): Bar | nu
     return { key, open: 1, high: 1, low: 1, close: 1, volume, hasMarketCap };
   const scale = quote === 'usd' ? 1 : 1 / price(reference, day);
   const nextScale = quote === 'usd' ? 1 : 1 / price(reference, day + 1);
-  // The upstream's open differs a little from the close before it (upstream-api.md, 1.1 no 7).
+  // The upstream's open differs slightly from the close before it (upstream-api.md, 1.1 no 7).
   const open = price(coin, day) * scale * (1 + 0.004 * (unit(mix(key, 11)) - 0.5));
   const close = price(coin, day + 1) * nextScale;
   const up = unit(mix(key, 12));
@@ -139,7 +138,7 @@ function dayBar({ coin, quote, reference }: MadeUpSeries, day: number): Bar | nu
   return { key, open, high, low, close, volume, hasMarketCap };
 }
 
-/** Dollars at the beginning of a day: value noise of eleven octaves, from one day to 2.8 years. */
+/** Dollars at the start of a day: value noise of eleven octaves, from one day to 2.8 years. */
 function price(coin: MadeUpCoin, day: number): number {
   let log = coin.logPrice;
   let amplitude = coin.volatility * 0.7;
@@ -157,7 +156,7 @@ function price(coin: MadeUpCoin, day: number): number {
 
 const BLOCK_DAYS = 32;
 
-/** Whole days may be missing, alone or in a row; never the days a coin begins and ends on. */
+/** Whole days may be missing, alone or in a row, but never the days on which a coin begins and ends. */
 function isMissingDay(coin: MadeUpCoin, day: number): boolean {
   const from = day * DAY;
   if (from >= coin.end || from + DAY <= coin.start) return true;
@@ -171,12 +170,12 @@ function isMissingDay(coin: MadeUpCoin, day: number): boolean {
   return inBlock >= gapFrom && inBlock < gapFrom + gapDays;
 }
 
-/** Does `[from, from + width)` hold the coin's first or last 5m candle? */
+/** Does `[from, from + width)` contain the coin's first or last 5m candle? */
 function holdsEdge(coin: MadeUpCoin, from: Instant, width: number): boolean {
   return (coin.start >= from && coin.start < from + width) || (coin.end > from && coin.end <= from + width);
 }
 
-/** The `count` parts of a bar, null where one does not exist; at least one does. */
+/** The `count` parts of a bar, null where a part does not exist; at least one exists. */
 function split(coin: MadeUpCoin, bar: Bar, count: number, at: Instant, width: number): (Bar | null)[] {
   const mask = existingParts(coin, count, at, width);
   if (mask === (1 << count) - 1) return distribute(bar, count, count);
@@ -191,7 +190,7 @@ function split(coin: MadeUpCoin, bar: Bar, count: number, at: Instant, width: nu
 function existingParts(coin: MadeUpCoin, count: number, at: Instant, width: number): number {
   const all = (1 << count) - 1;
   const wholeLife = coin.start <= at && coin.end >= at + count * width;
-  // Keyed by time, not by the bar: both quotes of a coin lack the same slots.
+  // The key depends on time, not on the bar: both quotes of a coin lack the same slots.
   const key = mix(mix(coin.key, count), Math.floor(at / 300_000));
   const holes = coin.gaps.node > 0 && unit(mix(key, 41)) < coin.gaps.node;
   if (wholeLife && !holes) return all;
@@ -205,11 +204,11 @@ function existingParts(coin: MadeUpCoin, count: number, at: Instant, width: numb
   if (!holes) return alive;
   const kept = (alive & mix(key, 42)) | edges;
   if (kept !== 0) return kept;
-  // `alive` is not empty: this bar exists. Take its lowest part.
+  // `alive` is not empty, because this bar exists. Take its first part.
   return alive & -alive;
 }
 
-/** Shares a bar among `count` neighbours. `salt` keeps a full split and a partial one apart. */
+/** Divides a bar into `count` neighbouring bars. `salt` makes a full split and a partial one different. */
 function distribute(bar: Bar, count: number, salt: number): Bar[] {
   const { open, high, low, close, hasMarketCap } = bar;
   const key = mix(bar.key, salt);

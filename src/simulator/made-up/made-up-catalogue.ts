@@ -45,7 +45,7 @@ export function createMadeUpCatalogue(parts: CatalogueParts): Catalogue {
   const mappings = createMadeUpMappings(world);
   const search = createMadeUpSearch({ world, icos, everybody: people, summaryOf, tags: tagsNow });
 
-  /** `make` of a coin that is known now; null for any other. */
+  /** Calls `make` for a coin that is known now; null for any other coin. */
   const about = async <T>(coinId: string, make: (coin: MadeUpCoin, now: Instant) => T): Promise<T | null> => {
     const now = clock.now();
     const coin = world.find(coinId);
@@ -110,7 +110,7 @@ export function createMadeUpCatalogue(parts: CatalogueParts): Catalogue {
   };
 }
 
-/** One coin in forty got its id when it was listed; before, it was taken for a duplicate of another coin. */
+/** One coin in forty got its id when it was listed; before that, its id marked it as a duplicate. */
 function wasRenamed(coin: MadeUpCoin): boolean {
   return coin.index >= 3 && below(40, mix(coin.key, 801)) === 0;
 }

@@ -8,7 +8,7 @@ import { once } from './memo.ts';
 type Contract = { readonly coin: MadeUpCoin; readonly platform: MadeUpCoin; readonly address: string };
 
 type MadeUpContracts = {
-  /** The contracts of a coin at `now`, the main one first; a contract is not older than its platform. */
+  /** The contracts of a coin at `now`, the main one first. A contract is never older than its platform. */
   of(coin: MadeUpCoin, now: Instant): NonNullable<CoinDetails['contracts']>;
   platforms(now: Instant): MadeUpCoin[];
   /** Null when the coin is not a platform. */
@@ -30,7 +30,7 @@ export function createMadeUpContracts(world: MadeUpWorld): MadeUpContracts {
     if (main === undefined || coin !== wellKnown()) return main === undefined ? [] : [main, ...others];
     return [{ ...main, address: WELL_KNOWN_ADDRESS }, ...others];
   };
-  /** In order of rank. */
+  /** All contracts, in order of rank. */
   const all = once(() => world.coins.flatMap(contractsOf));
   const byAddress = once(() => new Map(all().map((one) => [`${one.platform.id} ${one.address}`, one])));
   return {
@@ -66,14 +66,14 @@ function chosen(coin: MadeUpCoin, platforms: readonly MadeUpCoin[]): Contract[] 
   }));
 }
 
-/** Of a token on ether that lives as long as the market, so that examples can rely on it. */
+/** The address of a token on ether that lives as long as the market, so that examples can rely on it. */
 const WELL_KNOWN_ADDRESS = '0xd26114cd6ee289accf82350c8d8487fedb8a0c07';
 
 function isFirstOnEther(coin: MadeUpCoin, platforms: readonly MadeUpCoin[]): boolean {
   return chosen(coin, platforms)[0]?.platform.index === 1;
 }
 
-/** Twenty bytes; the first four are unique to the coin, because mixing keeps different keys different. */
+/** Twenty bytes. The first four are unique to the coin, because `mix` gives different numbers for different keys. */
 function addressOf(coin: MadeUpCoin, platform: number): string {
   const words = [0, 1, 2, 3, 4].map((i) => (mix(coin.key, 510 + 8 * platform + i) >>> 0).toString(16).padStart(8, '0'));
   return `0x${words.join('')}`;

@@ -13,7 +13,7 @@ const STRUCTURES = ['Decentralized', 'Semi-centralized', 'Centralized'];
 const HASHES = ['SHA256', 'Ethash', 'Scrypt'];
 
 type Surroundings = Required<Pick<CoinDetails, 'tags' | 'team' | 'contracts'>> & {
-  /** The coin that this token lives on. */
+  /** The platform of this token; null when the coin is not a token. */
   readonly platform: MadeUpCoin | null;
 };
 
@@ -90,10 +90,7 @@ const EVENTS = [
 ] as const;
 const CONFERENCE = EVENTS.length - 1;
 
-/**
- * The events that have been announced by `now`, the latest first: one in about every second quarter of the coin's life, announced a month
- * ahead.
- */
+/** The events announced by `now`, the latest first. About every second quarter of the coin's life has one event, announced a month before. */
 export function madeUpEvents(coin: MadeUpCoin, now: Instant): CoinEvent[] {
   const born = Math.floor(coin.start / DAY) * DAY;
   const out: CoinEvent[] = [];

@@ -1,6 +1,6 @@
 /**
- * Exchanges of the made-up market and their markets. Whether an exchange trades a coin, and in which pairs, follows from the two;
- * volumes are shares of the coins' own, so that the volume of an exchange is the sum of its markets.
+ * Exchanges of the made-up market and their markets. The exchange and the coin alone decide whether the exchange trades the coin, and in which pairs.
+ * Volumes are shares of the coins' own volumes, so the volume of an exchange is the sum of its markets.
  */
 import type { Instant } from '../../clock.ts';
 import type { CoinExchange, CoinMarket, ExchangeMarket } from '../../contract/record/catalogue.ts';
@@ -16,7 +16,7 @@ import { memoPerMinute } from './memo.ts';
 /** The first is a well-known one, so that examples can rely on it. */
 export const EXCHANGE_NAMES =
   'Binance Bellwether Caravel Driftwood Estuary Foundry Galleon Harbour Ironwood Juniper Keystone Lantern'.split(' ');
-/** Each exchange may trade this many coins more than the next smaller one, those of the best ranks. */
+/** Each exchange may trade this many more coins than the next smaller exchange: those with the best ranks. */
 const COINS_STEP = 40;
 
 type Venue = {
@@ -25,19 +25,19 @@ type Venue = {
   readonly name: string;
   readonly key: number;
   readonly type: readonly string[];
-  /** Of a coin's volume. */
+  /** Share of a coin's volume. */
   readonly share: number;
-  /** Of the reported volume. */
+  /** Adjusted volume as a share of the reported volume. */
   readonly adjusted: number;
 };
 type Money = { readonly id: string; readonly name: string; readonly symbol: string };
-/** A market of the world, with the dollars of each coin: all responses within a minute use the same. */
+/** The market, with the dollar price of each coin: all responses within a minute use the same prices. */
 type SpotMarket = { readonly world: MadeUpWorld; spot(coin: MadeUpCoin, now: Instant): Spot };
 type Pair = { readonly base: MadeUpCoin; readonly quote: Money; readonly dollars: number };
 
 export type MadeUpExchanges = {
   all(quotes: readonly string[], now: Instant): Exchange[];
-  /** Null when there is no such exchange. */
+  /** Null when the exchange does not exist. */
   one(exchangeId: string, quotes: readonly string[], now: Instant): Exchange | null;
   markets(exchangeId: string, quotes: readonly string[], now: Instant): ExchangeMarket[] | null;
   ofCoin(coin: MadeUpCoin, now: Instant): CoinExchange[];
@@ -99,7 +99,7 @@ function venueOf(seed: number, name: string, index: number): Venue {
   return { index, id: name.toLowerCase(), name, key, type, share, adjusted: 0.7 + 0.3 * unit(mix(key, 2)) };
 }
 
-/** The pairs of a coin on an exchange: against dollars and bitcoin, or on a decentralised one ether and bitcoin. */
+/** The pairs of a coin on an exchange: against dollars and bitcoin, or on a decentralised exchange against ether and bitcoin. */
 function pairsOn(venue: Venue, coin: MadeUpCoin, { world, spot }: SpotMarket, now: Instant): Pair[] {
   if (!trades(venue, coin, now)) return [];
   const [bitcoin, ether] = world.coins;
@@ -172,7 +172,7 @@ function isAlive(coin: MadeUpCoin, now: Instant): boolean {
   return coin.start < now && now < coin.end;
 }
 
-/** The best known coins are traded everywhere, the others on most exchanges that are large enough. */
+/** All exchanges trade the well-known coins. The other coins are traded on most of the exchanges that are large enough. */
 function trades(venue: Venue, coin: MadeUpCoin, now: Instant): boolean {
   const reach = COINS_STEP * (EXCHANGE_NAMES.length - venue.index);
   return coin.index < reach && isAlive(coin, now) && (coin.index < 3 || unit(mix(venue.key, coin.key)) < 0.8);

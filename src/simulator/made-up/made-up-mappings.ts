@@ -1,5 +1,5 @@
 /**
- * The ids of made-up coins elsewhere. Each is written from the number of the coin, so no two coins share one. Small coins lack some, as real
+ * The ids of made-up coins elsewhere. Each id is derived from the number of the coin, so no two coins share one. Small coins lack some ids, as real
  * ones do; the well-known coins have all of them.
  */
 import type { Instant } from '../../clock.ts';
@@ -22,13 +22,13 @@ function coinsById(world: MadeUpWorld, provider: IdProvider): ReadonlyMap<string
   return new Map(world.coins.flatMap((coin) => (idAt(provider, coin) === '' ? [] : [[idAt(provider, coin), coin]])));
 }
 
-/** In the order of the vendor's document. */
+/** The ids in the order of the vendor's document. */
 function mappingOf(coin: MadeUpCoin): CoinMapping {
   const ids = Object.fromEntries(ID_PROVIDERS.map((provider) => [provider, idAt(provider, coin)]));
   return { ...(ids as Record<IdProvider, string>), updated_at: formatTime(coin.start) };
 }
 
-/** Empty when it has none there. */
+/** Empty when the coin has no id there. */
 function idAt(provider: IdProvider, coin: MadeUpCoin): string {
   const has = (share: number, salt: number) => coin.index < 3 || unit(mix(coin.key, salt)) < share;
   switch (provider) {
@@ -47,10 +47,10 @@ function idAt(provider: IdProvider, coin: MadeUpCoin): string {
   }
 }
 
-/** Neither vowels nor Y. */
+/** Without vowels and Y. */
 const DTI_CHARACTERS = '0123456789BCDFGHJKLMNPQRSTVWXZ';
 
-/** Nine characters: four that spell the number of the coin, among others. */
+/** Nine characters; four of them encode the number of the coin. */
 function dtiOf({ index, key }: MadeUpCoin): string {
   const character = (digit: number) => DTI_CHARACTERS.charAt(digit % DTI_CHARACTERS.length);
   const other = (place: number) => character(below(DTI_CHARACTERS.length, mix(key, 910 + place)));
@@ -58,7 +58,7 @@ function dtiOf({ index, key }: MadeUpCoin): string {
   return [...written, ...[0, 1, 2, 3, 4].map(other)].join('');
 }
 
-/** The ISIN of a digital token is its DTI, after XT and before a digit that makes the Luhn sum a multiple of ten. */
+/** The ISIN of a digital token is XT, its DTI, and a digit that makes the Luhn sum a multiple of ten. */
 function isinOf(coin: MadeUpCoin): string {
   const body = `XT${dtiOf(coin)}`;
   const digits = [...body].flatMap((one) => [...String(Number.parseInt(one, 36))].map(Number)).reverse();

@@ -1,6 +1,6 @@
 /**
- * The people of the made-up market. Eight neighbouring coins share sixteen people, so the team of a coin and the positions of a person
- * are found in a few steps. A name spells the person's number.
+ * The people of the made-up market. Eight neighbouring coins share sixteen people, so the team of a coin and the positions of a person are found in a
+ * few steps. A name encodes the person's number.
  */
 import type { Instant } from '../../clock.ts';
 import type { CoinDetails, Person } from '../../contract/record/catalogue.ts';
@@ -13,7 +13,7 @@ const FIRST_NAMES = 'Ada Bela Carl Dora Emil Fay Gus Hedy Ivo Jana Kurt Lena Mil
 const FIRST_POSITION = 'Founder';
 const POSITIONS = ['Developer', 'Advisor', 'Researcher', 'Marketing', 'Operations', 'Author', 'Designer'];
 
-/** A place in a team. `number`: of the person. */
+/** A place in a team. `number` is the person's number. */
 type Seat = { readonly number: number; readonly position: string };
 
 export function madeUpTeam(world: MadeUpWorld, coin: MadeUpCoin): NonNullable<CoinDetails['team']> {
@@ -22,13 +22,13 @@ export function madeUpTeam(world: MadeUpWorld, coin: MadeUpCoin): NonNullable<Co
 
 export type MadeUpName = { readonly number: number; readonly id: string; readonly name: string };
 
-/** Everyone that the market may know, at whatever time. */
+/** Everyone that the market may know at any time. */
 export function everybody(world: MadeUpWorld): readonly MadeUpName[] {
   const count = Math.ceil(world.coins.length / COINS_PER_POOL) * PEOPLE_PER_POOL;
   return Array.from({ length: count }, (_, number) => ({ number, ...nameOf(world, number) }));
 }
 
-/** Null when no coin that is known at `now` has this person. */
+/** Null when no coin that is known at `now` has this person in its team. */
 export function madeUpPerson(world: MadeUpWorld, { number, id, name }: MadeUpName, now: Instant): Person | null {
   const positions = positionsOf(world, number, now);
   if (positions.length === 0) return null;
@@ -63,7 +63,7 @@ function seatsOf(coin: MadeUpCoin): Seat[] {
   const pool = Math.floor(coin.index / COINS_PER_POOL);
   const size = below(7, mix(coin.key, 301)) + (coin.index < 3 ? 3 : 0);
   const first = below(PEOPLE_PER_POOL, mix(coin.key, 302));
-  // Odd, so that no seat is taken twice.
+  // An odd number, so that no seat is taken twice.
   const step = 2 * below(PEOPLE_PER_POOL / 2, mix(coin.key, 303)) + 1;
   return Array.from({ length: size }, (_, seat) => ({
     number: pool * PEOPLE_PER_POOL + ((first + seat * step) % PEOPLE_PER_POOL),
@@ -71,7 +71,7 @@ function seatsOf(coin: MadeUpCoin): Seat[] {
   }));
 }
 
-/** The founder of ether, or of the only coin: a well-known name, so that examples can rely on it. */
+/** The founder of ether, or of the only coin. The name is well known, so that examples can rely on it. */
 const WELL_KNOWN = 'Vitalik Buterin';
 
 function nameOf({ seed, coins }: MadeUpWorld, number: number): { id: string; name: string } {
@@ -80,8 +80,8 @@ function nameOf({ seed, coins }: MadeUpWorld, number: number): { id: string; nam
 }
 
 /**
- * Twenty bits: four for the first name, sixteen for the two syllables of the last. An odd factor scrambles them, so that neighbours do not
- * sound alike and no two names are the same.
+ * Twenty bits: four for the first name, sixteen for the two syllables of the last name. An odd factor scrambles them, so that neighbours do not sound
+ * alike and no two names are equal.
  */
 const CODES = 0xf_ffff;
 

@@ -1,11 +1,11 @@
-/** Tags of the made-up market, and its token sales (`icos`). Which coin has which tag follows from the coin's key alone. */
+/** Tags of the made-up market, and its token sales (`icos`). The coin's key alone decides which tags a coin has. */
 import type { Instant } from '../../clock.ts';
 import type { Tag } from '../../contract/record/catalogue.ts';
 import { DAY } from '../../core/interval.ts';
 import { mix, unit } from '../hash.ts';
 import { type MadeUpCoin, type MadeUpWorld, madeUpName } from './made-up-world.ts';
 
-/** Name, type, share of the coins that have it. At most 31: a coin's tags are one number. */
+/** Name, type, and the share of coins with the tag. At most 31 tags: one number stores a coin's tags. */
 const TAGS = (
   [
     ['Cryptocurrency', 'functional', 0.5],
@@ -65,10 +65,10 @@ export function madeUpTags(coins: readonly MadeUpCoin[], icos: readonly MadeUpIc
   });
 }
 
-/** Beyond the highest index of a coin, so that no two names are the same. */
+/** Beyond the highest index of a coin, so that no two names are equal. */
 const FIRST_ICO_NAME = 65_000;
 
-/** One for every ten coins, at most 500. */
+/** One token sale for every ten coins, at most 500. */
 export function madeUpIcos(world: MadeUpWorld): MadeUpIco[] {
   return Array.from({ length: Math.min(500, Math.ceil(world.coins.length / 10)) }, (_, i) => {
     const key = mix(mix(world.seed, 0x69636f), i);

@@ -36,7 +36,7 @@ function quoteOf(world: MadeUpWorld, coin: MadeUpCoin, symbol: string, now: Inst
 function pricesIn(world: MadeUpWorld, coin: MadeUpCoin, symbol: string) {
   const quote: Quote = symbol === 'BTC' ? 'btc' : 'usd';
   const series = world.series(coin, quote);
-  // A quote other than usd and btc is the dollar price over what one unit costs in dollars.
+  // In quotes other than usd and btc, a price is the dollar price divided by the dollars for one unit.
   const perUnit = (at: Instant) =>
     symbol === 'ETH' ? dollarsNow(world, 'ETH', at) : (dollarsPer(symbol, at, world.seed) ?? 1);
   const priceAt = (at: Instant): number | null => {
@@ -46,7 +46,7 @@ function pricesIn(world: MadeUpWorld, coin: MadeUpCoin, symbol: string) {
   return { perUnit, priceAt, volumeAt: (at: Instant) => volumeOfDay(series, at), finestMs: 5 * MINUTE };
 }
 
-/** What a coin costs, and what was traded of it in a day; as its ticker says. */
+/** The price of a coin, and its volume of a day, as its ticker has them. */
 export type Spot = { readonly price: number | null; readonly volume: number | null };
 
 export function spotOf(world: MadeUpWorld, coin: MadeUpCoin, symbol: string, now: Instant): Spot {
@@ -61,7 +61,7 @@ export function dollarsNow(world: MadeUpWorld, symbol: string, now: Instant): nu
   return lastBarBefore(world.series(coin, 'usd'), now)?.bar.close ?? 1;
 }
 
-/** Of the 24 hour candles before the current one; null where all of them are. */
+/** The volume of the 24 hour candles before the current one; null when the volume of each is null. */
 function volumeOfDay(series: MadeUpSeries, now: Instant): number | null {
   const hour = Math.floor(now / HOUR) * HOUR;
   let sum: number | null = null;
@@ -74,7 +74,7 @@ function volumeOfDay(series: MadeUpSeries, now: Instant): number | null {
 
 const COARSE_DAYS = 64;
 
-/** The highest closed day near the highest of every 64th day, or what there was of today: close to the true maximum, and cheap. */
+/** The highest closed day near the highest of every 64th day, or the part of today so far: close to the true maximum, and cheap. */
 function allTimeHigh(series: MadeUpSeries, now: Instant): Peak | null {
   const best = peakOfDays(series, Math.floor(now / DAY) * DAY);
   const today = lastBarBefore(series, now);
@@ -82,7 +82,7 @@ function allTimeHigh(series: MadeUpSeries, now: Instant): Peak | null {
   return best;
 }
 
-/** Of the days before today, in dollars: what a day finds is kept, because it is most of the work of a ticker. */
+/** The peak of the days before today, in dollars. It is cached for the day, because it is most of the work of a ticker. */
 const peaks = new WeakMap<MadeUpCoin, { readonly today: Instant; readonly peak: Peak | null }>();
 
 function peakOfDays(series: MadeUpSeries, today: Instant): Peak | null {

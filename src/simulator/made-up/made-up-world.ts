@@ -19,20 +19,20 @@ export type MadeUpCoin = {
   /** End of its last 5m candle, which exists; Infinity while it lives. */
   readonly end: Instant;
   readonly logPrice: number;
-  /** Typical move of a day, as a fraction. */
+  /** Typical move of a day, as a fraction of the price. */
   readonly volatility: number;
-  /** Dollars a day, typically. */
+  /** Typical dollars a day. */
   readonly turnover: number;
   readonly supply: number;
   readonly gaps: { readonly node: number; readonly day: number; readonly block: number };
-  /** Share of days whose volume is null, and of those whose market cap is. */
+  /** Share of days whose volume is null, and share of days whose market cap is null. */
   readonly nulls: { readonly volume: number; readonly marketCap: number };
 };
 
-/** One quote of one coin. `reference` is bitcoin: its price in dollars turns prices in dollars into prices in btc. */
+/** One quote of one coin. `reference` is bitcoin: its price in dollars converts prices from dollars to btc. */
 export type MadeUpSeries = { readonly coin: MadeUpCoin; readonly quote: Quote; readonly reference: MadeUpCoin };
 
-/** The kinds of coins take turns from index 3 on, so that a small world has one of each. */
+/** The kinds of coins alternate from index 3 on, so that a small world has one of each. */
 const KINDS = ['plain', 'gappy', 'late', 'dead', 'tiny', 'sparse'] as const;
 type CoinKind = (typeof KINDS)[number];
 
@@ -62,7 +62,7 @@ const FAMOUS = [
 
 const MAX_COINS = 65_000;
 
-/** Everything about the market that does not depend on the time of day; share one among markets with different clocks. */
+/** Everything about the market that does not depend on the time of day. Markets with different clocks can share it. */
 export type MadeUpWorld = {
   readonly seed: number;
   readonly coins: readonly MadeUpCoin[];
@@ -70,7 +70,7 @@ export type MadeUpWorld = {
   series(coin: MadeUpCoin, quote: Quote): MadeUpSeries;
 };
 
-/** Throws a `RangeError` unless `coins` is a whole number from 1 to 65,000. */
+/** @throws RangeError unless `coins` is a whole number from 1 to 65,000 */
 export function createMadeUpWorld({ seed, coins: count }: { seed: number; coins: number }): MadeUpWorld {
   if (!Number.isInteger(count) || count < 1 || count > MAX_COINS) {
     throw new RangeError(`coins must be a whole number from 1 to ${MAX_COINS}, got ${count}`);
@@ -144,14 +144,14 @@ const CONSONANTS = 'bdfghjklmnprstvz';
 const ENDINGS = ['a', 'e', 'i', 'o', 'u', 'an', 'en', 'in', 'on', 'un', 'ar', 'er', 'or', 'ax', 'ex', 'ox'];
 const SUFFIXES = ['', '', '', ' Coin', ' Token', ' Network', ' Protocol', ' Finance'];
 
-/** Two syllables that spell the scrambled index, so no two coins share them; symbols, being shorter, may collide as real ones do. */
+/** Two syllables that encode the scrambled index, so no two coins share them. Symbols are shorter, and may collide as real ones do. */
 export function madeUpName(seed: number, index: number): string {
   const scramble = mix(seed, 0x6e616d65);
   const code = (Math.imul(index, (scramble & 0xfffe) | 1) + (scramble >>> 16)) & 0xffff;
   return writeSyllables(code) + SUFFIXES[below(SUFFIXES.length, mix(scramble, index))]!;
 }
 
-/** A capitalised word of two syllables that spells sixteen bits. */
+/** A capitalised word of two syllables that encodes sixteen bits. */
 export function writeSyllables(code: number): string {
   const word = syllable(code >> 8) + syllable(code & 0xff);
   return word.charAt(0).toUpperCase() + word.slice(1);

@@ -1,4 +1,4 @@
-/** The made-up market: a seeded, consistent world of coins that answers like the upstream at any instant of its clock. */
+/** The made-up market: a seeded, consistent world of coins. It answers like the upstream at any instant of its clock. */
 import type { Clock, Instant } from '../../clock.ts';
 import type { MarketData, OhlcvCandle, OhlcvQuery } from '../../contract/record/market-data.ts';
 import type { CoinSummary, GlobalOverview, Ticker } from '../../contract/record/records.ts';
@@ -12,7 +12,7 @@ import { madeUpTicker } from './made-up-ticker.ts';
 import type { MadeUpCoin, MadeUpSeries, MadeUpWorld } from './made-up-world.ts';
 import { memoPerMinute } from './memo.ts';
 
-/** A share `rate` of the closed candles first has other values, which change `afterMs` after the close. */
+/** The share `rate` of closed candles that first have other values, and get their final values `afterMs` after the close. */
 export type Revisions = { readonly rate: number; readonly afterMs: number };
 
 export function createMadeUpMarket({
@@ -70,7 +70,7 @@ export function createMadeUpMarket({
   };
 }
 
-/** The candles of a query as they are known at `now`; the last may still be open. */
+/** The candles of a query as they are known at `now`; the last one may still be open. */
 function candlesAt(series: MadeUpSeries, query: OhlcvQuery, now: Instant, revisions?: Revisions): OhlcvCandle[] {
   const { interval, from, to, limit } = query;
   const width = INTERVAL_MS[interval];
@@ -81,7 +81,7 @@ function candlesAt(series: MadeUpSeries, query: OhlcvQuery, now: Instant, revisi
     return out.length < limit;
   });
   const open = floorToGrid(now, interval);
-  // At the instant a slot opens, nothing has happened in it yet.
+  // At the instant when a slot opens, nothing has happened in it yet.
   if (out.length < limit && open >= from && open <= to && open < now) {
     const bar = openBar(series, open, now);
     if (bar) {
@@ -147,7 +147,7 @@ function madeUpGlobal(tickers: readonly Ticker[], now: Instant): GlobalOverview 
     volume_24h_usd: volume,
     bitcoin_dominance_percentage: marketCap === 0 ? 0 : round(((bitcoin?.market_cap ?? 0) / marketCap) * 100),
     cryptocurrencies_number: tickers.length,
-    // The market as a whole has no history: its all-time high is now.
+    // The whole market has no history: its all-time high is now.
     market_cap_ath_value: marketCap,
     market_cap_ath_date: formatTime(minute),
     volume_24h_ath_value: volume,

@@ -1,7 +1,7 @@
-/** Values that are computed when they are first asked for, and kept. */
+/** Values that are computed at the first call, and cached. */
 import type { Instant } from '../../clock.ts';
 
-/** Computed once. */
+/** Returns a function that computes the value once. */
 export function once<T>(make: () => T): () => T {
   let made: { readonly value: T } | null = null;
   return () => {
@@ -10,7 +10,7 @@ export function once<T>(make: () => T): () => T {
   };
 }
 
-/** Computed once a minute for each key. */
+/** Returns a function that computes a value once a minute for each key. */
 export function memoPerMinute<K, T>(make: (key: K, now: Instant) => T): (key: K, now: Instant) => T {
   let minute = NaN;
   const made = new Map<K, T>();

@@ -1,4 +1,4 @@
-/** Reads the recorded files into series of candles: the real market, as far as it was written down. */
+/** Reads the recorded files into series of candles of the real market. */
 import { readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import type { Candle } from '../../core/candle.ts';
@@ -11,10 +11,10 @@ export type RecordedSeries = {
   readonly candles: readonly Candle[];
 };
 
-// From src/ and from dist/ alike: the data are not compiled, so they stay where they are.
+// The path works from src/ and from dist/: the data are not compiled, so they stay in src/.
 const DATA = new URL('../../../src/simulator/recorded/recorded-data/', import.meta.url);
 
-/** Takes some 50 ms; throws when the data files are not there. */
+/** Takes about 50 ms. Throws when the data files are missing. */
 export function readRecordedSeries(): RecordedSeries[] {
   const daily = readLines('daily/bitstamp_BTC_ETH_LTC_USD_d.csv.gz');
   return [
@@ -33,7 +33,7 @@ function readLines(path: string): string[][] {
     .map((line) => line.split(','));
 }
 
-/** `unix,date,symbol,open,high,low,close,volume,Volume USD`, newest first; in the older rows the volumes are swapped. */
+/** `unix,date,symbol,open,high,low,close,volume,Volume USD`, newest first. In the older rows the two volumes are swapped. */
 function readHours([, ...rows]: string[][]): Candle[] {
   return rows.reverse().map(([unix, , , open, high, low, close, volume, volumeUsd]) => ({
     openTime: Number(unix) * 1_000,
@@ -41,13 +41,13 @@ function readHours([, ...rows]: string[][]): Candle[] {
     high: Number(high),
     low: Number(low),
     close: Number(close),
-    // A bitcoin always cost more than a dollar: the dollars are the larger number.
+    // A bitcoin always cost more than a dollar, so the larger number is the dollars.
     volume: Math.round(Math.max(Number(volume), Number(volumeUsd))),
     marketCap: null,
   }));
 }
 
-/** One wide table, oldest first: date, then open, high, low, close and volume in coins of each coin; empty before it began. */
+/** One wide table, oldest first: date, then open, high, low, close and volume (in coins) of each coin; empty before the coin began. */
 function readDays([header, ...rows]: string[][], symbol: string): Candle[] {
   const at = header!.indexOf(`${symbol}:open`);
   const out: Candle[] = [];

@@ -1,4 +1,4 @@
-/** The recorded coins: their candles and tickers as they were known at an instant. */
+/** The recorded coins: their candles and tickers as they were known at a given instant. */
 import type { Instant } from '../../clock.ts';
 import type { OhlcvCandle, OhlcvQuery } from '../../contract/record/market-data.ts';
 import type { CoinSummary, Ticker, TickerQuote } from '../../contract/record/records.ts';
@@ -11,7 +11,7 @@ import type { RecordedSeries } from './recorded-series.ts';
 
 type AllSeries = readonly RecordedSeries[];
 
-/** Of the exchange rates, which are not recorded. */
+/** The seed of the exchange rates, which are not recorded. */
 export const RATES_SEED = 0;
 
 export const COINS: readonly CoinSummary[] = [
@@ -54,7 +54,7 @@ export function lastUpdated(all: AllSeries, now: Instant): Instant {
   return Math.max(0, ...COINS.map((coin) => lastClosed(all, coin.id, now)?.closedAt ?? 0));
 }
 
-/** Dollars traded in the day before `at`: of the hours where there are hours, else of the last day. */
+/** Dollars traded in the day before `at`: the sum of the hours if there are hourly candles, or else the last day. */
 export function volumeOfDay(all: AllSeries, coinId: string, at: Instant): number | null {
   for (const interval of ['1h', '24h'] as const) {
     const candles = all.find((s) => s.coinId === coinId && s.interval === interval)?.candles ?? [];
@@ -90,7 +90,7 @@ function allTimeHigh(all: AllSeries, coinId: string, at: Instant): Peak | null {
   return peak;
 }
 
-/** The newest candle of a coin that had closed at `at`, of whichever width is newer. */
+/** The newest candle of a coin that had closed at `at`, from the interval whose candle is newer. */
 function lastClosed(all: AllSeries, coinId: string, at: Instant): { closedAt: Instant; candle: Candle } | null {
   let best: { closedAt: Instant; candle: Candle } | null = null;
   for (const series of all.filter((one) => one.coinId === coinId)) {
@@ -102,7 +102,7 @@ function lastClosed(all: AllSeries, coinId: string, at: Instant): { closedAt: In
   return best;
 }
 
-/** Those that open in `[from, to)`. */
+/** The candles that open in `[from, to)`. */
 function between(candles: readonly Candle[], from: Instant, to: Instant): readonly Candle[] {
   return candles.slice(firstAtOrAfter(candles, from), firstAtOrAfter(candles, to));
 }

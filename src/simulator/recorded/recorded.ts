@@ -1,4 +1,4 @@
-/** The recorded market: real candles of bitcoin, ether and litecoin on one exchange, answered as the upstream would. Nothing is made up but exchange rates. */
+/** The recorded market: real candles of bitcoin, ether and litecoin on one exchange, in the upstream's format. Only exchange rates are made up. */
 import type { Clock, Instant } from '../../clock.ts';
 import type { CoinDetails } from '../../contract/record/catalogue.ts';
 import type { Catalogue, MarketData } from '../../contract/record/market-data.ts';
@@ -27,15 +27,15 @@ type Now = {
 };
 
 /**
- * Its candles end in 2020 (`24h`) and 2022 (`1h`), and every one of them has closed: whatever the clock says, none is open.
- * On a clock that lies before their end, those of its future are not shown. Throws when the data files are missing.
+ * The candles end in 2020 (`24h`) and 2022 (`1h`), and all of them have closed: none is open at any clock. If the clock is before their end, candles
+ * after the clock are not shown. Throws when the data files are missing.
  */
 export function createRecordedMarket({
   clock,
   series: all = readRecordedSeries(),
 }: {
   clock: Clock;
-  /** Series that were read before, to be shared by markets with different clocks. */
+  /** Series that were already read, so that markets with different clocks can share them. */
   series?: readonly RecordedSeries[];
 }): MarketData {
   const now: Now = {
@@ -59,7 +59,7 @@ export function createRecordedMarket({
     platforms: async () => [],
     contracts: async () => null,
     coinOfContract: async () => null,
-    // Ids elsewhere are not recorded.
+    // Ids of other providers are not recorded.
     mapping: async ({ provider, id }) => {
       const coin = provider === 'coinpaprika' ? COINS.find((one) => one.id === id) : undefined;
       const none = { coinmarketcap: '', coingecko: '', cryptocompare: '', isin: '', dti: '', updated_at: '' };
@@ -90,7 +90,7 @@ export function createRecordedMarket({
   };
 }
 
-/** What `make` says of a recorded coin; null of any other. */
+/** Calls `make` for a recorded coin; null for any other coin. */
 async function ofCoin<T>(coinId: string, make: (coin: CoinSummary) => T): Promise<T | null> {
   const coin = COINS.find(({ id }) => id === coinId);
   return coin ? make(coin) : null;
@@ -146,7 +146,7 @@ function marketOf(coin: CoinSummary, ticker: Ticker) {
   };
 }
 
-/** The schema makes every number that is not recorded null. */
+/** The schema fills every number that is not recorded with null. */
 function overview({ all, clock, ticker }: Now): GlobalOverview {
   return globalSchema.parse({
     volume_24h_usd: COINS.reduce((sum, { id }) => sum + (volumeOfDay(all, id, clock.now()) ?? 0), 0),
@@ -182,7 +182,7 @@ function bitstamp(all: readonly RecordedSeries[], quotes: readonly string[], now
   });
 }
 
-/** When each coin began; whatever else is not recorded is null. */
+/** When each coin began. Other unrecorded values are null. */
 const STARTED: Readonly<Record<string, string>> = {
   'btc-bitcoin': '2009-01-03T00:00:00Z',
   'eth-ethereum': '2015-07-30T00:00:00Z',

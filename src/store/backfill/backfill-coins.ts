@@ -1,4 +1,4 @@
-/** The coins of a backfill change after it was recorded: the upstream gives a coin another id, or no rule wants the past of a coin any more. */
+/** Changes the coins of recorded backfills: the upstream gives a coin another id, or no rule wants the past of a coin any more. */
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
@@ -7,7 +7,7 @@ import { changeBackfill } from './backfill-queue.ts';
 import { wakeThoseAfter } from './slot-owner.ts';
 import { unwantBackfill } from './wanted.ts';
 
-/** The process that runs it has the coins as they were: it lets the backfill go at its next renewal, and who claims it then plans anew. */
+/** Queues a running backfill again, because its process has the old coins: it stops at its next renewal; the next owner plans anew. */
 function isGivenBack(sql: SqlOrTransaction) {
   return sql`state = case when is_detached and state = 'running' then 'queued' else state end`;
 }
@@ -19,7 +19,7 @@ export type MovedSeries = {
   readonly quote: Quote;
 };
 
-/** Backfills of every state go along with the series that have moved to another id. */
+/** Renames the coins of backfills of every state whose series have moved to another id. */
 export async function renameCoins(sql: SqlOrTransaction, moved: readonly MovedSeries[]): Promise<void> {
   if (moved.length === 0) return;
   await sql`
@@ -28,7 +28,7 @@ export async function renameCoins(sql: SqlOrTransaction, moved: readonly MovedSe
       from unnest(${moved.map(({ oldId }) => oldId)}::text[], ${moved.map(({ newId }) => newId)}::text[],
         ${moved.map(({ interval }) => interval)}::text[], ${moved.map(({ quote }) => quote)}::text[]) as m(old_id, new_id, interval, quote)
     ), coin as (
-      -- A backfill that names both ids names the new one once.
+      -- A backfill that names both ids must name the new one only once.
       select b.id, coalesce(m.new_id, c.coin_id) as coin_id, min(c.place) as place, bool_or(m.new_id is not null) as is_renamed
       from ops.backfill b cross join lateral unnest(b.coin_ids) with ordinality as c(coin_id, place)
       left join moved m on m.old_id = c.coin_id and m.interval = b.interval and m.quote = b.quote
@@ -40,22 +40,22 @@ export async function renameCoins(sql: SqlOrTransaction, moved: readonly MovedSe
 }
 
 export type OrphanedHistory = {
-  /** Backfills that are cancelled, because no rule wants the past of any of their coins. */
+  /** Cancelled backfills: no rule wants the past of any of their coins. */
   readonly cancelled: readonly number[];
-  /** Backfills that leave some of their coins out. */
+  /** Backfills that lost some of their coins; `coins` is how many. */
   readonly shortened: readonly { readonly id: number; readonly coins: number }[];
 };
 
 export type RemovedRule = {
   readonly interval: Interval;
   readonly quote: Quote;
-  /** Null: of the top, or of all. */
+  /** Null for a rule about the top coins or all coins. */
   readonly coinId: string | null;
 };
 
 /**
- * When rules were removed: open backfills of the past no longer want the coins that these rules were about, where no other rule wants them
- * in the span of the backfill. A coin that is not active any more, or not in the top, keeps its past as long as a rule is there.
+ * After rules were removed: takes the coins of these rules out of open backfills of the past, unless another rule wants them in the span of the
+ * backfill. A coin that is no longer active, or no longer in the top, keeps its past while a rule about it exists.
  */
 export function cancelOrphanedHistory(
   sql: SqlOrTransaction,
@@ -92,7 +92,7 @@ export function cancelOrphanedHistory(
   });
 }
 
-/** Resolves to false when the backfill is over meanwhile. */
+/** Takes coins out of a backfill. Resolves to false when the backfill has ended meanwhile. */
 async function leaveOut(tx: SqlOrTransaction, id: number, coinIds: readonly string[]): Promise<boolean> {
   const { count } = await tx`
     update ops.backfill b set ${isGivenBack(tx)}, coin_ids = array(

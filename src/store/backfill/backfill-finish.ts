@@ -1,4 +1,4 @@
-/** How far a backfill is, where its chunks are, and when it will be done: what the process that runs it records. */
+/** The progress of a backfill, the state of its chunks, and its forecast: the process that runs it records them. */
 import { z } from 'zod';
 import type { Instant } from '../../clock.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
@@ -8,30 +8,30 @@ import { leaseIsAlive } from '../work/lease.ts';
 export type { StoredChunks };
 
 const basis = z.object({
-  /** When it was made, and its range then. */
+  /** When the forecast was made, and its range then. */
   madeAt: z.number(),
   from: z.number(),
   to: z.number(),
-  /** Its own requests that are left. */
+  /** Requests left for this backfill. */
   left: z.number(),
-  /** Requests of other backfills before it is done, by their ids: the largest. */
+  /** Requests of other backfills that are sent before this one is done, by their ids; only the largest. */
   others: z.record(z.string(), z.number()),
-  /** From one request to the next. */
+  /** Milliseconds from one request to the next. */
   gapMs: z.number(),
-  /** Requests that a chunk needs: more than one where some fail. */
+  /** Requests for each chunk: more than one if some fail. */
   perChunk: z.number(),
-  /** It cannot be done before: all requests wait, or it does, or a chunk of it. */
+  /** The backfill cannot be done before `until`, because all requests wait, or this backfill, or one of its chunks. */
   hold: z.object({ until: z.number(), reason: z.string() }).nullable(),
-  /** The widest window that must end before it is done. */
+  /** The longest quota window that must end before the backfill is done. */
   window: z.enum(['second', 'day', 'month']).nullable(),
 });
 
-/** What a forecast was made from. */
+/** The inputs of a forecast. */
 export type FinishBasis = z.infer<typeof basis>;
 
 /** When a backfill will be done. */
 export type BackfillFinish = {
-  /** Null: unknown. */
+  /** Null when unknown. */
   readonly at: Instant | null;
   /** The range of `at`. */
   readonly from: Instant | null;
@@ -39,7 +39,7 @@ export type BackfillFinish = {
   /** Why the forecast last left its range, and when. */
   readonly change: string | null;
   readonly changedAt: Instant | null;
-  /** Of the forecast that last left its range, or of the first one. */
+  /** The inputs of the forecast that last left its range, or of the first forecast. */
   readonly basis: FinishBasis | null;
 };
 
@@ -52,18 +52,18 @@ export const UNKNOWN_FINISH: BackfillFinish = {
   basis: null,
 };
 
-/** Null: there is none, or another version wrote it. */
+/** Null when there is none, or when another version of Chandler wrote it. */
 export function readBasis(stored: unknown): FinishBasis | null {
   return basis.safeParse(stored).data ?? null;
 }
 
-/** Only what is over is done: the most that is told of any other backfill. */
+/** The greatest progress of a backfill that has not ended. */
 export const MOST_DONE = 0.999;
 
 /**
- * The columns that say how far a backfill is. Where a later plan finds more, all there is grows with it, and the part that is done stays
- * what it was until that is passed. All of it is done only when the backfill is over. One that left everything to others had nothing left:
- * that is no progress.
+ * The columns with the progress of a backfill. If a later plan finds more work, `planned_requests` grows, and `progress` stays until the new
+ * fraction exceeds it. `progress` stays below 1 until the backfill is over. If all missing slots belonged to other backfills, the stored
+ * `left_requests` was 0; this does not count as progress.
  */
 export function isAdvanced(
   sql: SqlOrTransaction,
@@ -81,7 +81,7 @@ export function isForecast(sql: SqlOrTransaction, { at, from, to, change, change
     finish_basis = ${basis === null ? null : JSON.stringify(basis)}::text::jsonb`;
 }
 
-/** The same, for the query builder. */
+/** The columns without a forecast, for the query builder. */
 export const NO_FORECAST = {
   finishAt: null,
   finishFrom: null,
@@ -95,10 +95,10 @@ export type OpenBackfill = {
   readonly id: number;
   readonly priority: number;
   readonly isRunning: boolean;
-  /** The service runs it, or will; false: a command does. */
+  /** True when a service runs it, or will; false when a command runs it. */
   readonly isDetached: boolean;
   readonly left: number;
-  /** Until when it waits; null: it does not. */
+  /** The end of its wait; null when it does not wait. */
   readonly waitUntil: Instant | null;
   /** Why it waits. */
   readonly message: string | null;
@@ -106,8 +106,8 @@ export type OpenBackfill = {
 };
 
 /**
- * The open backfills, in the order of their work: highest priority first, running before queued. Those of commands share queue and
- * quota, as long as their process lives.
+ * The open backfills in the order in which they run: highest priority first, running before queued. Backfills of commands are included while
+ * their process is alive, because they share queue and quota.
  */
 export async function readOpenBackfills(sql: SqlOrTransaction, now: Instant): Promise<readonly OpenBackfill[]> {
   const rows = await sql<(Omit<OpenBackfill, 'finish'> & FinishColumns)[]>`
@@ -135,7 +135,7 @@ type FinishColumns = Pick<
   'finishAt' | 'finishFrom' | 'finishTo' | 'finishChange' | 'finishChangedAt' | 'finishBasis'
 >;
 
-/** Saves when queued backfills will be done. One that has begun meanwhile saves that itself. */
+/** Saves the forecasts of queued backfills. A backfill that has begun meanwhile saves its own. */
 export async function saveFinishes(
   sql: SqlOrTransaction,
   finishes: readonly { readonly id: number; readonly finish: BackfillFinish }[],

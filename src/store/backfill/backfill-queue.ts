@@ -1,6 +1,6 @@
 /**
- * Backfills of the service: any process records them, and one process at a time claims the one with the highest priority. When that
- * process dies, another one claims it again; what is done is no longer missing, so nothing is done twice.
+ * Backfills of the service. Any process records them, and one process at a time claims the one with the highest priority. If that
+ * process dies, another one claims the backfill. Stored slots are no longer missing, so no work is done twice.
  */
 import { and, gt, inArray } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
@@ -21,7 +21,7 @@ export type QueuedBackfill = BackfillRequest &
     readonly requestedBy?: string | null;
   };
 
-/** Resolves to its id. */
+/** Queues a backfill for the service. Resolves to its id. */
 export async function queueBackfill(sql: SqlOrTransaction, queued: QueuedBackfill): Promise<number> {
   const [row] = await tables(sql)
     .insert(backfill)
@@ -41,7 +41,7 @@ function isClaimable(sql: SqlOrTransaction, { now, abovePriority = -32_768 }: Cl
     or (state = 'running' and not ${leaseIsAlive(sql, now)}))`;
 }
 
-/** Claims the next backfill for this owner: it is running. Null when there is none. */
+/** Claims the next backfill for this owner and marks it as running. Null when there is none. */
 export async function claimBackfill(
   sql: SqlOrTransaction,
   { owner, now }: { readonly owner: string; readonly now: Instant },
@@ -57,15 +57,15 @@ export async function claimBackfill(
 
 /** The state of a claimed backfill, which other processes may have changed. */
 export type Claim = {
-  /** Still this owner's, and running. */
+  /** True while this owner has the claim and the backfill is running. */
   readonly isMine: boolean;
-  /** A backfill of higher priority waits for a process, or a command has begun that wants the same slots: it owns them while it runs. */
+  /** True when a backfill of higher priority waits for a process, or when a command has begun that wants the same slots and so owns them. */
   readonly isPreempted: boolean;
-  /** As it is now. */
+  /** The current priority; null when the claim is lost. */
   readonly priority: number | null;
 };
 
-/** Renews the lease of the owner, and records how far the backfill is. */
+/** Renews the lease of the owner, and records the progress of the backfill. */
 export async function renewClaim(
   sql: SqlOrTransaction,
   claim: {
@@ -73,12 +73,12 @@ export async function renewClaim(
     readonly owner: string;
     readonly now: Instant;
     readonly claimedAt: Instant;
-    /** Null: it is not planned yet; what is stored stays. */
+    /** Null when the backfill is not planned yet. Wherever a value is null here, the stored value stays. */
     readonly known: {
       readonly leftRequests: number;
-      /** Null: it could not be computed now; what is stored stays. */
+      /** Null when it could not be computed now. */
       readonly finish: BackfillFinish | null;
-      /** Null: unknown; what is stored stays. */
+      /** Null when unknown. */
       readonly chunks: StoredChunks | null;
     } | null;
   },
@@ -106,11 +106,11 @@ export async function endClaim(
   { id, owner, now }: { readonly id: number; readonly owner: string; readonly now: Instant },
   end:
     | { readonly state: 'done' | 'failed'; readonly leftRequests: number | null; readonly message: string | null }
-    /** For the next process, not before `waitUntil`. */
+    /** Another process may claim the backfill, but not before `waitUntil`. */
     | {
         readonly state: 'queued';
         readonly waitUntil: Instant | null;
-        /** Null: unknown; what is stored stays. */
+        /** Null when unknown; the stored value stays. */
         readonly leftRequests: number | null;
         readonly message: string | null;
       },
@@ -137,12 +137,12 @@ const FROM: Readonly<Record<BackfillChange, readonly BackfillState[]>> = {
 };
 const TO: Readonly<Record<BackfillChange, BackfillState>> = { pause: 'paused', resume: 'queued', cancel: 'cancelled' };
 
-/** Why a forecast differs from the one before the pause. */
+/** The reason why a forecast differs from the forecast before the pause. */
 const RESUMED = 'it was resumed';
 
 /**
- * A running backfill finishes the chunks in progress and sends no more requests. What a cancelled one wanted is not wanted any more, unless
- * something else wants it. Resolves to the state before; null when that does not allow the change.
+ * Changes the state of a backfill. A running one finishes the chunks in progress and sends no more requests. The slots of a cancelled one are no
+ * longer wanted, unless something else wants them. Resolves to the previous state; null when that state does not allow the change.
  */
 export function changeBackfill(
   sql: SqlOrTransaction,
@@ -170,7 +170,7 @@ export function changeBackfill(
   });
 }
 
-/** Resolves to false when the service has no such backfill, or it is over. */
+/** Changes the priority. Resolves to false when the service has no such backfill, or the backfill is over. */
 export async function prioritizeBackfill(sql: SqlOrTransaction, id: number, priority: number): Promise<boolean> {
   const { count } = await tables(sql)
     .update(backfill)
@@ -180,7 +180,7 @@ export async function prioritizeBackfill(sql: SqlOrTransaction, id: number, prio
   return count === 1;
 }
 
-/** Is there a backfill that somebody works on, or will? One of a command whose process has died is none. */
+/** Is any backfill queued or running? A backfill of a command whose process has died does not count. */
 export async function isBackfillOpen(sql: SqlOrTransaction, now: Instant): Promise<boolean> {
   const [row] = await sql`
     select 1 from ops.backfill
@@ -189,7 +189,7 @@ export async function isBackfillOpen(sql: SqlOrTransaction, now: Instant): Promi
   return row !== undefined;
 }
 
-/** Ends the waiting of backfills that wait for one of these reasons. Resolves to their ids. */
+/** Ends the wait of the backfills that wait for one of these reasons. Resolves to their ids. */
 export async function endWaits(
   sql: SqlOrTransaction,
   reasons: readonly string[],

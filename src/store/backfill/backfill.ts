@@ -1,4 +1,4 @@
-/** Backfills: who asked for what, and how far it is. What a backfill did, a trigger on `ops.fetch` counts. */
+/** Backfills: what each one requests and for whom, and its progress. A trigger on `ops.fetch` counts the requests of each backfill. */
 import { and, inArray, sql as raw } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import { type SqlOrTransaction, withFreshPlans } from '../connection/connect.ts';
@@ -30,7 +30,7 @@ export async function startBackfill(sql: SqlOrTransaction, started: StartedBackf
   return row!.id;
 }
 
-/** Renews the lease of a run, and records how far it is. Resolves to false when the run is no longer running, because another process ended it. */
+/** Renews the lease of a run, and records its progress. Resolves to false when another process has ended the run. */
 export async function beat(
   sql: SqlOrTransaction,
   id: number,
@@ -44,8 +44,8 @@ export async function beat(
 }
 
 /**
- * A run that was taken for dead (its process was suspended, or its clock differs) reports that it is alive, and is running again. Only an
- * end that the owner did not bring about itself can be undone. Resolves to whether it was.
+ * Makes a run running again whose process was wrongly considered dead, because it was suspended or its clock differs. Only an end that the
+ * owner did not cause itself can be undone. Resolves to true if it was undone.
  */
 export async function reviveBackfill(sql: SqlOrTransaction, id: number, at: Instant): Promise<boolean> {
   const count = await updateRows(
@@ -57,7 +57,7 @@ export async function reviveBackfill(sql: SqlOrTransaction, id: number, at: Inst
   return count === 1;
 }
 
-/** Runs of owners that are known to be gone become `interrupted`, whenever they renewed their lease; those of a service are queued again. */
+/** Ends the runs of owners that are known to be gone, even with a live lease. They become `interrupted`, or `queued` if a service ran them. */
 export async function abandonRunsOf(sql: SqlOrTransaction, owners: readonly string[]): Promise<void> {
   await tables(sql)
     .update(backfill)
@@ -68,7 +68,7 @@ export async function abandonRunsOf(sql: SqlOrTransaction, owners: readonly stri
     .where(and(matches(backfill, { state: 'running' }), inArray(backfill.owner, [...owners])));
 }
 
-/** The owners of the backfills that are running, by the database. */
+/** The owners of the backfills that the database has as running. */
 export async function runningOwners(sql: SqlOrTransaction): Promise<string[]> {
   const rows = await tables(sql)
     .selectDistinct({ owner: backfill.owner })
@@ -77,7 +77,7 @@ export async function runningOwners(sql: SqlOrTransaction): Promise<string[]> {
   return rows.map((row) => row.owner!);
 }
 
-/** Ends a running backfill; one that has ended already stays as it is. */
+/** Ends a running backfill. A backfill that has ended already does not change. */
 export async function finishBackfill(
   sql: SqlOrTransaction,
   id: number,
@@ -91,8 +91,8 @@ export async function finishBackfill(
 }
 
 /**
- * Runs of commands whose lease has expired become `interrupted`: their process was killed, or cannot reach the database. A run of the
- * service stays as it is, for another service claims it. Resolves to their ids.
+ * Marks runs of commands with an expired lease as `interrupted`: their process was killed, or cannot reach the database. A run of the
+ * service does not change, because another service claims it. Resolves to the ids of the changed runs.
  */
 export async function abandonExpired(sql: SqlOrTransaction, now: Instant): Promise<number[]> {
   const rows = await sql<{ id: number }[]>`
@@ -106,7 +106,7 @@ const COUNTS = ['requests', 'rows', 'stored', 'revised', 'quarantined'] as const
 type Counts = Readonly<Record<(typeof COUNTS)[number], number>>;
 
 export type BackfillTotals = Counts & {
-  /** Requests by how they ended. */
+  /** The number of requests by outcome. */
   readonly byOutcome: Readonly<Record<string, number>>;
 };
 

@@ -1,4 +1,4 @@
-/** The past of tracked series that no backfill has: what the audit of gaps makes backfills of. */
+/** The past of tracked series that belongs to no backfill. The audit of gaps queues backfills for it. */
 import type { Instant } from '../../clock.ts';
 import type { Interval, SeriesSpan } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
@@ -6,27 +6,27 @@ import type { SqlOrTransaction } from '../connection/connect.ts';
 import { takeLock } from '../connection/lock.ts';
 import { leaseIsAlive } from '../work/lease.ts';
 
-/** The coins are in the order of their ranks, the best first. */
+/** The coins are in the order of their ranks, best first. */
 export type HistoryGroup = SeriesSpan;
 
 export type HistoryQuery = {
-  /** By interval the part of the past that counts, on the grid. */
+  /** For each interval, the part of the past that counts; on the grid. */
   readonly reach: ReadonlyMap<Interval, Span>;
   readonly now: Instant;
-  /** A backfill that has ended since then, and could not fetch everything, still counts. */
+  /** A backfill that ended after this instant, and could not fetch everything, still counts. */
   readonly endedSince: Instant;
-  /** Only of these coins, and only the groups that have a part of this span; null: everything. */
+  /** Limits the result to these coins, and to groups that overlap this span; null means no limit. */
   readonly of: HistoryGroup | null;
 };
 
-/** Waits for whoever does it at the moment; until the end of the transaction nobody else does. */
+/** Takes the lock for this work until the end of the transaction, after the process that holds it at the moment. */
 export async function lockHistory(tx: SqlOrTransaction): Promise<void> {
   await takeLock(tx, 'backfills of the past');
 }
 
 /**
- * What the rules want of the past, without what belongs to a backfill already; grouped, because each group makes one backfill. The most
- * urgent first.
+ * The past that the rules want and that does not belong to a backfill yet, in groups, because each group becomes one backfill. The most
+ * urgent group is first.
  */
 export async function readHistoryGroups(sql: SqlOrTransaction, query: HistoryQuery): Promise<HistoryGroup[]> {
   const { reach, of } = query;
@@ -34,7 +34,7 @@ export async function readHistoryGroups(sql: SqlOrTransaction, query: HistoryQue
     of === null
       ? sql`true`
       : sql`t.interval = ${of.interval} and t.quote = ${of.quote} and t.coin_id = any(${of.coinIds as string[]}::text[])`;
-  // One aggregation, and no join of what is wanted with what is owned: Postgres cannot know how many coins an array has.
+  // One aggregation instead of a join of wanted and owned spans, because Postgres cannot estimate how many coins an array has.
   return sql<HistoryGroup[]>`
     with reach as (
       select r.interval::market.candle_interval, r.span, market.width_of(r.interval::market.candle_interval) as width
@@ -45,7 +45,7 @@ export async function readHistoryGroups(sql: SqlOrTransaction, query: HistoryQue
       from ops.track_target t join reach r on r.interval = t.interval join market.coin c on c.id = t.coin_id
       where ${isAsked}
       union all
-      -- The past grows while a backfill of it waits or runs: freshness keeps what comes, and one backfill is enough.
+      -- The past grows while a backfill of it waits or runs. The refresh schedule fetches new slots, so one backfill is enough.
       select b.interval, b.quote, c.coin_id, null, null,
         case when b.spec ? 'history' then tstzrange(lower(b.span), null) else b.span end, null
       from ops.backfill b cross join lateral unnest(b.coin_ids) as c(coin_id)
@@ -62,8 +62,9 @@ export async function readHistoryGroups(sql: SqlOrTransaction, query: HistoryQue
 }
 
 /**
- * An open backfill, or a running command. Also one of the past that was cancelled: it counts until it is resumed, or a rule is made or changed.
- * What a person cancelled does not count: the rules want it all the same.
+ * An SQL condition: an open backfill, a running command, or a recent backfill that could not fetch everything. Also a cancelled backfill of the
+ * past (`history` in its `spec`): it counts until it is resumed, or a rule is made or changed. A cancelled backfill that a person requested does
+ * not count, because the rules still want the past.
  */
 function isOwner(sql: SqlOrTransaction, { now, endedSince }: HistoryQuery) {
   return sql`(

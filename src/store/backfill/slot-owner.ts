@@ -1,7 +1,7 @@
 /**
- * Which backfill requests a slot that several want: each slot has one owner. A running command comes first, because a person waits for it.
- * Then come the open backfills of the service: the highest priority first, of one priority the oldest. Who comes later leaves the slot out, and
- * requests it only when those before it are done, paused or cancelled and it is still missing.
+ * Decides which backfill requests a slot that several backfills want: each slot has one owner. A running command comes first, because a person
+ * waits for it. Then come the open backfills of the service: highest priority first, and within a priority the oldest first. The later backfills
+ * skip the slot. They request it only if the earlier ones are done, paused or cancelled and it is still missing.
  */
 import { and, eq } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
@@ -12,10 +12,10 @@ import { matches, tables } from '../connection/tables.ts';
 import { backfill } from '../schema/requests.ts';
 import { leaseIsAlive } from '../work/lease.ts';
 
-/** Why a backfill waits whose missing slots all belong to others. */
+/** The reason of a backfill that waits because all its missing slots belong to others. */
 export const ANOTHER_BACKFILL = 'another backfill';
 
-/** The place of a backfill of the service in that order. Id null: it is not recorded yet, and comes after the others of its priority. */
+/** The place of a backfill of the service in that order. `id` is null before it is recorded; it then comes last within its priority. */
 export type Place = { readonly id: number | null; readonly priority: number };
 
 export type OwnersQuery = SeriesSpan & {
@@ -23,7 +23,7 @@ export type OwnersQuery = SeriesSpan & {
   readonly now: Instant;
 };
 
-/** What of the span belongs to backfills that come before this place, by coin. A coin of which nothing does is left out. */
+/** The parts of the span that belong to backfills before this place, by coin. Coins without such parts are left out. */
 export async function readOwnedByOthers(
   sql: SqlOrTransaction,
   { coinIds, quote, interval, span, place, now }: OwnersQuery,
@@ -31,7 +31,7 @@ export async function readOwnedByOthers(
   const rows = await sql<{ coinId: string; spans: Spans }[]>`
     select c.coin_id, range_agg(b.span * ${span}::tstzrange) as spans
     from ops.backfill b cross join lateral unnest(b.coin_ids) as c(coin_id)
-    -- Not any(), which would compare each coin with each.
+    -- A join instead of any(), which would compare every coin with every other.
     join unnest(${coinIds as string[]}::text[]) as asked(coin_id) on asked.coin_id = c.coin_id
     where b.interval = ${interval}::market.candle_interval and b.quote = ${quote} and b.span && ${span}::tstzrange
       and ${comesBefore(sql, place, now)}
@@ -46,12 +46,12 @@ function comesBefore(sql: SqlOrTransaction, { id, priority }: Place, now: Instan
     or ${isRunningCommand(sql, now)})`;
 }
 
-/** Its process is alive, and it says which coins it is about. */
+/** An SQL condition: a backfill of a command whose process is alive, and whose coins are recorded. */
 export function isRunningCommand(sql: SqlOrTransaction, now: Instant) {
   return sql`(not is_detached and state = 'running' and coin_ids is not null and ${leaseIsAlive(sql, now)})`;
 }
 
-/** Do the backfills `a` and `b` of a statement want the same slots? Not `&&` of the coins: it compares each with each. */
+/** An SQL condition: the backfills `a` and `b` want the same slots. It avoids `&&` on the coins, which compares each coin with each. */
 export function wantTheSame(sql: SqlOrTransaction) {
   return sql`(a.interval = b.interval and a.quote = b.quote and a.span && b.span
     and exists (select unnest(a.coin_ids) intersect select unnest(b.coin_ids)))`;
@@ -61,7 +61,7 @@ type Target = SeriesSpan;
 
 export type WaitingBackfill = Place & Target & { readonly id: number };
 
-/** What a backfill of the service wants, and who requested it. */
+/** The target of a backfill of the service, and who requested it; null when there is no such backfill. */
 export async function readTargetOf(
   sql: SqlOrTransaction,
   id: number,
@@ -71,7 +71,7 @@ export async function readTargetOf(
   return row ?? null;
 }
 
-/** The other backfills that somebody works on, or will, and that want slots of this one. */
+/** The other queued or running backfills that want slots of this one. */
 export async function readOpenForSame(sql: SqlOrTransaction, id: number, now: Instant): Promise<readonly number[]> {
   const rows = await sql<{ id: number }[]>`
     select b.id from (
@@ -82,7 +82,7 @@ export async function readOpenForSame(sql: SqlOrTransaction, id: number, now: In
   return rows.map((row) => row.id);
 }
 
-/** The queued and paused backfills of the service that want slots of this one, itself included if it is one of them. */
+/** The queued and paused backfills of the service that want slots of this one, and this one if it is queued or paused. */
 export async function readWaitingForSame(sql: SqlOrTransaction, id: number): Promise<readonly WaitingBackfill[]> {
   return sql<WaitingBackfill[]>`
     select b.id, b.priority, b.coin_ids, b.interval, b.quote, b.span
@@ -91,7 +91,7 @@ export async function readWaitingForSame(sql: SqlOrTransaction, id: number): Pro
     order by b.priority desc, b.id`;
 }
 
-/** Saves what is left for a backfill that no process runs. `hasOnlyOthers`: all that is missing of it belongs to others. */
+/** Saves the requests left of a backfill that no process runs. `hasOnlyOthers` is true when all its missing slots belong to others. */
 export async function saveLeft(
   sql: SqlOrTransaction,
   id: number,
@@ -103,12 +103,12 @@ export async function saveLeft(
     where id = ${id} and state in ('queued', 'paused')`;
 }
 
-/** What an owner wanted is free, or done: those that waited for it look again. */
+/** Ends the wait of backfills for slots of others, after an owner has released or stored its slots: they plan again. */
 export async function wakeThoseAfter(sql: SqlOrTransaction): Promise<void> {
   await wakeThoseThatWait(sql, ANOTHER_BACKFILL);
 }
 
-/** What the queued backfills of the service wait for that have this message is there: they look again now. */
+/** Ends the wait of the queued backfills of the service that wait with this message: they plan again now. */
 export async function wakeThoseThatWait(sql: SqlOrTransaction, message: string): Promise<void> {
   await tables(sql)
     .update(backfill)

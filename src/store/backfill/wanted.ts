@@ -1,13 +1,13 @@
-/** What a cancelled backfill wanted is not wanted any more, unless something else wants it; what is resumed is wanted again. */
+/** Cancelling a backfill makes its spans unwanted, unless something else wants them. Resuming it makes them wanted again. */
 import { type SqlOrTransaction, withFreshPlans } from '../connection/connect.ts';
 
 /**
- * Takes the span of a backfill out of what is wanted of its series, except
- * - what is covered: the candles stay, and stay counted;
- * - what other backfills wanted, however they ended, unless they were cancelled as well;
- * - what the rules of `chandler track` want.
+ * Removes the span of a backfill from the wanted spans of its series, except
+ * - covered spans: the candles stay, and still count;
+ * - spans that other backfills wanted, unless these were cancelled, too;
+ * - spans that the rules of `chandler track` want.
  *
- * `coinIds`: only of these, which it has left out; null: of all its coins.
+ * `coinIds` limits this to coins that were taken out of the backfill; null means all its coins.
  */
 export function unwantBackfill(
   sql: SqlOrTransaction,
@@ -15,7 +15,7 @@ export function unwantBackfill(
   coinIds: readonly string[] | null = null,
 ): Promise<void> {
   return withFreshPlans(sql, async (tx) => {
-    // By coin with one aggregation, and no join of these parts: Postgres cannot know how many coins an array has, and would compare each with each.
+    // One aggregation by coin instead of a join: Postgres cannot estimate how many coins an array has, and would compare each with each.
     await tx`
       with mine as materialized (
         select id, interval, quote, span, coalesce(${coinIds as string[] | null}::text[], coin_ids) as coin_ids
@@ -34,9 +34,9 @@ export function unwantBackfill(
         select coin_id, coalesce(range_agg(kept) filter (where kept is not null), '{}') as kept from part group by coin_id having bool_or(is_mine)
       ), locked as materialized (
         select s.id, tstzmultirange(b.span) - c.kept
-            -- A command of an earlier version did not say which coins it was about: it may have been any.
+            -- A command of an earlier version did not record its coins: it may have been about any.
             - (select coalesce(range_agg(o.span), '{}') from other o where o.coin_ids is null)
-            -- What came while a rule wanted the series: its last candles are still completed.
+            -- Slots from the time when a rule wanted the series: their last candles are still fetched.
             - coalesce((select tstzmultirange(tstzrange(tr.tracked_at, null)) from ops.tracked tr
                 where tr.series_id = s.id and tr.ends_at > tr.tracked_at), '{}') as unwanted
         from mine b cross join of_coin c
@@ -47,7 +47,7 @@ export function unwantBackfill(
   });
 }
 
-/** Makes the span of a backfill wanted again of its series, which its request has made. */
+/** Adds the span of a backfill to the wanted spans of its series again. The series exist since the backfill was requested. */
 export function wantBackfillAgain(sql: SqlOrTransaction, id: number): Promise<void> {
   return withFreshPlans(sql, async (tx) => {
     await tx`

@@ -1,15 +1,15 @@
-/** What a backup reads of the database beside pg_dump: the server, one snapshot for all, and how much there is. */
+/** What a backup reads from the database besides pg_dump: the server's version, one shared snapshot, and the sizes of the tables. */
 import { INTERVALS } from '../../core/interval.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
 import { holdPartitions } from '../upkeep/partition.ts';
 
 export type ServerVersion = {
-  /** As the server says it: `18.4`. */
+  /** As the server reports it: `18.4`. */
   readonly version: string;
   readonly major: number;
 };
 
-/** The schemas of a backup. The queue is in another one: the next plan finds what was in it. */
+/** The schemas of a backup. The queue is in another schema, and is not needed: the next plan finds its chunks. */
 export const BACKED_UP = ['market', 'ops'] as const;
 
 export async function readServerVersion(sql: SqlOrTransaction): Promise<ServerVersion> {
@@ -20,8 +20,8 @@ export async function readServerVersion(sql: SqlOrTransaction): Promise<ServerVe
 }
 
 /**
- * Runs `work` with the name of a snapshot: whoever reads by it sees the database as it is now, however long that takes. Until then retention
- * removes no candles.
+ * Runs `work` with the name of an exported snapshot: every session that uses it sees the database as it is now, until `work` ends. Retention
+ * removes no candles during that time.
  */
 export async function withSnapshot<T>(
   sql: Sql,
@@ -29,7 +29,7 @@ export async function withSnapshot<T>(
 ): Promise<T> {
   return (await sql.begin('isolation level repeatable read read only', async (tx) => {
     await holdPartitions(tx, INTERVALS);
-    // The server may limit such sessions, and this one waits for pg_dump.
+    // The server may limit idle sessions, and this one waits for pg_dump.
     await tx`select set_config('idle_in_transaction_session_timeout', '0', true), set_config('statement_timeout', '0', true)`;
     const [row] = await tx<{ snapshot: string }[]>`select pg_export_snapshot() as snapshot`;
     return work(tx, row!.snapshot);
@@ -38,7 +38,7 @@ export async function withSnapshot<T>(
 
 export type TableSize = { readonly name: string; readonly bytes: number };
 
-/** The tables that hold rows, named as pg_dump names them. */
+/** The tables that store rows (not partitioned parents), with the names that pg_dump uses. */
 export async function readTableSizes(sql: SqlOrTransaction): Promise<TableSize[]> {
   return sql<TableSize[]>`
     select n.nspname || '.' || c.relname as name, pg_table_size(c.oid) as bytes
@@ -46,10 +46,10 @@ export async function readTableSizes(sql: SqlOrTransaction): Promise<TableSize[]
     where c.relkind = 'r' and n.nspname = any(${[...BACKED_UP]}::text[]) order by 1`;
 }
 
-/** Of the queue on Postgres. */
+/** The schema of the queue on Postgres. */
 const QUEUE = 'bullmq';
 
-/** Schemas with tables or views that no backup has: somebody else's, in the same database. */
+/** Schemas of others in the same database that have tables or views. A backup does not include them. */
 export async function readOtherSchemas(sql: SqlOrTransaction): Promise<string[]> {
   const rows = await sql<{ name: string }[]>`
     select n.nspname as name from pg_namespace n

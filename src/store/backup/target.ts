@@ -1,4 +1,4 @@
-/** What a restore asks of the database it fills, and what it changes there beside pg_restore. */
+/** What a restore checks in its target database, and what it changes there besides pg_restore. */
 import type { Instant } from '../../clock.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
 import { tables } from '../connection/tables.ts';
@@ -7,14 +7,14 @@ import { instance } from '../schema/service.ts';
 import { hasAuditLog } from '../work/audit.ts';
 import { BACKED_UP } from './source.ts';
 
-/** What this database has already of the schemas of a backup. */
+/** The schemas of a backup that this database has already. */
 export type Occupation = {
   readonly database: string;
-  /** Schemas that hold something. */
+  /** Schemas with any object. */
   readonly taken: readonly string[];
-  /** Schemas that somebody has made, and that hold nothing. */
+  /** Schemas that exist without any object. */
   readonly empty: readonly string[];
-  /** Of a warehouse: its series; null: there is none. */
+  /** The number of series of the warehouse; null when there is no warehouse. */
   readonly warehouse: { readonly series: number } | null;
 };
 
@@ -35,19 +35,19 @@ export async function readOccupation(sql: SqlOrTransaction): Promise<Occupation>
   return { database: found!.database, taken: names(false), empty: names(true), warehouse };
 }
 
-/** Those of these roles that the server lacks. */
+/** The roles of `names` that the server does not have. */
 export async function missingRoles(sql: SqlOrTransaction, names: readonly string[]): Promise<string[]> {
   const rows = await sql<{ name: string }[]>`
     select name from unnest(${[...names]}::text[]) name where not exists (select from pg_roles where rolname = name) order by 1`;
   return rows.map(({ name }) => name);
 }
 
-/** A role that owns nothing and cannot log in: rights are granted to it. */
+/** Creates a role that owns nothing and cannot log in. The restore grants rights to it. */
 export async function makeRole(sql: SqlOrTransaction, name: string): Promise<void> {
   await sql`create role ${sql(name)} nologin`;
 }
 
-/** So that the first statements on the restored tables are planned for their real sizes. */
+/** Analyzes all tables, so that Postgres plans the first statements on the restored tables for their real sizes. */
 export async function analyzeAll(sql: SqlOrTransaction): Promise<void> {
   const rows = await sql<{ name: string }[]>`
     select c.oid::regclass::text as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
@@ -55,14 +55,14 @@ export async function analyzeAll(sql: SqlOrTransaction): Promise<void> {
   for (const { name } of rows) await sql.unsafe(`analyze ${name}`);
 }
 
-/** When upstream last told about an account is forgotten: requests were sent since, so the next session asks first. */
+/** Deletes when each account was last checked: requests were sent since the backup, so the next session must first check it. */
 export async function forgetAccountChecks(sql: Sql): Promise<void> {
   await tables(sql).update(account).set({ checkedAt: null });
 }
 
 export type UnprovedRestore = { readonly at: Instant; readonly actor: string; readonly command: string };
 
-/** The last restore into this database, when it has loaded everything, and was killed or failed before its proof; null: there is no such one. */
+/** The last restore into this database, if it loaded everything but was killed or failed before its proof; else null. */
 export async function readUnprovedRestore(sql: SqlOrTransaction): Promise<UnprovedRestore | null> {
   if (!(await hasAuditLog(sql))) return null;
   const [row] = await sql<(UnprovedRestore & { isProved: boolean })[]>`
@@ -73,10 +73,10 @@ export async function readUnprovedRestore(sql: SqlOrTransaction): Promise<Unprov
 
 const RAN_AT_BACKUP = 'had not ended when the backup was made';
 
-/** A restore that was done, and when the backup that it loaded was begun; null: its log does not say. */
+/** A completed restore, and when its backup was begun; null when the log does not contain that. */
 export type Restore = { readonly at: Instant; readonly backupAt: Instant | null };
 
-/** The last restore after `at` of a backup from before `at`: what was stored at that time is not here. Null: the log has none. */
+/** The last restore after `at` of a backup from before `at`: data stored at that time is missing here. Null when the log has none. */
 export async function readRestoreOver(sql: SqlOrTransaction, at: Instant): Promise<Restore | null> {
   if (!(await hasAuditLog(sql))) return null;
   const [row] = await sql<Restore[]>`
@@ -89,12 +89,12 @@ export async function readRestoreOver(sql: SqlOrTransaction, at: Instant): Promi
   return row ?? null;
 }
 
-/** The commands that ran when the backup was made, the backup itself among them: nothing here will ever say how they ended. */
+/** Ends the log entries of commands that ran during the backup, and of the backup itself: this database can never record their end. */
 export async function endCommandsOfBackup(sql: SqlOrTransaction, now: Instant): Promise<void> {
   await sql`update ops.audit set ended_at = ${now}, message = ${RAN_AT_BACKUP} where ended_at is null`;
 }
 
-/** The services of the house that was backed up do not run on this database. */
+/** Deletes the services of the database that was backed up, because they do not run on this one. */
 export async function forgetInstances(sql: Sql): Promise<void> {
   await tables(sql).delete(instance);
 }

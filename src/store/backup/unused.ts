@@ -1,11 +1,11 @@
-/** A warehouse of Chandler that holds nothing: a service or a plan made its schema in an empty database. A restore may remove it. */
+/** A warehouse without data: a service or a plan created its schema in an empty database. A restore may remove it. */
 import type { Instant } from '../../clock.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
 import { readOwnership } from '../migration/schema-ownership.ts';
 import { leaseIsAlive } from '../work/lease.ts';
 import { BACKED_UP } from './source.ts';
 
-/** What Chandler writes about itself as soon as a process starts. A row in any other table is something that somebody wants to keep. */
+/** Tables that Chandler fills as soon as a process starts. A row in any other table is data that somebody may want to keep. */
 const NOTES: ReadonlySet<string> = new Set([
   'ops.migration',
   'ops.lock',
@@ -16,16 +16,16 @@ const NOTES: ReadonlySet<string> = new Set([
   'ops.instance',
   'ops.schedule_run',
   'ops.lake',
-  // The ledger: what was spent is in the requests as well.
+  // The ledger: `ops.fetch` contains the spent requests, too.
   'ops.account',
   'ops.quota',
   'ops.quota_spent',
 ]);
 
-/** Of a table, the rows that count: a request without an answer, as to an upstream that cannot be reached, told nothing. */
+/** Conditions for the rows that count. A request without an answer, for example to an upstream that is down, contains no data. */
 const OF_WORTH = new Map([['ops.fetch', 'status is not null']]);
 
-/** The tables of the warehouse, by name, that hold rows of worth. This user must be able to read all of them. */
+/** The names of the tables with rows that count. This user must be able to read all tables. */
 async function readHoldings(sql: SqlOrTransaction): Promise<string[]> {
   const parts = (await tablesOf(sql, ['r', 'm', 'f']))
     .filter(({ name }) => !NOTES.has(name))
@@ -38,7 +38,7 @@ async function readHoldings(sql: SqlOrTransaction): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-/** `kinds` as `pg_class.relkind` has them. */
+/** `kinds` are values of `pg_class.relkind`. */
 async function tablesOf(sql: SqlOrTransaction, kinds: readonly string[]) {
   return sql<{ name: string; quoted: string }[]>`
     select n.nspname || '.' || c.relname as name, format('%I.%I', n.nspname, c.relname) as quoted
@@ -46,13 +46,13 @@ async function tablesOf(sql: SqlOrTransaction, kinds: readonly string[]) {
     where n.nspname = any(${[...BACKED_UP]}::text[]) and c.relkind::text = any(${[...kinds]}::text[]) order by 1`;
 }
 
-/** May this user remove the schemas, and make them again? */
+/** May this user drop the schemas and create them again? */
 async function mayReplace(sql: SqlOrTransaction): Promise<boolean> {
   const { ours, mayCreate, market, ops } = await readOwnership(sql);
   return ours && mayCreate && market?.owned === true && ops?.owned === true;
 }
 
-/** The services that run on it now. */
+/** The services that run on this warehouse now. */
 async function readUsers(sql: SqlOrTransaction, now: Instant): Promise<string[]> {
   const [there] = await sql<{ is: boolean }[]>`select to_regclass('ops.instance') is not null as is`;
   if (!there!.is) return [];
@@ -61,14 +61,14 @@ async function readUsers(sql: SqlOrTransaction, now: Instant): Promise<string[]>
   return rows.map(({ owner }) => owner);
 }
 
-/** Why a warehouse stays. */
+/** Why a restore must not remove a warehouse. */
 export type Keeps =
   | { readonly why: 'holds'; readonly tables: readonly string[] }
   | { readonly why: 'used by'; readonly owners: readonly string[] }
   /** This user may not remove it, or something outside its schemas depends on it. */
   | { readonly why: 'rights' | 'dependents' };
 
-/** Null: a restore may remove it. */
+/** Null when a restore may remove the warehouse. */
 export async function whyKept(sql: SqlOrTransaction, now: Instant): Promise<Keeps | null> {
   if (!(await mayReplace(sql))) return { why: 'rights' };
   const tables = await readHoldings(sql);
@@ -77,10 +77,10 @@ export async function whyKept(sql: SqlOrTransaction, now: Instant): Promise<Keep
   return owners.length > 0 ? { why: 'used by', owners } : null;
 }
 
-/** How long it waits for sessions that use a table. */
+/** How long `removeUnused` waits for sessions that use a table. */
 const LOCK_TIMEOUT = '10s';
 
-/** Removes both schemas, unless something speaks against it when all their tables are locked; resolves to that, else to null. */
+/** Locks all tables and drops both schemas, unless there is a reason not to. Resolves to that reason, else to null. */
 export async function removeUnused(sql: Sql, now: Instant): Promise<Keeps | null> {
   let keeps: Keeps | null = null;
   const refused = new Error('the warehouse stays');
@@ -93,7 +93,7 @@ export async function removeUnused(sql: Sql, now: Instant): Promise<Keeps | null
       if (keeps !== null) throw refused;
       const before = await countOutside(tx);
       await tx.unsafe(`drop schema ${BACKED_UP.join(', ')} cascade`);
-      // Views, defaults and keys of somebody else would go as well, without a word.
+      // `cascade` also drops views, defaults and keys of others, without an error.
       if ((await countOutside(tx)) !== before) keeps = { why: 'dependents' };
       if (keeps !== null) throw refused;
     })
@@ -103,7 +103,7 @@ export async function removeUnused(sql: Sql, now: Instant): Promise<Keeps | null
   return keeps;
 }
 
-/** Everything in other schemas that could depend on ours. */
+/** The number of objects in other schemas that could depend on ours. */
 async function countOutside(sql: SqlOrTransaction): Promise<number> {
   const [row] = await sql<{ count: number }[]>`
     with outside as (

@@ -3,13 +3,13 @@ import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
 
 export type AnalystLogin = {
   readonly name: string;
-  /** Connections at most; null: unlimited. */
+  /** The most connections; null means unlimited. */
   readonly connections: number | null;
-  /** Of one statement, in this database or in all of the server; null: no limit that `chandler analyst` set. */
+  /** The limit for one statement, in this database or on the whole server; null when `chandler analyst` set none. */
   readonly statementTimeoutMs: number | null;
-  /** Connected now. */
+  /** Open sessions in this database. */
   readonly sessions: number;
-  /** False: somebody else made it. */
+  /** False when somebody else created the login. */
   readonly isOurs: boolean;
 };
 
@@ -22,14 +22,14 @@ export type NewAnalystLogin = {
 };
 
 const MADE_BY_US = 'Made by chandler analyst.';
-/** Without a statement: a forgotten transaction keeps old versions of rows from being removed. */
+/** The limit for an idle transaction: a forgotten one prevents vacuum from removing old versions of rows. */
 const IDLE_IN_TRANSACTION_MS = 60_000;
-/** Waits for a lock, which a reader needs only while the schema is changed. */
+/** The limit for a lock wait. A reader waits for locks only while the schema changes. */
 const LOCK_MS = 10_000;
-/** Of each process of the server: a statement that sorts without end must not fill the disk. A session cannot raise it, unlike the others. */
+/** The limit for each server process, so that a huge sort cannot fill the disk. Unlike the other limits, a session cannot raise it. */
 const TEMP_FILES = '2GB';
 
-/** @throws what Postgres says: 42710 when there is such a role, 42501 when this user may not make one. */
+/** @throws the Postgres error: 42710 when the role exists, 42501 when this user may not create roles. */
 export async function createAnalystLogin(sql: Sql, login: NewAnalystLogin): Promise<void> {
   const { name, verifier, connections, statementTimeoutMs } = login;
   const settings = {
@@ -45,21 +45,21 @@ export async function createAnalystLogin(sql: Sql, login: NewAnalystLogin): Prom
       tx`select format('create role %I login password %L connection limit %s in role analyst',
       ${name}::text, ${verifier}::text, ${connections}::integer) as statement`,
     );
-    // To end its sessions later, a user that is no superuser must be a member.
+    // A user that is not a superuser must be a member to end the login's sessions later.
     await run(
       tx,
       tx`select case when rolsuper then 'select 1' else format('grant %I to %I', ${name}::text, current_user) end as statement
       from pg_roles where rolname = current_user`,
     );
     await run(tx, tx`select format('comment on role %I is %L', ${name}::text, ${MADE_BY_US}::text) as statement`);
-    // In every database of the server: the role may read each warehouse there.
+    // The settings apply in every database of the server, because the role may read every warehouse there.
     for (const [setting, value] of Object.entries(settings))
       await run(
         tx,
         tx`select format('alter role %I set %I = %L',
         ${name}::text, ${setting}::text, ${value}::text) as statement`,
       );
-    // Only who may set it for a session may set it for a login.
+    // Only a user that may set it for a session may set it for a login.
     await run(
       tx,
       tx`select case when has_parameter_privilege('temp_file_limit', 'set') then format('alter role %I set temp_file_limit = %L',
@@ -68,7 +68,7 @@ export async function createAnalystLogin(sql: Sql, login: NewAnalystLogin): Prom
   });
 }
 
-/** In the order of their names: all logins that may read as analysts, whoever made them, without superusers. */
+/** All logins that may read as analysts, also those that others created, except superusers; in the order of their names. */
 export async function listAnalystLogins(sql: SqlOrTransaction): Promise<AnalystLogin[]> {
   return sql<AnalystLogin[]>`
     select r.rolname as name, nullif(r.rolconnlimit, -1) as connections,
@@ -82,9 +82,9 @@ export async function listAnalystLogins(sql: SqlOrTransaction): Promise<AnalystL
     order by r.rolname`;
 }
 
-/** Ends its sessions and removes it. */
+/** Ends the sessions of a login and drops it. */
 export async function dropAnalystLogin(sql: Sql, name: string): Promise<void> {
-  // By itself, so that nobody logs in again while the sessions end.
+  // A transaction of its own, so that nobody can log in again while the sessions end.
   await run(sql, sql`select format('alter role %I nologin', ${name}::text) as statement`);
   await sql.begin(async (tx) => {
     await tx`select pg_terminate_backend(pid) from pg_stat_activity where usename = ${name}`;
@@ -93,7 +93,7 @@ export async function dropAnalystLogin(sql: Sql, name: string): Promise<void> {
   });
 }
 
-/** Statements about roles take no parameters: the server itself quotes what is put into them. */
+/** Statements about roles accept no parameters, so the server itself quotes the values with `format`. */
 async function run(tx: SqlOrTransaction, format: PromiseLike<readonly unknown[]>): Promise<void> {
   const [row] = (await format) as readonly { readonly statement: string }[];
   await tx.unsafe(row!.statement);

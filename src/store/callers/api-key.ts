@@ -1,4 +1,4 @@
-/** The keys of the callers of this service: stored as their SHA-256, found by their prefix. */
+/** The keys of the callers of this service. They are stored as SHA-256, and found by their prefix. */
 import { sql as raw } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
@@ -13,19 +13,19 @@ export type ApiKeyTerms = Pick<
 >;
 
 export type ApiKey = Omit<Row, 'hash' | 'replacedBy'> & {
-  /** The prefix of the key that took its place. */
+  /** The prefix of the key that replaced this one; null when none did. */
   readonly replacedBy: string | null;
-  /** The first of the keys that replaced each other: the requests of all of them are counted there. */
+  /** The id of the first key in a chain of replacements. The requests of all keys of the chain are counted under it. */
   readonly accountId: number;
 };
 
 export type HashedApiKey = ApiKey & { readonly hash: Uint8Array };
 
-/** What a key has asked of the service; null where it has asked nothing yet. */
+/** The use of a key. */
 export type ApiKeyUse = ApiKey & {
-  /** Used, as far as processes have told. */
+  /** Requests used this month, as far as processes have reported. */
   readonly thisMonth: number;
-  /** Leased by processes and not used: counted against the limit until it is given back. */
+  /** Requests that processes have leased and not used. They count against the limit until they are returned. */
   readonly leased: number;
   readonly lastSeenAt: Instant | null;
 };
@@ -49,7 +49,7 @@ export async function findApiKey(sql: SqlOrTransaction, prefix: string): Promise
   return row ?? null;
 }
 
-/** Oldest first. `month`: the begin of the month whose requests are counted. */
+/** All keys, or only the valid ones; oldest first. `month` is the start of the month whose requests are counted. */
 export async function listApiKeys(
   sql: SqlOrTransaction,
   { month, all, now }: { readonly month: Instant; readonly all: boolean; readonly now: Instant },
@@ -66,13 +66,13 @@ export async function listApiKeys(
   );
 }
 
-/** False when it was revoked already, or does not exist. */
+/** Resolves to false when the key was revoked already, or does not exist. */
 export async function revokeApiKey(sql: SqlOrTransaction, prefix: string, now: Instant): Promise<boolean> {
   const count = await updateRows(sql, apiKey, { prefix, revokedAt: null }, { revokedAt: now });
   return count > 0;
 }
 
-/** The key `by` replaces the key `prefix`: at once, or at `until`, up to which both are valid. */
+/** Replaces the key `prefix` by the key `by`, at once or at `until`. Both keys are valid up to `until`. */
 export async function replaceApiKey(
   sql: SqlOrTransaction,
   prefix: string,
@@ -88,7 +88,7 @@ function columns(sql: SqlOrTransaction) {
     (select r.prefix from ops.api_key r where r.id = k.replaced_by) as replaced_by, ${account(sql)} as account_id`;
 }
 
-/** A key takes the place of one that is older, so the first of them has the lowest number. */
+/** A key replaces an older one, so the first key of a chain has the lowest id. */
 function account(sql: SqlOrTransaction) {
   return sql`(with recursive earlier as (
     select k.id union all select o.id from earlier e join ops.api_key o on o.replaced_by = e.id

@@ -1,4 +1,4 @@
-/** The token buckets of the callers of this service, as all processes on the database share them. */
+/** The token buckets of the callers of this service. All processes on the database share them. */
 import type { Instant } from '../../clock.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { isLocked } from '../connection/database-unavailable.ts';
@@ -6,20 +6,20 @@ import { isLocked } from '../connection/database-unavailable.ts';
 export type TokensTaken = {
   /** `key:3`, or `address:192.0.2.7`. */
   readonly subject: string;
-  /** How long the bucket needs to refill by the tokens that were taken. */
+  /** Milliseconds in which the bucket refills by the taken tokens. */
   readonly refillMs: number;
 };
 
 type Now = { readonly now: Instant; readonly mostAheadMs: number };
 type Taken = { readonly subject: string; readonly fullAt: Instant };
 
-/** Any process is done with a row within milliseconds. Whoever holds one for longer hangs, and no caller waits for that. */
+/** Every process needs a row only for milliseconds. If a process holds it longer, it hangs, and callers do not wait for it. */
 const LOCK_MS = 250;
 
 /**
- * One statement for any number of callers: takes the tokens from their buckets, in which there may be fewer. Resolves to when each
- * bucket is full again. An instant further ahead than `mostAheadMs` was written before a clock was set back: that bucket counts as full.
- * A bucket whose row somebody else holds for longer than a moment is left out, and nothing is taken from it.
+ * Takes tokens from the buckets of any number of callers in one statement, even more than are left. Resolves to when each bucket is full
+ * again. An instant further ahead than `mostAheadMs` was written before a clock was set back: that bucket counts as full. If another process
+ * holds the row of a bucket for longer than `LOCK_MS`, the bucket is left out, and no tokens are taken from it.
  */
 export async function takeTokens(sql: SqlOrTransaction, taken: readonly TokensTaken[], now: Now): Promise<Taken[]> {
   try {
@@ -28,7 +28,7 @@ export async function takeTokens(sql: SqlOrTransaction, taken: readonly TokensTa
     if (!isLocked(error)) throw error;
   }
   return take(sql, taken, { ...now, leavesOutHeld: true }).catch((error: unknown) => {
-    // A row that another transaction has just inserted, or the whole table.
+    // Another transaction has just inserted a row, or locks the whole table.
     if (isLocked(error)) return [];
     throw error;
   });
@@ -61,7 +61,7 @@ function take(
     returning subject, full_at`;
 }
 
-/** Buckets that have been full for a day. */
+/** Deletes buckets that have been full for a day. */
 export async function forgetFullBuckets(sql: SqlOrTransaction, now: Instant): Promise<void> {
   await sql`
     delete from ops.api_pace where subject in (

@@ -1,6 +1,6 @@
 /**
  * The requests of the callers of this service. A process leases some requests of a caller from the row, and then
- * answers so many without a statement. The lease of a process that dies stays counted, so no caller ever gets more than its limit.
+ * answers that many without a statement. The lease of a process that dies stays counted, so no caller ever gets more than its limit.
  */
 import { and, like, lt } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
@@ -12,14 +12,14 @@ export type LeaseWish = {
   /** `key:3`, or `address:192.0.2.7`. */
   readonly subject: string;
   readonly wanted: number;
-  /** Null: no limit. */
+  /** Null means no limit. */
   readonly perMonth: number | null;
   readonly perDay: number | null;
 };
 
 export type Usage = {
   readonly subject: string;
-  /** Begin of the windows that are counted. */
+  /** The start of each counted window. */
   readonly month: Instant;
   readonly day: Instant;
   /** Includes everything that processes have leased. */
@@ -27,15 +27,15 @@ export type Usage = {
   readonly daySpent: number;
 };
 
-/** As far as processes have reported. */
+/** The usage, as far as processes have reported. */
 export type ReportedUsage = Usage & {
-  /** Of what was spent this month: leased, and not used. */
+  /** The part of `monthSpent` that is leased and not used. */
   readonly monthLeased: number;
 };
 
 export type LeaseGrant = Usage & { readonly granted: number };
 
-/** One statement for any number of callers, each once: grants as many of the wanted requests as fit into both windows. */
+/** Grants each caller as many of the wanted requests as fit into both windows. Any number of callers, each once, share two statements. */
 export async function takeLeases(
   sql: SqlOrTransaction,
   wishes: readonly LeaseWish[],
@@ -56,7 +56,7 @@ export async function takeLeases(
       select u.*, a.wanted, a.per_month, a.per_day from asked a join ops.api_usage u on u.subject = a.subject
       order by u.subject for update of u
     ), counted as (
-      -- Windows only move forward: a process whose clock is behind counts in the one that has begun.
+      -- Windows only move forward: a process whose clock is behind counts in the window that has already begun.
       select *, greatest(month_start, ${month}::timestamptz) as month, greatest(day_start, ${day}::timestamptz) as day,
         case when month_start >= ${month} then month_spent else 0 end as month_used,
         case when month_start >= ${month} then month_leased else 0 end as leased_before,
@@ -74,15 +74,15 @@ export async function takeLeases(
 }
 
 export type LeaseReturn = Pick<Usage, 'subject' | 'month' | 'day'> & {
-  /** Returned. */
+  /** Requests that are returned. */
   readonly unused: number;
-  /** Used, of what was leased in that month, since the last report. */
+  /** Leased requests of that month that were used since the last report. */
   readonly used: number;
 };
 
 /**
- * Returns what was leased and not used, and records what was used. Never repeat it when its outcome is unknown: returned twice, a
- * lease would give the caller more than its limit.
+ * Returns unused requests of leases, and records the used ones. Never repeat this when its outcome is unknown: a lease that is returned twice
+ * would give the caller more than its limit.
  */
 export async function returnLeases(sql: SqlOrTransaction, back: readonly LeaseReturn[]): Promise<void> {
   if (back.length === 0) return;
@@ -102,7 +102,7 @@ export async function returnLeases(sql: SqlOrTransaction, back: readonly LeaseRe
     from locked l where u.subject = l.subject`;
 }
 
-/** Null when it has sent no request yet. */
+/** Null when the caller has sent no request yet. */
 export async function readUsage(sql: SqlOrTransaction, subject: string): Promise<ReportedUsage | null> {
   const [row] = await sql<ReportedUsage[]>`
     select subject, month_spent::float8, month_leased::float8, day_spent::float8, month_start as month, day_start as day
@@ -112,7 +112,7 @@ export async function readUsage(sql: SqlOrTransaction, subject: string): Promise
 
 const FORGOTTEN_AFTER_MS = 62 * 86_400_000;
 
-/** Addresses that have not been seen for two months: their windows are over. Resolves to how many. */
+/** Deletes addresses without a request for two months, because their windows are over. Resolves to how many. */
 export async function forgetAddresses(sql: SqlOrTransaction, now: Instant): Promise<number> {
   const isOld = lt(apiUsage.updatedAt, now - FORGOTTEN_AFTER_MS);
   const { count } = await tables(sql)

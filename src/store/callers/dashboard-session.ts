@@ -1,4 +1,4 @@
-/** Who is signed in to the dashboard, and which of the forms that work once were sent. */
+/** The sessions of the dashboard, and the single-use forms that were sent. */
 import type { Instant } from '../../clock.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { matches, tables } from '../connection/tables.ts';
@@ -6,7 +6,7 @@ import { dashboardSession } from '../schema/callers.ts';
 
 type Row = Readonly<typeof dashboardSession.$inferSelect>;
 
-/** Sessions that have expired are removed with the next one that begins. */
+/** Begins a session, and deletes all expired ones. */
 export async function beginSession(sql: SqlOrTransaction, row: Row): Promise<void> {
   await sql`delete from ops.dashboard_session where expires_at <= ${row.createdAt}`;
   await tables(sql).insert(dashboardSession).values(row);
@@ -17,8 +17,8 @@ export async function endSession(sql: SqlOrTransaction, tokenHash: Uint8Array): 
 }
 
 /**
- * A form that works once is a row beside the sessions, for as long as its own session can last: under a hash that no cookie has. False: it
- * is there already.
+ * Marks a single-use form as used. The mark is a row in the table of sessions, with a hash that no cookie has; it stays as long as the form's own
+ * session can last. Resolves to false when the form was used already.
  */
 export async function useForm(sql: SqlOrTransaction, row: Row): Promise<boolean> {
   const made = await tables(sql)
@@ -33,7 +33,7 @@ export const putBackForm = endSession;
 
 export type FoundSession = { readonly keyId: number; readonly prefix: string; readonly name: string | null };
 
-/** Null when it has expired, or its key is no valid key of an operator any more. */
+/** Null when the session has expired, or its key is no longer a valid key of an operator. */
 export async function findSession(
   sql: SqlOrTransaction,
   tokenHash: Uint8Array,

@@ -1,6 +1,6 @@
 /**
- * Candles of whole weeks and months, made ahead of time of daily candles: stored ones, and those made of finer series. Only where each day is
- * final. Calendar periods are no intervals of series: months differ in length, and upstream has neither.
+ * Makes candles of whole weeks and months ahead of time, from daily candles: stored ones, and rollups of finer series. It makes a candle only
+ * where every day is final. Calendar periods are not intervals of a series: months differ in length, and upstream has neither weeks nor months.
  */
 import { PERIODS, type Period, periodsWithin } from '../../core/calendar.ts';
 import type { Quote } from '../../core/candle.ts';
@@ -11,12 +11,12 @@ import { CANDLE_VALUES, candlesBySlot } from './coarse-candle.ts';
 import { lockCoin } from './lock-series.ts';
 
 export type CalendarOptions = {
-  /** Of all coins, or of these only. */
+  /** Limits the run to these coins. Undefined means all coins. */
   readonly of?: { readonly coinIds: readonly string[]; readonly quote: Quote } | undefined;
   readonly isOver: () => boolean;
 };
 
-/** Makes all missing weeks and months. Resolves to how many. May be killed at any time, and run by several processes at once. */
+/** Makes all missing weeks and months. Resolves to their number. A kill at any time is safe, and several processes may run it at once. */
 export async function makeCalendar(sql: Sql, { of, isOver }: CalendarOptions): Promise<number> {
   let made = 0;
   let after: Pick<Days, 'coinId' | 'quote'> = { coinId: '', quote: 'btc' };
@@ -32,18 +32,18 @@ export async function makeCalendar(sql: Sql, { of, isOver }: CalendarOptions): P
   return made;
 }
 
-/** Coins of one statement. */
+/** Coins in one page. */
 const PAGE = 500;
 
 type Days = {
   readonly coinId: string;
   readonly quote: Quote;
-  /** Final days, stored or made. */
+  /** Days that are final, as daily candles or as rollups. */
   readonly final: Spans;
   readonly made: Readonly<Partial<Record<Period, Spans>>>;
 };
 
-/** What is inside of JSON is as Postgres writes it. */
+/** The row as Postgres sends it: multiranges inside JSON are text. */
 type DaysRow = Omit<Days, 'final' | 'made'> & {
   readonly final: readonly string[];
   readonly made: Readonly<Partial<Record<Period, string>>> | null;
@@ -78,7 +78,7 @@ function dueOf({ final, made }: Days, period: Period): Spans {
 
 function makeCandles(sql: Sql, { coinId, quote }: Days): Promise<number> {
   return sql.begin(async (tx) => {
-    // Two statements: the second sees what was committed while the first waited.
+    // Two statements, so that the second sees what others committed while the first waited for the lock.
     await lockCoin(tx, coinId, quote);
     const [row] = await tx<DaysRow[]>`
       ${days(tx)} where s.interval <= '24h' and s.coin_id = ${coinId} and s.quote = ${quote} group by s.coin_id, s.quote`;
@@ -97,7 +97,7 @@ function makeCandles(sql: Sql, { coinId, quote }: Days): Promise<number> {
   }) as Promise<number>;
 }
 
-/** A select of the daily candles of a coin in `spans`, stored or made. All three are SQL expressions. */
+/** SQL that selects the daily candles of a coin in `spans`: stored ones and rollups. All three arguments are SQL expressions. */
 export function finalDays(coinId: string, quote: string, spans: string): string {
   return ['candle', 'rollup']
     .map(

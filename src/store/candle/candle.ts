@@ -1,4 +1,4 @@
-/** Writes candles and prices. One statement per answer: `unnest` of arrays, measured the fastest that can also update (see the benchmark). */
+/** Writes candles and prices. One statement per answer: `unnest` of arrays is the fastest form that can also update (see the benchmark). */
 import type { Instant } from '../../clock.ts';
 import type { CandleColumns } from '../../core/candle.ts';
 import { type Interval, isPriceInterval } from '../../core/interval.ts';
@@ -7,13 +7,13 @@ import type { SqlOrTransaction } from '../connection/connect.ts';
 import { writeInstants, writeNumbers } from '../values/array-types.ts';
 import { PRICE_AS_CANDLE } from './stored.ts';
 
-/** A price comes as a candle whose open, high, low and close are the price, as `ops.stored` gives it back. */
+/** The caller passes a price as a candle whose open, high, low and close are the price. `ops.stored` returns it in the same form. */
 const INSERT = `
   insert into market.candle as c (open_time, open, high, low, close, volume, market_cap, series_id, interval)
   select to_timestamp(t), o, h, l, cl, v, m, $8::integer, $9::market.candle_interval
   from unnest($1::float8[], $2::float8[], $3::float8[], $4::float8[], $5::float8[], $6::float8[], $7::float8[]) as u(t, o, h, l, cl, v, m)`;
 
-/** Identical rows write nothing, so asking again costs no dead tuples. */
+/** Identical rows write nothing, so a repeated request leaves no dead tuples. */
 const OVERWRITE = `
   on conflict (series_id, interval, open_time) do update
   set open = excluded.open, high = excluded.high, low = excluded.low, close = excluded.close,
@@ -34,8 +34,8 @@ const STORED_CANDLES = `lateral (select * from market.candle where series_id = s
 const STORED_PRICES = `lateral (select ${PRICE_AS_CANDLE} from market.price where series_id = s.id and $9::market.candle_interval > '24h')`;
 
 /**
- * Keeps the old values of every slot inside coverage that is about to change; all null where there was known to be no candle. Runs
- * before the overwriting statement, under the series' lock.
+ * Copies the old values of every covered slot that is about to change. They are all null where the slot was known to be empty. Runs
+ * before the overwriting statement, under the lock of the series.
  */
 const REVISE = (interval: Interval) => `
   insert into market.revision (series_id, open_time, seen_at, known_at, step, reason, was_empty, open, high, low, close, volume, market_cap)
@@ -49,12 +49,12 @@ const REVISE = (interval: Interval) => `
   returning id, open_time`;
 
 /**
- * `fresh`: no row of the span exists yet (checked under the series' lock), a plain insert is enough and a third faster.
+ * `fresh`: the span has no row yet (checked under the lock of the series), so a plain insert is enough. It is a third faster.
  * `overwrite`: newer values replace older ones.
  */
 export type WriteMode = 'fresh' | 'overwrite';
 
-/** Resolves to how many rows were inserted or changed. The columns must hold each open time once. */
+/** Resolves to the number of rows that were inserted or changed. The columns must hold each open time once. */
 export async function writeCandles(
   sql: SqlOrTransaction,
   series: { readonly id: number; readonly interval: Interval },
@@ -78,7 +78,7 @@ export async function writeCandles(
   return (await sql.unsafe(INSERT + conflict, parameters(series, candles), { prepare: true })).count;
 }
 
-/** What replaces final values: the answer's as-of instant, when it is stored (on our clock), and its step of the evidence. */
+/** The answer that replaces final values: its as-of instant, when it is stored (on our clock), and the number of its evidence step. */
 export type Replacing = { readonly asOf: Instant; readonly knownAt: Instant; readonly step: number };
 
 /** A new row of `market.revision`. */
@@ -92,7 +92,7 @@ export async function keepRevised(
   { asOf, knownAt, step }: Replacing,
 ): Promise<Revised[]> {
   if (candles.openTime.length === 0) return [];
-  // The bounds are implied; said aloud, they keep Postgres from looking into every partition for every row.
+  // The bounds follow from the join. Written out, they keep Postgres from looking into every partition for every row.
   const bounds = [candles.openTime[0]!, candles.openTime.at(-1)!];
   return sql.unsafe<Revised[]>(
     REVISE(series.interval),
@@ -103,7 +103,7 @@ export async function keepRevised(
   );
 }
 
-/** Removes the candles of `spans`, all inside `bounds`; those that were final (inside `final`) are kept in `market.revision`. */
+/** Removes the candles in `spans`, which all lie inside `bounds`. Copies those that were final (inside `final`) to `market.revision`. */
 export async function removeCandles(
   sql: SqlOrTransaction,
   series: { readonly id: number; readonly interval: Interval },
@@ -131,8 +131,8 @@ export async function removeCandles(
 }
 
 /**
- * Removes the candles of `span` that retention has forgotten and could not remove: somebody used their partition. They are counted nowhere, so
- * nothing that counts candles may meet them. What was mended since is counted again. Under the lock of the series.
+ * Removes the candles in `span` that retention no longer counts, but could not delete because somebody used their partition. Code that counts
+ * candles must not find them. Slots that are covered or were mended since are counted, and stay. Requires the lock of the series.
  */
 export async function removeForgotten(
   tx: SqlOrTransaction,
@@ -153,7 +153,7 @@ export async function removeForgotten(
       and c.open_time < ${span.to} and c.open_time < f.until and not f.counted @> c.open_time`;
 }
 
-/** An expression for the end of what retention has removed of the series `s`; null: nothing, or all of it was mended since. */
+/** A SQL expression: the end of what retention has removed of the series `s`. Null if it removed nothing, or if all of it was mended since. */
 export function forgottenUntil(sql: SqlOrTransaction) {
   return sql`(select max(upper(r.slots - coalesce(m.slots, '{}'))) from market.evidence r
     cross join lateral (select range_agg(m.slots) as slots from market.evidence m
@@ -161,10 +161,10 @@ export function forgottenUntil(sql: SqlOrTransaction) {
     where r.series_id = s.id and r.kind = 'retention')`;
 }
 
-/** A candle that was still open in the last answer about it, and until when its data reach (upstream-api.md, 1.1 no 6). */
+/** A candle that was still open in the last answer about it. Its data reach up to `closeTime` (upstream-api.md, 1.1 no 6). */
 export type OpenCandle = { readonly openTime: Instant; readonly closeTime: Instant };
 
-/** Makes `open` the only open candles of the series inside `within`. `isAny`: the series has some already. */
+/** Makes `open` the only open candles of the series inside `within`. `isAny` is true if the series has open candles already. */
 export async function replaceOpenCandles(
   tx: SqlOrTransaction,
   seriesId: number,

@@ -1,4 +1,4 @@
-/** What follows for a series from the candles of an answer: coverage, counts, digest and one step of evidence (`market.evidence`). */
+/** Records what the candles of an answer change for their series: coverage, counts, digest and one evidence step (`market.evidence`). */
 import type { Instant } from '../../clock.ts';
 import type { CandleSums } from '../../core/candle-hash.ts';
 import { INTERVAL_MS, type Interval } from '../../core/interval.ts';
@@ -8,16 +8,16 @@ import type { SqlOrTransaction } from '../connection/connect.ts';
 import { forgottenUntil, type Revised, removeForgotten } from './candle.ts';
 import type { ChunkAnswer, State } from './lock-series.ts';
 
-/** On our own clock. */
+/** When the answer arrived, on our own clock. */
 export function receivedAt({ fetch }: ChunkAnswer): Instant {
   return fetch.sentAt + Math.round(fetch.durationMs);
 }
 
-/** Counts and digest of the stored candles of the span that was requested. */
+/** Counts and digest of the stored candles in the requested span. */
 type Sums = { readonly candles: number; readonly digest: string; readonly finalCandles: number };
 export const NO_SUMS: Sums = { candles: 0, digest: '0', finalCandles: 0 };
 
-/** Called before the answer is written. */
+/** Reads the sums. Call it before the answer is written. It also removes candles in the span that retention no longer counts. */
 export async function sumsBefore(tx: SqlOrTransaction, answer: ChunkAnswer): Promise<Sums> {
   const { series, span } = answer;
   const read = () => tx<(Sums & { forgottenUntil: Instant | null })[]>`
@@ -33,22 +33,22 @@ export async function sumsBefore(tx: SqlOrTransaction, answer: ChunkAnswer): Pro
 
 type EvidenceOfAnswer = {
   readonly granted: Spans;
-  /** Granted, or final before and changed: what the answer has set the final value of. */
+  /** Slots whose final value the answer has set: those granted, and those that were final before and have changed. */
   readonly told: Spans;
-  /** Of the span that was requested. */
+  /** Slots of the requested span that are empty according to one answer only. */
   readonly emptyOnce: Spans;
   readonly before: Sums;
-  /** What is stored of the span afterwards, where that is known beforehand; null: Postgres reads it. */
+  /** Sums of the span after the write, if they are known in advance. Null makes Postgres read them. */
   readonly after: CandleSums | null;
   readonly toldTwice: boolean;
-  /** When it is stored, on our own clock. */
+  /** When the answer is stored, on our own clock. */
   readonly knownAt: Instant;
 };
 
-/** What a step of evidence says of an answer that was implausible until a second one said the same. */
+/** The detail of an evidence step whose answer was implausible until a second answer agreed with it. */
 export const TOLD_TWICE = 'told twice';
 
-/** Writes coverage, counts, digest and evidence. The row's version tells those who have read the candles before. */
+/** Writes coverage, counts, digest and evidence. The update raises `market.series.version`, so readers see that older candles are out of date. */
 export async function recordEvidence(tx: SqlOrTransaction, answer: ChunkAnswer, of: EvidenceOfAnswer): Promise<void> {
   const { series, span, asOf, fetch } = answer;
   const body = fetch.bodySha256 === null ? null : Buffer.from(fetch.bodySha256);
@@ -64,10 +64,10 @@ export async function recordEvidence(tx: SqlOrTransaction, answer: ChunkAnswer, 
       ${after?.toldLocator.toString() ?? null}::text::bigint)`;
 }
 
-/** Two answers that are so far apart are independent: no cache repeats the first. */
+/** Two answers that are this far apart are independent: no cache can have repeated the first one. */
 const INDEPENDENT_MS = RULES.unconfirmed.waitMs;
 
-/** Of the span that was requested, the slots that stay empty by the word of one answer: this one, or one before. */
+/** The slots of the requested span that are empty according to one answer only (this one or an earlier one) once this answer is stored. */
 export async function emptyOnceAfter(
   tx: SqlOrTransaction,
   { span, candles, asOf, series }: ChunkAnswer,
@@ -86,7 +86,7 @@ export async function emptyOnceAfter(
   return union(before, union(intersect(granted, holes), intersect(gone, covered)));
 }
 
-/** Of these slots those about which an answer told so shortly before or after `asOf` that one there is not independent of it. */
+/** The slots of evidence from within an hour of `asOf`: an answer as of that instant is not independent of such evidence. */
 async function toldWithinAnHour(tx: SqlOrTransaction, seriesId: number, slots: Spans, asOf: Instant): Promise<Spans> {
   const [row] = await tx<{ told: Spans }[]>`
     select coalesce(range_agg(slots), '{}') as told from market.evidence
@@ -95,7 +95,7 @@ async function toldWithinAnHour(tx: SqlOrTransaction, seriesId: number, slots: S
   return row!.told;
 }
 
-/** The slots that open at these instants, which ascend. */
+/** The slots that open at these instants. `times` must ascend. */
 export function slotsOf(times: readonly Instant[], interval: Interval): Spans {
   return slotsAt(times, INTERVAL_MS[interval]);
 }

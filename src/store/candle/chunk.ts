@@ -1,4 +1,4 @@
-/** The heart's transaction: candles, coverage, what stays pending, and the record of the request become true together or not at all. */
+/** The transaction that stores one answer: candles, coverage, pending second opinions and the record of the request commit together or not at all. */
 import type { Instant } from '../../clock.ts';
 import type { CandleColumns } from '../../core/candle.ts';
 import { sumsOfCandles } from '../../core/candle-hash.ts';
@@ -18,25 +18,25 @@ import { markSeen } from './series.ts';
 
 /** What an answer proves. */
 export type Verdict = {
-  /** What it says by itself: slots with a candle, provisional ones too, and slots with candles on both sides. */
+  /** Slots about which the answer alone says something: those with a candle (provisional ones too), and those with candles on both sides. */
   readonly answeredSlots: Spans;
   /** The part of `answeredSlots` that has settled: each slot in it has its candle in the answer, or is empty. */
   readonly proven: Spans;
-  /** Missing at an edge. Another answer without them, long enough before or after, proves them empty. */
+  /** Slots that are missing at an edge of the answer. Another answer without them, long enough before or after, proves them empty. */
   readonly unconfirmedSlots: Spans;
-  /** The part of `unconfirmedSlots` for which that other answer is there. */
+  /** The part of `unconfirmedSlots` for which such another answer exists. */
   readonly confirmed: Spans;
   /** The part of `unconfirmedSlots` that no younger answer contradicts. */
   readonly uncontradicted: Spans;
-  /** Edges of older answers that this one contradicts: it tells of a slot in them. Whole, so they may reach beyond what was asked. */
+  /** Edges of older answers that this one contradicts: it says something about a slot in them. Whole edges, which may reach beyond the span. */
   readonly contradicted: Spans;
-  /** What takes the place of everything pending inside the span that was asked. */
+  /** Replaces everything that is pending inside the requested span. */
   readonly pending: readonly Pending[];
-  /** The answer was implausible, and one before it said the same. */
+  /** True if the answer was implausible and an earlier one agreed with it. */
   readonly toldTwice?: boolean;
-  /** Final candles that this answer contradicts. It is told twice. */
+  /** Final candles that this answer contradicts. Set only if `toldTwice`. */
   readonly contradictedCandles?: readonly Instant[];
-  /** Nothing of the answer is stored before a second one says the same, which is worth a request from `until` on. */
+  /** Set if nothing of the answer may be stored until a second one agrees with it. From `until` on, a request for that one is worth it. */
   readonly withheld?: { readonly until: Instant; readonly detail: string };
 };
 
@@ -49,12 +49,12 @@ export type ChunkCommit = {
 };
 
 /**
- * Stores one answer in one transaction. `weigh` is asked under the lock what the answer proves, given what is known.
+ * Stores one answer in one transaction. Under the lock it calls `weigh`, which decides what the answer proves, given what is known.
  *
- * About each slot the youngest answer that says something of it has the last word, in whatever order answers are stored: its candle
- * replaces the one that is there, its proof of absence removes it, and either keeps old final values as a revision. Where a
- * younger answer has said something, this one changes nothing. Unconfirmed slots count only where no final answer has said anything.
- * `now`: our clock, which tells since when the answer is known.
+ * For each slot, the youngest answer that says something about it wins, in whatever order the answers are stored. Its candle replaces
+ * the stored one, and its proof of absence removes the stored one. Both keep old final values as a revision. Where a younger answer
+ * has said something, this one changes nothing. Unconfirmed slots count only where there is no final answer.
+ * `now` is our clock: it gives the instant since when the answer is known.
  */
 export function storeChunk(
   sql: Sql,
@@ -78,16 +78,16 @@ export function storeChunk(
 
     const known = state.hasRows || covered.length > 0;
     const before = state.hasRows ? await sumsBefore(tx, answer) : NO_SUMS;
-    // The answer may have waited: for a database that was away, and for the lock.
+    // The answer may have waited for an unavailable database, and for the lock.
     const knownAt = Math.max(receivedAt(answer), now());
     const replacing = { asOf, knownAt, step: state.steps + 1 };
     const changed =
       coveredBefore.length === 0 ? [] : await keepRevised(tx, series, pick(candles, coveredBefore), replacing);
-    // A provisional candle never goes where a final answer is: that one is younger.
+    // A provisional candle never replaces a final answer, because the final answer is younger.
     const writable = union(final, subtract(ours, covered));
     const writing = pick(candles, writable);
     const written = writeCandles(tx, series, writing, known ? 'overwrite' : 'fresh');
-    // A failure is thrown where it is awaited; until then it must not count as unhandled.
+    // The `await` below throws a failure. Until then it must not count as an unhandled rejection.
     written.catch(() => undefined);
     const empty = subtract(
       union(final, intersect(granted, verdict.confirmed)),
@@ -97,7 +97,7 @@ export function storeChunk(
       state.hasRows && empty.length > 0
         ? await removeCandles(tx, series, { bounds: span, spans: empty, final: covered }, replacing)
         : [];
-    // Where nothing was, it is known beforehand what will be written: the statements after it need not wait for it.
+    // If nothing was stored before, the number of rows is known in advance, so the statements below need not wait for the insert.
     const stored = known ? await written : candles.openTime.length;
 
     const revisions = [...changed, ...removed];
@@ -119,13 +119,13 @@ export function storeChunk(
         told: union(granted, slotsOf(revisedSlots, series.interval)),
         emptyOnce,
         before,
-        // Hashed here while Postgres inserts. Nothing was final, so what is final now is what was granted.
+        // This process hashes while Postgres inserts. Nothing was final before, so exactly the granted slots are final now.
         after: known ? null : sumsOfCandles(writing, series.interval, granted),
         toldTwice: verdict.toldTwice ?? false,
         knownAt,
       }),
       replaceOpenCandles(tx, series.id, answer.open, { within: union(writable, empty), isAny: state.hasOpen }),
-      // What becomes covered, or stops being so, a trigger cuts.
+      // Where coverage changes, a trigger cuts the rollups.
       state.hasRollups
         ? cutRollups(
             tx,
@@ -134,7 +134,7 @@ export function storeChunk(
           )
         : null,
       replacePending(tx, series.id, pendingBefore, pendingAfter(answer, state, verdict, { granted, reopened })),
-      // Only at the newest end: what is asked of the past says nothing about how fresh a series is.
+      // Only at the newest end: a request about the past says nothing about how fresh a series is.
       span.to > settledUntil(asOf, series.interval) ? markSeen(tx, series.id, Math.min(asOf, span.to)) : null,
     ]);
     if (revisions.length > 0) {
@@ -147,12 +147,12 @@ export function storeChunk(
   }) as Promise<ChunkCommit>;
 }
 
-/** Slots whose candle is not final: it comes before one that is made of finer ones. */
+/** Slots whose candle is not final. Such a candle takes precedence over a rollup of finer ones. */
 function provisionalSlots({ openTime }: CandleColumns, interval: Interval, final: Spans): Spans {
   return subtract(slotsOf(openTime, interval), final);
 }
 
-/** Records an implausible answer: the request, its impossible rows and the claim, and nothing else. */
+/** Records only three things of an implausible answer: the request, the quarantined rows and the claim. */
 async function withhold(
   tx: SqlOrTransaction,
   answer: ChunkAnswer,
@@ -165,7 +165,7 @@ async function withhold(
   const fetchId = await recordFetch(tx, { ...fetch, ...counts, outcome: 'implausible', message: withheld!.detail });
   const pending = [
     ...pendingAfter(answer, state, verdict, { granted: [], reopened: [] }),
-    // An answer about holes that would change final slots: they stay as they are, and the claim about them waits.
+    // An answer about holes would change final slots. The slots stay as they are, and the claim about them stays pending.
     ...clipPending(verdict.pending, intersect(state.covered, subtract([span], state.askedByYounger))),
   ];
   await replacePending(tx, series.id, state.pending, pending);
@@ -173,7 +173,7 @@ async function withhold(
   return { ...counts, covered: [], withheld };
 }
 
-/** Of what stays open, this answer speaks where no younger one was asked, and where the younger ones had nothing to say. */
+/** The claims that stay pending. This answer's claims replace older ones. Where a younger answer exists, they only fill slots without a claim. */
 function pendingAfter(
   { span, fetch: { sentAt } }: ChunkAnswer,
   state: State,
@@ -184,7 +184,7 @@ function pendingAfter(
   const ours = subtract([span], state.askedByYounger);
   const kept = state.pending.flatMap((p) => clipPending([p], subtract([p.span], union(ours, granted))));
   const said = normalize(kept.map((p) => p.span));
-  // What a younger answer said stands, but it was asked about once more.
+  // The claim of a younger answer stays. If it was due, this request counts as its repetition.
   const asked = kept.flatMap((p) => [
     ...clipPending([p], subtract([p.span], [span])),
     ...clipPending([p.retryAt <= sentAt ? { ...p, requestedAt: sentAt } : p], [span]),
@@ -193,7 +193,7 @@ function pendingAfter(
   return [...pending, ...asUnconfirmed(subtract(reopened, normalize(pending.map((p) => p.span))), sentAt)];
 }
 
-/** Of slots that were believed to be empty, an answer without them still stands: another one may confirm it, an hour from now. */
+/** Makes reopened slots unconfirmed: one answer without them still stands, and another one may confirm it from an hour later on. */
 function asUnconfirmed(slots: Spans, sentAt: Instant): Pending[] {
   const retryAt = sentAt + RULES.unconfirmed.waitMs;
   return slots.map((span) => ({ span, claim: 'unconfirmed', answers: 1, requestedAt: sentAt, retryAt }));

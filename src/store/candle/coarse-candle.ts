@@ -1,24 +1,24 @@
 /**
- * Makes one coarser candle of the finer candles of its slot: first, highest, lowest, last, sum; the market cap is that of the last
- * (decision 25). Both texts give the same bits: the volumes are added in the order of time.
+ * SQL that makes one coarser candle from the finer candles of its slot: first open, highest high, lowest low, last close, sum of the
+ * volumes, and the last market cap (decision 25). Both statements return the same bits, because they add the volumes in order of time.
  */
 import { type CandleInterval, INTERVAL_MS } from '../../core/interval.ts';
 
 export const CANDLE_VALUES = ['open', 'high', 'low', 'close', 'volume', 'market_cap'] as const;
 
-/** As Postgres reads it. In seconds: a day is 24 hours in every time zone. */
+/** The width as a Postgres interval. It is in seconds, so that a day is 24 hours in every time zone. */
 export function widthOf(interval: CandleInterval): string {
   return `interval '${INTERVAL_MS[interval] / 1000} seconds'`;
 }
 
-/** The sum of ten thousand such volumes is still a double; where a part has more, Postgres could not add them, and the sum is null. */
+/** The sum of ten thousand such volumes still fits a double. If a part is larger, the sum could overflow in Postgres, so it is null. */
 const MOST_VOLUME = '1e304';
 
 /**
- * The values of one candle, of the finer ones of a group; `ordered` says how to put them in the order of time, where they are not.
+ * SQL for the values of one candle, from the finer ones of a group. `ordered` is the `order by` for rows that are not in order of time.
  *
- * As a whole or not at all: null where a part is. What stands in for null is what no candle can have, and what wins: NaN is
- * greater than all other numbers. (Counting the parts of each would cost half as much again.)
+ * A value is null if a part of it is null. For this, a null is replaced by a value that no candle can have and that wins the
+ * comparison: NaN is greater than all other numbers. (Counting the parts of each value would cost half as much again.)
  */
 const valuesOf = (ordered = '') => `
       (array_agg(open${ordered}))[1] as open,
@@ -28,8 +28,8 @@ const valuesOf = (ordered = '') => `
       (array_agg(market_cap${ordered}))[count(*)] as market_cap`;
 
 /**
- * A select of `CANDLE_VALUES` for the slot that opens at `slot` (an expression), of the candles of the series `id`; no row where there is
- * none of them. Slot by slot: it ends with the last one that is wanted.
+ * SQL that selects `CANDLE_VALUES` for the slot that opens at `slot` (an expression), from the candles of the series `id`. It returns no row
+ * if the slot has none of them. It handles one slot, so a query with a limit stops after the last slot that it needs.
  */
 export function coarseCandle(
   fine: CandleInterval,
@@ -43,12 +43,12 @@ export function coarseCandle(
       where series_id = ${id} and interval = '${fine}'
         and open_time >= ${slot} and open_time < ${slot} + ${widthOf(coarse)} and ${where}
       order by open_time
-      -- Or the order would be forgotten.
+      -- Without this, Postgres would not keep the order.
       offset 0) finer
     having count(*) > 0`;
 }
 
-/** A select of `open_time` and `CANDLE_VALUES` for each `slot` (an expression) of the rows of `from`: for many slots at once. */
+/** SQL that selects `open_time`, `CANDLE_VALUES` and the row count for each `slot` (an expression) of the rows of `from`: many slots at once. */
 export function candlesBySlot(slot: string, from: string): string {
   return `
     select ${slot} as open_time, ${valuesOf(' order by open_time')}, count(*) as slots

@@ -1,7 +1,7 @@
 /**
- * Takes belief back. Two answers an hour apart agreed that slots at their edges have no candle, so the slots were covered. A younger answer that
- * tells of a slot in one of these edges shows that the older answer was cut: it proves nothing any more. What no other two answers agree
- * on is a gap again, as it would be had the younger answer been stored first.
+ * Reopens slots that were covered as empty by mistake. Two answers an hour apart agreed that slots at their edges have no candle, so the slots
+ * were covered. Then a younger answer says something about a slot in one of these edges. This shows that the older answer was cut: it proves
+ * nothing any more. Slots on which no other two answers agree are a gap again, as if the younger answer had been stored first.
  */
 import type { Instant } from '../../clock.ts';
 import { INTERVAL_MS } from '../../core/interval.ts';
@@ -19,16 +19,16 @@ import {
 } from './lock-series.ts';
 import { storedRows } from './stored.ts';
 
-/** What this answer says. */
+/** What this answer says about the edges. */
 export type Contradiction = {
-  /** Edges of older answers, whole, in which this one tells of a slot. */
+  /** Whole edges of older answers in which this one says something about a slot. */
   readonly contradicted: Spans;
   readonly answeredSlots: Spans;
   /** Edges of this answer that no younger one contradicts. */
   readonly uncontradicted: Spans;
 };
 
-/** Of `contradicted`, the covered slots without a candle that nothing proves to be empty any more. Under the lock of the series. */
+/** The covered slots in `contradicted` without a candle that nothing proves empty any more. Requires the lock of the series. */
 export async function nowUnproven(tx: SqlOrTransaction, answer: ChunkAnswer, of: Contradiction): Promise<Spans> {
   const { series, asOf } = answer;
   const { contradicted } = of;
@@ -51,7 +51,7 @@ export async function nowUnproven(tx: SqlOrTransaction, answer: ChunkAnswer, of:
   return subtract(empty, proven);
 }
 
-/** Where two of these answers, long enough apart, agree that there is no candle. */
+/** The slots of which two of these answers, far enough apart in time, agree that they have no candle. */
 function agreedEmpty(answers: readonly Omit<UnconfirmedAnswer, 'isOlder'>[], listedAt: Instant): Spans {
   const agreed: Spans[] = [];
   for (const [i, one] of answers.entries()) {
@@ -63,7 +63,7 @@ function agreedEmpty(answers: readonly Omit<UnconfirmedAnswer, 'isOlder'>[], lis
   return normalize(agreed.flat());
 }
 
-/** Takes `slots` out of coverage. A step of evidence and a revision for each say so; that they were known to be empty is the old value. */
+/** Takes `slots` out of coverage. Writes one evidence step, and one revision per slot whose old value is "known to be empty" (`was_empty`). */
 export async function takeBack(
   tx: SqlOrTransaction,
   answer: ChunkAnswer,
@@ -90,8 +90,8 @@ export async function takeBack(
 }
 
 /**
- * Takes what one answer told about the slot at `at`, without a break, out of coverage, to be asked about again; not what two answers told. It is
- * kept as a revision. Under the lock of the series, when all else is written.
+ * Takes the slot at `at` out of coverage, so that it is requested again, together with the unbroken stretch around it from the same answer. Does
+ * nothing if a second answer confirmed that one. Revisions keep the old values. Call it under the lock of the series, after all other writes.
  */
 export async function reopenToldOnce(tx: SqlOrTransaction, seriesId: number, at: Instant): Promise<void> {
   await tx`
@@ -100,7 +100,7 @@ export async function reopenToldOnce(tx: SqlOrTransaction, seriesId: number, at:
       select e.detail, stretch
       from market.series s join market.evidence_steps e on e.series_id = s.id cross join unnest(e.slots) stretch
       where s.id = ${seriesId} and e.kind = 'answer' and stretch @> ${at}::timestamptz
-        -- The candle before may have taken the same stretch out already.
+        -- The previous candle may already have reopened the same stretch.
         and s.covered @> ${at}::timestamptz
       order by e.number desc limit 1
     ) e

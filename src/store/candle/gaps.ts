@@ -1,4 +1,4 @@
-/** What is missing, by set arithmetic in Postgres: asked for − covered − what need not or cannot be asked now. */
+/** Computes what is missing, by set arithmetic in Postgres: requested − covered − what need not or cannot be requested now. */
 import { type Instant, MOST_SKEW_MS } from '../../clock.ts';
 import type { SeriesName, SeriesSpan } from '../../core/interval.ts';
 import { ASK_AGAIN_MS, WITHIN_RUN_MS } from '../../core/second-opinion.ts';
@@ -6,31 +6,31 @@ import type { Span, Spans } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { toRange } from '../values/multirange.ts';
 
-/** The span is asked for, on the grid; clipped per coin to when its data begins. */
+/** `span` is what the caller wants, on the grid. The query clips it for each coin to the beginning of the coin's data. */
 export type GapsQuery = SeriesSpan & {
   readonly now: Instant;
-  /** Pending spans asked at or after this are not asked again: a run asks about each slot once, but for claims that are due within seconds. */
+  /** Pending spans requested at or after this are not requested again: a run requests each slot once, except claims that are due within seconds. */
   readonly askedSince: Instant;
-  /** Whose refusals count. */
+  /** Only the refusals made to this plan count. */
   readonly plan: string;
 };
 
 export type CoinGaps = {
   readonly coinId: string;
-  /** Null: nothing of this series has been asked for yet. */
+  /** Null if the series does not exist, because nobody has wanted it yet. */
   readonly seriesId: number | null;
   /** Worth a request now. */
   readonly gaps: Spans;
-  /** Missing, answered without a final word, not worth a request yet. */
+  /** Missing, answered but not finally, and not worth another request yet. */
   readonly waiting: Spans;
   /** Missing, and upstream will not give it to this plan (history limits of the plan not included). */
   readonly refused: Spans;
 };
 
-/** The coins of one page in the order given, those without any gap left out. Reads `series` and its neighbours, never candles. */
+/** The coins of one page in the given order, without those that miss nothing. Reads `market.series` and small tables, never candles. */
 export async function readGaps(sql: SqlOrTransaction, query: GapsQuery): Promise<CoinGaps[]> {
-  // Lateral with a limit: one look into each unique index per coin, whatever Postgres believes about tables it has not analysed
-  // yet. (As plain joins, a first plan of 50,000 series read all of them for each coin.)
+  // A lateral join with a limit makes Postgres look once into each unique index per coin, whatever it estimates for tables that it has
+  // not analysed yet. (With plain joins, the first plan of 50,000 series read all of them for each coin.)
   return sql<CoinGaps[]>`
     with missing as (
       select asked.coin_id, asked.position, s.id as series_id,
@@ -56,13 +56,13 @@ export async function readGaps(sql: SqlOrTransaction, query: GapsQuery): Promise
 }
 
 /**
- * A stretch of one series that somebody is about to ask for. Coin, quote and interval are what the series is of, as far as the asker knows:
- * another answer's candles must never be stored as its own.
+ * A stretch of one series that a worker is about to request. Coin, quote and interval are what the worker expects of the series: candles of
+ * another coin, quote or interval must never be stored in it.
  */
 export type OpenGapsQuery = SeriesName & {
-  /** Null: of a tracked series, for its freshness; or for its holes. */
+  /** Null if the request is for the freshness of a tracked series, or for holes. */
   readonly backfillId: number | null;
-  /** The stretch is about holes: what is worth a request are the covered slots in it that only one answer told to be empty. */
+  /** True for a request about holes: worth a request are then only covered slots in the stretch that are empty according to one answer. */
   readonly isOfHoles?: boolean;
   readonly seriesId: number;
   readonly span: Span;
@@ -70,12 +70,12 @@ export type OpenGapsQuery = SeriesName & {
 };
 
 /**
- * A query of `position` (from 1) and `gaps`: of each stretch the part that is still worth a request, which a worker must know before
- * it spends one. Nothing is, once the backfill it is for has ended, or the series is no longer tracked; nor for a series that is
- * not what the asker takes it for.
+ * A query that returns `position` (from 1) and `gaps`: the part of each stretch that is still worth a request. A worker must know it
+ * before it spends a request. Nothing is worth one if the backfill has ended, if the series is no longer tracked, or if the series
+ * is not the one that the worker expects.
  *
- * A backfill asks only for what is due. The newest end of a tracked series is asked before it can be final, to be fresh; once no
- * rule wants the series any more it is asked like the rest, for its last word.
+ * A backfill requests only what is due. The newest end of a tracked series is requested before it can be final, so that it is fresh.
+ * Once no rule wants the series any more, it too is requested only where a request is due, to get its final answers.
  */
 export function openGaps(
   sql: SqlOrTransaction,
@@ -101,8 +101,8 @@ export function openGaps(
           and r.account_plan = ${plan} and ${stillRefused(sql, now)}), '{}')
       end as gaps
     from (
-      -- Of JSON, and not of arrays: Postgres guesses the length of an array it is given and that of one it does not know differently, and
-      -- would plan this statement, which every request needs, anew each time (four times as long as running it).
+      -- JSON instead of arrays: Postgres estimates the length of a known array and of an unknown one differently. So it would plan this
+      -- statement, which every request needs, anew each time (four times as long as running it).
       select position, (q->>0)::int as backfill_id, (q->>1)::int as series_id, q->>2 as coin_id, q->>3 as quote, q->>4 as interval,
         (q->>5)::tstzrange as span, to_timestamp((q->>6)::float8) as asked_since, (q->>7)::boolean as is_of_holes
       from jsonb_array_elements(${JSON.stringify(list)}::text::jsonb) with ordinality as u(q, position)
@@ -118,8 +118,8 @@ export function openGaps(
 }
 
 /**
- * When the first of the slots that were asked about since `askedSince` is to be asked about again in the same run; null: none is. Those that
- * were due by `now` do not count.
+ * The earliest instant at which the same run must repeat a request for a slot that it has requested since `askedSince`. Null if there is none.
+ * Slots that were due by `now` do not count.
  */
 export async function readDueWithinRun(
   sql: SqlOrTransaction,
@@ -133,19 +133,19 @@ export async function readDueWithinRun(
   return row!.dueAt;
 }
 
-/** An `asked_at` in the future was written before the clock was set back, so it proves nothing. */
+/** A `requested_at` in the future was written before the clock was set back, so it proves nothing. */
 function askedSince(sql: SqlOrTransaction, since: ReturnType<SqlOrTransaction>, now: Instant) {
   return sql`(p.requested_at >= ${since} and p.requested_at <= ${now + MOST_SKEW_MS} and not ${isDueWithinRun(sql)})`;
 }
 
-/** A slot that is only too young is left to a later run: it would cost one more request for every series. */
+/** True for a claim that the same run repeats. A slot that is only too young waits for a later run, or every series would cost one more request. */
 function isDueWithinRun(sql: SqlOrTransaction) {
   return sql`(p.claim = 'implausible' and p.retry_at <= p.requested_at + make_interval(secs => ${(2 * ASK_AGAIN_MS) / 1000})
     or p.claim <> 'provisional' and p.retry_at > p.requested_at
     and p.retry_at <= p.requested_at + make_interval(secs => ${WITHIN_RUN_MS / 1000}))`;
 }
 
-/** The refusal of one series may have been temporary, or made by a gateway: it counts for a day, then one request tests it again. */
+/** A refusal of one series may have been temporary, or sent by a gateway. So it counts for a day, and then one request tests it again. */
 export function stillRefused(sql: SqlOrTransaction, now: Instant) {
   return sql`r.refused_at > ${now}::timestamptz - interval '1 day'`;
 }

@@ -1,4 +1,4 @@
-/** Holes: covered slots without a candle that only one answer told (`market.series.empty_once`), and which of them are worth a second request. */
+/** Finds holes (covered slots that only one answer showed to be empty, `market.series.empty_once`) that are worth a second request. */
 import type { Instant } from '../../clock.ts';
 import { DAY, INTERVAL_MS } from '../../core/interval.ts';
 import { LONGEST_CACHED_MS, RULES } from '../../core/second-opinion.ts';
@@ -10,15 +10,15 @@ import { storedRows } from './stored.ts';
 
 export type SeriesHoles = Readonly<Pick<typeof series.$inferSelect, 'coinId' | 'quote' | 'interval'>> & {
   readonly seriesId: number;
-  /** Wanted, and told once. */
+  /** Wanted slots that are empty according to one answer only. */
   readonly holes: Spans;
 };
 
-/** So long after the first answer the next one counts, whatever cache it comes from. */
+/** An answer that comes this long after the first one counts as a second one, whatever cache it comes from. */
 const INDEPENDENT_MS = RULES.unconfirmed.waitMs + LONGEST_CACHED_MS;
 /** `ops.fetch.subject` of the requests about holes. */
 export const HOLES = 'holes';
-/** An answer that did not settle a hole may be repeated: the next request about it waits so long. */
+/** If an answer did not settle a hole, the next one may be the same. So the next request about the hole waits this long. */
 const ASKED_IN_VAIN_MS = 7 * DAY;
 
 /** All series with holes: highest priority first, then those with the most holes. */
@@ -32,10 +32,10 @@ export async function readHoles(sql: SqlOrTransaction): Promise<SeriesHoles[]> {
 }
 
 /**
- * Of these holes of a series those that are due, each together with the stored candles beside it: only an answer with these proves that the slots
- * between them are empty. In the order of time. A hole without a candle within `limit` slots on either side is left out, because no request can
- * prove it. Not due are: what was told too short a time ago for another answer to be independent; what was asked about without a result
- * within a week; what the upstream refuses to this plan.
+ * The due holes of a series as spans to request, in order of time. Each span includes the stored candles on both sides of its hole: only an answer
+ * with these candles proves that the slots between them are empty. A hole without a candle within `limit` slots on either side is left out,
+ * because no request can prove it. Three kinds of holes are not due: those whose answer is so recent that another one is not independent, those
+ * requested within the last week without a result, and those that upstream refuses to this plan.
  */
 export async function readDueHoles(
   sql: SqlOrTransaction,
@@ -50,7 +50,7 @@ export async function readDueHoles(
   const width = INTERVAL_MS[interval];
   const reach = sql`${(limit * width) / 1000} * interval '1 second'`;
   const stored = storedRows(sql, sql`${seriesId}::int`, interval);
-  // Small steps of evidence share a row, which is as young as its newest step: holes in such a row are due when it grows no more.
+  // Small evidence steps share a row, whose `as_of` is that of its newest step. So holes in such a row become due when it no longer grows.
   const rows = await sql<{ before: Instant; after: Instant }[]>`
     with due as materialized (
       select ${holes}::tstzmultirange
@@ -58,7 +58,7 @@ export async function readDueHoles(
           where e.series_id = ${seriesId} and e.as_of > ${now - INDEPENDENT_MS} and e.slots && ${holes}::tstzmultirange), '{}')
         - coalesce((select range_agg(f.span) from ops.fetch f
           where f.series_id = ${seriesId} and f.subject = ${HOLES} and f.sent_at > ${now - ASKED_IN_VAIN_MS}
-            -- Implied, for the index: no answer lags further behind.
+            -- Implied by the other conditions, but lets Postgres use the index: no answer lags further behind.
             and f.as_of > ${now - ASKED_IN_VAIN_MS - 2 * DAY}
             and f.outcome not in ('limited', 'unavailable', 'moved')), '{}')
         - coalesce((select range_agg(r.span) from market.refusal r where r.series_id = ${seriesId}

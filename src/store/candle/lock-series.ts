@@ -1,4 +1,4 @@
-/** What is known of the span that an answer is about, read under the lock of its series. */
+/** Reads what is known about the span of an answer, under the lock of its series. */
 import type { Instant } from '../../clock.ts';
 import type { CandleColumns, Quote } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
@@ -15,35 +15,35 @@ import type { QuarantinedRow } from './quarantine.ts';
 
 export type ChunkAnswer = {
   readonly series: { readonly id: number; readonly interval: Interval };
-  /** What was asked. */
+  /** The requested span. */
   readonly span: Span;
   readonly asOf: Instant;
   readonly candles: CandleColumns;
-  /** Of the candles those that had not closed, and until when their data reach. */
+  /** Those of the candles that had not closed yet, and until when their data reach. */
   readonly open: readonly OpenCandle[];
   readonly quarantined: readonly QuarantinedRow[];
   readonly fetch: Omit<FetchRow, 'stored' | 'revised' | 'quarantined' | 'answeredSlots' | 'unconfirmedSlots'>;
 };
 
-/** Slots that an answer did not have, though its edges prove nothing by themselves. */
+/** Slots at an edge that an answer did not contain. One such answer alone proves nothing. */
 export type UnconfirmedAnswer = {
   readonly asOf: Instant;
-  /** One edge, whole: it may reach beyond what is asked now. */
+  /** One whole edge. It may reach beyond the span that is requested now. */
   readonly spans: Spans;
-  /** Than the answer that is stored now. */
+  /** True if it is older than the answer that is being stored. */
   readonly isOlder: boolean;
 };
 
-/** What is known of the asked span from other answers, whichever of them were given first. */
+/** What other answers, older or younger, say about the requested span. */
 export type Known = {
   readonly pending: readonly Pending[];
-  /** Those that no younger answer has contradicted: it has said nothing about any slot of such a span. */
+  /** Edges that no younger answer contradicts: none has said anything about a slot in them. */
   readonly unconfirmedAnswers: readonly UnconfirmedAnswer[];
-  /** Where a younger answer has said something. */
+  /** Slots about which a younger answer has said something. */
   readonly answeredByYounger: Spans;
-  /** As-of instant of the youngest list of coins or tickers that has this one. */
+  /** As-of instant of the youngest list of coins or tickers that contains this coin. */
   readonly listedAt: Instant;
-  /** Slots whose rows were quarantined by the answer before exactly as they are now. */
+  /** Open times at which the invalid rows are exactly those of the last answer with invalid rows there. */
   readonly repeated: ReadonlySet<Instant>;
   /** Final slots of the span. */
   readonly covered: Spans;
@@ -51,35 +51,35 @@ export type Known = {
   readonly samples: readonly Sample[];
 };
 
-/** What was there, read under the series' lock. */
+/** What was stored before this answer, read under the lock of the series. */
 export type State = Omit<Known, 'repeated'> & {
-  /** Steps of its evidence so far. */
+  /** Number of evidence steps of the series so far. */
   readonly steps: number;
-  /** Of the whole series: covered, without a candle, by the word of one answer. */
+  /** Covered slots of the whole series that are empty according to one answer only. */
   readonly emptyOnce: Spans;
-  /** Where an answer younger than this one was asked at all. */
+  /** Requested spans of all younger answers, whatever these say. */
   readonly askedByYounger: Spans;
   readonly hasRows: boolean;
   readonly hasOpen: boolean;
-  /** Coarser candles were made of those of the span, or of finer ones there. */
+  /** True if rollups, weeks or months were made in the span, from this series or from finer ones. */
   readonly hasRollups: boolean;
 };
 
 /**
- * An expression for the as-of instant of the youngest list that has the coin of the series `s`: of coins, or of tickers, which come more often.
- * Either proves that the upstream knows the id.
+ * A SQL expression: the as-of instant of the youngest list that contains the coin of the series `s`. The list is one of coins, or one of tickers,
+ * which arrive more often. Either proves that upstream knows the id.
  */
 export function listedAt(sql: SqlOrTransaction) {
   return sql`(select greatest(c.last_seen_at, (select t.seen_at from market.ticker t where t.coin_id = c.id))
     from market.coin c where c.id = s.coin_id)`;
 }
 
-/** As JSON has it: seconds since 1970. */
+/** An edge as read from JSON: `asOf` is in seconds since 1970. */
 export type EdgeRead = { readonly spans: string; readonly asOf: number; readonly isOlder: boolean };
 
 /**
- * An expression for the edges without a candle of earlier answers in `within`, but for those that a younger answer contradicts: it tells of a slot
- * in it. Read it with `readEdges`.
+ * A SQL expression: the edges without a candle that other answers have in `within`, except edges that a younger answer contradicts because it says
+ * something about a slot in them. Read the result with `readEdges`.
  */
 export function edgesWithin(tx: SqlOrTransaction, { series, asOf, fetch }: ChunkAnswer, within: Spans) {
   return tx`
@@ -101,7 +101,7 @@ export function readEdges(edges: readonly EdgeRead[]): UnconfirmedAnswer[] {
   }));
 }
 
-/** As JSON has it: seconds since 1970; null instead of infinity. */
+/** A claim as read from JSON: instants are in seconds since 1970, and null stands for infinity. */
 type PendingRead = Pick<Pending, 'claim' | 'answers' | 'evidence'> & {
   readonly span: string;
   readonly requestedAt: number;
@@ -109,8 +109,8 @@ type PendingRead = Pick<Pending, 'claim' | 'answers' | 'evidence'> & {
 };
 
 /**
- * Two statements, because the second must see what was committed while the first waited: a subquery beside `for update` would
- * still answer from the snapshot taken before the wait.
+ * Locks the series and reads its state. These are two statements, because the second must see what others committed while the first waited: a
+ * subquery beside `for update` would still read from the snapshot taken before the wait.
  */
 export async function lockSeries(tx: SqlOrTransaction, answer: ChunkAnswer): Promise<State> {
   const { series, span, asOf, fetch } = answer;
@@ -148,7 +148,7 @@ export async function lockSeries(tx: SqlOrTransaction, answer: ChunkAnswer): Pro
           from ops.second_opinion p where p.series_id = ${series.id} and p.span && ${span}::tstzrange), '[]') as pending
       from market.series s
       cross join lateral (
-        -- A total order: of two answers of one instant the one that was asked for later is the younger; then any, but always the same.
+        -- A total order: of two answers of one instant, the one that was requested later is the younger. The digest decides between equals.
         select range_agg(coalesce(f.answered_slots, tstzmultirange(f.span))) as answered_slots, range_agg(f.span) as asked
         from ops.fetch f
         where f.series_id = ${series.id} and f.outcome = 'stored' and f.span && ${span}::tstzrange
@@ -179,7 +179,7 @@ export async function lockSeries(tx: SqlOrTransaction, answer: ChunkAnswer): Pro
   };
 }
 
-/** Locks all series of candles of a coin, in one order: no answer about any of them is stored meanwhile. */
+/** Locks all candle series of a coin in the order of their ids. Until the transaction ends, no answer about them is stored. */
 export async function lockCoin(tx: SqlOrTransaction, coinId: string, quote: Quote): Promise<void> {
   await tx`
     select from market.series where coin_id = ${coinId} and quote = ${quote} and interval <= '24h' order by id for no key update`;

@@ -6,7 +6,7 @@ import type { SqlOrTransaction } from '../connection/connect.ts';
 import { parseMultirange } from '../values/multirange.ts';
 import { storedRows } from './stored.ts';
 
-/** The prices of one slot; what else is known of it does not matter. */
+/** The prices of one slot. Further values of the slot may follow; they are ignored. */
 export type PricedCandle = readonly [
   openTime: Instant,
   open: number | null,
@@ -29,14 +29,14 @@ export type StoredCandle = readonly [
 export type Neighbours = {
   /** Ascending. */
   readonly candles: readonly StoredCandle[];
-  /** Of the whole series: slots with a final answer, and how many of them have a candle. */
+  /** Slots of the whole series with a final answer. `coveredCandles` of them have a candle. */
   readonly covered: number;
   readonly coveredCandles: number;
-  /** Final slots, as far as the candles reach. */
+  /** Final slots of the stretch from which `candles` were read. */
   readonly final: Spans;
 };
 
-/** As JSON has it: seconds since 1970. */
+/** The neighbours as read from JSON: instants are in seconds since 1970. */
 export type NeighboursRead = {
   readonly candles: (readonly [number, ...(number | null)[]])[] | null;
   readonly coveredSeconds: number;
@@ -44,10 +44,10 @@ export type NeighboursRead = {
   readonly final: string;
 };
 
-/** Slots on either side that are neighbours. */
+/** So many slots on either side of the span are neighbours; at least those of one day. */
 const REACH = 8;
 
-/** An expression of a statement in which `s` is the series: no statement of its own, because plausible answers must cost none. */
+/** A SQL expression for a statement in which `s` is the series. It is no statement of its own, because a plausible answer must not cost one more. */
 export function neighboursOf(
   sql: SqlOrTransaction,
   { id, interval }: { readonly id: number; readonly interval: Interval },

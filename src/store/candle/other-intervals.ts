@@ -1,4 +1,4 @@
-/** What other intervals of the same coin and quote have of the stretch that an answer is about. */
+/** Reads what other intervals of the same coin and quote have stored for the stretch of an answer. */
 import type { Instant } from '../../clock.ts';
 import type { CandleColumns } from '../../core/candle.ts';
 import { ceilToGrid, floorToGrid, INTERVAL_MS, type Interval } from '../../core/interval.ts';
@@ -7,12 +7,12 @@ import type { SqlOrTransaction } from '../connection/connect.ts';
 import { parseMultirange } from '../values/multirange.ts';
 import type { PricedCandle } from './neighbours.ts';
 
-/** A slot of the wider interval of the two, and what the other interval says of it: of a narrower one, all its candles as one. */
+/** A slot of the wider of two intervals, and what the other interval has stored for it. Narrower candles are merged into one. */
 export type Sample = {
   readonly interval: Interval;
   readonly slot: Span;
   readonly candle: PricedCandle;
-  /** A second answer has confirmed that the two intervals differ, though not often enough to believe it of all. */
+  /** A second answer has confirmed that the two intervals differ, but not for enough coins yet to stop comparing them. */
   readonly hasDiffered: boolean;
 };
 
@@ -20,25 +20,25 @@ export type Sample = {
 type OtherSeries = {
   readonly id: number;
   readonly interval: Interval;
-  /** Final, within the span that was asked for. */
+  /** Final slots within the requested span. */
   readonly covered: Spans;
   readonly hasDiffered: boolean;
 };
 
-/** As JSON has it. */
+/** The series as read from JSON: `covered` is still text. */
 export type OtherSeriesRead = Omit<OtherSeries, 'covered'> & { readonly covered: string };
 
-/** All slots are compared, but where the narrower candles are too many to be read: then some, spread over the answer. */
+/** Up to so many narrower candles are read, and all slots are compared. If there are more, some slots are compared, spread over the answer. */
 const MOST_CANDLES = 10_000;
 
-/** Names the two in the claim `intervals differ`: the wider one comes first. */
+/** The key of two intervals in the claim `intervals differ`: the wider one comes first. */
 export function intervalPair(a: Interval, b: Interval): string {
   return INTERVAL_MS[a] > INTERVAL_MS[b] ? `${a} ${b}` : `${b} ${a}`;
 }
 
 /**
- * An expression of a statement in which `s` is the series. Only candles are compared: a price is a mean. It leaves out intervals that are known to differ in general. Null: there are none,
- * and so for most series this is all that the comparison costs.
+ * A SQL expression for a statement in which `s` is the series: its other intervals. It includes only candles, because a price is a mean, and
+ * leaves out intervals that are known to differ in general. Null if there are none. So for most series the comparison costs nothing more.
  */
 export function otherSeriesOf(
   sql: SqlOrTransaction,
@@ -54,7 +54,7 @@ export function otherSeriesOf(
       and coalesce(d.answers, 0) < ${answers})`;
 }
 
-/** Reads the samples of the interval that has most of them: the nearest one, if several have as many. */
+/** Reads the samples of the interval that has the most of them. If several have the same number, it reads those of the nearest width. */
 export async function readSamples(
   sql: SqlOrTransaction,
   interval: Interval,
@@ -88,7 +88,7 @@ function distance({ interval }: Pick<OtherSeries, 'interval'>, from: Interval): 
   return Math.abs(Math.log(INTERVAL_MS[interval] / INTERVAL_MS[from]));
 }
 
-/** Slots of the wider interval that the answer and the other series both have whole. */
+/** Slots of the wider interval for which both the answer and the other series are complete. */
 function sampleSlots(interval: Interval, other: OtherSeriesRead, answered: Span): Span[] {
   const wider = INTERVAL_MS[interval] > INTERVAL_MS[other.interval] ? interval : other.interval;
   const width = INTERVAL_MS[wider];

@@ -5,14 +5,14 @@ import { storableJson, storableText } from '../values/storable-text.ts';
 import { type FetchRow, recordFetch } from '../work/fetch.ts';
 
 export type QuarantinedRow = {
-  /** Null when the row is of no slot that was requested. */
+  /** Null when the row belongs to no requested slot. */
   readonly openTime: Instant | null;
   readonly reason: string;
-  /** As it came. */
+  /** The row as upstream sent it. */
   readonly row: unknown;
 };
 
-/** The open times whose rows the answer before had exactly like this one, and were quarantined then, too. */
+/** The open times whose quarantined rows are exactly the same as in the last answer that had quarantined rows there. */
 export async function repeatedRows(
   tx: SqlOrTransaction,
   seriesId: number,
@@ -46,13 +46,13 @@ export async function quarantine(
       ${rows.map((r) => storableText(r.reason))}::text[], ${rows.map((r) => storableJson(r.row))}::text[]) as u(at, reason, row)`;
 }
 
-/** A row of a snapshot. `id` is what it claims to be; empty when that cannot be read. */
+/** A quarantined row of a snapshot. `id` is the id in the row; empty when it cannot be read. */
 export type QuarantinedRecord = { readonly id: string; readonly reason: string; readonly row: unknown };
 
-/** Longer ids are no ids. */
+/** In characters. Ids are cut here: no real id is longer. */
 const LONGEST_ID = 200;
 
-/** Keeps each record and reason once, as in the youngest answer, so that a fault in every snapshot does not fill the table. */
+/** Keeps one row per record and reason, from the youngest answer, so that a fault in every snapshot does not fill the table. */
 export async function quarantineRecords(
   tx: SqlOrTransaction,
   endpoint: string,
@@ -88,7 +88,7 @@ export async function recordStored(
   await quarantineRecords(tx, request.endpoint, quarantined, { fetchId, seenAt: request.asOf });
 }
 
-/** The rows that were quarantined only for this reason leave the quarantine. */
+/** Deletes the quarantined rows of these records that have this reason. */
 export async function releaseRecords(
   tx: SqlOrTransaction,
   endpoint: string,

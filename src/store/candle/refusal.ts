@@ -1,4 +1,4 @@
-/** Refusals: what upstream does not give, and why. A refusal counts only for the plan it was made to: another plan requests it again. */
+/** Refusals: what upstream does not give, and why. A refusal counts only for one plan. After a change of plan, Chandler requests the span again. */
 import { isNotNull } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import type { Interval } from '../../core/interval.ts';
@@ -9,20 +9,20 @@ import { type RefusalReason, refusal } from '../schema/candles.ts';
 
 export type { RefusalReason };
 
-/** What a plan sees of an interval, as upstream taught us. */
+/** How much of an interval a plan may read, as learned from upstream. */
 export type KnownLimit = {
   readonly interval: Interval;
-  /** True: a documented limit that upstream has answered beyond. */
+  /** True if upstream has answered beyond the documented limit. */
   readonly open: boolean;
-  /** How far back from now the plan sees; null when it does not see the interval at all (and when `open`). */
+  /** How far back from now the plan may read, in milliseconds. Null when it may not read the interval at all, and when `open`. */
   readonly depthMs: number | null;
-  /** What upstream said; empty when `open`. */
+  /** The message of upstream; empty when `open`. */
   readonly message: string;
-  /** When it was met, or found open. */
+  /** When a request met the limit, or found it open. */
   readonly learnedAt: Instant;
 };
 
-/** This plan sees this interval only `depthMs` back from now, or not at all (null). Replaces what was known before. */
+/** Records that this plan may read this interval only `depthMs` back from now, or not at all (null). Replaces what was known before. */
 export async function recordHistoryLimit(
   sql: SqlOrTransaction,
   limit: {
@@ -31,7 +31,7 @@ export async function recordHistoryLimit(
     readonly depthMs: number | null;
     readonly message: string;
     readonly refusedAt: Instant;
-    /** The request it answered. */
+    /** The request that met the limit. */
     readonly fetchId?: number | null;
   },
 ): Promise<void> {
@@ -49,7 +49,7 @@ export async function recordHistoryLimit(
       fetch_id = excluded.fetch_id`;
 }
 
-/** Upstream answered beyond the documented limit: for this plan it does not hold. */
+/** Records that upstream answered beyond the documented limit, so the limit does not hold for this plan. */
 export async function recordLiftedLimit(
   sql: SqlOrTransaction,
   limit: { readonly plan: string; readonly interval: Interval; readonly liftedAt: Instant },
@@ -64,7 +64,7 @@ export async function recordLiftedLimit(
     on conflict (account_plan, interval) do update set lifted_at = excluded.lifted_at`;
 }
 
-/** What is known of this plan's history limits, at most one per interval. */
+/** The known history limits of this plan, at most one per interval. */
 export async function readHistoryLimits(sql: SqlOrTransaction, plan: string): Promise<KnownLimit[]> {
   return sql<KnownLimit[]>`
     select interval, false as open, (extract(epoch from depth) * 1000)::float8 as depth_ms, message, refused_at as learned_at
@@ -74,7 +74,7 @@ export async function readHistoryLimits(sql: SqlOrTransaction, plan: string): Pr
     order by interval`;
 }
 
-/** An interval that the plan does not have, and of which series are tracked; `priority`: the highest of these. */
+/** An interval that the plan does not include, although series of it are tracked. `priority` is the highest of their tiers. */
 export type RefusedInterval = {
   readonly interval: Interval;
   readonly refusedAt: Instant;
@@ -90,9 +90,9 @@ export async function readRefusedIntervals(sql: SqlOrTransaction, plan: string):
 }
 
 /**
- * Deletes the refusals of single series that a run got and that may not be about the series. If the run ended because everything was
- * refused, that is all of them; else each 403 that was followed by no stored answer. History limits stay, and so do unknown ids if the
- * upstream has ever given us candles or prices: they would end the next run, too.
+ * Deletes refusals of single series that a run got and that may have another cause than the series. If the run ended because upstream refused
+ * everything (`everything`), these are all of them; else each 403 that no stored answer followed. History limits stay. Unknown ids stay too if
+ * upstream has ever given us candles or prices: otherwise they would end the next run as well.
  */
 export async function withdrawRefusals(sql: SqlOrTransaction, backfillId: number, everything: boolean): Promise<void> {
   await sql`
@@ -104,7 +104,7 @@ export async function withdrawRefusals(sql: SqlOrTransaction, backfillId: number
       or (r.reason = 'forbidden' and not coalesce(f.sent_at < ${lastStored(sql, backfillId)}, false)))`;
 }
 
-/** When the last request of a backfill was sent whose answer was stored. Only requests since it was asked for are read. */
+/** When the backfill sent its last request whose answer was stored. Reads only requests since an hour before the backfill was requested. */
 function lastStored(sql: SqlOrTransaction, backfillId: number) {
   return sql`(
     select max(sent_at) from ops.fetch where backfill_id = ${backfillId} and outcome = 'stored'
@@ -117,7 +117,7 @@ type Refused = Readonly<Pick<typeof refusal.$inferInsert, 'reason' | 'message' |
   readonly span: Span;
 };
 
-/** Upstream refused this span of this series to this plan. A repetition only renews the refusal. */
+/** Records that upstream refused this span of this series to this plan. A repetition only renews the refusal. */
 export async function recordRefusal(
   sql: SqlOrTransaction,
   { plan, seriesId, span, reason, message, refusedAt, fetchId = null }: Refused,

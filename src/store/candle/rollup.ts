@@ -1,7 +1,7 @@
 /**
- * Coarser candles made ahead of time, so that SQL reads them like stored ones: `market.rollup` has them, `market.rollup_coverage` says of which
- * spans of a series. Only of final candles, and only where no coarser series says what the slot holds. A transaction that changes that
- * removes them (`ops.cut_rollups`), and the next run makes them again.
+ * Makes coarser candles ahead of time, so that SQL reads them like stored ones. `market.rollup` holds them, and `market.rollup_coverage` says for
+ * which spans of a series. They are made only from final candles, and only where no coarser series has an answer for the slot. A transaction
+ * that changes one of these conditions removes them (`ops.cut_rollups`), and the next run makes them again.
  */
 import { type Clock, type Instant, systemClock } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
@@ -14,23 +14,23 @@ import { CANDLE_VALUES, coarseCandle, widthOf } from './coarse-candle.ts';
 import { lockCoin } from './lock-series.ts';
 
 /**
- * Candles of this width and wider are made ahead of time: 2,555 rows a year and coin, whatever they are made of, which is 2.4 % of its candles of
- * 5m. Those of 15m, 30m and 1h would be 58 % more, and an answer of 366 of them reads at most 4,392 candles of 5m, which takes five
- * milliseconds: whoever asks makes them.
+ * Candles of this width and wider are made ahead of time: 2,555 rows per year and coin, whatever they are made from, which is 2.4 % of the number
+ * of its 5m candles. Those of 15m, 30m and 1h would be 58 % more. An answer of 366 of them reads at most 4,392 candles of 5m, which takes five
+ * milliseconds, so the query of the reader makes them.
  */
 const NARROWEST: CandleInterval = '6h';
-/** Of those that a day divides into, the widest: no slot of another interval crosses its borders. */
+/** The widest interval. No slot of another interval crosses its borders, because every interval divides a day. */
 const WIDEST: CandleInterval = '24h';
 
-/** Are candles of `coarse` made ahead of time out of those of `fine`? */
+/** True if candles of `coarse` are made ahead of time from those of `fine`. */
 export function isRolledUp(fine: CandleInterval, coarse: CandleInterval): boolean {
   return INTERVAL_MS[coarse] > INTERVAL_MS[fine] && INTERVAL_MS[coarse] >= INTERVAL_MS[NARROWEST];
 }
 
-/** The intervals of which candles are made ahead of time out of those of `fine`. */
+/** The intervals whose candles are made ahead of time from those of `fine`. */
 export const rolledUpFrom = (fine: CandleInterval) => INTERVALS.filter((coarse) => isRolledUp(fine, coarse));
 
-/** A select of `CANDLE_VALUES` of the series `id`, for the slot that opens at `slot`, if `isRolled`. All three are SQL expressions. */
+/** SQL that selects the rollup of the series `id` for the slot that opens at `slot`, if `isRolled`. All three are SQL expressions. */
 export function rolledCandle(
   coarse: CandleInterval,
   { id, slot, isRolled }: { readonly id: string; readonly slot: string; readonly isRolled: string },
@@ -41,8 +41,8 @@ export function rolledCandle(
 }
 
 /**
- * Removes what was made of candles in `spans`, or is shadowed by them. Call it with the series locked, when candles change; where its coverage
- * changes, a trigger does it.
+ * Removes the rollups that were made from candles in `spans`, or over which these candles take precedence. Call it under the lock of the series
+ * when candles change. When coverage changes, a trigger does it.
  */
 export async function cutRollups(tx: SqlOrTransaction, seriesId: number, spans: Spans): Promise<void> {
   if (spans.length > 0) await tx`select ops.cut_rollups(${seriesId}, ${spans}::tstzmultirange)`;
@@ -51,16 +51,16 @@ export async function cutRollups(tx: SqlOrTransaction, seriesId: number, spans: 
 export type RollUpOptions = {
   /** Ends the run between two transactions. */
   readonly signal?: AbortSignal;
-  /** Of all series, or of these only. */
+  /** Limits the run to these coins. Undefined means all series. */
   readonly of?: { readonly coinIds: readonly string[]; readonly quote: Quote; readonly interval: CandleInterval };
-  /** After so long, the rest is left to the next run. */
+  /** After so many milliseconds the run leaves the rest to the next one. Default: no limit. */
   readonly mostMs?: number;
   readonly clock?: Pick<Clock, 'now'>;
 };
 
 /**
- * Makes all missing rollups, then weeks and months of all days. Resolves to how many candles. May be killed at any time, and run by several
- * processes at once.
+ * Makes all missing rollups, and then the weeks and months from all days. Resolves to the number of candles. A kill at any time is safe, and
+ * several processes may run it at once.
  */
 export async function rollUp(
   sql: Sql,
@@ -83,9 +83,9 @@ export async function rollUp(
   return made + (await makeCalendar(sql, { of, isOver }));
 }
 
-/** Series of one statement. */
+/** Series in one page. */
 const PAGE = 500;
-/** Finer candles of one transaction. It takes some twenty milliseconds, and an answer about the coin waits so long to be stored. */
+/** Finer candles in one transaction. It takes about twenty milliseconds, and an answer about the coin waits that long to be stored. */
 const MOST_CANDLES = 5_000;
 
 type Made = { readonly interval: CandleInterval; readonly spans: Spans };
@@ -96,13 +96,13 @@ type Rollable = {
   readonly quote: Quote;
   readonly interval: CandleInterval;
   readonly covered: Spans;
-  /** By the interval that was made of it. */
+  /** The spans already made, for each coarser interval. */
   readonly made: readonly Made[];
-  /** Of the same coin and quote. */
+  /** Coarser series of the same coin and quote. */
   readonly coarser: readonly Coarser[];
 };
 
-/** What is inside of JSON is as Postgres writes it. */
+/** The row as Postgres sends it: multiranges inside JSON are text. */
 type AsText<T> = { readonly [K in keyof T]: T[K] extends Spans ? string : T[K] };
 type RollableRow = Omit<Rollable, 'made' | 'coarser'> & {
   readonly made: readonly AsText<Made>[] | null;
@@ -134,7 +134,7 @@ async function readPage(sql: Sql, after: number, of: RollUpOptions['of']): Promi
   return rows.map(readRow);
 }
 
-/** The slots of `target` that this series has the word about, and that are not made yet. */
+/** The slots of `target` that are to be made from this series: no coarser series covers them, and they are not made yet. */
 function dueOf({ covered, made, coarser }: Rollable, target: CandleInterval): Spans {
   const told = coarser
     .filter(({ interval }) => INTERVAL_MS[interval] <= INTERVAL_MS[target])
@@ -143,7 +143,7 @@ function dueOf({ covered, made, coarser }: Rollable, target: CandleInterval): Sp
   return subtract(subtract(slotsWithin(covered, target), told), done);
 }
 
-/** The spans of a series that need rollups, newest first, in whole days, and in parts for one transaction each. */
+/** The spans of a series that need rollups: in whole days, newest first, cut into one part per transaction. */
 function stretchesOf(series: Rollable): Spans {
   const due = rolledUpFrom(series.interval).reduce<Spans>((all, target) => union(all, dueOf(series, target)), []);
   const most = floorToGrid(MOST_CANDLES * INTERVAL_MS[series.interval], WIDEST);
@@ -160,11 +160,11 @@ function stretchesOf(series: Rollable): Spans {
 /** Makes the rollups of one part in one transaction. */
 function makeStretch(sql: Sql, { id, coinId, quote }: Rollable, stretch: Span): Promise<number> {
   return sql.begin(async (tx) => {
-    // Two statements: the second sees what was committed while the first waited.
+    // Two statements, so that the second sees what others committed while the first waited for the lock.
     await lockCoin(tx, coinId, quote);
     const [row] = await tx<RollableRow[]>`
       ${rollable(tx)} where s.id = ${id} and s.coin_id = ${coinId}`;
-    // Removed meanwhile, or another coin's.
+    // The series was removed meanwhile, or now belongs to another coin.
     if (row === undefined) return 0;
     const series = readRow(row);
     let made = 0;
@@ -184,7 +184,7 @@ function makeStretch(sql: Sql, { id, coinId, quote }: Rollable, stretch: Span): 
   }) as Promise<number>;
 }
 
-/** Slots of which the coarser series itself has a candle that is not final yet: it comes before one that is made. */
+/** Slots for which the coarser series has a candle that is not final yet. Such a candle takes precedence over a rollup. */
 async function slotsStored(tx: SqlOrTransaction, id: number, interval: CandleInterval, spans: Spans): Promise<Spans> {
   if (spans.length === 0) return [];
   const rows = await tx<{ at: Instant }[]>`
@@ -196,7 +196,7 @@ async function slotsStored(tx: SqlOrTransaction, id: number, interval: CandleInt
   );
 }
 
-/** Slot by slot, which takes half the time of grouping. The bounds ($2, $3) are repeated beside those of each slot: they skip partitions. */
+/** Works slot by slot, which takes half the time of grouping. The bounds ($2, $3) repeat those of the slots, so that Postgres skips partitions. */
 const make = (fine: CandleInterval, coarse: CandleInterval) => `
   insert into market.rollup (series_id, interval, open_time, ${CANDLE_VALUES.join(', ')})
   select $1::int, '${coarse}', slot, made.*
@@ -208,7 +208,7 @@ const make = (fine: CandleInterval, coarse: CandleInterval) => `
     where: 'open_time >= $2::timestamptz and open_time < $3::timestamptz',
   })}) made`;
 
-/** The slots that lie in these spans as a whole. */
+/** The slots that lie entirely inside these spans. */
 function slotsWithin(spans: Spans, interval: CandleInterval): Span[] {
   return normalize(spans.map(({ from, to }) => ({ from: ceilToGrid(from, interval), to: floorToGrid(to, interval) })));
 }

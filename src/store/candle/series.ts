@@ -1,17 +1,17 @@
-/** Reads and writes `market.series`; of a tracked series also records up to when an answer reached (`ops.tracked.seen_until`). */
+/** Reads and writes `market.series`. For a tracked series it also records up to when an answer reached (`ops.tracked.seen_until`). */
 import type { Instant } from '../../clock.ts';
 import type { SeriesSpan } from '../../core/interval.ts';
 import type { Spans } from '../../core/span.ts';
 import { type SqlOrTransaction, withFreshPlans } from '../connection/connect.ts';
 
-/** Of coins of the catalogue. An open-ended span (`to: Infinity`) makes the series tracked ones. */
+/** Series to want, of coins in the catalogue. An open-ended span (`to: Infinity`) makes views show the series as tracked. */
 export type WantedSeries = SeriesSpan & {
-  /** Higher is asked first; a series keeps the highest it was ever given. */
+  /** A higher priority is requested first. A series keeps the highest that it was ever given. */
   readonly priority: number;
 };
 
 /**
- * Makes `span` wanted of every one of these series, the missing ones included. Resolves to their ids in the order of `coinIds`.
+ * Adds `span` to what is wanted of each of these series, and creates missing series. Resolves to their ids in the order of `coinIds`.
  * @throws PostgresError 23503 when the catalogue does not hold a coin
  */
 export function wantSeries(sql: SqlOrTransaction, asked: WantedSeries): Promise<number[]> {
@@ -22,10 +22,10 @@ async function addWanted(sql: SqlOrTransaction, asked: WantedSeries): Promise<nu
   const { quote, interval, priority } = asked;
   const coinIds = asked.coinIds as string[];
   const wanted: Spans = [asked.span];
-  // Missing ones first: what another caller commits in between is then seen by the update. Only they are inserted, because a
-  // conflict would use up a number of the identity each time. Both in order of coin, so that two callers at once never wait
-  // for each other crosswise. No statement joins anything: where autovacuum has counted the series before their insert was committed,
-  // Postgres expects one row, and a nested loop over 50,000 on either side takes minutes.
+  // Missing series first: the update then sees what another caller commits in between. Only missing ones are inserted, because
+  // each conflict would use up a number of the identity. Both statements go in order of coin, so that two callers at once never
+  // deadlock. No statement joins anything: if autovacuum has counted the series before their insert was committed, Postgres expects
+  // one row, and a nested loop over 50,000 on either side takes minutes.
   await sql`
     insert into market.series (coin_id, quote, interval, wanted, priority)
     select id, ${quote}, ${interval}::market.candle_interval, ${wanted}::tstzmultirange, ${priority}::smallint
@@ -53,7 +53,7 @@ async function addWanted(sql: SqlOrTransaction, asked: WantedSeries): Promise<nu
   return coinIds.map((coinId) => ids.get(coinId)!);
 }
 
-/** An answer reached the newest end of a series: up to `until`, upstream has given everything it has. Does nothing if the series is not tracked. */
+/** Records that an answer reached the newest end of a series: upstream has given all it has up to `until`. Does nothing for an untracked series. */
 export async function markSeen(sql: SqlOrTransaction, seriesId: number, until: Instant): Promise<void> {
   await sql`
     update ops.tracked set seen_until = ${until}

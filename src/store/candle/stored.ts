@@ -1,14 +1,14 @@
-/** The stored rows of a series, as candles, in statements. */
+/** SQL that reads the stored rows of a series as candles. */
 import { type Interval, isPriceInterval } from '../../core/interval.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 
-/** The columns of market.price, as those of a candle that never moves. */
+/** The columns of `market.price` as those of a candle whose four prices are equal. */
 export const PRICE_AS_CANDLE =
   'time as open_time, price as open, price as high, price as low, price as close, volume_24h as volume, market_cap';
 
 /**
- * What stands for the rows of a series of `interval` after `from` or `join lateral`; `id` is an expression. It is `ops.stored` for an interval that
- * is known: a look into the one table by its key, which Postgres plans faster than the function.
+ * SQL for the rows of a series of `interval`, to use after `from` or `join lateral`; `id` is an expression. It returns the same as `ops.stored`, but
+ * the interval is known here. So it reads one table by its key, which Postgres plans faster than the function.
  */
 export function storedRows(sql: SqlOrTransaction, id: ReturnType<SqlOrTransaction>, interval: Interval) {
   return isPriceInterval(interval)

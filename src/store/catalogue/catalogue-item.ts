@@ -1,11 +1,11 @@
-/** The items of the catalogue: which are wanted, when each was requested, how that ended, and which is next. */
+/** The items of the catalogue: which items are wanted, when each was requested and with which outcome, and which ones are due. */
 import { and, gte, sql as raw } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { matches, tables } from '../connection/tables.ts';
 import { catalogueItem, fetch } from '../schema/requests.ts';
 
-/** The kinds of items. Each has a schedule. The ids of a kind come from the answers of the kinds before it. */
+/** The kinds of items. Each kind has a schedule. The ids of a kind come from the answers to earlier kinds in this list. */
 export const CATALOGUE_KINDS = [
   'tags',
   'platforms',
@@ -21,13 +21,13 @@ export const CATALOGUE_KINDS = [
 export type CatalogueKind = (typeof CATALOGUE_KINDS)[number];
 
 export type CatalogueItem = {
-  /** Empty where the kind has only one item. */
+  /** Empty if the kind has only one item. */
   readonly id: string;
-  /** Rows of its last answer that was stored. */
+  /** Rows of the last stored answer. */
   readonly rows: number;
-  /** The tool returns only the beginning of this list. */
+  /** True when the JSON-RPC tool returns only the beginning of this list. */
   readonly isTruncated: boolean;
-  /** How the last request about it ended, and how often in a row; null when there was no request. */
+  /** The outcome of the last request, null when there was none; `times` counts how often in a row. */
   readonly outcome: string | null;
   readonly times: number;
 };
@@ -39,21 +39,21 @@ function isOfCoins(kind: CatalogueKind): kind is (typeof OF_COINS)[number] {
   return OF_COINS.some((one) => one === kind);
 }
 
-/** Coins that have a series. `is_idle`: upstream no longer follows the coin, so it seldom changes. */
+/** Coins that have a series. `is_idle` is true when the coin is inactive in the upstream, so it rarely changes. */
 function trackedCoins(sql: SqlOrTransaction) {
   return sql`
     select c.id, not c.is_active as is_idle, case when c.rank > 0 then c.rank end as rank
     from market.coin c where exists (select from market.series s where s.coin_id = c.id)`;
 }
 
-/** The wanted ids of a kind: `id`, `is_idle`, and `rank` (of those never requested, the smallest is first). */
+/** The wanted ids of a kind: `id`, `is_idle`, and `rank` (the order of items that were never requested). */
 function wantedOf(sql: SqlOrTransaction, kind: CatalogueKind) {
   if (isOfCoins(kind)) return trackedCoins(sql);
   switch (kind) {
     case 'platforms':
       return sql`select '' as id, false as is_idle, 0 as rank`;
     case 'tags':
-      // The list has the coins of its tags; a tag without them is requested alone.
+      // The list contains the coins of its tags. A tag without coins in the list is requested alone.
       return sql`
         select '' as id, false as is_idle, 0 as rank
         union all
@@ -79,22 +79,22 @@ function wantedOf(sql: SqlOrTransaction, kind: CatalogueKind) {
   }
 }
 
-/** How many items are wanted, and how many of them seldom change. */
+/** How many items are wanted, and how many of them rarely change. */
 export type CatalogueDemand = Readonly<Record<CatalogueKind, { readonly items: number; readonly idle: number }>>;
 
-/** Items of a kind that are due at the same instant; null: they were never requested, or have to be requested again at once. */
+/** Items of a kind that are due at the same instant; null when they were never requested, or must be requested again at once. */
 export type ComingItems = { readonly dueAt: Instant | null; readonly isIdle: boolean; readonly items: number };
 
 export type Ages = { readonly ageMs: number; readonly idleAgeMs: number };
 
-/** When which of the wanted items are due, by `readDue`. */
+/** When the wanted items are due, by the same rules as `readDue`. */
 export async function readComingItems(
   sql: SqlOrTransaction,
   now: Instant,
   agesOf: Readonly<Record<CatalogueKind, Ages>>,
 ): Promise<Readonly<Record<CatalogueKind, readonly ComingItems[]>>> {
   const at = sql`${now}::timestamptz`;
-  /** Of kinds that want the same ids, which are looked for once. */
+  /** Reads several kinds with the same wanted ids at once, so that these are selected only once. */
   const coming = (kinds: readonly CatalogueKind[]) => sql<(ComingItems & { readonly kind: CatalogueKind })[]>`
     select k.kind, case
         when i.id is null or i.outcome = 'cut' then null
@@ -121,7 +121,7 @@ export function demandOf(items: Readonly<Record<CatalogueKind, readonly ComingIt
   ) as CatalogueDemand;
 }
 
-/** Of these kinds, those without any request so far. `isWanted`: the kind has items that could be requested. */
+/** The kinds without any request so far. `isWanted` is true when the kind has items that could be requested. */
 export async function readNeverRequested(
   sql: SqlOrTransaction,
   kinds: readonly CatalogueKind[],
@@ -137,10 +137,10 @@ export async function readNeverRequested(
   return rows.flat();
 }
 
-/** The minimum age of an answer before it is requested again; `idleAgeMs` for items that seldom change. */
+/** The minimum age of an answer before its item is requested again; `idleAgeMs` for items that rarely change. */
 export type ReadDue = Ages & { readonly now: Instant; readonly limit: number };
 
-/** The next items: those never requested, best rank first; then those requested longest ago, if they are old enough. */
+/** The due items: first those that were never requested, best rank first; then those that were requested longest ago. */
 export async function readDue(
   sql: SqlOrTransaction,
   kind: CatalogueKind,
@@ -154,7 +154,7 @@ export async function readDue(
       when i.id is null or i.outcome = 'cut' then true
       -- A clock that was set back must not stretch the wait.
       when i.wait_until is not null and i.asked_at <= ${at} then i.wait_until <= ${at}
-      -- By the minute of its run: an item that is due once a day is not left out because it was asked for some moments after the run began.
+      -- Compares with the minute of the run: an item that is due once a day must not be skipped because it was requested moments after the run began.
       else abs(extract(epoch from ${at} - date_trunc('minute', i.asked_at))) * 1000 >= case when w.is_idle then ${idleAgeMs} else ${ageMs} end::float8
     end
     order by i.asked_at nulls first, w.is_idle, w.rank nulls last, w.id limit ${limit}`;
@@ -168,9 +168,9 @@ export type ItemEnd = {
   readonly outcome: string;
   /** Rows of an answer that was stored. */
   readonly rows?: number;
-  /** True: from now on it is requested by REST, which returns the whole list; false: by the tool again. */
+  /** True: it is requested over REST from now on, because REST returns the whole list. False: with the tool again. */
   readonly isTruncated?: boolean;
-  /** Not requested before this; null: its age decides. */
+  /** The item is not requested before this instant; null when its age decides. */
   readonly waitUntil: Instant | null;
   readonly message: string | null;
 };
@@ -182,7 +182,7 @@ export async function recordItem(sql: SqlOrTransaction, end: ItemEnd): Promise<v
   const { kind, id, askedAt, outcome, rows, isTruncated, waitUntil, message } = end;
   const isStored = outcome === 'stored' || outcome === 'cut';
   const asked = { askedAt, outcome, waitUntil, message: message?.slice(0, LONGEST_MESSAGE) ?? null };
-  // What this request did not find out stays as it was.
+  // Columns that this request has no value for do not change.
   const found = { answeredAt: isStored ? askedAt : undefined, rows, isTruncated };
   await tables(sql)
     .insert(catalogueItem)
@@ -199,19 +199,19 @@ export async function recordItem(sql: SqlOrTransaction, end: ItemEnd): Promise<v
 
 export type CatalogueAge = {
   readonly kind: CatalogueKind;
-  /** Wanted, answered, and unknown to upstream. */
+  /** Wanted items: all, those that rarely change, those with an answer, and those unknown to the upstream. */
   readonly items: number;
   readonly idle: number;
   readonly answered: number;
   readonly unknown: number;
-  /** When the oldest answer came, of items that are not idle. */
+  /** When the oldest answer about an item that is not idle arrived. */
   readonly oldestAt: Instant | null;
   readonly newestAt: Instant | null;
 };
 
-/** How old the answers of each kind are. */
+/** The ages of the answers of each kind. */
 export async function readCatalogueAges(sql: SqlOrTransaction): Promise<CatalogueAge[]> {
-  /** Of kinds that want the same ids, which are looked for once. */
+  /** Reads several kinds with the same wanted ids at once, so that these are selected only once. */
   const ages = (kinds: readonly CatalogueKind[]) => sql<CatalogueAge[]>`
     select k.kind, count(w.id) as items, count(*) filter (where w.is_idle) as idle, count(i.answered_at) as answered,
       count(*) filter (where i.outcome = 'unknown id') as unknown,
@@ -223,7 +223,7 @@ export async function readCatalogueAges(sql: SqlOrTransaction): Promise<Catalogu
   return CATALOGUE_KINDS.map((kind) => found.find((age) => age.kind === kind)!);
 }
 
-/** How many requests this account has sent for a kind since an instant. */
+/** The number of requests that this account has sent for a kind since an instant. */
 export async function countRequestsSince(
   sql: SqlOrTransaction,
   { kind, accountId, since }: { readonly kind: CatalogueKind; readonly accountId: string; readonly since: Instant },

@@ -1,16 +1,16 @@
-/** The lists of the catalogue: each row is marked as gone when upstream no longer lists it. */
+/** The lists of the catalogue. A row is marked as gone when the upstream no longer lists it. */
 import type { CoinEvent, CoinExchange, CoinMarket, ExchangeMarket } from '../../contract/record/catalogue.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { coinEvent, coinExchange, coinMarket, exchangeMarket, platform } from '../schema/catalogue.ts';
 import { keepListed, type ToldList } from './catalogue-rows.ts';
 import { plainKey, plainNumber, plainText, plainTime } from './column-values.ts';
 
-/** The platforms, in the order of their list. */
+/** Stores the platforms, in the order of their list. */
 export async function writePlatforms(sql: SqlOrTransaction, { rows: ids, ...list }: ToldList<string>): Promise<void> {
   await keepListed(sql, platform, { of: null, rows: ids.map((id, place) => ({ id, place })), ...list });
 }
 
-/** The events of a coin, each with a date that can be read. */
+/** Stores the events of a coin. Each must have a valid date. */
 export async function writeCoinEvents(
   sql: SqlOrTransaction,
   coinId: string,
@@ -30,7 +30,7 @@ export async function writeCoinEvents(
   await keepListed(sql, coinEvent, { of: coinId, rows, ...list });
 }
 
-/** The exchanges on which a coin is traded. */
+/** Stores the exchanges on which a coin is traded. */
 export async function writeCoinExchanges(
   sql: SqlOrTransaction,
   coinId: string,
@@ -46,7 +46,7 @@ export async function writeCoinExchanges(
   await keepListed(sql, coinExchange, { of: coinId, rows, ...list });
 }
 
-/** The markets of a coin, on all exchanges. */
+/** Stores the markets of a coin on all exchanges. */
 export async function writeCoinMarkets(
   sql: SqlOrTransaction,
   coinId: string,
@@ -61,7 +61,7 @@ export async function writeCoinMarkets(
   await keepListed(sql, coinMarket, { of: coinId, rows, ...list });
 }
 
-/** The markets of an exchange. */
+/** Stores the markets of an exchange. */
 export async function writeExchangeMarkets(
   sql: SqlOrTransaction,
   exchangeId: string,
@@ -75,7 +75,7 @@ export async function writeExchangeMarkets(
   await keepListed(sql, exchangeMarket, { of: exchangeId, rows, ...list });
 }
 
-/** One exchange may have two markets of a pair, which differ in their category: spot, and derivatives. */
+/** An exchange may have two markets for a pair, which differ in their category: spot and derivatives. */
 function marketRow(market: CoinMarket | ExchangeMarket) {
   const usd = market.quotes?.USD;
   return {

@@ -1,6 +1,6 @@
 /**
- * Writes rows of the catalogue, of which none is ever deleted. The columns come from the table: its primary key tells one row from
- * another, and the columns about time are added here.
+ * Writes rows of the catalogue; they are never deleted. The columns come from the table: its primary key identifies a row, and this file
+ * sets the columns about time.
  */
 import { getTableColumns } from 'drizzle-orm';
 import { getTableConfig, type PgColumn, type PgTable } from 'drizzle-orm/pg-core';
@@ -12,19 +12,19 @@ import { storableJson } from '../values/storable-text.ts';
 
 const ADDED = ['firstSeenAt', 'lastSeenAt', 'goneAt', 'validFrom', 'validTo'] as const;
 
-/** A row as upstream tells it. */
+/** A row with the upstream's values, without the columns about time. */
 export type ToldRow<T extends PgTable> = Readonly<Omit<T['$inferInsert'], (typeof ADDED)[number]>>;
 
 export type ToldList<Row> = {
   readonly rows: readonly Row[];
   readonly at: Instant;
-  /** What the list leaves out is gone, or no longer true. */
+  /** True for a complete list: rows that it does not contain are gone, or no longer true. */
   readonly isWhole: boolean;
 };
 
 /**
- * Keeps the rows of a list in a table with `first_seen_at`, `last_seen_at` and `gone_at`. `of`: the value of the first key column
- * that the list is about; null: the table has only one list. Of rows with the same key the last is kept.
+ * Stores the rows of a list in a table with `first_seen_at`, `last_seen_at` and `gone_at`. `of` is the value of the first key column
+ * that the list is about; null when the table has only one list. Of rows with the same key, the last one counts.
  */
 export async function keepListed<T extends PgTable>(
   sql: SqlOrTransaction,
@@ -55,13 +55,13 @@ export async function keepListed<T extends PgTable>(
 export type Versions<Row> = {
   readonly rows: readonly Row[];
   readonly at: Instant;
-  /** The rows are all that there is of these values of this column: what they leave out has ended. Null: they are some rows among others. */
+  /** `rows` are all rows with these values in this column, so stored rows that they do not contain end. Null when they are only some rows. */
   readonly whole: { readonly column: PgColumn; readonly values: readonly string[] } | null;
-  /** From the less reliable of two sources: it only adds rows of which the other source has said nothing, and ends none. */
+  /** True for the less reliable of two sources: it only adds rows whose key has no row yet, and ends none. */
   readonly isHint?: boolean;
 };
 
-/** Keeps rows in a table with `valid_from` and `valid_to`: a change ends a row and begins a new one. */
+/** Stores rows in a table with `valid_from` and `valid_to`: a change ends a row and begins a new one. */
 export async function writeVersions<T extends PgTable>(
   sql: SqlOrTransaction,
   table: T,
@@ -96,7 +96,7 @@ export async function writeVersions<T extends PgTable>(
   });
 }
 
-/** The names of the table and its columns. `given`: the rows as JSON; of those with the same key the last. */
+/** The names of the table and its columns. `given` contains the rows as JSON; of rows with the same key, only the last. */
 function layOut<T extends PgTable>(table: T, rows: readonly ToldRow<T>[]) {
   const { schema, name, primaryKeys } = getTableConfig(table);
   const keyNames = primaryKeys.flatMap((key) => key.columns.map((column) => column.name));

@@ -1,4 +1,4 @@
-/** What upstream tells of a coin beyond its price: one row for each coin, its links, its team, and its tags. */
+/** The details of a coin besides its prices: one row for each coin, its links, its team, and its tags. */
 import { sql as raw } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import type { CoinDetails } from '../../contract/record/catalogue.ts';
@@ -11,7 +11,7 @@ import { plainKey, plainText, plainTime } from './column-values.ts';
 import { writeTeam } from './person.ts';
 import { hintTags } from './tag.ts';
 
-/** From the youngest answer about this coin. */
+/** Stores the details from the newest answer about this coin. */
 export async function writeCoinDetail(sql: SqlOrTransaction, coin: CoinDetails, at: Instant): Promise<void> {
   const values = valuesOf(coin, at);
   const known = {
@@ -55,7 +55,7 @@ function valuesOf(coin: CoinDetails, at: Instant) {
   };
 }
 
-/** Upstream lists links in two ways; the second has kinds and addresses that the first lacks. */
+/** The upstream lists links in two fields; the second has kinds and addresses that the first does not have. */
 function linksOf(coin: CoinDetails) {
   const plain = Object.entries(coin.links ?? {}).flatMap(([kind, urls]) => (urls ?? []).map((url) => ({ kind, url })));
   const extended = (coin.links_extended ?? []).map(({ type, url }) => ({ kind: type ?? '', url: url ?? '' }));

@@ -1,11 +1,11 @@
-/** Contracts of coins: a row for as long as upstream says the same of one. */
+/** Contracts of coins: one row for each period in which the upstream reports the same about a contract. */
 import type { PlatformContract } from '../../contract/record/catalogue.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { contract } from '../schema/catalogue.ts';
 import { type ToldList, writeVersions } from './catalogue-rows.ts';
 import { plainKey, plainText } from './column-values.ts';
 
-/** The contracts of a platform. */
+/** Stores the contracts of a platform. */
 export async function writeContracts(
   sql: SqlOrTransaction,
   platformId: string,
@@ -22,7 +22,7 @@ export async function writeContracts(
   await writeVersions(sql, contract, { rows, at, whole });
 }
 
-/** The coin of a contract; null when there is none. Hexadecimal addresses match in any case. Of several coins the active one, newest first. */
+/** The coin of a contract; null when there is none. Hexadecimal addresses match in any case. Active coins come first, then newer ones. */
 export async function coinOfContract(
   sql: SqlOrTransaction,
   { platformId, address }: { readonly platformId: string; readonly address: string },

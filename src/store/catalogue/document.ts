@@ -1,6 +1,6 @@
 /**
- * The newest answer about each item of the catalogue, as received, and its old versions. `received` is upstream's own text: an answer
- * made of it has the same keys in the same order, and the same texts of numbers.
+ * The newest answer about each item of the catalogue, as received, and its old versions. `received` is the upstream's own text, so our
+ * answer has the same keys in the same order, and numbers in the same spelling.
  */
 import { createHash } from 'node:crypto';
 import { max } from 'drizzle-orm';
@@ -12,7 +12,7 @@ import { document } from '../schema/catalogue.ts';
 import { writeArray } from '../values/array-types.ts';
 import { storableJsonText } from '../values/storable-text.ts';
 
-/** Each list is one document. The exception is the list of tags: each tag is a document. */
+/** Each list is one document, except the list of tags: there, each tag is a document. */
 export const DOCUMENT_KINDS = [
   'coin',
   'coin_events',
@@ -27,10 +27,10 @@ export const DOCUMENT_KINDS = [
 ] as const;
 export type DocumentKind = (typeof DOCUMENT_KINDS)[number];
 
-/** Kinds without old versions: they change every minute, or each of their rows has its own validity. */
+/** Kinds without old versions: they change every minute, or each of their rows has its own period of validity. */
 const WITHOUT_REVISIONS: readonly DocumentKind[] = ['coin_exchanges', 'coin_markets', 'exchange_markets', 'contracts'];
 
-/** The id of the document that says this of its coin; null when there is none, or upstream no longer knows it. */
+/** The id of the newest document with this value in this field; null when there is none, or the upstream no longer has it. */
 export async function findDocument(
   sql: SqlOrTransaction,
   { kind, field, value }: { readonly kind: DocumentKind; readonly field: string; readonly value: string },
@@ -45,21 +45,21 @@ export type Document = {
   readonly id: string;
   /** JSON, as received. */
   readonly text: string;
-  /** No fact in it is newer. */
+  /** No fact in the document is newer. */
   readonly asOf: Instant;
-  /** Since when upstream no longer knows the id; null: it knows it. */
+  /** Since when the id is unknown to the upstream; null when it is known. */
   readonly goneAt: Instant | null;
-  /** Upstream's list may be longer. */
+  /** True when the upstream's list may be longer. */
   readonly isTruncated: boolean;
 };
 
-/** Null when it was never requested, or upstream never knew it. */
+/** Null when the id was never requested, or the upstream never had it. */
 export async function readDocument(sql: SqlOrTransaction, kind: DocumentKind, id: string): Promise<Document | null> {
   const [row] = await sql<Document[]>`select ${columns(sql)} from market.document where kind = ${kind} and id = ${id}`;
   return row ?? null;
 }
 
-/** All of a kind, by id. Of tags only those that are listed, in the order of their list; tags that were requested alone come last. */
+/** All documents of a kind, ordered by id. Of tags, only the listed ones, in the order of the list; tags that were requested alone come last. */
 export async function readDocuments(sql: SqlOrTransaction, kind: DocumentKind): Promise<Document[]> {
   if (kind !== 'tag') {
     return sql<Document[]>`select ${columns(sql)} from market.document where kind = ${kind} order by id`;
@@ -70,7 +70,7 @@ export async function readDocuments(sql: SqlOrTransaction, kind: DocumentKind): 
     where kind = 'tag' and d.gone_at is null and left_at is null order by place nulls last, id`;
 }
 
-/** When the newest answer of a kind came, whatever it was about; null when none ever came. */
+/** The instant of the newest answer of a kind, for any id; null when there is none. */
 export async function documentsSeenAt(sql: SqlOrTransaction, kind: DocumentKind): Promise<Instant | null> {
   const [row] = await tables(sql)
     .select({ at: max(document.asOf) })
@@ -83,7 +83,7 @@ export type ReceivedDocument = {
   readonly id: string;
   /** JSON, as received. */
   readonly text: string;
-  /** The same for two answers that differ in nothing but what changes all the time. */
+  /** Equal for two answers that differ only in values that change all the time. */
   readonly fingerprint: string;
 };
 
@@ -94,7 +94,7 @@ export type WriteDocuments = {
   readonly isTruncated?: boolean;
 };
 
-/** Keeps them, and what they were before if they changed. Resolves to the ids of those of which nothing younger is there. */
+/** Stores documents, and the old version of those that changed. Resolves to the ids of the written documents: none has a newer answer. */
 export async function writeDocuments(
   sql: SqlOrTransaction,
   { kind, documents, at, isTruncated = false }: WriteDocuments,
@@ -102,7 +102,7 @@ export async function writeDocuments(
   const given = [...new Map(documents.map((document) => [document.id, document])).values()];
   if (given.length === 0) return new Set();
   const written = await withFreshPlans(sql, async (tx) => {
-    // One answer of a kind is written at a time: or what it was before might be read before it was written.
+    // Answers of a kind are written one at a time; otherwise an old version might be read before it is written.
     await takeLock(tx, `documents of ${kind}`);
     return tx<{ id: string }[]>`
     with given as materialized (
@@ -131,7 +131,7 @@ export async function writeDocuments(
   return new Set(written.map((row) => row.id));
 }
 
-/** Upstream no longer knows these ids. What was known of them stays. */
+/** Marks ids that the upstream no longer has. Their documents stay. */
 export async function markDocumentsGone(
   sql: SqlOrTransaction,
   { kind, ids, at }: { readonly kind: DocumentKind; readonly ids: readonly string[]; readonly at: Instant },

@@ -1,4 +1,4 @@
-/** People, and who belongs to which coin. A coin tells of its whole team; a person tells of coins that we do not track, too. */
+/** People and their positions in the teams of coins. An answer about a coin has its whole team; one about a person also has untracked coins. */
 import type { Instant } from '../../clock.ts';
 import type { CoinDetails, Person } from '../../contract/record/catalogue.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
@@ -8,7 +8,7 @@ import { storableText } from '../values/storable-text.ts';
 import { writeVersions } from './catalogue-rows.ts';
 import { plainInteger, plainKey, plainText } from './column-values.ts';
 
-/** From the youngest answer about this person. Where it contradicts what a coin says of its team, the coin is right. */
+/** Stores a person from the newest answer about them. If it contradicts the team in the answer about a coin, the coin's answer counts. */
 export async function writePerson(sql: SqlOrTransaction, told: Person, at: Instant): Promise<void> {
   const { id } = told;
   const values = {
@@ -29,7 +29,7 @@ export async function writePerson(sql: SqlOrTransaction, told: Person, at: Insta
   await writeVersions(sql, position, { rows, at, whole: null, isHint: true });
 }
 
-/** The whole team of a coin. */
+/** Stores the whole team of a coin. */
 export async function writeTeam(sql: SqlOrTransaction, coin: CoinDetails, at: Instant): Promise<void> {
   const rows = (coin.team ?? []).map((member) => ({
     coinId: coin.id,

@@ -1,4 +1,4 @@
-/** Tags, and who has one. A tag tells of all its coins; a coin tells of its tags, too. */
+/** Tags and their coins. An answer about a tag has all its coins; an answer about a coin has its tags, too. */
 import { max } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import type { CoinDetails, Tag } from '../../contract/record/catalogue.ts';
@@ -8,13 +8,13 @@ import { coinTag, tag } from '../schema/catalogue.ts';
 import { keepListed, type ToldList, writeVersions } from './catalogue-rows.ts';
 import { plainInteger, plainKey, plainText } from './column-values.ts';
 
-/** The list of tags, in its order. */
+/** Stores the tags, in the order of their list. */
 export async function writeTags(sql: SqlOrTransaction, { rows: tags, at, isWhole }: ToldList<Tag>): Promise<void> {
   await keepListed(sql, tag, { of: null, rows: tags.map(rowOf), at, isWhole });
   await writeMembers(sql, tags, at);
 }
 
-/** One tag, requested alone. */
+/** Stores one tag that was requested alone. */
 export async function writeTag(sql: SqlOrTransaction, told: Tag, at: Instant): Promise<void> {
   const places = tables(sql);
   const [known] = await places
@@ -27,7 +27,7 @@ export async function writeTag(sql: SqlOrTransaction, told: Tag, at: Instant): P
   await writeMembers(sql, [told], at);
 }
 
-/** The tags that a coin lists. Where they contradict what a tag says of its coins, the tag is right. */
+/** Stores the tags in an answer about a coin. If they contradict the answer about a tag, the tag's answer counts. */
 export async function hintTags(sql: SqlOrTransaction, coin: CoinDetails, at: Instant): Promise<void> {
   const rows = (coin.tags ?? []).map(({ id }) => ({ coinId: coin.id, tagId: plainKey(id) }));
   await writeVersions(sql, coinTag, { rows, at, whole: null, isHint: true });
@@ -46,7 +46,7 @@ function rowOf(told: Tag, place: number) {
 }
 
 async function writeMembers(sql: SqlOrTransaction, tags: readonly Tag[], at: Instant): Promise<void> {
-  // A tag without a list of coins says nothing about its coins.
+  // A tag without a list of coins proves nothing about its coins.
   const told = tags.flatMap(({ id, coins }) => (coins == null ? [] : [{ id, coins }]));
   if (told.length === 0) return;
   const rows = told.flatMap(({ id, coins }) => coins.map((coin) => ({ coinId: plainKey(coin), tagId: id })));

@@ -1,14 +1,14 @@
-/** Rows arrive in camelCase; records of the API document have the names of the columns themselves. */
+/** Converts names: rows arrive in camelCase, but records of the API document have the names of the columns. */
 import postgres from 'postgres';
 
 type CamelCase<Name extends string> = Name extends `${infer Head}_${infer Tail}`
   ? `${Head}${Capitalize<CamelCase<Tail>>}`
   : Name;
 
-/** How a row with the columns of `Record` arrives. */
+/** The type in which a row with the columns of `Record` arrives. */
 export type CamelCased<Record> = { readonly [Name in keyof Record as CamelCase<Name & string>]: Record[Name] };
 
-/** A function that makes the record of a row: the columns in `names`, in that order. */
+/** Returns a function that makes a record from a row: the columns in `names`, in that order. */
 export function createRecordReader<Record extends object>(
   names: readonly (keyof Record & string)[],
 ): (row: CamelCased<Record>) => Record {

@@ -13,61 +13,61 @@ export type { Sql, SqlOrTransaction };
 export type Database = {
   readonly sql: Sql;
   /**
-   * One connection for the quota's ledger. Taking quota never waits for a connection that is storing an answer, and the statement, which
-   * takes longer to plan than to run, is prepared only once. The takes of this process wait for each other here, not for the row of
-   * their account.
+   * One connection for the quota's ledger. So taking quota never waits for a connection that is storing an answer. The statement takes
+   * longer to plan than to run, and here it is prepared only once. The takes of this process queue for this connection, and not for the
+   * lock on the row of their account.
    */
   readonly ledger: Sql;
   readonly url: string;
-  /** Code that opens more connections to this server adds them: all are closed when the server stops answering. */
+  /** Code that opens more connections to this server adds them here. The watchdog closes all of them when the server stops answering. */
   readonly watchdog: Watchdog;
-  /** Waits up to five seconds for statements under way. */
+  /** Waits up to five seconds for running statements. */
   close(): Promise<void>;
 };
 
 export type ConnectOptions = {
   readonly url: string;
-  /** Connections of the pool at most; the ledger has one of its own, opened when used. */
+  /** Most connections of the pool. The ledger has one of its own, which is opened when first used. */
   readonly max?: number;
   /** Shown in `pg_stat_activity`. */
   readonly applicationName?: string;
-  /** Of the server, for each connection. */
+  /** Settings of the server for each connection. */
   readonly settings?: Readonly<Record<string, string>>;
   readonly watchdog?: Watchdog | undefined;
-  /** `as named`: for statements of others (users, drizzle's migrator), whose columns keep their names. */
+  /** `as named` keeps the names of the columns, for statements that are not ours (of users, or of drizzle's migrator). */
   readonly columns?: 'camelCase' | 'as named';
-  /** Default UTC, which is what the type map can read. `of the server`: as for a client that says nothing about it. */
+  /** Default UTC, the only one that the type map can read. `of the server`: the connection sets no time zone. */
   readonly timeZone?: 'UTC' | 'of the server';
-  /** False: no statement stays prepared on the server. For statements of strangers, each of which is another one. Default true. */
+  /** False: no statement stays prepared on the server. For statements of users, which are rarely the same twice. Default true. */
   readonly prepare?: boolean;
 };
 
 const reconnectBackoff = createBackoff({ firstMs: 10, mostMs: 1_000 });
 
-/** Unless `connect_timeout` of the address says otherwise. */
+/** Timeout for a new connection, unless the address has a `connect_timeout`. */
 export const CONNECT_SECONDS = 10;
 
 const OLDEST_SUPPORTED = 150_000;
 
 /**
- * Our own transactions hold locks for seconds at most. Another session that holds one for longer is reported, instead of waited for in silence.
- * `options` of the address may say otherwise.
+ * Our own transactions hold locks for a few seconds at most. If another session holds one for longer, Chandler reports it instead of waiting in
+ * silence. The `options` of the address can override this.
  */
 export const LOCK_TIMEOUT = '-c lock_timeout=30s';
 
 /**
- * Ends the transaction of a process that stands still in the middle of it, because its machine is frozen: all others would wait for its locks for as
- * long as it is.
+ * Ends the transaction of a process that stopped in the middle of it because its machine is frozen. Otherwise all others would wait for its locks
+ * until the machine continues.
  */
 export const IDLE_TIMEOUT = '-c idle_in_transaction_session_timeout=60s';
 
 /**
- * While a session is idle, the server notices within two minutes that the machine at the other end is gone, and not after the two hours that are usual:
- * the locks under which one process at a time writes a lake or an attestation have no other limit.
+ * While a session is idle, the server notices within two minutes that the client's machine is gone, and not only after the usual two hours. Locks
+ * under which one process at a time writes a lake or an attestation have no other limit.
  */
 export const KEEPALIVES = '-c tcp_keepalives_idle=60 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3';
 
-/** @throws StoreError when the address is wrong, nobody answers there, or the server is older than Postgres 15. */
+/** @throws StoreError when the address is wrong, no server answers there, or the server is older than Postgres 15. */
 export async function openDatabase({ url, max = 10, applicationName = 'chandler' }: ConnectOptions): Promise<Database> {
   const watchdog = createWatchdog();
   const sql = createClient({ url, max, applicationName, watchdog });
@@ -97,7 +97,7 @@ export async function openDatabase({ url, max = 10, applicationName = 'chandler'
   };
 }
 
-/** Starts the watchdog, on a connection that is opened when it is first needed. Returns the way to end it. */
+/** Starts the watchdog on a connection of its own, which is opened when first needed. Returns a function that stops it. */
 export function watch({
   url,
   applicationName,
@@ -133,9 +133,9 @@ export function createClient({
   const address = readDatabaseUrl(url);
   const { user, password, options } = address;
   const sockets = new Set<net.Socket>();
-  // Not the address itself: postgres.js would send the server every parameter that it does not know.
+  // The address is not passed on: postgres.js would send every parameter that it does not know to the server.
   const sql = postgres({
-    // As lists, or an IPv6 address would be cut at its first colon.
+    // As lists, because postgres.js would cut an IPv6 address at its first colon.
     host: [address.host],
     port: [address.port],
     database: address.database,
@@ -144,7 +144,7 @@ export function createClient({
     ssl: address.ssl,
     max,
     connect_timeout: address.connectTimeoutSeconds ?? CONNECT_SECONDS,
-    // In seconds. The default grows to twenty, and every connection lost at once counts as one more failure.
+    // In seconds. The default grows to twenty. Each of several connections lost at once counts as one more failure.
     backoff: (failures: number) => reconnectBackoff(failures, Math.random()) / 1000,
     connection: {
       application_name: address.applicationName ?? applicationName,
@@ -159,7 +159,7 @@ export function createClient({
     ...(columns === 'camelCase' ? { transform: { column: { from: postgres.toCamel } } } : {}),
     onnotice: () => undefined,
     // Without noDelay, statements longer than a packet wait for the server's delayed acknowledgement (tens of milliseconds).
-    // Returned while still connecting: a factory that waited and failed would lose the pool's slot for ever.
+    // The socket is returned while it still connects: a factory that waited and then failed would lose the slot in the pool for ever.
     socket: (target: SocketTarget) => {
       for (const socket of sockets) if (socket.destroyed) sockets.delete(socket);
       const socket = connectSocket(target, watchdog);
@@ -171,8 +171,8 @@ export function createClient({
 }
 
 /**
- * Runs `work` in a transaction whose statements are planned for the tables as they are now. For statements over tens of
- * thousands of rows: a prepared statement that was planned when the tables were small may take minutes once they are not.
+ * Runs `work` in a transaction whose statements Postgres plans for the tables as they are now. Use it for statements over tens of
+ * thousands of rows: a prepared statement that was planned for small tables may take minutes when they have grown.
  */
 export async function withFreshPlans<T>(sql: SqlOrTransaction, work: (tx: SqlOrTransaction) => Promise<T>): Promise<T> {
   const run = async (tx: SqlOrTransaction) => {
@@ -186,7 +186,7 @@ function isPool(sql: SqlOrTransaction): sql is Sql {
   return 'begin' in sql;
 }
 
-/** The parts of postgres.js' parsed options that a socket needs; its types do not mention them. */
+/** The parsed options of postgres.js that a socket needs. Its types do not contain them. */
 type SocketTarget = {
   readonly host: readonly string[];
   readonly port: readonly number[];
@@ -199,17 +199,18 @@ function connectSocket({ host, port, ssl }: SocketTarget, watchdog: Watchdog | u
   watchdog?.add(socket);
   failAtFirstWord(socket, ssl !== false);
   closeForAll(socket);
-  // What postgres.js reads for the TLS server name when it makes the socket itself.
+  // postgres.js reads the TLS server name here. It sets it only on sockets that it makes itself.
   return Object.assign(socket, { host: name });
 }
 
-/** First bytes a Postgres server can answer with: authentication, error, parameter, TLS yes or no, notice. */
+/** The first bytes that a Postgres server can send: authentication, error, parameter or TLS yes, notice or TLS no, protocol version. */
 const FIRST_BYTES = new Set([...'RESNv'].map((letter) => letter.charCodeAt(0)));
 const NO_TLS = 'N'.charCodeAt(0);
 
 /**
- * A connection that is closed before it was ready would be opened again at once, for ever: postgres.js counts only errors. And it
- * would begin TLS with a server that has just said that it has none.
+ * Fails a connection early in three cases. If the server closes it before it is ready, postgres.js would reconnect at once, for ever,
+ * because it counts only errors. If the server answers that it has no TLS, postgres.js would begin TLS anyway. And the server may
+ * not be Postgres.
  */
 function failAtFirstWord(socket: net.Socket, wantsTls: boolean): void {
   const fail = (message: string, code: string) => socket.destroy(Object.assign(new Error(message), { code }));
@@ -217,7 +218,7 @@ function failAtFirstWord(socket: net.Socket, wantsTls: boolean): void {
   socket.once('data', (data: Buffer) => {
     first = data[0];
     if (wantsTls && first === NO_TLS) fail('no TLS here', 'TLS_NOT_OFFERED');
-    // A web server says so at once, and may keep the connection open.
+    // For example a web server, which may keep the connection open.
     else if (first !== undefined && !FIRST_BYTES.has(first)) fail('not Postgres', 'NOT_POSTGRES');
   });
   socket.once('end', () => {

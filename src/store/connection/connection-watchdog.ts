@@ -1,9 +1,9 @@
 /**
  * Watches every connection of this process to one server while the database is open. When a host freezes or a network drops packets,
- * no connection is closed, and a statement would wait until the system gives up, a quarter of an hour later. So the watchdog asks the
- * server every few seconds whether it is there, on a connection of its own, where no other work delays the answer. When no answer
- * comes, the watchdog closes every connection that has received nothing meanwhile. To the rest of the program these are lost
- * connections like any other.
+ * no connection is closed, and a statement would wait until the system gives up, a quarter of an hour later. So the watchdog sends
+ * the server an empty statement every few seconds, on a connection of its own, where no other work delays the answer. When no answer
+ * comes, the watchdog closes every connection that has received nothing meanwhile. The rest of the program sees ordinary lost
+ * connections.
  */
 import type net from 'node:net';
 import { systemClock } from '../../clock.ts';
@@ -11,19 +11,19 @@ import { systemClock } from '../../clock.ts';
 export type Watchdog = {
   /** Watches this connection until it is closed. */
   add(socket: net.Socket): void;
-  /** Notes the time; the function that it returns closes all connections that have received nothing since. */
+  /** Notes how many bytes each connection has received. The returned function closes all that have received nothing since. */
   mark(): (reason: () => Error) => void;
 };
 
-/** How often the watchdog asks the server, and how long the server may take to answer. */
+/** Wait between two checks of the server. `DEADLINE_MS` is how long the server may take to answer. */
 const LOOK_MS = 5_000;
 const DEADLINE_MS = 10_000;
-/** If this process itself was held up, the answer may be there already: it gets so long to be read. */
+/** If this process itself was delayed, the answer may have arrived unread. So the watchdog waits this much longer for it. */
 const BREATH_MS = 1_000;
 
 export function createWatchdog(): Watchdog {
   const sockets = new Set<net.Socket>();
-  /** Not by their `close` events: TLS removes the listeners of the socket it wraps. */
+  /** `close` events cannot be used for this: TLS removes the listeners of the socket that it wraps. */
   const forget = () => {
     for (const socket of sockets) if (socket.destroyed) sockets.delete(socket);
   };
@@ -43,10 +43,10 @@ export function createWatchdog(): Watchdog {
 }
 
 export type Watched = {
-  /** Sends a statement that takes no time. */
+  /** Sends an empty statement. */
   readonly ask: () => Promise<unknown>;
   readonly at: string;
-  /** The timeout for a new connection: the server may be silent for as long. */
+  /** Timeout for a new connection. The server may be silent for that long, and at least for `DEADLINE_MS`. */
   readonly connectMs: number;
   readonly signal: AbortSignal;
 };
@@ -54,7 +54,7 @@ export type Watched = {
 /** Runs until the signal is aborted. */
 export async function runWatchdog(watchdog: Watchdog, { ask, at, connectMs, signal }: Watched): Promise<void> {
   const deadlineMs = Math.max(DEADLINE_MS, connectMs);
-  // The machine's clock, even where the rest of the program has another one: this is about a real network.
+  // The machine's clock, even if the rest of the program uses another one: this is about a real network.
   const sleep = (ms: number, until = signal) => systemClock.sleep(ms, until).catch(() => undefined);
   const silent = () =>
     Object.assign(new Error(`Postgres at ${at} has not answered for ${deadlineMs / 1000} s`), { code: 'ETIMEDOUT' });
@@ -75,7 +75,7 @@ export async function runWatchdog(watchdog: Watchdog, { ask, at, connectMs, sign
   }
 }
 
-/** A refusal is an answer, too; a connection that timed out is none. */
+/** True if the server has answered. An error of the server is an answer; a connection that timed out is not. */
 function isAnswer(error: unknown): boolean {
   const { code } = error as { readonly code?: unknown };
   return code !== 'CONNECT_TIMEOUT' && code !== 'ETIMEDOUT';

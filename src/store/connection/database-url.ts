@@ -1,25 +1,25 @@
-/** Checks `DATABASE_URL`, says what is wrong with it, and takes it apart for both of our drivers. */
+/** Checks `DATABASE_URL`, reports what is wrong with it, and parses it for both of our drivers. */
 import { readFileSync } from 'node:fs';
 import type { ConnectionOptions as TlsOptions } from 'node:tls';
 import { didYouMean } from '../../core/settings/did-you-mean.ts';
 import { maskUrl, StoreError } from './store-error.ts';
 
-/** Names a second Postgres: where serving reads. */
+/** Setting that names a second Postgres, from which the service reads. */
 export const SERVE_DATABASE_URL = 'CHANDLER_SERVE_DATABASE_URL';
 
-/** What may follow the `?`, with psql's names and meanings. Anything else would be sent to the server as a setting of that name. */
+/** Parameters allowed after the `?`, with the names and meanings of psql. A driver would send any other one to the server as a setting. */
 const PARAMETERS = ['sslmode', 'sslrootcert', 'application_name', 'options', 'connect_timeout', 'channel_binding'];
-/** Not `allow` and `prefer`: those leave open whether the connection is encrypted. */
+/** Without `allow` and `prefer`, which leave open whether the connection is encrypted. */
 const SSL_MODES = ['disable', 'require', 'verify-ca', 'verify-full'] as const;
 const RIGHT =
   'DATABASE_URL should look like postgres://user@host:5432/database, with :password behind the user where it has one';
 
-/** An address taken apart, as a driver wants it. */
+/** A parsed address, in the form that a driver needs. */
 export type DatabaseAddress = {
   /** Without brackets around an IPv6 address. */
   readonly host: string;
   readonly port: number;
-  /** Undefined: the driver's default, from the environment or the system. */
+  /** Undefined means the default of the driver, from the environment or the system. */
   readonly user: string | undefined;
   readonly password: string | undefined;
   readonly database: string;
@@ -30,7 +30,7 @@ export type DatabaseAddress = {
   readonly connectTimeoutSeconds: number | undefined;
 };
 
-/** An error in the setting: waiting does not help. */
+/** An error in the setting, which a retry does not solve. */
 function wrong(problem: string, right: string, cause?: unknown): StoreError {
   return new StoreError(problem, right, cause, true);
 }
@@ -109,7 +109,7 @@ function checkParameters({ searchParams, hash }: URL, address: string): void {
 export function readDatabaseUrl(url: string): DatabaseAddress {
   const { hostname, port, username, password, pathname, searchParams } = checkDatabaseUrl(url);
   const seconds = searchParams.get('connect_timeout');
-  // URLs write IPv6 addresses in brackets; sockets want them bare.
+  // URLs write IPv6 addresses in brackets; sockets need them without.
   const host = decodeURIComponent(hostname).replace(/^\[(.*)\]$/, '$1');
   return {
     host,
@@ -124,7 +124,7 @@ export function readDatabaseUrl(url: string): DatabaseAddress {
   };
 }
 
-/** Like libpq: a certificate file is used wherever there is one; `system` stands for the authorities that Node trusts. */
+/** Works like libpq: a certificate file is used if there is one, and `system` stands for the authorities that Node trusts. */
 function readTls(parameters: URLSearchParams, host: string, url: string): TlsOptions | false {
   const mode = parameters.get('sslmode');
   const rootCert = parameters.get('sslrootcert');
@@ -132,7 +132,7 @@ function readTls(parameters: URLSearchParams, host: string, url: string): TlsOpt
   if (mode === null && rootCert === null) return false;
   const ca = rootCert === null || rootCert === 'system' ? {} : { ca: readAuthority(rootCert, url) };
   if (mode === 'verify-full' || rootCert === 'system') {
-    // Both drivers leave the name out where it is an IP address, and Node would then look for "localhost" in the certificate.
+    // Both drivers omit the name if it is an IP address, and Node would then look for "localhost" in the certificate.
     return { rejectUnauthorized: true, host, ...ca };
   }
   if (mode === 'verify-ca' || rootCert !== null) {
@@ -154,7 +154,7 @@ function readAuthority(file: string, url: string): string {
   }
 }
 
-/** The same address for other programs: SQLAlchemy, and so pandas, knows no `postgres:`. */
+/** The same address for other programs: SQLAlchemy, and so pandas, does not accept `postgres:`. */
 export function addressForOthers(url: string): string {
   return url.replace(/^postgres:/, 'postgresql:');
 }

@@ -1,7 +1,7 @@
-/** `DATABASE_URL` for Postgres' own programs: in the environment, where `ps` shows no password. */
+/** Passes `DATABASE_URL` to Postgres' own programs through the environment, so that `ps` shows no password. */
 import { readDatabaseUrl } from './database-url.ts';
 
-/** What is undefined keeps the value that the user's environment has. */
+/** Values that the address does not set are left out, so the user's environment decides them. */
 export function libpqEnvironment(url: string, applicationName: string): Readonly<Record<string, string>> {
   const address = readDatabaseUrl(url);
   const { searchParams } = new URL(url);

@@ -1,6 +1,6 @@
 /**
- * The locks under which one process at a time does something. Each is a row of `ops.lock`, which only the owner of the schema may read: an
- * advisory lock could be taken, and kept, by anybody who may log in. And who holds a lock that a statement of ours waited for in vain.
+ * Locks under which only one process at a time does something. Each is a row of `ops.lock`, which only the owner of the schema may read: anybody
+ * who may log in could take an advisory lock and keep it. Also finds the session that holds a lock for which our statement waited too long.
  */
 import type { Instant } from '../../clock.ts';
 import { formatCounted, formatInstant } from '../../core/format.ts';
@@ -8,27 +8,27 @@ import type { Sql, SqlOrTransaction } from '../values/type-map.ts';
 import { isLocked } from './database-unavailable.ts';
 import { explainDatabaseError, StoreError } from './store-error.ts';
 
-/** Migrations and audits of many series hold theirs for longer than any lock of a table: that is no fault. */
+/** How long to wait for a lock. Longer than `LOCK_TIMEOUT`: migrations and audits of many series rightly hold their lock for a long time. */
 const PATIENCE = '15min';
 
 /** Waits until no other transaction holds the lock of this name, and holds it until this transaction ends. */
 export async function takeLock(tx: SqlOrTransaction, name: string): Promise<void> {
   await tx`select set_config('lock_timeout', ${PATIENCE}, true)`;
   const rows = await tx`select from ops.lock where name = ${name} for update`;
-  // The first time ever. Of two transactions that insert the row at once, the second waits here.
+  // The lock is used for the first time. If two transactions insert the row at once, the second one waits here.
   if (rows.length === 0)
     await tx`insert into ops.lock (name) values (${name}) on conflict (name) do update set name = excluded.name`;
   await tx`set local lock_timeout to default`;
 }
 
-/** As `explainDatabaseError`. When a statement waited for a lock in vain, it names who holds the lock: to be called at once. */
+/** Like `explainDatabaseError`. If a statement waited too long for a lock, it also names the session that holds it. Call it at once. */
 export async function explainWithHolder(
   error: unknown,
   { sql, url }: { readonly sql: SqlOrTransaction; readonly url: string },
 ): Promise<StoreError | null> {
   const explained = explainDatabaseError(error, url);
   if (explained === null || !isLocked(error)) return explained;
-  // Who may hold it is of no interest beside the error itself.
+  // If the holders cannot be read, the error itself still matters more.
   const [holder, ...others] = await readHolders(sql).catch(() => []);
   if (holder === undefined) return explained;
   const { pid, user, application, since, tables } = holder;
@@ -47,12 +47,12 @@ export type Holder = {
   readonly pid: number;
   readonly user: string;
   readonly application: string;
-  /** Since when its transaction lasts; null: this user may not know. */
+  /** When its transaction began. Null if this user may not see it. */
   readonly since: Instant | null;
   readonly tables: readonly string[];
 };
 
-/** Postgres' modes, the weakest first. */
+/** The lock modes of Postgres, the weakest first. */
 const MODES = [
   'AccessShareLock',
   'RowShareLock',
@@ -65,8 +65,8 @@ const MODES = [
 ];
 
 /**
- * The sessions that have held locks on our tables for as long as a statement waits. Once it has given up, Postgres no longer tells for
- * whom it waited. Those of others first, then the strongest lock, then the oldest transaction.
+ * The sessions that have held locks on our tables for at least as long as a statement waits. After the statement has given up, Postgres no
+ * longer shows for whom it waited. Order: sessions of other programs first, then the strongest lock, then the oldest transaction.
  */
 async function readHolders(sql: SqlOrTransaction): Promise<readonly Holder[]> {
   return sql<Holder[]>`
@@ -81,14 +81,14 @@ async function readHolders(sql: SqlOrTransaction): Promise<readonly Holder[]> {
       b.xact_start, b.pid`;
 }
 
-/** Runs `work` while no other process does the same under this name; resolves to null, without having run it, when one does. */
+/** Runs `work` under the lock of this name. If another process holds the lock, it does not run `work` and resolves to null. */
 export async function withLockUnlessHeld<T>(sql: Sql, name: string, work: () => Promise<T>): Promise<T | null> {
   await sql`insert into ops.lock (name) values (${name}) on conflict do nothing`;
   return (await sql.begin(async (tx) => {
     const rows = await tx`select from ops.lock where name = ${name} for update skip locked`;
     if (rows.length === 0) return null;
-    // This session waits for the work. (A statement without parameters also ends the portal of the one before, whose snapshot the work may have to
-    // wait for: a partition is not detached while there are older ones.)
+    // This session is idle during the work. (A statement without parameters also closes the portal of the previous one. The work might wait for
+    // the snapshot of that portal: Postgres does not detach a partition while older snapshots exist.)
     await tx.unsafe('set local idle_in_transaction_session_timeout = 0');
     return work();
   })) as T | null;

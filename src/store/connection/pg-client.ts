@@ -1,4 +1,4 @@
-/** A connection of node-postgres, for what postgres.js cannot do: rows and copies that wait for a slow reader. */
+/** A connection of node-postgres, for one thing that postgres.js cannot do: rows and copies that wait for a slow reader. */
 import net from 'node:net';
 import type { Writable } from 'node:stream';
 import pg from 'pg';
@@ -11,13 +11,13 @@ export type PgOptions = {
   readonly url: string;
   /** Shown in `pg_stat_activity`, unless the address says otherwise. */
   readonly applicationName: string;
-  /** Of the server: `-c name=value`; they come after those of the address. */
+  /** Settings of the server as `-c name=value`. They follow those of the address. */
   readonly settings?: string;
   readonly watchdog?: Watchdog | undefined;
 };
 
 /**
- * What node-postgres connects with. We parse the address ourselves: `sslmode` must mean the same here as for postgres.js.
+ * The options with which node-postgres connects. We parse the address ourselves, so that `sslmode` means the same as for postgres.js.
  * @throws StoreError when the address is wrong.
  */
 export function pgSettings({ url, applicationName, settings = '', watchdog }: PgOptions) {
@@ -35,24 +35,24 @@ export function pgSettings({ url, applicationName, settings = '', watchdog }: Pg
   };
 }
 
-/** In UTC. Rejects with the driver's error when the server cannot be reached. */
+/** Opens a connection in UTC. Rejects with the error of the driver when the server cannot be reached. */
 export async function openPgClient(options: PgOptions): Promise<pg.Client> {
   const client = new pg.Client({
     ...pgSettings({ ...options, settings: `-c TimeZone=UTC -c DateStyle=ISO ${options.settings ?? ''}` }),
     keepAlive: true,
   });
-  // A statement under way rejects with it; without a listener it would end the process.
+  // A running statement rejects with this error. Without a listener it would end the process.
   client.on('error', () => undefined);
   await client.connect();
   return client;
 }
 
-/** What a statement `copy … to stdout` gives, as it comes; reading no further cancels nothing on the server. */
+/** The bytes of a statement `copy … to stdout` as they arrive. If the caller stops reading, the server does not cancel the statement. */
 export function copyOf(client: pg.Client, statement: string): AsyncIterable<Buffer> {
   return client.query(copyTo(statement)) as AsyncIterable<Buffer>;
 }
 
-/** Takes what a statement `copy … from stdin` reads; `finish` comes when the server has stored all of it. */
+/** A stream into a statement `copy … from stdin`. It emits `finish` when the server has stored everything. */
 export function copyInto(client: pg.Client, statement: string): Writable {
   return client.query(copyFrom(statement));
 }

@@ -1,37 +1,37 @@
 /**
- * Keeps postgres.js (3.4.9) alive, and what it reads whole, when connections are lost. Six things would end the process, spoil the pool
- * or hold up others:
+ * Keeps postgres.js (3.4.9) running, and its results complete, when connections are lost. Without these patches six faults would end the
+ * process, damage the pool or delay other clients:
  *
- * - It writes `rollback`, or the next statement of a transaction, to a connection that is gone: an exception outside of any
- *   promise. So here a statement of a transaction that fails for its connection's sake never settles, nor does the work of a
- *   transaction whose connection was lost meanwhile; the transaction itself rejects, because postgres.js tells it of the close.
- * - A statement handed to a connection just before its close is heard of stays in that connection's buffer, and every attempt
- *   to connect again waits for a time-out behind it. It happens when several are lost at once (the server restarts): whoever hears
- *   of the first goes on at once, on the next. So here the bad news comes a moment later, when all of it is known; and the
- *   first message of a connection is long enough that it is written at once, which clears the buffer of what was left in it.
- * - After an error it expects no new statement on that connection, although it may still give it one before the close; that one would
- *   never be answered, and with it all that come after it. So here a close always counts as one that nobody has been told of.
- * - It counts the rows of a result for each connection, and goes on counting when an error, a time-out or a close ended the one before in
- *   its midst: the rows of the next one then come behind as many places that hold nothing. So here those places are taken away.
- * - A connection that was lost in the midst of a statement keeps it, and the end of its client waits for that statement until the time-out.
- *   So here a client has ended when all its sockets are closed.
- * - A client that is ended while it connects leaves the socket to itself: it is opened, says nothing, and is closed at the time-out of a
- *   connection. The server keeps a process for it, and until then nobody can drop a database there. So here the end closes it.
+ * - postgres.js writes `rollback`, or the next statement of a transaction, to a lost connection. This throws outside of any promise. So
+ *   the patch never settles a statement of a transaction that fails because of its connection, nor the work of a transaction whose
+ *   connection was lost meanwhile. The transaction itself still rejects, because postgres.js reports the close to it.
+ * - A statement given to a connection just before its close is reported stays in the buffer of that connection, and every attempt to
+ *   reconnect waits behind it until a timeout. This happens when several connections are lost at once (the server restarts) and a caller
+ *   continues after the first error on the next one. So the patch delays the error until all lost connections have been reported. And it
+ *   makes the first message of a connection long enough to be written at once, which clears the buffer.
+ * - After an error, postgres.js expects no new statement on that connection, but may still send one before the close. That statement, and
+ *   all later ones, would never be answered. So the patch reports every close as one that no error preceded.
+ * - postgres.js counts the rows of a result per connection. If an error, a timeout or a close ends a result in the middle, it does not
+ *   reset the count: the next result then begins with that many empty places. So the patch removes these places.
+ * - A connection that was lost during a statement keeps the statement, and the end of its client waits for it until the timeout. So the
+ *   patch ends a client when all its sockets are closed.
+ * - If a client is ended while it connects, its socket still opens, sends nothing, and closes only at the connection timeout. Until then the
+ *   server keeps a process for it, and nobody can drop a database there. So the patch closes the socket when the client ends.
  */
 import type net from 'node:net';
 import { systemClock } from '../../clock.ts';
 import type { Sql, SqlOrTransaction } from '../values/type-map.ts';
 
-/** White space after a setting's value: postgres.js writes at once what has 1,024 bytes. */
+/** White space after the value of a setting: postgres.js writes a message at once when it has 1,024 bytes. */
 export const FLUSHED_AT_ONCE = ' '.repeat(1024);
-/** Longer than one turn of the event loop takes; nobody notices it after a lost connection. */
+/** Longer than one turn of the event loop, and too short to matter after a lost connection. */
 const MOMENT_MS = 25;
 const NEVER = new Promise<never>(() => undefined);
 
 type Begin = (...args: unknown[]) => Promise<unknown>;
 type Rejected = (error: unknown) => Promise<never>;
 
-/** Reports the close of an open connection without the error that came before it: then every statement given to it rejects. */
+/** Reports the close of an open connection without the error that came before it, so that every statement given to it rejects. */
 export function closeForAll(socket: net.Socket): void {
   const emit = socket.emit.bind(socket) as (event: string, ...args: unknown[]) => boolean;
   let connected = false;
@@ -42,7 +42,7 @@ export function closeForAll(socket: net.Socket): void {
     event === 'close' && connected ? emit(event, false) : emit(event, ...args)) as typeof socket.emit;
 }
 
-/** The same client, for which a lost connection is an error like any other. `sockets`: all that it has opened. */
+/** Returns the same client with the patches: a lost connection is then an ordinary error. `sockets` are all that the client has opened. */
 export function survivesLostConnections(sql: Sql, sockets: ReadonlySet<net.Socket>): Sql {
   const end: Sql['end'] = async (options) => {
     const ended = sql.end(options).finally(() => {
@@ -81,13 +81,13 @@ async function settlesUnless(isOver: () => boolean, work: () => Promise<unknown>
   }
 }
 
-/** The error, a moment later if a connection was lost. */
+/** Throws the error; after a short delay if a connection was lost. */
 async function later(error: unknown): Promise<never> {
   if (isConnectionLost(error)) await systemClock.sleep(MOMENT_MS);
   throw error;
 }
 
-/** What only a client has, and not its transactions. */
+/** Functions that a client has and its transactions do not. */
 type Own = { readonly begin?: Begin; readonly end?: Sql['end'] };
 type Guard = { readonly isOver: () => boolean; readonly rejected: Rejected };
 
@@ -104,7 +104,7 @@ function guarded<T extends SqlOrTransaction>(sql: T, guard: Guard, own: Own = {}
   });
 }
 
-/** Only what is awaited is changed: a query stays a query, because statements are built of others. */
+/** Changes only what happens when the query is awaited. It stays a query, because other statements may contain it. */
 function guardQuery(query: unknown, { isOver, rejected }: Guard): unknown {
   if (!(query instanceof Promise)) return query;
   const then = query.then.bind(query) as Promise<unknown>['then'];
@@ -149,7 +149,7 @@ async function* withoutHoles(pieces: AsyncIterable<unknown[]>): AsyncGenerator<u
   }
 }
 
-/** A result, or the list of those of several statements, in which rows may come behind places that hold nothing. */
+/** Removes empty places at the beginning of a result. `result` may also be the list of results of several statements. */
 function removeHoles(result: unknown): void {
   if (!Array.isArray(result) || result.length === 0) return;
   const rows = 'command' in result ? result : (result[0] as unknown);
@@ -161,14 +161,14 @@ function removeHoles(result: unknown): void {
 }
 
 /**
- * A query that is done is found only by a full collection (some chain of dead ones leads to it), and with it tens of kilobytes of what
- * was sent: half of what a backfill gives the collector to do.
+ * Frees the parameters of a finished query. Only a full garbage collection frees the query itself (a chain of dead queries refers to it), and
+ * with it tens of kilobytes of parameters: half of the garbage of a backfill.
  */
 function releaseParameters(query: object): void {
   Object.assign(query, { args: null, parameters: null });
 }
 
-/** Not what the server says (it names a SQLSTATE), but what became of the way to it. */
+/** True if the connection failed. False for errors that the server sent: these have a SQLSTATE. */
 function isConnectionLost(error: unknown): boolean {
   const { code } = error as { readonly code?: unknown };
   return typeof code === 'string' && /^(CONNECTION_(CLOSED|ENDED|DESTROYED)|E[A-Z]{4,})$/.test(code);

@@ -1,27 +1,27 @@
-/** Connections that can only read, for serving: as the role `chandler_server` where the user may switch to it. */
+/** Read-only connections for the service. They use the role `chandler_server` if the user may switch to it. */
 import { createClient, type Sql, watch } from './connect.ts';
 import { createWatchdog, type Watchdog } from './connection-watchdog.ts';
 import { explainDatabaseError, StoreError } from './store-error.ts';
 
 const ROLE = 'chandler_server';
 
-/** Every answer takes milliseconds. A statement that takes longer is a fault, and such statements must not pile up. */
+/** A statement takes milliseconds. One that takes much longer is a fault, and such statements must not pile up. */
 const STATEMENT_TIMEOUT_MS = 10_000;
 
-/** One statement counts the requests of all callers at once, so a few connections are enough. */
+/** A few connections are enough, because one statement counts the requests of all callers. */
 const COUNTING_CONNECTIONS = 2;
 
 export type Reader = {
   readonly sql: Sql;
-  /** A few more connections, to look up keys and to count requests: the counts are all that the role may write. */
+  /** A few more connections, which look up keys and count requests. The role may write nothing except these counts. */
   readonly counting: Sql;
-  /** False: there is no such role, or this user is no member of it. The connections are read-only all the same. */
+  /** False if the role does not exist, or this user is not a member of it. The connections of `sql` are read-only in any case. */
   readonly hasRole: boolean;
   readonly watchdog: Watchdog;
   close(): Promise<void>;
 };
 
-/** `setting` is where the address was given. @throws StoreError, which names it, when nobody answers there */
+/** `setting` names the setting that holds the address. @throws StoreError, which names it, when no server answers there */
 export async function openReader({
   url,
   setting = 'DATABASE_URL',
@@ -31,7 +31,7 @@ export async function openReader({
   readonly url: string;
   readonly setting?: string;
   readonly max?: number;
-  /** Of the same server, if there is one already; without it, the reader starts its own. */
+  /** An existing watchdog of the same server. Without it, the reader starts its own. */
   readonly watchdog?: Watchdog | undefined;
 }): Promise<Reader> {
   const hasRole = await maySwitchRole(url).catch((error: unknown) => {
@@ -40,7 +40,7 @@ export async function openReader({
   const settings = {
     statement_timeout: String(STATEMENT_TIMEOUT_MS),
     idle_in_transaction_session_timeout: String(STATEMENT_TIMEOUT_MS),
-    // Compiling takes longer than these statements run.
+    // JIT compilation takes longer than these statements run.
     jit: 'off',
     ...(hasRole ? { role: ROLE } : {}),
   };
@@ -67,7 +67,7 @@ async function maySwitchRole(url: string): Promise<boolean> {
     await sql.unsafe(`set role ${ROLE}`);
     return true;
   } catch (error) {
-    // No such role (invalid parameter value), or no member of it.
+    // The role does not exist (invalid parameter value), or the user is not a member of it.
     if (['22023', '42501', '42704'].includes((error as { readonly code?: string }).code ?? '')) return false;
     throw explainDatabaseError(error, url) ?? error;
   } finally {

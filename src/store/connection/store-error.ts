@@ -1,9 +1,9 @@
-/** What can go wrong between us and Postgres, as one sentence that names what was given and what would be right. */
+/** Explains failures of Postgres and of the way to it, each in one sentence that says what went wrong and how to fix it. */
 
-/** A failure its reader can do something about. `message` is the whole sentence; `hint` is its second half, what would be right. */
+/** A failure that its reader can fix. `message` is the whole sentence; `hint` is its second half, which says how to fix it. */
 export class StoreError extends Error {
   readonly hint: string;
-  /** A setting names what is not there or may not be used: waiting does not help, another setting does. */
+  /** True if a setting names something that does not exist or may not be used. Then a retry does not help; another setting does. */
   readonly isConfiguration: boolean;
 
   constructor(problem: string, hint: string, cause?: unknown, isConfiguration = false) {
@@ -13,20 +13,20 @@ export class StoreError extends Error {
     this.isConfiguration = isConfiguration;
   }
 
-  /** The same, said of another setting that names a Postgres. */
+  /** The same error with the name of another setting, in place of `DATABASE_URL`. */
   of(setting: string): StoreError {
     const said = (text: string) => text.replaceAll(/\bDATABASE_URL\b/g, setting);
     const problem = this.message.slice(0, -`; ${this.hint}`.length);
     return new StoreError(said(problem), said(this.hint), this.cause, this.isConfiguration);
   }
 
-  /** The whole sentence as a service says it: nobody runs it again. */
+  /** The whole sentence for a service, which retries automatically: the operator need not run a command again. */
   get messageOfService(): string {
     return this.message.replaceAll('run the command again', 'Chandler goes on by itself');
   }
 }
 
-/** The address without its secrets: what may be printed. Text that is no URL is cut at the last `@`. */
+/** The address without its secrets, so that it may be printed. In text that is no URL, `***` replaces all before the last `@`. */
 export function maskUrl(url: string): string {
   if (!URL.canParse(url)) return url.replace(/^(\w+:\/\/)?.*@/, '$1***@');
   const parsed = new URL(url);
@@ -37,10 +37,10 @@ export function maskUrl(url: string): string {
   return parsed.href;
 }
 
-/** A missing database or role, a wrong password, something else at that address. */
+/** An invalid address, a server that is not Postgres, a wrong password, a missing role or database. */
 const WRONG_SETTING: ReadonlySet<string> = new Set(['ERR_INVALID_URL', 'NOT_POSTGRES', '28P01', '28000', '3D000']);
 
-/** The same failure as a `StoreError`, or null when it is none of those an operator can mend (then it is ours: rethrow it). */
+/** The same failure as a `StoreError`. Null when an operator cannot fix it: then it is a fault of ours, and the caller rethrows it. */
 export function explainDatabaseError(error: unknown, url: string): StoreError | null {
   for (let e: unknown = error, depth = 0; e instanceof Error && depth < 8; e = e.cause, depth++) {
     if (e instanceof StoreError) return e;
@@ -51,7 +51,7 @@ export function explainDatabaseError(error: unknown, url: string): StoreError | 
   return null;
 }
 
-/** What went wrong, and what would be right; null when it is not about the database. */
+/** What went wrong, and how to fix it. Null when it is not about the database. */
 type Explained = [problem: string, hint: string] | null;
 
 function explainCode(code: string, error: Error, url: string): Explained {
@@ -75,7 +75,7 @@ function explainCode(code: string, error: Error, url: string): Explained {
   );
 }
 
-/** What the system or the driver says of the way to the server. */
+/** Explains errors of the system or the driver on the way to the server. */
 function explainNetwork(code: string, error: Error, { at, host }: { at: string; host: string }): Explained {
   switch (code) {
     case 'ECONNREFUSED':
@@ -139,11 +139,11 @@ function explainTls(code: string, { at, sslmode }: { at: string; sslmode: string
 
 type Login = { at: string; host: string; port: string; user: string; database: string };
 
-/** Whoever holds a lock on our tables, the oldest transaction first: also when nobody waits for it any more. */
+/** Finds the sessions that hold locks on our tables, the oldest transaction first. It also works when nobody waits for the lock any more. */
 const FIND_HOLDERS =
   "select pid, usename, application_name, state, xact_start from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and pid in (select pid from pg_locks where granted and relation in (select oid from pg_class where relnamespace::regnamespace::text in ('market', 'ops'))) order by xact_start";
 
-/** What Postgres says, and what the system says of its disk. */
+/** Explains errors of Postgres itself, and system errors about its disk. */
 function explainServer(code: string, { message }: Error, { at, host, port, user, database }: Login): Explained {
   switch (code) {
     case '57P01':
@@ -206,7 +206,7 @@ function decode(part: string): string {
   try {
     return decodeURIComponent(part);
   } catch {
-    // Only to be shown: a stray % stays as it was typed.
+    // The text is only shown, so a stray % stays as it was typed.
     return part;
   }
 }

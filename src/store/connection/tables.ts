@@ -1,6 +1,6 @@
 /**
- * Simple reads and writes of one table go through drizzle's query builder, which knows the names and types of `store/schema/`. Set
- * arithmetic, joins by `unnest`, and whatever runs for each chunk or request, stay SQL.
+ * Simple reads and writes of one table use drizzle's query builder, which has the names and types of `store/schema/`. Set arithmetic,
+ * joins with `unnest`, and statements that run for each chunk or request stay SQL.
  */
 import { and, eq, getTableColumns, isNull, type SQL } from 'drizzle-orm';
 import {
@@ -15,7 +15,7 @@ import {
 import { PgRemoteSession, type PreparedQuery } from 'drizzle-orm/pg-proxy/session';
 import type { SqlOrTransaction } from '../values/type-map.ts';
 
-/** What a write resolves to that returns no rows: how many it wrote. */
+/** The result of a write that returns no rows: the number of rows written. */
 interface Written extends PgQueryResultHKT {
   readonly type: { readonly count: number };
 }
@@ -26,7 +26,7 @@ export type Tables = PgDatabase<Written>;
 const dialect = new PgDialect();
 const made = new WeakMap<SqlOrTransaction, Tables>();
 
-/** The query builder on a client, or inside of one of its transactions. Errors are the driver's own. */
+/** The query builder on a client, or inside one of its transactions. Errors are those of the driver, not wrapped. */
 export function tables(sql: SqlOrTransaction): Tables {
   const known = made.get(sql);
   if (known !== undefined) return known;
@@ -35,7 +35,7 @@ export function tables(sql: SqlOrTransaction): Tables {
   return database;
 }
 
-/** The condition that each of these columns has this value; null is one, too. */
+/** The condition that each of these columns has this value. Null counts as a value. */
 export function matches<T extends PgTable>(table: T, values: Partial<T['$inferSelect']>): SQL | undefined {
   const columns: Readonly<Record<string, PgColumn>> = getTableColumns(table);
   const conditions = Object.entries(values).map(([name, value]) => {
@@ -45,7 +45,7 @@ export function matches<T extends PgTable>(table: T, values: Partial<T['$inferSe
   return and(...conditions);
 }
 
-/** Changes the rows that have these values. Resolves to how many there were. */
+/** Changes the rows that have these values. Resolves to their number. */
 export async function updateRows<T extends PgTable>(
   sql: SqlOrTransaction,
   table: T,

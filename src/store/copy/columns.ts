@@ -1,4 +1,4 @@
-/** Rows as columns: how many rows travel out of Postgres and into files without an object for each. */
+/** Rows as columns, so that many rows move from Postgres into files without one object per row. */
 
 /** `instant` counts microseconds since 1970 in UTC, `text` may hold JSON. */
 export type ColumnType = 'text' | 'instant' | 'double' | 'integer' | 'bigint' | 'boolean';
@@ -17,13 +17,13 @@ type ColumnOf<Type extends ColumnType> = {
   readonly type: Type;
   readonly values: ValuesOf[Type];
   readonly isNull: Uint8Array;
-  /** How many of the rows are null. */
+  /** Number of rows whose value is null. */
   nulls: number;
 };
 
 export type Column = { readonly [Type in ColumnType]: ColumnOf<Type> }[ColumnType];
 
-/** The first `rows` values of each column count. The arrays are used again for later rows: whoever keeps values copies them. */
+/** Only the first `rows` values of each column are valid. The arrays are reused for later rows, so a caller that keeps values copies them. */
 export type Batch = { rows: number; readonly columns: readonly Column[] };
 
 export function createBatch(types: readonly ColumnType[], capacity: number): Batch {
@@ -47,7 +47,7 @@ export function createColumn(type: ColumnType, capacity: number): Column {
   }
 }
 
-/** Room for other rows. */
+/** Empties the batch, so that it can take other rows. */
 export function clearBatch(batch: Batch): void {
   batch.rows = 0;
   for (const column of batch.columns) {
@@ -72,7 +72,7 @@ export function setValue(column: Column, row: number, value: Value): void {
   else column.values[row] = Number(value);
 }
 
-/** The same for a null. */
+/** Sets one value to null. Call it once for each row, in order. */
 export function setNull(column: Column, row: number): void {
   column.isNull[row] = 1;
   column.nulls++;

@@ -1,4 +1,4 @@
-/** Reads the rows of statements out of Postgres as fast as it sends them, all of them as of one snapshot. */
+/** Reads the rows of statements from Postgres as fast as it sends them, all from one snapshot. */
 import pg from 'pg';
 import type { Watchdog } from '../connection/connection-watchdog.ts';
 import { copyOf, pgSettings } from '../connection/pg-client.ts';
@@ -7,7 +7,7 @@ import { type Batch, type ColumnType, createBatch } from './columns.ts';
 import { readCopy } from './read-copy.ts';
 
 export type CopyOut = {
-  /** The rows of the statements, one after the other, in batches of `capacity` rows; the last one has what is left. */
+  /** Yields the rows of the statements, one statement after the other, in batches of `capacity` rows. The last batch may be smaller. */
   read(statements: AsyncIterable<string>, types: readonly ColumnType[], capacity: number): AsyncGenerator<Batch>;
   close(): Promise<void>;
 };
@@ -19,17 +19,17 @@ export type CopyOptions = {
   readonly watchdog?: Watchdog | undefined;
 };
 
-/** A page of rows is sorted in memory. */
+/** Enough for Postgres to sort a page of rows in memory. */
 const WORK_MEM = '64MB';
 
 /**
- * A connection of its own, with `pg`: the COPY of postgres.js waits for ever after an error of the server. @throws StoreError when nobody
- * answers there
+ * Opens a connection of its own with `pg`, because the COPY of postgres.js waits for ever after an error of the server.
+ * @throws StoreError when no server answers there
  */
 export async function openCopyOut({ url, snapshot, watchdog }: CopyOptions): Promise<CopyOut> {
   const client = new pg.Client(pgSettings({ url, applicationName: 'chandler export', watchdog }));
   let lost: Error | null = null;
-  // Without a listener, a connection that is lost between two statements would end the process.
+  // Without a listener, a connection lost between two statements would end the process.
   client.on('error', (error) => {
     lost ??= error;
   });

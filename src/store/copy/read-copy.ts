@@ -4,13 +4,13 @@ import { type Batch, type Column, type ColumnType, clearBatch, setNull } from '.
 const SIGNATURE_BYTES = 19;
 /** Postgres counts from 2000-01-01, in microseconds. */
 const EPOCH_MICROSECONDS = BigInt(Date.UTC(2000, 0, 1)) * 1_000n;
-/** In place of a number of fields: the end. */
+/** In place of a number of fields, this marks the end. */
 const END = -1;
 const NULL = -1;
 
 /**
- * Adds the rows of one COPY to `batch`, whose columns have the types of its fields, and yields whenever `capacity` rows are in it; it is
- * cleared when the next row is asked for. What is left at the end stays in it, so that several statements can fill one batch.
+ * Adds the rows of one COPY to `batch`, whose columns have the types of the fields. Yields the batch whenever it has `capacity` rows, and
+ * clears it when the consumer continues. Rows left at the end stay in the batch, so that several statements can fill one batch.
  */
 export async function* readCopy(chunks: AsyncIterable<Buffer>, batch: Batch, capacity: number): AsyncGenerator<Batch> {
   const readers = batch.columns.map((column) => readerOf(column));
@@ -25,7 +25,7 @@ export async function* readCopy(chunks: AsyncIterable<Buffer>, batch: Batch, cap
         rest = bytes;
         continue;
       }
-      // An extension of the header would say how long it is; no version of Postgres has one.
+      // The header could have an extension, which would follow with its length. No version of Postgres writes one.
       at = SIGNATURE_BYTES;
       isBegun = true;
     }
@@ -52,7 +52,7 @@ export async function* readCopy(chunks: AsyncIterable<Buffer>, batch: Batch, cap
   }
 }
 
-/** Where the row that begins at `at` ends; null when it is not whole, `END` behind the last row. */
+/** The end of the row that begins at `at`. Null when the row is not complete yet, `END` after the last row. */
 function endOfRow(bytes: Buffer, at: number): number | null {
   if (at + 2 > bytes.length) return null;
   const fields = bytes.readInt16BE(at);
@@ -83,7 +83,7 @@ function readInt(bytes: Buffer, at: number): number {
 
 type ReadField = (bytes: Buffer, at: number, length: number, row: number) => void;
 
-/** A reader of the fields of one column; a field of the length `NULL` is null. */
+/** Returns a reader for the fields of one column. A field of length `NULL` is null. */
 function readerOf(column: Column): ReadField {
   const read = READERS[column.type](column as never);
   return (bytes, at, length, row) => (length === NULL ? setNull(column, row) : read(bytes, at, length, row));
@@ -94,7 +94,7 @@ type Of<Type extends ColumnType> = Extract<Column, { readonly type: Type }>;
 const READERS: { readonly [Type in ColumnType]: (column: Of<Type>) => ReadField } = {
   text: textReader,
   double: ({ values }) => {
-    // Through a view of its own: `readDoubleBE` checks its arguments at each call.
+    // Uses a view of its own, because `readDoubleBE` checks its arguments at each call.
     const one = new Float64Array(1);
     const eight = new Uint8Array(one.buffer);
     return (bytes, at, _, row) => {
@@ -124,7 +124,7 @@ const READERS: { readonly [Type in ColumnType]: (column: Of<Type>) => ReadField 
   },
 };
 
-/** Rows are sorted, so a text is often that of the row before: then nothing is decoded. */
+/** Rows are sorted, so a text often equals that of the previous row. Then the reader decodes nothing. */
 function textReader({ values }: Of<'text'>): ReadField {
   let last = '';
   let lastBytes = Buffer.alloc(0);

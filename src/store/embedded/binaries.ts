@@ -1,4 +1,4 @@
-/** Finds the Postgres that came with `npm install`, and mends what a skipped install script left undone. */
+/** Finds the Postgres that `npm install` has installed, and makes the library links that a skipped install script did not make. */
 import { existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
@@ -8,9 +8,9 @@ export type Binaries = {
   readonly initdb: string;
   readonly postgres: string;
   readonly pgCtl: string;
-  /** Everything the server reads lies below it. */
+  /** The folder that contains every file the server reads. */
   readonly root: string;
-  /** What the loader needs in its environment to find the libraries; empty when they lie where the binaries look. */
+  /** Environment that the loader needs to find the libraries. Empty when they lie where the binaries look for them. */
   readonly env: Readonly<Record<string, string>>;
 };
 
@@ -24,7 +24,7 @@ const ARCHITECTURES: Readonly<Record<string, string>> = {
 };
 
 /**
- * @param spareLib where library links may be made when the package's folder is read-only
+ * @param spareLib a folder for the library links, used when the folder of the package is read-only
  * @throws StoreError when this machine has no such package
  */
 export function findBinaries(spareLib: string): Binaries {
@@ -55,8 +55,8 @@ function findPackage(name: string): string {
 }
 
 /**
- * The package carries each library once; its other names are links that its install script makes, and install scripts may be
- * switched off. Where the folder is read-only the links go to `spareLib`, and the loader is told to look there.
+ * The package contains each library once. The other names of a library are links that the install script makes, and install scripts
+ * may be switched off. If the folder is read-only, the links go to `spareLib`, and the returned environment makes the loader look there.
  */
 function mendLinks(root: string, spareLib: string): Record<string, string> {
   const list = path.join(root, 'pg-symlinks.json');
@@ -82,7 +82,7 @@ function makeLink(to: string, at: string): void {
   try {
     symlinkSync(to, at);
   } catch (error) {
-    // Another command mends them at the same moment, or made them before.
+    // Another command has made the link, just now or earlier.
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   }
 }

@@ -1,4 +1,4 @@
-/** The data folder of the embedded server: made whole or not at all, with a password of its own. */
+/** Makes the data folder of the embedded server, completely or not at all, with a password of its own. */
 import { spawn } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
 import {
@@ -25,11 +25,11 @@ const DRAFT = 'data.new-';
 export const dataFolder = (home: string) => path.join(home, 'data');
 const passwordFile = (home: string) => path.join(home, 'password');
 
-/** Root runs the server as another user, who must be able to enter the folder; for a normal user it is private. */
+/** Makes the home folder. Root runs the server as another user, who must be able to enter it; for a normal user the folder is private. */
 export function makeHome(home: string): void {
   if (existsSync(home) && readdirSync(home).length > 0) return;
   mkdirSync(path.dirname(home), { recursive: true });
-  // Not recursive: on a read-only disk that would complain of a missing folder instead.
+  // Not recursive: on a read-only disk, the recursive form reports a missing folder instead.
   if (!existsSync(home)) mkdirSync(home);
   chmodSync(home, process.getuid?.() === 0 ? 0o711 : 0o700);
 }
@@ -41,7 +41,7 @@ export function readPassword(home: string): string {
 
 /**
  * Runs initdb when there is no data yet. The caller holds the home's lock.
- * @throws StoreError when it cannot be made, or what is there is not ours to open
+ * @throws StoreError when the data cannot be made, or when the existing data cannot be used
  */
 export async function ensureCluster(home: string, binaries: Binaries, runAs: RunAs): Promise<void> {
   for (const name of readdirSync(home)) {
@@ -57,7 +57,7 @@ export async function ensureCluster(home: string, binaries: Binaries, runAs: Run
   const password = randomBytes(18).toString('base64url');
   const draft = path.join(home, DRAFT + randomUUID());
   await runInitdb(home, draft, password, binaries, runAs);
-  // First the password, then the data it opens: killed in between, the next start makes both anew.
+  // First the password, then the data folder: after a kill in between, the next start makes both again.
   writeFileSync(passwordFile(home), `${password}\n`, { mode: 0o600 });
   renameSync(draft, data);
 }

@@ -1,13 +1,13 @@
 /**
  * A real Postgres in a folder, for users who have not set one up.
  *
- * Commands that run at the same time share one server. The last command stops it: when no other living command has signed in
- * (`users/`), and no other client has a session (an analyst's psql, a notebook). A command that is killed cannot stop the server: it
- * stays up, and the next command uses it, or recovers the data if the server was killed, too. After `keepEmbedded` it stays without
- * commands and sessions. `stopEmbedded` stops it.
+ * Commands that run at the same time share one server. A command stops the server at its end when no other living command is signed in
+ * (`users/`) and no other client has a session (an analyst's psql, a notebook). A killed command cannot stop the server: it keeps
+ * running, and the next command uses it. If the server was killed too, the next command starts it, and Postgres recovers the data.
+ * After `keepEmbedded` the server also runs without commands and sessions. `stopEmbedded` stops it.
  *
- * The folder: `data/` (Postgres), `password` (0600), `port` (kept, so that saved connections go on working), `users/`,
- * `postgres.log` (what the server said while starting), `start.lock.<n>`, `keep` (it stays until it is told to stop).
+ * The folder: `data/` (Postgres), `password` (0600), `port` (kept, so that saved connections continue to work), `users/`,
+ * `postgres.log` (output of the server while it started), `start.lock.<n>`, `keep` (present after `keepEmbedded`).
  */
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -34,9 +34,9 @@ export type EmbeddedServer = {
   /** The database `chandler` of this server, with the password. */
   readonly url: string;
   readonly pid: number;
-  /** False when a server that was already running is used. */
+  /** False when the server was already running. */
   readonly started: boolean;
-  /** Signs out, and stops the server when nobody else uses it. Close your own connections first: they count as use. */
+  /** Signs out, and stops the server when nobody else uses it. Close your own connections first, because they count as use. */
   stop(): Promise<void>;
 };
 
@@ -45,17 +45,17 @@ export type EmbeddedOptions = {
   /** The machine's clock: a real process takes real time to start. */
   readonly clock: Clock;
   readonly log?: (line: string) => void;
-  /** Told that the server had been killed, and was started again. */
+  /** Receives a line when the server had been killed and was started again. */
   readonly warn?: (line: string) => void;
 };
 
 const DATABASE = 'chandler';
 const RETRIES = 100;
 const RETRY_MS = 100;
-/** After so many attempts to start, the last processes of a killed server are killed. */
+/** After so many attempts to start, this program kills the remaining processes of a killed server. */
 const ATTEMPTS_BEFORE_KILL = 10;
 
-/** @throws StoreError in one sentence when this machine, user or folder cannot have a server */
+/** Starts the server, or uses the running one. @throws StoreError in one sentence when this machine, user or folder cannot have a server */
 export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedServer> {
   const { home: folder, clock } = options;
   const home = path.resolve(folder);
@@ -79,7 +79,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedS
 
 const keepFile = (home: string) => path.join(home, 'keep');
 
-/** From now on the server stays when the last command and session have ended, until `stopEmbedded`. */
+/** From now on the server keeps running after the last command and session, until `stopEmbedded`. */
 export function keepEmbedded(folder: string): void {
   const home = path.resolve(folder);
   try {
@@ -89,10 +89,10 @@ export function keepEmbedded(folder: string): void {
   }
 }
 
-/** `stopped`: with its sessions. `not running`: none ran. `used`: processes of these numbers use it, and it was left alone. */
+/** `stopped`: the server and its sessions ended. `not running`: none ran. `usedBy`: these processes use the server, so it was not stopped. */
 export type Stop = 'stopped' | 'not running' | { readonly usedBy: readonly number[] };
 
-/** Stops the server of this home; with `isForced` whoever uses it. It starts again with the next command, and then stops with the last one. */
+/** Stops the server of this home; with `isForced` even if it is used. The next command starts it again, and the last command then stops it. */
 export async function stopEmbedded({
   home: folder,
   clock,
@@ -115,13 +115,13 @@ export async function stopEmbedded({
   }
 }
 
-/** Which processes use the server of this home, and whether it stays without them. */
+/** The processes that use the server of this home, and whether it keeps running without them. */
 export function useOfEmbedded(folder: string): { readonly usedBy: readonly number[]; readonly stays: boolean } {
   const home = path.resolve(folder);
   return { usedBy: usersOf(home), stays: existsSync(keepFile(home)) };
 }
 
-/** The address of the server that runs on this home now, and its process; null when none does. Starts nothing. */
+/** The address and the process of the server that runs on this home now. Null when none runs. Starts nothing. */
 export function findEmbedded(folder: string): { readonly url: string; readonly pid: number } | null {
   const home = path.resolve(folder);
   const running = findPostmaster(home);
@@ -129,7 +129,7 @@ export function findEmbedded(folder: string): { readonly url: string; readonly p
 }
 
 /**
- * Makes the database `name` on the server of `url` when it is missing; returns its address.
+ * Makes the database `name` on the server of `url` if it is missing. Returns its address.
  * @throws StoreError when the server cannot be reached
  */
 export async function ensureDatabase(url: string, name: string): Promise<string> {
@@ -148,7 +148,7 @@ export async function ensureDatabase(url: string, name: string): Promise<string>
   return made.href;
 }
 
-/** A server that answers: the one that runs, or one started now. */
+/** Returns a server that answers: the running one, or one that it starts. */
 async function reachServer(home: string, binaries: Binaries, options: EmbeddedOptions) {
   const { clock } = options;
   for (let attempt = 1; ; attempt++) {
@@ -158,12 +158,12 @@ async function reachServer(home: string, binaries: Binaries, options: EmbeddedOp
       const url = await ensureDatabase(urlOf(home, server.port, 'postgres'), DATABASE);
       return { server, url, started: !running };
     } catch (error) {
-      // A server that was killed a moment ago still seems to run, and may even accept a connection.
+      // A server that was killed a moment ago may still look alive, and may even accept a connection.
       if (running && attempt < RETRIES && isLostConnection(error)) {
         await clock.sleep(RETRY_MS);
         continue;
       }
-      // No command has signed in yet that would stop it later.
+      // No command has signed in yet, so none would stop this server later.
       if (!running && findPostmaster(home)) await stopPostmaster(home, server.pid, binaries, clock);
       throw explainUnreachable(error, home, server.pid);
     }
@@ -185,7 +185,7 @@ async function startServer(
     switch (started) {
       case 'port taken':
         continue;
-      // The main process was killed; the last of its children need a moment to notice.
+      // The main process was killed, and its last children need a moment to notice it.
       case 'old server dying':
         if (attempt > ATTEMPTS_BEFORE_KILL) endOrphans(home, 'SIGKILL');
         await clock.sleep(RETRY_MS);
@@ -219,7 +219,7 @@ async function signOut(home: string, name: string, binaries: Binaries, clock: Cl
   }
 }
 
-/** Postgres may still list a session that was closed a moment ago, so this looks several times before it answers yes. */
+/** Postgres may still list a session that was closed a moment ago, so the function checks several times before it returns true. */
 async function hasOtherSessions(url: string, clock: Clock): Promise<boolean> {
   const sql = createClient({ url, max: 1 });
   try {
@@ -231,7 +231,7 @@ async function hasOtherSessions(url: string, clock: Clock): Promise<boolean> {
     }
     return true;
   } catch (error) {
-    // The server is stopping already.
+    // The server is already stopping.
     if (isLostConnection(explainDatabaseError(error, url))) return true;
     throw error;
   } finally {

@@ -1,10 +1,10 @@
 /**
- * Who starts, stops and uses the server of a home folder. One process at a time starts or stops it, also when the one before it was
- * killed. Each process that uses it has a small file in `users/`, which counts only while that process lives.
+ * Coordinates the processes that start, stop and use the server of a home folder. Only one process at a time starts or stops it, even if
+ * the previous one was killed. Each process that uses the server has a small file in `users/`, which counts only while that process lives.
  *
- * The lock is the highest-numbered file `start.lock.<n>`. It is taken by creating number n+1 once the holder of n is dead
- * or has let go (its file is empty). The highest file is only ever removed by the holder of a higher one, so whoever
- * creates a number and then sees no higher one holds the lock: there is no moment at which two could break a stale lock.
+ * The lock is the highest-numbered file `start.lock.<n>`. A process takes it by creating number n+1 once the holder of n is dead or
+ * has released the lock (its file is empty). Only the holder of a higher number ever removes the highest file. So a process that
+ * creates a number and then sees no higher one holds the lock. At no moment can two processes break a stale lock.
  */
 import { randomUUID } from 'node:crypto';
 import {
@@ -28,7 +28,7 @@ const POLL_MS = 20;
 /** Recovery after a crash may take minutes. */
 const LOCK_TIMEOUT_MS = 300_000;
 
-/** Runs `work` alone. @throws StoreError when another process holds the lock for more than five minutes. */
+/** Runs `work` under the lock. @throws StoreError when another process holds the lock for more than five minutes. */
 export async function withHomeLock<T>(home: string, clock: Clock, work: () => Promise<T>): Promise<T> {
   const file = await acquire(home, clock);
   try {
@@ -58,12 +58,12 @@ async function acquire(home: string, clock: Clock): Promise<string> {
   }
 }
 
-/** The file when the number is ours, null when another process was quicker. */
+/** The lock file if this process got the number. Null if another process was faster. */
 function claim(home: string, number: number): string | null {
   const file = path.join(home, PREFIX + number);
-  // Linked into place, so that nobody ever reads it half-written.
+  // A link puts the complete file in place, so that nobody reads a half-written one.
   const draft = path.join(home, `.lock-${randomUUID()}`);
-  // The next user of this home must be able to read it, also after root.
+  // The next user of this home must be able to read it, even if root wrote it.
   writeFileSync(draft, JSON.stringify(identityOf(process.pid)), { mode: 0o600 });
   chmodSync(draft, 0o644);
   try {
@@ -91,7 +91,7 @@ function numbers(home: string): number[] {
     .sort((a, b) => a - b);
 }
 
-/** Null when the lock was let go, or superseded while we looked. */
+/** Null when the lock was released, or superseded during this call. */
 function holderOf(home: string, number: number): ProcessIdentity | null {
   try {
     const text = readFileSync(path.join(home, PREFIX + number), 'utf8');
@@ -125,14 +125,14 @@ export function leave(home: string, name: string | null): number {
   return left;
 }
 
-/** The numbers of the living processes that are signed in. */
+/** The process ids of the living processes that are signed in. */
 export function usersOf(home: string): number[] {
   const names = existsSync(usersFolder(home)) ? readdirSync(usersFolder(home)) : [];
   const users = names.flatMap((name) => identityIn(path.join(usersFolder(home), name)) ?? []);
   return users.filter(isAlive).map(({ pid }) => pid);
 }
 
-/** Null when it has signed out meanwhile, or was killed while it signed in. */
+/** Null when the process has signed out meanwhile, or was killed while it signed in. */
 function identityIn(file: string): ProcessIdentity | null {
   try {
     return JSON.parse(readFileSync(file, 'utf8'));

@@ -1,4 +1,4 @@
-/** The server process itself: find it, start it, wait until it answers, stop it. */
+/** Finds, starts and stops the server process, and waits until it answers. */
 import { spawn, spawnSync } from 'node:child_process';
 import { closeSync, existsSync, openSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import net from 'node:net';
@@ -24,13 +24,13 @@ const SETTINGS: Readonly<Record<string, string>> = {
   shared_buffers: '256MB',
   max_wal_size: '4GB',
   max_connections: '200',
-  // A query over ten years of 5-minute candles touches some 250 partitions and their keys.
+  // A query over ten years of 5-minute candles locks about 250 partitions and their keys.
   max_locks_per_transaction: '256',
   jit: 'off',
   TimeZone: 'UTC',
   log_timezone: 'UTC',
   lc_messages: 'C',
-  // One file per weekday, emptied when the day comes round: never more than a week.
+  // One file per weekday, emptied when that weekday returns: the logs never cover more than a week.
   logging_collector: 'on',
   log_directory: 'log',
   log_filename: 'postgres-%u.log',
@@ -42,8 +42,8 @@ const SETTINGS: Readonly<Record<string, string>> = {
 };
 
 /**
- * The server that runs on this home, also one that another process started. Null when there is none; a lock file left by a
- * server that was killed is removed where it is certain that nobody uses the data.
+ * The server that runs on this home, even if another process started it. Null when there is none. Removes the lock file of a killed
+ * server if it is certain that nobody uses the data.
  */
 export function findPostmaster(home: string): (Postmaster & { readonly ready: boolean }) | null {
   const file = path.join(dataFolder(home), 'postmaster.pid');
@@ -52,9 +52,9 @@ export function findPostmaster(home: string): (Postmaster & { readonly ready: bo
   const [pid, , , port] = lines.map(Number);
   if (!pid || !pidExists(pid)) return null;
   const folder = workingFolderOf(pid);
-  // Our server runs as our user, so a process that we may not signal is another program.
+  // Our server runs as our user. So a process that we may not signal is another program.
   if (isForeign(pid) || (folder !== null && folder !== realpathSync(dataFolder(home)))) {
-    // Another program has that process number now. Because of the file, Postgres would refuse to start.
+    // Another program has that process id now. Because of the file, Postgres would refuse to start.
     rmSync(file, { force: true });
     return null;
   }
@@ -62,8 +62,8 @@ export function findPostmaster(home: string): (Postmaster & { readonly ready: bo
 }
 
 /**
- * Starts the server and returns once it accepts connections. The caller holds the home's lock and has seen that none runs.
- * @throws StoreError with the server's own complaint when it does not come up
+ * Starts the server and returns once it accepts connections. The caller holds the home's lock and has checked that none runs.
+ * @throws StoreError with the error message of the server when it does not start
  */
 export async function startPostmaster(
   home: string,
@@ -77,7 +77,7 @@ export async function startPostmaster(
   const { file, args, identity } = asCommand(runAs, binaries.postgres, ['-D', dataFolder(home), ...settings]);
   const logFile = path.join(home, 'postgres.log');
   const log = openSync(logFile, 'w', 0o600);
-  // Its own process group, so that Ctrl-C on us does not reach it; and it outlives us.
+  // The server has its own process group, so that Ctrl-C does not reach it, and it outlives this process.
   const child = spawn(file, args, {
     ...identity,
     detached: true,
@@ -118,27 +118,27 @@ export async function startPostmaster(
   }
 }
 
-/** Was the last server of this home killed, so that the next one must recover? Call it when no server runs. */
+/** True if the last server of this home was killed, so that the next one must recover. Call it when no server runs. */
 export function wasKilled(home: string): boolean {
   return existsSync(path.join(dataFolder(home), 'postmaster.pid'));
 }
 
 /**
- * Ends the processes that a killed server left behind: one that is busy calculating does not notice that, and while it lives no
- * server can start on its data. The caller holds the home's lock and has seen that no server runs.
+ * Ends the processes that a killed server left behind. A process that is busy with a query does not notice that its server is dead,
+ * and while it lives, no server can start on its data. The caller holds the home's lock and has checked that no server runs.
  */
 export function endOrphans(home: string, signal: 'SIGQUIT' | 'SIGKILL'): void {
   for (const pid of processesIn(realpathSync(dataFolder(home)), 'postgres')) {
     try {
       process.kill(pid, signal);
     } catch (error) {
-      // It has ended by itself.
+      // The process has already ended.
       if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
     }
   }
 }
 
-/** Waits until a server that another process started is ready. Null when it has gone. */
+/** Waits until a server that another process started is ready. Null when it has ended. */
 export async function waitUntilReady(home: string, clock: Clock): Promise<Postmaster | null> {
   const deadline = clock.now() + START_TIMEOUT_MS;
   for (;;) {
@@ -154,7 +154,7 @@ export async function waitUntilReady(home: string, clock: Clock): Promise<Postma
   }
 }
 
-/** Ends all sessions, writes a checkpoint, and resolves when the process is gone. */
+/** Stops the server: it ends all sessions and writes a checkpoint. Resolves when the process has ended. */
 export async function stopPostmaster(home: string, pid: number, binaries: Binaries, clock: Clock): Promise<void> {
   if (process.platform === 'win32') {
     spawnSync(binaries.pgCtl, ['stop', '-D', dataFolder(home), '-m', 'fast', '-w'], { env: { ...binaries.env } });
@@ -173,7 +173,7 @@ export async function stopPostmaster(home: string, pid: number, binaries: Binari
   }
 }
 
-/** A free port of the loopback; `wanted` when it is free. */
+/** A free port on the loopback address: `wanted` if it is free. */
 export async function findPort(wanted: number | null): Promise<number> {
   if (wanted !== null && (await tryPort(wanted)) !== null) return wanted;
   const port = await tryPort(0);

@@ -1,10 +1,10 @@
-/** Tells a process from a later one that was given the same number (in a container, after a restart, that is the usual case). */
+/** Distinguishes a process from a later one with the same process id. In a container this is the usual case after a restart. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import path from 'node:path';
 
 export type ProcessIdentity = {
   readonly pid: number;
-  /** Linux: the kernel's start time of the process. Elsewhere empty: the number has to do. */
+  /** On Linux, the start time that the kernel has for the process. Elsewhere empty, so that only the process id is compared. */
   readonly startedAt: string;
 };
 
@@ -22,13 +22,13 @@ export function pidExists(pid: number): boolean {
   try {
     process.kill(pid, 0);
   } catch (error) {
-    // EPERM: it lives, and belongs to somebody else.
+    // EPERM: the process lives and belongs to another user.
     return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
   return stateAndStart(pid)?.state !== 'Z';
 }
 
-/** Does the process belong to a user whose processes we may not signal? */
+/** True if the process belongs to a user whose processes we may not signal. */
 export function isForeign(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -38,17 +38,17 @@ export function isForeign(pid: number): boolean {
   }
 }
 
-/** The folder a process works in; null where the system does not tell. */
+/** The working folder of a process. Null where the system does not provide it. */
 export function workingFolderOf(pid: number): string | null {
   try {
     return readlinkSync(`/proc/${pid}/cwd`);
   } catch {
-    // No /proc here, or not ours to read: the caller must do without.
+    // There is no /proc, or we may not read it.
     return null;
   }
 }
 
-/** Processes of the program called `program` that work in `folder` (its real path); none where the system does not tell. */
+/** Processes of the program `program` whose working folder is `folder` (a real path). None where the system does not provide it. */
 export function processesIn(folder: string, program: string): number[] {
   let names: string[];
   try {
@@ -77,11 +77,11 @@ function startTimeOf(pid: number): string {
 function stateAndStart(pid: number): { state: string; start: string } | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // The name in parentheses may hold spaces: count from behind it. Start time is the 22nd field.
+    // The name in parentheses may contain spaces, so this counts from behind it. The start time is the 22nd field.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     return { state: fields[0] ?? '', start: fields[19] ?? '' };
   } catch {
-    // Not Linux, or gone.
+    // Not Linux, or the process has ended.
     return null;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Chooses the user that the server runs as. Postgres refuses to run as root, so root runs it as `postgres` or `nobody` where that user
- * can reach the folders, else in a user namespace in which root's files belong to nobody. No user is ever created.
+ * Chooses the user as which the server runs. Postgres refuses to run as root, so root runs it as `postgres` or `nobody` if that user can
+ * reach the folders, else in a user namespace in which root's files belong to nobody. Chandler never creates a user.
  */
 import { spawnSync } from 'node:child_process';
 import { lchownSync, readdirSync, statSync } from 'node:fs';
@@ -12,19 +12,19 @@ import type { Binaries } from './binaries.ts';
 export type RunAs =
   | { readonly kind: 'self' }
   | { readonly kind: 'user'; readonly uid: number; readonly gid: number; readonly name: string }
-  /** `unshare` must stand before the command. */
+  /** The command must be started through `unshare`. */
   | { readonly kind: 'namespace' };
 
 const UNSHARE = ['--user', '--map-user=65534', '--map-group=65534', '--'];
 
 /** @throws StoreError when no user is found that can run a server in `home` */
 export function chooseRunAs(home: string, binaries: Binaries): RunAs {
-  // Windows: no uid; the server drops the administrator's rights by itself.
+  // Windows has no uid. There the server drops the administrator's rights itself.
   const uid = process.getuid?.();
   if (uid === undefined) return { kind: 'self' };
   if (uid !== 0) {
     if (hasName()) return { kind: 'self' };
-    // Postgres needs a name for its user; a container that was started with a number has none.
+    // Postgres needs a name for its user. In a container that was started with a numeric user, there is none.
     if (namespaceWorks()) return { kind: 'namespace' };
     throw new StoreError(
       `the embedded Postgres cannot run as user ${uid}, who has no entry in /etc/passwd`,
@@ -48,7 +48,7 @@ export function chooseRunAs(home: string, binaries: Binaries): RunAs {
   );
 }
 
-/** The command line and the spawn options that make `program` run so. */
+/** The command line and the spawn options that run `program` in this way. */
 export function asCommand(runAs: RunAs, program: string, args: readonly string[]) {
   switch (runAs.kind) {
     case 'self':
@@ -60,12 +60,12 @@ export function asCommand(runAs: RunAs, program: string, args: readonly string[]
   }
 }
 
-/** Gives `folder` and all in it to the user that the server will run as: another user may have made the data. */
+/** Gives `folder` and its contents to the user as which the server will run, because another user may have made the data. */
 export function giveTo(runAs: RunAs, folder: string): void {
   if (process.getuid?.() !== 0) return;
   const owner = runAs.kind === 'user' ? { uid: runAs.uid, gid: runAs.gid } : { uid: 0, gid: 0 };
   if (statSync(folder).uid === owner.uid) return;
-  // The folder itself last: if we are killed in between, its owner still says that there is work left.
+  // The folder itself comes last: after a kill in between, its owner still shows that work is left.
   for (const entry of readdirSync(folder, { recursive: true }))
     lchownSync(path.join(folder, String(entry)), owner.uid, owner.gid);
   lchownSync(folder, owner.uid, owner.gid);
@@ -88,7 +88,7 @@ function lookUp(name: string): { uid: number; gid: number } | null {
   return { uid: Number(uid.stdout), gid: Number(gid.stdout) };
 }
 
-/** May this user walk down to `target`? Every folder on the way must let others through. */
+/** True if this user may enter every folder on the way to `target`. */
 function canReach(target: string, user: { uid: number; gid: number }): boolean {
   for (let folder = path.resolve(target); ; folder = path.dirname(folder)) {
     const { mode, uid, gid } = statSync(folder);
@@ -101,7 +101,7 @@ function canReach(target: string, user: { uid: number; gid: number }): boolean {
 function canRun(binaries: Binaries, user: { uid: number; gid: number }): boolean {
   const share = path.join(binaries.root, 'share');
   if (!canReach(share, user)) return false;
-  // Trying is the only way to know that every library can be read as well.
+  // Only a test run shows that this user can also read every library.
   return spawnSync(binaries.initdb, ['--version'], { ...user, env: binaries.env, cwd: '/' }).status === 0;
 }
 

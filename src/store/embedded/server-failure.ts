@@ -1,4 +1,4 @@
-/** Failures of the embedded server, each in one sentence: what the file system says about its folder, and what the server itself said. */
+/** Explains failures of the embedded server, each in one sentence, from errors of the file system and from the output of the server. */
 import { closeSync, fstatSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { StoreError } from '../connection/store-error.ts';
@@ -7,7 +7,7 @@ const TAIL_BYTES = 16_384;
 const DISK_FULL = /no space left on device|disk quota exceeded/i;
 const FOLDER_HINT = 'choose another folder with CHANDLER_HOME, or set DATABASE_URL to a Postgres of yours';
 
-/** The same failure as a `StoreError` where an operator can mend it, else as it was. */
+/** The same failure as a `StoreError` if an operator can fix it, else unchanged. */
 export function explainFileError(error: unknown, home: string): unknown {
   if (!(error instanceof Error) || !('code' in error)) return error;
   switch (error.code) {
@@ -40,7 +40,7 @@ export function explainFileError(error: unknown, home: string): unknown {
   }
 }
 
-/** What the server, or initdb, printed before it gave up, as one sentence. */
+/** Explains in one sentence what the server, or initdb, printed before it failed. */
 export function explainServerOutput(output: string, home: string, doing: string): StoreError {
   if (DISK_FULL.test(output)) {
     return new StoreError(`the disk of the data folder ${home} is full`, 'make room and run the command again');

@@ -1,12 +1,12 @@
-/** Encodes imported candles as the rows of a binary COPY, and adds up their hashes on the way: both are made of the same eight bytes of each number. */
+/** Encodes imported candles as rows of a binary COPY, and adds up their hashes at the same time: both use the same eight bytes of each number. */
 import type { Instant } from '../../clock.ts';
 import { addCandleHash, CANDLE_WORDS, type HashSum, NULL_WORD, setCandleWords } from '../../core/candle-hash.ts';
 
-/** In this order in each row. Rows that are put staged have two columns more: where they were read. */
+/** The columns of each row, in this order. Staged rows have two more columns, which say where the row was read. */
 export const COLUMNS = 'open_time, open, high, low, close, volume, market_cap, series_id, is_final';
 export const STAGED_COLUMNS = `${COLUMNS}, file, record`;
 
-/** What a COPY begins and ends with. */
+/** The first and the last bytes of a COPY. */
 export const COPY_HEADER = Buffer.from('PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0', 'latin1');
 export const COPY_END = Buffer.from([0xff, 0xff]);
 
@@ -19,17 +19,17 @@ const MOST_BYTES_EACH = 2 + 7 * 12 + 8 + 5 + 8 + 12;
 type Value = number | null;
 
 export type CandleEncoder = {
-  /** Chooses the candle that the next calls are about. Its values are finite. */
+  /** Sets the candle for the next calls. Its values must be finite. */
   set(openTime: Instant, open: Value, high: Value, low: Value, close: Value, volume: Value, marketCap: Value): void;
   hashInto(sum: HashSum): void;
   append(seriesId: number, isFinal: boolean): void;
-  /** With the number of its file and of its record. */
+  /** Appends the candle with the numbers of its file and of its record. */
   appendStaged(seriesId: number, isFinal: boolean, file: number, record: number): void;
-  /** The rows since the last call, in a buffer that is not used again; null: there are none. */
+  /** The rows since the last call, in a buffer that the encoder does not reuse. Null if there are none. */
   take(): Buffer | null;
 };
 
-/** `mostRows`: between two calls of `take`. */
+/** `mostRows` is the largest number of rows between two calls of `take`. */
 export function createCandleEncoder(mostRows: number): CandleEncoder {
   const words = new Int32Array(CANDLE_WORDS);
   let buffer = Buffer.alloc(0);
@@ -45,11 +45,11 @@ export function createCandleEncoder(mostRows: number): CandleEncoder {
     view.setInt32(at + 2, 8);
     const microseconds = (time - EPOCH_MS) * 1_000;
     view.setInt32(at + 6, Math.floor(microseconds / TWO_32));
-    // `|` takes a whole number modulo 2^32.
+    // `|` reduces a whole number modulo 2^32.
     view.setInt32(at + 10, microseconds | 0);
     at += 14;
     for (let i = 2; i < CANDLE_WORDS; i += 2) {
-      // No finite number has these bits.
+      // This word stands for null: no finite number has these bits.
       if (words[i] === NULL_WORD) {
         view.setInt32(at, -1);
         at += 4;

@@ -1,6 +1,6 @@
 /**
- * The transaction of an import, on a connection of its own: rows go in by COPY, and all of them or none are there afterwards. It locks the
- * rows of its source in `market.imported_series`, and nothing that ingestion writes.
+ * The transaction of an import, on a connection of its own. Rows go in by COPY, and all of them or none are stored. It locks the rows of its
+ * source in `market.imported_series`, and nothing that ingestion writes.
  */
 import { once } from 'node:events';
 import type { Writable } from 'node:stream';
@@ -28,18 +28,18 @@ export type BeforeImport = {
   readonly last: Instant | null;
 };
 
-/** `staging`: a temporary table, for rows that may meet others of their slot. */
+/** `staging` is a temporary table for rows whose slot may have another row. */
 export type CopyTarget = 'candles' | 'staging';
 
 export type ImportTransaction = {
-  /** In the order of the names; those that are missing are made. */
+  /** Resolves in the order of the names. Missing series are created. */
   openSeries(names: readonly ImportedName[]): Promise<BeforeImport[]>;
-  /** Encoded rows. Resolves when the rows before them have been taken; so the caller can make the next ones meanwhile. */
+  /** Sends encoded rows. Resolves when the stream has taken the previous rows, so that the caller can encode the next ones meanwhile. */
   copy(target: CopyTarget, rows: Buffer): Promise<void>;
-  /** After the rows so far. Instants come and go as text. */
+  /** Runs a statement after all rows sent so far. Instants are text, in parameters and in results. */
   query<Row>(text: string, values?: readonly unknown[]): Promise<Row[]>;
   commit(): Promise<void>;
-  /** Ends the connection; what was not committed never was. */
+  /** Ends the connection. Everything that is not committed is undone. */
   close(): Promise<void>;
 };
 
@@ -56,7 +56,7 @@ const BEGIN = `begin;
     file integer not null, record bigint not null
   ) on commit drop`;
 
-/** `now`: when it imports. @throws StoreError when nobody answers there */
+/** `now` is the time of the import. @throws StoreError when no server answers there */
 export async function openImport(
   { sql, url, watchdog }: { readonly sql: Sql; readonly url: string; readonly watchdog?: Watchdog | undefined },
   { source, now }: { readonly source: string; readonly now: Instant },
@@ -70,7 +70,7 @@ export async function openImport(
     await client.query(BEGIN);
     series = await createSeriesOf(source, client, sql);
   } catch (error) {
-    // Its transaction may hold rows.
+    // Its transaction may hold locks on rows.
     await client.end().catch(() => undefined);
     throw explained(error);
   }
@@ -104,12 +104,12 @@ export async function openImport(
   };
 }
 
-/** One COPY at a time; another target, or a statement, ends it. */
+/** Runs one COPY at a time. A write to another target, or a statement, ends it. */
 function createCopying(client: pg.Client) {
   let open: { readonly target: CopyTarget; readonly stream: Writable; written: Promise<void> } | null = null;
   const begin = (target: CopyTarget) => {
     const stream = copyInto(client, INTO[target]);
-    // Whoever waits for a write, or for the end, gets the error; between two of them nobody listens.
+    // A caller that waits for a write or for the end gets the error. Between two of these calls nobody else listens.
     stream.on('error', () => undefined);
     return { target, stream, written: send(stream, COPY_HEADER) };
   };
@@ -137,7 +137,7 @@ function createCopying(client: pg.Client) {
   };
 }
 
-/** Resolves when the stream wants more. */
+/** Resolves when the stream has taken the bytes. */
 function send(stream: Writable, bytes: Buffer): Promise<void> {
   const sent = new Promise<void>((resolve, reject) => {
     if (stream.errored !== null) reject(stream.errored);
@@ -148,7 +148,7 @@ function send(stream: Writable, bytes: Buffer): Promise<void> {
       else resolve();
     });
   });
-  // Thrown to whoever waits for it; until then it must not count as unhandled.
+  // An `await` of this promise throws the error. Until then it must not count as an unhandled rejection.
   sent.catch(() => undefined);
   return sent;
 }
@@ -166,8 +166,8 @@ const NEW_SERIES = `
 const nameOf = ({ coinId, quote, interval }: ImportedName) => `${coinId} ${quote} ${interval}`;
 
 /**
- * The series of a source: those that are there, and new ones. A new one has its number at once, and is stored before the next statement: a
- * statement would end the COPY, and wait for all of its rows.
+ * The series of a source: existing and new ones. A new one gets its number at once, but is stored only just before the next statement. Storing
+ * it at once would be a statement, which would end the COPY and wait for all of its rows.
  */
 async function createSeriesOf(source: string, client: pg.Client, sql: Sql) {
   const { rows } = await client.query<

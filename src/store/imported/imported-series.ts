@@ -1,18 +1,18 @@
-/** Reads and removes what was imported. */
+/** Reads and removes imported candles. */
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import type { CandleInterval } from '../../core/interval.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
 import { withLockUnlessHeld } from '../connection/lock.ts';
 
-/** Whoever adds or removes imported candles holds it. */
+/** A process holds this lock while it adds or removes imported candles. */
 export const IMPORT_LOCK = 'import';
 
 export type NamedCoin =
   | { readonly ok: true; readonly coinId: string }
   | { readonly ok: false; readonly problem: string; readonly hint: string | null };
 
-/** The coin that a name means: an id, an older id, a symbol, or the address of a contract. */
+/** Finds the coin of a name. The name is an id, an older id, a symbol, or the address of a contract. */
 export async function coinNamed(sql: SqlOrTransaction, name: string): Promise<NamedCoin> {
   try {
     const [row] = await sql<{ coinId: string }[]>`select market.coin_of(${name}) as coin_id`;
@@ -40,7 +40,7 @@ export type ImportedSource = {
   readonly importedAt: Instant;
 };
 
-/** By name. */
+/** All sources, sorted by name. */
 export async function readImportedSources(sql: SqlOrTransaction): Promise<readonly ImportedSource[]> {
   return sql<ImportedSource[]>`
     select source, count(*) as series, count(distinct coin_id) as coins, array_agg(distinct interval)::text[] as intervals,
@@ -51,7 +51,7 @@ export async function readImportedSources(sql: SqlOrTransaction): Promise<readon
 
 type Dropped = { readonly series: number; readonly candles: number };
 
-/** Removes all of a source. Resolves to what there was; null: an import is running, which may add to it. */
+/** Removes everything of a source. Resolves to what was removed. Null if an import is running, which may add to the source: nothing is removed. */
 export function dropImportedSource(sql: Sql, source: string): Promise<Dropped | null> {
   return withLockUnlessHeld(sql, IMPORT_LOCK, async () => {
     const dropped = await sql.begin(async (tx): Promise<Dropped> => {

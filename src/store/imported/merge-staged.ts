@@ -1,6 +1,6 @@
 /**
- * Merges the rows that were staged: those whose slot may have a row already, of an earlier import, of another file, or of another
- * record of the same file. What is the same changes nothing; what differs is found first, and changed only when the caller says so.
+ * Merges the staged rows: those whose slot may already have a row, from an earlier import, another file, or another record of the same
+ * file. Equal rows change nothing. Different rows are reported first, and changed only when the caller requests it.
  */
 import type { ImportTransaction } from './import-transaction.ts';
 
@@ -10,9 +10,9 @@ const hashOf = (row: string) =>
   `market.candle_hash(${row}.open_time, ${VALUES.map((name) => `${row}.${name}`).join(', ')})`;
 
 /**
- * `slot` has one row for each slot that rows were staged of. `state`: `new`; `same` as what is there; `contested`, when rows of this import
- * say different things, which may be in the table as well (`in_table`); `updated`: an earlier import has stored what was not final, and it has
- * other values now; `other` than what an earlier import has stored as final.
+ * `slot` has one row for each slot with staged rows. `state` is `new`; `same` (equal to the stored row); `contested` (rows of this import differ;
+ * one of them may already be in the table, `in_table`); `updated` (an earlier import has stored other values that were not final); or `other`
+ * (an earlier import has stored other values as final).
  */
 const SLOTS = `
   create temporary table slot on commit drop as
@@ -34,15 +34,15 @@ const SLOTS = `
   left join market.imported_candle c on c.series_id = a.series_id and c.open_time = a.open_time`;
 
 export type Staged = {
-  /** Rows that say what is there already. */
+  /** Rows that equal the stored row. */
   readonly same: number;
-  /** Rows that say what another row of this import says. */
+  /** Rows that equal another row of this import. */
   readonly twice: number;
-  /** Slots that an earlier import has stored with other values, when they were not final. */
+  /** Slots for which an earlier import has stored other values that were not final. */
   readonly updated: number;
-  /** Rows of slots of which rows of this import say different things. */
+  /** Rows of slots for which the rows of this import differ. */
   readonly contested: { readonly rows: number; readonly first: readonly StagedRow[] };
-  /** Slots that an earlier import has stored as final, with other values. */
+  /** Slots for which an earlier import has stored other values as final. */
   readonly other: { readonly slots: number; readonly first: OtherRow | null };
 };
 
@@ -58,12 +58,12 @@ export type OtherRow = StagedRow & {
   readonly given: Numbers;
 };
 
-/** What the rows that were staged are; nothing is changed yet. `most`: of contested rows so many are named. */
+/** Classifies the staged rows. Changes nothing yet. Names at most `most` of the contested rows. */
 export async function readStaged({ query }: ImportTransaction, most: number): Promise<Staged> {
   await query('analyze pg_temp.staged_row');
   await query(SLOTS);
   await query('analyze pg_temp.slot');
-  // What is in the table by this import was a row of its files.
+  // A row that this import has already put into the table is a row of its files, so it is counted too.
   const [counts] = await query<Record<'same' | 'twice' | 'contested' | 'updated' | 'other', string>>(`
     select count(*) filter (where state = 'same' and not is_of_now) as same,
       coalesce(sum(rows - 1 + (state = 'same' and is_of_now)::int) filter (where state <> 'contested'), 0) as twice,
@@ -92,10 +92,10 @@ export async function readStaged({ query }: ImportTransaction, most: number): Pr
   };
 }
 
-/** What became of a series. */
+/** The change of a series: the differences in its number of candles and in its digest. */
 export type Change = { readonly seriesId: number; readonly candles: number; readonly digest: bigint };
 
-/** Stores new rows, replaces others, and removes those of this import that are contested. Call it after `readStaged`. */
+/** Stores new rows, replaces `updated` and `other` ones, and removes contested rows of this import. Call it after `readStaged`. */
 export async function applyStaged({ query }: ImportTransaction): Promise<Change[]> {
   const changes = [
     `with gone as (
@@ -125,14 +125,14 @@ export async function applyStaged({ query }: ImportTransaction): Promise<Change[
       ...rows.map((row) => ({ seriesId: row.series_id, candles: Number(row.candles), digest: BigInt(row.digest) })),
     );
   }
-  // What was provisional when it was imported first may be final now.
+  // A candle that was provisional at its first import may be final now.
   await query(`
     update market.imported_candle c set is_final = true from pg_temp.slot s
     where s.state = 'same' and s.is_final and not c.is_final and c.series_id = s.series_id and c.open_time = s.open_time`);
   return out;
 }
 
-/** Notes what each series has now. A series without a candle is removed. */
+/** Updates the totals of each series. Removes series without candles. */
 export async function noteSeries({ query }: ImportTransaction, changes: readonly Change[], at: number): Promise<void> {
   await query(
     `update market.imported_series s set

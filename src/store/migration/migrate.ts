@@ -1,4 +1,4 @@
-/** Brings a database to the schema this build knows, and refuses one that a newer build has already changed. */
+/** Migrates a database to the schema of this build. Refuses a database that a newer build has already migrated. */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { DrizzleQueryError } from 'drizzle-orm/errors';
@@ -14,31 +14,31 @@ import {
   type SchemaOwnership,
 } from './schema-ownership.ts';
 
-/** `when` orders migrations: drizzle applies those later than the latest one applied. */
+/** `when` orders migrations: drizzle applies those that are later than the latest applied one. */
 type JournalEntry = { readonly tag: string; readonly when: number };
 
-// The same number of steps up from src/ and from dist/.
+// The number of steps up is the same from src/ and from dist/.
 const FOLDER = fileURLToPath(new URL('../../../migrations', import.meta.url));
 
 /**
- * Applies what is missing, in one transaction, one process at a time. Safe to run twice.
- * Returns the names of the migrations applied now.
- * @throws StoreError, and changes nothing, when another build made the database, the schemas are somebody else's, or the
- * user may not make or change them.
+ * Applies the missing migrations in one transaction, in one process at a time. Safe to run twice.
+ * Returns the names of the migrations that it applied.
+ * @throws StoreError, and changes nothing, when another build made the database, when the schemas are not Chandler's, or when
+ * the user may not create or change them.
  */
 export async function migrate({ sql, url }: Pick<Database, 'sql' | 'url'>): Promise<readonly string[]> {
   const journal = readJournal();
   try {
     const seen = await missingOf(sql, journal);
     const isDone = seen.missing.length === 0 && !isUnfinished(seen.applied, journal);
-    // A user that may not change the schema need not, when there is nothing to change.
+    // If there is nothing to change, the user does not need the right to change the schema.
     if (isDone && seen.ownership.ops?.owned === false) return [];
     if (!isDone) {
       refuseChange(seen.ownership);
       await prepareTables(sql);
     }
     return (await sql.begin(async (tx) => {
-      // This one waits for the migrations, which have a connection of their own.
+      // This session is idle while the migrations run on a connection of their own.
       await tx`select set_config('idle_in_transaction_session_timeout', '0', true)`;
       await takeLock(tx, 'migrations');
       const { missing } = await missingOf(tx, journal);
@@ -46,7 +46,7 @@ export async function migrate({ sql, url }: Pick<Database, 'sql' | 'url'>): Prom
         await runMigrations(url).catch((error: unknown) => {
           throw explainDatabaseError(error, url) ?? explainMigration(error, journal);
         });
-      // Drizzle keeps a hash and a time; the name is for the reader, and for older builds that meet this database.
+      // Drizzle stores a hash and a time. The name is for the reader, and for older builds that open this database.
       await tx`
         update ops.migration m set name = j.tag
         from unnest(${journal.map((e) => e.tag)}::text[], ${journal.map((e) => e.when)}::bigint[]) j(tag, at)
@@ -67,12 +67,12 @@ async function missingOf(sql: SqlOrTransaction, journal: readonly JournalEntry[]
   return { ownership, applied, missing: journal.filter((entry) => !known.has(entry.when)).map((entry) => entry.tag) };
 }
 
-/** What two sessions get that make the same thing at once, although each says `if not exists`; 42710 names the row type of a table. */
+/** Errors when two sessions create the same thing at once, although both use `if not exists`. 42710 is about the row type of a table. */
 const MADE_MEANWHILE = new Set(['23505', '42P06', '42P07', '42701', '42710']);
-/** Other processes can make each of these few things only once. */
+/** More than can be needed: each failure means that another process has created one of these few things, which can happen only once. */
 const MOST_ATTEMPTS = 20;
 
-/** What must be there before the first migration: drizzle's table, as drizzle would make it, with a name for each migration; and our locks. */
+/** Creates what the first migration needs: drizzle's table, as drizzle would create it but with a name per migration, and the table of locks. */
 async function prepareTables(sql: Sql): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -89,7 +89,7 @@ async function prepareTables(sql: Sql): Promise<void> {
   }
 }
 
-/** By drizzle, on a client of its own: it changes how its client reads dates. Loaded when needed, which is seldom. */
+/** Runs drizzle on a client of its own, because it changes how its client reads dates. Drizzle is loaded only when needed, which is rare. */
 async function runMigrations(url: string): Promise<void> {
   const [{ drizzle }, migrator] = await Promise.all([
     import('drizzle-orm/postgres-js'),
@@ -107,7 +107,7 @@ async function runMigrations(url: string): Promise<void> {
   }
 }
 
-/** A statement of a migration that Postgres refuses: all of them are undone then. The migration's name, and Postgres' reason. */
+/** Explains a statement of a migration that Postgres rejects: names the migration and the reason. All migrations of the run are then undone. */
 function explainMigration(error: unknown, journal: readonly JournalEntry[]): unknown {
   if (!(error instanceof DrizzleQueryError) || !(error.cause instanceof Error)) return error;
   const { query, cause } = error;
@@ -121,8 +121,8 @@ function explainMigration(error: unknown, journal: readonly JournalEntry[]): unk
 }
 
 /**
- * True when there is nothing of ours in this database yet. Also true when all migrations are applied, but not their names and the rights: the process
- * that applied them was killed, or is about to write both. @throws StoreError when the schemas there are somebody else's.
+ * True when this database contains nothing of ours yet. Also true when all migrations are applied, but their names and the rights are not written:
+ * the process that applied them was killed, or is about to write both. @throws StoreError when the schemas are not Chandler's.
  */
 export async function isUnmigrated({ sql, url }: Pick<Database, 'sql' | 'url'>): Promise<boolean> {
   try {
@@ -135,7 +135,7 @@ export async function isUnmigrated({ sql, url }: Pick<Database, 'sql' | 'url'>):
   }
 }
 
-/** @throws StoreError when the database was not migrated yet, only in part, by another build, or this user may not read it. */
+/** @throws StoreError when the database is not migrated, or only in part, or by another build, or when this user may not read it. */
 export async function checkSchema({ sql, url }: Pick<Database, 'sql' | 'url'>): Promise<void> {
   const journal = readJournal();
   let applied: Applied[];
@@ -156,7 +156,7 @@ export async function checkSchema({ sql, url }: Pick<Database, 'sql' | 'url'>): 
   throw new StoreError(state, 'run: chandler migrate');
 }
 
-/** Names and rights are written after the migrations, in one transaction: where the names are missing, so are the rights. */
+/** Names and rights are written after the migrations, in one transaction. So if the names are missing, the rights are missing too. */
 function isUnfinished(applied: readonly Applied[], journal: readonly JournalEntry[]): boolean {
   const unnamed = new Set(applied.filter(({ name }) => name === null).map(({ when }) => when));
   return applied.length === journal.length && journal.some(({ when }) => unnamed.has(when));
@@ -164,7 +164,7 @@ function isUnfinished(applied: readonly Applied[], journal: readonly JournalEntr
 
 export type Applied = { readonly when: number; readonly name: string | null };
 
-/** Can this build bring what these migrations have made to its schema? @throws StoreError about `what` when it cannot */
+/** Checks that this build can migrate a database to which these migrations were applied. @throws StoreError about `what` when it cannot */
 export function checkMigrations(applied: readonly Applied[], what: string): void {
   refuseOtherBuilds(applied, readJournal(), what);
 }

@@ -1,17 +1,17 @@
-/** Databases made before the migrations of 0.1.0 were put together: `migrate` cannot change them, and says how to move their data. */
+/** Databases made before the migrations were squashed for 0.1.0: `migrate` cannot change them, and reports how to move their data. */
 import { fileURLToPath } from 'node:url';
 import { StoreError } from '../connection/store-error.ts';
 
-/** When the first migration of those days was written; `ops.migration` keeps it in `created_at`. */
+/** When the first of the old migrations was written. `ops.migration` stores it in `created_at`. */
 const FIRST_OLD_MIGRATION = 1_795_255_294_017;
 
-/** Tables, columns and values whose names have changed since. */
+/** A sed script that renames the tables, columns and values whose names have changed since. */
 const NEW_NAMES = fileURLToPath(new URL('../../../migrations/old-names.sed', import.meta.url));
 
 /**
- * Partitions must be there before their rows. `ops.migration` says what the new database has already, and triggers fill `ops.version`
- * while the rows are loaded. pg_dump writes tables in the order of their foreign keys. What the plan
- * does not give of the catalogue (`ops.catalogue_refusal`) is left out: three requests find it out again.
+ * The commands that move the data. Partitions must exist before their rows. pg_dump writes tables in the order of their foreign keys.
+ * Three tables are left out. `ops.migration` is already filled in the new database. Triggers fill `ops.version` while the rows are
+ * loaded. `ops.catalogue_refusal` (the parts of the catalogue that the plan does not include) takes three requests to find again.
  */
 const COMMANDS = [
   'DATABASE_URL="$NEW" chandler migrate',

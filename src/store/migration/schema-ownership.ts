@@ -4,21 +4,21 @@ import { StoreError } from '../connection/store-error.ts';
 
 type SchemaFound = {
   readonly owner: string;
-  /** This user is its owner, or a member of the role that is. */
+  /** True if this user owns it, or is a member of the role that owns it. */
   readonly owned: boolean;
   readonly usable: boolean;
-  /** May this user make things in it? */
+  /** True if this user may create objects in it. */
   readonly creatable: boolean;
-  /** It holds something that none of our migrations made. */
+  /** True if it contains something that none of our migrations made. */
   readonly foreign: boolean;
 };
 
 export type SchemaOwnership = {
   readonly user: string;
   readonly database: string;
-  /** May this user make schemas? */
+  /** True if this user may create schemas. */
   readonly mayCreate: boolean;
-  /** The tables of Chandler are here, of any version. */
+  /** True if the tables of Chandler exist, of any version. */
   readonly ours: boolean;
   readonly market: SchemaFound | null;
   readonly ops: SchemaFound | null;
@@ -26,7 +26,7 @@ export type SchemaOwnership = {
 
 type Found = SchemaFound & { readonly name: 'market' | 'ops'; readonly relations: readonly string[] };
 
-/** Reads only the catalogue, which every user may read. */
+/** Reads only the system catalogue, which every user may read. */
 export async function readOwnership(sql: SqlOrTransaction): Promise<SchemaOwnership> {
   const [who] = await sql<{ user: string; database: string; mayCreate: boolean }[]>`
     select current_user as user, current_database() as database,
@@ -53,7 +53,7 @@ export async function readOwnership(sql: SqlOrTransaction): Promise<SchemaOwners
   };
 }
 
-/** @throws StoreError when there is a schema of that name which is not Chandler's. */
+/** @throws StoreError when a schema `market` or `ops` exists that is not Chandler's. */
 export function refuseForeign({ market, ops, database }: SchemaOwnership): void {
   const names = [market?.foreign && 'market', ops?.foreign && 'ops'].filter((name) => typeof name === 'string');
   if (names.length === 0) return;

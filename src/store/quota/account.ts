@@ -1,4 +1,4 @@
-/** The accounts we have asked as, and what upstream told about each. The key itself is never kept. */
+/** The accounts that Chandler has used, and what the upstream reported about each. The key itself is never stored. */
 import { and, isNotNull, sql as raw } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
@@ -24,7 +24,7 @@ export async function saveAccount(sql: SqlOrTransaction, saved: SavedAccount): P
   await tables(sql).insert(account).values(saved).onConflictDoUpdate({ target: account.id, set: saved });
 }
 
-/** Makes this account current: the views use its plan, and only refusals to it count. */
+/** Makes this account the current one: the views use its plan, and only its refusals count. */
 export async function makeCurrentAccount(sql: Sql, id: string): Promise<void> {
   if ((await currentAccount(sql))?.id === id) return;
   await sql.begin(async (tx) => {
@@ -38,7 +38,7 @@ export function readAccount(sql: SqlOrTransaction, id: string): Promise<SavedAcc
   return findAccount(sql, { id });
 }
 
-/** The account of the latest run; null before the first. */
+/** The account of the latest run; null before the first run. */
 export function currentAccount(sql: SqlOrTransaction): Promise<SavedAccount | null> {
   return findAccount(sql, { isCurrent: true });
 }
@@ -48,13 +48,13 @@ async function findAccount(sql: SqlOrTransaction, which: Partial<Row>): Promise<
   return row ?? null;
 }
 
-/** That upstream refused the key of an account: Chandler does not ask again at once. */
+/** The upstream refused the key of an account: Chandler waits before it tries the key again. */
 export type KeyRefusal = {
-  /** The latest refusal, or when a process began to ask again. */
+  /** The latest refusal, or when a process began to try again. */
   readonly at: Instant;
   /** The first refusal since the key was last accepted. */
   readonly since: Instant;
-  /** In a row. */
+  /** Refusals in a row. */
   readonly times: number;
   /** How the key was sent, as configured. */
   readonly sentAs: NonNullable<Row['refusedScheme']>;
@@ -68,7 +68,7 @@ export async function readKeyRefusal(sql: Sql, id: string): Promise<KeyRefusal |
   return { at, since: refusedSince ?? at, times, sentAs: refusedScheme!, message: refusal! };
 }
 
-/** Counts one more refusal. Resolves to how it stands then. */
+/** Counts one more refusal. Resolves to the state afterwards. */
 export async function saveKeyRefusal(
   sql: Sql,
   { id, origin, plan }: SavedAccount,
@@ -90,7 +90,7 @@ export async function saveKeyRefusal(
   return { at, since: row!.since ?? at, times: row!.times, sentAs, message };
 }
 
-/** May this process ask again? Only one may: the others find that it was asked just now. */
+/** Resolves to true if this process may try the key again. Only one process may: for the others, the row has just changed. */
 export async function mayAskAgain(sql: Sql, id: string, known: KeyRefusal, now: Instant): Promise<boolean> {
   const count = await updateRows(sql, account, { id, refusedAt: known.at, refusals: known.times }, { refusedAt: now });
   return count > 0;

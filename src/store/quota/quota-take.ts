@@ -1,4 +1,4 @@
-/** Takes requests from the ledger's row: one statement, from every window or from none. */
+/** Takes requests from the ledger's row: one statement takes them from every window or from none. */
 import type { Instant } from '../../clock.ts';
 import type { Spans } from '../../core/span.ts';
 import { type OpenGapsQuery, openGaps } from '../candle/gaps.ts';
@@ -7,52 +7,52 @@ import { parseMultirange } from '../values/multirange.ts';
 import type { At } from './quota.ts';
 
 export type TakeArgs = At & {
-  /** How many requests are wanted whatever is known; as many as fit are granted, one after the other. */
+  /** Requests wanted without a check of gaps. As many as fit are granted, one after the other. */
   readonly wanted: number;
-  /** And one for each of these in which something is still worth a request at this instant, under this plan. */
+  /** One more request for each of `asked` of which a part is still worth a request, at `now` and under `plan`. */
   readonly ifOpen: { readonly asked: readonly OpenGapsQuery[]; readonly now: Instant; readonly plan: string } | null;
   readonly perMonth: number | null;
-  /** `perMonth` was set by the operator: what upstream says may lower it, not raise it. */
+  /** True when the operator set `perMonth`: the upstream's limit may lower it but not raise it. */
   readonly perMonthFixed: boolean;
   readonly perDay: number | null;
-  /** Between two requests at full pace; 0 = no pace. */
+  /** Milliseconds between two requests at the full rate; 0 without a limit. */
   readonly gapMs: number;
   readonly runAheadMs: number;
   readonly graceMs: number;
-  /** How long the others wait for a probe. */
+  /** Milliseconds that the other processes wait for the answer to a probe. */
   readonly probeMs: number;
-  /** What must still be there after this request has been counted. */
+  /** Requests that must be left in the window after this take. */
   readonly leaveMonth: number;
   readonly leaveDay: number;
-  /** Goes through a spent window's hold, and through a month that others have used up. */
+  /** True for a request that ignores the hold of an exhausted window, and a month that others have used up. */
   readonly asksAccount: boolean;
   readonly spenderClass: string;
   readonly spenderName: string;
 };
 
 export type TakeRow = {
-  /** Null = granted. */
+  /** The reason of a denial; null = granted. */
   readonly denied: 'month' | 'day' | 'reserved' | 'queue' | 'limited' | 'quota exhausted' | 'unavailable' | null;
-  /** 0 when denied, or when nothing was wanted; else from 1 to what was wanted. */
+  /** 0 when denied, or when no request was wanted; else from 1 to the number wanted. */
   readonly granted: number;
-  /** When the first may be sent, or is worth asking again. */
+  /** When the first request may be sent or, after a denial, when to try again. */
   readonly at: Instant;
-  /** From each granted request to the next. */
+  /** Milliseconds from each granted request to the next. */
   readonly gapMs: number;
-  /** It goes alone, and the others wait for what comes of it. */
+  /** True for a probe: it goes alone, and the other processes wait for its outcome. */
   readonly isProbe: boolean;
-  /** What time it was when the answer was made. */
+  /** The time of the ledger's clock in this statement. */
   readonly now: Instant;
-  /** Upstream has been failing or refusing: the next good answer is worth writing down. */
+  /** True when the row contains failures or refusals of the upstream: the next good answer must be recorded. */
   readonly isBackingOff: boolean;
-  /** For each of `ifOpen`, in its order: what of it is worth a request. */
+  /** For each of `ifOpen.asked`, in the same order: the parts that are worth a request. */
   readonly gaps: readonly Spans[];
 };
 
 /**
- * Takes requests: one statement, one round trip, exact under contention (the row stays locked to the end, and the time
- * is read when it is locked). All granted requests lie in the same windows. Windows only move forward. Null when the
- * account has no row yet.
+ * Takes requests in one statement and one round trip. It is exact under contention: the statement locks the row to its end, and reads
+ * the time after it has the lock. All granted requests lie in the same windows. Windows only move forward. Null when the account has no
+ * row yet.
  */
 export async function takeRequests(sql: SqlOrTransaction, t: TakeArgs): Promise<TakeRow | null> {
   const { ifOpen } = t;
@@ -80,7 +80,7 @@ export async function takeRequests(sql: SqlOrTransaction, t: TakeArgs): Promise<
   return row ? { ...row, gaps: (row.gaps ?? []).map(parseMultirange) } : null;
 }
 
-/** `locked`: the account's row; `terms`: what is wanted, under which terms. */
+/** `terms`: the wanted number and the terms. `locked`: the account's row. */
 function locked(sql: SqlOrTransaction, t: TakeArgs) {
   return sql`
     terms as materialized (
@@ -94,24 +94,24 @@ function locked(sql: SqlOrTransaction, t: TakeArgs) {
         ${t.wanted}::int ${t.ifOpen === null ? sql`` : sql`+ (select count(*) from open where not isempty(gaps))::int`} as wanted,
         ${t.now}::timestamptz as given_now
     ), locked as materialized (
-      -- What is wanted is found out first: nobody waits for the row meanwhile.
+      -- Postgres evaluates "wanted" before it locks the row, so other takes do not wait meanwhile.
       select * from ops.quota
       where account_id = (select ${t.accountId}::text from terms where wanted >= 0)
       for update
     )`;
 }
 
-/** `counted`: when the first request may be sent, and how much of the day and the month of that instant is used. */
+/** `counted`: when the first request may be sent, and how many requests of that day and that month are used. */
 function windows(sql: SqlOrTransaction) {
   return sql`
     clocked as materialized (
       select *, coalesce(given_now, clock_timestamp()) as now from locked, terms
     ), paced as materialized (
       select *,
-        -- slowdownAt of src/quota/adaptive-rate.ts.
+        -- Same as slowdownAt in src/quota/adaptive-rate.ts.
         full_gap * (1 + (pace_factor - 1)
           * power(2, -least(60, greatest(0, extract(epoch from now - limited_until)::float8 / 60)))) as gap,
-        -- Further ahead than takes can have run: the clock was set back, and that must not stop us for the difference.
+        -- Further ahead than takes can run: the clock was set back. Takes must not wait for the difference.
         case when next_free > now + run_ahead + 2 * grace + 32 * full_gap then now + run_ahead
           else greatest(now, next_free) end as earliest,
         case
@@ -121,7 +121,7 @@ function windows(sql: SqlOrTransaction) {
         end as per_month
       from clocked
     ), placed as materialized (
-      -- Not within the grace of a limited window's border, on either side: there, clocks disagree about where it counts.
+      -- Keeps the grace away from the border of a limited window, on both sides: near it, clocks disagree about the window.
       select *, greatest(
         earliest,
         case when per_day is not null then date_trunc('day', earliest + grace, 'UTC') + grace end,
@@ -141,12 +141,12 @@ function windows(sql: SqlOrTransaction) {
     )`;
 }
 
-/** `fitted`: why nothing may be sent, or how many requests fit. */
+/** `fitted`: why no request may be sent, or how many fit. */
 function verdict(sql: SqlOrTransaction) {
   return sql`
     exempted as materialized (
-      -- That others have used up the month is what upstream has told, and only the account's question finds out that there is more
-      -- again (a larger plan). It is not sent when we have used it up ourselves, nor beyond what the operator allows.
+      -- When the upstream reported that others have used up the month, only the request about the account finds out that there is
+      -- more again (a larger plan). It is denied when we used up the month ourselves, and beyond the operator's limit.
       select *, asks_account and month_limit_known
         and (not plan_month_fixed or plan_month is null or month_used < plan_month)
         and coalesce((
@@ -169,7 +169,7 @@ function verdict(sql: SqlOrTransaction) {
       end as denied
       from seen
     ), fitted as materialized (
-      -- As many as stay in these windows, in sight, and away from the day's border; a probe goes alone. (least() passes nulls over.)
+      -- As many as fit into these windows and the run-ahead, away from the day's border. A probe goes alone. (least() ignores nulls.)
       select *, extract(epoch from gap)::float8 as gap_s, case
         when denied is not null or wanted = 0 then 0
         when probe is not null then 1
@@ -188,7 +188,7 @@ function verdict(sql: SqlOrTransaction) {
     )`;
 }
 
-/** Counts what is granted: in the account's row, and for whom. */
+/** Counts the granted requests in the account's row and for the spender. */
 function writes(sql: SqlOrTransaction, t: TakeArgs) {
   return sql`
     taken as (

@@ -1,19 +1,19 @@
-/** The ledger's row: reads it, and records what upstream said. `quota-take.ts` takes requests from it. */
+/** The ledger's row: reads it, and records what the upstream reported. `quota-take.ts` takes requests from it. */
 import type { Instant } from '../../clock.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
 import { tables, updateRows } from '../connection/tables.ts';
 import { quota, type quotaSpent } from '../schema/accounts.ts';
 
-/** Which account, and what time it is: null = the database's own clock, which all hosts share. */
+/** The account and the time; null = the database's own clock, which all hosts share. */
 export type At = { readonly accountId: string; readonly now: Instant | null };
 
-/** What time the database has. */
+/** The time of the database's clock. */
 export async function readDatabaseClock(sql: SqlOrTransaction): Promise<Instant> {
   const [row] = await sql<{ now: Instant }[]>`select clock_timestamp() as now`;
   return row!.now;
 }
 
-/** Makes the account's row if there is none. */
+/** Inserts the account's row if there is none. */
 export async function openLedger(sql: SqlOrTransaction, accountId: string): Promise<void> {
   await tables(sql).insert(quota).values({ accountId }).onConflictDoNothing();
 }
@@ -21,7 +21,7 @@ export async function openLedger(sql: SqlOrTransaction, accountId: string): Prom
 /** The row of an account. An instant in the past means that there is nothing to wait for. */
 export type Ledger = Readonly<Omit<typeof quota.$inferSelect, 'accountId'>>;
 
-/** The account's row, and the time of the database. Makes the row if there is none. */
+/** The account's row, and the time (`At`). Inserts the row if there is none. */
 export async function readLedger(
   sql: SqlOrTransaction,
   at: At,
@@ -38,8 +38,8 @@ export async function readLedger(
 }
 
 /**
- * Records what upstream said: reads the row, locked, and puts back what `change` makes of it. The next free instant and
- * the day's count belong to `takeRequests` and stay.
+ * Records what the upstream reported: locks and reads the row, and stores the result of `change`. The next free instant and
+ * the day's count belong to `takeRequests` and do not change.
  */
 export async function changeLedger(
   sql: Sql,
@@ -60,7 +60,7 @@ export type SpenderRow = Readonly<Pick<typeof quotaSpent.$inferSelect, 'class' |
   readonly month: number;
 };
 
-/** Who spent how much of the month and day the ledger is in, most first. */
+/** The requests of each spender in the current month and day, largest first. */
 export function readSpenders(sql: SqlOrTransaction, at: At): Promise<readonly SpenderRow[]> {
   return sql<SpenderRow[]>`
     select class, name, month_spent as month,
@@ -70,7 +70,7 @@ export function readSpenders(sql: SqlOrTransaction, at: At): Promise<readonly Sp
     order by month_spent desc, class, name`;
 }
 
-/** `clock_timestamp()`, not `now()`: that is when the transaction began, before it waited for the row. */
+/** `clock_timestamp()` instead of `now()`, which is the start of the transaction, before it waited for the row. */
 function nowOf(sql: SqlOrTransaction, { now }: At) {
   return now === null ? sql`clock_timestamp()` : sql`${now}::timestamptz`;
 }

@@ -1,4 +1,4 @@
-/** The tables of accounts: with which key we ask, whose data we hold, and what each account may still ask. */
+/** The tables of accounts: the key of each account, whose data this warehouse stores, and the requests that each account has left. */
 import { sql } from 'drizzle-orm';
 import { boolean, check, doublePrecision, integer, primaryKey, text, uniqueIndex } from 'drizzle-orm/pg-core';
 import type { AccountPath } from '../../contract/interface/paths.ts';
@@ -12,25 +12,25 @@ export const account = ops.table(
     id: text('id').primaryKey(),
     origin: text('origin').notNull(),
     plan: text('plan').$type<PlanName>().notNull(),
-    /** How the key has to be sent; null until found out. */
+    /** How the key must be sent. Null until known. */
     authScheme: text('auth_scheme').$type<'bearer' | 'bare'>(),
-    /** Which path tells about the account; null until found out. */
+    /** The path that answers about the account. Null until known. */
     accountPath: text('account_path').$type<AccountPath>(),
-    /** When upstream last told about it. */
+    /** When upstream last answered about the account. */
     checkedAt: instant('checked_at'),
-    /** Null: unlimited, or not known. */
+    /** Requests per month. Null if unlimited or not known. */
     monthLimit: bigNumber('month_limit'),
     isCurrent: boolean('is_current').notNull().default(false),
-    /** When upstream last refused the key; null: it does not. */
+    /** When upstream last refused the key. Null if it does not refuse it. */
     refusedAt: instant('refused_at'),
-    /** When it refused it first, without having accepted it since. */
+    /** When upstream first refused the key without accepting it since. */
     refusedSince: instant('refused_since'),
-    /** In a row. */
+    /** Number of refusals in a row. */
     refusals: integer('refusals').notNull().default(0),
-    /** How the refused key was sent, as configured. */
+    /** The configured way in which the refused key was sent. */
     refusedScheme: text('refused_scheme').$type<'auto' | 'bearer' | 'bare'>(),
     refusal: text('refusal'),
-    /** When a scheduler last ran for it; null: never. */
+    /** When a scheduler last ran for this account. Null if never. */
     scheduledAt: instant('scheduled_at'),
   },
   (t) => [
@@ -41,7 +41,7 @@ export const account = ops.table(
   ],
 );
 
-/** At most one row: whose data this warehouse holds. */
+/** At most one row: whose data this warehouse stores (a simulated market, or the real one). */
 export const origin = ops.table(
   'origin',
   {
@@ -52,7 +52,7 @@ export const origin = ops.table(
   () => [check('origin_is_only', sql`is_only`)],
 );
 
-/** A documented history limit that upstream answered beyond: it does not stand, for this plan. */
+/** A documented history limit that does not hold for this plan, because upstream answered beyond it. */
 export const liftedHistoryLimit = ops.table(
   'lifted_history_limit',
   {
@@ -63,7 +63,7 @@ export const liftedHistoryLimit = ops.table(
   (t) => [primaryKey({ columns: [t.accountPlan, t.interval] })],
 );
 
-/** An instant that is 1970 as long as there is none. */
+/** A column for an instant. It is 1970 as long as there is none. */
 const sinceEpoch = (name: string) => instant(name).notNull().default(sql`'epoch'`);
 
 /** One row per account holds all windows, so that one statement takes from all of them or from none. */
@@ -76,10 +76,10 @@ export const quota = ops.table(
     daySpent: bigNumber('day_spent').notNull().default(0),
     monthStart: sinceEpoch('month_start'),
     monthSpent: bigNumber('month_spent').notNull().default(0),
-    /** What upstream says the month allows; null: no limit, or not known. */
+    /** Requests that upstream allows in this month. Null if unlimited or not known. */
     monthLimit: bigNumber('month_limit'),
     monthLimitKnown: boolean('month_limit_known').notNull().default(false),
-    /** At least 1: how many times slower than the plan, at `limitedUntil`. */
+    /** How many times slower than the plan the pace is at `limitedUntil`. At least 1. */
     paceFactor: doublePrecision('pace_factor').notNull().default(1),
     /** When the factor was last changed. */
     limitedAt: sinceEpoch('limited_at'),
@@ -88,14 +88,14 @@ export const quota = ops.table(
     limitedMessage: text('limited_message').notNull().default(''),
     exhaustedUntil: sinceEpoch('exhausted_until'),
     exhaustedMessage: text('exhausted_message').notNull().default(''),
-    /** When the streak last grew. */
+    /** When `downStreak` last grew. */
     downAt: sinceEpoch('down_at'),
     downUntil: sinceEpoch('down_until'),
     downStreak: integer('down_streak').notNull().default(0),
     downMessage: text('down_message').notNull().default(''),
-    /** Why the next request goes alone. */
+    /** Why the next request is sent alone, as a probe. */
     probe: text('probe').$type<'unavailable' | 'exhausted'>(),
-    /** Until when the others wait for a probe that is in progress. */
+    /** Until when other requests wait for the probe in progress. */
     probeUntil: instant('probe_until'),
   },
   () => [
@@ -105,7 +105,7 @@ export const quota = ops.table(
   ],
 );
 
-/** Requests by what they were spent on. */
+/** Number of requests by purpose. */
 export const quotaSpent = ops.table(
   'quota_spent',
   {

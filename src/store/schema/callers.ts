@@ -1,4 +1,4 @@
-/** The tables of the callers of the service: their keys, and what they used. */
+/** The tables of the callers of the service: their keys and their usage. */
 import { sql } from 'drizzle-orm';
 import { type AnyPgColumn, boolean, check, doublePrecision, integer, text, unique } from 'drizzle-orm/pg-core';
 import { bigNumber, bytea, identity, instant, ops } from './columns.ts';
@@ -9,19 +9,19 @@ export const apiKey = ops.table(
     id: identity('id').primaryKey(),
     prefix: text('prefix').notNull(),
     hash: bytea('hash').notNull(),
-    /** For the operator: who has it. */
+    /** Tells the operator who holds the key. */
     name: text('name'),
     /** A plan of the API document, or `unlimited`. */
     plan: text('plan').notNull(),
-    /** Instead of the plan's numbers; null: as the plan says. */
+    /** Replace the numbers of the plan. Null means those of the plan. */
     requestsPerMonth: bigNumber('requests_per_month'),
     requestsPerSecond: doublePrecision('requests_per_second'),
     createdAt: instant('created_at').notNull(),
-    /** From then on it is refused; null: never. */
+    /** The service refuses the key from this instant on. Null if never. */
     expiresAt: instant('expires_at'),
     revokedAt: instant('revoked_at'),
     replacedBy: integer('replaced_by').references((): AnyPgColumn => apiKey.id),
-    /** Its holder may look at the dashboard from anywhere, and act on it. */
+    /** The holder may open the dashboard from anywhere, and use its actions. */
     isOperator: boolean('is_operator').notNull().default(false),
   },
   (t) => [
@@ -41,13 +41,13 @@ export const apiUsage = ops.table('api_usage', {
   updatedAt: instant('updated_at').notNull(),
 });
 
-/** How full the token bucket of each caller is. Unlogged in its migration: after a crash of the server all buckets are full. */
+/** How full the token bucket of each caller is. The migration makes the table unlogged: after a crash of the server all buckets are full. */
 export const apiPace = ops.table('api_pace', {
   subject: text('subject').primaryKey(),
   fullAt: instant('full_at').notNull(),
 });
 
-/** Who is signed in to the dashboard, until when. A revoked key ends its sessions. */
+/** Sessions of the dashboard, with their end. A revoked key ends its sessions. */
 export const dashboardSession = ops.table(
   'dashboard_session',
   {

@@ -1,6 +1,6 @@
 /**
- * The tables of candles, except `market.candle` itself: it is partitioned, which drizzle cannot say, and only hand-written SQL
- * touches it.
+ * The tables of candles, except `market.candle` itself: it is partitioned, which drizzle cannot express, and only hand-written SQL
+ * uses it.
  */
 import { sql } from 'drizzle-orm';
 import {
@@ -60,10 +60,10 @@ export const series = market.table(
   ],
 );
 
-/** `series_id`, which must be a series. */
+/** A column `series_id` that references a series. */
 export const ofSeries = () => integer('series_id').references(() => series.id);
 
-/** `series_id` of a row that goes with its series. */
+/** A column `series_id` of a row that is deleted together with its series. */
 const withSeries = () => integer('series_id').references(() => series.id, { onDelete: 'cascade' });
 
 export const price = market.table(
@@ -245,7 +245,7 @@ export const calendarCoverage = market.table(
   ],
 );
 
-/** What was imported from elsewhere: never mixed with what upstream answers. */
+/** Candles that were imported from other sources. They are never mixed with answers of upstream. */
 export const importedSeries = market.table(
   'imported_series',
   {

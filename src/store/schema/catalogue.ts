@@ -1,15 +1,15 @@
-/** The tables of the catalogue: every answer as it came, and in plain columns what analysts ask for. */
+/** The tables of the catalogue: every answer as received, and plain columns for analysts. */
 import { sql } from 'drizzle-orm';
 import { boolean, doublePrecision, index, integer, json, primaryKey, text } from 'drizzle-orm/pg-core';
 import { bytea, instant, market } from './columns.ts';
 
-/** Rows that are marked when upstream lists them no longer. */
+/** Columns of rows that are marked (`gone_at`) when upstream no longer lists them. */
 const seen = () => ({
   firstSeenAt: instant('first_seen_at').notNull(),
   lastSeenAt: instant('last_seen_at').notNull(),
   goneAt: instant('gone_at'),
 });
-/** Rows that end where upstream says something else. */
+/** Columns of rows that end (`valid_to`) when upstream sends another value. */
 const valid = () => ({ validFrom: instant('valid_from').notNull(), validTo: instant('valid_to') });
 
 export const document = market.table(

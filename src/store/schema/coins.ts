@@ -1,4 +1,4 @@
-/** The tables of coins: each coin as the newest list has it, what changed of it, and ids that upstream replaced. */
+/** The tables of coins: each coin as in the newest list, its changes, and ids that upstream has replaced. */
 import { sql } from 'drizzle-orm';
 import { boolean, check, index, integer, primaryKey, text } from 'drizzle-orm/pg-core';
 import { instant, market } from './columns.ts';
@@ -9,12 +9,12 @@ export const coin = market.table(
     id: text('id').primaryKey(),
     name: text('name').notNull(),
     symbol: text('symbol').notNull(),
-    /** 0: none. */
+    /** 0 if the coin has no rank. */
     rank: integer('rank').notNull(),
     type: text('type'),
     isNew: boolean('is_new').notNull(),
     isActive: boolean('is_active').notNull(),
-    /** Null until upstream has told. */
+    /** Beginning of the data of the coin. Null until upstream has reported it. */
     firstDataAt: instant('first_data_at'),
     firstSeenAt: instant('first_seen_at').notNull(),
     lastSeenAt: instant('last_seen_at').notNull(),
@@ -25,7 +25,7 @@ export const coin = market.table(
   (t) => [index('coin_by_rank').on(t.rank).where(sql`is_active and rank > 0`), index('coin_by_symbol').on(t.symbol)],
 );
 
-/** `coin_id`, which must be a coin that we know. */
+/** A column `coin_id` that references a known coin. */
 export const ofCoin = () => text('coin_id').references(() => coin.id);
 
 export const coinChange = market.table(

@@ -1,4 +1,4 @@
-/** What the tables are made of: the two schemas, the types that drizzle lacks, and the columns that many tables share. */
+/** The parts of the tables: the two schemas, the types that drizzle lacks, and the columns that many tables share. */
 import { bigint, customType, doublePrecision, integer, pgSchema } from 'drizzle-orm/pg-core';
 import type { Instant } from '../../clock.ts';
 import { INTERVALS, PRICE_INTERVALS } from '../../core/interval.ts';
@@ -16,7 +16,7 @@ export const instant = customType<{ data: Instant }>({ dataType: () => 'timestam
 export const tstzrange = customType<{ data: Span }>({ dataType: () => 'tstzrange' });
 export const tstzmultirange = customType<{ data: Spans }>({ dataType: () => 'tstzmultirange' });
 
-/** Any JSON; a text is taken for JSON that is written already. */
+/** Any JSON value. A string is taken for text that is already JSON. */
 export const jsonb = customType<{ data: unknown }>({ dataType: () => 'jsonb' });
 
 export const bytea = customType<{ data: Uint8Array }>({ dataType: () => 'bytea' });
@@ -24,11 +24,11 @@ export const bytea = customType<{ data: Uint8Array }>({ dataType: () => 'bytea' 
 /** A `bigint` as a number: every count here is far below 2^53. */
 export const bigNumber = (name: string) => bigint(name, { mode: 'number' });
 
-/** A number that Postgres gives out: `integer` where there are few rows, `bigint` where there are many. */
+/** A number that Postgres generates: `integer` for tables with few rows, `bigint` for tables with many. */
 export const identity = (name: string) => integer(name).generatedAlwaysAsIdentity();
 export const bigIdentity = (name: string) => bigNumber(name).generatedAlwaysAsIdentity();
 
-/** The values of a candle; null where upstream says null. */
+/** The values of a candle. Null where upstream sends null. */
 export const prices = () => ({
   open: doublePrecision('open'),
   high: doublePrecision('high'),

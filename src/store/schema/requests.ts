@@ -1,4 +1,4 @@
-/** The tables of requests: each one sent, the backfills that want them, how upstream answered about the catalogue, and what needs a second opinion. */
+/** The tables of requests: each request, the backfills that need them, answers about the catalogue, and claims that need a second opinion. */
 import { sql } from 'drizzle-orm';
 import {
   boolean,
@@ -49,13 +49,13 @@ export const fetch = ops.table(
     stored: integer('stored').notNull(),
     revised: integer('revised').notNull(),
     quarantined: integer('quarantined').notNull(),
-    /** Of the decoded body. */
+    /** Size of the decoded body. */
     bytes: integer('bytes').notNull(),
     bodySha256: bytea('body_sha256'),
     message: text('message'),
-    /** The id of the coin, exchange, tag, person or platform that it was about, where there is no series. */
+    /** Without a series: the id of the requested coin, exchange, tag, person or platform. With one: a special kind of request (`holes` …). */
     subject: text('subject'),
-    /** Of a stored answer about candles: the spans of which it told something, and the empty slots that need a second opinion. */
+    /** Only of a stored answer about candles: the spans about which it says something. `unconfirmedSlots` are empty and need a second opinion. */
     answeredSlots: tstzmultirange('answered_slots'),
     unconfirmedSlots: tstzmultirange('unconfirmed_slots'),
   },
@@ -77,22 +77,22 @@ export type BackfillState =
   | 'failed'
   | 'cancelled';
 
-/** The chunks of a backfill that the queue holds; instants in ISO 8601. */
+/** The chunks of a backfill that the queue holds. Instants are in ISO 8601. */
 export type StoredChunks = {
   readonly inProgress: number;
   readonly queued: number;
   readonly retrying: number;
-  /** When the first of them is retried, and when the last one that is known. */
+  /** When the first retry is due. `retryTo` is when the last known one is due. */
   readonly retryFrom: string | null;
   readonly retryTo: string | null;
-  /** Some of those that wait for a retry, the soonest first. */
+  /** Some of the chunks that wait for a retry, the soonest first. */
   readonly waits: readonly {
     readonly coinId: string;
     readonly from: string;
     readonly to: string;
     readonly until: string;
     readonly reason: string;
-    /** Requests that failed. */
+    /** Number of failed requests. */
     readonly attempts: number;
   }[];
 };
@@ -105,7 +105,7 @@ export const backfill = ops.table(
     startedAt: instant('started_at'),
     finishedAt: instant('finished_at'),
     state: text('state').$type<BackfillState>().notNull(),
-    /** What was typed. */
+    /** The coins and options as they were typed. */
     spec: jsonb('spec').notNull(),
     span: tstzrange('span').notNull(),
     interval: candleInterval('interval').notNull(),
@@ -126,14 +126,14 @@ export const backfill = ops.table(
     /** Why the forecast last left its range, and when. */
     finishChange: text('finish_change'),
     finishChangedAt: instant('finish_changed_at'),
-    /** What the forecast was made from when it last left its range. */
+    /** The inputs of the forecast when it last left its range. */
     finishBasis: jsonb('finish_basis'),
-    /** The part that is done, from 0 to 1: the most that was ever done. */
+    /** The largest part that was ever done, from 0 to 1. */
     progress: doublePrecision('progress').notNull().default(0),
-    /** Where its chunks are, as the process that runs it saw them last. */
+    /** The state of its chunks, as last seen by the process that runs the backfill. */
     chunks: jsonb('chunks').$type<StoredChunks>(),
     message: text('message'),
-    /** `user@host`, or which part of the service. */
+    /** `user@host`, or the name of a part of the service. */
     requestedBy: text('requested_by'),
   },
   (t) => [
@@ -150,13 +150,13 @@ export const backfill = ops.table(
   ],
 );
 
-/** Counted by a trigger on `ops.fetch`. */
+/** A trigger on `ops.fetch` counts these. */
 export const fetchTotals = ops.table(
   'fetch_totals',
   {
     backfillId: integer('backfill_id').notNull(),
     outcome: text('outcome').notNull(),
-    /** Requests that are recorded at the same time are counted in several rows: none waits for another one's transaction. */
+    /** Requests that are recorded at the same time are counted in different rows, so that none waits for the transaction of another. */
     part: smallint('part').notNull().default(0),
     requests: bigNumber('requests').notNull(),
     rows: bigNumber('rows').notNull(),
@@ -184,7 +184,7 @@ export const catalogueItem = ops.table(
   (t) => [primaryKey({ columns: [t.kind, t.id] }), index('catalogue_item_by_age').on(t.kind, t.askedAt)],
 );
 
-/** What the answers about a claim said: numbers, texts and flags. */
+/** What the answers about a claim contained: numbers, texts and flags. */
 export type Evidence = Readonly<Record<string, number | string | boolean | null>>;
 
 export const secondOpinion = ops.table(
@@ -214,22 +214,22 @@ export const secondOpinion = ops.table(
   ],
 );
 
-/** What matters of a tool: which arguments it requires, and how many rows it gives at most. */
+/** The relevant facts about a tool: the arguments that it requires, and the most rows that it returns. */
 export type ListedTool = {
   readonly name: string;
   readonly required: readonly string[];
-  /** The maximum of its argument `limit`; null where it does not say. */
+  /** The maximum of its argument `limit`. Null if the tool does not state one. */
   readonly mostRows: number | null;
 };
 
 export const rpc = ops.table('rpc', {
   url: text('url').primaryKey(),
-  /** Null: they were never listed. */
+  /** Null if they were never listed. */
   tools: jsonb('tools').$type<readonly ListedTool[]>(),
   listedAt: instant('listed_at'),
-  /** Not used until then; null: it is used. */
+  /** The address is not used until this instant. Null if it is used. */
   closedUntil: instant('closed_until'),
-  /** In a row. */
+  /** Number of failures in a row. */
   failures: integer('failures').notNull().default(0),
   message: text('message'),
 });

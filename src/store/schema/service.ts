@@ -1,4 +1,4 @@
-/** The tables of running services: runs of schedules, who runs, what the operator is told, and what has changed. */
+/** The tables of running services: runs of schedules, running processes, notices to the operator, and records of changes. */
 import { sql } from 'drizzle-orm';
 import { boolean, check, index, integer, smallint, text, unique, uniqueIndex, uuid } from 'drizzle-orm/pg-core';
 import type { NoticeEvent } from '../../core/settings/notice-settings.ts';
@@ -13,9 +13,9 @@ export const scheduleRun = ops.table(
     schedule: text('schedule').notNull(),
     tick: instant('tick').notNull(),
     state: text('state').$type<RunState>().notNull(),
-    /** How often it was begun, without those that were held. */
+    /** How often the run was begun. Attempts that the quota held do not count. */
     attempts: smallint('attempts').notNull(),
-    /** Failed runs in a row, up to this one. */
+    /** Number of failed runs in a row, up to this one. */
     failures: integer('failures').notNull(),
     owner: text('owner').notNull(),
     begunAt: instant('begun_at').notNull(),
@@ -38,9 +38,9 @@ export const instance = ops.table('instance', {
   roles: text('roles').array().$type<readonly string[]>().notNull(),
   startedAt: instant('started_at').notNull(),
   heartbeatAt: instant('heartbeat_at').notNull(),
-  /** The account that it sends requests as; null: it only serves. */
+  /** The account with which the process sends requests. Null if it only serves. */
   accountId: text('account_id'),
-  /** The schedules that its scheduler offers, with their cron expressions; null: it has no scheduler. */
+  /** The schedules of its scheduler, with their cron expressions. Null if the process has no scheduler. */
   schedules: jsonb('schedules').$type<Readonly<Record<string, string>>>(),
 });
 
@@ -49,15 +49,15 @@ export const notice = ops.table(
   {
     id: bigIdentity('id').primaryKey(),
     event: text('event').$type<NoticeEvent>().notNull(),
-    /** What exactly it is about. */
+    /** The exact subject of the notice. */
     topic: text('topic').notNull(),
     text: text('text').notNull(),
     raisedAt: instant('raised_at').notNull(),
-    /** When the state began that it tells of; null: it tells of an event, which has no end. */
+    /** When the reported state began. Null if the notice reports an event, which has no end. */
     beganAt: instant('began_at'),
-    /** When that state was over; null: it lasts. */
+    /** When that state ended. Null while it lasts. */
     endedAt: instant('ended_at'),
-    /** Of a notice about quarantine: the id of the last row that it reports. */
+    /** Only of a notice about quarantine: the id of the last row that it reports. */
     upto: bigNumber('upto'),
     attempts: smallint('attempts').notNull().default(0),
     dueAt: instant('due_at'),
@@ -105,13 +105,13 @@ export const lake = ops.table(
   'lake',
   {
     isOnly: boolean('is_only').primaryKey().default(true),
-    /** As its manifest has it. */
+    /** The id of the lake, as in its manifest. */
     id: uuid('id').notNull(),
-    /** Where its manifest was completed last, or is to be. */
+    /** Where a run last completed the manifest, or is about to complete it. */
     place: text('place').notNull(),
-    /** Of the manifest that was completed last; null: none yet, so none is missed. */
+    /** Instant of the manifest that was completed last. Null if there is none yet, so that none can be missing. */
     at: instant('at'),
-    /** Of the manifest that a run was about to complete. */
+    /** Instant of the manifest that a run was about to complete. */
     nextAt: instant('next_at'),
   },
   () => [check('lake_is_only', sql`is_only`)],
@@ -120,7 +120,7 @@ export const lake = ops.table(
 /** Rows that transactions lock (`store/connection/lock.ts`). */
 export const lock = ops.table('lock', { name: text('name').primaryKey() });
 
-/** Counted by triggers. */
+/** Triggers raise these versions. */
 export const version = ops.table('version', {
   topic: text('topic').primaryKey(),
   version: bigNumber('version').notNull(),

@@ -28,7 +28,7 @@ export const globalHistory = market.table('global_history', {
   coins: integer('coins'),
   marketCapAthAt: instant('market_cap_ath_at'),
   volume24hAthAt: instant('volume_24h_ath_at'),
-  /** The JSON of it, where it is written otherwise than `globalRecord` writes it. */
+  /** The JSON as upstream sent it, if it differs from what `globalRecord` writes. */
   answer: text('answer'),
   marketCap: doublePrecision('market_cap'),
   volume24h: doublePrecision('volume_24h'),

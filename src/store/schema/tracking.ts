@@ -1,4 +1,4 @@
-/** The tables of tracking: the rules, the tiers that they come to, and when each tracked series was fetched. */
+/** The tables of tracking: the rules, the tiers that result from them, and when each tracked series was fetched. */
 import { sql } from 'drizzle-orm';
 import { boolean, check, index, integer, interval, smallint, text, unique } from 'drizzle-orm/pg-core';
 import type { Quote } from '../../core/candle.ts';
@@ -7,7 +7,7 @@ import { ofSeries } from './candles.ts';
 import { ofCoin } from './coins.ts';
 import { candleInterval, identity, instant, ops } from './columns.ts';
 
-/** A rule of what is to be kept fresh. */
+/** A rule about which series are kept fresh. */
 export const track = ops.table(
   'track',
   {
@@ -17,7 +17,7 @@ export const track = ops.table(
     top: integer('top'),
     interval: candleInterval('interval').notNull(),
     quote: text('quote').$type<Quote>().notNull(),
-    /** Nothing before it is wanted for this rule's sake. */
+    /** The rule wants no data from before this instant. */
     since: instant('since').notNull(),
     priority: smallint('priority').notNull(),
     targetAge: interval('target_age').notNull(),
@@ -34,7 +34,7 @@ export const track = ops.table(
   ],
 );
 
-/** Tracked series that are treated alike. */
+/** A group of tracked series that are treated alike. */
 export const tier = ops.table(
   'tier',
   {
@@ -44,7 +44,7 @@ export const tier = ops.table(
     interval: candleInterval('interval').notNull(),
     targetAge: interval('target_age').notNull(),
     achievableAge: interval('achievable_age'),
-    /** From a refresh of a series to when it is due again: shorter than the achievable age, which includes the wait for a tick. */
+    /** Time from a refresh of a series to the next one. It is shorter than the achievable age, which includes the wait for a tick. */
     refreshAfter: interval('refresh_after'),
     keepsUp: boolean('keeps_up').notNull().default(true),
     plannedAt: instant('planned_at'),

@@ -1,4 +1,4 @@
-/** The coins. None is ever deleted, and every change of name, symbol and activity is kept. */
+/** The coins. No coin is ever deleted, and every change of name, symbol and activity is stored. */
 import { and, desc, getTableColumns, gt, max, not, or, sql as raw } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import type { CoinSummary } from '../../contract/record/records.ts';
@@ -13,34 +13,34 @@ import { storableText } from '../values/storable-text.ts';
 const { rankSeenAt: _rank, position: _position, answer: _answer, ...COLUMNS } = getTableColumns(coin);
 export type Coin = Readonly<Pick<typeof coin.$inferSelect, keyof typeof COLUMNS>>;
 
-/** A row of the list of coins, as it is stored. */
+/** A row of the list of coins, ready to be stored. */
 export type ListedCoin = CoinSummary & {
-  /** Its place in the list, from 0. */
+  /** The place in the list, from 0. */
   readonly position?: number;
-  /** Its JSON, where it is written otherwise than its fields would be. */
+  /** The JSON of the row, if JSON made from its fields would differ. */
   readonly answer?: string | null;
 };
 
-/** What tickers tell of their coins, as parallel arrays; each coin once. */
+/** The facts in tickers about their coins, as parallel arrays; each coin once. */
 export type TickerFacts = {
   readonly coinId: readonly string[];
   readonly rank: readonly number[];
-  /** Instants; null or NaN where the ticker does not say. */
+  /** Instants; null or NaN where the ticker has none. */
   readonly firstDataAt: readonly (Instant | null)[];
 };
 
-/** Upstream renamed or removed an id that the latest list lacks, and has no data for it. */
+/** True for coins of the latest list. The upstream renamed or removed all other ids, and has no data for them. */
 const IS_LISTED = raw`${coin.lastSeenAt} = (select max(last_seen_at) from market.coin)`;
-/** Coins without a rank (0) at the end. */
+/** Sorts by rank; coins without a rank (0) come last. */
 const BEST_FIRST = raw`nullif(${coin.rank}, 0) nulls last`;
 
-/** Lists of coins and tickers both have ranks, and compare their instants, so one answer is written at a time: locks until the transaction ends. */
+/** Locks coins and tickers until the transaction ends: answers of both have ranks and compare their instants, so only one is written at a time. */
 export function lockCatalogue(tx: SqlOrTransaction) {
   return takeLock(tx, 'coins and tickers');
 }
 
 /**
- * Stores these coins as seen at `at`. What was seen later stays; changes go to `market.coin_change`. Resolves to the ids that are new.
+ * Stores these coins as seen at `at`. Later facts stay. Changes go to `market.coin_change`. Resolves to the new ids.
  */
 export async function recordCoins(
   sql: SqlOrTransaction,
@@ -73,7 +73,7 @@ export async function recordCoins(
       where v.old_value <> v.new_value
       on conflict do nothing
     ), ranked as (
-      -- A ticker that had the same rank again did not change the coin.
+      -- A ticker with the same rank does not change the coin.
       select g.*, greatest(c.rank_seen_at, t.seen_at) as rank_seen_at
       from given g left join market.coin c on c.id = g.id left join market.ticker t on t.coin_id = g.id
     ), written as (
@@ -96,8 +96,8 @@ export async function recordCoins(
 }
 
 /**
- * Stores rank and first data of known coins, as seen at `at`; other coins are left out. An older answer changes no rank, and adds the
- * first data only where they are not known yet.
+ * Stores rank and first data of known coins, as seen at `at`; it ignores other coins. An older answer changes no rank, and adds the
+ * first data only if they are unknown.
  */
 export async function recordTickers(sql: SqlOrTransaction, tickers: TickerFacts, at: Instant): Promise<void> {
   if (tickers.coinId.length === 0) return;
@@ -125,7 +125,7 @@ export async function recordTickers(sql: SqlOrTransaction, tickers: TickerFacts,
   });
 }
 
-/** Of these ids, those of no known coin. */
+/** The ids that belong to no known coin. */
 export async function unknownCoins(sql: SqlOrTransaction, ids: readonly string[]): Promise<string[]> {
   const rows = await withFreshPlans(
     sql,
@@ -136,7 +136,7 @@ export async function unknownCoins(sql: SqlOrTransaction, ids: readonly string[]
   return rows.map((row) => row.id);
 }
 
-/** In the order of `ids`; unknown ids are left out. */
+/** The coins in the order of `ids`; unknown ids are left out. */
 export async function findCoins(sql: SqlOrTransaction, ids: readonly string[]): Promise<Coin[]> {
   const isAsked = raw`${coin.id} = any(${raw.param(ids)}::text[])`;
   const found = await tables(sql).select(COLUMNS).from(coin).where(isAsked);
@@ -150,21 +150,21 @@ export async function topCoins(sql: SqlOrTransaction, limit: number): Promise<Co
   return tables(sql).select(COLUMNS).from(coin).where(isRanked).orderBy(coin.rank, coin.id).limit(limit);
 }
 
-/** Active coins of the latest list, best first; those without a rank at the end. */
+/** Active coins of the latest list, best rank first; coins without a rank last. */
 export async function activeCoins(sql: SqlOrTransaction): Promise<Coin[]> {
   const isActive = and(coin.isActive, IS_LISTED);
   return tables(sql).select(COLUMNS).from(coin).where(isActive).orderBy(BEST_FIRST, coin.id);
 }
 
-/** Coins that are known and not active any more, or that left the list: by when they were last seen, the latest first. */
+/** Coins that are no longer active, or no longer in the list; the last seen first. */
 export async function inactiveCoins(sql: SqlOrTransaction): Promise<Coin[]> {
   const isInactive = or(not(coin.isActive), not(IS_LISTED));
   return tables(sql).select(COLUMNS).from(coin).where(isInactive).orderBy(desc(coin.lastSeenAt), coin.id);
 }
 
 /**
- * Coins that were among the first `limit` by market capitalisation at the end of any month, of what is stored: final daily candles and
- * prices in US dollars, tickers of that day, and the present ranks. The best place first. So a coin that fell since is among them, dead or alive.
+ * Coins that were among the first `limit` by market capitalisation at the end of any month, according to stored data: final daily candles and
+ * prices in US dollars, tickers of that day, and the present ranks. The best place is first. So coins that lost rank, or died, are included.
  */
 export async function everTopCoins(sql: SqlOrTransaction, limit: number): Promise<Coin[]> {
   const found = await sql<{ id: string }[]>`
@@ -195,12 +195,12 @@ export async function everTopCoins(sql: SqlOrTransaction, limit: number): Promis
   );
 }
 
-/** How many coins the latest list had. */
+/** The number of coins in the latest list. */
 export async function countListed(sql: SqlOrTransaction): Promise<number> {
   return tables(sql).$count(coin, IS_LISTED);
 }
 
-/** When the list of coins was last read; null when never. */
+/** When the list of coins was last read; null when it never was. */
 export async function catalogueSeenAt(sql: SqlOrTransaction): Promise<Instant | null> {
   const [row] = await tables(sql)
     .select({ at: max(coin.lastSeenAt) })
@@ -209,8 +209,8 @@ export async function catalogueSeenAt(sql: SqlOrTransaction): Promise<Instant | 
 }
 
 /**
- * Ids that `text` was probably meant to be, nearest first: it may be a misspelt id, or a symbol or a name (`btc`, `Bitcoin`).
- * Of coins that share a symbol the better-ranked comes first.
+ * The ids that `text` probably means, nearest first. The text may be a misspelt id, or a symbol or a name (`btc`, `Bitcoin`).
+ * Of coins with the same symbol, the better rank comes first.
  */
 export async function nearestCoinIds(sql: SqlOrTransaction, text: string, limit: number): Promise<string[]> {
   const coins = await tables(sql)
@@ -229,7 +229,7 @@ export async function nearestCoinIds(sql: SqlOrTransaction, text: string, limit:
   return [...new Set(near.flatMap((key) => idsByName.get(key) ?? []))].slice(0, limit);
 }
 
-/** `Bitcoin Cash` → `bitcoin-cash`: as ids are written. */
+/** The spelling of ids: `Bitcoin Cash` → `bitcoin-cash`. */
 function asIdPart(text: string): string {
   return text.trim().toLowerCase().replaceAll(/\s+/g, '-');
 }

@@ -1,4 +1,4 @@
-/** Exchanges: each as last seen, and the ranks and volumes of all of them at every snapshot. */
+/** Exchanges: the latest state of each one, and the ranks and volumes of all of them at every snapshot. */
 import type { Instant } from '../../clock.ts';
 import type { Exchange } from '../../contract/record/records.ts';
 import { formatTime } from '../../contract/time.ts';
@@ -8,7 +8,7 @@ import { writeArray } from '../values/array-types.ts';
 import { writeInstant } from '../values/instant.ts';
 import { storableJson } from '../values/storable-text.ts';
 
-/** Whole numbers: they are stored as such. */
+/** Columns with whole numbers. */
 export const EXCHANGE_WHOLE = ['adjusted_rank', 'reported_rank', 'currencies', 'markets'] as const;
 export const EXCHANGE_FLAGS = ['is_active', 'website_status', 'api_status', 'markets_data_fetched'] as const;
 const HISTORY_VOLUMES = ['reported_volume_24h', 'adjusted_volume_24h'] as const;
@@ -21,14 +21,14 @@ export type ExchangeFacts = {
   readonly message: string | null;
   readonly links: Readonly<Record<string, readonly string[]>>;
   readonly fiats: readonly { readonly name: string; readonly symbol: string }[];
-  /** As upstream says itself; null when it does not. */
+  /** The upstream's own time of the update; null when it sends none. */
   readonly updatedAt: Instant | null;
   readonly flags: Readonly<Record<(typeof EXCHANGE_FLAGS)[number], boolean>>;
   readonly whole: Readonly<Record<(typeof EXCHANGE_WHOLE)[number], number | null>>;
   readonly volumes: Readonly<Record<(typeof EXCHANGE_VOLUMES)[number], number | null>>;
-  /** Its place in the list, from 0. */
+  /** The place in the list, from 0. */
   readonly position: number;
-  /** Its JSON, where it is written otherwise than `exchangeRecord` writes it. */
+  /** The JSON of the exchange, if `exchangeRecord` would write it differently. */
   readonly answer: string | null;
 };
 
@@ -49,7 +49,7 @@ const WRITE_HISTORY = `
   on conflict (exchange_id, at) do update set ${overwrite(['updated_at', ...EXCHANGE_WHOLE, ...HISTORY_VOLUMES])}
   where excluded > h`;
 
-/** Writes one snapshot; each id once. Resolves to how many rows of history are new. Of two answers about one exchange the one updated later stays. */
+/** Writes one snapshot; each id once. Resolves to the number of written rows of history. Of two answers about an exchange, the later update stays. */
 export async function writeExchanges(
   sql: SqlOrTransaction,
   exchanges: readonly ExchangeFacts[],
@@ -75,7 +75,7 @@ export async function writeExchanges(
   });
 }
 
-/** An exchange as upstream writes it, volumes in US dollars. */
+/** An exchange as the upstream writes it, with volumes in US dollars. */
 export function exchangeRecord(facts: Omit<ExchangeFacts, 'position' | 'answer'>): Exchange {
   const { id, name, types, flags, description, message, links, whole, fiats, volumes, updatedAt } = facts;
   return {

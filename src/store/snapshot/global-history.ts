@@ -1,4 +1,4 @@
-/** The market as a whole, at every snapshot. */
+/** The figures of the whole market at every snapshot. */
 import { sql as raw } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import type { GlobalOverview } from '../../contract/record/records.ts';
@@ -8,11 +8,11 @@ import { tables } from '../connection/tables.ts';
 import { globalHistory } from '../schema/snapshots.ts';
 
 export type GlobalFacts = Readonly<Omit<typeof globalHistory.$inferSelect, 'at' | 'updatedAt'>> & {
-  /** As upstream says itself; null when it does not. */
+  /** The upstream's own time of the update; null when it sends none. */
   readonly updatedAt: Instant | null;
 };
 
-/** Resolves to 1 when it is new. Of two for one instant the one updated later stays. */
+/** Resolves to 1 when the row is written, else to 0. Of two rows for one instant, the one that was updated later stays. */
 export async function writeGlobal(sql: SqlOrTransaction, facts: GlobalFacts, at: Instant): Promise<number> {
   const row = { ...facts, at, updatedAt: facts.updatedAt ?? at };
   const { count } = await tables(sql)
@@ -22,7 +22,7 @@ export async function writeGlobal(sql: SqlOrTransaction, facts: GlobalFacts, at:
   return count;
 }
 
-/** The market as a whole, as upstream writes it. */
+/** The whole market in the form of the upstream's record. */
 export function globalRecord(facts: Omit<GlobalFacts, 'answer'>): GlobalOverview {
   const time = (at: Instant | null) => (at === null ? null : formatTime(at));
   return {

@@ -1,4 +1,4 @@
-/** Exchange rates of currencies that have no coin of their own, at every reading. */
+/** Exchange rates of currencies that are not coins, at every reading. */
 import type { Instant } from '../../clock.ts';
 import { RATE_CHANGES, type RateChange } from '../../core/ticker.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
@@ -7,14 +7,14 @@ import { writeArray, writeNumbers } from '../values/array-types.ts';
 export type RateFacts = {
   /** Upper-case symbol. */
   readonly currency: string;
-  /** As upstream says itself. */
+  /** The upstream's own time of the update. */
   readonly updatedAt: Instant;
-  /** One unit in US dollars. */
+  /** The price of one unit in US dollars. */
   readonly price: number;
   readonly changes: Readonly<Record<RateChange, number | null>>;
 };
 
-/** Resolves to how many are new. A rate of the same instant stays as it is. */
+/** Resolves to the number of new rates. A stored rate of the same instant does not change. */
 export async function writeRates(sql: SqlOrTransaction, rates: readonly RateFacts[], at: Instant): Promise<number> {
   if (rates.length === 0) return 0;
   const columns = RATE_CHANGES.map((name) => writeNumbers(rates.map(({ changes }) => changes[name])));

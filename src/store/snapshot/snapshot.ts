@@ -1,4 +1,4 @@
-/** One snapshot's transaction: its rows, the quarantined rows and the record of the request are stored together or not at all. */
+/** The transaction of one snapshot: its rows, the quarantined rows and the record of the request are stored together or not at all. */
 import { and, desc, lte } from 'drizzle-orm';
 import { type Instant, MOST_SKEW_MS } from '../../clock.ts';
 import { type QuarantinedRecord, recordStored } from '../candle/quarantine.ts';
@@ -9,7 +9,7 @@ import type { FetchRow } from '../work/fetch.ts';
 
 export type SnapshotCommit = { readonly stored: number; readonly quarantined: number };
 
-/** `write` stores the answer in the given transaction, and resolves to the number of stored rows. */
+/** `write` must store the answer in the given transaction, and resolve to the number of stored rows. */
 export async function storeSnapshot(
   sql: Sql,
   request: FetchRow,
@@ -24,10 +24,10 @@ export async function storeSnapshot(
 }
 
 type Asker = { readonly endpoint: string; readonly accountId: string };
-/** A request of an endpoint as it ended. */
+/** A past request of an endpoint and its outcome. */
 export type PastRequest = Readonly<Pick<typeof fetch.$inferSelect, 'sentAt' | 'outcome' | 'rows'>>;
 
-/** The last requests of an endpoint by an account, newest first. Those of the future, from before a clock was set back, are left out. */
+/** The last requests of an endpoint by an account, newest first; without requests in the future, from before a clock was set back. */
 export async function recentRequests(
   sql: SqlOrTransaction,
   { endpoint, accountId, limit, now }: Asker & { readonly limit: number; readonly now: Instant },
@@ -40,7 +40,7 @@ export async function recentRequests(
     .limit(limit);
 }
 
-/** How many rows the last answer of an endpoint had that was stored; null when there is none. */
+/** The number of rows in the last stored answer of an endpoint; null when there is none. */
 export async function lastStoredRows(sql: SqlOrTransaction, { endpoint, accountId }: Asker): Promise<number | null> {
   const [row] = await tables(sql)
     .select({ rows: fetch.rows })
@@ -51,7 +51,7 @@ export async function lastStoredRows(sql: SqlOrTransaction, { endpoint, accountI
   return row?.rows ?? null;
 }
 
-/** Was any answer to this account ever stored? Looks through all requests, so it is for the rare case. */
+/** Was any answer to this account ever stored? Searches all requests, so it is only for rare cases. */
 export async function hasStored(sql: SqlOrTransaction, accountId: string): Promise<boolean> {
   const isStored = matches(fetch, { accountId, outcome: 'stored' });
   const [row] = await tables(sql).select({ id: fetch.id }).from(fetch).where(isStored).limit(1);

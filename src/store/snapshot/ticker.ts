@@ -1,4 +1,4 @@
-/** Tickers: the newest of every coin, and all of every snapshot. */
+/** Tickers: the newest one of every coin, and the history of all snapshots. */
 import { max } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import { inPieces, TICKER_NUMBERS, type TickerColumns, type TickerNumber } from '../../core/ticker.ts';
@@ -11,15 +11,15 @@ import { lockCatalogue, recordTickers } from './coin.ts';
 const HISTORY_NUMBERS: readonly TickerNumber[] = ['price', 'volume_24h', 'market_cap', 'circulating_supply'];
 const NUMBERS = TICKER_NUMBERS.join(', ');
 
-/** What the row has beside the coin and the instants: which of two tickers of one instant stays must not depend on their order. */
+/** The other columns of the row. They decide between two tickers of one instant, so that the result does not depend on their order. */
 const valuesOf = (alias: string) =>
   `row(${['rank', 'ath_at', 'answer', ...TICKER_NUMBERS].map((name) => `${alias}.${name}`).join(', ')})::record`;
 const NEWER = `((g.updated_at, g.at) > (t.updated_at, t.at)
       or (g.updated_at, g.at) = (t.updated_at, t.at) and ${valuesOf('g')} > ${valuesOf('t')})`;
 
 /**
- * One statement, so that the numbers travel once and are parsed once. An update of what is there and an insert of what is not:
- * both for fewer coins than `on conflict` would take as long for.
+ * One statement, so that the numbers are sent and parsed only once. It updates existing rows and inserts new ones separately, which takes
+ * less time than `on conflict`.
  */
 const WRITE = `
   with given as materialized (
@@ -35,7 +35,7 @@ const WRITE = `
       ${TICKER_NUMBERS.map((name) => `${name} = g.${name}`).join(', ')}
     from given g where t.coin_id = g.coin_id and ${NEWER}
   ), seen as (
-    -- Those of which something newer is known have been seen all the same.
+    -- Coins with a newer stored ticker were seen, too.
     update market.ticker t set seen_at = g.at, position = g.position
     from given g where t.coin_id = g.coin_id and t.seen_at < g.at and not ${NEWER}
   ), first as (
@@ -46,27 +46,27 @@ const WRITE = `
   insert into market.ticker_history as h (at, updated_at, rank, coin_id, ${HISTORY_NUMBERS.join(', ')})
   select at, updated_at, rank, coin_id, ${HISTORY_NUMBERS.join(', ')} from given`;
 
-/** Of two answers of one instant the same one stays, whichever came first. */
+/** Of two answers of one instant, the same one stays, independent of their order. */
 const OVERWRITE = `
   on conflict (coin_id, at) do update
   set updated_at = excluded.updated_at, rank = excluded.rank, ${HISTORY_NUMBERS.map((name) => `${name} = excluded.${name}`).join(', ')}
   where excluded > h`;
 
-/** Rows of one statement: the driver keeps a buffer as long as its longest. */
+/** Rows of one statement. The limit is for memory: the driver keeps a buffer as long as its longest statement. */
 const PIECE = 10_000;
 
 /**
- * Writes one snapshot of coins that the catalogue knows: its history, what of it is the newest, and rank and first data of the
- * coins. Reads are not monotonic (upstream-api.md, section 5 no 1): of two tickers the one updated later is the newer, whichever
- * was answered first. Resolves to how many rows of history are new. The partition for `at` must exist.
+ * Writes one snapshot of coins that the catalogue contains: the history, the newest ticker of each coin, and rank and first data of the
+ * coins. Reads are not monotonic (upstream-api.md, section 5 no 1): of two tickers, the one that was updated later is newer, independent of
+ * the order of the answers. Resolves to the number of written rows of history. The partition for `at` must exist.
  */
 export async function writeTickers(sql: SqlOrTransaction, tickers: TickerColumns, at: Instant): Promise<number> {
   if (tickers.coinId.length === 0) return 0;
   return withFreshPlans(sql, async (tx) => {
     await lockCatalogue(tx);
-    // Before the tickers, which tell what was known of the ranks until now.
+    // This must come before the tickers are written: it reads `seen_at` of the old tickers, to know whose ranks are older.
     await recordTickers(tx, tickers, at);
-    // Under the lock nobody adds to this instant: where nothing is yet, a plain insert is enough.
+    // Under the lock, no other process adds rows of this instant. If there are none yet, a plain insert is enough.
     const [there] = await tx<{ any: boolean }[]>`
       select exists (select from market.ticker_history where at = ${at}) as any`;
     let written = 0;
@@ -93,7 +93,7 @@ function parametersOf({ coinId, updatedAt, rank, athAt, position, answer, number
   ];
 }
 
-/** As of when the tickers were last read; null when they never were. */
+/** The as-of instant of the last tickers; null when there are none. */
 export async function tickersSeenAt(sql: SqlOrTransaction): Promise<Instant | null> {
   const [row] = await tables(sql)
     .select({ at: max(ticker.at) })

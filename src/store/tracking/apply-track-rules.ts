@@ -1,10 +1,10 @@
 /**
- * Brings the tracked series in step with the rules and the list of coins as last read.
+ * Updates the tracked series according to the rules and the stored list of coins.
  *
- * A tracked series is wanted from the `since` of its rule on, without an end. (The views and the refill use the part before now and
- * after its data began.) When no rule wants it any more (the rule was removed; the coin fell out of the top, became inactive or left
- * the list), it is wanted up to now only: it keeps its candles, is requested once or twice more until its last candles are final, and
- * then no longer. When a rule wants it again, it is wanted from `since` on again: what came meanwhile is a gap like any other.
+ * A tracked series is wanted from the `since` of its rule on, without an end. (The views and the refill use only the part before now and
+ * after its data began.) If no rule wants it any more (the rule was removed; the coin fell out of the top, became inactive or left
+ * the list), it is wanted only up to now: it keeps its candles, Chandler requests it once or twice more until its last candles are final,
+ * and then stops. If a rule wants it again, it is wanted from `since` on again, and the time in between is a gap like any other.
  */
 import type { Instant } from '../../clock.ts';
 import { INTERVALS, type Interval } from '../../core/interval.ts';
@@ -16,22 +16,22 @@ import { continueHistories, findRenames, recordRenames } from '../upkeep/rename.
 export type AppliedTracks = {
   /** Series that the rules want now. */
   readonly series: number;
-  /** Of these, those that none wanted before. */
+  /** The part of `series` that no rule wanted before. */
   readonly added: number;
-  /** Series that none wants any more, since now. */
+  /** Series that no rule wants any more, from now on. */
   readonly ended: number;
-  /** Series that had ended and are complete: not asked any more. */
+  /** Ended series that are complete: they are no longer requested. */
   readonly completed: number;
-  /** Renames seen in the list of coins now, and series that went over to a new id. */
+  /** New renames found in the list of coins, and series that moved to a new id. */
   readonly renamed: number;
   readonly moved: number;
 };
 
-/** How long an ended series is still requested to become complete; what is missing then stays a gap. */
+/** How long an ended series is still requested until it is complete; slots that are missing afterwards stay gaps. */
 const ENDING = '30 days';
 
 /**
- * Safe to run at any time, by any number of processes; twice in a row the second changes nothing. `keep`: how long candles are kept.
+ * Safe to run at any time, by any number of processes, and idempotent. `keep` is how long candles are kept.
  */
 export function applyTracks(sql: Sql, now: Instant, keep: Partial<Keep['candles']> = {}): Promise<AppliedTracks> {
   return withFreshPlans(sql, async (tx) => {
@@ -44,7 +44,7 @@ export function applyTracks(sql: Sql, now: Instant, keep: Partial<Keep['candles'
       insert into ops.tracked as tr (series_id, tier_id, tracked_at, seen_until)
       select t.series_id, t.tier_id, ${now}::timestamptz, f.seen_until
       from track_target t left join ops.tracked old on old.series_id = t.series_id
-      -- A backfill may have had an answer about the newest end before the series was tracked: as markSeen takes it.
+      -- A backfill may have stored an answer about the newest end before the series was tracked. Same rule as markSeen.
       left join lateral (
         select least(f.as_of, upper(f.span)) as seen_until from ops.fetch f join market.series s on s.id = f.series_id
         where f.series_id = t.series_id and f.outcome = 'stored'
@@ -72,8 +72,8 @@ export function applyTracks(sql: Sql, now: Instant, keep: Partial<Keep['candles'
 }
 
 /**
- * Makes the series and tiers that are missing, and `track_target`, a temporary table of what the rules want: by numbers, so that
- * Postgres knows how many rows a join with it has. (Joined by coin, interval and terms it expected a few and looped over 50,000.)
+ * Creates missing series and tiers, and `track_target`, a temporary table of the series that the rules want. It has ids, so that Postgres
+ * estimates its joins well. (For joins by coin, interval and terms, Postgres expected a few rows and looped over 50,000.)
  */
 async function resolveTargets(tx: SqlOrTransaction, oldest: ReadonlyMap<Interval, Instant>): Promise<void> {
   await tx`create temporary table track_named on commit drop as select * from ops.track_target`;
@@ -88,7 +88,7 @@ async function resolveTargets(tx: SqlOrTransaction, oldest: ReadonlyMap<Interval
     where not exists (select from ops.tier k where k.tier = t.tier and k.priority = t.priority
       and k.interval = t.interval and k.target_age = t.target_age)
     on conflict do nothing`;
-  // In the order in which `wantSeries` writes, so that the two never wait for each other crosswise.
+  // In the same order as `wantSeries`, so that the two cannot deadlock.
   await tx`
     insert into market.series (coin_id, quote, interval, wanted, priority)
     select t.coin_id, t.quote, t.interval, tstzmultirange(tstzrange(t.since, null)), t.priority
@@ -106,7 +106,7 @@ async function resolveTargets(tx: SqlOrTransaction, oldest: ReadonlyMap<Interval
   await tx`analyze track_target`;
 }
 
-/** Candles that are removed for their age are not wanted, or they would be fetched and removed again and again. */
+/** The oldest kept instant of each interval. Older candles must not be wanted; otherwise they would be fetched and removed again and again. */
 function oldestKept(now: Instant, keep: Partial<Keep['candles']>): ReadonlyMap<Interval, Instant> {
   return new Map(
     INTERVALS.flatMap((interval) => {
@@ -129,7 +129,7 @@ async function wantTargets(tx: SqlOrTransaction): Promise<void> {
     from behind b join locked l on l.id = b.id where s.id = b.id`;
 }
 
-/** Ends the tracked series that no rule wants, with the candle that is open now. What backfills want lies before it and stays. */
+/** Ends the tracked series that no rule wants, at the end of the candle that is open now. The spans of backfills lie before it and stay. */
 async function endOthers(tx: SqlOrTransaction, now: Instant): Promise<number> {
   const ended = await tx`
     with over as (
@@ -142,15 +142,15 @@ async function endOthers(tx: SqlOrTransaction, now: Instant): Promise<number> {
       update market.series s set wanted = s.wanted * tstzmultirange(tstzrange(null, o.ends_at))
       from over o join locked l on l.id = o.series_id where s.id = o.series_id returning s.id, o.ends_at
     )
-    -- By way of the series: an answer that is being stored locks that first, too.
+    -- Locks the series first, in the same order as the transaction that stores an answer.
     update ops.tracked tr set ends_at = cut.ends_at from cut where tr.series_id = cut.id
     returning tr.series_id`;
   return ended.length;
 }
 
 async function forgetCompleted(tx: SqlOrTransaction, now: Instant): Promise<number> {
-  // A series that was never requested (tracked by mistake, say) is removed as if it had never been wanted, unless a backfill may want
-  // it. (A backfill of a command does not say which coins it is about: any with the same interval and quote keeps the series.)
+  // Deletes series that were never requested (for example, tracked by mistake), unless a backfill may want them. (An old backfill of a command
+  // has no list of coins, so any backfill with the same interval and quote keeps the series.)
   const untouched = await tx`
     with untouched as (
       select tr.series_id from ops.tracked tr join market.series s on s.id = tr.series_id

@@ -1,4 +1,4 @@
-/** The rules of what is to be kept fresh: named coins, the best-ranked N, or all, each with interval, quote, since, priority and target age. */
+/** The rules for the series to keep fresh: named coins, the best-ranked N, or all, each with interval, quote, since, priority and target age. */
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
@@ -15,7 +15,7 @@ export type SavedRule = Readonly<Omit<typeof track.$inferSelect, 'targetAge'>> &
 type Terms = Pick<SavedRule, 'interval' | 'quote' | 'since' | 'priority' | 'targetAgeMs'>;
 export type TrackRule = TrackedCoins & Terms;
 
-/** Saves these rules. One that is there already for the same coins, interval and quote gets the new terms, and counts as made now. */
+/** Saves rules. An existing rule for the same coins, interval and quote gets the new terms and the new time of creation. */
 export async function addTracks(sql: SqlOrTransaction, rules: readonly TrackRule[], now: Instant): Promise<void> {
   const keyOf = (r: TrackRule) => [r.tier, coinOf(r), topOf(r), r.interval, r.quote].join();
   const once = [...new Map(rules.map((rule) => [keyOf(rule), rule])).values()];
@@ -33,19 +33,19 @@ export async function addTracks(sql: SqlOrTransaction, rules: readonly TrackRule
 }
 
 export type RuleFilter = {
-  /** Undefined: of any coins. */
+  /** Undefined means any coins. */
   readonly coins?: readonly TrackedCoins[] | undefined;
-  /** Undefined: of any interval. */
+  /** Undefined means any interval. */
   readonly intervals?: readonly Interval[] | undefined;
   readonly quote?: Quote | undefined;
 };
 
-/** Resolves to the rules that are removed. Their candles stay; `applyTracks` then ends the series that no rule wants any more. */
+/** Resolves to the removed rules. The candles stay; `applyTracks` then ends the series that no rule wants any more. */
 export async function removeTracks(sql: SqlOrTransaction, filter: RuleFilter): Promise<SavedRule[]> {
   return sql<SavedRule[]>`delete from ops.track t where ${matching(sql, filter)} returning ${columns(sql)}`;
 }
 
-/** Named coins first, then the top, then all. */
+/** The rules: first for named coins, then for the top, then for all coins. */
 export async function readTracks(sql: SqlOrTransaction, filter: RuleFilter = {}): Promise<SavedRule[]> {
   return sql<SavedRule[]>`
     select ${columns(sql)} from ops.track t where ${matching(sql, filter)}
@@ -54,7 +54,7 @@ export async function readTracks(sql: SqlOrTransaction, filter: RuleFilter = {})
 
 export type RuleTarget = Pick<SavedRule, 'interval' | 'quote' | 'since'> & { readonly coinIds: readonly string[] };
 
-/** The series that these rules want since their own start, as no other rule wants them earlier. */
+/** The series that these rules want from their own `since` on, because no other rule wants them earlier. */
 export async function readRuleTargets(sql: SqlOrTransaction, rules: readonly TrackRule[]): Promise<RuleTarget[]> {
   return sql<RuleTarget[]>`
     select t.interval, t.quote, t.since, array_agg(t.coin_id order by t.coin_id) as coin_ids from ops.track_target t
@@ -65,7 +65,7 @@ export async function readRuleTargets(sql: SqlOrTransaction, rules: readonly Tra
     group by t.interval, t.quote, t.since order by t.interval desc, t.quote, t.since`;
 }
 
-/** How many series of these coins are wanted by a rule now. */
+/** The number of series of these coins that rules want now. */
 export async function countTracked(sql: SqlOrTransaction, coinIds: readonly string[]): Promise<number> {
   const [row] = await sql<{ n: number }[]>`
     select count(*) as n from ops.track_target where coin_id = any(${coinIds as string[]}::text[])`;

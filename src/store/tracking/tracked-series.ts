@@ -1,4 +1,4 @@
-/** The tracked series: in which tier each is, when it was last requested, and up to when upstream has given everything it has. */
+/** The tracked series: the tier of each one, when it was last requested, and the instant up to which the upstream has sent all its data. */
 import { and, isNotNull } from 'drizzle-orm';
 import { type Instant, MOST_SKEW_MS } from '../../clock.ts';
 import type { Spans } from '../../core/span.ts';
@@ -16,26 +16,26 @@ export type RefreshCandidateRow = Pick<Tier, 'priority'> & {
   readonly tierId: number;
   readonly achievableAgeMs: number;
   readonly refreshAfterMs: number;
-  /** The refresh time for which it waits; null: it was never requested. */
+  /** The refresh time for which it waits; null when it was never requested. */
   readonly dueAt: Instant | null;
-  /** Its last refresh time; null: it had none. */
+  /** The last refresh time; null when it had none. */
   readonly refreshAt: Instant | null;
   readonly rank: number;
 };
 
-/** When a tracked series is due that was requested before: at its next refresh time, or sooner when the answer to its last request was not final. */
+/** The instant from which `refresh_after` counts, in SQL: the last refresh time, or earlier if the last answer was not final. */
 function dueOf(sql: SqlOrTransaction) {
   return sql`least(tr.asked_at, tr.refresh_at)`;
 }
 
 /**
- * Of each tier:
- * - the `limit` series that are due, those first that are due longest;
- * - the `limit` that were requested in the future (the clock was set back since): nobody knows their age, so they count as due;
- * - the `limit` that were never requested, best rank first.
+ * For each tier:
+ * - at most `limit` due series, the longest due first;
+ * - at most `limit` that were requested in the future (the clock was set back since): their age is unknown, so they count as due;
+ * - at most `limit` that were never requested, best rank first.
  *
- * A series that ends waits until its last candle can be final. Each part reads an index: the cost depends on the limit and the number
- * of tiers, not on the number of series (but for those never requested).
+ * An ended series waits until its last candle can be final. Each part reads an index, so the cost depends on the limit and the number
+ * of tiers, not on the number of series (except series that were never requested).
  */
 export async function readRefreshCandidates(
   sql: SqlOrTransaction,
@@ -78,13 +78,13 @@ export async function readRefreshCandidates(
 export type MissingOfSeries = Pick<Series, 'coinId' | 'quote' | 'interval'> & {
   readonly seriesId: number;
   /**
-   * Wanted up to the end of the candle that is open now, neither covered nor refused to this plan. It includes the newest end, unless
-   * the series ends.
+   * Spans that are wanted up to the end of the candle that is open now, and neither covered nor refused to this plan. They include the newest
+   * slots, unless the series has ended.
    */
   readonly missing: Spans;
 };
 
-/** In the order of `ids`; of what is missing only the newest so many slots. */
+/** The missing spans in the order of `ids`, limited to the newest `slots` slots of each series. */
 export async function readMissing(
   sql: SqlOrTransaction,
   {
@@ -104,7 +104,7 @@ export async function readMissing(
         s.wanted * tstzmultirange(tstzrange(greatest(w.earliest, w.began), w.until)) - s.covered
         - coalesce((select range_agg(r.span) from market.refusal r where r.series_id = s.id and r.account_plan = ${plan}
             and ${stillRefused(sql, now)}), '{}')
-        -- The newest end is asked for before it can be final, to be fresh; what ends only when an answer may be the last word.
+        -- Requests the newest end before it can be final, to be fresh. Requests a series that ends only when its answer may be final.
         - coalesce((select range_agg(p.span) from ops.tracked tr join ops.second_opinion p on p.series_id = tr.series_id
             where tr.series_id = s.id and tr.ends_at is not null and p.retry_at > ${now}), '{}')
       ) as missing
@@ -124,13 +124,13 @@ export async function readMissing(
 export type Refresh = {
   readonly seriesId: number;
   readonly askedAt: Instant;
-  /** Its last refresh time: the next one counts from it. */
+  /** The last refresh time: the next one is `refreshAfterMs` later. */
   readonly refreshAt: Instant;
-  /** A chunk of it goes into the queue. */
+  /** True when a chunk of the series goes into the queue. */
   readonly isQueued: boolean;
 };
 
-/** Records that these series were refreshed, whatever becomes of it: one that fails must not be the next one again. */
+/** Records that these series were refreshed, before the outcome is known: a series that fails must not be the next one again. */
 export async function recordRefreshes(sql: SqlOrTransaction, asked: readonly Refresh[]): Promise<void> {
   if (asked.length === 0) return;
   await sql`
@@ -145,7 +145,7 @@ export async function recordRefreshes(sql: SqlOrTransaction, asked: readonly Ref
     from given g join locked l on l.series_id = g.id where tr.series_id = g.id`;
 }
 
-/** The chunk of this series has ended, however: the queue need not have it any more. */
+/** Records that the chunk of this series has ended, with any outcome: the queue need not contain it any more. */
 export async function markEnded(sql: SqlOrTransaction, seriesId: number): Promise<void> {
   await tables(sql)
     .update(tracked)
@@ -154,8 +154,8 @@ export async function markEnded(sql: SqlOrTransaction, seriesId: number): Promis
 }
 
 /**
- * The chunk of this series has ended with an answer that is not final: the series is due again at `dueAt`, or at its next refresh time if that
- * comes sooner. Its refresh times stay where they are.
+ * Records that the chunk of this series has ended with an answer that is not final. The series is due again at `dueAt`, or at its next refresh
+ * time if that is earlier. Its refresh times do not move.
  */
 export async function markDueAgain(sql: SqlOrTransaction, seriesId: number, dueAt: Instant): Promise<void> {
   await sql`
@@ -166,8 +166,8 @@ export async function markDueAgain(sql: SqlOrTransaction, seriesId: number, dueA
 }
 
 /**
- * Undoes the refresh of these series, because the queue lost their chunks: they are as old again as their last answer, and soon due. An
- * answer that came after the refresh stays. Resolves to how many refreshes were undone.
+ * Undoes the refresh of these series, because the queue lost their chunks. They get the age of their last answer again, so they are soon due. If
+ * an answer came after the refresh, the refresh stays. Resolves to the number of undone refreshes.
  */
 export async function handBack(sql: SqlOrTransaction, seriesIds: readonly number[]): Promise<number> {
   if (seriesIds.length === 0) return 0;
@@ -182,8 +182,8 @@ export async function handBack(sql: SqlOrTransaction, seriesIds: readonly number
 }
 
 /**
- * Series whose chunk was put into the queue before this and has not ended. If the queue no longer has it, the refresh is undone with
- * `handBack`. (An answer from a cache is some minutes older than its request, so an answer alone proves little.)
+ * Series whose chunk was put into the queue before `before` and has not ended. If the queue no longer contains the chunk, the caller undoes the
+ * refresh with `handBack`. (An answer from a cache is some minutes older than its request, so an answer alone proves little.)
  */
 export async function readQueued(sql: SqlOrTransaction, before: Instant, limit: number): Promise<number[]> {
   const rows = await sql<{ id: number }[]>`
@@ -193,28 +193,28 @@ export async function readQueued(sql: SqlOrTransaction, before: Instant, limit: 
   return rows.map((row) => row.id);
 }
 
-/** How many series have a chunk in the queue: requests that will be sent soon, and are not counted yet. */
+/** The number of series with a chunk in the queue: requests that will be sent soon, and are not counted yet. */
 export async function countQueued(sql: SqlOrTransaction): Promise<number> {
   return tables(sql).$count(tracked, isNotNull(tracked.queuedAt));
 }
 
-/** Tracked series that are due at the same instant, each so often. */
+/** Tracked series of one tier that are due at the same instant. */
 export type ComingRefreshes = Pick<Tier, 'priority' | 'interval'> & {
   readonly tierId: number;
   readonly refreshAfterMs: number;
   readonly achievableAgeMs: number;
-  /** Null: they were never requested. */
+  /** Null when they were never requested. */
   readonly dueAt: Instant | null;
   readonly series: number;
-  /** Of these, those whose chunk is in the queue. */
+  /** The part of `series` whose chunk is in the queue. */
   readonly queued: number;
-  /** Of these, those that are tracked since midnight UTC. */
+  /** The part of `series` that has been tracked only since midnight UTC. */
   readonly isNew: number;
 };
 
 /**
- * When which tracked series are due, as the ages are planned now. Series that end are left out until their last candle can be final. Instants are rounded
- * up, to `withinMs` or to the step of refresh times (`refreshStepMs`), so the rows are few where the series are many.
+ * When the tracked series are due, with the ages of the current plan. Ended series are left out until their last candle can be final. Instants
+ * are rounded up to `withinMs` or to the step of refresh times (`refreshStepMs`), so there are few rows even for many series.
  */
 export async function readComingRefreshes(
   sql: SqlOrTransaction,
@@ -228,7 +228,7 @@ export async function readComingRefreshes(
       from ops.tier k where k.achievable_age is not null
     ), tier as (
       select planned.*, make_interval(secs => after_s) as after, make_interval(secs => step_s) as step,
-        -- From here the steps count: one ends at each instant at which a series may be due.
+        -- The steps are counted from here: one ends at each instant at which a series may be due.
         to_timestamp(-after_s) + interval '1 microsecond' as origin
       from planned, lateral (select greatest(${withinMs / 1000}::float8, case when after_s >= 6000 then 60 else 1 end) as step_s) s
     )
@@ -244,7 +244,7 @@ export async function readComingRefreshes(
     order by due_at nulls last`;
 }
 
-/** Series that end are not counted. */
+/** Does not count ended series. */
 export async function countTrackedSeries(sql: SqlOrTransaction): Promise<number> {
   return tables(sql).$count(tracked, matches(tracked, { endsAt: null }));
 }

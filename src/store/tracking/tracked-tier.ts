@@ -1,4 +1,4 @@
-/** The tiers of tracked series: how many series each has, and how old its data becomes with the quota there is. */
+/** The tiers of tracked series: how many series each has, and how old its data becomes with the current quota. */
 import type { Instant } from '../../clock.ts';
 import { dayStart } from '../../core/calendar.ts';
 import type { SeriesOfCoins } from '../../core/interval.ts';
@@ -9,14 +9,14 @@ type Tier = Readonly<typeof tier.$inferSelect>;
 
 export type TierRow = Pick<Tier, 'id' | 'tier' | 'priority' | 'interval'> & {
   readonly targetAgeMs: number;
-  /** Null: not planned yet, or there is no quota for it. */
+  /** Null when it is not planned yet, or there is no quota for it. */
   readonly achievableAgeMs: number | null;
   readonly refreshAfterMs: number | null;
   readonly isPlanned: boolean;
   readonly series: number;
 };
 
-/** Highest priority first. The series that end are counted: they want their last refreshes, too. `without`: as if these were not tracked. */
+/** Highest priority first. Ended series count, because they need their last refreshes. The series in `without` are not counted. */
 export async function readTiers(sql: SqlOrTransaction, without: SeriesOfCoins | null = null): Promise<TierRow[]> {
   const isLeftOut =
     without === null
@@ -37,9 +37,9 @@ export type PlannedAge = Pick<TierRow, 'id' | 'achievableAgeMs' | 'refreshAfterM
 };
 
 /**
- * Saves what the quota allows each tier: the order of refreshes goes by it, and `market.freshness` shows it. When the quota has grown, the shorter age is
- * told at the first run of a day at which no series is late for it: that day has its requests for it. A tier that was told nothing is told the planned
- * age. `tickMs`: the longest time between two runs.
+ * Saves the ages that the quota allows each tier. The order of refreshes depends on them, and `market.freshness` shows them. If the quota has
+ * grown, a shorter age is promised only at the first run of a day at which no series is late for it, because that day has the requests for it.
+ * A tier without a promised age gets the planned age at once. `tickMs` is the longest time between two runs.
  */
 export async function recordPlannedAges(
   sql: SqlOrTransaction,

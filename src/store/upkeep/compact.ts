@@ -1,6 +1,6 @@
 /**
- * Rebuilds the keys (the primary-key indexes) of partitions that a backfill has left half empty. Newest first means that rows arrive in
- * falling order, and a b-tree splits its pages in the middle for that: 46 bytes a candle instead of 32 (measured; see test/bench/store.bench.ts).
+ * Rebuilds the keys (the primary-key indexes) of partitions that a backfill has left half empty. A backfill stores the newest rows first. For
+ * rows in descending order, a b-tree splits its pages in the middle: 46 bytes a candle instead of 32 (measured; see test/bench/store.bench.ts).
  */
 import { randomUUID } from 'node:crypto';
 import { systemClock } from '../../clock.ts';
@@ -9,24 +9,24 @@ import type { Sql } from '../connection/connect.ts';
 
 export type Compaction = { readonly partitions: number; readonly bytesSaved: number };
 
-/** Below this there is nothing worth a rebuild. */
+/** A smaller key is not worth a rebuild. */
 const LEAST_BYTES = 8 * 1024 * 1024;
-/** A full key takes 31.5 bytes a candle. */
+/** A key with fewer bytes a candle is not rebuilt. A full key takes 31.5. */
 const MOST_BYTES_PER_ROW = 38;
 
 /** How often it checks whether other transactions are busy. */
 const LOOK_MS = 20;
 
-/** A rebuild waits for transactions that write, and for older ones that read: for none longer than this. */
+/** A rebuild waits for transactions that write, and for older ones that read, but for none of them longer than this. */
 const LONGEST_WAIT_MS = 1_000;
 /** How often it checks whether the rebuild waits. */
 const STEP_MS = 100;
 
 /**
- * Rebuilds one partition after the other, without blocking readers or writers, and without waiting for them: a partition that others
- * use is left to a later run. Ends as soon as the signal is aborted. May be killed at any time: the next run removes what an interrupted
- * rebuild left. A role that does not own the tables changes nothing. `calmMs`: how long to wait, before each rebuild, for a moment in
- * which nobody writes.
+ * Rebuilds one partition after the other. It neither blocks readers and writers nor waits for them long: it leaves a partition that others
+ * use to a later run. Ends as soon as the signal is aborted. May be killed at any time: the next run drops the leftovers of an interrupted
+ * rebuild. A role that does not own the tables changes nothing. `calmMs` is how long to wait, before each rebuild, for a moment in
+ * which no other session is busy.
  */
 export async function compactKeys(
   sql: Sql,
@@ -37,7 +37,7 @@ export async function compactKeys(
   const work = { sql, signal };
   const keys = await sql<{ schema: string; table: string; key: string; full: boolean }[]>`
     select n.nspname as schema, t.relname as table, i.relname as key,
-      -- Row counts only grow: an index that was full enough at the last count still is.
+      -- Row counts only grow, so an index that was full enough at the last count still is.
       t.reltuples > 0 and pg_relation_size(i.oid) < ${MOST_BYTES_PER_ROW} * t.reltuples as full
     from pg_partition_tree('market.candle') p
     join pg_class t on t.oid = p.relid
@@ -57,7 +57,7 @@ export async function compactKeys(
       await withoutWaiting(work, `analyze ${schema}."${table}"`);
       const before = await sizeOf(sql, schema, table, key);
       if (before.bytes < MOST_BYTES_PER_ROW * before.rows) continue;
-      // Otherwise the rebuild would have to wait at its end, and leave half an index behind.
+      // Otherwise the rebuild might wait at its end, be cancelled, and leave an invalid index behind.
       if (!(await isCalm(work, calmMs))) break;
       await withoutWaiting(work, `reindex index concurrently ${schema}."${key}"`);
       partitions++;
@@ -65,7 +65,7 @@ export async function compactKeys(
     } catch (error) {
       if (!isCancelled(error)) throw error;
       await dropLeftovers(work, schema, table).catch((again: unknown) => {
-        // The other transaction still holds it up: the next run removes the leftovers.
+        // The other transaction still blocks it: the next run drops the leftovers.
         if (!isCancelled(again)) throw again;
       });
       break;
@@ -74,10 +74,10 @@ export async function compactKeys(
   return { partitions, bytesSaved };
 }
 
-/** How long a service waits, before each rebuild, for a moment in which nobody writes. */
+/** How long a service waits, before each rebuild, for a moment in which no other session is busy. */
 const CALM_MS = 10_000;
 
-/** The keys of all intervals, while a service is writing. */
+/** Rebuilds the keys of all intervals while a service writes. */
 export async function compactAllKeys(sql: Sql, signal: AbortSignal): Promise<Compaction> {
   let all: Compaction = { partitions: 0, bytesSaved: 0 };
   for (const interval of INTERVALS) {
@@ -89,7 +89,7 @@ export async function compactAllKeys(sql: Sql, signal: AbortSignal): Promise<Com
 
 type Work = { readonly sql: Sql; readonly signal: AbortSignal };
 
-/** Is there, within `calmMs`, a moment in which nobody is busy? */
+/** Is there a moment within `calmMs` in which no other session is busy? */
 async function isCalm({ sql, signal }: Work, calmMs: number): Promise<boolean> {
   for (let waited = 0; await othersAreBusy(sql); waited += LOOK_MS) {
     if (waited >= calmMs || signal.aborted) return false;
@@ -98,7 +98,7 @@ async function isCalm({ sql, signal }: Work, calmMs: number): Promise<boolean> {
   return true;
 }
 
-/** Does anybody else hold a snapshot, or write? */
+/** Does any other session hold a snapshot or write? */
 async function othersAreBusy(sql: Sql): Promise<boolean> {
   const [row] = await sql<{ busy: boolean }[]>`
     select exists (select from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'
@@ -107,8 +107,8 @@ async function othersAreBusy(sql: Sql): Promise<boolean> {
 }
 
 /**
- * Ends the statement on the server when the signal is aborted or it has waited for others too long. Only waiting
- * counts: a large key may take its time.
+ * Runs the statement, and cancels it on the server when the signal is aborted, or when it has waited for a lock too long. Only waiting
+ * counts: the rebuild of a large key may take long.
  */
 async function withoutWaiting({ sql, signal }: Work, statement: string): Promise<void> {
   const over = new AbortController();
@@ -134,7 +134,7 @@ async function withoutWaiting({ sql, signal }: Work, statement: string): Promise
   await running;
 }
 
-/** Cancelled by us, usually because another transaction blocked it for too long. */
+/** True when `withoutWaiting` cancelled the statement, usually because another transaction blocked it for too long. */
 function isCancelled(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === '57014';
 }
@@ -147,7 +147,7 @@ async function sizeOf(sql: Sql, schema: string, table: string, key: string): Pro
   return row!;
 }
 
-/** Drops indexes that a killed rebuild left behind: Postgres never uses them, but keeps them up to date. */
+/** Drops invalid indexes of a killed rebuild: Postgres never uses them, but updates them with every write. */
 async function dropLeftovers(work: Work, schema: string, table: string): Promise<void> {
   const left = await work.sql<{ name: string }[]>`
     select i.relname as name from pg_index x join pg_class i on i.oid = x.indexrelid

@@ -1,6 +1,6 @@
 /**
- * Drops old partitions. Each is first detached, without a lock that blocks others, and dropped when nobody reads it any more. May be killed at
- * any time: the next run goes on from there.
+ * Drops old partitions. It first detaches each one without a lock that blocks others, and drops it when no statement reads it any more. May be
+ * killed at any time: the next run continues.
  */
 import type { Instant } from '../../clock.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
@@ -8,7 +8,7 @@ import { attachPartition, lockPartitions, type Partition, type Partitioned, read
 
 export type DropOptions = {
   readonly signal?: AbortSignal;
-  /** How long to wait for statements that read an old partition. Later statements no longer see it. */
+  /** Milliseconds to wait for statements that read an old partition. Later statements no longer see it. */
   readonly waitMs?: number;
 };
 
@@ -16,16 +16,16 @@ const WAIT_MS = 60_000;
 
 type Found = Partition & { readonly state: 'attached' | 'half detached' | 'detached' };
 
-/** What Postgres says when a lock, or the end of a statement, was waited for too long. */
+/** SQLSTATEs when the statement waited too long for a lock, or ran too long. */
 const WAITED_TOO_LONG = ['55P03', '57014'];
-/** What it says when another process is detaching the partition just now, or has detached or dropped it. */
+/** SQLSTATEs when another process is detaching the partition, or has detached or dropped it. */
 const REMOVED_BY_ANOTHER = ['55000', '42P01'];
 const NEXT_TIME: ReadonlySet<string> = new Set([...WAITED_TOO_LONG, ...REMOVED_BY_ANOTHER]);
 
 export type OldRows = {
-  /** Called ahead of each partition. Resolves to false: it must stay. */
+  /** Called before each partition is detached. Resolves to false when the partition must stay. */
   forget(partition: Partition): Promise<boolean>;
-  /** Called when nobody can write into the partition any more. Has an answer about its time been stored since `forget`? */
+  /** Called when no process can write into the partition any more. Has an answer about its time been stored since `forget`? */
   isNeeded(tx: SqlOrTransaction, partition: Partition): Promise<boolean>;
 };
 
@@ -35,7 +35,7 @@ type Gone = {
   readonly refused: readonly string[];
 };
 
-/** Drops those that end before `before`. Of two processes that remove the same at once, one finds it gone. */
+/** Drops the partitions that end at or before `before`. If two processes remove the same partition at once, one of them finds it removed. */
 export async function dropPartitions(
   sql: Sql,
   of: Partitioned,
@@ -48,18 +48,18 @@ export async function dropPartitions(
   for (const found of old) {
     const { name, state } = found;
     if (signal?.aborted) break;
-    // What is before a partition that stays would be forgotten with the next one.
+    // If a partition stays, the later ones must stay, too: `forget` of a later one would forget its time as well.
     if (!(await forget(found))) return { dropped, inUse: [], refused: [name] };
     const [parent, partition] = [`market.${of.table}`, `market.${name}`];
     await sql.unsafe(`set statement_timeout = ${waitMs}; set lock_timeout = ${waitMs}`);
     try {
-      // Waits for the statements that read the table now, and blocks none meanwhile.
+      // Waits for the statements that read the table now, and blocks no other statement.
       if (state === 'attached') await sql.unsafe(`alter table ${parent} detach partition ${partition} concurrently`);
-      // An earlier run gave up waiting, or was killed while it waited.
+      // An earlier run stopped waiting, or was killed during the wait.
       if (state === 'half detached') await sql.unsafe(`alter table ${parent} detach partition ${partition} finalize`);
       if (!(await dropUnlessNeeded(sql, of, found, isNeeded))) return { dropped, inUse: [name], refused: [] };
     } catch (error) {
-      // Only one partition of a table can be half detached: the others wait for it.
+      // Only one partition of a table can be half detached, so the others must wait for it.
       if (NEXT_TIME.has((error as { code?: string }).code ?? '')) return { dropped, inUse: [name], refused: [] };
       throw error;
     } finally {
@@ -71,8 +71,8 @@ export async function dropPartitions(
 }
 
 /**
- * An answer may have been stored after its slots were forgotten, or another process may have attached the detached table again, for such an answer.
- * Then the partition takes its place again, and the next run forgets what was answered.
+ * Drops a detached partition, unless an answer was stored after its slots were forgotten. In that case it attaches the partition again, or another
+ * process has done so for the answer already; the next run forgets these slots. Resolves to true when the partition was dropped.
  */
 async function dropUnlessNeeded(
   sql: Sql,
@@ -95,7 +95,7 @@ async function dropUnlessNeeded(
   })) as boolean;
 }
 
-/** Oldest first, but one that is half detached before all others. Tables that only look like partitions are none. */
+/** The partitions, oldest first, but a half detached one before all others. Other tables with similar names are left out. */
 async function findPartitions(sql: Sql, of: Partitioned): Promise<Found[]> {
   const rows = await sql<{ name: string; state: Found['state'] }[]>`
     select c.relname as name,

@@ -1,8 +1,8 @@
 /**
- * The partitions of `market.candle` (a year each for wide candles, a quarter for 1h, a month below) and of `market.ticker_history`
- * (a month); made when first needed, and ahead of time. `retention.ts` removes them.
+ * The partitions of `market.candle` (a year each for wide candles, a quarter for 1h, a month for shorter intervals) and of
+ * `market.ticker_history` (a month). They are created when first needed, and ahead of time. `retention.ts` removes them.
  *
- * A new partition is made as a table of its own and then attached. Attaching takes a lock on the parent that blocks neither readers
+ * A new partition is created as a separate table and then attached. Attaching takes a lock on the parent that blocks neither readers
  * nor writers, and scans nothing, because the new table is empty. (`create table … partition of` would block both.)
  */
 import type { Instant } from '../../clock.ts';
@@ -11,7 +11,7 @@ import type { Span } from '../../core/span.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
 import { takeLock } from '../connection/lock.ts';
 
-/** A table whose partitions are stretches of time: in the schema `market`, each partition named after it and when it begins. */
+/** A table in the schema `market` that is partitioned by time. The name of a partition consists of the table's name and its start. */
 export type Partitioned = { readonly table: string; readonly months: 1 | 3 | 12 };
 export type Partition = { readonly name: string; readonly from: Instant; readonly to: Instant };
 
@@ -31,38 +31,39 @@ export function candlesOf(interval: CandleInterval): Partitioned {
   return { table: `candle_${interval}`, months: MONTHS_EACH[interval] };
 }
 
-/** A span that needs more partitions than this is a mistake. */
+/** A span that needs more partitions than this is an error. */
 const MOST = 2_000;
 
-/** Nobody else makes or removes partitions of this table until the transaction ends. */
+/** Until the transaction ends, no other process creates or drops partitions of this table. */
 export function lockPartitions(tx: SqlOrTransaction, { table }: Partitioned) {
   return takeLock(tx, `partitions of ${table}`);
 }
 
 /**
- * No partition of candles of these intervals is removed until the transaction ends: a snapshot does not keep a table that is dropped. To be
- * called before the first query of a transaction that reads one snapshot, as the first query takes it. Only retention waits for this lock.
+ * Until the transaction ends, no process removes partitions of candles of these intervals; a snapshot alone does not protect a table from being
+ * dropped. Call it before the first query of a transaction with one snapshot, because that query takes the snapshot. Only retention waits for
+ * this lock.
  */
 export async function holdPartitions(tx: SqlOrTransaction, intervals: readonly Interval[]): Promise<void> {
   const tables = intervals.filter(isCandleInterval).map((interval) => `only market.${candlesOf(interval).table}`);
   if (tables.length > 0) await tx.unsafe(`lock table ${tables.join(', ')} in access share mode`);
 }
 
-/** Makes the partitions of candles that `span` needs and that do not exist. */
+/** Creates the missing partitions of candles that `span` needs. */
 export function ensurePartitions(sql: Sql, interval: CandleInterval, span: Span): Promise<void> {
   return ensurePartitionsOf(sql, candlesOf(interval), span);
 }
 
-/** Makes the partitions that `span` needs and that do not exist. Safe for any number of callers at once; blocks no reader or writer. */
+/** Creates the missing partitions that `span` needs. Safe for any number of callers at once; blocks no reader or writer. */
 export async function ensurePartitionsOf(sql: Sql, of: Partitioned, span: Span): Promise<void> {
   const needed = partitionsOf(of, span);
   if ((await missing(sql, of, needed)).length === 0) return;
   await sql.begin(async (tx) => {
     await lockPartitions(tx, of);
-    // Again, under the lock: another process may have made them while we waited.
+    // Checked again under the lock, because another process may have created them during the wait.
     for (const partition of await missing(tx, of, needed)) {
       const { name, exists } = partition;
-      // A table that is there already was detached by a retention that was killed: it is attached again with all its rows.
+      // If the table exists, a killed retention detached it. It is attached again with all its rows.
       if (!exists) {
         await tx.unsafe(`
           create table market.${name} (like market.${of.table} including all);
@@ -73,16 +74,16 @@ export async function ensurePartitionsOf(sql: Sql, of: Partitioned, span: Span):
   });
 }
 
-/** Makes a table a partition of `of`. Under `lockPartitions`. */
+/** Attaches a table as a partition. The caller must hold `lockPartitions`. */
 export async function attachPartition(tx: SqlOrTransaction, { table }: Partitioned, { name, from, to }: Partition) {
   const bounds = `from ('${new Date(from).toISOString()}') to ('${new Date(to).toISOString()}')`;
   await tx.unsafe(`alter table market.${table} attach partition market.${name} for values ${bounds}`);
 }
 
-/** Partitions are made so long before they are needed. */
+/** Partitions are created this long before they are needed. */
 const AHEAD_MS = 7 * 24 * 60 * 60_000;
 
-/** Makes those that the next days will need: of tickers, and of candles wherever a series is wanted from now on. */
+/** Creates the partitions for the next days: of tickers, and of candles for each interval with a series that is wanted from now on. */
 export async function ensurePartitionsAhead(sql: Sql, now: Instant): Promise<void> {
   const tracked = await sql<{ interval: CandleInterval }[]>`
     select distinct interval from market.series where upper(wanted) is null or upper(wanted) > ${now}`;
@@ -93,14 +94,14 @@ export async function ensurePartitionsAhead(sql: Sql, now: Instant): Promise<voi
   }
 }
 
-/** Runs `write` when the partitions that the span needs are there. */
+/** Ensures that the partitions for the span exist, then runs `write`. */
 export type PartitionKeeper = <T>(interval: CandleInterval, span: Span, write: () => Promise<T>) => Promise<T>;
 
 /**
- * `ensurePartitions` that remembers which partitions it has seen, for a caller that writes into the same few again and again. Callers
- * that need a partition which is being made wait here, and not at the server's lock with a connection each.
+ * Like `ensurePartitions`, but remembers the partitions it has seen, for a caller that writes into the same few again and again. Callers
+ * that need a partition that is being created wait here, not with a connection each for the server's lock.
  *
- * What it has seen may be gone: retention has removed it, or the database has lost its last commits, as a standby that lagged. Then it is made again.
+ * A remembered partition may be gone: retention has removed it, or a failover to a lagging standby lost it. Then it is created again.
  */
 export function createPartitionKeeper(sql: Sql): PartitionKeeper {
   const seen = new Set<string>();
@@ -135,7 +136,7 @@ export function createPartitionKeeper(sql: Sql): PartitionKeeper {
   };
 }
 
-/** Postgres has no SQLSTATE of its own for a row that no partition takes. */
+/** Did the write fail because no partition fits the row? Postgres has no SQLSTATE of its own for that. */
 function isPartitionMissing(error: unknown): boolean {
   const { code, routine } = error as { readonly code?: unknown; readonly routine?: unknown };
   return code === '23514' && routine === 'ExecFindPartition';
@@ -162,7 +163,7 @@ function partitionAt({ table, months }: Partitioned, at: Instant): Partition {
   return { name: `${table}_${year}${suffix}`, from: Date.UTC(year, month), to: Date.UTC(year, month + months) };
 }
 
-/** The partition that a table of this name would be; null when it is none of `of`. */
+/** The partition with this name; null when the name is not one of a partition of `of`. */
 export function readPartitionName(of: Partitioned, name: string): Partition | null {
   const [, year, part] = /^(\d{4})(?:[qm](\d\d?))?$/.exec(name.slice(of.table.length + 1)) ?? [];
   if (year === undefined) return null;
@@ -170,13 +171,13 @@ export function readPartitionName(of: Partitioned, name: string): Partition | nu
   return partition.name === name ? partition : null;
 }
 
-/** `exists`: there is such a table, but it is no partition. */
+/** The partitions that are missing. `exists` is true when the table exists but is not attached. */
 async function missing(
   sql: SqlOrTransaction,
   { table }: Partitioned,
   partitions: readonly Partition[],
 ): Promise<(Partition & { readonly exists: boolean })[]> {
-  // Reads pg_class rather than ask to_regclass(), which may answer from a cache older than the lock we hold.
+  // Reads pg_class instead of to_regclass(), which may use a cache that is older than our lock.
   const rows = await sql<{ name: string; exists: boolean }[]>`
     select name, c.oid is not null as exists
     from unnest(${partitions.map((p) => p.name)}::text[]) name

@@ -1,9 +1,9 @@
 /**
- * Coins that upstream gave a new id, and one history for them.
+ * Keeps one history for coins that got a new id from the upstream.
  *
  * The series itself moves to the new id. Its number stays, and with it candles, coverage and revisions, so every view shows one history
- * at no cost. If both ids have answers already, each keeps its own: upstream answers the whole history under the new id, so nothing is
- * lost, and two sets of answers are never mixed. Series that were imported from elsewhere go along in the same way.
+ * without extra cost. If both ids have answers already, each keeps its own: the upstream has the whole history under the new id, so nothing
+ * is lost, and two sets of answers are never mixed. Series that were imported from elsewhere move in the same way.
  */
 import type { Instant } from '../../clock.ts';
 import { type MovedSeries, renameCoins } from '../backfill/backfill-coins.ts';
@@ -14,21 +14,21 @@ export type Rename = {
   readonly oldId: string;
   readonly newId: string;
   readonly at: Instant;
-  /** The coin that it is about, where that is told. */
+  /** The upstream's id for the currency, if the source contains it. */
   readonly currencyId?: string;
-  /** As of when it was told; default: `at`. */
+  /** The as-of instant of the source; default: `at`. */
   readonly seenAt?: Instant;
 };
 export type RenameSource = 'coins' | 'changelog';
 
-/** Saves renames that are new; of several about the same ids the latest counts. Resolves to how many are new. */
+/** Saves new renames; of several about the same ids, the latest counts. Resolves to the number of new ones. */
 export async function recordRenames(
   sql: SqlOrTransaction,
   renames: readonly Rename[],
   source: RenameSource,
 ): Promise<number> {
   let news = 0;
-  // In their order: a coin may be renamed twice, and back.
+  // In order of time, because a coin may be renamed twice, and back.
   for (const { oldId, newId, at, currencyId, seenAt } of [...renames]
     .filter((r) => r.oldId !== r.newId)
     .sort((a, b) => a.at - b.at)) {
@@ -54,9 +54,9 @@ export async function recordRenames(
 }
 
 /**
- * Finds renames in the list of coins: a coin of which we have a series or a rule became inactive or left the list, and a coin with the
- * same name and symbol came onto the list afterwards (within a week, if the old one became inactive). Only if there is exactly one of
- * each, and their data are not known to begin on different days.
+ * Finds renames in the list of coins: a coin with a series or a rule became inactive or left the list, and a coin with the same name and
+ * symbol appeared in the list afterwards (if the old one became inactive: at most a week before or after that). There must be exactly one
+ * coin of each, and their data must not be known to begin on different days.
  */
 export async function findRenames(sql: SqlOrTransaction): Promise<Rename[]> {
   return sql<Rename[]>`
@@ -89,7 +89,7 @@ export async function findRenames(sql: SqlOrTransaction): Promise<Rename[]> {
 }
 
 /**
- * From when on a changed id may be new to us: the latest change that the changelog reported or, before the first, when the first coin
+ * The instant from which changes of ids may be new to us: the latest change from the changelog or, if there is none, when the first coin
  * was seen. Null when no coin was ever seen.
  */
 export async function renamesReadUntil(sql: SqlOrTransaction): Promise<Instant | null> {
@@ -100,18 +100,18 @@ export async function renamesReadUntil(sql: SqlOrTransaction): Promise<Instant |
 }
 
 /**
- * Moves series, rules and backfills of old ids to the new ids that the catalogue has. Resolves to how many series moved. The evidence of each
- * says so: its first step is chained to the old id.
+ * Moves series, rules and backfills from old ids to the new ids that the catalogue contains. Resolves to the number of moved series. A series
+ * with evidence gets a step 'renamed' with both ids, because its first step is chained to the old id.
  */
 export async function continueHistories(sql: SqlOrTransaction, now: Instant): Promise<number> {
-  // The first answer about one of them may be on its way into the tables: the next statement sees what was committed while this one waited.
+  // The first answer about a new id may be in a transaction now. This statement waits for it; the next one sees what it committed.
   await sql`
     with ${successors(sql)}
     select from successor f
     join market.series o on o.coin_id = f.old_id
     join market.series n on n.coin_id = f.new_id and n.quote = o.quote and n.interval = o.interval
     where n.steps = 0 order by n.id for update of n`;
-  // Series of the new id without any answer are removed; what was wanted of them is kept.
+  // Series of the new id without any answer are deleted; their wanted spans move to the series of the old id.
   await sql`
     with ${successors(sql)}, blank as (
       select n.id, o.id as heir, n.wanted from successor f
@@ -130,7 +130,7 @@ export async function continueHistories(sql: SqlOrTransaction, now: Instant): Pr
     delete from market.series where id in (select id from blank)`;
   const moved = await sql<MovedSeries[]>`
     with ${successors(sql)}, nearest as materialized (
-      -- Of several former ids of one coin, each with a history of its own, the last one goes on.
+      -- When one coin has several former ids, each with its own history, the last one is continued.
       select distinct on (f.new_id, s.quote, s.interval) s.id, f.old_id, f.new_id from successor f
       join market.series s on s.coin_id = f.old_id
       where not exists (
@@ -165,7 +165,7 @@ export async function continueHistories(sql: SqlOrTransaction, now: Instant): Pr
   return moved.length;
 }
 
-/** While an import runs, which may be adding the same series under the new id, nothing moves: the next call does it. */
+/** Moves imported series. During an import, which may add the same series under the new id, nothing moves; the next call does it. */
 async function continueImported(sql: SqlOrTransaction): Promise<void> {
   const rows = await sql<{ id: number; newId: string }[]>`
     with ${successors(sql)}
@@ -183,7 +183,7 @@ async function continueImported(sql: SqlOrTransaction): Promise<void> {
     where i.id = m.id and exists (select from free)`;
 }
 
-/** For each old id, the last of its successors that the catalogue has. */
+/** For each old id, the last of its successors that the catalogue contains. */
 function successors(sql: SqlOrTransaction) {
   return sql`successor as (
     with recursive step as (
@@ -198,7 +198,7 @@ function successors(sql: SqlOrTransaction) {
   )`;
 }
 
-/** No answer about it was ever stored: also not one of which only evidence or old values are left. */
+/** An SQL condition: no answer about the series was ever stored, not even one of which only evidence or old values are left. */
 function isBlank(sql: SqlOrTransaction) {
   return sql`n.covered = '{}' and n.steps = 0
     and not exists (select from ops.stored(n.id, n.interval))

@@ -1,6 +1,6 @@
 /**
- * Removes old rows, table by table, while others read and write: partitions go without a lock that blocks others (drop-partitions.ts), rows are
- * deleted in small batches. May be killed at any time: the next run continues.
+ * Removes old rows, table by table, while other sessions read and write. It drops partitions without a lock that blocks others
+ * (drop-partitions.ts), and deletes rows in small batches. May be killed at any time: the next run continues.
  */
 import type { Instant } from '../../clock.ts';
 import { type CandleInterval, INTERVALS } from '../../core/interval.ts';
@@ -12,23 +12,23 @@ import { withLockUnlessHeld } from '../connection/lock.ts';
 import { type DropOptions, dropPartitions, type OldRows } from './drop-partitions.ts';
 import { candlesOf, type Partition, type Partitioned, TICKER_HISTORY } from './partition.ts';
 
-/** Where candles must be before they are removed here. */
+/** The archive that must have the candles before they are removed here. */
 export type CandleArchive = {
-  /** Called ahead of each partition, the oldest first. Null: not all of its candles are there, so it stays; and so do all later ones. */
+  /** Called before each partition, oldest first. Null when the archive does not have all its candles: then it and all later ones stay. */
   hold(interval: CandleInterval, partition: Span): Promise<HeldPartition | null>;
 };
 
 export type HeldPartition = {
-  /** In the transaction that has locked the series: are its candles still those that are in the archive? */
+  /** Are the candles of the series still equal to those in the archive? Called in the transaction that has locked the series. */
   holds(tx: SqlOrTransaction, seriesId: number): Promise<boolean>;
 };
 
 export type Removed = {
-  /** Names of the partitions that are gone. */
+  /** Names of the dropped partitions. */
   readonly partitions: readonly string[];
-  /** Partitions that are still being read, that got a new answer, or that another process is removing: the next run looks again. */
+  /** Partitions that are still being read, that got a new answer, or that another process is removing: the next run tries again. */
   readonly inUse: readonly string[];
-  /** Partitions that are old enough and stay, because the archive does not have all of their candles. */
+  /** Partitions that are old enough but stay, because the archive does not have all their candles. */
   readonly notArchived: readonly string[];
   readonly rows: Readonly<Record<'global_history' | 'exchange_history' | 'fetch', number>>;
 };
@@ -36,7 +36,7 @@ export type Removed = {
 export type RetentionOptions = DropOptions & {
   readonly keep: Keep;
   readonly now: Instant;
-  /** Absent: candles are removed for good. */
+  /** Without an archive, removed candles are lost. */
   readonly archive?: CandleArchive;
   /** Rows of one batch. */
   readonly batch?: number;
@@ -44,7 +44,7 @@ export type RetentionOptions = DropOptions & {
 
 const BATCH = 5_000;
 
-/** While another process removes, nothing is removed: two that detach partitions of one table may deadlock. */
+/** Does nothing while another process removes rows, because two processes that detach partitions of one table may deadlock. */
 export async function removeOld(database: Pick<Database, 'sql' | 'url'>, options: RetentionOptions): Promise<Removed> {
   return (
     (await withLockUnlessHeld(database.sql, 'retention', () => removeAll(database, options))) ?? {
@@ -58,7 +58,7 @@ export async function removeOld(database: Pick<Database, 'sql' | 'url'>, options
 
 async function removeAll({ sql, url }: Pick<Database, 'sql' | 'url'>, options: RetentionOptions): Promise<Removed> {
   const { keep, now, archive, batch = BATCH } = options;
-  // A session of its own, for its time-outs. (Not one reserved of the pool: postgres.js 3.4.9 never hands out one that it has to open first.)
+  // A session of its own, because of its timeouts. (`reserve` of the pool fails: postgres.js 3.4.9 never returns a connection it must first open.)
   const connection = createClient({ url, max: 1 });
   try {
     const before = (ms: number | null) => (ms === null ? Number.NEGATIVE_INFINITY : now - ms);
@@ -96,8 +96,9 @@ async function removeAll({ sql, url }: Pick<Database, 'sql' | 'url'>, options: R
 }
 
 /**
- * Before `to`, nothing is wanted or covered any more: removed candles must count neither as missing nor as stored. What was final leaves a
- * step of evidence, with count and digest. Resolves to whether that holds for all series: one whose candles are not all in the archive stays.
+ * Removes the time before `to` from the wanted and covered spans, because removed candles must count neither as missing nor as stored. For final
+ * slots it adds a step of evidence, with count and digest. A series whose candles are not all in the archive does not change; then the function
+ * resolves to false.
  */
 async function forgetCandles(
   sql: Sql,
@@ -110,7 +111,7 @@ async function forgetCandles(
     where interval = ${interval}::market.candle_interval
       and (wanted && ${until}::tstzmultirange or covered && ${until}::tstzmultirange) order by id`;
   let isAll = true;
-  // One by one: the lock of a series is what its chunks wait for.
+  // One transaction for each series, because chunks wait for the lock of their series.
   for (const { id } of series) {
     await sql.begin(async (tx) => {
       await tx`select from market.series where id = ${id} for update`;
@@ -152,7 +153,7 @@ async function isCovered(tx: SqlOrTransaction, interval: CandleInterval, { from,
   return row!.isCovered;
 }
 
-/** Changes the versions of the series again: an answer made after `forgetCandles`, and before the partition was gone, must be made anew. */
+/** Changes the versions of the series again, so that answers cached between `forgetCandles` and the drop of the partition become invalid. */
 async function tellCandlesGone(sql: Sql, interval: CandleInterval): Promise<void> {
   await sql`update market.series set version = version where interval = ${interval}::market.candle_interval`;
 }
@@ -176,11 +177,11 @@ async function deleteOld(
 }
 
 /**
- * Deletes requests that nothing needs any more. These stay, however old they are: requests that a revision, a quarantined row or a
- * refusal refers to; unconfirmed empty slots that are not covered yet, which may still be confirmed; and the newest of each account
- * and endpoint, which prove that it was ever answered, and how. The sums of each backfill stay: they are counted when requests are recorded.
+ * Deletes requests that are no longer needed. These stay at any age: requests that a revision, a quarantined row or a
+ * refusal refers to; requests with unconfirmed empty slots that are not covered yet, because they may still be confirmed; and the newest of each
+ * account and endpoint, which prove that it was ever answered, and how. The sums of each backfill stay: they are counted when requests are recorded.
  *
- * In the order of their numbers, up to the first that is young enough: `verify` takes a later one that is gone for tampering.
+ * Deletes by ascending id, up to the first request that is young enough: `verify` reports a missing later request as tampering.
  */
 async function deleteFetches(sql: Sql, before: Instant, batch: number, stop: () => boolean): Promise<number> {
   let removed = 0;

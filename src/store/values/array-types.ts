@@ -1,6 +1,6 @@
 /**
- * The array types our statements use, known in advance. Left to itself postgres.js asks each new connection for all of them, and a
- * connection lost during that question rejects where nobody can catch it.
+ * The array types that our statements use, defined in advance. Otherwise postgres.js would read all array types on each new connection,
+ * and if the connection is lost during that query, the error is thrown where nobody can catch it.
  */
 import type { Span } from '../../core/span.ts';
 import { readInstant, writeInstant } from './instant.ts';
@@ -19,7 +19,7 @@ type Element = {
   readonly write?: (value: never) => string;
 };
 
-/** Fixed for ever in Postgres (pg_type.dat). */
+/** These type ids never change in Postgres (pg_type.dat). */
 const ELEMENTS: Readonly<Record<string, Element>> = {
   bool: { oid: 1000, parse: (text) => text === 't' },
   int2: { oid: 1005, parse: Number },
@@ -46,12 +46,12 @@ export const arrayTypes: Readonly<Record<string, ArrayType>> = Object.fromEntrie
   }),
 );
 
-/** What is text already is left to the server to read. */
+/** Passes text on unchanged: the server parses it. */
 export function unlessText(write: (value: never) => string): (value: unknown) => string {
   return (value) => (typeof value === 'string' ? value : write(value as never));
 }
 
-/** An array literal; text that is one already stays as it is. */
+/** Writes an array literal. Text is taken for a literal and stays unchanged. */
 export function writeArray(value: unknown, write?: (element: unknown) => string): string {
   if (!Array.isArray(value)) return String(value);
   return `{${value.map((element) => writeElement(element, write)).join(',')}}`;
@@ -68,7 +68,7 @@ function quoted(text: string): string {
   return `"${text.replace(/[\\"]/g, '\\$&')}"`;
 }
 
-/** One-dimensional arrays, as a server prints them. */
+/** Reads a one-dimensional array as the server prints it. */
 export function readArray<T>(text: string, parse: (element: string) => T): (T | null)[] {
   const elements = text.slice(1, -1).match(/"(?:[^"\\]|\\.)*"|[^,]+/gs) ?? [];
   return elements.map((element) => {
@@ -78,14 +78,14 @@ export function readArray<T>(text: string, parse: (element: string) => T): (T | 
 }
 
 /**
- * Shortest round-trip text of each double, which Postgres reads back to the same bits; it reads JSON's `null` too, which is
- * what becomes of NaN. `JSON.stringify` writes numbers twice as fast as string concatenation does.
+ * Writes the shortest round-trip text of each double, which Postgres reads back to the same bits. NaN becomes JSON's `null`, which
+ * Postgres reads too. `JSON.stringify` writes numbers twice as fast as string concatenation does.
  */
 export function writeNumbers(values: readonly (number | null)[]): string {
   return `{${JSON.stringify(values).slice(1, -1)}}`;
 }
 
-/** Seconds for `to_timestamp`, where thousands of instants are written at once: a quarter of the work of writing them as texts. Null and NaN are null. */
+/** Writes seconds for `to_timestamp`, for thousands of instants at once: a quarter of the work of writing texts. Null and NaN become null. */
 export function writeInstants(values: readonly (number | null)[]): string {
   return writeNumbers(values.map((at) => (at === null ? Number.NaN : at / 1000)));
 }

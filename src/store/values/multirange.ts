@@ -1,4 +1,4 @@
-/** Spans as Postgres writes them, and back: `{["2024-01-01 00:00:00+00","2024-02-01 00:00:00+00")}`. */
+/** Reads and writes spans in the text form of Postgres: `{["2024-01-01 00:00:00+00","2024-02-01 00:00:00+00")}`. */
 import type { Instant } from '../../clock.ts';
 import { normalize, type Span, type Spans } from '../../core/span.ts';
 import { readInstant } from './instant.ts';
@@ -8,7 +8,7 @@ export function toMultirange(spans: Spans): string {
   return `{${spans.map(toRange).join(',')}}`;
 }
 
-/** Literal for a `tstzrange` parameter. ±Infinity becomes an open end; a span that holds nothing becomes `empty`. */
+/** Literal for a `tstzrange` parameter. ±Infinity becomes an open end; an empty span becomes `empty`. */
 export function toRange({ from, to }: Span): string {
   if (!(from < to)) return 'empty';
   return `[${bound(from)},${bound(to)})`;
@@ -26,13 +26,13 @@ export function parseRange(text: string): Span {
   const match = /^[[(]"?([^",]*)"?,"?([^",]*)"?\)$/.exec(text);
   if (!match) throw new Error(`not a range of instants: ${text}`);
   return {
-    // Microseconds are cut: whole milliseconds are all we keep.
+    // Microseconds are cut off: spans have whole milliseconds.
     from: match[1] === '' ? Number.NEGATIVE_INFINITY : Math.floor(readInstant(match[1]!)),
     to: match[2] === '' ? Number.POSITIVE_INFINITY : Math.floor(readInstant(match[2]!)),
   };
 }
 
-// Postgres reads years of five digits only without the sign that ISO 8601 wants; nobody has candles there.
+// ISO 8601 writes years of five digits with a sign, and Postgres reads them only without it. There are no candles in such years.
 const YEAR_1 = new Date('0001-01-01T00:00:00Z').getTime();
 const YEAR_10000 = Date.UTC(10_000, 0, 1);
 

@@ -1,18 +1,18 @@
-/** What Postgres cannot hold, though JSON can, replaced: an upstream's texts may be anything. */
+/** Replaces characters that JSON can contain but Postgres cannot store: the texts of an upstream may contain anything. */
 
-/** The character 0. */
+/** Replaces the character U+0000. */
 export function storableText(text: string): string {
   return text.replaceAll('\0', '\ufffd');
 }
 
-/** As `json` and `jsonb` take it: without the character 0 and without halves of a surrogate pair. */
+/** Writes JSON that `json` and `jsonb` accept: the character U+0000 and halves of surrogate pairs are replaced. */
 export function storableJson(value: unknown): string {
   return storableJsonText(JSON.stringify(value ?? null));
 }
 
 /**
- * An object as it comes back out of a jsonb: keys in its order (the shorter before the longer, then by their bytes), and what it
- * cannot hold replaced. Only of the object itself, not of objects in it.
+ * The object as a jsonb column returns it: its keys in the order of jsonb (shorter keys first, then by their bytes), and characters
+ * that jsonb cannot store replaced. Only the keys of the object itself are sorted, not those of nested objects.
  */
 export function outOfJsonb<T extends object>(value: T): T {
   const stored = JSON.parse(storableJson(value)) as T;
@@ -22,12 +22,12 @@ export function outOfJsonb<T extends object>(value: T): T {
 }
 
 /**
- * A JSON text as Postgres takes it for a `json` whose texts can be read: the character 0 and halves of surrogate pairs replaced,
- * everything else as it stands.
+ * A JSON text for a `json` column whose strings Postgres can also read: the character U+0000 and halves of surrogate pairs are
+ * replaced, everything else is unchanged.
  */
 export function storableJsonText(text: string): string {
   if (!text.includes('\\u')) return text;
-  // Pairs first, so that their halves are no halves; any other escape, so that a backslash that is escaped begins none.
+  // Whole pairs match first, so that their halves stay. Any other escape matches too, so that an escaped backslash does not begin one.
   return text.replace(
     /\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|\\u([\da-fA-F]{4})|\\./gs,
     (whole: string, hex: string | undefined) => (/^(0000|d[89a-f]..)$/i.test(hex ?? '') ? '\\ufffd' : whole),

@@ -1,4 +1,4 @@
-/** What Postgres' types are in TypeScript, said once for every connection: instants are numbers, ranges are spans. */
+/** Maps the types of Postgres to TypeScript, once for all connections: instants are numbers, ranges are spans. */
 import type postgres from 'postgres';
 import type { Span, Spans } from '../../core/span.ts';
 import { arrayTypes, unlessText } from './array-types.ts';
@@ -6,7 +6,7 @@ import { readInstant, writeInstant } from './instant.ts';
 import { parseMultirange, parseRange, toMultirange, toRange } from './multirange.ts';
 import { storableJson } from './storable-text.ts';
 
-/** What a value is here, where that differs from what postgres.js makes of it. Both ways: as a column, and as a parameter. */
+/** The types that differ from those of postgres.js, for columns and for parameters. */
 type ValueTypes = {
   /** A number: every count here is far below 2^53. */
   readonly bigint: number;
@@ -15,11 +15,11 @@ type ValueTypes = {
 };
 
 /**
- * A client for hand-written SQL. A `timestamptz` is an `Instant`; columns arrive in camelCase. Where Postgres cannot infer that a
- * parameter is an instant or a span (`${at} - interval '1 day'`), the statement says so: `${at}::timestamptz`.
+ * A client for hand-written SQL. A `timestamptz` is an `Instant`; columns arrive in camelCase. If Postgres cannot infer that a
+ * parameter is an instant or a span (`${at} - interval '1 day'`), the statement must cast it: `${at}::timestamptz`.
  */
 export type Sql = postgres.Sql<ValueTypes>;
-/** What a store function needs: the client, or a transaction of it. */
+/** The argument of a store function: a client, or one of its transactions. */
 export type SqlOrTransaction = postgres.ISql<ValueTypes>;
 
 const typeOf = (oid: number, parse: (text: string) => unknown, write: (value: never) => string) => ({
@@ -29,7 +29,7 @@ const typeOf = (oid: number, parse: (text: string) => unknown, write: (value: ne
   serialize: unlessText(write),
 });
 
-/** The numbers are fixed for ever in Postgres (pg_type.dat). */
+/** These type ids never change in Postgres (pg_type.dat). */
 export const TYPE_MAP = {
   bigint: typeOf(20, Number, String),
   timestamptz: typeOf(1184, readInstant, writeInstant),

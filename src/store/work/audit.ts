@@ -1,4 +1,4 @@
-/** The audit log: which commands changed something, by whom and when, and how they ended. */
+/** The audit log: the commands that changed something, who ran them and when, and how they ended. */
 import type { Instant } from '../../clock.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { matches, tables, updateRows } from '../connection/tables.ts';
@@ -6,18 +6,18 @@ import { audit } from '../schema/service.ts';
 import { storableText } from '../values/storable-text.ts';
 
 export type AuditedCommand = Readonly<typeof audit.$inferSelect> & {
-  /** Of the start of a service: the settings of the start of the same command before; null: it is the first. */
+  /** For the start of a service: the settings at the previous start of the same command; null when there is none. */
   readonly settingsBefore: RecordedSettings | null;
 };
 
-/** Settings by name, as text; secrets as fingerprints. Under `SALT` is what these were made with, which is no setting. */
+/** Settings by name, as text; secrets as fingerprints. The name `SALT` holds the salt of the fingerprints; it is not a setting. */
 export type RecordedSettings = Readonly<Record<string, string>>;
 export const SALT = 'salt';
 
 const LONGEST_COMMAND = 1_000;
 const LONGEST_MESSAGE = 500;
 
-/** A database that an earlier version migrated has none. */
+/** False for a database that only an earlier version has migrated. */
 export async function hasAuditLog(sql: SqlOrTransaction): Promise<boolean> {
   const [row] = await sql<{ is: boolean }[]>`select to_regclass('ops.audit') is not null as is`;
   return row!.is;
@@ -43,7 +43,7 @@ export async function beginAudit(
   return row!.id;
 }
 
-/** Records how it ended. `message` null: as it should. */
+/** Records how the command ended. `message` is null when it succeeded. */
 export async function endAudit(
   sql: SqlOrTransaction,
   { id, endedAt, message }: { readonly id: number; readonly endedAt: Instant; readonly message: string | null },
@@ -53,15 +53,15 @@ export async function endAudit(
 }
 
 /**
- * Whoever opens an embedded database, or starts a service with `--migrate`, may migrate it: that is an entry of its own. A database that was empty
- * was only made.
+ * Records migrations by a command that opens an embedded database, or by a service with `--migrate`, as an entry of their own. The first
+ * migration of an empty database only creates it, and is not recorded.
  */
 export async function recordMigration(
   sql: SqlOrTransaction,
   entry: {
     readonly at: Instant;
     readonly actor: string;
-    /** What opened the database. */
+    /** The command that opened the database. */
     readonly command: string;
     /** Names of the migrations that this applied. */
     readonly migrated: readonly string[];
@@ -73,7 +73,7 @@ export async function recordMigration(
   await endAudit(sql, { id, endedAt: at, message: null });
 }
 
-/** Null: there is no entry of this number. */
+/** Null when there is no entry with this number. */
 export async function findAudit(
   sql: SqlOrTransaction,
   id: number,
@@ -83,8 +83,9 @@ export async function findAudit(
 }
 
 /**
- * Of an entry `a` of the audit log that is a start of a service: the settings of the start of the same command before, by the same user on the same
- * host; null: there is none. A container has another host name each time it is made, and that is what a change of its settings takes.
+ * An SQL expression for an entry `a` of the audit log that is the start of a service: the settings at the previous start of the same command by the
+ * same user on the same host; null when there is none. A change of a container's settings creates a container with another host name, so
+ * all containers count as one host.
  */
 export function settingsBefore(sql: SqlOrTransaction) {
   const whoOf = (actor: ReturnType<typeof sql>) => sql`regexp_replace(${actor}, '@[0-9a-f]{12}$', '@a container')`;
@@ -95,7 +96,7 @@ export function settingsBefore(sql: SqlOrTransaction) {
     order by o.id desc limit 1)`;
 }
 
-/** What the last start made fingerprints with; null: none has recorded it. */
+/** The salt of the fingerprints of the last start; null when none is recorded. */
 export async function readSalt(sql: SqlOrTransaction): Promise<string | null> {
   const [row] = await sql<{ salt: string }[]>`
     select settings->>${SALT}::text as salt from ops.audit
@@ -103,7 +104,7 @@ export async function readSalt(sql: SqlOrTransaction): Promise<string | null> {
   return row?.salt ?? null;
 }
 
-/** Oldest first, the newest `limit` of them. */
+/** The newest `limit` entries, oldest first. */
 export async function readAudit(
   sql: SqlOrTransaction,
   { since, limit }: { readonly since: Instant | null; readonly limit: number },

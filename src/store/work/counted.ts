@@ -1,4 +1,4 @@
-/** Figures that take long to count over millions of rows: as a service counted them last, with when it did. */
+/** Figures that take long to count over millions of rows. A service stores its last count and when it counted. */
 import type { Instant } from '../../clock.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { matches, tables } from '../connection/tables.ts';
@@ -6,12 +6,12 @@ import { counted } from '../schema/service.ts';
 
 export type Counted<T> = {
   readonly countedAt: Instant;
-  /** What counting cost: the next count waits accordingly. */
+  /** Milliseconds that the count took: the longer, the later the next count. */
   readonly tookMs: number;
   readonly answer: T;
 };
 
-/** Null: nobody has counted it. */
+/** Null when no service has counted it. */
 export async function readCounted<T>(sql: SqlOrTransaction, name: string): Promise<Counted<T> | null> {
   const [row] = await tables(sql).select().from(counted).where(matches(counted, { name }));
   return row === undefined ? null : { countedAt: row.countedAt, tookMs: row.tookMs, answer: row.answer as T };
@@ -24,7 +24,7 @@ export async function saveCounted<T>(sql: SqlOrTransaction, name: string, row: C
     .onConflictDoUpdate({ target: counted.name, set: row });
 }
 
-/** It is no longer kept up. */
+/** Deletes a figure that is no longer updated. */
 export async function forgetCounted(sql: SqlOrTransaction, name: string): Promise<void> {
   await tables(sql).delete(counted).where(matches(counted, { name }));
 }

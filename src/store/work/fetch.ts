@@ -1,4 +1,4 @@
-/** One row per upstream request, as it happened. */
+/** The log of upstream requests: one row per request. */
 
 import { and, isNotNull, sql as raw } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
@@ -16,7 +16,7 @@ export type FetchRow = Omit<Row, 'id' | Optional> & {
   readonly unconfirmedSlots?: Spans;
 };
 
-/** Longer messages (an HTML page as an error) are cut. */
+/** Longer messages (such as an HTML page) are cut. */
 const LONGEST_MESSAGE = 2_000;
 
 /** Resolves to the row's id. */
@@ -35,10 +35,10 @@ export async function recordFetch(sql: SqlOrTransaction, row: FetchRow): Promise
   return made!.id;
 }
 
-/** Of so many requests the last ones, at most. */
+/** The latest requests to search, and the most requests of backfills to return. */
 const RECENT = { requests: 5_000, ofBackfills: 1_500 };
 
-/** The requests for backfills since then, the newest first. `isLast`: the chunk is done with it. */
+/** The requests for backfills since `since`, newest first. `isLast` is true when the request completed the chunk. */
 export async function readSentForBackfills(
   sql: SqlOrTransaction,
   since: Instant,
@@ -49,7 +49,7 @@ export async function readSentForBackfills(
     order by id desc limit ${RECENT.ofBackfills}`;
 }
 
-/** Did the upstream at `host` ever answer one of our accounts? Looks through all requests, so it is for the rare case. */
+/** Did the upstream at `host` ever answer one of our accounts? Searches all requests, so it is only for rare cases. */
 export async function hasAnswered(sql: SqlOrTransaction, host: string): Promise<boolean> {
   const isOfHost = raw`right(${fetch.accountId}, length(${host}) + 1) = '@' || ${host}`;
   const [row] = await tables(sql)
@@ -60,7 +60,7 @@ export async function hasAnswered(sql: SqlOrTransaction, host: string): Promise<
   return row !== undefined;
 }
 
-/** `again`: the connection was lost while the row was being recorded, so it may be there already. */
+/** Records the row, unless an earlier try did. `again` is true when that try lost its connection, so the row may exist. */
 export async function recordFetchOnce(sql: SqlOrTransaction, row: FetchRow, again: boolean): Promise<number> {
   return (again ? (await findFetch(sql, row))?.id : undefined) ?? recordFetch(sql, row);
 }
@@ -68,16 +68,16 @@ export async function recordFetchOnce(sql: SqlOrTransaction, row: FetchRow, agai
 export type WrittenFetch = Pick<Row, 'id' | 'stored' | 'revised' | 'quarantined'>;
 
 /**
- * For a row whose connection was lost while it was being written, so that nobody knows whether it was committed: its counts, or null
- * when it was not written.
+ * Finds a row after the connection was lost during its insert, when it is unknown whether the transaction was committed. Resolves to its
+ * counts, or to null when the row does not exist.
  */
 export async function findFetch(
   sql: SqlOrTransaction,
   row: Pick<FetchRow, 'accountId' | 'endpoint' | 'seriesId' | 'backfillId' | 'span' | 'sentAt' | 'asOf' | 'subject'>,
 ): Promise<WrittenFetch | null> {
-  // The transaction may still be committing: it locks the series until then.
+  // That transaction may still be committing; until then it holds a lock on the series.
   if (row.seriesId !== null) await sql`select from market.series where id = ${row.seriesId} for share`;
-  // Not "is not distinct from", which uses no index: after an outage, every chunk in progress asks this.
+  // The first condition is not "is not distinct from", which uses no index: after an outage, every chunk in progress runs this.
   const [found] = await sql<WrittenFetch[]>`
     select id, stored, revised, quarantined from ops.fetch
     where ${row.seriesId === null ? sql`series_id is null` : sql`series_id = ${row.seriesId}`} and as_of = ${row.asOf}

@@ -1,6 +1,6 @@
 /**
- * The services that run: each holds a lease, so that a command that queues work for them can say whether any service runs. One with a scheduler
- * also says which schedules it runs, so that every process reserves quota for these and for no others.
+ * The running services. Each holds a lease, so that a command that queues work can report whether any service runs. A service with a scheduler
+ * also records its schedules, so that every process reserves quota for exactly these.
  */
 import { and, lt, ne } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
@@ -11,7 +11,7 @@ import { leaseIsAlive } from './lease.ts';
 
 export type Instance = Readonly<typeof instance.$inferInsert>;
 
-/** A service that was killed is forgotten a day later. */
+/** The row of a killed service is deleted after a day. */
 const FORGOTTEN_AFTER_MS = 86_400_000;
 
 /** Renews the lease of a service, and deletes those of services that were killed long ago. */
@@ -32,7 +32,7 @@ export async function liveInstances(sql: SqlOrTransaction, now: Instant): Promis
   return sql<Instance[]>`select * from ops.instance where ${leaseIsAlive(sql, now)} order by owner`;
 }
 
-/** When a scheduler last ran is known to within this: a heartbeat every few seconds need not write it each time. */
+/** Precision of the time when a scheduler last ran: the heartbeats, every few seconds, need not all write it. */
 const SCHEDULED_EVERY_MS = 10 * 60_000;
 
 /** Records that a scheduler runs for the account. */
@@ -43,9 +43,9 @@ export async function noteScheduler(sql: SqlOrTransaction, accountId: string, no
 }
 
 export type RunningSchedules = {
-  /** Of each live scheduler of the account: its schedules, with their cron expressions. */
+  /** For each live scheduler of the account: its schedules with their cron expressions. */
   readonly running: readonly Readonly<Record<string, string>>[];
-  /** When a scheduler last ran for the account; null: none ever did. */
+  /** When a scheduler last ran for the account; null when none ever did. */
   readonly seenAt: Instant | null;
 };
 

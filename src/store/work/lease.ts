@@ -1,21 +1,21 @@
-/** Leases: how the owner of a piece of work shows that it is alive, and when another process may take the work over. */
+/** Leases: the owner of a piece of work shows with a lease that it is alive; another process may take over after the lease expires. */
 import { type Clock, type Instant, MOST_SKEW_MS } from '../../clock.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 
 /**
- * An owner renews its lease this often, and loses it after `LEASE_EXPIRES_AFTER_MS` without a renewal. It may miss three renewals: a
- * process that a busy machine or a slow database stalls for some seconds keeps its work. Another process looks for expired leases
- * at least every ten seconds, so it takes over the work of a killed process within half a minute.
+ * An owner renews its lease this often, and loses it after `LEASE_EXPIRES_AFTER_MS` without a renewal. It may miss three renewals, so a
+ * process that a busy machine or a slow database stalls for some seconds keeps its work. Other processes look for expired leases
+ * at least every ten seconds, so one of them takes over the work of a killed process within half a minute.
  *
- * An owner that loses its lease while it is alive does no harm: it learns of that at its next renewal and lets the work go. Each
- * chunk is one job, and only what is still missing when the job runs is requested.
+ * An owner that loses its lease while it is alive does no harm: it finds out at its next renewal and stops the work. Each
+ * chunk is one job, and a job requests only what is still missing when it runs.
  */
 export const LEASE_RENEWED_EVERY_MS = 5_000;
 export const LEASE_EXPIRES_AFTER_MS = 20_000;
 
 /**
- * How long BullMQ locks a job for its worker; BullMQ renews the lock itself. Shorter than a lease, so that whoever takes over a
- * backfill finds its chunks unlocked.
+ * How long BullMQ locks a job for its worker; BullMQ renews the lock itself. It is shorter than a lease, so that a process that takes over
+ * a backfill finds its chunks unlocked.
  */
 export const JOB_LOCK_MS = LEASE_EXPIRES_AFTER_MS / 2;
 
@@ -24,12 +24,12 @@ export function leaseEnd(renewedAt: Instant): Instant {
   return renewedAt + LEASE_EXPIRES_AFTER_MS;
 }
 
-/** `until` null: nobody holds it. An end that lies further ahead than any lease was written before a clock was set back. */
+/** `until` is null when no process holds the lease. An end further ahead than any lease was written before a clock was set back. */
 export function isLeaseAlive(until: Instant | null, now: Instant): boolean {
   return until !== null && until > now && until <= leaseEnd(now) + MOST_SKEW_MS;
 }
 
-/** The same as an SQL condition on `heartbeat_at`, the column that holds the last renewal. */
+/** The same as an SQL condition on `heartbeat_at`, the column with the last renewal. */
 export function leaseIsAlive(sql: SqlOrTransaction, now: Instant) {
   return sql`(heartbeat_at > ${now - LEASE_EXPIRES_AFTER_MS} and heartbeat_at <= ${now + MOST_SKEW_MS})`;
 }
@@ -53,7 +53,7 @@ export async function holdingLease<T>(
   }
 }
 
-/** Renews a lease until the signal is aborted. If a renewal fails, the next one makes up for it, or another process takes the work. */
+/** Renews a lease until the signal is aborted. It ignores a failed renewal: the next one succeeds, or another process takes the work. */
 export async function keepRenewing(clock: Clock, signal: AbortSignal, renew: () => Promise<unknown>): Promise<void> {
   while (!signal.aborted) {
     await clock.sleep(LEASE_RENEWED_EVERY_MS, signal).catch(() => undefined);

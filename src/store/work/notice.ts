@@ -1,6 +1,6 @@
 /**
- * Notices to the operator: the process that notices something raises the notice once, and the process that claims it sends it once. It
- * is sent twice only if its sender dies, or loses the database for longer than its lease, after sending and before recording that.
+ * Notices to the operator. The process that detects an event raises the notice once, and the process that claims the notice sends it once. It
+ * is sent twice only if its sender dies, or loses the database for longer than its lease, after it sent the notice and before it recorded that.
  */
 import { and, eq, gt, isNotNull, isNull, lt, max, or, sql as raw } from 'drizzle-orm';
 import { type Instant, MOST_SKEW_MS } from '../../clock.ts';
@@ -15,9 +15,9 @@ import { leaseEnd } from './lease.ts';
 type Notice = Readonly<typeof notice.$inferSelect>;
 
 export type RaisedNotice = Pick<Notice, 'event' | 'topic' | 'text'> & {
-  /** The same topic is raised again so much later at the soonest. */
+  /** Milliseconds during which the same topic is not raised again. */
   readonly quietMs: number;
-  /** Of quarantine: the id of the last row that it reports. */
+  /** For quarantine: the id of the last row that the notice reports. */
   readonly upto?: number;
 };
 
@@ -28,13 +28,13 @@ export type NoticeEnd =
   | { readonly state: 'sent' }
   | { readonly state: 'later'; readonly at: Instant; readonly message: string }
   | { readonly state: 'given up'; readonly message: string }
-  /** The process stops while sending: another one may send it at once. */
+  /** The process stops during the sending: another process may send the notice at once. */
   | { readonly state: 'lease released' };
 
 const HOUR_MS = 3_600_000;
 const KEPT_MS = 365 * 24 * HOUR_MS;
 
-/** Those of which the topic was not raised within its `quietMs`. */
+/** The notices whose topic was not raised within `quietMs`. */
 export async function notRaisedYet(
   sql: SqlOrTransaction,
   notices: readonly RaisedNotice[],
@@ -65,24 +65,24 @@ export async function raiseNotice(sql: Sql, raised: RaisedNotice, now: Instant):
   });
 }
 
-/** A state that lasts is not told again, however old its notice is. */
+/** Deletes old notices, but not those of states that still last: otherwise these would be raised again. */
 async function removeOld(sql: SqlOrTransaction, now: Instant): Promise<void> {
   await tables(sql)
     .delete(notice)
     .where(and(lt(notice.raisedAt, now - KEPT_MS), or(isNull(notice.beganAt), isNotNull(notice.endedAt))));
 }
 
-/** A state that lasts, and that is told once when it begins and once when it is over. */
+/** A condition that lasts for some time. A notice is sent once when it begins and once when it is over. */
 export type RaisedState = Pick<Notice, 'event' | 'topic' | 'text'> & {
   readonly beganAt: Instant;
-  /** When a process sent the notice already, without the database; null: it is to be sent. */
+  /** When a process sent the notice already, without the database; null when the notice is still to be sent. */
   readonly sentAt: Instant | null;
 };
 
-/** A state that returns so soon after its end is told when it still holds after so long: it may come and go. */
+/** A state that returns within this time after its end may come and go. So it is raised only if it still lasts after this time. */
 const RETURNS_MS = HOUR_MS;
 
-/** Resolves to false when the state has begun already, or was over just now. */
+/** Resolves to false when the state has begun already, or ended within `RETURNS_MS`. */
 export async function beginState(sql: Sql, raised: RaisedState, now: Instant): Promise<boolean> {
   const { event, topic, text, beganAt, sentAt } = raised;
   const rows = await sql`
@@ -97,7 +97,7 @@ export async function beginState(sql: Sql, raised: RaisedState, now: Instant): P
   return rows.length > 0;
 }
 
-/** The state is over: raises a notice with `text`. Resolves to false when it was over already. */
+/** Ends a state and raises a notice with `text`. Resolves to false when the state was over already. */
 export async function endState(sql: Sql, topic: string, text: string, now: Instant): Promise<boolean> {
   const rows = await sql`
     with ended as (
@@ -111,28 +111,28 @@ export async function endState(sql: Sql, topic: string, text: string, now: Insta
 
 export type OpenState = Pick<Notice, 'event' | 'topic'> & { readonly beganAt: Instant };
 
-/** The states that have been raised and last. */
+/** The raised states that still last. */
 export async function openStates(sql: SqlOrTransaction): Promise<OpenState[]> {
   return sql<OpenState[]>`
     select event, topic, began_at from ops.notice where began_at is not null and ended_at is null order by id`;
 }
 
-/** The states that last, and that no process has judged since then. */
+/** The states that still last, and that no process has checked since `since`. */
 export async function statesNotJudgedSince(sql: SqlOrTransaction, since: Instant): Promise<OpenState[]> {
   return sql<OpenState[]>`
     select n.event, n.topic, n.began_at from ops.notice n join ops.watch w on w.name = ${judgedAs(sql`n.topic`, sql)}
     where n.began_at is not null and n.ended_at is null and w.seen_at < ${since} order by n.id`;
 }
 
-/** What every process that judges a state watches, as long as the state lasts. */
+/** The name in `ops.watch` under which every process that checks a state records this, as long as the state lasts. */
 function judgedAs(topic: ReturnType<SqlOrTransaction>, sql: SqlOrTransaction) {
   return sql`${topic} || ' is over'`;
 }
 
 /**
- * Gives this owner a lease on the oldest notice that waits; those of states go first, because nothing may work while one lasts. Null when
- * none is due, when the first one has failed and is to be tried again later (a receiver that did not take this one takes no other), or when
- * `mostPerHour` were sent within the hour, of which `keptForStates` are for states.
+ * Gives this owner a lease on the oldest waiting notice. Notices of states come first, because nothing may work while a state lasts. Null when
+ * no notice is due; when the first one failed and is retried later (a receiver that did not accept it accepts no other); or when
+ * `mostPerHour` were sent within the last hour, of which `keptForStates` are only for states.
  */
 export async function claimNotice(
   sql: Sql,
@@ -165,7 +165,7 @@ export async function renewNotice(sql: SqlOrTransaction, { id, owner, now }: Cla
     update ops.notice set due_at = ${leaseEnd(now)} where id = ${id} and owner = ${owner} and sent_at is null`;
 }
 
-/** A notice that another process has claimed meanwhile stays as it is. */
+/** Records how the sending ended, unless another process has claimed the notice meanwhile. */
 export async function endNotice(sql: SqlOrTransaction, { id, owner, now }: Claimed, end: NoticeEnd): Promise<void> {
   const dueAt = { sent: null, 'given up': null, 'lease released': now, later: 'at' in end ? end.at : null }[end.state];
   await updateRows(
@@ -181,7 +181,7 @@ export async function endNotice(sql: SqlOrTransaction, { id, owner, now }: Claim
   );
 }
 
-/** Was a notice of this topic raised since then? */
+/** Was a notice of this topic raised after `since`? */
 export async function wasRaised(sql: SqlOrTransaction, topic: string, since: Instant): Promise<boolean> {
   const [row] = await tables(sql)
     .select({ id: notice.id })
@@ -191,7 +191,7 @@ export async function wasRaised(sql: SqlOrTransaction, topic: string, since: Ins
   return row !== undefined;
 }
 
-/** The id of the last row of quarantine that a notice has reported; null when none ever was. */
+/** The id of the last row of quarantine that a notice has reported; null when no notice has reported any. */
 export async function quarantineTold(sql: SqlOrTransaction): Promise<number | null> {
   const [row] = await tables(sql)
     .select({ upto: max(notice.upto) })
@@ -200,12 +200,12 @@ export async function quarantineTold(sql: SqlOrTransaction): Promise<number | nu
   return row!.upto;
 }
 
-/** Between two observations that are further apart, nobody knows whether the condition held. */
+/** If two observations are further apart, it is unknown whether the condition held between them. */
 const LONGEST_BREAK_MS = 5 * 60_000;
 
 /**
- * Records whether the condition `name` holds now. Resolves to since when every observation, of any process and without a break, has
- * found that it holds; null when it does not.
+ * Records whether the condition `name` holds now. Resolves to the instant since which every observation, by any process and without a break,
+ * found that it holds; null when it does not hold now.
  */
 export async function watchSince(
   sql: SqlOrTransaction,
@@ -218,7 +218,7 @@ export async function watchSince(
     values (${name}, case when ${holds} then ${now}::timestamptz end, ${now})
     on conflict (name) do update set seen_at = excluded.seen_at, since = case
       when excluded.since is null then null
-      -- A begin that lies ahead was written before a clock was set back.
+      -- A begin in the future was written before a clock was set back.
       when w.since is null or w.since > excluded.since
         or w.seen_at < excluded.seen_at - make_interval(secs => ${LONGEST_BREAK_MS / 1000}) then excluded.since
       else w.since end
@@ -228,18 +228,18 @@ export async function watchSince(
 
 type Turn = { readonly name: string; readonly everyMs: number; readonly now: Instant };
 
-/** What one of all services does every so often: resolves to true for the one whose turn it is. */
+/** Work that only one of all services does, every `everyMs`. Resolves to true for the service whose turn it is. */
 export async function claimTurn(sql: SqlOrTransaction, { name, everyMs, now }: Turn): Promise<boolean> {
   const rows = await sql`
     insert into ops.watch as w (name, seen_at) values (${name}, ${now})
     on conflict (name) do update set seen_at = excluded.seen_at
-      -- A turn that lies ahead was taken before a clock was set back.
+      -- A claim in the future was made before a clock was set back.
       where w.seen_at <= ${now - everyMs}::timestamptz or w.seen_at > ${now + MOST_SKEW_MS}::timestamptz
     returning name`;
   return rows.length > 0;
 }
 
-/** The turn failed: any service takes it again after `afterMs`. */
+/** Gives a failed turn back: any service may take it again after `afterMs`. */
 export async function releaseTurn(sql: SqlOrTransaction, { name, everyMs, now }: Turn, afterMs: number): Promise<void> {
   await sql`update ops.watch set seen_at = ${now - everyMs + afterMs} where name = ${name} and seen_at = ${now}`;
 }

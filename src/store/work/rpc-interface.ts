@@ -1,4 +1,4 @@
-/** JSON-RPC interfaces of upstreams: the tools of each as it lists them, and whether it can be used. */
+/** The JSON-RPC interfaces of upstreams: the tools that each one lists, and whether it can be used. */
 import { and, gt, sql as raw } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
@@ -29,7 +29,7 @@ export async function recordTools(
     .onConflictDoUpdate({ target: rpc.url, set: listed });
 }
 
-/** `until` null: it failed, but is still used. */
+/** Records a failure. `until` is null when the interface is still used. */
 export async function recordRpcFailure(
   sql: SqlOrTransaction,
   { url, message, until }: { readonly url: string; readonly message: string; readonly until: Instant | null },
@@ -48,7 +48,7 @@ export async function recordRpcAnswer(sql: SqlOrTransaction, url: string): Promi
     .where(and(matches(rpc, { url }), gt(rpc.failures, 0)));
 }
 
-/** The tools are listed again before they are used. */
+/** Deletes the list of tools, so that it is requested again before the next use. */
 export async function forgetTools(sql: SqlOrTransaction, url: string): Promise<void> {
   await updateRows(sql, rpc, { url }, { tools: null, listedAt: null });
 }

@@ -1,4 +1,4 @@
-/** The runs of the schedules: one row per schedule and tick, whichever process runs it. The latest row is the state of the schedule. */
+/** The runs of the schedules: one row per schedule and tick, shared by all processes. The latest row is the state of the schedule. */
 import { and, eq, lt, sql as raw } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
@@ -10,7 +10,7 @@ import { leaseEnd } from './lease.ts';
 export type ScheduleRun = Readonly<typeof scheduleRun.$inferSelect>;
 
 const LONGEST_MESSAGE = 500;
-/** 31 days: enough to see what a schedule did through a month's budget. */
+/** 31 days: long enough to show the runs of a schedule in a whole quota month. */
 const KEPT_MS = 31 * 86_400_000;
 
 /** The latest run of each schedule that ever ran. */
@@ -23,12 +23,12 @@ export async function latestFailures(sql: SqlOrTransaction, schedules: readonly 
   return latest(sql, schedules, sql`and state = 'failed'`);
 }
 
-/** The latest run of each schedule that went well. */
+/** The latest successful run of each schedule. */
 export async function latestDone(sql: SqlOrTransaction, schedules: readonly string[]): Promise<ScheduleRun[]> {
   return latest(sql, schedules, sql`and state = 'done'`);
 }
 
-/** Schedule by schedule, so that each is one look into an index. */
+/** Reads schedule by schedule, so that each is one lookup in an index. */
 function latest(sql: SqlOrTransaction, schedules: readonly string[], which: ReturnType<SqlOrTransaction>) {
   return sql<ScheduleRun[]>`
     select r.* from unnest(${schedules as string[]}::text[]) s(name)
@@ -38,8 +38,8 @@ function latest(sql: SqlOrTransaction, schedules: readonly string[], which: Retu
 }
 
 /**
- * Begins the run of a tick, if `mayBegin` allows it after the latest run: in one transaction, one process at a time. A run of an
- * earlier tick that has not ended is ended. Null when it may not begin.
+ * Begins the run of a tick, if `mayBegin` allows it after the latest run: in one transaction, one process at a time. It also ends a run of an
+ * earlier tick that has not ended. Null when the run may not begin.
  */
 export async function claimRun(
   sql: Sql,
@@ -85,10 +85,10 @@ export async function renewRun(sql: SqlOrTransaction, id: number, now: Instant):
 
 export type RunEnd =
   | { readonly state: 'done' }
-  /** `cause`: the message without what only this schedule has in it, for the log. */
+  /** `cause` is the message without the details of this schedule, for the log. */
   | { readonly state: 'failed'; readonly message: string; readonly cause?: string }
   | { readonly state: 'waiting'; readonly message: string; readonly cause?: string; readonly until: Instant }
-  /** It does not count as an attempt. */
+  /** A held run does not count as an attempt. */
   | { readonly state: 'held'; readonly message: string; readonly until: Instant };
 
 /** Records how a run ended, unless a later tick has ended it meanwhile. Deletes the schedule's old runs. */

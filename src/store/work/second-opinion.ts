@@ -18,16 +18,16 @@ import { storableJson } from '../values/storable-text.ts';
 export type { Evidence };
 export type Claim = Standing & { readonly evidence: Evidence | null };
 
-/** Names a claim; `key` says what it is about. Claims about slots have no key, but a span of a series. */
+/** Identifies a claim; `key` names its subject. Claims about slots have a span of a series instead of a key. */
 export type ClaimId = { readonly claim: ClaimName; readonly key: string };
 
 const { evidence, answers, requestedAt, retryAt } = getTableColumns(secondOpinion);
 const STANDING = { evidence, answers, requestedAt, retryAt };
 
-/** What one more answer says about a claim; the rule is that of the claim unless another one is given. */
+/** How one more answer relates to a claim. `rule` replaces the rule of the claim. */
 export type Statement = Pick<ClaimAnswer, 'says'> & { readonly evidence?: Evidence | null; readonly rule?: Rule };
 
-/** How a claim stands after an answer. `claim` null: it is dropped. */
+/** The state of a claim after an answer. `claim` is null when the claim is dropped. */
 export type Opinion =
   | { readonly kind: 'waiting' | 'believed'; readonly claim: Claim }
   | { readonly kind: 'dropped'; readonly claim: null };
@@ -37,7 +37,7 @@ export async function findClaim(sql: SqlOrTransaction, id: ClaimId): Promise<Cla
   return row ?? null;
 }
 
-/** All claims of these names whose key begins with `prefix`, but for those that nobody asked about since. */
+/** All claims of these names whose key begins with `prefix` and that were requested after `since`. */
 export async function readClaims(
   sql: SqlOrTransaction,
   {
@@ -52,8 +52,8 @@ export async function readClaims(
 }
 
 /**
- * Weighs one more answer about a claim, and stores how the claim stands then. `state` is called with the claim as it stood (null: there was
- * none) under its lock, which is kept until the end of the transaction `tx`. A believed claim stays until it is dropped or forgotten.
+ * Weighs one more answer about a claim, and stores the new state of the claim. `state` is called with the claim before the answer (null when
+ * there is none) under its lock, which lasts until the end of the transaction `tx`. A believed claim stays until it is dropped or forgotten.
  */
 export async function recordAnswer(
   tx: SqlOrTransaction,
@@ -74,14 +74,14 @@ export async function recordAnswer(
   return { kind: weighed.kind, claim };
 }
 
-/** The claim under its lock, without those of its name that are forgotten by now. */
+/** Locks the claim and returns it; null when there is none. First deletes the claims of this name that are forgotten by now. */
 async function lockClaim(tx: SqlOrTransaction, { claim, key }: ClaimId, now: Instant): Promise<Claim | null> {
   const { forgetMs } = RULES[claim];
   if (Number.isFinite(forgetMs)) {
     const forgotten = and(matches(secondOpinion, { claim }), lt(secondOpinion.requestedAt, now - forgetMs));
     await tables(tx).delete(secondOpinion).where(forgotten);
   }
-  // A row without answers is no claim yet: it is there to be locked.
+  // A row without answers is not a claim yet: it exists to be locked.
   const [row] = await tx<Claim[]>`
     insert into ops.second_opinion as o (claim, key, answers, requested_at, retry_at) values (${claim}, ${key}, 0, ${now}, ${now})
     on conflict (claim, key) where key is not null do update set answers = o.answers
@@ -93,19 +93,20 @@ function storable(evidence: Evidence | null): Evidence | null {
   return evidence && JSON.parse(storableJson(evidence));
 }
 
-/** The claim was wrong, or is a fact by now that is stored elsewhere. */
+/** Deletes a claim that was wrong, or that is now stored elsewhere as a fact. */
 export async function dropClaim(sql: SqlOrTransaction, id: ClaimId): Promise<void> {
   await tables(sql).delete(secondOpinion).where(matches(secondOpinion, id));
 }
 
 /**
- * Slots that were answered without a final word. `provisional`: too young to be final, which needs no second opinion, only a later answer.
- * `unconfirmed`: without a candle; 0 answers when the only one was no witness. `malformed`: the row cannot be true. `implausible`: nothing was stored of the answer.
+ * Slots that have an answer, but not a final one. `provisional`: too young to be final; needs no second opinion, only a later answer.
+ * `unconfirmed`: without a candle; `answers` is 0 when the only answer does not count as evidence. `malformed`: the row cannot be true.
+ * `implausible`: nothing of the answer was stored.
  */
 export type Pending = Standing & {
   readonly span: Span;
   readonly claim: 'provisional' | 'unconfirmed' | 'malformed' | 'implausible';
-  /** Of `implausible`: what is, and a digest of the candles. */
+  /** For `implausible`: what is implausible, and a digest of the candles. */
   readonly evidence?: Evidence | null | undefined;
 };
 
@@ -113,7 +114,7 @@ export function clipPending(list: readonly Pending[], to: Spans): Pending[] {
   return list.flatMap((p) => intersect([p.span], to).map((part) => ({ ...p, span: part })));
 }
 
-/** The claims `before` about slots of a series are no more; those of `after` are. Under the lock of the series. */
+/** Replaces the claims `before` about slots of a series by those in `after`. The caller must hold the lock of the series. */
 export async function replacePending(
   tx: SqlOrTransaction,
   seriesId: number,
@@ -133,7 +134,7 @@ export async function replacePending(
 }
 
 /**
- * Is a second answer due somewhere that could prove nothing, because the latest list of coins is older than the first? All
+ * Is a second answer due somewhere that could prove nothing, because the latest list of coins is older than the first answer? All
  * three are compared by their as-of instants.
  */
 export async function absencesAwaitList(sql: SqlOrTransaction, now: Instant): Promise<boolean> {

@@ -1,5 +1,5 @@
 /**
- * The lines of an attestation: a head with the instant; the facts, which the root is the SHA-256 of; and the root, signed or not.
+ * Writes the lines of an attestation: a head with the instant; the facts; and the root, which is the SHA-256 of the facts, signed or not.
  * docs/proof.md describes the format.
  */
 import { createHash, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
@@ -18,9 +18,9 @@ export const NOTHING_YET = 'nothing yet';
 export type Root = {
   /** SHA-256 of the facts, in hexadecimal digits. */
   readonly root: string;
-  /** Ed25519, base64; absent: not signed. */
+  /** Ed25519, base64; absent when the attestation is not signed. */
   readonly signature?: string;
-  /** What the signature can be checked with: base64 of the DER form. It proves nothing by itself: get the key from its owner. */
+  /** The key to check the signature with: base64 of the DER form. Alone it proves nothing: get the key from its owner. */
   readonly publicKey?: string;
 };
 
@@ -28,15 +28,15 @@ export type Attested = Root & { readonly at: Instant; readonly series: number; r
 
 export type AttestOptions = {
   readonly at: Instant;
-  /** Null: it is not signed. */
+  /** Null: the attestation is not signed. */
   readonly key: KeyObject | null;
   /** Called when a series has been read, to show progress. */
   readonly onSeries?: () => void;
 };
 
 /**
- * Yields every line with its line feed, and returns what was attested. Two attestations of one state differ in their head alone (and
- * in the signature, which covers it).
+ * Yields every line with its line feed, and returns what was attested. Two attestations of one state differ only in their head (and in the
+ * signature, which covers the head).
  */
 export async function* attest(
   sql: SqlOrTransaction,
@@ -73,7 +73,7 @@ async function* facts(sql: SqlOrTransaction): AsyncGenerator<{ readonly line: st
   for await (const state of readAllSeries(sql)) yield { line: writeSeries(state), isSeries: true };
 }
 
-/** What is signed: the first line, the root, and a line feed after each. */
+/** The text to sign: the first line, the root, and a line feed after each. */
 function signedText(head: string, root: string): Buffer {
   return Buffer.from(`${head}\n${root}\n`);
 }
@@ -84,7 +84,7 @@ function signed(head: string, root: string, key: KeyObject | null): Root {
   return { root, signature: sign(null, signedText(head, root), key).toString('base64'), publicKey };
 }
 
-/** Does the signature belong to this head and root, by this public key? */
+/** Whether this public key made the signature of this head and root. */
 export function isSignedBy(key: KeyObject, head: string, { root, signature }: Root): boolean {
   return signature !== undefined && verify(null, signedText(head, root), key, Buffer.from(signature, 'base64'));
 }

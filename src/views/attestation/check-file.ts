@@ -1,9 +1,9 @@
-/** Is this file an attestation, whole, unchanged and signed? The answer does not need the warehouse. */
+/** Checks that a file is an attestation, complete, unchanged and signed. This does not need the warehouse. */
 import { createHash, createPublicKey, type KeyObject } from 'node:crypto';
 import type { Instant } from '../../clock.ts';
 import { FORMAT, isSignedBy, type Root } from './attestation.ts';
 
-/** The file cannot be believed; the message completes a sentence that begins with its name. */
+/** The file cannot be trusted. The message completes a sentence that begins with its name. */
 export class DamagedAttestation extends Error {
   override readonly name = 'DamagedAttestation';
 }
@@ -13,7 +13,7 @@ export type CheckedFile = {
   readonly root: string;
   /** `checked`: with the given key; `not checked`: there is a signature, but no key was given. */
   readonly signature: 'checked' | 'not checked' | 'none';
-  /** How many lines of facts it has. */
+  /** Number of lines with facts. */
   readonly facts: number;
 };
 

@@ -1,14 +1,14 @@
-/** Compares the tables beside candles with an attestation. */
+/** Compares the tables other than candles with an attestation. */
 import type { Instant } from '../../clock.ts';
 import { formatCounted } from '../../core/format.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { type Finding, finding } from './finding.ts';
 import { digestRows, TABLES, type TableDigest } from './tables.ts';
 
-/** As it is in the file: instants are texts. */
+/** A line of the file, where instants are texts. */
 export type TableFact = Omit<TableDigest, 'before'> & { readonly before?: string };
 
-/** `keptSince`: since when a history may have rows, by the settings of retention. */
+/** `keptSince`: the earliest time of rows in a history, by the settings of retention. */
 export async function compareTable(
   sql: Sql,
   fact: TableFact,

@@ -1,7 +1,7 @@
 /**
- * Rows of histories that are older than an attestation which says nothing of them: somebody invented them since. Every history grows at its
- * newest end alone: a row has the as-of instant of its answer (`seen_at` of a changed coin, `valid_to` of an old document too), an answer is
- * stored when it comes, and nothing moves or imports rows of these tables.
+ * Finds rows of histories that are older than an attestation, but not in it: somebody invented them since. Every history grows only at its newest
+ * end. A row has the as-of instant of its answer (`seen_at` of a changed coin, `valid_to` of an old document too), an answer is stored when it
+ * comes, and nothing moves or imports rows of these tables.
  */
 import type { Instant } from '../../clock.ts';
 import { monthStart } from '../../core/calendar.ts';
@@ -13,10 +13,10 @@ import { type Finding, finding } from './finding.ts';
 import { nameOf } from './series-line.ts';
 import { MARGIN_MS, TABLES } from './tables.ts';
 
-/** The as-of instant of an answer is at most so far behind our clock: a `Date` of the server by seven days, an `Age` by one (decision 77). */
+/** The as-of instant of an answer is at most this far behind our clock: a `Date` of the server by seven days, an `Age` by one (decision 77). */
 const MOST_BEHIND_MS = 8 * DAY;
 
-/** `at`: of the attestation. Of a history of which it has no line, nothing is decided: earlier versions wrote none of an empty one. */
+/** `at`: the instant of the attestation. A history without a line in it is not judged: earlier versions wrote no line for an empty history. */
 export async function compareUnattested(sql: Sql, facts: readonly TableFact[], at: Instant): Promise<Finding[]> {
   const findings: Finding[] = [];
   const until = at - MOST_BEHIND_MS;
@@ -29,7 +29,7 @@ export async function compareUnattested(sql: Sql, facts: readonly TableFact[], a
         : [{ from: Date.parse(`${month}-01T00:00:00Z`), to: Date.parse(before) }],
     );
     const newest = Math.max(...spans.map(({ to }) => to));
-    // The newest hour was left to the next attestation. Where a month ends, an earlier version may have left out the one after it.
+    // The newest hour was left to the next attestation. If the newest span ends with its month, earlier versions may have left out the next one.
     const isWhole = newest === monthStart(newest);
     if (spans.length > 0) spans.push({ from: newest, to: isWhole ? Number.POSITIVE_INFINITY : newest + MARGIN_MS });
     const rows = await sql<{ month: Instant; rows: number }[]>`

@@ -1,4 +1,4 @@
-/** Compares the warehouse with an attestation: what is equal, what has grown, what was changed with a recorded reason, and what was tampered with. */
+/** Compares the warehouse with an attestation. It finds what is equal, has grown, was changed with a recorded reason, or was tampered with. */
 import type { Instant } from '../../clock.ts';
 import { formatCounted } from '../../core/format.ts';
 import { type Interval, rowNoun } from '../../core/interval.ts';
@@ -17,12 +17,12 @@ import type { TABLES } from './tables.ts';
 
 export type CompareOptions = {
   readonly keep: Pick<Keep, 'candles' | 'tickers' | 'global' | 'exchanges'>;
-  /** Of the attestation. */
+  /** The instant of the attestation. */
   readonly at: Instant;
   readonly now: Instant;
 };
 
-/** Yields what it finds of each month of each series, of its evidence and revisions, and of each table. `facts`: lines of a checked file. */
+/** Yields findings about each month of each series, about its evidence and revisions, and about each table. `facts`: lines of a checked file. */
 export async function* compare(
   sql: Sql,
   facts: AsyncIterable<string>,
@@ -52,11 +52,11 @@ export async function* compare(
   const keptSince = ({ kept }: (typeof TABLES)[number]) =>
     kept === undefined || keep[kept] === null ? Number.NEGATIVE_INFINITY : now - keep[kept];
   for (const table of tables) yield await compareTable(sql, table, keptSince);
-  // What was empty may hold a restored backup since.
+  // A warehouse that was empty may hold a restored backup since.
   if (origin !== NOTHING_YET) yield* await compareUnattested(sql, tables, at);
 }
 
-/** The same of series alone, whoever says what they were. */
+/** Compares only series. `attested` may also come from another source than an attestation. */
 export async function* compareAttested(
   sql: Sql,
   attested: AsyncIterable<AttestedSeries>,
@@ -71,7 +71,7 @@ export async function* compareAttested(
   yield* inPages(counted(), async (page): Promise<Finding[]> => {
     let found = await findSeries(sql, page, former);
     if (found.includes(undefined)) {
-      // Its coin may have got another id since.
+      // The coin may have got another id since.
       former = await readFormerNames(sql);
       found = await findSeries(sql, page, former);
     }
@@ -88,10 +88,10 @@ export async function* compareAttested(
 type Pair = { readonly attested: AttestedSeries; readonly current: CurrentSeries | undefined };
 type Known = { readonly attested: AttestedSeries; readonly current: CurrentSeries };
 
-/** Since when candles are kept, by the settings of retention. */
+/** The earliest time of candles that are kept, by the settings of retention. */
 type KeptSince = (interval: Interval) => Instant;
 
-/** A series is found by its evidence where the coin has another id since; `market.coin_rename` must tell of it, too. */
+/** A series whose coin has another id since is found by its evidence. `market.coin_rename` must have the change, too. */
 function judgeName(attested: AttestedSeries, found: Found | undefined): Finding[] {
   if (found?.rename === undefined) return [];
   const { step, newId, isRecorded, isReplaced } = found.rename;
@@ -188,7 +188,7 @@ function judge(pair: Known, then: AsOf, keptSince: KeptSince): Finding[] {
         'its revisions from before then, or the requests of its evidence, are not what they were',
       ),
     );
-  // The digests in the file are short; the seal is about whole ones. It can be checked when nothing was removed.
+  // The file has short digests, and the seal covers whole ones. It can be checked only when nothing was removed.
   const isExplained = findings.every(({ verdict }) => verdict !== 'tampered' && verdict !== 'removed');
   const link = attested.steps === 0 ? Buffer.alloc(0) : (then.link ?? Buffer.alloc(0));
   if (isExplained && attested.seal !== null && !isSealed(attested.seal, { link, records: then.records, months: whole }))
@@ -211,7 +211,7 @@ function judgeMonth(
   if (!isCoverageTrue) return ['tampered', `coverage is not what the evidence says; ${counts}`];
   if (before.removed > 0) {
     const slots = formatCounted(before.removed, 'slot');
-    // Retention removes partitions of which every candle is too old.
+    // Retention removes only partitions in which every candle is too old.
     return before.removedTo! > keptSince
       ? [
           'tampered',

@@ -1,7 +1,7 @@
 /**
- * What a comparison with an attestation finds. `grown`: more slots are final. `revised`, `mended`: changed since, and what it was then is
- * on record and is what was attested. `renamed`: the upstream gave the coin another id since, which is on record. `removed`: retention removed it since. `changed`: a table without a history is different.
- * `tampered`: none of these.
+ * The results of a comparison with an attestation. `grown`: more slots are final. `revised`, `mended`: changed since, and the former values are on
+ * record and equal the attested ones. `renamed`: the upstream gave the coin another id since, which is on record. `removed`: retention removed it
+ * since. `changed`: a table without a history is different. `tampered`: none of these.
  */
 export const VERDICTS = ['equal', 'grown', 'revised', 'mended', 'renamed', 'removed', 'changed', 'tampered'] as const;
 export type Verdict = (typeof VERDICTS)[number];
@@ -9,7 +9,7 @@ export type Verdict = (typeof VERDICTS)[number];
 export type Finding = {
   /** `btc-bitcoin usd 24h`, or the name of a table. */
   readonly subject: string;
-  /** `2024-01`; null: not about one month. */
+  /** `2024-01`; null: the finding is not about one month. */
   readonly month: string | null;
   readonly verdict: Verdict;
   /** Why, as a sentence without a full stop; empty when equal. */

@@ -1,4 +1,4 @@
-/** Reads series as they were after a step of their evidence: later answers, mendings and revisions are undone. */
+/** Reads series as they were after a step of their evidence, without later answers, mendings and revisions. */
 import type { Instant } from '../../clock.ts';
 import { monthReset } from '../../core/calendar.ts';
 import type { Interval } from '../../core/interval.ts';
@@ -17,25 +17,25 @@ type Asked = {
 
 export type MonthAsOf = {
   readonly digest: Buffer;
-  /** Revisions since, and their reasons. */
+  /** The number of revisions since, and their reasons. */
   readonly revised: number;
   readonly reasons: readonly string[];
-  /** Slots that retention has removed since: what they held is not on record. */
+  /** Number of slots that retention has removed since: their values are not on record. */
   readonly removed: number;
-  /** Where the newest of them ended. */
+  /** The end of the newest removed slots. */
   readonly removedTo: Instant | null;
 };
 
 export type AsOf = {
-  /** Computed again from name, evidence and candles; null when a step is missing, empty when retention removed what it needs. */
+  /** Computed again from name, evidence and candles; null when a step is missing, empty when retention removed the data for it. */
   readonly link: Buffer | null;
   readonly records: Buffer;
-  /** Is the coverage of now what all evidence says? */
+  /** Whether the current coverage is what all evidence says. */
   readonly isCoverageTrue: boolean;
   readonly months: ReadonlyMap<Instant, MonthAsOf>;
 };
 
-/** In the given order. All series have one interval. */
+/** Returns the series in the given order. All must have one interval. */
 export async function readAsOf(sql: Sql, asked: readonly Asked[]): Promise<AsOf[]> {
   if (asked.length === 0) return [];
   const steps = asked.map(({ step }) => step);
@@ -90,7 +90,7 @@ async function readMonths(sql: Sql, asked: readonly Asked[]): Promise<Map<Instan
     ) gone`;
   for (const { position, covered, candles, sha256, ...row } of rows) {
     const { i, from } = months[position - 1]!;
-    // Without coverage then, the month had nothing to digest: it lay between others that had.
+    // A month without coverage at that step had nothing to digest: it lay between months with coverage.
     const [digest] = monthsOf(covered, [{ from, candles, sha256 }], interval);
     out[i]!.set(from, { ...row, digest: digest?.digest ?? DIGEST_OF_NOTHING });
   }

@@ -1,4 +1,4 @@
-/** Reads series for an attestation: digests of what is there now. Each page of series is one statement, so each series is of one instant. */
+/** Reads series for an attestation: digests of their current state. Each page of series is one statement, so each series is of one instant. */
 import type { Quote } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { Spans } from '../../core/span.ts';
@@ -8,8 +8,8 @@ import { type AttestedSeries, SHORT_BYTES } from './series-line.ts';
 import { monthsOf, type SeriesState } from './series-state.ts';
 
 /**
- * As in market.candle_hash. `date_part` gives the same seconds as `extract`, in half the time. No row has an infinite time but one that somebody
- * wrote, which must not stop an attestation.
+ * The same bytes as in market.candle_hash. `date_part` gives the same seconds as `extract`, in half the time. Only a row that somebody wrote by
+ * hand can have an infinite time, and it must not stop an attestation.
  */
 export const CANDLE_BYTES = `int8send(case when isfinite(c.open_time) then date_part('epoch', c.open_time)::bigint else 0 end) || ${[
   'open',
@@ -22,11 +22,11 @@ export const CANDLE_BYTES = `int8send(case when isfinite(c.open_time) then date_
   .map((name) => `coalesce(float8send(c.${name}), '\\x7ff8000000000000'::bytea)`)
   .join(' || ')}`;
 
-/** `c` are the rows; the SHA-256 of their bytes in the order of time. */
+/** The SHA-256 of the bytes of the rows `c`, in the order of time. */
 export const SHA256_OF_CANDLES = `sha256(coalesce(string_agg(${CANDLE_BYTES}, ''::bytea order by c.open_time), ''))`;
 
 /**
- * Of what is recorded up to a step: the rows of `market.revision` that replaced values (or are from before evidence was kept), and the
+ * The SHA-256 of the records up to a step: the rows of `market.revision` that replaced values (or are from before evidence was kept), and the
  * request of each row of evidence that no later step can have joined.
  */
 export const SHA256_OF_RECORDS = `(
@@ -45,24 +45,24 @@ export const SHA256_OF_RECORDS = `(
     where e.step_seconds is null or e.next is not null
   ) named)`;
 
-/** The most candles, and the most series, of one page. */
+/** Maximum number of candles, and of series, in one page. */
 const MOST_CANDLES = 200_000;
 const MOST_SERIES = 200;
-/** Pages at once: hashing keeps one processor of the server busy for each. */
+/** Concurrent pages: for each, hashing keeps one processor of the server busy. */
 const AT_ONCE = 2;
 
 export type CurrentSeries = SeriesState & { readonly seriesId: number; readonly covered: Spans };
 
-/** All series with coverage, evidence or revisions, by coin, quote and interval. Memory does not grow with their number of candles. */
+/** All series with coverage, evidence or revisions, by interval, coin and quote. Memory does not grow with their number of candles. */
 export async function* readAllSeries(sql: SqlOrTransaction): AsyncGenerator<CurrentSeries> {
   yield* inPages(readListed(sql), (page) => readCurrent(sql, page));
 }
 
 type Listed = { readonly id: number; readonly interval: Interval; readonly candles: number };
-/** Series whose names are read at once. */
+/** Number of series whose names are read at once. */
 const LISTED = 10_000;
 
-/** In one order whatever the collation of the database is; intervals last, so that pages of one coin are few. */
+/** The order does not depend on the collation of the database. The interval comes first, so that there are few pages. */
 async function* readListed(sql: SqlOrTransaction): AsyncGenerator<Listed> {
   let after: { interval: string; coinId: string; quote: string } | null = null;
   for (;;) {
@@ -77,7 +77,7 @@ async function* readListed(sql: SqlOrTransaction): AsyncGenerator<Listed> {
   }
 }
 
-/** Reads pages of one interval each (so that partitions prune), some at once, and yields their rows in order. */
+/** Reads pages of one interval each (so that partitions prune), some of them concurrently, and yields their rows in order. */
 export async function* inPages<S extends { readonly interval: Interval; readonly candles: number }, R>(
   series: Iterable<S> | AsyncIterable<S>,
   read: (page: S[]) => Promise<R[]>,
@@ -111,7 +111,7 @@ async function* pagesOf<S extends { readonly interval: Interval; readonly candle
   if (page.length > 0) yield page;
 }
 
-/** Months as JSON has them: start in seconds, candles, SHA-256 in hex. */
+/** Months as in the JSON of the query: start in seconds, candles, SHA-256 in hex. */
 type Row = {
   readonly id: number;
   readonly coinId: string;
@@ -159,13 +159,16 @@ type Rename = {
   readonly seriesId: number;
   readonly step: number;
   readonly newId: string;
-  /** Does `market.coin_rename` lead from one id to the other, too? A coin that has its old id again may be told of the other way round. */
+  /**
+   * Whether `market.coin_rename` leads from one id to the other, too. When a coin has its old id again, the change may be recorded in the other
+   * direction.
+   */
   readonly isRecorded: boolean;
-  /** Does it tell of a later change from or to the old id? It has one row of each old id, and that of an id which came into use again is gone. */
+  /** Whether it has a later change from or to the old id. It has one row for each old id, and no row for an id that came into use again. */
   readonly isReplaced: boolean;
 };
 
-/** Which series had a name until a step: `coin quote interval` → the changes of its id, oldest first. */
+/** The series that had a name until a step: `coin quote interval` → the changes of its coin's id, oldest first. */
 export type FormerNames = ReadonlyMap<string, readonly Rename[]>;
 
 export async function readFormerNames(sql: SqlOrTransaction): Promise<FormerNames> {
@@ -189,15 +192,15 @@ export async function readFormerNames(sql: SqlOrTransaction): Promise<FormerName
   return names;
 }
 
-/** A series by its name, which it had at this step of its evidence. The first bytes of the link tell which one it is of several. */
+/** A series with the name that it had at this step of its evidence. The first bytes of the link select one of several series. */
 type NamedThen = Pick<AttestedSeries, 'coinId' | 'quote' | 'interval' | 'steps' | 'link'>;
 
 export type Found = Listed & {
-  /** The first change of the coin's id since it was attested; undefined: it has the attested id still. */
+  /** The first change of the coin's id since the attestation; undefined: it still has the attested id. */
   readonly rename: Rename | undefined;
 };
 
-/** Of each series that has lost this name since this step, the change of its coin's id. */
+/** The change of the coin's id, for each series that has lost this name since this step. */
 function renamesOf({ coinId, quote, interval, steps }: NamedThen, former: FormerNames): Rename[] {
   const bySeries = new Map<number, Rename>();
   for (const rename of former.get(`${coinId} ${quote} ${interval}`) ?? [])
@@ -206,8 +209,8 @@ function renamesOf({ coinId, quote, interval, steps }: NamedThen, former: Former
 }
 
 /**
- * The series that have, or had at the attested step, these names, in the order of the page; undefined where there is none. An id that the upstream
- * has given to another coin may name several, one after the other: the one whose evidence up to that step is what was attested, else the first.
+ * The series that have these names, or had them at the attested step, in the order of the page; undefined where there is none. If the upstream gave
+ * an id to another coin, the id names several series. Then it returns the one whose evidence up to that step was attested, or else the first.
  */
 export async function findSeries(
   sql: SqlOrTransaction,

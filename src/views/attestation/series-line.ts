@@ -1,4 +1,7 @@
-/** One series as a line of an attestation, and back. Small: a month takes eight characters, or some eighteen where slots are missing or empty. */
+/**
+ * Writes one series as a line of an attestation, and reads it. The line is short: a month takes eight characters, or some eighteen if slots are
+ * missing or empty.
+ */
 import type { Instant } from '../../clock.ts';
 import { monthReset } from '../../core/calendar.ts';
 import { isQuote, type Quote } from '../../core/candle.ts';
@@ -6,23 +9,23 @@ import { countSlots } from '../../core/chunk.ts';
 import { type Interval, isInterval, type SeriesName } from '../../core/interval.ts';
 import { type Month, type SeriesState, sealOf } from './series-state.ts';
 
-/** Bytes of the seal, which proves; and of the digest of a month, of the link and of the records, which tell what differs. */
+/** Bytes of the seal, which is the proof; and of the digest of a month, of the link and of the records, which show what differs. */
 export const SEAL_BYTES = 16;
 export const SHORT_BYTES = 6;
 
 export type AttestedSeries = SeriesName & {
   readonly steps: number;
-  /** The first sixteen bytes; null: nothing tells the whole digests. */
+  /** The first sixteen bytes; null: the whole digests are unknown. */
   readonly seal: Buffer | null;
   /** The first six bytes. */
   readonly link: Buffer;
   /** The first six bytes. */
   readonly records: Buffer;
-  /** Of each digest the first six bytes. */
+  /** With the first six bytes of each digest. */
   readonly months: readonly Month[];
 };
 
-/** `["btc-bitcoin usd 24h",27,"2024-01","<base64>",[[0,20,21]]]`: steps, first month, digests, and the months that are not complete. */
+/** `["btc-bitcoin usd 24h",27,"2024-01","<base64>",[[0,20,21]]]`: steps, first month, digests, and the incomplete months. */
 export function writeSeries(state: SeriesState): string {
   const { coinId, quote, interval, steps, link, records, months } = state;
   const digests = Buffer.concat([
@@ -42,7 +45,7 @@ export function writeSeries(state: SeriesState): string {
   return JSON.stringify(incomplete.length === 0 ? line : [...line, incomplete]);
 }
 
-/** Null for what `writeSeries` never writes. */
+/** Null for input that `writeSeries` never writes. */
 export function readSeries(line: unknown): AttestedSeries | null {
   if (!Array.isArray(line)) return null;
   const [name, steps, first, text, incomplete = []] = line as unknown[];
@@ -74,7 +77,7 @@ export function readSeries(line: unknown): AttestedSeries | null {
   };
 }
 
-/** Is `seal` that of these whole digests? */
+/** Whether `seal` is the seal of these whole digests. */
 export function isSealed(seal: Buffer, digests: Parameters<typeof sealOf>[0]): boolean {
   return sealOf(digests).subarray(0, SEAL_BYTES).equals(seal);
 }
@@ -84,7 +87,7 @@ export function nameOf(month: Instant): string {
   return new Date(month).toISOString().slice(0, 7);
 }
 
-/** By open time: of slots of a week or more, months have unlike numbers. */
+/** Counts slots by their open time. With slots of a week or more, the number differs between months. */
 export function slotsIn(month: Instant, interval: Interval): number {
   return countSlots([{ from: month, to: monthReset(month) }], interval);
 }

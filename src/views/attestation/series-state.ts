@@ -1,4 +1,7 @@
-/** What an attestation says of one series: digests of its months, of its evidence and of what is recorded beside it. docs/proof.md has the exact bytes. */
+/**
+ * The state of one series in an attestation: digests of its months, of its evidence and of the records beside it. docs/proof.md has the exact
+ * bytes.
+ */
 import { createHash } from 'node:crypto';
 import type { Instant } from '../../clock.ts';
 import { monthReset, monthStart } from '../../core/calendar.ts';
@@ -9,31 +12,31 @@ import { intersect, type Spans } from '../../core/span.ts';
 /** One UTC month, by open time. */
 export type Month = {
   readonly from: Instant;
-  /** Final candles. */
+  /** Number of final candles. */
   readonly candles: number;
-  /** Covered slots, with a candle or known to be empty. */
+  /** Number of covered slots, with a candle or known to be empty. */
   readonly slots: number;
-  /** Of candles and coverage: 32 bytes. */
+  /** The digest of candles and coverage: 32 bytes. */
   readonly digest: Buffer;
 };
 
 export type SeriesState = SeriesName & {
-  /** Of its evidence; 0 when there is none. */
+  /** Steps of its evidence; 0 when there is none. */
   readonly steps: number;
   /** The newest link of its evidence; empty when there is none. */
   readonly link: Buffer;
-  /** Of its rows in `market.revision`, and of the requests that its evidence names: 32 bytes. */
+  /** The digest of its rows in `market.revision`, and of the requests that its evidence names: 32 bytes. */
   readonly records: Buffer;
-  /** From the first month with coverage to the last, without a gap. */
+  /** All months from the first one with coverage to the last. */
   readonly months: readonly Month[];
 };
 
-/** Final candles of a month: how many, and the SHA-256 of their bytes in the order of time. */
+/** The final candles of a month: their number, and the SHA-256 of their bytes in the order of time. */
 export type MonthOfCandles = { readonly from: Instant; readonly candles: number; readonly sha256: string };
 
 export const SHA256_OF_NOTHING = createHash('sha256').digest('hex');
 
-/** No coverage reaches further; one that somebody wrote would have millions of months. */
+/** No real coverage goes further. Coverage that somebody wrote by hand could have millions of months. */
 const END = Date.UTC(10_000, 0, 1);
 
 /** The months of a series from its coverage and its candles; both as of one instant. */
@@ -61,7 +64,7 @@ function digestOf(sha256OfCandles: string, spans: Spans): Buffer {
   return hash.update(bytes).digest();
 }
 
-/** Of a month without coverage, between others that have some. */
+/** The digest of a month without coverage that lies between months with coverage. */
 export const DIGEST_OF_NOTHING = digestOf(SHA256_OF_NOTHING, []);
 
 /** Seals all whole digests of a series, of which its line has only the first bytes. */

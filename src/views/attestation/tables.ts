@@ -1,4 +1,4 @@
-/** Digests of the tables that hold facts beside candles: of each month of a history, and of each other table as a whole. */
+/** Digests the tables with facts other than candles: each month of a history, and each other table as a whole. */
 import { createHash } from 'node:crypto';
 import type { Instant } from '../../clock.ts';
 import { monthReset, monthStart } from '../../core/calendar.ts';
@@ -9,11 +9,11 @@ import { nameOf } from './series-line.ts';
 
 type Table = {
   readonly name: string;
-  /** Of a history: the column by whose months its rows are digested. Rows are only added to it, at its newest end. */
+  /** In a history: the column by whose months its rows are digested. Rows are only added to it, at its newest end. */
   readonly time?: string;
-  /** How long its rows are kept, as `Keep` names it; absent: for ever. */
+  /** The retention setting for its rows, as `Keep` names it; absent: they are kept for ever. */
   readonly kept?: 'tickers' | 'global' | 'exchanges';
-  /** What is digested. Columns that later versions add are not part of it. */
+  /** The columns that are digested. Columns of later versions are not included. */
   readonly columns: string;
   readonly key: string;
 };
@@ -60,9 +60,9 @@ export const TABLES: readonly Table[] = [
 
 export type TableDigest = {
   readonly table: string;
-  /** `2024-01`; absent: the whole table, which changes as answers come, or a history that is empty. */
+  /** `2024-01`; absent: the whole of a table that changes as answers come, or a history that is empty. */
   readonly month?: string;
-  /** Of the month, the rows before this instant are digested. */
+  /** The digest has only the rows of the month before this instant. */
   readonly before?: Instant;
   readonly rows: number;
   /** Hexadecimal. */
@@ -70,8 +70,8 @@ export type TableDigest = {
 };
 
 /**
- * Rows of the newest hour of a history are left to the next attestation: an answer that is being stored while this one is made
- * may be a little older than one that is stored already.
+ * Rows of the newest hour of a history are left to the next attestation. An answer that is being stored meanwhile may be a little older than one
+ * that is stored already.
  */
 export const MARGIN_MS = HOUR;
 
@@ -87,18 +87,18 @@ async function* readHistory(
   table: Table & { readonly time: string },
 ): AsyncGenerator<TableDigest> {
   const { name, time } = table;
-  // No more months than have rows, whatever was written there.
+  // Reads only months that have rows, whatever times somebody wrote by hand.
   const months = await sql<{ month: Instant; last: Instant }[]>`
     select date_trunc('month', ${sql(time)}, 'UTC') as month, max(${sql(time)}) as last from ${sql(name)}
     where ${sql(time)} >= '0001-01-01Z' and ${sql(time)} < '10000-01-01Z' group by 1 order by 1`;
   const last = months.at(-1)?.last;
-  // Also what says that nothing was there: older rows than that are never added.
+  // An empty history gets a line, too, because older rows are never added later.
   if (last === undefined) {
     yield { table: name, ...(await digestRows(sql, table)) };
     return;
   }
   const end = Math.floor(last) - MARGIN_MS + 1;
-  // The newest of them always, which tells how far the history is attested.
+  // The newest month always gets a line, because it shows how far the history is attested.
   const newest = monthStart(end - 1);
   const earlier = months.flatMap(({ month }) => (month < newest ? [month] : []));
   for (const from of [...earlier, newest]) {
@@ -109,8 +109,8 @@ async function* readHistory(
 }
 
 /**
- * SHA-256 of the SHA-256 of each hour (a table as a whole: of the only one); that is the SHA-256 of the SHA-256 of each of its rows,
- * in the order of the key; and a row is its text in Postgres, in UTC. By hours, so that neither side needs much memory.
+ * SHA-256 of the SHA-256 of each hour (for a whole table: of one part with all rows). Each of these is the SHA-256 of the SHA-256 of each row, in
+ * the order of the key. A row is its text in Postgres, in UTC. Hours keep the memory of both sides small.
  */
 export async function digestRows(
   sql: SqlOrTransaction,

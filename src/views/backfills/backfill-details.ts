@@ -1,4 +1,4 @@
-/** One backfill in detail: what goes before it, where its chunks are, and its last requests. */
+/** One backfill in detail: the backfills before it, the state of its chunks, and its last requests. */
 import type { Instant } from '../../clock.ts';
 import { withIso } from '../../core/format.ts';
 import { type OpenBackfill, readOpenBackfills, type StoredChunks } from '../../store/backfill/backfill-finish.ts';
@@ -16,27 +16,27 @@ export type FailedRequest = Pick<
 
 export type BackfillDetails = {
   readonly row: BackfillRow;
-  /** Null: no process works on it. */
+  /** Null when no process works on it. */
   readonly chunks: StoredChunks | null;
-  /** The process that runs it renews its lease. */
+  /** Whether the process that runs it renews its lease. */
   readonly isAlive: boolean;
-  /** Open backfills with a higher priority, and those of its priority that run as well. */
+  /** Open backfills that go before it, and running ones with the same priority. */
   readonly before: readonly number[];
   readonly beside: readonly number[];
-  /** Services that run backfills. */
+  /** Number of services that run backfills. */
   readonly services: number;
   readonly lastSentAt: Instant | null;
-  /** The newest first. */
+  /** Newest first. */
   readonly failures: readonly FailedRequest[];
 };
 
 const MOST_FAILURES = 10;
 
-/** Null: there is none of this number. */
+/** Null when there is no backfill of this number. */
 export async function readBackfillDetails(sql: Sql, id: number, now: Instant): Promise<BackfillDetails | null> {
   const [found] = await readBackfills(sql, { all: true, id });
   if (found === undefined) return null;
-  // Whether anybody works on it is told beside its end.
+  // `isAlive` shows whether a process works on it, so only a forecast that has passed is removed here.
   const row = withoutPassedFinish(found, now);
   const before = row.finishedAt === null ? null : await firstRequestSince(sql, row.finishedAt + DISORDER_MS);
   const [open, instances, [state], [last], failures] = await Promise.all([
@@ -83,13 +83,16 @@ function readFailures(sql: Sql, id: number, before: number | null): Promise<Fail
     where f.backfill_id = ${id} and f.outcome <> 'stored' order by f.id desc limit ${MOST_FAILURES}`;
 }
 
-/** The newest requests of all, sent before it ended: `before` is the number of the first one after its end. The index of backfills has no order, and one may have a million requests. */
+/**
+ * The newest requests of all backfills, sent before this one ended: `before` is the number of the first request after its end. The index of
+ * backfills has no order, and one backfill may have a million requests.
+ */
 function recent(sql: Sql, before: number | null) {
   return sql`
     select * from ops.fetch ${before === null ? sql`` : sql`where id < ${before}`} order by id desc limit ${LOOKED_THROUGH}`;
 }
 
-/** The JSON of the command line: instants as ISO 8601. */
+/** The JSON of the command line, with instants as ISO 8601. */
 export function detailsAsJson(details: BackfillDetails, reasons: readonly string[]): Readonly<Record<string, unknown>> {
   const { row, failures, ...rest } = details;
   return {

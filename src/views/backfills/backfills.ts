@@ -1,4 +1,4 @@
-/** Backfills of the service and of commands: the progress of each, and what it waits for. */
+/** Backfills of the service and of commands: the progress of each, and the reason why it waits. */
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import { formatCount, formatCounted, formatSeries, withIso } from '../../core/format.ts';
@@ -13,12 +13,12 @@ import { isLeaseAlive, leaseEnd } from '../../store/work/lease.ts';
 export type BackfillRow = {
   readonly id: number;
   readonly state: BackfillState;
-  /** The service runs it. */
+  /** True: the service runs it. False: a command does. */
   readonly isDetached: boolean;
   readonly priority: number;
   readonly interval: Interval;
   readonly quote: Quote;
-  /** Null for one of a command that an earlier version recorded. */
+  /** Null for a backfill of a command that an earlier version recorded. */
   readonly coins: number | null;
   readonly from: Instant | null;
   readonly to: Instant | null;
@@ -33,10 +33,10 @@ export type BackfillRow = {
   readonly spent: number;
   readonly stored: number;
   readonly leftRequests: number | null;
-  /** The part that is done, from 0 to 1, which never falls; null when unknown. */
+  /** The finished part, from 0 to 1, which never falls; null when unknown. */
   readonly progress: number | null;
   readonly waitUntil: Instant | null;
-  /** When it will be done, including holds of the whole account. Null: finished or unknown. */
+  /** The forecast of its end, including holds of the whole account. Null: finished or unknown. */
   readonly finishAt: Instant | null;
   /** The range of `finishAt`. */
   readonly finishFrom: Instant | null;
@@ -44,25 +44,25 @@ export type BackfillRow = {
   /** Why the forecast last left its range, and when. */
   readonly finishChange: string | null;
   readonly finishChangedAt: Instant | null;
-  /** Chunks that wait for a retry; when the first of them is retried, and when the last one that is known. */
+  /** Number of chunks that wait for a retry; when the first of them is retried, and when the last known one is. */
   readonly retrying: number;
   readonly retryFrom: Instant | null;
   readonly retryTo: Instant | null;
   readonly message: string | null;
 };
 
-/** A forecast is made again each half minute: one of which the end has passed for longer is nobody's any more. */
+/** A process renews its forecast every half minute. If the forecast end has passed for longer than this, no process renews it any more. */
 const FORGOTTEN_MS = 60_000;
 
 export type BackfillsToRead = {
   readonly all: boolean;
   readonly id?: number | null;
   readonly limit?: number | null;
-  /** Forecasts that nobody keeps up at this time are left out: the process is gone, or no service runs. Absent: all that were made are there. */
+  /** Leaves out forecasts that no process renews at this time: the process is gone, or no service runs. Absent: all forecasts are included. */
   readonly now?: Instant;
 };
 
-/** The open backfills, most urgent first; with `all` also the finished ones after them, newest first. */
+/** The open backfills, most urgent first. With `all`, the finished ones follow, newest first. */
 export async function readBackfills(sql: Sql, query: BackfillsToRead): Promise<BackfillRow[]> {
   const { now } = query;
   const rows = await readRows(sql, query);
@@ -73,7 +73,7 @@ export async function readBackfills(sql: Sql, query: BackfillsToRead): Promise<B
 
 const NO_FINISH = { finishAt: null, finishFrom: null, finishTo: null };
 
-/** Without a forecast of which the end has passed, because nobody makes it again. */
+/** Removes a forecast whose end has passed, because no process renews it. */
 export function withoutPassedFinish(row: BackfillRow, now: Instant): BackfillRow {
   return (row.finishTo ?? row.finishAt ?? now) < now - FORGOTTEN_MS ? { ...row, ...NO_FINISH } : row;
 }
@@ -96,7 +96,7 @@ function readRows(sql: Sql, { all, id = null, limit = null }: BackfillsToRead): 
     limit ${limit}`;
 }
 
-/** How many requests are left, in words that stand behind a colon or in a cell; null: it is over, or unknown. */
+/** The number of remaining requests, in words for a place after a colon or in a cell; null: the backfill has finished, or the number is unknown. */
 export function describeLeft({ finishedAt, leftRequests, state, message }: BackfillRow): string | null {
   if (finishedAt !== null || leftRequests === null) return null;
   if (leftRequests > 0) return formatCount(leftRequests);
@@ -105,7 +105,7 @@ export function describeLeft({ finishedAt, leftRequests, state, message }: Backf
   return message === ANOTHER_BACKFILL ? 'others fetch it' : 'none known, it looks again';
 }
 
-/** What backfills are about and who wants them, by the names under which they spend quota (`backfill 12`). */
+/** The series and the requester of backfills, by the names under which they spend quota (`backfill 12`). */
 export async function readSubjects(sql: Sql, ids: readonly number[]): Promise<ReadonlyMap<string, string>> {
   const rows = await sql<Pick<BackfillRow, 'id' | 'interval' | 'quote' | 'coins' | 'requestedBy'>[]>`
     select id, interval, quote, cardinality(coin_ids) as coins, requested_by from ops.backfill where id = any(${ids as number[]}::int[])`;
@@ -133,7 +133,7 @@ const INSTANTS = [
   'retryTo',
 ] as const;
 
-/** The JSON of the command line and of the service: instants as ISO 8601. */
+/** The JSON of the command line and of the service, with instants as ISO 8601. */
 export function backfillAsJson(row: BackfillRow): Readonly<Record<string, unknown>> {
   return withIso(row, ...INSTANTS);
 }

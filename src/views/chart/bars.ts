@@ -1,4 +1,4 @@
-/** The bars of a chart, of stored candles or made of finer ones (`market.ohlcv`), or prices; and the holes between them. */
+/** Reads the bars of a chart: stored candles, candles made of finer ones (`market.ohlcv`), or prices; and the holes between them. */
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import {
@@ -16,7 +16,7 @@ import { asSqlInterval, type BarWidth, countSlots, slotAfter, slotOf, widthOfPri
 import type { SeriesFacts } from './coin-facts.ts';
 import { type Hole, holesBetween, type KnownGap } from './holes.ts';
 
-/** What a chart shows: bars of a width that can be made, or one price series. */
+/** The content of a chart: bars of a width that can be made, or one price series. */
 export type ChartOf =
   | { readonly kind: 'candles'; readonly quote: Quote; readonly width: BarWidth }
   | { readonly kind: 'prices'; readonly quote: Quote; readonly interval: PriceInterval };
@@ -32,9 +32,9 @@ export type Bar = {
   readonly isFinal: boolean;
   /** The upstream changed it after it was final. */
   readonly isRevised: boolean;
-  /** Of finer candles: upstream has not told it as a whole. */
+  /** It is made of finer candles. Upstream has not sent it as a whole. */
   readonly isMade: boolean;
-  /** Made while parts of it are missing that are old enough to be final. */
+  /** It was made while parts are missing that are old enough to be final. */
   readonly isIncomplete: boolean;
 };
 
@@ -46,10 +46,10 @@ export type Bars = {
   readonly holes: readonly Hole[];
 };
 
-/** The stretch that can have bars; starts of slots. */
+/** The stretch that can have bars, from one start of a slot to another. */
 export type Extent = { readonly from: Instant; readonly to: Instant };
 
-/** The stored series that the chart is made of, the one of its own interval first; none: it cannot be made. */
+/** The stored series of which the chart is made, that of its own interval first. Empty: the chart cannot be made. */
 export function sourcesOf(series: readonly SeriesFacts[], chart: ChartOf): SeriesFacts[] {
   const ofQuote = series.filter(({ quote }) => quote === chart.quote);
   if (chart.kind === 'prices') return ofQuote.filter(({ interval }) => interval === chart.interval);
@@ -70,7 +70,7 @@ export function ownInterval(chart: ChartOf): Interval | null {
   return isCandleInterval(chart.width.name) ? chart.width.name : null;
 }
 
-/** From the first slot that is wanted or stored to the last one that has begun. Null: there is none. */
+/** From the first slot that is wanted or stored to the last one that has begun. Null: there is no such slot. */
 export function extentOf(
   sources: readonly SeriesFacts[],
   chart: ChartOf,
@@ -82,21 +82,21 @@ export function extentOf(
   );
   if (known.length === 0) return null;
   const wanted = Math.max(Math.min(...known.map(({ from }) => from)), firstDataAt ?? 0, 0);
-  // What is stored is shown, also where the upstream says by now that its data begin later.
+  // Stored data are shown, even if the upstream now says that its data begin later.
   const begin = Math.min(wanted, ...known.map(({ finalFrom }) => finalFrom ?? wanted));
   const end = Math.min(now, Math.max(...known.map(({ to }) => to)));
   if (begin >= end) return null;
   return { from: slotOf(grid, begin), to: slotAfter(grid, slotOf(grid, end - 1)) };
 }
 
-/** More slots are not read at once. */
+/** Maximum number of slots that are read at once. */
 export const MOST_SLOTS = 3_000;
-/** Nor more rows of which the bars are made. */
+/** Maximum number of source rows that are read at once. */
 export const MOST_ROWS = 60_000;
-/** The service makes candles of these widths ahead of time, so their own rows are read. */
+/** The service makes candles of these widths in advance, so their own rows are read. */
 const MADE_AHEAD: readonly CandleInterval[] = ['6h', '12h', '24h'];
 
-/** How many slots of this chart are read at once: fewer where each is made of many rows. 0: a single one is made of too many. */
+/** How many slots of this chart are read at once: fewer when each is made of many rows. 0: a single slot is made of too many rows. */
 export function mostSlots(sources: readonly SeriesFacts[], chart: ChartOf): number {
   if (chart.kind === 'prices') return MOST_SLOTS;
   const { ms, months, base } = chart.width;
@@ -145,7 +145,7 @@ export async function readBars(sql: Sql, question: BarsQuestion): Promise<Bars> 
   };
 }
 
-/** How many slots lie in a span of the chart. */
+/** Number of slots in a span of the chart. */
 export function slotsIn(chart: ChartOf, { from, to }: Extent): number {
   return from >= to ? 0 : countSlots(gridOf(chart), from, to);
 }
@@ -166,7 +166,7 @@ function readPrices(sql: Sql, { sources, from, to }: BarsQuestion): Promise<Row[
     where p.series_id = ${sources[0]?.id ?? 0} and p.time >= ${from}::timestamptz and p.time < ${to}::timestamptz order by p.time`;
 }
 
-/** Of a chart that is made of finer candles, only what is final is known: which answer said that a slot is empty is known of its own series. */
+/** For a chart of finer candles, only the final slots are known: only a series of its own interval shows which slots one answer reported empty. */
 async function readKnown(
   sql: Sql,
   { coinId, chart, sources, from, to }: BarsQuestion,
@@ -180,7 +180,7 @@ async function readKnown(
   return { final: row!.final, emptyOnce: row!.emptyOnce ?? [] };
 }
 
-/** Of each source: the widest speaks first, as for `market.on_grid`; a finer one where nothing is wanted of the wider ones. */
+/** The gaps of each source. The widest source comes first, as in `market.on_grid`; a finer one counts where nothing is wanted of the wider ones. */
 function readGaps(sql: Sql, { coinId, chart, sources, from, to }: BarsQuestion): Promise<KnownGap[][]> {
   return Promise.all(
     sources.map(
@@ -193,7 +193,7 @@ function readGaps(sql: Sql, { coinId, chart, sources, from, to }: BarsQuestion):
   );
 }
 
-/** Did upstream tell the bar at this instant itself, as a candle of its own interval? */
+/** Returns whether upstream itself sent the bar at an instant, as a candle of its own interval. */
 async function readTold(
   sql: Sql,
   { coinId, chart, sources, from, to }: BarsQuestion,
@@ -210,7 +210,7 @@ async function readTold(
   return (at) => told.has(at);
 }
 
-/** Starts of bars of which a part was changed after it was final. */
+/** Starts of the bars of which a part was changed after it was final. */
 async function readRevised(sql: Sql, { chart, sources, from, to }: BarsQuestion): Promise<ReadonlySet<Instant>> {
   const grid = gridOf(chart);
   const rows = await sql<{ at: Instant }[]>`

@@ -1,4 +1,4 @@
-/** A coin and its series, as the dashboard shows them: what is stored, what is missing, and how fresh it is kept. Counts nothing. */
+/** A coin and its series for the dashboard: what is stored, what is missing, and how fresh it is kept. It counts no rows. */
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
@@ -9,17 +9,17 @@ export type CoinFacts = {
   readonly id: string;
   readonly name: string;
   readonly symbol: string;
-  /** 0: none. */
+  /** 0: the coin has no rank. */
   readonly rank: number;
   readonly isActive: boolean;
-  /** The upstream has data since then; null: it has not said. */
+  /** The start of the upstream's data; null: the upstream has not sent it. */
   readonly firstDataAt: Instant | null;
   readonly lastSeenAt: Instant;
-  /** When the upstream gave it this id instead of the one that was asked for; null: it was asked for by this id. */
+  /** When the upstream gave the coin this id instead of the requested one; null: the requested id is the current one. */
   readonly renamedAt: Instant | null;
 };
 
-/** By its id, or by one that it had before. Null: no coin has or had this id. */
+/** Finds a coin by its id, or by an id that it had before. Null: no coin has or had this id. */
 export async function readCoinFacts(sql: Sql, id: string): Promise<CoinFacts | null> {
   const [row] = await sql<CoinFacts[]>`
     select c.id, c.name, c.symbol, c.rank, c.is_active, c.first_data_at, c.last_seen_at,
@@ -35,32 +35,32 @@ export type SeriesFacts = {
   readonly id: number;
   readonly interval: Interval;
   readonly quote: Quote;
-  /** Rows that are final. */
+  /** Number of final rows. */
   readonly candles: number;
-  /** The stretch that is wanted or stored; null: none. */
+  /** The start of the stretch that is wanted or stored; null: there is none. */
   readonly from: Instant | null;
-  /** Infinite while it is kept up to now. */
+  /** Infinite while the series is tracked up to now. */
   readonly to: Instant | null;
-  /** The first final slot; null: none. */
+  /** The first final slot; null: there is none. */
   readonly finalFrom: Instant | null;
-  /** What opens before has an answer that is final, if it has one. */
+  /** Slots that open before this have a final answer, if they have one. */
   readonly settledUntil: Instant;
-  /** Wanted slots that are not final, those included that are too young. */
+  /** Number of wanted slots that are not final, including those that are too young. */
   readonly missing: number;
   readonly unsettled: number;
   readonly firstMissingAt: Instant | null;
   readonly lastMissingAt: Instant | null;
-  /** The rule that keeps it fresh; null: none, or it is only being completed. */
+  /** The rule that keeps it fresh; null: there is none, or the series is only being completed. */
   readonly tier: Tier | null;
   readonly targetAgeMs: number | null;
   readonly achievableAgeMs: number | null;
-  /** Until when everything is here that the upstream had; null: unknown. */
+  /** Until when the series has everything that the upstream had; null: unknown. */
   readonly seenUntil: Instant | null;
-  /** A rule of `chandler track` names this coin with this interval and quote. */
+  /** Whether a rule of `chandler track` names this coin with this interval and quote. */
   readonly isNamed: boolean;
 };
 
-/** Candles first, the widest first. */
+/** Candles first, and the widest interval first. */
 export async function readSeriesFacts(sql: Sql, coinId: string): Promise<SeriesFacts[]> {
   return sql<SeriesFacts[]>`
     select s.id, s.interval, s.quote, s.candles, lower(kept.slots) as from,

@@ -1,4 +1,4 @@
-/** Coins by what people call them: symbol, name, id, or an id that they had before. */
+/** Finds coins by the names that people use: symbol, name, id, or a former id. */
 import type { SeriesName } from '../../core/interval.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 
@@ -8,15 +8,15 @@ export type FoundCoin = {
   readonly symbol: string;
   readonly rank: number;
   readonly isActive: boolean;
-  /** It was found by an id that it had before; null: by what it is called now. */
+  /** The former id by which it was found; null: it was found by a current name. */
   readonly oldId: string | null;
-  /** One of its names is the text, in any case. */
+  /** Whether one of its names equals the text, ignoring case. */
   readonly isExact: boolean;
 };
 
 /**
- * At most `limit`: first those of which the text is a whole name, then the beginning of one, then a part; among these the active ones by
- * rank. As the search of the service finds them, and by old ids as well.
+ * At most `limit` coins. First come those whose whole name is the text, then those whose name begins with it, then those that contain it; among
+ * these the active ones by rank. The search of the service finds the same coins, except those by former ids.
  */
 export async function findCoins(sql: Sql, text: string, limit: number): Promise<FoundCoin[]> {
   const wanted = text.trim().toLowerCase();
@@ -32,12 +32,12 @@ export async function findCoins(sql: Sql, text: string, limit: number): Promise<
       where ${matches} and (r.old_id is null or c.is_active and c.last_seen_at > r.renamed_at)
       order by 2, not c.is_active, nullif(c.rank, 0) nulls last, c.id limit ${limit})
       union all
-      -- One that has another id now is found by that one.
+      -- A coin that has a new id is found by its new id.
       select market.coin_of(c.id), ${place}, c.id
       from market.coin_rename r join market.coin c on c.id = r.old_id
       where ${matches} and not (c.is_active and c.last_seen_at > r.renamed_at)
       union all
-      -- Upstream has told of the rename only.
+      -- The new id is known only from the rename.
       select market.coin_of(r.old_id), case when r.old_id = ${wanted} then 0 when starts_with(r.old_id, ${wanted}) then 1 else 2 end, r.old_id
       from market.coin_rename r
       where position(${wanted} in r.old_id) > 0 and not exists (select from market.coin c where c.id = r.old_id)
@@ -50,7 +50,9 @@ export async function findCoins(sql: Sql, text: string, limit: number): Promise<
     order by b.place, not c.is_active, nullif(c.rank, 0) nulls last, c.id limit ${limit}`;
 }
 
-/** The coin that only this text can mean: an id, an old id, or the symbol of one coin that is active, or its name. Null: several, or none. */
+/**
+ * The only coin that this text can mean: by id, former id, or a symbol or name of one coin (active coins go before others). Null: several, or none.
+ */
 export function onlyMeaning(coins: readonly FoundCoin[], text: string): FoundCoin | null {
   const wanted = text.trim().toLowerCase();
   const byId = coins.find(({ id, oldId }) => id === wanted || oldId === wanted);
@@ -61,7 +63,7 @@ export function onlyMeaning(coins: readonly FoundCoin[], text: string): FoundCoi
   return other === undefined ? (only ?? null) : null;
 }
 
-/** The ids that this coin had before. */
+/** The former ids of this coin. */
 export async function readOldIds(sql: Sql, coinId: string): Promise<string[]> {
   const rows = await sql<{ id: string }[]>`
     with recursive old as (
@@ -75,7 +77,7 @@ export async function readOldIds(sql: Sql, coinId: string): Promise<string[]> {
 
 export type StoredSeries = SeriesName;
 
-/** Of these coins, candles first, the widest first. */
+/** The series of these coins: candles first, and the widest interval first. */
 export async function readStoredSeries(sql: Sql, coinIds: readonly string[]): Promise<StoredSeries[]> {
   return sql<StoredSeries[]>`
     select coin_id, interval, quote from market.series where coin_id = any(${coinIds as string[]}::text[]) and not isempty(covered)

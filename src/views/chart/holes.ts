@@ -1,10 +1,12 @@
-/** Slots without a bar, and why: what the chart shows as bands. As `market.on_grid` says it, in spans instead of slots. Pure. */
+/**
+ * Slots without a bar, and the reasons: the chart shows them as bands. The reasons are those of `market.on_grid`, in spans instead of slots. Pure.
+ */
 import type { Instant } from '../../clock.ts';
 import type { Spans } from '../../core/span.ts';
 import type { GapReason } from '../operations/gaps.ts';
 import { slotAfter } from './bar-width.ts';
 
-/** `empty`: known to have no candle. `empty, told once`: so said one answer, and a second one is still to confirm it. */
+/** `empty`: known to have no candle. `empty, told once`: one answer said so, and a second one must confirm it. */
 export type HoleReason = GapReason | 'empty' | 'empty, told once' | 'not yet' | 'before its data' | 'not wanted';
 
 export type Hole = {
@@ -12,11 +14,11 @@ export type Hole = {
   readonly to: Instant;
   readonly slots: number;
   readonly reason: HoleReason;
-  /** What the upstream said; null: nothing more is known. */
+  /** The message of the upstream; null: nothing more is known. */
   readonly detail: string | null;
 };
 
-/** A span that is wanted and not final. */
+/** A wanted span that is not final. */
 export type KnownGap = {
   readonly from: Instant;
   readonly to: Instant;
@@ -30,15 +32,15 @@ export type WhyNone = {
   readonly from: Instant;
   readonly to: Instant;
   readonly now: Instant;
-  /** Slots that have their bar or are known to have none. */
+  /** Slots that have their bar, or are known to have none. */
   readonly final: Spans;
   readonly emptyOnce: Spans;
-  /** Of each series, ascending. The first one that has a gap there says why. */
+  /** The gaps of each series, ascending. The first series with a gap in a slot gives the reason. */
   readonly gaps: readonly (readonly KnownGap[])[];
   readonly firstDataAt: Instant | null;
 };
 
-/** The holes between the bars, neighbours with the same reason as one. `bars`: their starts, ascending. */
+/** The holes between the bars. Neighbours with the same reason are one hole. `bars`: their starts, ascending. */
 export function holesBetween(bars: readonly Instant[], why: WhyNone): Hole[] {
   const holes: { -readonly [K in keyof Hole]: Hole[K] }[] = [];
   const inFinal = within(why.final);
@@ -73,7 +75,7 @@ export function holesBetween(bars: readonly Instant[], why: WhyNone): Hole[] {
   }
 }
 
-/** Does one of the spans hold the slot as a whole? For slots that are asked for in their order. */
+/** Returns whether one of the spans holds the whole slot. The slots must come in ascending order. */
 function within(spans: Spans): (from: Instant, to: Instant) => boolean {
   let i = 0;
   return (from, to) => {
@@ -83,7 +85,7 @@ function within(spans: Spans): (from: Instant, to: Instant) => boolean {
   };
 }
 
-/** The first gap that touches the slot. For slots that are asked for in their order. */
+/** Returns the first gap that touches the slot. The slots must come in ascending order. */
 function firstGap(gaps: readonly KnownGap[]): (from: Instant, to: Instant) => KnownGap | null {
   let i = 0;
   return (from, to) => {

@@ -1,12 +1,12 @@
-/** Which of the series of a chart says what is in one of its slots: so that the story of a slot is about what the chart shows there. */
+/** Selects the series that explains a slot of a chart, so that the story of the slot is about what the chart shows there. */
 import type { Interval } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import type { SeriesFacts } from './coin-facts.ts';
 
 /**
- * The chart's own series where it has an answer; else a finer one of which the bar is made; else the own one if it wants the slot; else the
- * widest that wants or has a part of it. `sources`: the widest first. Null: there is none.
+ * The chart's own series if it has an answer; else a finer one of which the bar is made; else the own one if it wants the slot; else the widest
+ * that wants or has a part of it. `sources`: the widest first. Null: there is no source.
  */
 export async function seriesThatTells(
   sql: Sql,

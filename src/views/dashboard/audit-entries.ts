@@ -1,4 +1,4 @@
-/** The audit log, a page at a time, without any value of a setting. */
+/** The audit log, one page at a time, without any value of a setting. */
 import type { Instant } from '../../clock.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { SALT, settingsBefore } from '../../store/work/audit.ts';
@@ -9,9 +9,9 @@ export type AuditEntry = {
   readonly actor: string;
   readonly command: string;
   readonly endedAt: Instant | null;
-  /** Null: it ended as it should, or it has not ended. */
+  /** Null: the command succeeded, or has not ended. */
   readonly message: string | null;
-  /** Of a start of the service: names of the settings that are others than at the start of the same command before. */
+  /** For a start of the service: names of the settings that differ from the previous start of the same command. */
   readonly changedSettings: readonly string[];
 };
 
@@ -19,7 +19,7 @@ export type AuditPage = { readonly rows: readonly AuditEntry[]; readonly next: n
 
 const PAGE = 30;
 
-/** The newest first. `before`: the number of the entry before which the page begins; null: the newest. */
+/** Newest first. `before`: the page has entries with lower numbers; null: it begins with the newest. */
 export async function readAuditEntries(sql: Sql, before: number | null, size = PAGE): Promise<AuditPage> {
   const rows = await sql<AuditEntry[]>`
     select a.id, a.at, a.actor, a.command, a.ended_at, a.message,

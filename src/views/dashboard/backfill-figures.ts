@@ -1,4 +1,4 @@
-/** Backfills that failed lately, and how many are open. */
+/** Backfills that failed recently, and the number of open ones. */
 import type { Instant } from '../../clock.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 
@@ -7,11 +7,14 @@ export type FailedBackfill = {
   readonly message: string | null;
   readonly finishedAt: Instant;
   readonly leftRequests: number | null;
-  /** The service runs it, and so it can be resumed here. */
+  /** The service runs it, so it can be resumed here. */
   readonly isDetached: boolean;
 };
 
-/** Those that failed at `since` or later, newest first, at most `most`; and how many there are in all, with the requests that are left of all, where these are known. */
+/**
+ * The backfills that failed at `since` or later, newest first, at most `most`. Also how many there are in all, and how many requests are left of
+ * all of them; null when it is unknown for one of them.
+ */
 export async function readFailedBackfills(
   sql: Sql,
   { since, most }: { readonly since: Instant; readonly most: number },
@@ -23,7 +26,7 @@ export async function readFailedBackfills(
   return { rows, total: rows[0]?.total ?? 0, leftRequests: rows.length === 0 ? 0 : rows[0]!.leftOfAll };
 }
 
-/** How many failed at `since` or later, without those of which more requests bring nothing. */
+/** How many failed at `since` or later, except those for which more requests bring nothing. */
 export async function countResumable(sql: Sql, since: Instant): Promise<number> {
   const [row] = await sql<{ n: number }[]>`
     select count(*)::int as n from ops.backfill
@@ -31,7 +34,7 @@ export async function countResumable(sql: Sql, since: Instant): Promise<number> 
   return row!.n;
 }
 
-/** With `all`, also those that are over. */
+/** With `all`, counts finished backfills too. */
 export async function countBackfills(sql: Sql, { all }: { readonly all: boolean }): Promise<number> {
   const [row] = await sql<{ n: number }[]>`
     select count(*)::int as n from ops.backfill where ${all} or state in ('queued', 'running', 'paused')`;

@@ -1,7 +1,7 @@
 /**
- * What the coverage map draws of some series: the stretches of each, by what is known of them. Of these series alone, by multirange
- * arithmetic and from `market.gaps`. Of candles only the times are read, and only of series that have slots which two answers told to be
- * empty: nothing else says where these are. `readCoverageFacts` has how many there are.
+ * The data of the coverage map for some series: the stretches of each, by their state. It reads only these series, with multirange arithmetic and
+ * `market.gaps`. Of candles it reads only the times, and only for series with slots that two answers reported empty: nothing else shows where these
+ * slots are. `readCoverageFacts` has their number.
  */
 import type { Instant } from '../../clock.ts';
 import { INTERVAL_MS, type SeriesName } from '../../core/interval.ts';
@@ -11,7 +11,7 @@ import { GAP_REASONS, type GapReason } from '../operations/gaps.ts';
 import type { CoverageReason } from './coverage-order.ts';
 import { readToldTwiceWithin, slotsOf, slotsToldTwice } from './told-twice.ts';
 
-/** What a stretch of the map can be; nowhere else is anything wanted. In the order of drawing: what comes later lies on top. */
+/** The states of a stretch of the map; elsewhere nothing is wanted. In the order of drawing: later states lie on top. */
 export const COVERAGE_STATES = ['final', 'told twice', 'told once', ...GAP_REASONS] as const satisfies readonly (
   | 'final'
   | CoverageReason
@@ -23,8 +23,8 @@ export type CoverageWindow = {
   readonly fromSeconds: number;
   readonly toSeconds: number;
   /**
-   * Stretches begin and end at multiples of it: each is widened to them, and those that touch then are one. So a row has no more stretches
-   * than there are steps in the window, and the smallest gap is still one step wide.
+   * Stretches begin and end at multiples of it: each is widened to such steps, and stretches that then touch become one. So a row has no more
+   * stretches than the window has steps, and the smallest gap is still one step wide.
    */
   readonly stepSeconds: number;
 };
@@ -37,15 +37,17 @@ export type CoverageRow = SeriesName & {
   readonly widthSeconds: number;
   /** Null: no rule tracks it. */
   readonly tier: Tier | null;
-  /** State (as its index in `COVERAGE_STATES`), first step and step after the last, of each stretch in turn; steps count from the window's begin. */
+  /**
+   * For each stretch in turn: its state (index in `COVERAGE_STATES`), its first step, and the step after its last. Steps count from `fromSeconds`.
+   */
   readonly stretches: readonly number[];
-  /** Of all of its time, the slots that two answers told to be empty, if it would take too long to read where they are; else 0. */
+  /** The number of slots in the whole series that two answers reported empty, if reading their places would take too long; else 0. */
   readonly toldTwiceElsewhere: number;
 };
 
 type Row = Omit<CoverageRow, 'stretches' | 'widthSeconds' | 'toldTwiceElsewhere'> & {
   readonly toldTwice: number;
-  /** What must be read to know where these are. */
+  /** Number of slots to read in order to find these. */
   readonly slotsToRead: number;
   readonly final: string | null;
   readonly toldOnce: string | null;
@@ -76,7 +78,7 @@ async function readRows(
 ): Promise<Row[]> {
   const from = sql`to_timestamp(${fromSeconds}::float8)`;
   const to = sql`to_timestamp(${toSeconds}::float8)`;
-  // Of `least` and `greatest`, an end that is open is none.
+  // `least` and `greatest` ignore an open end, which is null.
   const steps = (lower: ReturnType<Sql>, upper: ReturnType<Sql>) => sql`range_agg(int4range(
     floor((date_part('epoch', greatest(${lower}, ${from})) - ${fromSeconds}::float8) / ${stepSeconds}::float8)::int,
     ceil((date_part('epoch', least(${upper}, ${to})) - ${fromSeconds}::float8) / ${stepSeconds}::float8)::int))::text`;
@@ -100,13 +102,13 @@ async function readRows(
     order by asked.position`;
 }
 
-/** Of `{[1,5),[7,9)}`. */
+/** Parses `{[1,5),[7,9)}`. */
 function stretchesOf(steps: string | null, state: number): number[] {
   const ends = steps === null ? [] : (steps.match(/\d+/g) ?? []);
   return ends.flatMap((end, i) => (i % 2 === 0 ? [state, Number(end)] : [Number(end)]));
 }
 
-/** When the first of what is wanted of these series begins, not before the data of its coin; null: nothing is wanted, or without begin. */
+/** The earliest start of the wanted spans of these series, not before the data of their coins; null: nothing is wanted, or it has no start. */
 export async function readFirstWanted(sql: Sql, ids: readonly number[]): Promise<Instant | null> {
   const [row] = await sql<{ at: Instant | null }[]>`
     select min(greatest(lower(s.wanted), c.first_data_at)) as at
@@ -119,9 +121,9 @@ export type ReasonFacts = {
   readonly reason: GapReason;
   readonly gaps: number;
   readonly slots: number;
-  /** Of the first gap; null: without a beginning. */
+  /** The start of the first gap; null: it has no start. */
   readonly from: Instant | null;
-  /** Of the last gap. */
+  /** The end of the last gap. */
   readonly to: Instant | null;
 };
 
@@ -130,17 +132,17 @@ export type CoverageFacts = Pick<
   'seriesId' | 'coinId' | 'symbol' | 'name' | 'interval' | 'quote' | 'tier'
 > & {
   readonly slotsWanted: number;
-  /** Of these, the slots with a final answer. */
+  /** The wanted slots with a final answer. */
   readonly slotsCovered: number;
   readonly slotsMissing: number;
-  /** Final slots without a candle, by how many answers told so. */
+  /** Final slots without a candle, by how many answers reported this. */
   readonly slotsEmptyOnce: number;
   readonly slotsEmptyTwice: number;
-  /** Most slots first. */
+  /** Reasons with the most slots first. */
   readonly reasons: readonly ReasonFacts[];
 };
 
-/** The same of these series in figures, over all of their time, in this order. */
+/** The numbers of these series, over their whole time, in this order. */
 export async function readCoverageFacts(sql: Sql, ids: readonly number[]): Promise<CoverageFacts[]> {
   const rows = await sql<(Omit<CoverageFacts, 'reasons'> & { readonly reasons: readonly RawReason[] | null })[]>`
     select s.id as series_id, s.coin_id, v.symbol, c.name, s.interval, s.quote, k.tier, v.slots_wanted, v.slots_covered, v.slots_missing,

@@ -1,6 +1,6 @@
 /**
- * Which series the coverage map has, and in which order. All of them are looked at once, by multirange arithmetic in one statement that
- * returns nothing but their ids; pages of the map are cut from that list, which is kept for some seconds.
+ * Selects and orders the series of the coverage map. One statement reads all of them with multirange arithmetic, and returns only their ids. Pages
+ * of the map are cut from that list, which is cached for some seconds.
  */
 import { LRUCache } from 'lru-cache';
 import pLimit from 'p-limit';
@@ -15,7 +15,7 @@ import { slotsToldTwice } from './told-twice.ts';
 export const COVERAGE_SORTS = ['rank', 'name', 'worst'] as const;
 export type CoverageSort = (typeof COVERAGE_SORTS)[number];
 
-/** The reasons of `market.gaps`, and final slots without a candle, by how many answers told so. */
+/** The reasons of `market.gaps`, and final slots without a candle, by how many answers reported this. */
 export type CoverageReason = GapReason | Empty;
 type Empty = 'told once' | 'told twice';
 
@@ -25,15 +25,15 @@ function isEmpty(reason: CoverageReason | undefined): reason is Empty {
 
 /** An absent field does not filter. */
 export type CoverageFilter = {
-  /** `worst`: those that miss the longest time first; what is too young to be final does not count. */
+  /** `worst`: the series that miss the longest time first. Slots that are too young to be final do not count. */
   readonly sort: CoverageSort;
-  /** Named coins first, then the top, then all, then what no rule tracks. */
+  /** Series of named coins first, then of the top coins, then of all coins, then those that no rule tracks. */
   readonly byTier: boolean;
-  /** Series that have it somewhere. */
+  /** Only series that have this reason somewhere. */
   readonly reason?: CoverageReason | undefined;
   readonly interval?: Interval | undefined;
   readonly quote?: Quote | undefined;
-  /** A part of the id, the name or the symbol of the coin, in capitals or not. */
+  /** A part of the id, the name or the symbol of the coin, in any case. */
   readonly coin?: string | undefined;
 };
 
@@ -68,13 +68,13 @@ export async function readCoverageOrder(sql: Sql, filter: CoverageFilter): Promi
         ${interval === undefined ? sql`` : sql`and s.interval = ${interval}::market.candle_interval`}
         ${quote === undefined ? sql`` : sql`and s.quote = ${quote}`}
         ${reason === undefined ? sql`` : sql`and ${hasReason(sql, reason)}`}
-      -- Before the order: else Postgres sorts the multiranges along.
+      -- Before sorting: otherwise Postgres would carry the multiranges through the sort.
       offset 0
     ) x`;
   return row!.ids === null ? new Int32Array() : Int32Array.from(row!.ids.split(','), Number);
 }
 
-/** As in `ops.series_now`. For the order alone the first slot counts from when the data begin, not from when that slot opens. */
+/** The missing spans, as in `ops.series_now`. For the order alone, the first slot counts from the start of the data, not from its opening. */
 function missingOf(sql: Sql, reason: CoverageReason | undefined) {
   const began =
     reason === undefined ? sql`c.began` : sql`to_timestamp(floor(date_part('epoch', c.began) / w.width) * w.width)`;
@@ -85,13 +85,13 @@ function missingOf(sql: Sql, reason: CoverageReason | undefined) {
   ) m`;
 }
 
-/** In seconds. The end that is too young to be final is one span, the last one. */
+/** The missing time in seconds. Only the last span can have an end that is too young to be final. */
 function missingTime(sql: Sql) {
   return sql`coalesce((select sum(date_part('epoch', least(upper(r), w.settled_until) - lower(r)))
     from unnest(m.missing) r where lower(r) < w.settled_until), 0)`;
 }
 
-/** What `market.gaps` looks up for each series, for all of them at once; its words about which reason speaks where several overlap. */
+/** Does the look-ups of `market.gaps` for all series at once. The comments of that view say which reason counts where several overlap. */
 function reasonTables(sql: Sql, reason: CoverageReason) {
   if (isEmpty(reason)) return sql``;
   return sql`, own as materialized (
@@ -140,22 +140,22 @@ function hasReason(sql: Sql, reason: CoverageReason) {
 
 export type CoverageOrders = { readonly of: (filter: CoverageFilter) => Promise<Int32Array> };
 
-/** Of this many filters the order is kept: 200 kB each with 50,000 series. */
+/** Number of filters whose order is cached: 200 kB each with 50,000 series. */
 const KEPT_ORDERS = 16;
-/** More would hold up all other pages: each keeps the database busy, and the pages share few connections. */
+/** More would delay all other pages: each keeps the database busy, and the pages share few connections. */
 const MOST_AT_ONCE = 2;
 const KEPT_AT_LEAST_MS = 5_000;
-/** Ordering keeps the database busy for this part of the time at most, while somebody turns the pages of a map. */
+/** Maximum part of the time for which ordering keeps the database busy, while somebody turns the pages of a map. */
 const ORDERING_SHARE = 0.05;
 
-/** An older list is not shown while a new one is made. */
+/** A list that is older than this is not shown while a new one is made. */
 const SHOWN_AT_MOST_MS = 60_000;
 
 type Kept = { readonly version: string; readonly at: Instant; tookMs: number; readonly ids: Promise<Int32Array> };
 
 /**
- * The order for a filter, at most a minute old: it stays while somebody pages through it, and is made anew meanwhile. Series that were
- * added, and other names and ranks of coins, are there at once. An order that says nothing but these stays until they change.
+ * The order for a filter, at most a minute old. It stays while somebody turns its pages, and is made anew in the background. Added series, and new
+ * names and ranks of coins, appear at once. An order that depends only on these stays until they change.
  */
 export function createCoverageOrders(sql: Sql, clock: Clock): CoverageOrders {
   const kept = new LRUCache<string, Kept>({ max: KEPT_ORDERS });
@@ -168,7 +168,7 @@ export function createCoverageOrders(sql: Sql, clock: Clock): CoverageOrders {
       return readCoverageOrder(sql, filter);
     });
     const mine: Kept = { version, at: began, tookMs: 0, ids };
-    // Who comes while it is made the first time waits for it, too.
+    // Calls that come during the first reading wait for it, too.
     if (kept.get(key)?.version !== version) kept.set(key, mine);
     try {
       await ids;
@@ -176,14 +176,14 @@ export function createCoverageOrders(sql: Sql, clock: Clock): CoverageOrders {
       kept.set(key, mine);
       return ids;
     } catch (error) {
-      // Whoever asks next asks the database, and meets the error.
+      // The next call queries the database again, and gets its error.
       kept.delete(key);
       throw error;
     }
   };
   return {
     async of(filter) {
-      // Of Latin letters only: how Postgres lower-cases others depends on its locale.
+      // Only Latin letters: how Postgres lower-cases others depends on its locale.
       const coin = filter.coin?.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
       const key = JSON.stringify({ ...filter, coin });
       const version = await readOrderVersion(sql);
@@ -202,12 +202,12 @@ export function createCoverageOrders(sql: Sql, clock: Clock): CoverageOrders {
   };
 }
 
-/** Does the order change with what is stored, or with what is tracked? */
+/** Whether the order changes with the stored data, or with what is tracked. */
 function changesByItself({ sort, byTier, reason }: CoverageFilter): boolean {
   return sort === 'worst' || byTier || reason !== undefined;
 }
 
-/** Another one when series were added, when what is tracked was planned anew, or when coins changed. Index look-ups only. */
+/** Changes when series were added, when tracking was planned anew, or when coins changed. Index look-ups only. */
 async function readOrderVersion(sql: Sql): Promise<string> {
   const [row] = await sql<{ version: string }[]>`
     select concat_ws(' ', (select max(id) from market.series), (select version from ops.version where topic = 'coin'),

@@ -1,18 +1,18 @@
-/** How new the newest data is. */
+/** How recent the newest data are. */
 import type { Instant } from '../../clock.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 
 export type DataAt = {
-  /** As-of instant of the newest answer that was stored; null: none of those that were looked at was. */
+  /** As-of instant of the newest answer that was stored; null: none of the requests that were read stored one. */
   readonly at: Instant | null;
-  /** How many requests were looked at, the newest ones; 0: there are none. */
+  /** How many requests were read, the newest ones; 0: there are none. */
   readonly lookedAt: number;
 };
 
-/** How many requests are looked at, until one is found that brought data: more and more, so that the usual case is quick. */
+/** How many requests are read until one with data is found. The steps grow, so that the usual case is quick. */
 const STEPS = [1_000, 10_000, 100_000] as const;
 const MOST = STEPS.reduce((sum, n) => sum + n, 0);
-/** A request may be seen so many numbers later than its neighbours: it is recorded in a transaction that ends later. */
+/** A request may become visible this many numbers later than its neighbours, because its transaction ends later. */
 const DISORDER = 1_000;
 
 type Step = {
@@ -22,7 +22,7 @@ type Step = {
   readonly n: number;
 };
 
-/** During a long outage, what was looked at once is not looked at again. */
+/** During a long outage, requests that were read once are not read again. */
 export function createDataAt(sql: Sql): () => Promise<DataAt> {
   let last: { readonly found: DataAt; readonly highest: number } | null = null;
 
@@ -41,7 +41,7 @@ export function createDataAt(sql: Sql): () => Promise<DataAt> {
       below = one.lowest;
       if (at !== null || one.n < step) break;
     }
-    // Those of before are known to have brought none; a number that was looked at twice counts once.
+    // The requests of the last call are known to have brought no data. A number that was read twice counts once.
     if (at === null && known !== null && known.found.at === null && highest !== null)
       n = Math.min(MOST, Math.max(n, known.found.lookedAt + Math.max(0, highest - known.highest)));
     const found = { at, lookedAt: n };

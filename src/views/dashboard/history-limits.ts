@@ -1,4 +1,4 @@
-/** The history limits that requests met lately. */
+/** The history limits that requests met recently. */
 import type { Instant } from '../../clock.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { Sql } from '../../store/connection/connect.ts';
@@ -12,7 +12,7 @@ export type MetHistoryLimit = {
   readonly refusedAt: Instant;
 };
 
-/** Under `plan`, since then. */
+/** The limits under `plan`, met after `since`. */
 export async function readHistoryLimits(sql: Sql, plan: string, since: Instant): Promise<readonly MetHistoryLimit[]> {
   return sql<MetHistoryLimit[]>`
     select interval, (extract(epoch from depth) * 1000)::float8 as depth_ms, message, refused_at from market.refusal

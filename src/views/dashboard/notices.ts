@@ -1,4 +1,4 @@
-/** The notices to the operator, a page at a time. */
+/** The notices to the operator, one page at a time. */
 import type { Instant } from '../../clock.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 
@@ -7,16 +7,16 @@ export type NoticeRow = {
   readonly event: string;
   readonly text: string;
   readonly raisedAt: Instant;
-  /** When the state began that it tells of; null: it tells of an event. */
+  /** When the state began that the notice reports; null: it reports an event. */
   readonly beganAt: Instant | null;
-  /** When that state was over; null: it lasts. */
+  /** When that state ended; null: it lasts. */
   readonly endedAt: Instant | null;
-  /** How often it was tried to send it. */
+  /** Number of attempts to send it. */
   readonly attempts: number;
-  /** When it is sent, or tried again; null: not any more. */
+  /** When it is sent, or retried; null: it is not sent any more. */
   readonly dueAt: Instant | null;
   readonly sentAt: Instant | null;
-  /** Why the last try failed. */
+  /** Why the last attempt failed. */
   readonly message: string | null;
 };
 
@@ -24,13 +24,13 @@ export type NoticePage = { readonly rows: readonly NoticeRow[]; readonly next: n
 
 const PAGE = 50;
 
-/** The states that last, the newest first; each is open once. */
+/** The states that last, newest first. Each has one open notice. */
 export async function readOpenNotices(sql: Sql): Promise<readonly NoticeRow[]> {
   return sql<NoticeRow[]>`
     select ${columns(sql)} from ops.notice where began_at is not null and ended_at is null order by id desc limit ${PAGE}`;
 }
 
-/** The others, the newest first. `before`: the number of the notice before which the page begins; null: the newest. */
+/** The other notices, newest first. `before`: the page has notices with lower numbers; null: it begins with the newest. */
 export async function readNotices(sql: Sql, before: number | null, size = PAGE): Promise<NoticePage> {
   const rows = await sql<NoticeRow[]>`
     select ${columns(sql)} from ops.notice

@@ -1,4 +1,4 @@
-/** Gaps that could be requested now, and that nothing fetches. */
+/** Gaps that could be requested now, but that no backfill fetches. */
 import { type Instant, MOST_SKEW_MS } from '../../clock.ts';
 import { ceilToGrid, DAY, type Interval, type SeriesName } from '../../core/interval.ts';
 import type { Spans } from '../../core/span.ts';
@@ -6,7 +6,7 @@ import type { Sql } from '../../store/connection/connect.ts';
 import { readCounted } from '../../store/work/counted.ts';
 import { countedEveryMs, SERIES_COUNTS, type SeriesCounts } from '../operations/series-counts.ts';
 
-/** Of one series: what nobody has asked for yet, and nothing fetches. */
+/** The gaps of one series that were never requested, and that no backfill fetches. */
 export type SeriesGaps = SeriesName & {
   readonly gaps: Spans;
   /** Each gap lies in one of them. */
@@ -16,18 +16,18 @@ export type SeriesGaps = SeriesName & {
 export type OpenGaps =
   | { readonly kind: 'exact'; readonly series: readonly SeriesGaps[] }
   /**
-   * With many series, by interval, as a service counted the slots last: those that the upstream refuses included, and those that open
+   * With many series: the slots by interval, as a service counted them last. They include slots that the upstream refuses, and slots that open
    * backfills fetch.
    */
   | { readonly kind: 'counted'; readonly intervals: readonly { readonly interval: Interval; readonly slots: number }[] }
-  /** There are many series, and no service has counted lately. */
+  /** There are many series, and no service has counted recently. */
   | { readonly kind: 'unknown' };
 
-/** With more series, only what a service has counted is shown. */
+/** With more series, only the numbers that a service has counted are shown. */
 const FEW_SERIES = 2_000;
-/** What is younger is on its way: a run of the schedules fetches it. */
+/** Younger gaps are excluded, because a run of the schedules fetches them. */
 export const YOUNG_MS = 2 * DAY;
-/** A count that is older than so many turns of a service is not shown. */
+/** A count that is older than this many turns of a service is not shown. */
 const LATE_TURNS = 3;
 
 export async function readOpenGaps(sql: Sql, now: Instant): Promise<OpenGaps> {
@@ -36,7 +36,7 @@ export async function readOpenGaps(sql: Sql, now: Instant): Promise<OpenGaps> {
   return row!.isMany ? lastCounted(sql, now) : { kind: 'exact', series: await readNow(sql, now) };
 }
 
-/** Without what a backfill fetches that waits for its turn or runs. A paused one fetches nothing. */
+/** Excludes what queued and running backfills fetch. A paused one fetches nothing. */
 async function readNow(sql: Sql, now: Instant): Promise<readonly SeriesGaps[]> {
   const rows = await sql<SeriesGaps[]>`
     with fetched as (

@@ -1,11 +1,13 @@
-/** Finds requests by their time in a table of any size: their numbers rise with the time at which they were sent, give or take some minutes. */
+/**
+ * Finds requests by their time in a table of any size. The numbers of requests rise with the time at which they were sent, except for some minutes.
+ */
 import type { Instant } from '../../clock.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 
-/** A request is recorded when it has been answered, so a number may be this much later than its neighbours. */
+/** A request is recorded when it has been answered, so its number may be this much later than those of its neighbours. */
 export const DISORDER_MS = 15 * 60_000;
 
-/** The lowest number from which on requests were sent at `at` or later, by a binary search: some twenty look-ups in the primary key. */
+/** The lowest number from which on requests were sent at `at` or later. The binary search needs some twenty look-ups in the primary key. */
 export async function firstRequestSince(sql: Sql, at: Instant): Promise<number> {
   const [found] = await sql<{ lo: number }[]>`
     with recursive search (lo, hi) as (

@@ -7,29 +7,29 @@ import { DISORDER_MS, firstRequestSince } from './request-ids.ts';
 export type HourOfRequests = {
   readonly from: Instant;
   readonly stored: number;
-  /** An answer that said something else than data: not found, no more quota, refused. */
+  /** The answer had no data: not found, no more quota, refused. */
   readonly refused: number;
-  /** No usable answer. */
+  /** There was no usable answer. */
   readonly failed: number;
 };
 
-/** Outcomes after which the same question is asked again. */
+/** Outcomes after which the same request is sent again. */
 const FAILURES: readonly string[] = ['unavailable', 'limited', 'malformed', 'implausible'];
 
 const HOURS = 24;
-/** Of the hours that are over, more are not read at once. */
+/** Maximum number of requests that are read at once, for the hours that are over. */
 const MOST = 1_000_000;
 
 export type RequestsByHour = {
-  /** The oldest first; also those without any request. */
+  /** Oldest first, including hours without a request. */
   readonly hours: readonly HourOfRequests[];
-  /** The hours before this one are not counted: too many requests were sent since. Null: all are. */
+  /** The hours before this one are not counted, because too many requests were sent since. Null: all hours are counted. */
   readonly uncountedBefore: Instant | null;
-  /** So many requests are counted at most, those of the current hour in any case. */
+  /** Maximum number of requests that are counted. Those of the current hour always are. */
   readonly most: number;
 };
 
-/** Keeps what it has counted of the hours that are over, and counts only the others anew. `most`: for tests. */
+/** Caches the counts of the hours that are over, and counts only the others anew. `most`: for tests. */
 export function createRequestsByHour(sql: Sql, most = MOST): (now: Instant) => Promise<RequestsByHour> {
   let kept: ReadonlyMap<Instant, HourOfRequests> = new Map();
   let uncountedBefore = 0;
@@ -39,7 +39,7 @@ export function createRequestsByHour(sql: Sql, most = MOST): (now: Instant) => P
     const hours = Array.from({ length: HOURS }, (_, i) => current - (HOURS - 1 - i) * HOUR);
     const from = hours.find((hour) => hour >= uncountedBefore && !kept.has(hour)) ?? current;
     const { rows, wholeFrom } = await countFrom(sql, { from, current, most });
-    // The current hour is whole, where the rows begin that are read of it may be just after its beginning.
+    // The current hour is complete, even if the first row that was read lies just after its start.
     if (wholeFrom !== null) uncountedBefore = Math.max(uncountedBefore, Math.min(wholeFrom, current));
     const counted = new Map(rows.map((row) => [row.from, row]));
     const hoursNow = hours.map((hour): HourOfRequests => {
@@ -47,7 +47,7 @@ export function createRequestsByHour(sql: Sql, most = MOST): (now: Instant) => P
       if (hour < uncountedBefore) return none;
       return (hour < from ? kept.get(hour) : counted.get(hour)) ?? none;
     });
-    // A request is recorded when it has been answered: an hour is over some minutes after its end.
+    // A request is recorded when it has been answered, so an hour is over some minutes after its end.
     kept = new Map(
       hoursNow
         .filter((hour) => hour.from >= uncountedBefore && hour.from + HOUR + DISORDER_MS <= now)
@@ -57,7 +57,7 @@ export function createRequestsByHour(sql: Sql, most = MOST): (now: Instant) => P
   };
 }
 
-/** `wholeFrom`: the first hour of which all requests were read; null: all were. */
+/** `wholeFrom`: the first hour whose requests were all read; null: those of all hours were. */
 async function countFrom(
   sql: Sql,
   { from, current, most }: { readonly from: Instant; readonly current: Instant; readonly most: number },
@@ -65,7 +65,7 @@ async function countFrom(
   const first = await firstRequestSince(sql, from - DISORDER_MS);
   const [end] = await sql<{ last: number | null }[]>`select max(id)::float8 as last from ops.fetch`;
   const newest = (end!.last ?? 0) + 1 - most;
-  // No setting bounds how many requests an account may send in an hour: the current one is never cut.
+  // No setting limits the requests of an account in an hour, so the current hour is never cut.
   const least = newest <= first ? first : Math.min(newest, await firstRequestSince(sql, current - DISORDER_MS));
   const rows = await sql<HourOfRequests[]>`
     select date_bin('1 hour', sent_at, 'epoch') as "from", count(*) filter (where outcome = 'stored')::int as stored,

@@ -1,4 +1,4 @@
-/** The requests to the upstream, the newest first, a page at a time: however many there are, a page looks at a bounded part of them. */
+/** The requests to the upstream, newest first, one page at a time. Each page reads a bounded part of them, however many there are. */
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import { HOUR, type Interval } from '../../core/interval.ts';
@@ -11,7 +11,7 @@ export type RequestRow = {
   readonly asOf: Instant;
   readonly accountId: string;
   readonly endpoint: string;
-  /** Of its series, or the coin, exchange, tag … that it was about; null: neither. */
+  /** The coin of its series, or the coin, exchange, tag … that it was about; null: neither. */
   readonly subject: string | null;
   readonly interval: Interval | null;
   readonly quote: Quote | null;
@@ -40,7 +40,7 @@ export type RequestFilter = {
   readonly endpoint: string | null;
   /** The ids of one coin: requests for its candles and prices, and about the coin itself. */
   readonly coin: readonly string[] | null;
-  /** The id of a coin, exchange, tag …: only requests about just that. */
+  /** The id of a coin, exchange, tag …: only requests about exactly that. */
   readonly about: string | null;
   readonly backfill: number | null;
   readonly from: Instant | null;
@@ -49,19 +49,19 @@ export type RequestFilter = {
 
 export type RequestPage = {
   readonly rows: readonly RequestRow[];
-  /** Older ones begin before this number; null: there are none. */
+  /** Older requests have numbers below this; null: there are none. */
   readonly next: number | null;
-  /** Requests that were looked at, and when the oldest of them was sent; null: nothing older matches. */
+  /** How many requests were read, and when the oldest of them was sent; null: no older request matches. */
   readonly looked: { readonly requests: number; readonly backTo: Instant } | null;
 };
 
 const PAGE = 50;
-/** A page looks for what matches among so many requests. */
+/** A page searches at most this many requests for matches. */
 export const LOOKED_THROUGH = 100_000;
-/** The requests of one series are read by the time of their answers; so many of them may be in another order than their numbers. */
+/** The requests of one series are read in the order of their as-of times. At most this many of them may be in another order than their numbers. */
 const UNORDERED = 200;
 
-/** `before`: the number of the request before which the page begins; null: the newest. */
+/** `before`: the page has requests with lower numbers; null: it begins with the newest. */
 export async function readRequests(
   sql: Sql,
   filter: RequestFilter,
@@ -86,11 +86,11 @@ export async function readRequests(
   const [oldest] = await sql<{ at: Instant }[]>`
     select sent_at as at from ops.fetch where id >= ${floor} order by id limit 1`;
   const looked = { requests: top - floor, backTo: oldest!.at };
-  // The candles of a coin were looked for among all requests, only those about the coin itself were not.
+  // The search for the candles of a coin covered all requests. Only the search for requests about the coin itself did not.
   return { rows, next: coin === null ? floor : null, looked };
 }
 
-/** Numbers from `floor` (of one coin's series: from `begin`) up to, and without, `top`. */
+/** Numbers below `top`, from `floor` on (for the series of one coin: from `begin` on). */
 type Range = { readonly top: number; readonly floor: number; readonly begin: number };
 type Ids = Promise<readonly { readonly id: number }[]>;
 
@@ -99,7 +99,7 @@ function idsInRange(sql: Sql, { top, floor }: Range, filter: RequestFilter, size
     select id from ops.fetch f where id < ${top} and id >= ${floor} ${matching(sql, filter)} order by id desc limit ${size + 1}`;
 }
 
-/** By the index of series, however long ago they were sent; requests about the coin itself have no index. */
+/** Uses the index of series, however long ago the requests were sent. Requests about the coin itself have no index. */
 async function idsOfCoin(sql: Sql, range: Range, filter: RequestFilter, coin: readonly string[], size: number): Ids {
   const { top, floor, begin } = range;
   const [newest] = await sql<{ at: Instant }[]>`
@@ -128,7 +128,7 @@ function matching(sql: Sql, { outcome, endpoint, about, backfill, from, to }: Re
     ${to === null ? sql`` : sql`and f.sent_at < ${to}`}`;
 }
 
-/** Null: there is none of this number, or retention has removed it. */
+/** Null: there is no request of this number, or retention has removed it. */
 export async function readRequest(sql: Sql, id: number): Promise<RequestRow | null> {
   const [row] = await readRows(sql, [id]);
   return row ?? null;

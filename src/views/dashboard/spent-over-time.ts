@@ -1,6 +1,6 @@
 /**
- * How the requests of an account were spent over time, and on what. The ledger has sums only; the requests themselves tell, of which a
- * bounded number is looked at: all, or every so many-th.
+ * How an account spent its requests over time, and on what. The ledger has only sums, so this reads the requests themselves. It reads a bounded
+ * number of them: all, or every n-th.
  */
 import type { Instant } from '../../clock.ts';
 import type { Sql } from '../../store/connection/connect.ts';
@@ -9,15 +9,15 @@ import { DISORDER_MS, firstRequestSince } from './request-ids.ts';
 export type SpentOverTime = {
   /** `backfill 12`, the most expensive ones; `other backfills`; `schedules and commands`. */
   readonly spenders: readonly string[];
-  /** The oldest first; also those without any request. `counts`: one for each spender. */
+  /** Oldest first, including buckets without a request. `counts`: one for each spender. */
   readonly buckets: readonly { readonly from: Instant; readonly counts: readonly number[] }[];
-  /** 1: every request was counted; n: every n-th, and the counts are multiplied. */
+  /** 1: every request was counted; n: every n-th was counted, and the counts are multiplied by n. */
   readonly every: number;
 };
 
-/** So many requests are counted one by one. */
+/** Up to this many requests are counted one by one. */
 const MOST_COUNTED = 50_000;
-/** Of more, so many are looked at. */
+/** If there are more, this many are read. */
 const SAMPLE = 6_000;
 const MOST_BACKFILLS = 3;
 const OTHERS = 'schedules and commands';

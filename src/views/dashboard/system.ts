@@ -1,22 +1,25 @@
-/** What the database says of itself, from its catalogue: versions, sizes, connections. Nothing is counted. */
+/** Facts about the database from its own catalogue: versions, sizes, connections. It counts no rows. */
 import type { Sql } from '../../store/connection/connect.ts';
 
 export type SystemFacts = {
-  /** As the server says it: `18.4`. */
+  /** The version that the server reports: `18.4`. */
   readonly postgres: string;
   /** Name of the last migration applied. */
   readonly migration: string;
   readonly bytes: number;
   readonly mostConnections: number;
-  /** By program, of this database. */
+  /** Connections to this database, by program. */
   readonly connections: readonly { readonly program: string; readonly total: number; readonly active: number }[];
-  /** The largest first; the partitions of a table together. One that another session locks, or waits to lock, is left out: its size would wait. */
+  /**
+   * The largest first, with all partitions of a table together. Tables that another session locks or waits to lock are left out: reading the size
+   * would have to wait.
+   */
   readonly tables: readonly {
     readonly name: string;
-    /** With its indexes. */
+    /** Includes its indexes. */
     readonly bytes: number;
     readonly indexBytes: number;
-    /** As the server last estimated; null: it never has. */
+    /** The last estimate of the server; null: there is none. */
     readonly rows: number | null;
   }[];
 };

@@ -1,18 +1,18 @@
 /**
- * Final slots without a candle that two answers told to be empty (confirmed empty slots). How many a series has is arithmetic of
- * `market.series`; where they are, only its candles or prices say: the times between them are read, and nothing else of them.
+ * Final slots without a candle that two answers reported empty (confirmed empty slots). Their number is arithmetic on `market.series`. Only the
+ * candles or prices of a series show where they are: this reads the times of these rows, and nothing else.
  */
 import { INTERVAL_MS, type Interval, isPriceInterval } from '../../core/interval.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 
-/** How many slots these spans have. */
+/** The number of slots in these spans. */
 export function slotsOf(sql: Sql, spans: ReturnType<Sql>, width: ReturnType<Sql>) {
   return sql`(select coalesce(sum(date_part('epoch', upper(r)) - date_part('epoch', lower(r))), 0) / ${width} from unnest(${spans}) r)`;
 }
 
-/** How many of them the series `s` has, as `market.coverage` counts them. */
+/** The number of such slots in the series `s`, as `market.coverage` counts them. */
 export function slotsToldTwice(sql: Sql, width: ReturnType<Sql>) {
-  // Slots that are not whole, of before there was a check, are none.
+  // Parts of slots, from before there was a check, do not count.
   return sql`floor(${slotsOf(sql, sql`s.covered`, width)} - s.covered_candles - ${slotsOf(sql, sql`s.empty_once`, width)})`;
 }
 
@@ -24,12 +24,12 @@ export type ToldTwiceWindow = {
 
 type Asked = { readonly seriesId: number; readonly interval: Interval; readonly slotsToRead: number };
 
-/** For one answer: some 100 ms of Postgres. */
+/** Limit for one answer: some 100 ms of Postgres. */
 const MOST_SLOTS = 150_000;
 
 /**
- * Where they are, by series: the steps of the window that hold some of them, as the text of a multirange; null: none. A series that is
- * not in it was not read, because too many slots would have been. The rows in the middle come first: a map asks for more than it shows.
+ * The places of such slots, by series: the steps of the window that hold some of them, as the text of a multirange; null: none. A series that is
+ * missing in the result was not read, because it would take too many slots. The middle rows are read first: a map requests more than it shows.
  */
 export async function readToldTwiceWithin(
   sql: Sql,
@@ -47,13 +47,13 @@ export async function readToldTwiceWithin(
     byInterval.set(interval, [...(byInterval.get(interval) ?? []), seriesId]);
   }
   const found = new Map<number, string | null>();
-  // One after the other: pages share few connections.
+  // One after the other, because pages share few connections.
   for (const [interval, ids] of byInterval)
     for (const { id, steps } of await readToldTwice(sql, interval, ids, window)) found.set(id, steps);
   return found;
 }
 
-/** Of series of one interval. */
+/** Reads series of one interval. */
 async function readToldTwice(
   sql: Sql,
   interval: Interval,
@@ -62,9 +62,9 @@ async function readToldTwice(
 ): Promise<readonly { readonly id: number; readonly steps: string | null }[]> {
   const wide = INTERVAL_MS[interval] / 1000;
   const at = (seconds: number) => sql`to_timestamp(${seconds}::float8)`;
-  // Whole slots: of one that the window cuts, the candle may open before it.
+  // Whole slots, because the candle of a slot that the window cuts may open before the window.
   const [from, to] = [at(Math.floor(fromSeconds / wide) * wide), at(Math.ceil(toSeconds / wide) * wide)];
-  // As a literal: the plan then has the partitions of this interval only.
+  // The interval is a literal, so that the plan has only the partitions of this interval.
   const times = isPriceInterval(interval)
     ? sql`select time as at from market.price where series_id = s.id and time >= ${from} and time < ${to} and time >= s.first and time < s.last`
     : sql`select open_time as at from market.candle where series_id = s.id and interval = ${sql.unsafe(`'${interval}'`)}

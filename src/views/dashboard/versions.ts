@@ -1,7 +1,7 @@
-/** Which parts of the warehouse have changed, without looking at any of them: a few index look-ups, however large it is. */
+/** Shows which parts of the warehouse have changed, without reading them: a few index look-ups, however large the warehouse is. */
 import type { Sql } from '../../store/connection/connect.ts';
 
-/** By part: a text that is another one when the part has changed. */
+/** A text for each part. It is different when the part has changed. */
 export async function readVersions(sql: Sql): Promise<Readonly<Record<string, string>>> {
   const [row] = await sql<Record<string, string>[]>`
     select coalesce((select string_agg(topic || version, ' ' order by topic) from ops.version), '') as data,

@@ -1,4 +1,4 @@
-/** The catalogue as upstream answered it: documents as received. A list that the warehouse never received is empty, not unknown. */
+/** The catalogue: the documents of upstream as received. A list that the warehouse never received is empty, not unknown. */
 import type { Instant } from '../../clock.ts';
 import { isFound, type NotFound, notFound, notFoundIn } from '../../contract/answer/not-found.ts';
 import {
@@ -48,7 +48,7 @@ export function createCatalogueViews(deps: CatalogueDeps): CatalogueViews {
   const tags = () => tagLists(['document tag', 'tag'], 'all', () => readTags(sql));
   const { readUnder } = versions;
 
-  /** These resolve to null when there is such a coin, exchange or platform. */
+  /** These resolve to null when the coin, exchange or platform exists. */
   const coinMissing = async (id: string) => ((await findCoin(id)) === null ? noCoin() : null);
   const exchangeMissing = async (id: string) => {
     const exchange = await findExchange(id);
@@ -93,7 +93,7 @@ export function createCatalogueViews(deps: CatalogueDeps): CatalogueViews {
       if (coinId !== null) return withProvenance({ coinId }, completeAsOf(provenanceOf(list)?.asOf ?? null));
       return isFound(list) ? notFoundIn(list) : list;
     },
-    // There is no list of mappings: nobody was asked about coins that are not tracked.
+    // There is no list of mappings: mappings of coins that are not tracked were never requested.
     mapping: ({ provider, id }) =>
       readUnder(['document coin_mapping'], async () => {
         const query = { kind: 'coin_mapping', field: provider, value: id } as const;
@@ -132,7 +132,7 @@ async function inQuotes<T extends WithQuotes>(
   return withProvenance(rows, lacks ? combineProvenance([rated, NO_DATA]) : rated);
 }
 
-/** Converts the prices of a market from dollars into these currencies; null where no rate was received. */
+/** Converts the prices of a market from dollars into these currencies; null when no rate was received. */
 function marketIn<T extends WithQuotes>(row: T, quotes: readonly string[], at: Instant, rates: Rates): T {
   const usd = row.quotes?.USD as Values | undefined;
   if (usd === undefined) return row;
@@ -144,7 +144,7 @@ function marketIn<T extends WithQuotes>(row: T, quotes: readonly string[], at: I
   return { ...row, quotes: Object.fromEntries(quotes.map((symbol) => [symbol, valuesIn(symbol)])) };
 }
 
-/** Never all of them: the warehouse holds the changelog since it saw the first coin. */
+/** The list is never complete: the warehouse has the changelog only since it saw the first coin. */
 async function readIdChanges(sql: Sql, page: number): Promise<readonly IdChange[]> {
   const rows = await sql<
     { currencyId: string; oldId: string; newId: string; renamedAt: Instant; seenAt: Instant | null }[]

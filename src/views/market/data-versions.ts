@@ -1,7 +1,7 @@
 /**
- * The versions of the data, which every commit that changes them increases. They are read before a cached answer is used, in one
- * statement for all requests of the moment, so an answer includes everything that was committed before its request. No commit is missed,
- * because there is no message that could be lost with a connection.
+ * The versions of the data. Every commit that changes data increases them. They are read before a cached answer is used, in one statement for all
+ * concurrent requests. So an answer includes everything that was committed before its request. No commit is missed, because there is no message
+ * that could be lost with a connection.
  */
 import { LRUCache } from 'lru-cache';
 import type { Clock, Instant } from '../../clock.ts';
@@ -21,14 +21,14 @@ export type SeriesVersion<Of extends Interval = Interval> = {
   readonly answeredAt: Instant | null;
 };
 
-/** A coin of the catalogue, and its series, of candles and of prices. */
+/** A coin of the catalogue, with its series of candles and of prices. */
 export type CoinVersion = {
   /** When its data begin; null: unknown. */
   readonly firstDataAt: Instant | null;
   readonly series: readonly SeriesVersion[];
 };
 
-/** By topic, which is a table or a kind of document: the same version, the same rows. A table that was never written to is missing. */
+/** By topic, which is a table or a kind of document. Equal versions mean equal rows. A table that was never written to is missing. */
 export type Topics = Readonly<Record<string, number>>;
 
 /** Called for each cache lookup: which view, and whether its entry was current. */
@@ -39,12 +39,12 @@ export type DataVersions = {
   of(topics: readonly string[]): Promise<string>;
   /** Null: the catalogue has no such coin. */
   coin(coinId: string): Promise<CoinVersion | null>;
-  /** Reads an answer that depends on these topics alone; it says itself that it is current until one of them changes. */
+  /** Reads an answer that depends only on these topics. The answer then counts as current until one of them changes. */
   readUnder<T extends object>(topics: readonly string[], load: () => Promise<T>): Promise<T>;
   readonly onCacheLookup: OnCacheLookup;
 };
 
-/** What the views are made with. */
+/** The dependencies of the views. */
 export type ViewDeps = {
   readonly sql: Sql;
   readonly clock: Clock;
@@ -72,7 +72,7 @@ export function createDataVersions(sql: Sql, onCacheLookup: OnCacheLookup = () =
     onCacheLookup,
     coin: async (coinId) => (await read(coinId)).coins.get(coinId) ?? null,
     async readUnder(topics, load) {
-      // Before the data: if they change in between, the answer counts as outdated, never the other way round.
+      // The versions are read before the data: if they change in between, the answer counts as outdated, never the other way round.
       const version = await of(topics);
       return revalidatedBy(await load(), async () => (await of(topics)) === version);
     },
@@ -85,7 +85,7 @@ type SeriesRow = readonly [id: number, quote: Quote, interval: Interval, version
 type CoinRow = readonly [id: string, firstDataAt: number | null, series: readonly SeriesRow[] | null];
 
 async function readVersions(sql: Sql, coinIds: readonly string[]): Promise<VersionsRead> {
-  // A quarter of the work for Postgres, and by far the most common question.
+  // This is a quarter of the work for Postgres, and by far the most common query.
   if (coinIds.length === 0) {
     const [row] = await sql<{ topics: Topics | null }[]>`
       select json_object_agg(topic, version) as topics from ops.version`;
@@ -112,7 +112,7 @@ function toInstant(seconds: number | null): Instant | null {
   return seconds === null ? null : Math.round(seconds * 1000);
 }
 
-/** What `load` resolved to for this key, as long as the versions of the topics stay; the same object each time. */
+/** Resolves to the result of `load` for this key, while the versions of the topics stay the same. It is the same object each time. */
 export type VersionedCache<T> = <V extends T>(
   topics: readonly string[],
   key: string,
@@ -120,9 +120,9 @@ export type VersionedCache<T> = <V extends T>(
 ) => Promise<V>;
 
 /**
- * Keeps data that several answers are made of: whole lists, documents and search indexes. To read and index them takes far longer than
- * to read a single record. Single records need no cache here: the service caches the bytes of its responses. Keeps the entries used last,
- * at most `maxSize` in the unit of `sizeOf`. Calls for an entry that is being loaded share the load.
+ * Caches data that several answers share: whole lists, documents and search indexes. Reading and indexing these takes far longer than reading a
+ * single record. Single records need no cache here: the service caches the bytes of its responses. Keeps the most recently used entries, at most
+ * `maxSize` in the unit of `sizeOf`. Calls for an entry that is being loaded share the load.
  */
 export function createVersionedCache<T extends object>({
   versions,
@@ -131,7 +131,7 @@ export function createVersionedCache<T extends object>({
   sizeOf = () => 1,
 }: {
   readonly versions: DataVersions;
-  /** Lookups are counted under this name; default: not counted. */
+  /** Lookups are counted under this name; absent: they are not counted. */
   readonly view?: string;
   readonly maxSize: number;
   readonly sizeOf?: (value: T) => number;
@@ -149,7 +149,7 @@ export function createVersionedCache<T extends object>({
     entries.set(key, entry, { size: 1 });
     try {
       const value = await loading;
-      // A value that is too large by itself stays until the next one comes: else it would be read each time.
+      // A value that is larger than the whole cache stays until the next one comes. Otherwise it would be read each time.
       const size = Math.min(maxSize, Math.max(1, Math.ceil(sizeOf(value))));
       if (entries.peek(key) === entry) entries.set(key, entry, { size });
       return value;

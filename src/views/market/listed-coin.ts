@@ -1,6 +1,6 @@
 /**
- * A coin whose own document was never received, made of what the lists say about it: the list of coins, those of tags and of contracts,
- * and the tickers. Fields that no list has are left out (decision 75).
+ * A coin whose own document was never received, built from the lists: the list of coins, those of tags and of contracts, and the tickers. Fields
+ * that no list has are omitted (decision 75).
  */
 import type { Instant } from '../../clock.ts';
 import { partialAsOf, provenanceOf, withProvenance } from '../../contract/answer/provenance.ts';
@@ -9,7 +9,7 @@ import type { CoinSummary } from '../../contract/record/records.ts';
 import { formatTime } from '../../contract/time.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 
-/** The topics that such a coin is made of. Its own document is among them, because it is answered instead as soon as it is there. */
+/** The topics on which such a coin depends. Its own document is among them, because it replaces the built one as soon as it is there. */
 export const LISTED_COIN_TOPICS = ['coin', 'tag', 'document tag', 'contract', 'document contracts', 'document coin'];
 
 type ListedRow = {
@@ -17,7 +17,7 @@ type ListedRow = {
   /** Null: the list of tags was never received. */
   readonly tags: NonNullable<CoinDetails['tags']> | null;
   readonly tagsSeenAt: Instant | null;
-  /** Null: upstream named none. A coin without contracts lacks the key at the upstream, too. */
+  /** Null: upstream named none. Upstream omits the key for a coin without contracts, too. */
   readonly contracts: NonNullable<CoinDetails['contracts']> | null;
   readonly contractsSeenAt: Instant | null;
 };

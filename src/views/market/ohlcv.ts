@@ -1,6 +1,6 @@
 /**
- * Candles as upstream answers them: the stored ones. A slot without a stored candle that is not known to be empty gets one made of finer
- * candles, if all of them are final. Nothing else is ever made up.
+ * Candles as upstream answers them: the stored ones. A slot without a stored candle that is not known to be empty gets a candle made of finer ones,
+ * if all of them are final. No other candle is made up.
  */
 import type { Instant } from '../../clock.ts';
 import type { NotFound } from '../../contract/answer/not-found.ts';
@@ -20,7 +20,7 @@ export function createOhlcvView({ sql, clock, versions, noCoin }: ViewDeps): Ohl
     const coin = await versions.coin(query.coinId);
     if (coin === null) return null;
     const { interval } = query;
-    // A slot that has not opened has no candle; the first slot that could have one is that of the year 1970.
+    // A slot that has not opened has no candle. The first slot that could have one is in the year 1970.
     const to = Math.min(floorToGrid(query.to, interval), floorToGrid(clock.now(), interval));
     const sources = sourcesOf(coin, query);
     const version = `${to} ${coin.firstDataAt} ${sources.map((s) => `${s.id}:${s.version}`).join(' ')}`;
@@ -37,7 +37,7 @@ export function createOhlcvView({ sql, clock, versions, noCoin }: ViewDeps): Ohl
 
 type CandleSource = SeriesVersion<CandleInterval>;
 
-/** The series that can answer: first the one of this interval, then finer ones, the coarsest first. */
+/** The series that can provide candles: first the one of this interval, then finer ones, the coarsest first. */
 function sourcesOf(coin: CoinVersion, { quote, interval }: OhlcvQuery): CandleSource[] {
   const order = INTERVALS.slice(0, INTERVALS.indexOf(interval) + 1).reverse();
   return order.flatMap((one) => coin.series.filter((s): s is CandleSource => s.quote === quote && s.interval === one));
@@ -70,7 +70,7 @@ async function readCandles(
   const whole = spanOf(candles, requested, { limit, width });
   const began = coin.firstDataAt === null ? whole.from : floorToGrid(coin.firstDataAt, interval);
   const span = { from: Math.max(whole.from, began), to: whole.to };
-  // The answer depends on those series only that have data about it.
+  // The answer depends only on those series that have data about it.
   const used = reads.filter((found) => intersect([span].filter(isSpan), knownOf(found, width)).length > 0);
   const seen = used.flatMap(({ answeredAt }) => answeredAt ?? []);
   const asOf = seen.length === 0 ? null : Math.max(...seen);

@@ -13,9 +13,9 @@ import { type GlobalFacts, globalRecord } from '../../store/snapshot/global-hist
 import { createVersionedCache, type ViewDeps } from './data-versions.ts';
 import { asOfRates, exchangeIn, lacksRates, needsRates, readRates } from './rates.ts';
 
-/** The list of coins, and exchanges in so many combinations of currencies. */
+/** The list of coins, and the exchanges in this many combinations of currencies. */
 const MAX_LISTS = 40;
-/** A long list is read in pieces of so many rows, so that other requests are answered in between. */
+/** A long list is read in pieces of this many rows, so that other requests are served in between. */
 const PIECE = 2_000;
 
 export function createOverviewViews({ sql, versions }: Omit<ViewDeps, 'noCoin'>): Pick<
@@ -38,7 +38,7 @@ export function createOverviewViews({ sql, versions }: Omit<ViewDeps, 'noCoin'>)
       versions.readUnder(exchangeTopics(quotes), async () => {
         const all = await exchanges({ quotes });
         const found = all.find(({ id }) => id === exchangeId);
-        // In dollars a list is there as a whole, or not at all.
+        // A list in dollars is complete, or there is none.
         if (found === undefined) return notFoundIn(await exchanges({ quotes: ['USD'] }));
         return withSameProvenance(found, all);
       }),
@@ -82,7 +82,7 @@ async function readCoin(sql: Sql, coinId: string): Promise<CoinSummary | null> {
   return row === undefined ? null : withProvenance(toCoin(row), completeAsOf(row.seenAt));
 }
 
-/** Only the list of coins says which coins there are, and it is always received as a whole. */
+/** Only the list of coins shows which coins exist, and it is always received as a whole. */
 async function readNoCoin(sql: Sql): Promise<NotFound> {
   const [row] = await sql<{ at: Instant | null }[]>`select max(last_seen_at) as at from market.coin`;
   return notFound(completeAsOf(row?.at ?? null));
@@ -91,7 +91,7 @@ async function readNoCoin(sql: Sql): Promise<NotFound> {
 function toCoin({ answer, id, name, symbol, rank, isNew, isActive, type }: CoinRow): CoinSummary {
   if (answer === null) return { id, name, symbol, rank, is_new: isNew, is_active: isActive, type };
   const written = JSON.parse(answer) as CoinSummary;
-  // The rank may have come with a ticker since.
+  // A ticker may have brought a newer rank.
   return typeof written.rank === 'number' ? { ...written, rank } : written;
 }
 

@@ -1,4 +1,4 @@
-/** Prices in slots of time, of price series and of our own tickers; and what an amount of one currency is worth in another. */
+/** Prices in time slots, from price series and from our own tickers; and the conversion of an amount from one currency into another. */
 import type { Instant } from '../../clock.ts';
 import { isFound, type NotFound } from '../../contract/answer/not-found.ts';
 import {
@@ -29,11 +29,11 @@ export function createPriceHistoryViews(
   const questionOf = async (query: TickerHistoryQuery): Promise<Question | null> => {
     const [coin, tickers] = await Promise.all([versions.coin(query.coinId), versions.of(['ticker'])]);
     if (coin === null) return null;
-    // To the minute: an answer that reaches beyond now is current for that long.
+    // Rounded up to the minute: an answer that reaches beyond now is current for that long.
     const to = Math.min(query.to, Math.ceil(clock.now() / 60_000) * 60_000);
     return { coin, series: seriesOf(coin, query), to, tickers };
   };
-  /** What one unit costs in dollars, by the newest ticker; null: no price was received. */
+  /** The price of one unit in dollars, by the newest ticker; `dollars` is null when no price was received. */
   const priced = async (id: string): Promise<Priced | NotFound> => {
     const fiat = findFiat(id);
     if (fiat !== undefined) {
@@ -62,10 +62,10 @@ export function createPriceHistoryViews(
     },
     convert: async ({ baseId, quoteId, amount }): Promise<PriceConversion | NotFound> => {
       const [base, quote] = await Promise.all([priced(baseId), priced(quoteId)]);
-      // If one side is known not to exist, that is the answer.
+      // If one side is known not to exist, this is the answer.
       if (!isFound(base)) return isFound(quote) || provenanceOf(base)?.coverage === 'full' ? base : quote;
       if (!isFound(quote)) return quote;
-      // The dollar needs no update: its time is that of the price it is compared with.
+      // The dollar has no time of its own: it gets that of the other price.
       const now = formatTime(Math.floor(clock.now() / 60_000) * 60_000);
       const conversion: PriceConversion = {
         base_currency_id: baseId,
@@ -82,10 +82,10 @@ export function createPriceHistoryViews(
   };
 }
 
-/** What a history is read from. */
+/** The sources of a history. */
 type Question = {
   readonly coin: CoinVersion;
-  /** Null: there is no series of prices of this width. */
+  /** Null: there is no price series of this width. */
   readonly series: SeriesVersion | null;
   readonly to: Instant;
   /** The version of the tickers. */
@@ -98,12 +98,12 @@ function seriesOf(coin: CoinVersion, { quote, widthMs }: TickerHistoryQuery): Se
   return coin.series.find(isAsked) ?? null;
 }
 
-/** Tickers change every few minutes: an answer of stored prices alone does not depend on them. */
+/** Tickers change every few minutes. An answer of stored prices alone does not depend on them. */
 function versionOf({ coin, series, to, tickers }: Question, isOfTickers: boolean): string {
   return `${to} ${coin.firstDataAt} ${series?.id}:${series?.version} ${isOfTickers ? tickers : ''}`;
 }
 
-/** `provenance` null: known without upstream (the dollar). */
+/** `provenance` is null when the price is known without upstream (the dollar). */
 type Priced = {
   readonly name: string;
   readonly dollars: number | null;
@@ -111,16 +111,16 @@ type Priced = {
   readonly provenance: Provenance | null;
 };
 
-/** Made of what is stored, slot by slot. */
+/** A history that is built from stored data, slot by slot. */
 type History = {
   readonly ticks: readonly HistoricalTick[];
-  /** Our own tickers were looked at: the answer changes with them. */
+  /** True: our own tickers were read, so the answer changes with them. */
   readonly isOfTickers: boolean;
 };
 
 /**
- * What is known of each slot: the final price; that there is none, where the series covers it; else the mean of our own tickers, if they know all
- * of the slot; else the price that is not final, or what the tickers know (decision 57).
+ * Each slot gets the first of these that exists: the final price; no price, if the series covers the slot; the mean of our own tickers, if they
+ * know the whole slot; the price that is not final, or what the tickers know (decision 57).
  */
 async function readHistory(
   sql: Sql,
@@ -134,7 +134,7 @@ async function readHistory(
     const provenance = historyProvenance({ requested: { from, to }, known: [], hasRows: false, asOf: null });
     return { ticks: withProvenance([], provenance), isOfTickers: false };
   }
-  // A slot that begins before the end is one of the answer, whole.
+  // A slot that begins before the end belongs to the answer as a whole.
   const last = ceilTo(to, widthMs);
   const stored = series === null ? NOTHING : await readPrices(sql, series.id, { from, to: last, limit });
   /** The slots up to the last row that the limit allows. */
@@ -145,7 +145,7 @@ async function readHistory(
   const means = isOfTickers
     ? await readMeans(sql, query, { missing, to, limit, firstDataAt: coin.firstDataAt })
     : { ...NOTHING, seen: null };
-  // A price that is not final is of a part of its slot, perhaps: what our own tickers know of the whole slot goes first.
+  // A price that is not final may be of only a part of its slot. So the mean of our own tickers for the whole slot goes first.
   const isWhole = (at: Instant) => contains(means.known, at);
   const own = new Set(stored.ticks.map(({ at }) => at));
   const ticks = [
@@ -156,8 +156,8 @@ async function readHistory(
     .slice(0, limit);
   const began = Math.max(from, floorTo(coin.firstDataAt ?? 0, widthMs));
   const requested = { from: began, to: spanOf(ticks).to };
-  // Only what the answer stands on counts: a series without data about it does not make it newer.
-  // Nobody knows more of a slot that has not settled.
+  // Only sources with data about the answer count: a series without such data does not make it newer. No source knows more about a slot that has
+  // not settled (`open`).
   const open =
     series === null
       ? []

@@ -1,4 +1,4 @@
-/** Converts prices from dollars into other currencies: divided by a ticker of the same snapshot (decision 43). */
+/** Converts prices from dollars into other currencies: divides them by a ticker of the same snapshot (decision 43). */
 import type { Instant } from '../../clock.ts';
 import { FIATS } from '../../contract/record/fiats.ts';
 import type { Exchange, Ticker, TickerQuote } from '../../contract/record/records.ts';
@@ -15,9 +15,9 @@ const rateOf = createRecordReader<Rate>(['price', 'at', ...RATE_CHANGES]);
 /** By symbol and instant of the snapshot. */
 export type Rates = (symbol: string, at: Instant) => Rate | null;
 
-/** A snapshot without a ticker of the currency takes one that is at most this much older. */
+/** For a snapshot without a ticker of the currency, one that is at most this much older is used. */
 const MAX_AGE = '1 hour';
-/** The rates of the other currencies are read once a day under the smallest plan. Without a fresh one, values are null, never invented. */
+/** Under the smallest plan, the rates of the other currencies are read once a day. Without a fresh rate, values are null, never invented. */
 const MAX_FIAT_AGE = '36 hours';
 /** A snapshot is a little older than rates that were read just after it. */
 const MAX_AHEAD = '15 minutes';
@@ -53,12 +53,12 @@ export async function readRates(sql: Sql, symbols: readonly string[], ats: reado
   return (symbol, at) => found.get(`${symbol} ${at}`) ?? null;
 }
 
-/** Is a rate necessary for any of these? */
+/** Whether any of these currencies needs a rate. */
 export function needsRates(quotes: readonly string[]): boolean {
   return quotes.some((symbol) => symbol in COINS || IS_FIAT.has(symbol));
 }
 
-/** Is the rate of one of these currencies missing, at one of these snapshots? */
+/** Whether the rate of one of these currencies is missing at one of these snapshots. */
 export function lacksRates(quotes: readonly string[], ats: readonly Instant[], rates: Rates): boolean {
   return quotes.some((symbol) => symbol !== 'USD' && ats.some((at) => rates(symbol, at) === null));
 }
@@ -85,17 +85,17 @@ export function tickerIn(ticker: Ticker, quotes: readonly string[], at: Instant,
 }
 
 const IS_CHANGE: ReadonlySet<string> = new Set(RATE_CHANGES);
-/** In dollars. */
+/** The fields in dollars. */
 const IS_AMOUNT: ReadonlySet<string> = new Set(['price', 'volume_24h', 'market_cap']);
-/** The same as in dollars. */
+/** The fields whose value is the same as in dollars. */
 const IS_UNCHANGED: ReadonlySet<string> = new Set(['volume_24h_change_24h', 'market_cap_change_24h']);
 
 /**
- * As upstream writes it in currencies other than the dollar: without all-time high, and with the changes of volume and market cap in
- * dollars (upstream-api.md, 1.4, and its recorded answers).
+ * Converts a quote as upstream does: without all-time high, and with the changes of volume and market cap in dollars (upstream-api.md, 1.4, and its
+ * recorded answers).
  */
 function quoteIn(usd: TickerQuote, rate: Rate | null): TickerQuote {
-  // One object and no temporary ones: whole lists are made of these while other requests wait.
+  // Creates one object and no temporary ones, because whole lists are converted while other requests wait.
   const quote: Record<string, unknown> = {};
   for (const name in usd) {
     const value = usd[name as keyof TickerQuote];
@@ -124,13 +124,13 @@ function divide(value: number | null, by: number | null): number | null {
   return typeof value === 'number' && by !== null ? value / by : null;
 }
 
-/** The change of a price in another currency, both in percent, rounded as upstream does. */
+/** The change of a price in another currency, rounded as upstream does. All are in percent. */
 function changeIn(percent: number | null, of: number | null): number | null {
   if (typeof percent !== 'number' || of === null || of <= -100) return null;
   return Math.round(((1 + percent / 100) / (1 + of / 100) - 1) * 10_000) / 100;
 }
 
-/** What one unit of a currency without a coin is worth in dollars now, and since when; null: no fresh rate was received. */
+/** The current price in dollars of one unit of a currency without a coin, and its time; null: no fresh rate was received. */
 export async function currentRate(
   sql: Sql,
   symbol: string,

@@ -1,4 +1,4 @@
-/** The statements that read candles for an answer. They come as arrays: 366 candles are one row, not 366. */
+/** The statements that read candles for an answer. They return arrays: 366 candles are one row, not 366. */
 import type { Instant } from '../../clock.ts';
 import type { OhlcvCandle } from '../../contract/record/market-data.ts';
 import { type CandleInterval, ceilToGrid, floorToGrid, INTERVAL_MS } from '../../core/interval.ts';
@@ -12,7 +12,7 @@ import type { SeriesVersion } from './data-versions.ts';
 export type CandlesRead = {
   /** Ascending. */
   readonly candles: readonly OhlcvCandle[];
-  /** Slots of the answer's interval about which everything is known. */
+  /** Slots of the answer's interval that are completely known. */
   readonly covered: Spans;
 };
 
@@ -36,7 +36,7 @@ const stored = (interval: CandleInterval) => `
       and open_time >= $2::timestamptz and open_time < $3::timestamptz
     order by open_time limit $4::int) c`;
 
-/** Candles of one series as they are stored; at most `limit`, the earliest. */
+/** The stored candles of one series; at most `limit`, the earliest. */
 export async function readStored(
   sql: Sql,
   { id, interval }: SeriesVersion<CandleInterval>,
@@ -55,7 +55,7 @@ export async function readStored(
 
 const BOUNDS = 'open_time >= $2::timestamptz and open_time < $3::timestamptz';
 
-/** The candle of each slot that has one: the rollup where one was made ahead of time, else one made now of the finer candles. Both are equal. */
+/** The candle of each slot that has one: the rollup if it was made in advance, otherwise one made now of the finer candles. Both are equal. */
 function candleOf(fine: CandleInterval, coarse: CandleInterval): string {
   const of = { id: '$1::int', slot: 'slot' };
   if (!isRolledUp(fine, coarse)) return coarseCandle(fine, coarse, { ...of, where: BOUNDS });
@@ -64,8 +64,8 @@ function candleOf(fine: CandleInterval, coarse: CandleInterval): string {
 }
 
 /**
- * Of the slots of `missing` ($4) that are covered as a whole, in their order, those that have candles. The bounds ($2, $3) are repeated
- * beside those of each slot, so that Postgres can skip partitions before it reads the first slot.
+ * The candles of those slots of `missing` ($4) that are wholly covered, in their order. The bounds ($2, $3) are repeated beside those of each
+ * slot, so that Postgres can skip partitions before it reads the first slot.
  */
 const coarsened = (fine: CandleInterval, coarse: CandleInterval) => `
   with s as materialized (
@@ -87,8 +87,8 @@ const coarsened = (fine: CandleInterval, coarse: CandleInterval) => `
     limit $5::int) c`;
 
 /**
- * Candles of `interval` made of final finer ones (decision 25: volumes are summed, the market cap is that of the last), for those
- * slots of `missing` of which everything is known; at most `limit`, the earliest.
+ * Candles of `interval` made of final finer ones (decision 25: volumes are summed, the market cap is that of the last), for those slots of
+ * `missing` that are completely known; at most `limit`, the earliest.
  */
 export async function readCoarsened(
   sql: Sql,
@@ -127,7 +127,7 @@ function toCandles(row: ArraysRow, interval: CandleInterval, open: ReadonlyMap<I
   });
 }
 
-/** An array of doubles as Postgres prints it: shortest texts that read back to the same bits. */
+/** Parses an array of doubles as Postgres prints it: the shortest texts that read back to the same bits. */
 export function numbersOf(text: string): (number | null)[] {
   return text
     .slice(1, -1)

@@ -17,7 +17,7 @@ export type Tick = {
 export type TicksRead = {
   /** Ascending. */
   readonly ticks: readonly Tick[];
-  /** Slots of which everything is known. */
+  /** Slots that are completely known. */
   readonly known: Spans;
 };
 
@@ -25,7 +25,7 @@ export type TickBounds = {
   /** Both on the grid of the width; the end is excluded. */
   readonly from: Instant;
   readonly to: Instant;
-  /** At most so many ticks, the earliest. */
+  /** At most this many ticks, the earliest. */
   readonly limit: number;
 };
 
@@ -56,23 +56,23 @@ export async function readPrices(sql: Sql, seriesId: number, { from, to, limit }
   return { ticks, known: covered ?? [] };
 }
 
-/** A longer slot is known when there is a snapshot in each of its hours. */
+/** A longer slot is known when each of its hours has a snapshot. */
 const LONGEST_PART_MS = HOUR;
 
 type MeanRow = Tick & {
   readonly seen: Instant;
-  /** Parts with a snapshot, of those that must have one. */
+  /** Number of its parts with a snapshot, among those that must have one. */
   readonly parts: number;
 };
 
 export type MeansRead = TicksRead & {
-  /** When the newest snapshot of them was seen; null: there is none. */
+  /** When the newest of these snapshots was seen; null: there is none. */
   readonly seen: Instant | null;
 };
 
 /**
- * The means of the tickers of each slot, named by its start (upstream-api.md, 1.7); volume and market cap are whole numbers. In bitcoin
- * each price is divided by that of bitcoin in the same snapshot. A slot without snapshots is left out.
+ * The mean of the tickers in each slot, at the slot's start (upstream-api.md, 1.7); volume and market cap are whole numbers. In bitcoin, each price
+ * is divided by that of bitcoin in the same snapshot. A slot without snapshots is omitted.
  */
 export async function readMeans(
   sql: Sql,
@@ -83,9 +83,9 @@ export async function readMeans(
     limit,
     firstDataAt,
   }: {
-    /** Whole slots: only these are answered. */
+    /** Whole slots. Only these are returned. */
     readonly missing: Spans;
-    /** What is seen from then on does not count, also in the middle of a slot. */
+    /** Snapshots from then on do not count, even in the middle of a slot. */
     readonly to: Instant;
     readonly limit: number;
     /** When the data of the coin begin; null: unknown. */

@@ -1,6 +1,6 @@
 /**
- * Search by name, symbol or id: matches of the whole word first, then of its beginning, then of any part; among equals by rank. For each
- * category one text holds all words by rank, so that the first matches in it are the best.
+ * Searches by name, symbol or id. Matches of the whole word come first, then those of its beginning, then of any part; equal matches by rank. Each
+ * category has one text with all words by rank, so the first matches in it are the best.
  */
 
 import type { Instant } from '../../clock.ts';
@@ -22,11 +22,11 @@ import { createVersionedCache, type ViewDeps } from './data-versions.ts';
 
 type Found<C extends SearchCategory> = NonNullable<SearchResult[C]>[number];
 
-/** Mark a word in the text; names contain neither. */
+/** These characters mark a word in the text. Names contain neither. */
 const BEFORE = '\u0001';
 const AFTER = '\u0002';
 
-/** The words by which something is found. */
+/** The text of all words of one item. */
 function textOf(words: readonly string[]): string {
   return words
     .map((word) => BEFORE + word.toLowerCase().replaceAll(BEFORE, ' ').replaceAll(AFTER, ' ') + AFTER)
@@ -66,7 +66,7 @@ function createIndex(texts: readonly string[]): Index {
         for (let at = text.indexOf(pattern); at >= 0 && found.size < limit; ) {
           const item = itemAt(at);
           found.add(item);
-          // On with the next text: one match in each is enough.
+          // Continues with the next item, because one match in each is enough.
           at = item + 1 < starts.length ? text.indexOf(pattern, starts[item + 1]) : -1;
         }
       }
@@ -75,7 +75,7 @@ function createIndex(texts: readonly string[]): Index {
   };
 }
 
-/** What is searched, and its provenance. `symbolOnly`: only coins whose symbol is `q`. */
+/** One category to search, and its provenance. `symbolOnly`: only coins whose symbol is `q`. */
 type Searched = {
   find(q: string, limit: number, symbolOnly: boolean): readonly unknown[];
   readonly provenance: Provenance;
@@ -94,7 +94,7 @@ export function createSearchView({ sql, versions }: ViewDeps): Catalogue['search
   const namesOf = () => names(['coin names', 'coin_rename'], 'all', () => readNames(sql));
   const sources: { readonly [C in SearchCategory]: () => Promise<Searched> } = {
     currencies: () => currencies(['coin', 'coin_rename'], 'all', async () => rankNames(sql, await namesOf())),
-    // Upstream names no ICO anywhere but here.
+    // Upstream names ICOs only in its own search, so the warehouse has none.
     icos: async () => ({ find: () => [], provenance: NO_DATA }),
     exchanges: () => others(['exchange'], 'exchanges', () => readExchanges(sql)),
     people: () => others(['document person'], 'people', () => readPeople(sql)),
@@ -119,19 +119,19 @@ type Coin = Found<'currencies'>;
 type Names = {
   readonly coins: readonly (CamelCased<Omit<Coin, 'rank'>> & { readonly isFindable: boolean })[];
   readonly texts: readonly string[];
-  /** In lower case, with the indexes of the coins that have it. */
+  /** By symbol in lower case: the indexes of the coins that have it. */
   readonly symbols: ReadonlyMap<string, readonly number[]>;
 };
 
-/** Rows read at a time, in a millisecond or two: other requests are answered in between. */
+/** Number of rows that are read at a time, in a millisecond or two, so that other requests are served in between. */
 const PIECE = 1_000;
 
-/** The slow part: it is read again only when a name has changed. */
+/** This is the slow part. It runs again only when a name has changed. */
 async function readNames(sql: Sql): Promise<Names> {
   const coins: Names['coins'][number][] = [];
   const texts: string[] = [];
   const symbols = new Map<string, number[]>();
-  // An inactive coin that has another id now is found by the new one.
+  // An inactive coin that has another id now is found under the new id.
   const query = sql<Names['coins'][number][]>`
     select id, name, symbol, is_new, is_active, type,
       is_active or not exists (select from market.coin_rename r where r.old_id = c.id) as is_findable
@@ -170,7 +170,7 @@ async function rankNames(sql: Sql, read: Names): Promise<Searched> {
   const { coins, texts, symbols } = names;
   await yieldToEventLoop();
   const places = coins.map(({ isActive }, i) => (isActive ? 0 : ACTIVE_BEFORE) + (ranks[i] || LAST_RANK));
-  // As numbers, which sort ten times faster: at the same place the smaller index comes first, which is the smaller id.
+  // Numbers sort ten times faster. At the same place the smaller index comes first, which is the smaller id.
   const order = new Float64Array(places.length);
   places.forEach((place, i) => {
     order[i] = place * MAX_COINS + i;
@@ -218,7 +218,7 @@ async function readPeople(sql: Sql): Promise<Searched> {
     select p.id, p.name, p.teams as teams_count from market.person p
     join market.document d on d.kind = 'person' and d.id = p.id and d.gone_at is null order by p.teams desc nulls last, p.id`;
   const at = await documentsSeenAt(sql, 'person');
-  // Upstream has no list of people: the warehouse reads those of tracked coins.
+  // Upstream has no list of people. The warehouse reads only the people of tracked coins.
   const provenance = at === null ? NO_DATA : partialAsOf(at);
   return searched(rows.map(personOf), (person) => [person.name, person.id], provenance);
 }

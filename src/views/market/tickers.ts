@@ -1,4 +1,4 @@
-/** Tickers as upstream answers them: those of the newest snapshot as a list, and the newest one of each active coin. */
+/** Tickers as upstream answers them: those of the newest snapshot as a list, and the newest ticker of each active coin. */
 import pLimit from 'p-limit';
 import type { Instant } from '../../clock.ts';
 import { type NotFound, notFound } from '../../contract/answer/not-found.ts';
@@ -13,11 +13,11 @@ import type { Sql } from '../../store/connection/connect.ts';
 import { createVersionedCache, type ViewDeps } from './data-versions.ts';
 import { asOfRates, lacksRates, needsRates, type Rates, readRates, tickerIn } from './rates.ts';
 
-/** Of lists in other currencies, in tickers times currencies: each takes some 0.8 KB. */
+/** Cache size for lists in other currencies, in tickers times currencies: each takes some 0.8 KB. */
 const MAX_CONVERTED = 60_000;
-/** Names and activity are the coin's. */
+/** `coin` is included because names and activity are the coin's. */
 const TOPICS = ['ticker', 'coin', 'rate'];
-/** A long list is read in pieces of so many rows, so that other requests are answered in between. */
+/** A long list is read in pieces of this many rows, so that other requests are served in between. */
 const PIECE = 1_000;
 
 /** Every ticker, in dollars. */
@@ -53,14 +53,14 @@ export function createTickerViews({ sql, versions, noCoin }: ViewDeps): Pick<Can
       versions.readUnder(TOPICS, async () => {
         const ticker = await readTicker(sql, coinId, quotes);
         if (ticker !== null) return ticker;
-        // The list of coins says which coins are active; an active one without a ticker was never received.
+        // The list of coins shows which coins are active. If an active coin has no ticker, the ticker was never received.
         const [active] = await sql`select from market.coin where id = ${coinId} and is_active`;
         return active === undefined ? noCoin() : notFound(NO_DATA);
       }),
     tickers: async ({ quotes, most = null }) => {
       if (quotes.length === 1 && quotes[0] === 'USD') return allInDollars();
-      // Callers choose the currencies, and there are tens of thousands of lists in three of them. So each is made of the list in
-      // dollars, no longer than the caller's plan shows, and one list at a time.
+      // Callers choose the currencies, and there are tens of thousands of lists in three of them. So each list is made from the list in dollars, it
+      // is no longer than the caller's plan shows, and only one list is made at a time.
       const load = async () => {
         const all = await allInDollars();
         return convert(sql, quotes, all.slice(0, most ?? undefined), provenanceOf(all)?.asOf ?? null);
@@ -99,7 +99,7 @@ async function readTickers(sql: Sql): Promise<Listed> {
   return withProvenance(list, completeAsOf(asOf));
 }
 
-/** Of a ticker of the list: the instant of its snapshot, as exactly as it is stored. */
+/** The instant of the snapshot of a ticker in the list, as exactly as it is stored. */
 const snapshotOf = new WeakMap<Ticker, Instant>();
 
 async function convert(
@@ -125,7 +125,7 @@ function columns(sql: Sql) {
 
 const numbersOf = createRecordReader<Numbers>(TICKER_NUMBERS);
 
-/** As upstream writes it; `circulating_supply` is left out where the plan does not show it. */
+/** Writes a ticker as upstream does. `circulating_supply` is omitted if the plan does not show it. */
 function toTicker(row: TickerRow): Ticker {
   if (row.answer !== null) return JSON.parse(row.answer) as Ticker;
   const numbers = numbersOf(row);

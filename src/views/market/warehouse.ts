@@ -1,4 +1,4 @@
-/** The warehouse as a source of market data: what upstream said, answered as upstream would. It never writes. */
+/** The warehouse as a source of market data. It answers with upstream's data, as upstream would. It never writes. */
 import type { Clock } from '../../clock.ts';
 import { confirmedNotFound, type NotFound } from '../../contract/answer/not-found.ts';
 import type { MarketData } from '../../contract/record/market-data.ts';
@@ -33,7 +33,7 @@ export function createWarehouse({ sql, clock, onCacheLookup }: WarehouseDeps): M
   };
 }
 
-/** Postgres accepts no text with the character 0, so nothing has such an id: a query with one is answered without reading anything. */
+/** Postgres accepts no text with the character 0, so no such id exists. A query with one is answered without reading anything. */
 function withPossibleIds<T extends Readonly<Record<string, (query: never) => Promise<unknown>>>>(views: T): T {
   const hasNul = (query: unknown) => JSON.stringify(query)?.includes('\\u0000') ?? false;
   const guarded = Object.entries(views).map(([name, view]) => [

@@ -1,4 +1,4 @@
-/** What the tables say about conditions that an operator is notified of; cheap enough to read every half minute. */
+/** Reads from the tables the conditions of which an operator is notified. This is cheap enough for every half minute. */
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
@@ -23,7 +23,7 @@ export type LateTier = {
   readonly achievableAgeMs: number | null;
 };
 
-/** A backfill of the service that is over. */
+/** A backfill of the service that has ended. */
 export type EndedBackfill = {
   readonly id: number;
   readonly state: 'done' | 'failed';
@@ -35,9 +35,9 @@ export type EndedBackfill = {
   readonly requestedAt: Instant;
   readonly finishedAt: Instant;
   readonly message: string | null;
-  /** A person asked for it, and not the service itself. */
+  /** True: a person requested it, not the service itself. */
   readonly isWanted: boolean;
-  /** Of a backfill of the past that failed: when the first one failed of those that failed for the same reason, day after day. Else null. */
+  /** For a failed backfill of the past: when the first backfill failed of those that fail for the same reason, day after day. Else null. */
   readonly failingSince: Instant | null;
 };
 
@@ -52,7 +52,7 @@ export type AlertInputs = {
   readonly candlesAt: Instant | null;
   /** Why the last request failed; null when it succeeded. */
   readonly lastFailure: string | null;
-  /** Requests were sent, and nobody has ever answered one. */
+  /** Requests were sent, and none was ever answered. */
   readonly isUnreached: boolean;
   /** Backfills of the service that are queued or running. */
   readonly backfills: number;
@@ -62,31 +62,31 @@ export type AlertInputs = {
   readonly doneTicks: ReadonlyMap<string, Instant>;
   /** Highest priority first. */
   readonly lateTiers: readonly LateTier[];
-  /** Those that ended since `since`, the first one first; without those that the service itself wanted and that are done. */
+  /** Backfills that ended since `since`, the earliest first. Those that the service itself requested are included only if they failed. */
   readonly endedBackfills: readonly EndedBackfill[];
 };
 
 export type AlertInputsQuery = {
   readonly plan: string;
   readonly schedules: readonly string[];
-  /** What happened before is no news. */
+  /** Earlier events are not reported. */
   readonly since: Instant;
   readonly revisionsADay: number;
-  /** Null: those seen since `since`. */
+  /** Null: rows seen since `since`. */
   readonly quarantineAfter: number | null;
 };
 
-/** The last answer is looked for among so many requests. */
+/** The last answer is searched for among this many requests. */
 const LOOK_BACK = 20_000;
 const MOST_REASONS = 3;
-/** At most so many are told of a day: each is a notice. */
+/** At most this many are reported at once, because each is a notice. */
 const MOST_BACKFILLS = 5_000;
-/** More rows than this are not counted. */
+/** Maximum number of rows that are counted. */
 const MOST_ROWS = 10_000;
 
 export async function readAlertInputs(sql: Sql, query: AlertInputsQuery): Promise<AlertInputs> {
   const { plan, since, revisionsADay, quarantineAfter } = query;
-  // One after the other, on one connection: no client waits for the answer.
+  // One after the other, on one connection, because no client waits for the answer.
   const historyLimits = await sql<MetLimit[]>`
     select interval, (extract(epoch from depth) * 1000)::float8 as depth_ms, message from market.refusal
     where account_plan = ${plan} and series_id is null and refused_at > ${since} order by interval`;
@@ -129,7 +129,7 @@ export async function readAlertInputs(sql: Sql, query: AlertInputsQuery): Promis
     where k.planned_at is not null and (k.achievable_age is null or k.achievable_age
         > greatest(k.target_age, 2 * w.wait, case when k.target_age >= '1 day' then '1 day' + w.wait end))
       and exists (select from ops.tracked tr where tr.tier_id = k.id and tr.ends_at is null)
-      -- What the plan does not include at all is no lack of requests, and told as a history limit.
+      -- Series that the plan does not include do not lack requests. Chandler reports them as a history limit.
       and not exists (
         select from market.refusal r
         where r.series_id is null and r.account_plan = ${plan} and r.interval = k.interval and r.reason = 'interval')
@@ -148,20 +148,20 @@ export async function readAlertInputs(sql: Sql, query: AlertInputsQuery): Promis
   };
 }
 
-/** A backfill of the past that was requested so soon after one that failed goes on with the same: the audit of gaps tries again each day. */
+/** A backfill of the past that was requested within this time after a failed one continues its failures: the audit of gaps retries each day. */
 const SAME_HISTORY = '3 days';
 
-/** Of a row of `ops.backfill` that failed: why, without numbers and plurals, as 3 slots of today are 2 slots tomorrow. */
+/** The reason of a failed row of `ops.backfill`, without numbers and plurals, because 3 slots of today are 2 slots tomorrow. */
 export function reasonOf(sql: Sql) {
   return sql`regexp_replace(coalesce(message, ''), '[0-9]+|s\\M', '', 'g')`;
 }
 
-/** Of a row of `ops.backfill`: only a person is `user@host`. */
+/** Whether a person requested a row of `ops.backfill`: only a person is `user@host`. */
 export function isWantedByPerson(sql: Sql) {
   return sql`coalesce(requested_by like '%@%', true)`;
 }
 
-/** Backfills are few; those that the service asks for itself are marked by who asks (`requested_by`): only a person is `user@host`. */
+/** There are few backfills. `requested_by` marks those that the service itself requests: only a person is `user@host`. */
 async function readEndedBackfills(sql: Sql, since: Instant): Promise<EndedBackfill[]> {
   return sql<EndedBackfill[]>`
     with failed as (
@@ -177,7 +177,7 @@ async function readEndedBackfills(sql: Sql, since: Instant): Promise<EndedBackfi
     select b.id, b.state, b.interval, b.quote, cardinality(b.coin_ids) as coins, lower(b.span) as from, upper(b.span) as to, b.requested_at,
       b.finished_at, b.message, w.is_wanted, r.since as failing_since
     from ops.backfill b cross join lateral (select ${isWantedByPerson(sql)} as is_wanted) w left join in_a_row r on r.id = b.id
-    -- What the service asks for itself is news only when it fails.
+    -- Backfills that the service created itself are news only when they fail.
     where b.is_detached and (b.state = 'failed' or (b.state = 'done' and w.is_wanted)) and b.finished_at > ${since}
     order by b.finished_at limit ${MOST_BACKFILLS}`;
 }

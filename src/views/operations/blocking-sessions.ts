@@ -1,4 +1,4 @@
-/** Sessions of others that hold a lock which Chandler needs: one of our sessions waits for it, or every reader of a table would. */
+/** Sessions of other programs that hold a lock which Chandler needs: one of our sessions waits for it, or every reader of a table would. */
 import type { Instant } from '../../clock.ts';
 import { formatInstant } from '../../core/format.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
@@ -8,13 +8,13 @@ export type BlockingSession = Omit<Holder, 'tables'>;
 
 /** A lock that another session holds and Chandler needs. */
 export type HeldLock = {
-  /** Since when at most: the beginning of the transaction that holds it, or else the moment at which it was seen. */
+  /** The lock is held since then or later: the start of the transaction that holds it. If that is unknown, the time of this check. */
   readonly since: Instant;
-  /** As `describeBlocking` says it. */
+  /** The text of `describeBlocking`. */
   readonly message: string;
 };
 
-/** Null: nobody holds one. Waits for no lock itself. `now`: by the clock of the database. */
+/** Null: there is no such lock. The statement itself waits for no lock. `now`: by the clock of the database. */
 export async function readHeldLock(sql: SqlOrTransaction, now: Instant): Promise<HeldLock | null> {
   const sessions = await readBlockingSessions(sql);
   if (sessions.length === 0) return null;
@@ -26,10 +26,10 @@ export function lockSentence({ message }: HeldLock): string {
   return `${message.charAt(0).toUpperCase()}${message.slice(1)}.`;
 }
 
-/** Who locks a table for a moment need not be told of. Shorter than the time from one look to the next. */
+/** Shorter locks are not reported. This is shorter than the time between two checks. */
 const WORTH_TELLING = '3 seconds';
 
-/** Longest wait first. Sessions of Chandler that block each other are not listed: Postgres and their transactions' ends resolve that. */
+/** Longest wait first. Sessions of Chandler that block each other are not listed: Postgres and the ends of their transactions resolve that. */
 export async function readBlockingSessions(sql: SqlOrTransaction): Promise<readonly BlockingSession[]> {
   return sql<BlockingSession[]>`
     with ours as materialized (
@@ -40,22 +40,22 @@ export async function readBlockingSessions(sql: SqlOrTransaction): Promise<reado
       select unnest(pg_blocking_pids(pid)) as pid, query_start as since from ours
       where wait_event_type = 'Lock' and query_start < clock_timestamp() - ${WORTH_TELLING}::interval
       union all
-      -- Whoever keeps readers out is listed also while nobody reads: a server that is not ready gets no callers that could wait.
+      -- Lists a session that blocks readers even while nobody reads: a server that is not ready gets no callers that could wait.
       select l.pid, null from pg_locks l join pg_class c on c.oid = l.relation join pg_namespace n on n.oid = c.relnamespace
       where l.granted and l.mode = 'AccessExclusiveLock' and n.nspname in ('market', 'ops')
         and l.database = (select oid from pg_database where datname = current_database())
     )
     select b.pid, b.usename as user, b.application_name as application, min(b.xact_start) as since
     from waits w join pg_stat_activity b on b.pid = w.pid
-    -- Of a session of somebody else, only a superuser sees type and time.
+    -- Only a superuser sees type and time of other users' sessions.
     where coalesce(b.backend_type, 'client backend') = 'client backend' and b.pid not in (select pid from ours)
       and (w.since is not null or coalesce(b.xact_start < clock_timestamp() - ${WORTH_TELLING}::interval, true))
     group by b.pid, b.usename, b.application_name order by min(w.since) nulls last, b.pid`;
 }
 
 /**
- * What is wrong, since when, and what to do. The time is that of the session's transaction: a statement of ours that waits gives up after
- * `lock_timeout` and begins again, and with it the time of its wait.
+ * Says what is wrong, since when, and what to do. The time is that of the session's transaction: a waiting statement of ours gives up after
+ * `lock_timeout` and begins again, and then the time of its wait begins again, too.
  */
 export function describeBlocking(sessions: readonly BlockingSession[]): string {
   const [first, ...others] = sessions;

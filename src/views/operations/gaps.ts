@@ -20,14 +20,14 @@ export type GapReason = (typeof GAP_REASONS)[number];
 
 export const REFUSALS: readonly GapReason[] = ['history limit', 'interval', 'unknown coin', 'forbidden', 'bad request'];
 
-/** The upstream refuses these slots; the other reasons mean that they were not requested yet, or have no final answer. */
+/** Whether the upstream refuses these slots. The other reasons mean that they were not requested yet, or have no final answer. */
 export function isRefusal(reason: GapReason): boolean {
   return REFUSALS.includes(reason);
 }
 
 export type Gap = SeriesName & {
   readonly symbol: string;
-  /** Null: without a beginning. */
+  /** Null: the gap has no beginning. */
   readonly from: Instant | null;
   readonly to: Instant | null;
   readonly slots: number;

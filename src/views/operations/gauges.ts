@@ -1,4 +1,4 @@
-/** The numbers of the warehouse that are worth watching, for `/metrics`. */
+/** The numbers of the warehouse for `/metrics`. */
 import type { Instant } from '../../clock.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { isWantedByPerson, reasonOf } from './alert-inputs.ts';
@@ -7,16 +7,16 @@ import { readTierStatus, type TierStatus } from './tiers.ts';
 export type Gauges = {
   readonly tiers: readonly TierStatus[];
   /**
-   * The backfills of the service. Of those that are over, what notices tell of: the past of tracked series that fails each day for the same reason
-   * is one, and what the service itself wanted and is done is none.
+   * The backfills of the service. Ended ones count as in notices: backfills of the past of tracked series that fail each day for the same reason
+   * count once. Finished ones that the service itself requested do not count.
    */
   readonly backfills: readonly { readonly state: string; readonly n: number }[];
   readonly connections: readonly { readonly state: string; readonly n: number }[];
   readonly lastDone: readonly { readonly schedule: string; readonly at: Instant }[];
-  /** Estimates of Postgres, as counting millions of rows every few seconds is too expensive. */
+  /** Estimates of Postgres, because counting millions of rows every few seconds is too expensive. */
   readonly revisions: number;
   readonly quarantined: number;
-  /** What upstream has refused because of a plan: history limits, and intervals that it does not include. */
+  /** Number of refusals by upstream because of a plan: history limits, and intervals that the plan does not include. */
   readonly historyLimits: number;
 };
 

@@ -1,13 +1,13 @@
-/** What `chandler doctor` reads of the database: version, clock, size, and backfills whose process died. */
+/** The facts that `chandler doctor` reads from the database: version, clock, size, and backfills whose process died. */
 import type { Instant } from '../../clock.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { leaseIsAlive } from '../../store/work/lease.ts';
 
 export type Health = {
-  /** As the server says it: `18.4`. */
+  /** The version that the server reports: `18.4`. */
   readonly version: string;
   readonly majorVersion: number;
-  /** It stores nothing: a standby, or set so. */
+  /** The database stores nothing: it is a standby, or is set to read-only. */
   readonly isReadOnly: boolean;
   /** The database's clock. */
   readonly now: Instant;
@@ -22,7 +22,7 @@ export type Health = {
   readonly quarantined: number;
 };
 
-/** `now`: by the clock that the owners of backfills renew their leases by. */
+/** `now`: by the clock with which the owners of backfills renew their leases. */
 export async function readHealth(sql: Sql, now: Instant): Promise<Health> {
   const [server] = await sql<Omit<Health, 'silentBackfills'>[]>`
     select current_setting('server_version') as version,

@@ -1,4 +1,4 @@
-/** What is left of a target: its slots without a final answer, with the reason and what becomes of them (`market.gaps`). */
+/** Reads the slots of a target that still have no final answer, with the reason and their fate (`market.gaps`). */
 import type { Instant } from '../../clock.ts';
 import type { SeriesSpan } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
@@ -7,8 +7,8 @@ import { type GapReason, REFUSALS } from './gaps.ts';
 import { matching } from './series-filter.ts';
 
 /**
- * `too young`: not old enough to be final, whatever was answered. `later`: a later run asks for it. `refused`: the upstream does not give it.
- * `failed`: every attempt of this run failed, or the upstream's last word cannot be used, and Chandler does not ask for it again.
+ * `too young`: not old enough to be final, whatever was answered. `later`: a later run requests it. `refused`: the upstream does not provide it.
+ * `failed`: every attempt of this run failed, or the upstream's last answer cannot be used, and Chandler does not request it again.
  */
 export type Fate = 'too young' | 'later' | 'refused' | 'failed';
 
@@ -21,21 +21,21 @@ export type Left = {
   readonly nextAskAt: Instant | null;
 };
 
-/** On the grid: only what was asked for counts, whatever else is wanted of these series. */
+/** On the grid. Only the requested slots count, whatever else is wanted of these series. */
 export type LeftQuery = SeriesSpan & {
   /** Answered slots that open at or after this are too young to be final. */
   readonly settledUntil: Instant;
-  /** Slots that open at or after this are too young even if nobody asked about them: asked for now, they would not be final; null: none. */
+  /** Slots that open at or after this are too young even if they were never requested: an answer now would not be final; null: none. */
   readonly openFrom: Instant | null;
-  /** Slots that are due by then are counted apart from those that are due later; default: all together. */
+  /** Slots that are due by then are counted separately from those that are due later; absent: all together. */
   readonly dueBy?: Instant;
-  /** What was requested in vain. */
+  /** The spans whose requests failed. */
   readonly failed: readonly { readonly coinId: string; readonly span: Span }[];
 };
 
 /**
- * By reason and fate, most slots first. What becomes of a slot follows from its row in `market.gaps` alone: a reason that is not a refusal
- * is asked about again, unless its `next_ask_at` is infinite.
+ * By reason and fate, most slots first. The fate of a slot follows only from its row in `market.gaps`: a slot whose reason is not a refusal is
+ * requested again, unless its `next_ask_at` is infinite.
  */
 export async function readLeft(sql: SqlOrTransaction, query: LeftQuery): Promise<Left[]> {
   const { span, interval, settledUntil, openFrom, failed, dueBy = null } = query;

@@ -13,14 +13,14 @@ export type Problem = {
   readonly message: string | null;
 };
 
-/** Older requests are not looked at. */
+/** Older requests are not read. */
 const MOST_REQUESTS = 20_000;
-/** A backfill that failed longer ago is no news. */
+/** A backfill that failed longer ago is not reported. */
 const RECENT_MS = DAY;
 
 /**
- * The oldest first. A refused key is not among them: `standingRefusal` says whether it counts. `now`: by the clock that leases are renewed
- * by. `lock`: a process that waits for it may give no sign of life until it is released.
+ * Oldest first. A refused key is not among them: `standingRefusal` decides whether it counts. `now`: by the clock with which leases are renewed.
+ * `lock`: a process that waits for it may not renew its lease until the lock is released.
  */
 export async function readProblems(
   sql: Sql,

@@ -1,6 +1,6 @@
 /**
- * What takes a look at each series, or at each request of a day. Where there are many, a service counts from time to time, and who asks is
- * shown its last count, with when that was.
+ * Counts that read each series, or each request of a day. If there are many, a service counts from time to time, and everybody else gets its last
+ * count, with the time of that count.
  */
 import { type Instant, MOST_SKEW_MS } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
@@ -38,47 +38,47 @@ export type FetchStatus = {
 
 export type SeriesCounts = {
   readonly series: readonly SeriesStatus[];
-  /** Of the tracked series, highest priority first. */
+  /** The tiers of tracked series, highest priority first. */
   readonly tiers: readonly TierStatus[];
   readonly catalogue: readonly CatalogueAge[];
-  /** Of the last 24 hours, most requests first. */
+  /** The requests of the last 24 hours, by outcome, most requests first. */
   readonly fetches: readonly FetchStatus[];
 };
 
-/** `series`, `tiers`: null where nobody has counted them, and there are too many to be counted while somebody waits. */
+/** `series`, `tiers`: null when no service has counted them, and they are too many to count while somebody waits. */
 export type DatedCounts = Omit<SeriesCounts, 'series' | 'tiers'> & {
   readonly series: SeriesCounts['series'] | null;
   readonly tiers: SeriesCounts['tiers'] | null;
-  /** When a service counted them; null: just now, by who asks. */
+  /** When a service counted them; null: the caller counted them just now. */
   readonly countedAt: Instant | null;
 };
 
-/** Fetches of this long are counted. */
+/** Requests of this last period are counted. */
 const RECENT_MS = DAY;
 
 /**
- * Under this name a service saves its last count. Services and commands of several versions share it: another form of `SeriesCounts` needs
+ * The name under which a service saves its last count. Services and commands of several versions share it, so another form of `SeriesCounts` needs
  * another name.
  */
 export const SERIES_COUNTS = 'series';
 
 const COUNT_AT_LEAST_EVERY_MS = 60_000;
-/** Counting keeps the database busy for this part of the time at most. */
+/** Counting keeps the database busy for at most this part of the time. */
 const COUNTING_SHARE = 0.02;
-/** A count that is older than so many turns of the service is not shown: the service cannot count. */
+/** A count that is older than this many turns of the service is not shown: the service cannot count. */
 const LATE_TURNS = 3;
 
-/** How often a service counts what took so long the last time. */
+/** How often a service counts if the last count took this long. */
 export function countedEveryMs(tookMs: number): number {
   return Math.max(COUNT_AT_LEAST_EVERY_MS, tookMs / COUNTING_SHARE);
 }
 
-/** Does a service with these roles count? One that only answers callers does not. */
+/** Whether a service with these roles counts. One that only answers callers does not. */
 export function countsSeries(roles: readonly string[]): boolean {
   return roles.some((role) => role !== 'http');
 }
 
-/** Does a service run that counts? */
+/** Whether a service that counts is running. */
 export async function isAnyCounting(sql: SqlOrTransaction, now: Instant): Promise<boolean> {
   return (await liveInstances(sql, now)).some(({ roles }) => countsSeries(roles));
 }
@@ -88,15 +88,15 @@ export async function countSeriesNow(sql: SqlOrTransaction, now: Instant): Promi
   return { series, tiers, ...others };
 }
 
-/** What takes no look at each series. */
+/** The counts that do not read each series. */
 async function readOthers(sql: SqlOrTransaction, now: Instant): Promise<Omit<SeriesCounts, 'series' | 'tiers'>> {
   const [catalogue, fetches] = await Promise.all([readCatalogueAges(sql), readFetches(sql, now)]);
   return { catalogue, fetches };
 }
 
 /**
- * Few series are counted now. Many are counted now only when `countsMany` (a minute for millions); otherwise this is what a service counted last.
- * When no service counts, an old count is not shown: nobody would correct it.
+ * Few series are counted now. Many are counted now only when `countsMany` (a minute for millions); otherwise this returns the last count of a
+ * service. When no service counts, an old count is not shown, because nothing would correct it.
  */
 export async function readSeriesCounts(sql: Sql, now: Instant, countsMany: boolean): Promise<DatedCounts> {
   if (countsMany || !(await hasManySeries(sql))) return { ...(await countSeriesNow(sql, now)), countedAt: null };
@@ -104,13 +104,13 @@ export async function readSeriesCounts(sql: Sql, now: Instant, countsMany: boole
   return last ?? { series: null, tiers: null, ...(await readOthers(sql, now)), countedAt: null };
 }
 
-/** Null: no service keeps them up. */
+/** Null: no service keeps the counts up to date. */
 async function readServiceCounts(sql: Sql, now: Instant): Promise<DatedCounts | null> {
   if (!(await isAnyCounting(sql, now))) return null;
   const last = await readCounted<SeriesCounts>(sql, SERIES_COUNTS);
   if (last === null) return null;
   const age = now - last.countedAt;
-  // One that lies ahead was counted before a clock was set back: how old it is, nobody knows.
+  // A count in the future was made before a clock was set back, so its age is unknown.
   if (age < -MOST_SKEW_MS || age > LATE_TURNS * countedEveryMs(last.tookMs)) return null;
   return { ...last.answer, countedAt: last.countedAt };
 }

@@ -25,16 +25,16 @@ export async function coinsWithoutSeries(sql: SqlOrTransaction, coinIds: readonl
   return rows.map((row) => row.coinId);
 }
 
-/** The ids among which a misspelt id is searched. */
+/** The ids among which the correction of a misspelt id is searched for. */
 export async function coinIdsWithSeries(sql: SqlOrTransaction): Promise<string[]> {
   const rows = await sql<{ coinId: string }[]>`select distinct coin_id from market.series`;
   return rows.map((row) => row.coinId);
 }
 
-/** With more series, what needs a look at each of them is not counted while somebody waits. */
+/** With more series, counts that read each of them are not made while somebody waits. */
 export const MANY_SERIES = 20_000;
 
-/** Do more series match the filter than can be counted at once? Reads no more than it must to know that. */
+/** Whether more series match the filter than can be counted at once. Reads no more rows than necessary. */
 export async function hasManySeries(sql: SqlOrTransaction, filter: SeriesFilter = {}): Promise<boolean> {
   const rows = await sql`select from market.series where ${matching(sql, filter)} offset ${MANY_SERIES} limit 1`;
   return rows.length > 0;

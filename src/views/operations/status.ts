@@ -1,4 +1,4 @@
-/** The warehouse at a glance: what is wanted, what is stored, what is running, and what the upstream answered in the last day. */
+/** The warehouse at a glance: what is wanted, stored and running, and the requests of the last day. */
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
@@ -15,7 +15,7 @@ export type BackfillStatus = {
   readonly to: Instant | null;
   readonly plannedRequests: number;
   readonly requests: number;
-  /** The service runs it: another process can take it over. */
+  /** The service runs it, so another process can take it over. */
   readonly isDetached: boolean;
   readonly owner: string;
   readonly heartbeatAt: Instant;
@@ -32,7 +32,7 @@ export type Status = DatedCounts & {
   readonly quarantined: number;
 };
 
-/** `countsMany`: all series are counted now, also when there are many. */
+/** `countsMany`: all series are counted now, even if there are many. */
 export async function readStatus(sql: Sql, now: Instant, countsMany = false): Promise<Status> {
   const [counts, seriesCounts, backfills] = await Promise.all([
     sql<{ coins: number; revisions: number; quarantined: number }[]>`

@@ -1,4 +1,4 @@
-/** What `ops` keeps about the requests of one slot: the requests, and the claims that need a second opinion. */
+/** The records of `ops` about the requests of one slot: the requests, and the claims that need a second opinion. */
 import type { Instant } from '../../clock.ts';
 import { formatCounted, formatInstant } from '../../core/format.ts';
 import { rowNoun, type SeriesName } from '../../core/interval.ts';
@@ -8,11 +8,11 @@ import type { Sql } from '../../store/connection/connect.ts';
 export type StoryEvent = {
   readonly at: Instant;
   /**
-   * One word: those of `market.story`; backfill and tracked (who wanted it), asked (a request), claim (what needs a second opinion), note (what is not
-   * known any more).
+   * One word: those of `market.story`; backfill and tracked (who wanted the slot), asked (a request), claim (it needs a second opinion), note
+   * (something is not known any more).
    */
   readonly event: string;
-  /** Sentences; instants in UTC. */
+  /** Sentences, with instants in UTC. */
   readonly detail: string;
 };
 
@@ -93,7 +93,7 @@ export async function readClaims(sql: Sql, { from, seriesId }: Slot): Promise<St
   }));
 }
 
-/** Evidence stays; the records of the requests that it stands on may have been removed because of their age. */
+/** A note that requests may be missing. Evidence stays, but the records of its requests may have been removed because of their age. */
 export async function readRemovedRequests(sql: Sql, { from, seriesId }: Slot): Promise<StoryEvent[]> {
   const rows = await sql<{ at: Instant }[]>`
     select e.known_at + coalesce(e.step_seconds[cardinality(e.step_seconds)], 0) * interval '1 second' as at

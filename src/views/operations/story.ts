@@ -1,4 +1,4 @@
-/** The story of one slot: `market.story`, and what only `ops` knows: backfills, rules, requests, and claims that need a second opinion. */
+/** The story of one slot: `market.story`, and the facts that only `ops` has: backfills, rules, requests, and claims that need a second opinion. */
 import type { Instant } from '../../clock.ts';
 import { formatCount, formatDay, formatDuration, formatInstant, formatSeries } from '../../core/format.ts';
 import { floorToGrid, INTERVAL_MS, type SeriesName } from '../../core/interval.ts';
@@ -18,11 +18,11 @@ export type Story = {
   readonly from: Instant;
   /** When it closes (exclusive). */
   readonly to: Instant;
-  /** In the order of time; what is there now and what comes next are the last ones. */
+  /** Events in order of time. The last ones say what is stored now and what Chandler requests next. */
   readonly events: readonly StoryEvent[];
 };
 
-/** All of it, for whoever runs Chandler. Null: there is no such series. */
+/** The whole story, for the operator. Null if the series does not exist. */
 export async function readStory(sql: Sql, question: StoryQuestion, now: Instant): Promise<Story | null> {
   const found = await findSlot(sql, question);
   if (found === null) return null;
@@ -39,11 +39,11 @@ export async function readStory(sql: Sql, question: StoryQuestion, now: Instant)
   return asStory(slot, [...told.past, ...known.flat()].sort(byTime), [...told.present, ...next]);
 }
 
-/** What `market` knows of it, without requests, accounts and who wanted it: for callers of the service. Null: there is no such series. */
+/** The part that `market` has, without requests, accounts and requesters: for callers of the service. Null if the series does not exist. */
 export async function readPublicStory(
   sql: Sql,
   question: StoryQuestion,
-  { now, most }: { readonly now: Instant /** Only so many events, the newest. */; readonly most: number },
+  { now, most }: { readonly now: Instant /** At most this many events, the newest. */; readonly most: number },
 ): Promise<Story | null> {
   const found = await findSlot(sql, question);
   if (found === null) return null;
@@ -75,7 +75,7 @@ async function findSlot(
   return series === undefined ? null : { slot: { coinId, interval, quote, from, seriesId: series.id }, series };
 }
 
-/** Within one second, the second in which a step of evidence is stored: first who wanted it, then the request, then what came of it. */
+/** Within one second, which is the precision of a step of evidence, the order is: who wanted the slot, the request, its result. */
 function byTime(a: StoryEvent, b: StoryEvent): number {
   const second = ({ at }: StoryEvent) => Math.floor(at / 1000);
   return second(a) - second(b) || rank(a) - rank(b) || a.at - b.at;
@@ -88,11 +88,11 @@ function rank({ event }: StoryEvent): number {
   return place === -1 ? FIRST.length : place;
 }
 
-/** `most`: only so many events, the newest. */
+/** `most`: at most this many events, the newest. */
 async function readTold(sql: Sql, { coinId, interval, quote, from }: Slot, most: number | null = null) {
   const rows = await sql<StoryEvent[]>`
     select at, event, detail
-    -- As market.story, of exactly this id.
+    -- Like market.story, but for exactly this id.
     from ops.story(${coinId}, ${interval}::market.candle_interval, ${from}::timestamptz, ${quote}) with ordinality
     order by ordinality desc limit ${most}`;
   const told = rows.map((row) => ({ ...row })).reverse();
@@ -109,13 +109,13 @@ type BackfillFacts = {
   readonly to: Instant;
   readonly requestedBy: string | null;
   readonly message: string | null;
-  /** Of a backfill that names no coins: of the best-ranked ones. */
+  /** For a backfill that names no coins: the number of best-ranked coins. */
   readonly top: number | null;
 };
 
 /**
- * Backfills whose span contains the slot, and which name the coin or all coins. Those of the best-ranked coins count when they sent a
- * request about the series: which coins these were is not recorded for a command.
+ * Backfills whose span contains the slot, and which name the coin or all coins. Those of the best-ranked coins count if they sent a request about
+ * the series, because the coins of a command are not recorded.
  */
 async function readBackfillsOf(sql: Sql, { coinId, interval, quote, from, seriesId }: Slot): Promise<StoryEvent[]> {
   const rows = await sql<BackfillFacts[]>`
@@ -171,7 +171,7 @@ async function readRules(sql: Sql, { coinId, interval, quote, from, seriesId }: 
       from ops.track t
       where t.interval = ${interval}::market.candle_interval and t.quote = ${quote} and t.since <= ${from}::timestamptz
         and (t.coin_id is null or t.coin_id = ${coinId})
-        -- The view decides which coins a rule selects; of several rules for the best-ranked ones, the rank tells which.
+        -- The view decides which coins a rule selects. The rank tells which of several rules for best-ranked coins applies.
         and exists (select from ops.track_target a where a.coin_id = ${coinId} and a.interval = t.interval and a.quote = t.quote)
         and (t.tier <> 'top' or exists (select from market.coin c where c.id = ${coinId} and c.rank between 1 and t.top))
       order by t.id`,
@@ -195,7 +195,7 @@ function namesOf({ tier, top }: RuleFacts, coinId: string): string {
   return tier === 'all' ? 'all coins' : `the ${formatCount(top!)} best-ranked coins`;
 }
 
-/** Null: `market.gaps` or a refresh says when Chandler asks about the slot. */
+/** Why Chandler does not request the slot. Null: `market.gaps` or a refresh decides when Chandler requests it. */
 function whyNotAsked({ isWanted, isFinal, isEmptyOnce }: Series, now: Instant): StoryEvent[] | null {
   if (isEmptyOnce && isWanted) return [next(now, HOLE)];
   if (isFinal) return [next(now, 'Chandler does not ask about it by itself: it has its final answer.')];
@@ -203,7 +203,7 @@ function whyNotAsked({ isWanted, isFinal, isEmptyOnce }: Series, now: Instant): 
   return null;
 }
 
-/** What is not in `market.gaps`: when Chandler asks about the newest end of the series. */
+/** The next request that is not in `market.gaps`: the one for the newest end of the series. */
 async function readRefresh(sql: Sql, slot: Slot, now: Instant): Promise<StoryEvent[]> {
   const [fresh] = await sql<
     {
@@ -220,7 +220,7 @@ async function readRefresh(sql: Sql, slot: Slot, now: Instant): Promise<StoryEve
     from ops.tracked tr join ops.tier ti on ti.id = tr.tier_id where tr.series_id = ${slot.seriesId}`;
   if (fresh === undefined) return [];
   const { targetAgeMs, refreshAfterMs, askedAt, dueAt, seenUntil } = fresh;
-  // A refresh asks for the newest end only: what is not seen yet.
+  // A refresh requests only the newest end, which was not seen yet.
   if (seenUntil !== null && slot.from + 2 * INTERVAL_MS[slot.interval] <= seenUntil) return [];
   const last = askedAt === null ? 'never asked for' : `last asked for at ${formatInstant(askedAt)}`;
   const due =

@@ -32,7 +32,7 @@ export async function readTierStatus(sql: SqlOrTransaction, now: Instant): Promi
       (extract(epoch from k.achievable_age) * 1000)::float8 as achievable_age_ms,
       ${ageAt(sql, 't.median_until', now)} as median_age_ms, ${ageAt(sql, 't.oldest_until', now)} as oldest_age_ms
     from ops.tier k
-    -- Ages are computed of the results only: there may be millions of series.
+    -- Computes ages for the result rows only: there may be millions of series.
     join (
       select tier_id, count(*) as series, count(ends_at) as ending,
         count(*) filter (where seen_until is null and ends_at is null) as unseen,
@@ -43,7 +43,7 @@ export async function readTierStatus(sql: SqlOrTransaction, now: Instant): Promi
     order by k.priority desc, k.tier = 'all', k.tier = 'top', k.interval desc, k.target_age, k.id`;
 }
 
-/** Null of null. */
+/** The age in milliseconds; null when the column is null. */
 function ageAt(sql: SqlOrTransaction, column: 't.median_until' | 't.oldest_until', now: Instant) {
   const until = sql.unsafe(column);
   return sql`case when ${until} is not null then greatest(0, extract(epoch from ${now}::timestamptz - ${until}) * 1000)::float8 end`;

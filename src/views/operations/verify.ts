@@ -1,4 +1,6 @@
-/** The proof: recomputes what each answer told about each series, and compares it with what is stored. `docs/proof.md` says what that proves. */
+/**
+ * The proof: recomputes what each answer reported about each series, and compares it with the stored data. `docs/proof.md` says what that proves.
+ */
 import type { Instant } from '../../clock.ts';
 import { countSlots } from '../../core/chunk.ts';
 import { INTERVAL_MS, type Interval, type SeriesName } from '../../core/interval.ts';
@@ -37,12 +39,12 @@ export type SeriesProof = SeriesName &
     readonly knownEmpty: number;
     /** Sum of `market.candle_hash` of the final candles modulo 2^64, 16 hexadecimal digits. */
     readonly hash: string;
-    /** The stretches to ask about again after the mending: of what is mended, what was answered once or is wanted. */
+    /** The stretches to request again after the mending: those mended slots that an answer once made final, or that are wanted. */
     readonly toAsk: Spans;
   };
 
 export type VerifyFilter = SeriesFilter & {
-  /** Only series whose newest step of evidence or newest answer is not older, by our clock, or that were created since. */
+  /** Only series whose newest step of evidence or newest answer is not older than this, by our clock, or that were created since. */
   readonly since?: Instant | undefined;
 };
 
@@ -63,7 +65,7 @@ export async function* verifySeries(sql: Sql, filter: VerifyFilter, now: Instant
   );
 }
 
-/** How much `verifySeries` will read. */
+/** The number of series and candles that `verifySeries` will read. */
 export async function sizeOf(sql: Sql, filter: VerifyFilter): Promise<{ series: number; candles: number }> {
   const [row] = await sql<{ series: number; candles: number }[]>`
     select count(*) as series, coalesce(sum(candles), 0)::bigint as candles from market.series
@@ -82,7 +84,7 @@ type Listed = { readonly id: number; readonly interval: Interval; readonly candl
 
 async function verifyPage(tx: SqlOrTransaction, page: readonly Listed[], now: Instant): Promise<SeriesProof[]> {
   const { interval } = page[0]!;
-  // Before the snapshot.
+  // This must come before the snapshot.
   await holdPartitions(tx, [interval]);
   const ids = page.map(({ id }) => id);
   const rows = await readSeries(tx, ids);
@@ -107,7 +109,7 @@ async function verifyPage(tx: SqlOrTransaction, page: readonly Listed[], now: In
       slotsCovered,
       candles: final.candles,
       provisional: all.candles - final.candles,
-      // By the count that was written with the answers: a candle that is gone is not known to be empty.
+      // Uses the count that was written with the answers: a candle that was deleted is not known to be empty.
       knownEmpty: Math.max(0, slotsCovered - row.coveredCandles),
       hash: toHex(final.digest),
       ...judged.get(row.id)!,
@@ -116,13 +118,13 @@ async function verifyPage(tx: SqlOrTransaction, page: readonly Listed[], now: In
   });
 }
 
-/** Not all that is mended: a slot that nobody wanted, with a row that no answer told, is right again without the row. */
+/** Not every mended slot: a slot that nobody wanted, with a row that no answer reported, is right again without the row. */
 function toAsk({ mending }: Judgement, { wanted, interval }: SeriesRow, account: Account, now: Instant): Spans {
   const isWhole = mending.some(({ from, to }) => from === ALL_TIME.from && to === ALL_TIME.to);
-  // What the evidence of the whole series says is not believed.
+  // If the whole series is mended, its evidence is not trusted.
   const known = isWhole ? wanted : union(wanted, finalBy(account.steps, account.segments));
   const width = INTERVAL_MS[interval];
-  // Nobody can ask for what has no time, or has not come yet.
+  // Slots before 1970, and slots in the future, cannot be requested.
   return intersect(intersect(mending, known), [{ from: 0, to: Math.floor(now / width) * width }]);
 }
 
@@ -152,7 +154,7 @@ async function judgePage(tx: SqlOrTransaction, page: Page, now: Instant): Promis
     return judge({ ...stored, odd: odd?.get(id) ?? NONE_ODD, impossibleTimes: impossibleTimes.get(id) }, now);
   };
   const judged = new Map(rows.map((row) => [row.id, judgeOne(row, new Set())]));
-  // Only where something differs it matters whether a mending has settled that.
+  // Whether a mending has settled a difference matters only for series with differences.
   const doubtful = rows.filter(
     ({ id }) => judged.get(id)!.differences.length > 0 && evidence.get(id)!.some(({ kind }) => kind === 'mended'),
   );

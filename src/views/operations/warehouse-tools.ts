@@ -1,4 +1,4 @@
-/** The warehouse tools of agents: coverage, gaps with their reasons, the story of a candle, and SQL where that is allowed. */
+/** The warehouse tools of agents: coverage, gaps with their reasons, the story of a candle, and SQL if it is allowed. */
 import type { Clock, Instant } from '../../clock.ts';
 import type {
   CoverageRow,

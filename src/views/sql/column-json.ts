@@ -1,4 +1,4 @@
-/** The values of a result of SQL as JSON, from the texts that Postgres sends. */
+/** Converts the values of an SQL result to JSON, from the texts that Postgres sends. */
 
 const TYPE = {
   bool: 16,
@@ -26,8 +26,8 @@ export const NUMBER_TYPES: ReadonlySet<number> = new Set([
 ]);
 
 /**
- * `type` is the id of the type. What a JSON number cannot hold stays a text: NaN, infinities and whole numbers past 2^53; with
- * `isExact` also a numeric with more digits than a double has.
+ * `type` is the id of the type. A value that a JSON number cannot hold stays a text: NaN, infinities and whole numbers past 2^53; with `isExact`
+ * also a numeric with more digits than a double has.
  */
 export function toJsonValue(text: string | null, type: number, { isExact = false } = {}): unknown {
   if (text === null) return null;

@@ -1,22 +1,22 @@
-/** Who may run a statement now: a few places, one statement of a caller at a time, and a short queue with a deadline. */
+/** Decides who may run a statement now: there are a few places, one statement of a caller at a time, and a short queue with a deadline. */
 import { systemClock } from '../../clock.ts';
 import { StatementError } from '../../contract/interface/warehouse-tools.ts';
 
 export type TurnOptions = {
-  /** Statements that may wait, half of them of one caller. */
+  /** Number of statements that may wait. At most half of them are of one caller. */
   readonly waiting: number;
   readonly waitMs: number;
 };
 
 export type Turn<P> = {
   readonly place: P;
-  /** Gives the place to the next one. Called once. */
+  /** Gives the place to the next waiting statement. Call it once. */
   end(): void;
 };
 
 type Waiter<P> = { readonly caller: string; readonly begin: (turn: Turn<P>) => void };
 
-/** Resolves to a place, in the order of the calls; a caller whose statement runs is passed over until it has ended. */
+/** Resolves to a place, in the order of the calls. A caller whose statement is running is skipped until the statement has ended. */
 export type TakeTurn<P> = (caller: string) => Promise<Turn<P>>;
 
 /** @throws StatementError (429) when too many wait, or the turn does not come in time */
@@ -49,7 +49,7 @@ export function createTurns<P>(places: readonly P[], { waiting: most, waitMs }: 
     );
     const first = await Promise.race([turn, late]);
     done.abort();
-    // The turn may have come in the same moment.
+    // The turn may have come at the same moment.
     if (first !== null || !waiting.includes(waiter)) return turn;
     waiting = waiting.filter((one) => one !== waiter);
     throw new StatementError(

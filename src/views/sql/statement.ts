@@ -1,7 +1,7 @@
 /**
- * Runs a read-only SQL statement of an untrusted caller. The role alone is no protection: `set_config` can leave a role, and
- * `query_to_xml` can then run another statement. So the server first parses the statement as the definition of a temporary view, and it
- * is refused if it calls any function that may do more than compute.
+ * Runs a read-only SQL statement of an untrusted caller. The role alone is no protection: `set_config` can leave a role, and `query_to_xml` can
+ * then run another statement. So the server first parses the statement as the definition of a temporary view. It refuses the statement if it calls
+ * any function that may do more than compute.
  */
 import type postgres from 'postgres';
 import { systemClock } from '../../clock.ts';
@@ -15,14 +15,14 @@ import { createTurns, type Turn } from './statement-turns.ts';
 
 export type StatementRunnerOptions = {
   readonly url: string;
-  /** Default 5 s; as long waits a statement for its turn at most. */
+  /** Default 5 s. A statement also waits at most this long for its turn. */
   readonly timeoutMs?: number;
   /** Concurrent statements, each on its own connection. Default 2. */
   readonly connections?: number;
   /** Statements that may wait for a connection. Default 8. */
   readonly waiting?: number;
   readonly watchdog?: Watchdog;
-  /** Called when a statement does not end at its deadline, with the process of the server that computes it. */
+  /** Called when a statement does not end at its deadline, with the server process that computes it. */
   readonly onEndless?: (pid: number) => void;
 };
 
@@ -32,12 +32,12 @@ export type StatementRunner = {
   close(): Promise<void>;
 };
 
-/** Of all rows of an answer together, as JSON text. */
+/** Limit for all rows of an answer together, as JSON text. */
 const MAX_ANSWER_BYTES = 4 * 1_024 * 1_024;
 const LOCK_TIMEOUT_MS = 1_000;
-/** Of one statement, where the user of the database may limit it: what it sorts must not fill the disk. */
+/** Limit for one statement, if the database user may set it: its sorting must not fill the disk. */
 const TEMP_FILES = '1GB';
-/** The server cancels a statement at its timeout. A statement that has not ended so long afterwards cannot be cancelled. */
+/** The server cancels a statement at its timeout. A statement that has not ended this long afterwards cannot be cancelled. */
 const GRACE_MS = 500;
 const LATE = new Error('the statement did not end');
 
@@ -50,7 +50,7 @@ export function createStatementRunner(options: StatementRunnerOptions): Statemen
   const control = connect();
   const stop = new AbortController();
 
-  /** The caller has its answer; the place is given on when the server's process is gone, so no more of them can pile up. */
+  /** The caller has its answer already. The place becomes free only when the server process is gone, so that such processes cannot pile up. */
   const endBackend = async ({ place, end }: Turn<Place>, backend: Backend): Promise<void> => {
     onEndless(backend.pid);
     while (!stop.signal.aborted && !(await isEnded(control, backend).catch(() => false))) {
@@ -83,7 +83,7 @@ export function createStatementRunner(options: StatementRunnerOptions): Statemen
           void endBackend(turn, backend);
           throw tooLong(timeoutMs);
         }
-        // There was no connection yet, which is not the fault of the statement.
+        // There was no connection yet, which is not the statement's fault.
         place.sql = connect();
         turn.end();
         return answering;
@@ -96,14 +96,14 @@ export function createStatementRunner(options: StatementRunnerOptions): Statemen
   };
 }
 
-/** A connection, and the process of the server that works for it; null until that is known. */
+/** A connection, and the server process that works for it; null until it is known. */
 type Place = { sql: Sql; backend: Backend | null };
 type Backend = { readonly pid: number; readonly startedAt: string };
 
-/** So often the server's process is told to end, and looked for. */
+/** The interval between two checks whether the server process has ended. */
 const ENDING_MS = 1_000;
 
-/** Tells the server's process to end, which it does at the first moment at which it looks. */
+/** Tells the server process to end. It ends at its next check for interrupts. */
 async function isEnded(sql: Sql, { pid, startedAt }: Backend): Promise<boolean> {
   const left = await sql`
     select pg_terminate_backend(pid) from pg_stat_activity where pid = ${pid} and backend_start::text = ${startedAt}`;
@@ -132,15 +132,15 @@ async function answer(place: Place, { statement, limit, timeoutMs }: Question): 
   }
 }
 
-/** SQLSTATE `feature_not_supported`: what a server in recovery says of a transaction that may write. */
+/** SQLSTATE `feature_not_supported`: the error of a server in recovery for a transaction that may write. */
 const NOT_IN_RECOVERY = '0A000';
-/** The view that the statement is parsed as cannot be made there. */
+/** A standby cannot create the view as which the statement is parsed. */
 const ON_STANDBY =
   'SQL is not possible here: this database is a standby, and a statement can only be checked on its primary';
 
 type Column = { readonly name: string; readonly type: number; readonly category: string };
 
-/** Takes the role and the limits of a stranger; these settings end with the transaction. */
+/** Sets the role and the limits of an untrusted caller. These settings end with the transaction. */
 async function enterRole(tx: SqlOrTransaction, timeoutMs: number): Promise<Backend> {
   try {
     const [backend] = await tx<Backend[]>`
@@ -162,15 +162,15 @@ async function enterRole(tx: SqlOrTransaction, timeoutMs: number): Promise<Backe
   }
 }
 
-/** There is no such role (an invalid value of a setting), or the user is not a member of it. */
+/** The role does not exist (an invalid value of a setting), or the user is not a member of it. */
 const NO_ROLE: ReadonlySet<string> = new Set(['22023', '42501', '42704']);
 
 const VIEW = 'pg_temp.statement_of_a_stranger';
 
 /**
- * The columns of the statement. It is not run: the server parses it, first alone for the names of its columns, and then as the
- * definition of a view, which must be one reading statement without parameters, and drops the view again. The view has names of its own
- * for the columns, because two columns of a statement may have the same name.
+ * The columns of the statement. The statement is not run: the server parses it, first alone for the names of its columns, and then as the
+ * definition of a view, which must be one reading statement without parameters. Then the view is dropped. The view has its own names for the
+ * columns, because two columns of a statement may have the same name.
  * @throws StatementError when it calls a forbidden function
  */
 async function columnsOf(tx: SqlOrTransaction, statement: string): Promise<Column[]> {
@@ -233,11 +233,11 @@ async function read(
   await tx`set transaction read only`;
   const values = columns.map(({ category }, i) => {
     const value = `q.c${i + 1}`;
-    // Arrays and records as JSON, whatever their elements are.
+    // Arrays and records are read as JSON, whatever their elements are.
     return category === 'A' || category === 'C' ? `to_json(${value})::text` : `${value}::text`;
   });
   const source = `(${withoutSemicolon(statement)}\n) as q ${aliasesOf(columns.length)}`;
-  // An array, because a function has at most a hundred arguments.
+  // The values are in an array, because a function has at most a hundred arguments.
   const answer = await one<{ line: string | null }>(
     tx,
     `select case when sum(octet_length(line)) over (rows unbounded preceding) <= ${MAX_ANSWER_BYTES} then line end as line
@@ -252,7 +252,7 @@ async function read(
   return { columns: columns.map(({ name }) => name), rows, truncated: answer.length > rows.length };
 }
 
-/** Runs exactly one statement, as the extended protocol refuses a second one. */
+/** Runs exactly one statement: the extended protocol refuses a second one. */
 async function one<T extends object = Record<string, never>>(tx: SqlOrTransaction, text: string): Promise<T[]> {
   return [...(await tx.unsafe<T[]>(text, [], { simple: false } as postgres.UnsafeQueryOptions))];
 }

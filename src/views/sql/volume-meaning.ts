@@ -1,11 +1,11 @@
-/** What the volume of a candle is, as stored candles tell: upstream does not say it. */
+/** Finds the meaning of the volume of a candle from stored candles, because upstream does not document it. */
 import type { Sql } from '../../store/connection/connect.ts';
 
 export type VolumeMeaning = {
   readonly meaning: 'sum of the slot' | 'rolling day' | 'neither' | 'cannot tell yet' | 'cannot tell in time';
-  /** Compared with their hours. */
+  /** Number of days that were compared with their hours. */
   readonly days: number;
-  /** The sum of the volumes of 24 hours, of that of their day; the median. Null: none were compared. */
+  /** The ratio of the sum of the volumes of 24 hours to that of their day; the median. Null: no days were compared. */
   readonly hoursToDay: number | null;
 };
 

@@ -1,6 +1,6 @@
 /**
- * Adds up what each step of the evidence of a series told. Of a slot it is the value that the next step about it replaced
- * (`market.revision`), or the candle that is stored now, if there is no next step. Pure.
+ * Sums what each step of the evidence of a series reported. For a slot, that is the value that the next step about it replaced (`market.revision`),
+ * or the candle that is stored now, if there is no next step. Pure.
  */
 import type { Instant } from '../../clock.ts';
 import { contains, normalize, type Span, subtract } from '../../core/span.ts';
@@ -9,23 +9,23 @@ import type { Bucket, Evidence, Revision, SeriesRow } from './read-series.ts';
 import type { WrongRecord } from './records.ts';
 import { makesFinal, type Segment, type Step, segmentAt, segmentsOf, stepsOf } from './steps.ts';
 
-/** Of one row of `market.evidence`: what is found, less what the row says. */
+/** For one row of `market.evidence`: the sums that were found, minus the sums in the row. */
 export type RowDifference = {
   readonly row: number;
   readonly difference: Sums;
-  /** Some of its slots were removed because of their age: their values are not known. */
+  /** Some of its slots were removed because of their age, so their values are unknown. */
   readonly isPartlyGone: boolean;
 };
 
 export type Stored = {
   readonly all: Sums;
-  /** Inside coverage, as it is recorded in the series. */
+  /** The candles inside coverage, as the series records it. */
   readonly final: Sums;
-  /** Where slots are recorded as empty by the word of one answer. */
+  /** Where candles are in slots that one answer reported empty. */
   readonly inEmpty: readonly Span[];
-  /** In stretches that were removed because of their age. */
+  /** Number of candles that retention has recorded as removed, but that are still there. */
   readonly left: number;
-  /** Candles that are off the grid, cannot be true, or are from the future. */
+  /** Number of candles that are off the grid, impossible, or from the future. */
   readonly odd: number;
   /** Where candles are that are not final. */
   readonly outside: readonly Span[];
@@ -35,10 +35,10 @@ export type Account = {
   readonly steps: readonly Step[];
   readonly segments: readonly Segment[];
   readonly stored: Stored;
-  /** What each step told, by its place. */
+  /** What a step reported, by its index. */
   readonly told: (step: number) => Sums;
   readonly rows: readonly RowDifference[];
-  /** Revisions that contradict the steps, or that lack: what is wrong, and where. */
+  /** Revisions that contradict the steps, and revisions that are missing: what is wrong, and where. */
   readonly revisions: readonly WrongRecord[];
 };
 
@@ -49,7 +49,7 @@ export type Ledger = {
   close(): Account;
 };
 
-/** Takes the sums and the revisions of one series, one after the other. `width` of a slot in milliseconds. */
+/** Takes the sums and the revisions of one series, one after the other. `width`: that of a slot, in milliseconds. */
 export function openLedger(series: SeriesRow, evidence: readonly Evidence[], width: number): Ledger {
   const steps = stepsOf(evidence, width);
   const segments = segmentsOf(steps, [series.covered, series.emptyOnce]);
@@ -76,7 +76,7 @@ type StepSums = {
   of(step: number): Sums;
 };
 
-/** Twenty bytes a step. */
+/** Takes twenty bytes for each step. */
 function createSums(count: number): StepSums {
   const candles = new Int32Array(count);
   const digest = new BigUint64Array(count);
@@ -102,7 +102,7 @@ function createStored(series: SeriesRow, steps: readonly Step[], segments: reado
     .flatMap(({ slots, number }) => subtract(slots, normalize(mended(number).flatMap((step) => step.slots))));
   const removedTo = Math.max(Number.NEGATIVE_INFINITY, ...removed.map(({ to }) => to));
   const removal = steps.findLast(({ kind }) => kind === 'retention')?.number ?? 0;
-  /** What was answered again after a removal, and mended then, is counted as any other candle that is not final. */
+  /** Slots that were answered again after a removal, and then mended, count like any other candle that is not final. */
   const isMended = (step: Step | undefined) => step?.kind === 'mended' && step.number > removal;
   return {
     add(bucket: Bucket): void {
@@ -113,11 +113,11 @@ function createStored(series: SeriesRow, steps: readonly Step[], segments: reado
         locator: modulo(BigInt(bucket.locator)),
       };
       const isFinal = contains(series.covered, bucket.first);
-      // Retention first forgets what a partition holds, and then removes it, as soon as nobody reads it.
+      // Retention first records the removal in the evidence. It removes the partition as soon as nobody reads it.
       const last = segment.tellers.at(-1);
       if (!isFinal && bucket.last < removedTo && !isMended(steps[last ?? -1])) {
         left += bucket.candles - bucket.odd;
-        // None that cannot be true was ever there to be removed.
+        // Impossible candles still count: no answer stored them, so retention did not remove them.
         odd += bucket.odd;
         return;
       }
@@ -134,7 +134,7 @@ function createStored(series: SeriesRow, steps: readonly Step[], segments: reado
 
 function createRevisions(steps: readonly Step[], segments: readonly Segment[], told: StepSums, width: number) {
   const places = new Map(steps.map(({ number }, place) => [number, place]));
-  /** How many there are, by segment and step. */
+  /** The number of revisions, by segment and step. */
   const seen = new Map<string, number>();
   const wrong: WrongRecord[] = [];
   let before: Revision | null = null;
@@ -144,17 +144,17 @@ function createRevisions(steps: readonly Step[], segments: readonly Segment[], t
       const at = { from: openTime, to: openTime + width };
       const isTwice = before?.seriesId === revision.seriesId && before.openTime === openTime && before.step === step;
       before = revision;
-      // From before evidence was kept: nothing tells what it was.
+      // A revision from before evidence was kept: no step describes it.
       if (step === null) return;
       const place = places.get(step);
       const segment = segmentAt(segments, openTime);
       const { tellers } = segments[segment]!;
       const teller = place === undefined ? -1 : tellers.indexOf(place);
       const earlier = tellers[teller - 1];
-      // A mending removes what is off the grid, and keeps it here.
+      // A mending removes candles that are off the grid, and keeps them as revisions.
       const isMended = place !== undefined && steps[place]!.kind === 'mended';
       const isOffGrid = !revision.isOnGrid && !isMended;
-      // An answer keeps what it replaces only if that was final, and a mending has ended that. A mending keeps also what nobody told.
+      // An answer keeps what it replaces only if that was final, and a mending ends that. A mending also keeps candles that no step reported.
       const isOfNone = teller < 0 || (!isMended && (earlier === undefined || !makesFinal(steps[earlier]!)));
       if (place === undefined || isOfNone || isTwice || isOffGrid) {
         const why = isTwice ? 'is there twice' : `is of step ${step}, which did not change this slot`;
@@ -174,7 +174,7 @@ function createRevisions(steps: readonly Step[], segments: readonly Segment[], t
       for (const [i, { from, to, tellers }] of segments.entries()) {
         for (const [n, place] of tellers.entries()) {
           const earlier = tellers[n - 1];
-          // Only where an answer replaced something final, it kept a revision of each slot, also of one that was empty.
+          // Only an answer that replaced something final kept a revision of each slot, even of an empty one.
           if (earlier === undefined || !makesFinal(steps[earlier]!) || steps[place]!.kind !== 'answer') continue;
           const lacking = (to - from) / width - (seen.get(`${i}/${place}`) ?? 0);
           if (lacking > 0)

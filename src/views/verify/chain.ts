@@ -1,4 +1,4 @@
-/** Recomputes the links of rows that hold several steps; those of the others are compared where they are read. Pure. */
+/** Recomputes the links of rows that hold several steps. The links of the other rows are compared by the query that reads them. Pure. */
 import { createHash } from 'node:crypto';
 import type { Instant } from '../../clock.ts';
 import type { Account } from './account.ts';
@@ -6,10 +6,10 @@ import type { Evidence, SeriesRow } from './read-series.ts';
 import type { Step } from './steps.ts';
 
 const POSTGRES_EPOCH_MS = Date.UTC(2000, 0, 1);
-/** Lower bound included, upper excluded. */
+/** Flags of a Postgres range: lower bound included, upper excluded. */
 const HALF_OPEN = 2;
 
-/** The places of the rows whose link is not what follows from the link before. `unknown`: rows whose steps cannot be added up. */
+/** The indexes of the rows whose link does not follow from the link before. `unknown`: rows whose steps cannot be summed. */
 export function brokenLinks(
   { firstLink }: SeriesRow,
   evidence: readonly Evidence[],
@@ -28,7 +28,7 @@ export function brokenLinks(
   });
 }
 
-/** As `ops.evidence_link`, of a step about one stretch and without detail. */
+/** The same as `ops.evidence_link`, for a step about one stretch and without detail. */
 function linkOf(before: Buffer, { kind, knownAt, slots }: Step, sums: { candles: number; digest: bigint }): Buffer {
   const { from, to } = slots[0]!;
   const rest = Buffer.alloc(8 + 4 + 4 + 1 + 12 + 12 + 4 + 8);

@@ -1,4 +1,4 @@
-/** Collects what is wrong with a series: what to say, about which slots, and what a mending has settled already. Pure. */
+/** Collects what is wrong with a series: the sentences, the slots, and what a mending has settled already. Pure. */
 import type { Instant } from '../../clock.ts';
 import { formatInstant } from '../../core/format.ts';
 import { normalize, type Span, type Spans, subtract } from '../../core/span.ts';
@@ -7,36 +7,36 @@ import type { Evidence } from './read-series.ts';
 export type Judgement = {
   /** One sentence each. */
   readonly differences: readonly string[];
-  /** What differed before it was mended: known, and no difference any more. */
+  /** Differences from before a mending. They are known, and do not count as differences any more. */
   readonly notes: readonly string[];
-  /** The slots that the differences are about, where the data tell; all that may be wrong where they do not. */
+  /** The slots of the differences if the data show them; otherwise all slots that may be wrong. */
   readonly stretches: Spans;
-  /** What `ops.uncover` must take out of coverage so that nothing differs any more; all time: the whole series. */
+  /** The spans that `ops.uncover` must take out of coverage so that no difference is left; all time: the whole series. */
   readonly mending: Spans;
-  /** Statements that remove rows at times which `ops.uncover` and a backfill cannot be told. */
+  /** Statements that remove rows at times which neither `ops.uncover` nor a backfill accepts. */
   readonly removals: readonly string[];
 };
 
 export const ALL_TIME: Span = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY };
 
 export type Findings = {
-  /** The newest mending of the whole series after which nothing older was changed: its place in the evidence, or −1. Nothing older is judged. */
+  /** The index in the evidence of the newest mending of the whole series after which nothing older was changed, or −1. Nothing older is judged. */
   readonly anew: number;
   note(text: string): void;
-  /** A difference in these slots. Where there are none, other differences tell the slots. */
+  /** Reports a difference in these slots. If there are none, other differences show the slots. */
   say(text: string, at: Spans): void;
-  /** A difference that a statement removes, and no mending. */
+  /** Reports a difference that a statement removes, not a mending. */
   sayRemovable(text: string, statement: string): void;
-  /** A difference in the evidence itself: no stretch of the series mends it. `step`: of the evidence; absent: its end. */
+  /** Reports a difference in the evidence itself, which no mending of a stretch corrects. `step`: of the evidence; absent: its end. */
   sayBroken(text: string, step?: number): void;
-  /** A difference in what is kept about a step, unless a later mending of these slots has settled it. */
+  /** Reports a difference in the records of a step, unless a later mending of these slots has settled it. */
   sayOf(step: number, text: string, at: Spans): void;
-  /** The slots that mendings after this step have settled: nothing that was kept about them until then was changed since. */
+  /** The slots that mendings after this step have settled: their records from before the mending were not changed since. */
   settledAfter(step: number): Spans;
   close(): Judgement;
 };
 
-/** `unchanged`: mendings, by their step, before which nothing that is kept was changed since. */
+/** `unchanged`: the steps of the mendings before which no record was changed since. */
 export function collectFindings(evidence: readonly Evidence[], unchanged: ReadonlySet<number>): Findings {
   const differences: string[] = [];
   const notes: string[] = [];
@@ -90,7 +90,7 @@ export function collectFindings(evidence: readonly Evidence[], unchanged: Readon
   };
 }
 
-/** What Postgres writes of other years is no instant that a command takes: there the stretch is open. */
+/** No command accepts an instant outside these years, so there the stretch becomes open. */
 const WRITABLE: Span = { from: Date.parse('0001-01-01T00:00:00Z'), to: Date.UTC(10_000, 0, 1) };
 
 function openEnds(spans: Spans): Span[] {
@@ -105,7 +105,7 @@ function isOfWholeSeries({ detail }: Evidence): boolean {
   return detail !== null && /kept before: \d+ rows of evidence/.test(detail);
 }
 
-/** `2024-01-05 00:00Z to 2024-01-06 00:00Z`; of several stretches the first and the last instant, and how many there are. */
+/** `2024-01-05 00:00Z to 2024-01-06 00:00Z`; for several stretches, the first and the last instant, and their number. */
 export function where(spans: Spans): string {
   const [first, last] = [spans[0], spans.at(-1)];
   if (first === undefined || last === undefined) return 'nowhere';

@@ -1,4 +1,4 @@
-/** What verify compares of imported series: count, first and last open time, and the digest of their candles. */
+/** Compares imported series with the records of their imports: count, first and last open time, and the digest of their candles. */
 import type { Instant } from '../../clock.ts';
 import { formatCounted, formatInstant } from '../../core/format.ts';
 import type { CandleInterval } from '../../core/interval.ts';
@@ -18,14 +18,14 @@ type Recount = {
   readonly isDigestEqual: boolean;
 };
 
-/** By what the imports have noted. */
+/** The numbers that the imports have recorded. */
 export async function countImported(sql: Sql): Promise<{ readonly series: number; readonly candles: number }> {
   const [row] = await sql<{ series: number; candles: number }[]>`
     select count(*) as series, coalesce(sum(candles), 0)::bigint as candles from market.imported_series`;
   return row!;
 }
 
-/** Series of one statement. */
+/** Number of series in one statement. */
 const MOST_SERIES = 200;
 
 /** All differences, one sentence each. Reads and hashes every imported candle. */
@@ -60,7 +60,7 @@ async function recountSeries(sql: Sql, ids: readonly number[]): Promise<readonly
       mod(c.digest - s.digest, 18446744073709551616) = 0 as is_digest_equal
     from market.imported_series s cross join lateral (
       select count(*) as candles, min(open_time) as first, max(open_time) as last,
-        -- A candle without a time has no hash, and may not go unseen.
+        -- A candle without a time has no hash, and must still be found.
         coalesce(sum(case when isfinite(open_time)
           then market.candle_hash(open_time, open, high, low, close, volume, market_cap)::numeric else 1 end), 0) as digest
       from market.imported_candle where series_id = s.id
@@ -78,7 +78,7 @@ function differencesOf(series: Recount): string[] {
     out.push(`${name} has ${formatCounted(foundCandles, 'candle')}, and ${candles} were imported`);
   if (foundFirst !== first) out.push(`${name} begins ${at(foundFirst)}, and what was imported ${at(first)}`);
   if (foundLast !== last) out.push(`${name} ends ${at(foundLast)}, and what was imported ${at(last)}`);
-  // One sentence is enough where rows are missing.
+  // One sentence is enough when rows are missing.
   if (out.length === 0 && !series.isDigestEqual)
     out.push(`${name} has other candles than were imported: their digest differs`);
   return out;

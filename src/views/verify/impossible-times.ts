@@ -1,6 +1,6 @@
 /**
- * Rows at times that no slot has: infinite, before Christ, after the year 9999. Somebody wrote them: no answer has such a row. Some of them cannot be
- * hashed, and no command can name their times. So verify leaves them out of its sums, and prints the statement that removes them.
+ * Rows at times that no slot has: infinite, before Christ, after the year 9999. No answer has such a row, so somebody wrote it. Some of them cannot
+ * be hashed, and no command accepts their times. So verify leaves them out of its sums, and prints the statement that removes them.
  */
 import { formatCounted } from '../../core/format.ts';
 import { type Interval, isPriceInterval } from '../../core/interval.ts';
@@ -9,23 +9,23 @@ import type { Sql, SqlOrTransaction } from '../../store/connection/connect.ts';
 
 const FIRST = `'0001-01-01 00:00:00Z'`;
 const END = `'10000-01-01 00:00:00Z'`;
-/** The same as a multirange. */
+/** These years as a multirange. */
 export const ALL_YEARS = `'{[0001-01-01 00:00:00Z,10000-01-01 00:00:00Z)}'::tstzmultirange`;
 
-/** Lies the instant, an expression, in the years 1 to 9999? */
+/** The SQL condition that the instant, an expression, lies in the years 1 to 9999. */
 export const isInYears = (at: string): string => `${at} >= ${FIRST} and ${at} < ${END}`;
 const isImpossible = (at: string): string => `(${at} < ${FIRST} or ${at} >= ${END})`;
 
-/** Of one series or table. */
+/** The impossible rows of one series or table. */
 export type ImpossibleTimes = {
   readonly rows: number;
-  /** Of the first of them, as Postgres writes it. */
+  /** The time of the first of them, as Postgres writes it. */
   readonly time: string;
-  /** Removes them. */
+  /** The statement that removes them. */
   readonly statement: string;
 };
 
-/** Of some series of one interval. */
+/** Reads the impossible rows of some series of one interval. */
 export async function readImpossibleTimes(
   sql: SqlOrTransaction,
   interval: Interval,
@@ -42,7 +42,7 @@ export async function readImpossibleTimes(
   return new Map(rows.map(({ seriesId, ...row }) => [seriesId, { ...row, statement: remove(seriesId) }]));
 }
 
-/** The tables beside those of the series. */
+/** The tables with open times, other than those of the series. */
 const OTHERS = ['market.rollup', 'market.calendar_candle', 'market.imported_candle', 'market.open_candle'] as const;
 
 /** All differences, one sentence each. */
@@ -67,7 +67,7 @@ export function sayImpossibleTimes({ rows, time }: ImpossibleTimes, noun: string
   return `${formatCounted(rows, noun)} at ${times} that no slot has (${rows === 1 ? '' : 'the first: '}${time})`;
 }
 
-/** Of an instant that may be infinite. */
+/** The text of an instant that may be infinite. */
 export function sayInstant(at: number): string {
   return Number.isFinite(at) ? new Date(at).toISOString() : at > 0 ? 'infinity' : '-infinity';
 }

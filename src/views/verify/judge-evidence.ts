@@ -1,4 +1,4 @@
-/** Is the evidence of a series one unbroken chain, and what its steps cannot say? Pure. */
+/** Checks that the evidence of a series is one unbroken chain, and that its steps are possible. Pure. */
 import { formatCounted } from '../../core/format.ts';
 import { INTERVAL_MS } from '../../core/interval.ts';
 import type { Account } from './account.ts';
@@ -21,7 +21,7 @@ export function judgeEvidence(
   for (const [i, row] of evidence.entries()) {
     const { number } = row;
     const say = (text: string) => findings.sayBroken(text, number);
-    // What is missing before the mending of a whole series is older than it.
+    // A step that is missing before the mending of a whole series is older than the mending.
     if (number !== expected)
       findings.sayBroken(`step ${expected} of the evidence is missing`, i === findings.anew ? number - 1 : number);
     if (number < 1) say(`step ${number} of the evidence has a number that no step has`);

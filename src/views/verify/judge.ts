@@ -1,4 +1,4 @@
-/** What is wrong with a series, and where, given what its steps told and what is stored. Pure. */
+/** Finds what is wrong with a series, and where, from the sums of its steps and the stored data. Pure. */
 import type { Instant } from '../../clock.ts';
 import { countSlots } from '../../core/chunk.ts';
 import { formatCounted } from '../../core/format.ts';
@@ -19,18 +19,18 @@ export type Stored = {
   readonly account: Account;
   readonly odd: OddCandles;
   readonly impossibleTimes: ImpossibleTimes | undefined;
-  /** Revisions and requests that are not what the evidence says. */
+  /** Revisions and requests that contradict the evidence. */
   readonly records: readonly WrongRecord[];
-  /** Mendings, by their step, before which nothing that is kept was changed since. */
+  /** The steps of the mendings before which no record was changed since. */
   readonly unchanged: ReadonlySet<number>;
 };
 
-/** No answer tells of other times: `ops.uncover` mends no others. */
+/** No answer has other times, and `ops.uncover` mends no others. */
 const POSSIBLE: Spans = [{ from: 0, to: Date.UTC(2200, 0, 1) }];
 
 /** The clock of the upstream may be ahead of ours by this much. */
 export const FUTURE_TOLERANCE_MS = 10 * 60_000;
-/** What `ops.uncover` says of what it found: of steps, of one step, of candles outside coverage. */
+/** The texts with which `ops.uncover` records what it found: about all steps, about one step, about candles outside coverage. */
 const UNLIKE_TOLD = 'what was found differs from what was told:';
 const OF_STEP =
   /step (\d+) told (\d+) candles \(digest ([0-9a-f]{16})\), found were (\d+) \(digest ([0-9a-f]{16})\), (which|the slot)[^;(]*(?:\(locator \+([0-9a-f]{16})\))?/g;
@@ -56,13 +56,16 @@ export function judge(of: Stored, now: Instant): Judgement {
   return isPriceInterval(series.interval) ? ofPrices(judgement) : judgement;
 }
 
-/** The same sentences in the words of a price series. Also what a mending wrote down speaks of candles: other mendings look for these words. */
+/**
+ * The same sentences in the words of a price series. Records of mendings say "candle" even for prices, because other mendings search for these
+ * words.
+ */
 function ofPrices(judgement: Judgement): Judgement {
   const say = (text: string) => text.replace(/\bcandle(?=s?\b)/g, 'price').replace('(high below low, ', '(');
   return { ...judgement, differences: judgement.differences.map(say), notes: judgement.notes.map(say) };
 }
 
-/** One for all slots of which the same is to be said. */
+/** Merges records with the same text into one record with all their slots. */
 function oneOfEach(records: readonly WrongRecord[]): WrongRecord[] {
   const byText = new Map<string, { text: string; at: Span[]; step: number }>();
   for (const { text, at, step } of records) {
@@ -84,7 +87,7 @@ function judgeRows(series: SeriesRow, evidence: readonly Evidence[], account: Ac
     const mended = account.steps.filter((step) => step.kind === 'mended' && step.row > row);
     return subtract(normalize(evidence[row]!.slots), normalize(mended.flatMap((step) => step.slots)));
   };
-  /** A value that a mending after this step has kept was changed: the mending differs by the same. */
+  /** Whether a value that a later mending kept was changed. Then that mending differs by the same sums. */
   const isOfMending = (rest: Sums, step: number) =>
     account.rows.some(({ row, difference }) => {
       const { kind, number } = evidence[row]!;
@@ -99,11 +102,11 @@ function judgeRows(series: SeriesRow, evidence: readonly Evidence[], account: Ac
     const rest = known.map(({ sums }) => sums).reduce(minus, difference);
     const isLocated = known.every(({ hasLocator }) => hasLocator);
     const isFound = rest.candles === 0 && rest.digest === 0n && (rest.locator === 0n || !isLocated);
-    // What a mending found in slots that it did not know is settled when all of them are mended.
+    // A difference that a mending found without knowing the slot is settled when all slots are mended.
     if (isFound && (unmended.length === 0 || known.every(({ hasSlot }) => hasSlot))) return;
     const place = isFound || !isLocated ? null : placeOf(rest);
     const slot = place === null ? null : { from: place * width, to: (place + 1) * width };
-    // The locator alone is no proof: if the slot that it names is settled, it is one of the others.
+    // The locator alone is no proof. If the slot that it names is settled, another slot differs.
     const isSettled = slot !== null && contains(findings.settledAfter(step), slot.from) && !isOfMending(rest, step);
     const isOne = slot !== null && contains(slots, slot.from) && !isSettled;
     const left = isOne ? [slot] : unmended;
@@ -119,7 +122,7 @@ function judgeRows(series: SeriesRow, evidence: readonly Evidence[], account: Ac
     for (const one of rows) {
       if (!one.isPartlyGone) judgeRow(one.difference, [one.row]);
       else {
-        // Of these rows only the sum is known, together with what retention found when it removed the rest.
+        // Of these rows only the total is known, together with what retention found when it removed the rest.
         const isRetention = evidence[one.row]!.kind === 'retention';
         pool = isRetention ? plus(pool, evidence[one.row]!) : plus(pool, one.difference);
         if (!isRetention) gone.push(one.row);
@@ -132,16 +135,16 @@ function judgeRows(series: SeriesRow, evidence: readonly Evidence[], account: Ac
   }
 }
 
-/** What a mending has recorded of a step: what was found less what had been told. */
+/** The record of a mending about a step: the sums that were found, minus those that the step reported. */
 type Recorded = {
   readonly sums: Sums;
-  /** It knew the only slot that differed. */
+  /** The mending knew the only slot that differed. */
   readonly hasSlot: boolean;
-  /** Older mendings have not recorded it. */
+  /** Older mendings did not record the locator. */
   readonly hasLocator: boolean;
 };
 
-/** By the number of the step; of several mendings the last one, which counts what those before it found, too. */
+/** By the number of the step. Of several mendings the last one counts, because it includes what those before it found. */
 function differencesMended(evidence: readonly Evidence[]): ReadonlyMap<number, Recorded> {
   return new Map(
     evidence.filter(isDoubted).flatMap(({ detail }) =>
@@ -189,7 +192,7 @@ function judgeSeries(
     .reduce(plus, NOTHING);
   const rest = minus(all, { candles: series.candles, digest: series.digest, locator: all.locator });
   if (rest.candles !== 0 || rest.digest !== 0n) {
-    // What the steps do not explain is where no step tells anything.
+    // A difference that the steps do not explain lies where no step reports anything.
     const isExplained = rest.candles === byRows.candles && rest.digest === byRows.digest;
     const text = `${formatCounted(all.candles, 'stored candle')}: they do not add up to the digest of the series`;
     if (isExplained) say(text, []);

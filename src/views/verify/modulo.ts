@@ -1,8 +1,8 @@
-/** Sums of hashes modulo 2^64, and what the difference of two of them tells. Pure. */
+/** Sums of hashes modulo 2^64, and what the difference of two sums shows. Pure. */
 
 const BITS = 64;
 
-/** Candles, the sum of their hashes, and the sum of (lower half of the hash) × (open time / width), each modulo 2^64. */
+/** The number of candles, the sum of their hashes, and the sum of (lower half of the hash) × (open time / width), each modulo 2^64. */
 export type Sums = { readonly candles: number; readonly digest: bigint; readonly locator: bigint };
 
 export const NOTHING: Sums = { candles: 0, digest: 0n, locator: 0n };
@@ -37,8 +37,8 @@ export function sumsOf(hash: bigint, place: number): Sums {
 }
 
 /**
- * The place of the only candle that differs; null when more than one does. The lower halves of two hashes differ by `d`, of which the
- * digest tells the lower 32 bits and not the sign; the locator differs by `d` × place.
+ * The place of the only candle that differs; null when more than one does. The lower halves of two hashes differ by `d`. The digest shows the lower
+ * 32 bits of `d`, but not its sign. The locator differs by `d` × place.
  */
 export function placeOf({ candles, digest, locator }: Sums): number | null {
   if (Math.abs(candles) > 1) return null;
@@ -52,7 +52,7 @@ export function placeOf({ candles, digest, locator }: Sums): number | null {
   return null;
 }
 
-/** As people compare it: 16 hexadecimal digits. */
+/** The form that users compare: 16 hexadecimal digits. */
 export function toHex(digest: bigint): string {
   return modulo(digest).toString(16).padStart(16, '0');
 }

@@ -1,4 +1,4 @@
-/** What verify reads of a page of series, all in one snapshot: the series, their evidence, sums of their candles, their revisions. */
+/** Reads a page of series for verify, all in one snapshot: the series, their evidence, sums of their candles, their revisions. */
 import type { Instant } from '../../clock.ts';
 import { INTERVAL_MS, type Interval, type SeriesName } from '../../core/interval.ts';
 import type { Spans } from '../../core/span.ts';
@@ -19,15 +19,15 @@ export type SeriesRow = SeriesName & {
   readonly emptyOnce: Spans;
   readonly steps: number;
   readonly link: string | null;
-  /** What the first step is chained to, if the steps of changed ids are right. */
+  /** The link before the first step, if the steps of changed ids are right. */
   readonly firstLink: string;
-  /** Slots in which coverage, or what is known to be empty, begins or ends within the slot. */
+  /** Slots within which coverage, or `emptyOnce`, begins or ends. */
   readonly offGrid: Spans;
 };
 
 export type Evidence = EvidenceRow & { readonly seriesId: number };
 
-/** A bound that is no slot's: microseconds and all, as the values here have milliseconds only. Also `(a,b]`. */
+/** The SQL condition that each bound is that of a slot, including its microseconds: values here have only milliseconds. `(a,b]` fails, too. */
 const onGrid = (multirange: string, width: string) => `not exists (select from unnest(${multirange}) r
   where mod(extract(epoch from lower(r)), ${width}) <> 0 or mod(extract(epoch from upper(r)), ${width}) <> 0
     or not (lower_inc(r) or lower_inf(r)) or upper_inc(r))`;
@@ -45,7 +45,7 @@ export async function readSeries(sql: SqlOrTransaction, ids: readonly number[]):
         from (select unnest(s.covered) union all select unnest(s.empty_once)) spans(r)
         cross join lateral (values (lower(r), not (lower_inc(r) or lower_inf(r))), (upper(r), upper_inc(r))) bound(at, is_odd)
         cross join lateral unnest(ops.whole_slots(tstzmultirange(tstzrange(at, at, '[]')), ops.seconds_of(s.interval))) slot
-        -- Of others the slot may end beyond what Postgres can write.
+        -- For other times, the end of the slot may be beyond what Postgres can store.
         where ${sql.unsafe(isInYears('at'))} and (is_odd or mod(extract(epoch from at), ops.seconds_of(s.interval)::numeric) <> 0)
       ) as off_grid
     from unnest(${ids as number[]}::int[]) with ordinality as page(id, position)
@@ -53,7 +53,7 @@ export async function readSeries(sql: SqlOrTransaction, ids: readonly number[]):
   return rows.map((row) => ({ ...row, digest: modulo(BigInt(row.digest)) }));
 }
 
-/** By series, in the order of their numbers. */
+/** The rows of each series, in the order of their numbers. */
 export async function readEvidence(
   sql: SqlOrTransaction,
   interval: Interval,
@@ -81,15 +81,15 @@ export async function readEvidence(
   return bySeries;
 }
 
-/** Of the stored candles of a segment. */
+/** The sums of the stored candles in a segment. */
 export type Bucket = {
   readonly id: number;
-  /** The place of the segment. */
+  /** The index of the segment. */
   readonly bucket: number;
   readonly candles: number;
   readonly digest: string;
   readonly locator: string;
-  /** Off the grid, impossible, or of the future. */
+  /** Number of candles that are off the grid, impossible, or from the future. */
   readonly odd: number;
   readonly first: Instant;
   readonly last: Instant;
@@ -97,14 +97,14 @@ export type Bucket = {
 
 const NUMBERS = ['open', 'high', 'low', 'close', 'volume', 'market_cap'];
 
-/** A candle that validation would have quarantined. Null is valid, and a comparison with it is not true. */
+/** The SQL condition for a candle that validation would have quarantined. Null is valid, because a comparison with it is not true. */
 const IMPOSSIBLE = `not (c.high >= c.low and c.high >= c.open and c.high >= c.close and c.low <= c.open and c.low <= c.close
   and ${NUMBERS.map((name) => `c.${name} >= 0 and c.${name} < 'infinity'`).join(' and ')})`;
 
 /**
- * One pass over the stored candles of some series of one interval. `bounds` of each: where its segments begin, ascending. Floating
- * point is exact here: an open time in seconds is far below 2^53, and one that is off the grid by a microsecond divides to no integer.
- * Without candles that are nowhere in time (impossible-times.ts).
+ * Reads the stored candles of some series of one interval once. `bounds`: where the segments of each series begin, ascending. Floating point is
+ * exact here: an open time in seconds is far below 2^53, and one that is off the grid by a microsecond divides to no integer. Candles at impossible
+ * times are left out (impossible-times.ts).
  */
 export function sumCandles(
   sql: SqlOrTransaction,
@@ -129,7 +129,7 @@ export function sumCandles(
           ${sql.unsafe(IMPOSSIBLE)} as is_impossible
         from ${storedRows(sql, sql`page.id`, interval)} c
         where ${sql.unsafe(isInYears('c.open_time'))}
-        -- Or the hash would be computed twice.
+        -- Without this, Postgres would compute the hash twice.
         offset 0
       ) candle
       group by bucket
@@ -137,7 +137,7 @@ export function sumCandles(
     order by page.id, bucket`;
 }
 
-/** Open times of candles that are stored and cannot be right, ascending. */
+/** Open times of stored candles that cannot be right, ascending. */
 export type OddCandles = {
   readonly offGrid: readonly Instant[];
   readonly impossible: readonly Instant[];
@@ -167,14 +167,14 @@ export async function readOddCandles(
   return new Map(rows.map((row) => [row.seriesId, row]));
 }
 
-/** Final values that were replaced. */
+/** A final value that was replaced. */
 export type Revision = {
   readonly seriesId: number;
   readonly openTime: Instant;
   readonly isOnGrid: boolean;
   /** Null: from before evidence was kept. */
   readonly step: number | null;
-  /** Was there a candle? If not, its numbers must be null. */
+  /** Whether there was a candle. If not, its numbers must be null. */
   readonly wasThere: boolean;
   readonly isContradictory: boolean;
   readonly hash: bigint;
@@ -182,7 +182,7 @@ export type Revision = {
 
 const REVISIONS_AT_ONCE = 5_000;
 
-/** Page by page, so that memory does not grow with their number. */
+/** Reads page by page, so that memory does not grow with the number of revisions. */
 export async function* readRevisions(
   sql: SqlOrTransaction,
   interval: Interval,

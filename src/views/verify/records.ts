@@ -1,4 +1,4 @@
-/** What else is kept about the steps of a series: do revisions and requests say of a step what its evidence says? */
+/** Checks the other records about the steps of a series: do revisions and requests agree with the evidence? */
 import type { Instant } from '../../clock.ts';
 import { INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import type { Spans } from '../../core/span.ts';
@@ -6,20 +6,20 @@ import { storedRows } from '../../store/candle/stored.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import { ALL_TIME } from './findings.ts';
 
-/** A record that is not what the evidence says. */
+/** A record that contradicts the evidence. */
 export type WrongRecord = {
   readonly text: string;
   readonly at: Spans;
-  /** Of the evidence; 0: the record names none. */
+  /** A step of the evidence; 0: the record names none. */
   readonly step: number;
 };
 
-/** `ops.uncover` writes its step after it has kept the values; it may work for long between the two. */
+/** `ops.uncover` writes its step after it has kept the values. It may work this long between the two. */
 const LONGEST_MENDING = '1 hour';
 
 /**
- * Of some series of one interval: revisions that say something else than their step about when, why, as of when, by which request. Of several
- * steps in one row of evidence, the request and the as-of instant of the last one are known. What a slot held after the step is known where
+ * For some series of one interval: revisions that disagree with their step about the time, the reason, the as-of instant or the request. Of several
+ * steps in one row of evidence, only the request and the as-of instant of the last one are known. The content of a slot after the step is known if
  * nothing took it out of coverage since.
  */
 export async function wrongRevisions(
@@ -57,7 +57,7 @@ export async function wrongRevisions(
     ), compared as (
       select series_id, open_time, step, case
         when kind = 'mended' and detail is distinct from 'contradicted by a later answer' then reason <> 'mended' or fetch_id is not null
-          -- No differences: there is none of two infinite instants.
+          -- Compares instead of subtracting: two infinite instants have no difference.
           or stored_at <> coalesce(before, 'infinity')
             and not (stored_at between known_at - interval '1 second' and known_at + ${LONGEST_MENDING}::interval)
           or not (as_of between seen_at and seen_at + ${LONGEST_MENDING}::interval)
@@ -67,14 +67,14 @@ export async function wrongRevisions(
           or not was_taken_out and (reason = 'removed by upstream') <> is_empty_now
           or is_last and (fetch_id is distinct from of_fetch or seen_at <> as_of)
       end
-      -- A step is never older than the one before it, whatever the clocks say.
+      -- A step is never older than the one before it, even after a clock was set back.
       or kind <> 'mended' and date_trunc('second', known_at) <> stored_at
         and not (date_trunc('second', known_at) < stored_at and stored_at = coalesce(before, stored_at)) as is_wrong
       from told
     )
     select series_id, open_time, step from compared where is_wrong
     union all
-    -- A revision from before evidence was kept: only of a series whose evidence begins with what was adopted then.
+    -- A revision from before evidence was kept. Only a series whose evidence begins with adopted candles may have one.
     select r.series_id, r.open_time, null from market.revision r
     where r.series_id = any(${ids as number[]}::int[]) and r.step is null
       and exists (select from market.evidence e where e.series_id = r.series_id)
@@ -92,8 +92,8 @@ export async function wrongRevisions(
 }
 
 /**
- * Of some series: mendings that found one slot to differ, of which the very same candle was answered again. So that slot was right, and another
- * one of the step differs: somebody has changed the sum (`locator`) that tells which one.
+ * For some series: mendings that found one slot to differ, although the very same candle was answered for it again. So that slot was right, and
+ * another slot of the step differs: somebody has changed the sum (`locator`) that shows which one.
  */
 export async function wrongMendings(
   sql: SqlOrTransaction,
@@ -129,8 +129,8 @@ export async function wrongMendings(
 }
 
 /**
- * Of some series: answers whose request is gone, or another. Retention removes requests in the order of their numbers. So where one is left that
- * it would have removed, no later one is gone because of its age; and it never removes the newest.
+ * For some series: answers whose request is missing, or another one. Retention removes requests in the order of their numbers. So if a request is
+ * left that it would have removed, no later one is missing because of its age. Retention never removes the newest request.
  */
 export async function wrongRequests(
   sql: SqlOrTransaction,
@@ -166,7 +166,7 @@ async function requestsKeptSince(sql: SqlOrTransaction): Promise<number> {
 }
 
 /**
- * Of some series, the mendings (by their step) whose detail says what is kept of the series from before them still: nothing was changed there
+ * For some series: the steps of the mendings whose detail still matches the records of the series from before them. These records were not changed
  * since.
  */
 export async function unchangedSince(

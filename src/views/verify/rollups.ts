@@ -1,4 +1,4 @@
-/** What verify compares of the candles that were made ahead of time: each is that of its parts, none is missing, and none is too many. */
+/** Checks the candles that were made in advance: each must equal that of its parts, none may be missing, and none superfluous. */
 import type { Instant } from '../../clock.ts';
 import { PERIODS } from '../../core/calendar.ts';
 import { type CandleInterval, INTERVALS } from '../../core/interval.ts';
@@ -35,8 +35,8 @@ export async function wrongRollups(sql: Sql): Promise<string[]> {
 }
 
 /**
- * The slots of the series `s` in which something may be stored, and few others: coverage may say that there are some for centuries. So its candles are
- * looked for in steps of so many slots, and each step that has none is skipped.
+ * The statement below returns the slots of the series `s` in which something may be stored, and few others: coverage may include slots of whole
+ * centuries. So it searches the candles in steps of this many slots, and skips each step without candles.
  */
 const SLOTS_OF_STEP = 64;
 
@@ -58,7 +58,7 @@ function slotsWithRows(fine: CandleInterval, coarse: CandleInterval): string {
         where m.series_id = s.id and m.interval = '${coarse}' and ${isInYears('m.open_time')}`;
 }
 
-/** Rows outside of what their coverage says, and coverage of slots about which the series has not the word. */
+/** Rows outside their recorded coverage, and recorded coverage of slots that the series does not cover, or that a coarser series covers. */
 async function rowsTooMany(sql: Sql): Promise<string[]> {
   const rows = await sql<{ seriesId: number; interval: string; openTime: Instant }[]>`
     select r.series_id, r.interval, r.open_time from market.rollup r
@@ -128,7 +128,7 @@ export async function wrongCalendar(sql: Sql): Promise<string[]> {
   return wrong;
 }
 
-/** Weeks and months that are said to be made of days which are not final. */
+/** Weeks and months that are recorded as made of days which are not final. */
 async function periodsTooMany(sql: Sql): Promise<string[]> {
   const rows = await sql<{ coinId: string; quote: string; period: string; span: string }[]>`
     select v.coin_id, v.quote, v.period, astray.span::text as span from market.calendar_coverage v

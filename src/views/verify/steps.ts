@@ -1,4 +1,4 @@
-/** The evidence of a series as steps, and the stretches of time that the same steps told something about. Pure. */
+/** The evidence of a series as steps, and the stretches of time about which the same steps reported something. Pure. */
 import type { Instant } from '../../clock.ts';
 import { normalize, type Span, type Spans } from '../../core/span.ts';
 
@@ -18,12 +18,12 @@ export type EvidenceRow = {
   readonly stepSeconds: readonly number[] | null;
   readonly stepSlots: readonly number[] | null;
   readonly detail: string | null;
-  /** Is `link` what follows from the row and from the link before? Null: only with the candles of its steps. */
+  /** Whether `link` follows from the row and the link before. Null: only the candles of its steps can show it. */
   readonly isLinked: boolean | null;
   readonly isOnGrid: boolean;
 };
 
-/** One step of a row. `row` is its place in the list of rows. */
+/** One step of a row. `row` is its index in the list of rows. */
 export type Step = {
   readonly number: number;
   readonly row: number;
@@ -32,10 +32,10 @@ export type Step = {
   readonly knownAt: Instant;
 };
 
-/** Slots about which the same steps told something. `tellers`: places in the list of steps, ascending. */
+/** Slots about which the same steps reported something. `tellers`: indexes in the list of steps, ascending. */
 export type Segment = Span & { readonly tellers: readonly number[] };
 
-/** The steps of rows in the order of their numbers; `width` of a slot in milliseconds. */
+/** The steps of rows in the order of their numbers. `width`: that of a slot, in milliseconds. */
 export function stepsOf(rows: readonly EvidenceRow[], width: number): Step[] {
   return rows.flatMap((row, place) => stepsOfRow(row, place, width));
 }
@@ -46,7 +46,7 @@ function stepsOfRow(row: EvidenceRow, place: number, width: number): Step[] {
   let from = slots[0]!.from;
   const end = slots.at(-1)!.to;
   return stepSeconds.map((seconds, i) => {
-    // Never more than the row has, whatever was written there.
+    // Never more slots than the row has, whatever somebody wrote there.
     const to = Math.min(end, from + (stepSlots?.[i] ?? 1) * width);
     const told = from < to ? [{ from, to }] : [];
     const step = { number: number + i, row: place, kind, slots: told, knownAt: knownAt + seconds * 1000 };
@@ -55,22 +55,22 @@ function stepsOfRow(row: EvidenceRow, place: number, width: number): Step[] {
   });
 }
 
-/** Is a row of several steps one of answers, with one stretch that they fill, the time of the first, and no detail? */
+/** Whether a row is well-formed: one of several steps must be of answers, with one stretch that they fill, the time of the first, and no detail. */
 export function isWholeRow({ kind, slots, stepSeconds, stepSlots, detail }: EvidenceRow, width: number): boolean {
   if (stepSeconds === null) return stepSlots === null;
-  // The link of a row that has only its first step yet says nothing about this number.
+  // If a row has only its first step yet, its link does not include this number.
   if (kind !== 'answer' || stepSeconds[0] !== 0 || detail !== null) return false;
   if (slots.length !== 1 || (stepSlots !== null && stepSlots.length !== stepSeconds.length)) return false;
   const told = stepSlots === null ? stepSeconds.length : stepSlots.reduce((sum, slots) => sum + slots, 0);
   return slots[0]!.to - slots[0]!.from === told * width;
 }
 
-/** Is the slot final after this step? */
+/** Whether the slot is final after this step. */
 export function makesFinal({ kind }: Pick<Step, 'kind'>): boolean {
   return kind === 'answer' || kind === 'adopted';
 }
 
-/** All time in segments: at every place where what was told changes, and at the bounds of `others`. */
+/** Splits all time into segments, where the reporting steps change, and at the bounds of `others`. */
 export function segmentsOf(steps: readonly Step[], others: readonly Spans[]): Segment[] {
   const begin = new Map<Instant, number[]>();
   const end = new Map<Instant, number[]>();
@@ -115,7 +115,7 @@ export function finalBy(steps: readonly Step[], segments: readonly Segment[]): S
   );
 }
 
-/** The place of the segment that holds `at`. Every instant is in one. */
+/** The index of the segment that holds `at`. Every instant is in one. */
 export function segmentAt(segments: readonly Segment[], at: Instant): number {
   let [low, high] = [0, segments.length - 1];
   while (low < high) {

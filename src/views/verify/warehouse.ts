@@ -1,4 +1,4 @@
-/** What verify compares beside the series: rows that belong to no series, claims that no rule makes, rollups, documents, imported series. */
+/** Checks everything besides the series: rows that belong to no series, claims that no rule makes, rollups, documents, imported series. */
 import type { Instant } from '../../clock.ts';
 import { formatCounted } from '../../core/format.ts';
 import { DAY, INTERVAL_MS, type Interval } from '../../core/interval.ts';
@@ -48,9 +48,9 @@ async function strangers(sql: Sql): Promise<string[]> {
 }
 
 /**
- * Series that are not there, although an answer made slots of them final. Chandler removes only series without any answer: those of coins that
- * were given an id which has one already, and those that were never requested. Retention removes the requests that tell this. An answer
- * of which nothing had settled makes nothing final: it does not count.
+ * Series that are missing, although an answer made slots of them final. Chandler removes only series without any answer: those of coins that got an
+ * id which has one already, and those that were never requested. Retention removes the requests that show this. An answer without settled slots
+ * makes nothing final, so it does not count.
  */
 async function goneSeries(sql: Sql): Promise<string[]> {
   const rows = await sql<{ seriesId: number; requests: number; last: number; candles: number }[]>`
@@ -68,7 +68,10 @@ async function goneSeries(sql: Sql): Promise<string[]> {
   );
 }
 
-/** From a request about slots that are not final until they are: the width of a slot, at least a day, the day that it settles, and an answer that lags. */
+/**
+ * Longest time from a request about slots until they are final: the width of a slot, at least a day, the day that it settles, and an answer that
+ * lags.
+ */
 const longestProvisional = (interval: Interval) => Math.max(INTERVAL_MS[interval], DAY) + 4 * DAY;
 
 async function impossibleClaims(sql: Sql): Promise<string[]> {
@@ -94,18 +97,18 @@ async function impossibleClaims(sql: Sql): Promise<string[]> {
   });
 }
 
-/** Only a claim that is believed may never be asked again. */
+/** The longest wait until a claim is requested again. It may be infinite only for a claim that is believed. */
 function longestWait(claim: string, answers: number, interval: Interval): number {
   if (claim === 'provisional') return longestProvisional(interval);
   const rule = (RULES as Readonly<Record<string, Rule>>)[claim];
   if (rule === undefined) return Number.POSITIVE_INFINITY;
-  // A claim about slots without a witness grows like a row that cannot be true, and lacks a list of coins for a day at most.
+  // The wait of a claim about slots without a witness grows to a day, like that of an invalid row. It may wait a day more for a list of coins.
   if (claim === 'unconfirmed') return 2 * DAY;
   const waiting = rule.growth === undefined ? rule.waitMs : (rule.mostWaitMs ?? Number.POSITIVE_INFINITY);
   return Math.max(waiting, answers >= rule.agreeing ? rule.believedMs : 0) + DAY;
 }
 
-/** Documents that are not those whose digest was written with the answer, and versions of them that are gone or too many. */
+/** Documents that do not match the digest that was written with the answer, and versions of them that are missing or superfluous. */
 async function wrongDocuments(sql: Sql): Promise<string[]> {
   const rows = await sql<{ what: string; kind: string; id: string; at: Instant | null }[]>`
     select 'market.document' as what, kind, id, null::timestamptz as at from market.document
@@ -114,8 +117,8 @@ async function wrongDocuments(sql: Sql): Promise<string[]> {
     select 'market.document_revision', kind, id, valid_from from market.document_revision
     where received_sha256 is distinct from sha256(convert_to(received::text, 'UTF8'))
     order by 1, 2, 3, 4`;
-  // A version ends when the next one begins, and the last one when the document last changed. Of two answers of one instant only the first
-  // is kept, as a version without a duration.
+  // A version ends when the next one begins, and the last one when the document last changed. Of two answers of one instant, only the first is
+  // kept, as a version without a duration.
   const versions = await sql<{ kind: string; id: string; validTo: Instant }[]>`
     select kind, id, valid_to from (
       select r.kind, r.id, r.valid_from, r.valid_to, d.changed_at,

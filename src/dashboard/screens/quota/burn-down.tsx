@@ -1,4 +1,4 @@
-/** The requests of a day or a month: how many are left, who spent the others when, and how it goes on; drawn, and as a table. */
+/** The requests of a day or a month, drawn and as a table: how many are left, what spent the others and when, and the forecast. */
 import type { FC } from 'hono/jsx';
 import type { Instant } from '../../../clock.ts';
 import { formatCount, formatCounted, formatDay, formatInstant } from '../../../core/format.ts';
@@ -68,10 +68,10 @@ export const BurnDown: FC<BurnDownProps> = ({ window, spent, now }) => {
   );
 };
 
-/** `sums`: spent since the window began, one for each spender. `total`: as the ledger counts, those included that no row tells of. */
+/** `sums`: spent since the window began, one number for each spender. `total`: the ledger's count, including requests without a row. */
 type Point = { readonly at: Instant; readonly sums: readonly number[]; readonly total: number };
 
-/** The ledger has the number of now; the rows of the requests, of which the older ones may be removed, tell how it came to that. */
+/** The present number comes from the ledger. The rows of requests, the older of which may be removed, show how it came about. */
 function pointsOf(window: QuotaWindow, { spenders, buckets }: SpentOverTime, now: Instant): readonly Point[] {
   const { start, reset } = window;
   const sums = spenders.map(() => 0);
@@ -85,7 +85,7 @@ function pointsOf(window: QuotaWindow, { spenders, buckets }: SpentOverTime, now
   return points.map((point) => ({ ...point, total: Math.max(0, untold + sumOf(point.sums)) }));
 }
 
-/** Requests that the ledger counts, and of which no row tells who spent them. */
+/** Requests that the ledger counts, but no row says who spent them. */
 function untoldOf(points: readonly Point[]): number {
   const { total, sums } = points.at(-1)!;
   return Math.max(0, Math.round(total - sumOf(sums)));
@@ -104,7 +104,7 @@ const Drawing: FC<BurnDownProps & { readonly points: readonly Point[] }> = ({ wi
   const { limit, start, reset, forecast } = window;
   const most = limit ?? Math.max(1, window.spent, forecast?.most ?? 0);
   const x = (at: Instant) => round(LEFT + ((Math.min(at, reset) - start) / (reset - start)) * (WIDTH - LEFT - 4));
-  // What is spent is taken off from the top, where there is a limit.
+  // With a limit, spent requests reduce the height from the top.
   const y = (sent: number) => {
     const share = Math.min(1, sent / most);
     return round(4 + (limit === null ? 1 - share : share) * (HEIGHT - BOTTOM - 4));

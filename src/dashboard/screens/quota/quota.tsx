@@ -1,4 +1,4 @@
-/** The quota: what is left and how it burns down, who spends it, what the schedules cost, and what other plans would leave. */
+/** The quota: what is left and how it burns down, what spends it, what the schedules cost, and what other plans would leave. */
 import type { FC } from 'hono/jsx';
 import type { Instant } from '../../../clock.ts';
 import {

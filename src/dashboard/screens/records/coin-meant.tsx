@@ -1,4 +1,4 @@
-/** Which coin a text of the filter means: its id, symbol, name or an old id; and what the page says when it is not one coin. */
+/** Which coin a text in the filter means (its id, symbol, name or an old id), and what the page says when it is not exactly one coin. */
 import type { FC } from 'hono/jsx';
 import type { Sql } from '../../../store/connection/connect.ts';
 import { type FoundCoin, findCoins, onlyMeaning, readOldIds } from '../../../views/chart/find-coins.ts';
@@ -7,11 +7,11 @@ import { withFields } from '../../parts/address.ts';
 
 export type CoinMeant = {
   readonly text: string;
-  /** Null: none or several can be meant. */
+  /** Null when the text matches no coin or several. */
   readonly coin: FoundCoin | null;
-  /** Ids of the coin, the old ones included. */
+  /** Ids of the coin, including old ones. */
   readonly ids: readonly string[];
-  /** Coins that the text could mean, the best first. */
+  /** Coins that the text could mean, the best match first. */
   readonly candidates: readonly FoundCoin[];
 };
 

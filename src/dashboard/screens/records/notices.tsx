@@ -1,4 +1,4 @@
-/** The notices to the operator: the states that last, then all others, the newest first; and whether each was sent. */
+/** The notices to the operator: first the states that last, then all others from the newest, each with whether it was sent. */
 import type { FC } from 'hono/jsx';
 import type { Instant } from '../../../clock.ts';
 import { formatCounted, formatDuration, formatInstant, formatRelative } from '../../../core/format.ts';

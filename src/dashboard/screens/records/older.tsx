@@ -1,13 +1,13 @@
-/** From one page of a long list to the next, older one, and back to the newest. */
+/** Links from one page of a long list to the next, older one, and back to the newest. */
 import type { FC } from 'hono/jsx';
 import { withFields } from '../../parts/address.ts';
 
-/** `next`: the number before which the next page begins; null: this is the last one. */
+/** `next`: the next page begins before this number. Null on the last page. */
 export const Older: FC<{
   readonly url: URL;
   readonly next: number | null;
   readonly text: string;
-  /** The page behind the link begins there. */
+  /** The anchor at which the linked page opens. */
   readonly anchor?: string;
 }> = ({ url, next, text, anchor }) => {
   const isNewest = !url.searchParams.get('before');

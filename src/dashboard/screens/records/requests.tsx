@@ -1,4 +1,4 @@
-/** The requests to the upstream: what was asked, and how each ended; a page at a time, with filters. */
+/** The requests to the upstream: what each requested, and how it ended; a page at a time, with filters. */
 import type { FC } from 'hono/jsx';
 import type { Instant } from '../../../clock.ts';
 import { formatBytes, formatCount, formatCounted, formatDay, formatInstant } from '../../../core/format.ts';
@@ -18,13 +18,13 @@ import { CoinSaid, readCoinMeant } from './coin-meant.tsx';
 import { Older } from './older.tsx';
 import { requestScreen } from './request.tsx';
 
-/** As `ops.fetch` names them; an address may have any other. */
+/** The names in `ops.fetch`. An address may contain any other text. */
 const OUTCOMES = [
   ...['stored', NOT_STORED, 'unavailable', 'limited', 'malformed', 'implausible'],
   ...['quota exhausted', 'not found', 'forbidden', 'history limit', 'interval', 'bad request'],
 ] as const;
 const SHORT = 12;
-/** A message may be the page of a gateway. */
+/** A message is cut to so many characters, because it may be the error page of a gateway. */
 const MESSAGE = 160;
 
 export async function requestsScreen(input: ScreenInput): Promise<ScreenView> {
@@ -87,7 +87,7 @@ const RequestTable: FC<{
 
 const NO_REQUESTS: RequestPage = { rows: [], next: null, looked: null };
 
-/** As given: the coin is any of its names. */
+/** The filter as given: the coin is any of its names. */
 type Given = Omit<RequestFilter, 'coin'> & { readonly coin: string | null };
 
 function readFilter(params: URLSearchParams): Given {
@@ -105,12 +105,12 @@ function readFilter(params: URLSearchParams): Given {
   return filter;
 }
 
-/** From the first page of the same list on. */
+/** The address of the first page of the same list, with these fields. */
 function filterOf(url: URL, fields: Readonly<Record<string, string>>): string {
   return withFields(url, { ...fields, before: null });
 }
 
-/** On paper the filters are not seen. */
+/** Paper does not show the filters. */
 function describeFilter({ from, to, ...rest }: Given): string {
   const times = { from: from && formatInstant(from), to: to && formatInstant(to) };
   const texts = Object.entries({ ...rest, ...times }).flatMap(([name, value]) =>
@@ -183,7 +183,7 @@ const What: FC<{ readonly row: RequestRow; readonly url: URL }> = ({ row, url })
   return (
     <>
       <span>
-        {/* A question about a page of a list has an empty one. */}
+        {/* A request for a page of a list has an empty subject. */}
         {subject !== null && subject !== '' && (
           <a href={filterOf(url, { [interval === null ? 'about' : 'coin']: subject })}>{subject}</a>
         )}

@@ -1,4 +1,4 @@
-/** The keys of callers: who asks us how much; and for operators, new keys, and the end of old ones. */
+/** The keys of callers: who sends how many requests. For operators also: creating and revoking keys. */
 import type { FC } from 'hono/jsx';
 import type { Instant } from '../../../clock.ts';
 import { PLAN_NAMES } from '../../../contract/plan/plans.ts';
@@ -52,7 +52,7 @@ const Keys: FC<{ readonly rows: readonly ApiKeyUse[]; readonly now: Instant; rea
       { title: 'Limit', isNumber: true, cell: limitOf },
       {
         title: 'Last used',
-        // Sessions of operators are kept for twelve hours.
+        // Sessions of operators last twelve hours.
         cell: ({ lastSeenAt, isOperator }) =>
           lastSeenAt === null ? isOperator ? 'not in the last 12 hours' : 'never' : <Ago at={lastSeenAt} now={now} />,
       },
@@ -74,7 +74,7 @@ const Keys: FC<{ readonly rows: readonly ApiKeyUse[]; readonly now: Instant; rea
   />
 );
 
-/** It leads to the confirmation, where only operators go on. */
+/** Leads to the confirmation, which only operators can pass. */
 const NewKey: FC = () => (
   <form class="filters" action="/ui/do/create-key">
     <label>

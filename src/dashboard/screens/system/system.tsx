@@ -14,7 +14,7 @@ import { Table } from '../../parts/table.tsx';
 import type { DashboardDeps, ScreenInput, ScreenView } from '../../screen.ts';
 import { Older } from '../records/older.tsx';
 
-/** A page does not wait longer for the checks: some ask other machines. */
+/** Some checks ask other machines, so a page waits for them no longer than this. */
 const WAIT_MS = 150;
 
 export async function systemScreen({ deps, url, now }: ScreenInput): Promise<ScreenView> {
@@ -59,7 +59,7 @@ export async function systemScreen({ deps, url, now }: ScreenInput): Promise<Scr
   return { title: 'System', body };
 }
 
-/** Null: they are not done yet. */
+/** Null while they are not done yet. */
 async function checksSoFar({ clock, readChecks }: DashboardDeps): Promise<readonly CheckResult[] | null> {
   const waits = new AbortController();
   try {
@@ -146,7 +146,7 @@ const Audit: FC<{ readonly page: AuditPage; readonly now: Instant }> = ({ page, 
   />
 );
 
-/** Of settings only the names: some values are secret. */
+/** Shows only the names of the settings, because some values are secret. */
 function howItEnded({ at, endedAt, message, changedSettings }: AuditEntry): string {
   const changed = changedSettings.length === 0 ? '' : `settings changed: ${changedSettings.join(', ')}; `;
   if (endedAt === null) return `${changed}has not ended, or was killed`;

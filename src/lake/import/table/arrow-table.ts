@@ -40,7 +40,7 @@ function valuesOf(vector: Vector): ArrayLike<unknown> {
   const { type, length } = vector;
   const out = new Array<unknown>(length);
   if (DataType.isTimestamp(type)) {
-    // The library gives whole milliseconds, in which a time that is not on the grid may look as if it were.
+    // The library returns whole milliseconds, so a time that is not on the grid could look as if it were.
     const stored = vector.data[0]!.values as BigInt64Array;
     const unit = PER_MS[type.unit];
     for (let i = 0; i < length; i++) out[i] = vector.isValid(i) ? Number(stored[i]!) / unit : null;

@@ -5,11 +5,11 @@ import { readPlainNumber } from './plain-number.ts';
 import { type OpenTable, type RawRows, TABLE_ROWS, type TableFile } from './table.ts';
 import { asText, bytesOf } from './text-lines.ts';
 
-/** A byte order mark, which some programs write, is no part of the first name. */
+/** A byte order mark, which some programs write, is not part of the first column's name. */
 const MARK = '\ufeff';
 const [FEED, RETURN, QUOTE] = ['\n', '\r', '"'].map((one) => one.charCodeAt(0)) as [number, number, number];
 const SEPARATORS = [',', ';', '\t'];
-/** Records in which the header is looked for. */
+/** The header is searched for in this many records. */
 const MOST_TITLES = 20;
 
 export const openCsvTable: OpenTable = async (file, { hasHeader }) => {
@@ -26,7 +26,9 @@ export const openCsvTable: OpenTable = async (file, { hasHeader }) => {
 
 type FirstRecord = { readonly record: string; readonly number: number };
 
-/** Where there is a header, a record of one field before it is a title, or the address of the source: a candle needs more columns. */
+/**
+ * Finds the header or the first row. Before a header, a record of one field is a title or the address of the source: a candle needs more columns.
+ */
 async function firstRecord(file: TableFile, hasHeader: boolean): Promise<FirstRecord | null> {
   let title: FirstRecord | null = null;
   let number = 0;
@@ -44,13 +46,13 @@ async function firstRecord(file: TableFile, hasHeader: boolean): Promise<FirstRe
   return title;
 }
 
-/** The one that the record has most of. */
+/** The separator that occurs most often in the record. */
 function separatorOf(record: string): string {
   const count = (separator: string) => record.split(separator).length;
   return SEPARATORS.reduce((best, one) => (count(one) > count(best) ? one : best));
 }
 
-/** `headerAt`: the number of the header's record; rows come after it. 0: there is none. */
+/** `headerAt`: the number of the header's record; rows come after it. 0: there is no header. */
 type Form = { readonly separator: string; readonly fields: number; readonly headerAt: number };
 
 type Wanted = { readonly places: readonly number[]; readonly isNumber: readonly boolean[] };
@@ -73,7 +75,7 @@ async function* readRows(
       number++;
       if (from === to || number <= headerAt) continue;
       if (rows === 0) first = number;
-      // Empty lines between rows would make the numbers of rows and records differ: then a batch ends.
+      // Empty lines between rows would make the numbers of rows and records differ, so the batch ends there.
       else if (first + rows !== number || rows === TABLE_ROWS) {
         yield { rows, first, columns, wrong };
         wrong.clear();
@@ -93,20 +95,20 @@ async function* readRows(
 type Into = Wanted & {
   readonly columns: readonly (string | number | null)[][];
   readonly separator: string;
-  /** Of each field of a row. */
+  /** The end of each field of a row. */
   readonly ends: Int32Array;
-  /** By column: where its last text of the piece is, and that text. Rows of one coin name it again and again. */
+  /** By column: the position of its last text in the piece, and that text. It is reused, because rows of one coin repeat its name. */
   readonly last: readonly { from: number; text: string }[];
 };
 
-/** Returns how many fields there are. */
+/** Returns the number of fields. */
 function fillRow(record: string, { columns, places, separator }: Into, row: number): number {
   const fields = splitRecord(record, separator);
   for (let i = 0; i < places.length; i++) columns[i]![row] = fields[places[i]!] ?? null;
   return fields.length;
 }
 
-/** The same of a row without quotes, whose numbers are read on the way. */
+/** Like `fillRow`, for a row without quotes. It reads numbers directly from the bytes. */
 function fillPlainRow(
   text: string,
   bytes: Uint8Array,
@@ -148,9 +150,9 @@ function textOf(text: string, bytes: Uint8Array, start: number, end: number, las
 /** Some records of a file. */
 type Piece = {
   readonly text: string;
-  /** Its characters; null: some are in quotes, or no ASCII. */
+  /** The same characters as bytes; null when some are in quotes, or not ASCII. */
   readonly bytes: Uint8Array | null;
-  /** Where each record begins and ends, without the end of its line. */
+  /** The start and the end of each record, without the end of its line. */
   readonly bounds: readonly number[];
 };
 
@@ -183,7 +185,7 @@ async function* piecesOf(file: TableFile): AsyncGenerator<Piece> {
   yield { text, bytes: null, bounds: [0, withoutReturn(text, 0, text.length)] };
 }
 
-/** Where the record ends. */
+/** The end of the record without a carriage return. */
 function withoutReturn(text: string, from: number, end: number): number {
   return end > from && text.charCodeAt(end - 1) === RETURN ? end - 1 : end;
 }

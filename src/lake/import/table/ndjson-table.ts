@@ -1,4 +1,4 @@
-/** Reads any NDJSON: an object on each line, or a list of values. */
+/** Reads any NDJSON: each line is an object, or a list of values. */
 import { withoutFalseZeros } from '../../../core/raw-json.ts';
 import { NotReadable } from '../../format/not-readable.ts';
 import { type OpenTable, type RawRows, TABLE_ROWS, type TableFile } from './table.ts';
@@ -28,7 +28,7 @@ async function firstRow(file: TableFile): Promise<Row | null> {
   return null;
 }
 
-/** Null: it is neither an object nor a list. */
+/** Null when the line is neither an object nor a list. */
 function parse(line: string): Row | null {
   try {
     const parsed: unknown = JSON.parse(withoutFalseZeros(line));

@@ -1,4 +1,4 @@
-/** Reads any Parquet file, one group of rows after the other, and of it only the columns that are wanted. */
+/** Reads any Parquet file, one row group after the other, and only the wanted columns. */
 
 import * as zlib from 'node:zlib';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
@@ -7,7 +7,7 @@ import { readRange } from '../../destination/destination.ts';
 import { NotReadable, readableAs } from '../../format/not-readable.ts';
 import type { OpenTable, RawRows, TableColumn } from './table.ts';
 
-/** Instants as milliseconds, with what is below them as a fraction: rows that are not on the grid must not look as if they were. */
+/** Returns instants as milliseconds with a fraction, because rows that are not on the grid must not look as if they were. */
 const PARSERS = {
   timestampFromMilliseconds: Number,
   timestampFromMicroseconds: (microseconds: bigint) => Number(microseconds) / 1e3,
@@ -15,7 +15,7 @@ const PARSERS = {
   dateFromDays: (days: number) => days * 86_400_000,
 };
 
-/** Snappy is read by the library. Node has Zstandard since 22.15. */
+/** The library reads Snappy. Node.js has Zstandard since 22.15. */
 const { zstdDecompressSync } = zlib as { zstdDecompressSync?: (bytes: Uint8Array) => Uint8Array };
 const COMPRESSORS = {
   GZIP: (bytes: Uint8Array) => gunzipSync(bytes),
@@ -55,10 +55,10 @@ export const openParquetTable: OpenTable = async ({ destination, path, bytes }) 
   };
 };
 
-/** `scale`: the digits behind the point of a decimal; null: it is none. */
+/** `scale`: the digits behind the point of a decimal; null: the column is not a decimal. */
 type ParquetColumn = TableColumn & { readonly scale: number | null };
 
-/** Columns that hold one value each; nested ones are left out. */
+/** The columns with one value in each row. Nested columns are left out. */
 function columnsOf(metadata: FileMetaData): ParquetColumn[] {
   return parquetSchema(metadata).children.flatMap(({ children, element }) => {
     if (children.length > 0) return [];
@@ -69,7 +69,7 @@ function columnsOf(metadata: FileMetaData): ParquetColumn[] {
   });
 }
 
-/** @throws NotReadable when it is compressed in a way that this version of Node cannot read */
+/** @throws NotReadable when this version of Node.js cannot read the compression */
 function checkCodecs({ row_groups }: FileMetaData): void {
   for (const { columns } of row_groups) {
     const codec = columns.map(({ meta_data }) => meta_data?.codec).find((one) => one !== undefined && !canRead(one));
@@ -91,7 +91,7 @@ function joined(parts: readonly DecodedArray[], rows: number): ArrayLike<unknown
   return all;
 }
 
-/** The library multiplies a decimal by 0.0001, which is not exact; dividing by 10,000 gives the double that is nearest. */
+/** The library multiplies a decimal by 0.0001, which is not exact. Rounding and dividing by 10,000 gives the nearest double. */
 function exactly(values: ArrayLike<unknown>, scale: number | null): ArrayLike<unknown> {
   if (scale === null) return values;
   const factor = 10 ** scale;

@@ -1,42 +1,45 @@
-/** Any file of rows, as an import reads it: columns by their names, and values as they come. */
+/** Any file of rows, as an import reads it: columns by their names, and raw values. */
 import type { Destination } from '../../destination/destination.ts';
 
-/** Where its bytes are. */
+/** The location of a file. */
 export type TableFile = {
   readonly destination: Destination;
   readonly path: string;
   readonly bytes: number;
-  /** Its bytes are compressed by gzip. */
+  /** Whether gzip has compressed its bytes. */
   readonly isGzip: boolean;
 };
 
 export type TableColumn = {
-  /** Of a file without a header: its number, from 1. */
+  /** In a file without a header: the number of the column, from 1. */
   readonly name: string;
-  /** Its values are instants, in milliseconds since 1970; else the reader knows nothing of them. */
+  /** True: its values are instants, in milliseconds since 1970. False: the reader does not know what they are. */
   readonly isInstant: boolean;
 };
 
 export type Table = {
   readonly columns: readonly TableColumn[];
-  /** Null: only reading them all would tell. */
+  /** Null: the number is unknown until all rows are read. */
   readonly rows: number | null;
-  /** The places of the columns that are wanted; each batch has only these, in this order. `isNumber`: of these, texts of numbers may be numbers. */
+  /**
+   * `places`: the indexes of the wanted columns. Each batch has only these, in this order. `isNumber`: whether texts in the column may be read as
+   * numbers.
+   */
   read(places: readonly number[], isNumber: readonly boolean[]): AsyncGenerator<RawRows>;
 };
 
-/** The arrays are good until the next batch. */
+/** The arrays are valid until the next batch. */
 export type RawRows = {
   readonly rows: number;
-  /** The number of the first row in its file, as an editor counts records: from 1, a header included. */
+  /** The record number of the first row in its file, as an editor counts: from 1, a header included. */
   readonly first: number;
   readonly columns: readonly ArrayLike<unknown>[];
-  /** Rows that are none, by their place, with the reason. */
+  /** Rows that cannot be read, by index, with the reason. */
   readonly wrong?: ReadonlyMap<number, string>;
 };
 
-/** @throws NotReadable when it is something else */
+/** @throws NotReadable when the file has another format */
 export type OpenTable = (file: TableFile, options: { readonly hasHeader: boolean }) => Promise<Table>;
 
-/** Rows of a batch of text: with so few, their fields are gone before they would be moved in memory. */
+/** Rows in a batch of text. With so few rows, the garbage collector frees their fields before it would move them. */
 export const TABLE_ROWS = 1_024;

@@ -1,10 +1,10 @@
-/** The bytes or the text of a file, decompressed, in pieces; and its lines. */
+/** Reads a file in decompressed pieces of bytes or text, or line by line. */
 import { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { NotReadable } from '../../format/not-readable.ts';
 import type { TableFile } from './table.ts';
 
-/** Larger texts are kept apart by the engine, and cost more. */
+/** The JavaScript engine stores larger texts separately, which costs more. */
 const PIECE_BYTES = 1 << 16;
 
 /** @throws NotReadable when it is not text */
@@ -28,7 +28,7 @@ export function asText(decode: () => string): string {
   }
 }
 
-/** In pieces that make texts of a good size. @throws NotReadable when it cannot be decompressed */
+/** Yields pieces that become texts of a good size. @throws NotReadable when the file cannot be decompressed */
 export async function* bytesOf({ destination, path, isGzip }: TableFile): AsyncGenerator<Uint8Array> {
   const bytes = await destination.get(path);
   if (bytes === null) throw new NotReadable('is gone');
@@ -46,7 +46,7 @@ export async function* bytesOf({ destination, path, isGzip }: TableFile): AsyncG
   }
 }
 
-/** A last line that does not end is one, too. */
+/** A last line without a line end counts, too. */
 export async function* linesOf(file: TableFile): AsyncGenerator<string> {
   let rest = '';
   for await (const text of textOf(file)) {
