@@ -24,11 +24,11 @@ export type BackfillEnd =
   /** The wait would be longer than allowed. Nothing is lost: run the command again. */
   | { readonly kind: 'stopped'; readonly until: Instant; readonly reason: string }
   | { readonly kind: 'interrupted' }
-  /** `of`: what is wrong. The upstream may accept a key again later. A wrong setting of the process must be changed. Else the series may be wrong. */
-  | { readonly kind: 'configurationError'; readonly message: string; readonly of: 'key' | 'process' | 'series' };
+  /** `about`: what may be wrong. The upstream may accept a key again later. A wrong setting of the process must be changed. Else the series may be wrong. */
+  | { readonly kind: 'configurationError'; readonly message: string; readonly about: 'key' | 'process' | 'series' };
 
 export function endOf(error: ConfigurationError): BackfillEnd {
-  return { kind: 'configurationError', message: error.message, of: error instanceof KeyRefused ? 'key' : 'process' };
+  return { kind: 'configurationError', message: error.message, about: error instanceof KeyRefused ? 'key' : 'process' };
 }
 
 export type BackfillSeen = {
@@ -239,7 +239,7 @@ function createRefusalWatch(stopWith: (how: BackfillEnd) => void) {
       inARow.add(seriesId);
       if (inARow.size < MOST_REFUSALS_IN_A_ROW) return;
       const message = `the upstream refused ${inARow.size} series in a row (${why}); check CHANDLER_API_KEY and CHANDLER_BASE_URL, or run it again for the others`;
-      stopWith({ kind: 'configurationError', message, of: 'series' });
+      stopWith({ kind: 'configurationError', message, about: 'series' });
     },
   };
 }

@@ -115,8 +115,8 @@ function claimEndOf(run: BackfillRun, now: Instant, isKeyRefused: boolean): Clai
       return { state: 'done', message: null, waitUntil: null };
     case 'misconfigured':
       if (end.kind !== 'configurationError') return { state: 'failed', message: null, waitUntil: null };
-      if (end.of === 'key') return untilAccepted(now);
-      return { state: end.of === 'process' ? 'misconfigured' : 'failed', message: end.message, waitUntil: null };
+      if (end.about === 'key') return untilAccepted(now);
+      return { state: end.about === 'process' ? 'misconfigured' : 'failed', message: end.message, waitUntil: null };
     case 'work left': {
       if (run.hasOthers) {
         const waitUntil = Math.min(now + OTHERS_LOOK_MS, nextAskOf(run, now, Number.POSITIVE_INFINITY));

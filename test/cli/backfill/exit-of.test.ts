@@ -9,7 +9,7 @@ import type { Left } from '../../../src/views/operations/left.ts';
 const done = { kind: 'done' } as const;
 const stopped = { kind: 'stopped', until: 1, reason: 'day' } as const;
 const interrupted = { kind: 'interrupted' } as const;
-const misconfigured = { kind: 'configurationError', message: 'no such key', of: 'process' } as const;
+const misconfigured = { kind: 'configurationError', message: 'no such key', about: 'process' } as const;
 const left = (fate: Left['fate'], reason: Left['reason'] = 'unconfirmed'): Left => ({
   reason,
   fate,
