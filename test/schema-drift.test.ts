@@ -22,6 +22,12 @@ test('the newest migration has a snapshot', () => {
   expect(Number(newest.slice(0, 4))).toBe(entries.at(-1)!.idx);
 });
 
+test('each migration is dated later than the one before it: drizzle applies no other to a database that has that one', () => {
+  const { entries } = read('_journal.json') as { entries: { tag: string; when: number }[] };
+  const early = entries.filter(({ when }, i) => i > 0 && when <= entries[i - 1]!.when).map(({ tag }) => tag);
+  expect(early).toEqual([]);
+});
+
 test('no migration is missing for what the schema files say (write it with: npx drizzle-kit generate)', async () => {
   const tables = await loadSchemaFiles();
   const snapshot = comparable(read(newest));
