@@ -537,6 +537,31 @@ describe('verify --against', () => {
     expect((await readFile(file)).length).toBeLessThan(5_000);
   });
 
+  test.each([
+    [
+      'steps of fewer than no slots',
+      `update market.evidence set step_seconds = '{0,0}', step_slots = '{400,-35}' where series_id = :id and number = 1`,
+    ],
+    [
+      'steps at times that are none',
+      `update market.evidence set known_at = '294276-12-31 23:59:59Z', step_seconds = '{0,2147483647}' where series_id = :id and number = 1;
+      insert into market.revision (series_id, open_time, seen_at, known_at, step, open) values (:id, '2022-05-10Z', now(), now(), 2, 1)`,
+    ],
+  ])('%s stop neither verify nor a comparison: all other series are compared', async (_, damage) => {
+    const other = `update market.candle set close = close * 2 where series_id = ${ids[0]!} and open_time = '2022-05-10Z'`;
+    await database.sql.unsafe(`${damage.replaceAll(':id', `${ids[1]!}`)}; ${other}`);
+    const { code, findings } = await compare();
+    expect(code).toBe(1);
+    expect(findings).toContainEqual(expect.objectContaining({ subject: 'eth-ethereum usd 24h', verdict: 'tampered' }));
+    const inMay = { subject: 'btc-bitcoin usd 24h', month: '2022-05', verdict: 'tampered' };
+    expect(findings).toContainEqual(expect.objectContaining(inMay));
+    const { code: ofVerify, out, err } = await chandler('verify');
+    expect([ofVerify, err]).toEqual([1, '']);
+    expect(out).toMatch(/btc-bitcoin +24h usd .* DIFFERS/);
+    expect(out).toMatch(/eth-ethereum +24h usd .* DIFFERS/);
+    expect(out).toContain('2022-05-10 00:00Z to 2022-05-11 00:00Z: the candle is not the one that the answer told');
+  });
+
   describe('rows of histories that are older than the attestation, which has none of them', () => {
     const ago = (days: number, minutes = 0) => new Date(Date.now() - days * DAY + minutes * 60_000).toISOString();
     const rates = (...at: string[]) =>

@@ -4,6 +4,7 @@ import { formatCounted } from '../../core/format.ts';
 import { type Interval, rowNoun } from '../../core/interval.ts';
 import { type Keep, keptMs } from '../../core/settings/retention-settings.ts';
 import type { Sql } from '../../store/connection/connect.ts';
+import { readEach } from '../verify/unreadable.ts';
 import { NOTHING_YET } from './attestation.ts';
 import { parse } from './check-file.ts';
 import { compareTable, type TableFact } from './compare-table.ts';
@@ -81,7 +82,8 @@ export async function* compareAttested(
     const pairs = page.map((series, i) => ({ attested: series, current: byId.get(found[i]?.id ?? 0) }));
     const keptSince = (interval: Interval) => now - (keptMs(interval, keep.candles) ?? Number.POSITIVE_INFINITY);
     const names = page.flatMap((series, i) => judgeName(series, found[i]));
-    return [...names, ...(await compareSeries(sql, pairs, keptSince))];
+    const read = (some: readonly Pair[]) => compareSeries(sql, some, keptSince);
+    return [...names, ...(await readEach(pairs, read, unreadable))];
   });
 }
 
@@ -108,6 +110,11 @@ function judgeName(attested: AttestedSeries, found: Found | undefined): Finding[
         )
       : finding(name, null, 'tampered', `${detail}, and market.coin_rename does not`),
   ];
+}
+
+function unreadable({ attested }: Pair, why: string): Finding[] {
+  const detail = `what is kept of it has values that Chandler does not write (${why})`;
+  return [finding(nameOfSeries(attested), null, 'tampered', detail)];
 }
 
 async function compareSeries(sql: Sql, pairs: readonly Pair[], keptSince: KeptSince): Promise<Finding[]> {
