@@ -24,6 +24,11 @@ const TIMES_UNKNOWN = 4;
 /** A step so large is no move of a market, as a logarithm: one side of it is false. */
 const OTHER_SIZE = 1;
 
+/** In an answer whose rows do not continue each other, half of the steps are so many times as large as the largest one beside it … */
+const TIMES_BESIDE = 2;
+/** … and larger than this part of what a candle moves from open to close. Of recorded candles, it is a tenth or less. */
+const PART_OF_BODY = 0.5;
+
 /** Two candles that cannot both be true: the final one is `stored`, the other one is in the answer. */
 type Border = {
   readonly older: StoredCandle;
@@ -96,6 +101,24 @@ function bordersOf({ interval, beside }: Asked, rows: readonly StoredCandle[]): 
   return [...(before ? border(before, first, before) : []), ...(after ? border(last, after, after) : [])];
 }
 
+/**
+ * A long answer whose candles do not continue each other, although those stored beside it do: its rows are in a wrong order, or a column is in
+ * the place of another. Without this, such an answer would tell by its own steps that large ones are usual. A price has no open and no close.
+ */
+export function disjoint(asked: Asked, rows: readonly StoredCandle[], leastRows: number): Implausible | null {
+  if (isPriceInterval(asked.interval)) return null;
+  const width = INTERVAL_MS[asked.interval];
+  const own = stepsIn(rows, width);
+  const beside = stepsIn(outside(asked, rows), width);
+  if (own.length < leastRows - 1 || beside.length < LEAST_STEPS) return null;
+  const bodies = rows.flatMap(([, open, , , close]) => (open && close ? [Math.abs(Math.log(close / open))] : []));
+  const [step, largest] = [medianOf(own), Math.max(...beside)];
+  if (step <= TIMES_BESIDE * largest || step <= PART_OF_BODY * medianOf(bodies)) return null;
+  const percent = (of: number) => `${(100 * of).toPrecision(2)} %`;
+  const detail = `from one candle to the next prices move by ${percent(step)} (median), beside them by ${percent(largest)} at most`;
+  return { kind: 'broken', detail };
+}
+
 /** A step of another size between two candles of a long answer, where no stored neighbours have one. */
 export function jumps(
   { interval, beside }: Asked,
@@ -161,7 +184,11 @@ function usualMove(rows: readonly StoredCandle[]): number {
     const [from, to] = [rows[i - 1]?.[4], row[4]];
     return from && to ? [Math.abs(Math.log(to / from))] : [];
   });
-  return moves.sort((a, b) => a - b)[moves.length >> 1] ?? 0;
+  return medianOf(moves);
+}
+
+function medianOf(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0;
 }
 
 function isoOf([at]: StoredCandle): string {
