@@ -5,7 +5,7 @@ import { INTERVAL_MS, type Interval, isPriceInterval, settledUntil, settleMs } f
 import type { Span } from '../../src/core/span.ts';
 import { weigh } from '../../src/ingest/chunk/evidence.ts';
 import { type ChunkCommit, storeChunk } from '../../src/store/candle/chunk.ts';
-import type { ChunkAnswer } from '../../src/store/candle/lock-series.ts';
+import type { ChunkAnswer, Known } from '../../src/store/candle/lock-series.ts';
 import { wantSeries } from '../../src/store/candle/series.ts';
 import type { Sql } from '../../src/store/connection/connect.ts';
 import { recordCoins } from '../../src/store/snapshot/coin.ts';
@@ -83,8 +83,13 @@ function makeCandles({ from, to }: Span, interval: Interval, seed: number): Cand
   return c;
 }
 
-/** Stores a prepared chunk as if it had just been answered. */
-export function storePrepared(sql: Sql, { series, span, candles }: PreparedChunk, asOf: number): Promise<ChunkCommit> {
+/** Stores a prepared chunk as if it had been answered at `asOf`, and been stored at `now`. */
+export function storePrepared(
+  sql: Sql,
+  { series, span, candles }: PreparedChunk,
+  asOf: number,
+  now: number = asOf,
+): Promise<ChunkCommit> {
   const answer: ChunkAnswer = {
     series,
     span,
@@ -111,7 +116,7 @@ export function storePrepared(sql: Sql, { series, span, candles }: PreparedChunk
     },
   };
   const findings = { candles, cutShort: [], quarantined: [], rowCount: candles.openTime.length };
-  return storeChunk(sql, answer, (known) =>
+  const verdictOf = (known: Known) =>
     weigh({
       span,
       interval: series.interval,
@@ -124,8 +129,8 @@ export function storePrepared(sql: Sql, { series, span, candles }: PreparedChunk
       settlesAfterMs: settleMs(series.interval),
       limit: Math.max(ROWS_PER_CHUNK, candles.openTime.length),
       known,
-    }),
-  );
+    });
+  return storeChunk(sql, answer, verdictOf, () => now);
 }
 
 const SHA256 = new Uint8Array(32).fill(7);

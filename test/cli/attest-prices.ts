@@ -3,6 +3,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
 import { DAY, INTERVAL_MS, type PriceInterval } from '../../src/core/interval.ts';
 import { readSeries } from '../../src/views/attestation/series-line.ts';
 import { makeSeriesOf, type PreparedChunk, prepareChunks, storePrepared } from '../bench/prepared.ts';
@@ -51,7 +52,11 @@ export function testAttestedPrices(intervals: readonly PriceInterval[]): void {
       for (const chunk of prepareChunks(ids, interval, span)) await storePrepared(database.sql, chunk, AS_OF);
       // Refreshes: several steps in one row of evidence.
       for (let n = 0; n < 5; n++) await store(ids[0]!, span.to + n * width);
-      const attested = await runCommand(['attest', '--out', file], { env: { DATABASE_URL: database.url } });
+      const attested = await runCommand(['attest', '--out', file], {
+        env: { DATABASE_URL: database.url },
+        // What a test stores later comes after it.
+        clock: { ...systemClock, now: () => AS_OF },
+      });
       expect(attested).toMatchObject({ code: 0, err: '' });
     }
 

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
 import { formatBytes } from '../../src/core/format.ts';
 import { DAY, INTERVAL_MS } from '../../src/core/interval.ts';
 import { DEFAULT_KEEP } from '../../src/core/settings/retention-settings.ts';
@@ -53,7 +54,10 @@ afterEach(async () => {
 
 const chandler = (...argv: string[]) => runCommand(argv, { env: { DATABASE_URL: database.url } });
 const KEEPING = { CHANDLER_KEEP_CANDLES: '700d' };
-const attest = (...argv: string[]) => chandler('attest', '--out', file, ...argv);
+/** Of the instant when the last of these answers was stored: what a test stores later comes after it. */
+const THEN = { ...systemClock, now: () => AS_OF };
+const attest = (...argv: string[]) =>
+  runCommand(['attest', '--out', file, ...argv], { env: { DATABASE_URL: database.url }, clock: THEN });
 
 type Report = {
   readonly findings: { subject: string; month: string | null; verdict: string }[];
@@ -485,6 +489,53 @@ describe('verify --against', () => {
     }
   });
 
+  describe('answers that are said to have been known before the attestation, which has none of them', () => {
+    const EARLIER = AS_OF - 100 * DAY;
+    const told = (id: number) => storePrepared(database.sql, chunkOf(id, Date.UTC(2020, 11, 1), 20), EARLIER);
+
+    test('a whole series', async () => {
+      const [id] = await makeSeriesOf(database.sql, ['eve-coin'], '24h', { from: FROM, to: AS_OF });
+      await ensurePartitions(database.sql, '24h', { from: Date.UTC(2020, 0, 1), to: AS_OF });
+      await told(id!);
+      // Nothing in the database contradicts it.
+      expect((await chandler('verify')).code).toBe(0);
+      const { code, findings } = await compare();
+      expect(code).toBe(1);
+      expect(findings.filter(({ verdict }) => verdict === 'tampered')).toEqual([
+        {
+          subject: 'eve-coin usd 24h',
+          month: null,
+          verdict: 'tampered',
+          detail: expect.stringContaining(
+            '1 step of its evidence (the attestation has no such series) older than 2024-01-24',
+          ),
+        },
+      ]);
+    });
+
+    test('older candles of a series that is there; one more step that shares its row with an attested one', async () => {
+      await ensurePartitions(database.sql, '24h', { from: Date.UTC(2020, 0, 1), to: AS_OF });
+      await told(ids[1]!);
+      // As after an answer, but for its time.
+      await store(ids[0]!, TO + 12 * DAY);
+      await database.sql`update market.evidence set known_at = known_at - interval '100 days' where series_id = ${ids[1]!} and number > 1`;
+      await forge(
+        database,
+        ids[0]!,
+        `update market.evidence set step_seconds[cardinality(step_seconds)] = -8640000 where series_id = ${ids[0]!} and cardinality(step_seconds) > 12`,
+      );
+      const { code, findings } = await compare();
+      expect(code).toBe(1);
+      for (const subject of ['btc-bitcoin usd 24h', 'eth-ethereum usd 24h'])
+        expect(findings).toContainEqual(
+          expect.objectContaining({
+            subject,
+            detail: expect.stringMatching(/^1 step of its evidence \(from step \d+ on\)/),
+          }),
+        );
+    });
+  });
+
   test('coverage that no evidence tells of, and series that are gone', async () => {
     await database.sql`update market.series set covered = '{[2020-06-01Z,2024-06-01Z)}' where id = ${ids[0]!}`;
     expect(await compare()).toMatchObject({ code: 1 });
@@ -537,6 +588,31 @@ describe('verify --against', () => {
     expect((await readFile(file)).length).toBeLessThan(5_000);
   });
 
+  test.each([
+    [
+      'steps of fewer than no slots',
+      `update market.evidence set step_seconds = '{0,0}', step_slots = '{400,-35}' where series_id = :id and number = 1`,
+    ],
+    [
+      'steps at times that are none',
+      `update market.evidence set known_at = '294276-12-31 23:59:59Z', step_seconds = '{0,2147483647}' where series_id = :id and number = 1;
+      insert into market.revision (series_id, open_time, seen_at, known_at, step, open) values (:id, '2022-05-10Z', now(), now(), 2, 1)`,
+    ],
+  ])('%s stop neither verify nor a comparison: all other series are compared', async (_, damage) => {
+    const other = `update market.candle set close = close * 2 where series_id = ${ids[0]!} and open_time = '2022-05-10Z'`;
+    await database.sql.unsafe(`${damage.replaceAll(':id', `${ids[1]!}`)}; ${other}`);
+    const { code, findings } = await compare();
+    expect(code).toBe(1);
+    expect(findings).toContainEqual(expect.objectContaining({ subject: 'eth-ethereum usd 24h', verdict: 'tampered' }));
+    const inMay = { subject: 'btc-bitcoin usd 24h', month: '2022-05', verdict: 'tampered' };
+    expect(findings).toContainEqual(expect.objectContaining(inMay));
+    const { code: ofVerify, out, err } = await chandler('verify');
+    expect([ofVerify, err]).toEqual([1, '']);
+    expect(out).toMatch(/btc-bitcoin +24h usd .* DIFFERS/);
+    expect(out).toMatch(/eth-ethereum +24h usd .* DIFFERS/);
+    expect(out).toContain('2022-05-10 00:00Z to 2022-05-11 00:00Z: the candle is not the one that the answer told');
+  });
+
   describe('rows of histories that are older than the attestation, which has none of them', () => {
     const ago = (days: number, minutes = 0) => new Date(Date.now() - days * DAY + minutes * 60_000).toISOString();
     const rates = (...at: string[]) =>
@@ -553,7 +629,7 @@ describe('verify --against', () => {
     ])('are found: %s', async (_, then) => {
       if (then.length > 0) await rates(...then);
       const again = { code: 0, counts: expect.objectContaining({ tampered: 0 }) };
-      expect(await attest('--out', file)).toMatchObject({ code: 0 });
+      expect(await chandler('attest', '--out', file)).toMatchObject({ code: 0 });
       expect(await compare()).toMatchObject({ ...again, counts: expect.objectContaining({ grown: 0 }) });
       // Also an answer whose server was a week late, from a cache.
       await rates(ago(0), ago(7.9));

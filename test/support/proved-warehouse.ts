@@ -30,5 +30,5 @@ export async function fillProved(sql: Sql): Promise<number> {
 export async function changeOne(sql: Sql, seriesId: number, row: number): Promise<void> {
   const [first] = prepareChunks([seriesId], '24h', SPAN);
   const close = first!.candles.close.map((value, i) => (i === row ? value! * 1.0001 : value));
-  await storePrepared(sql, { ...first!, candles: { ...first!.candles, close } }, AS_OF + row * DAY);
+  await storePrepared(sql, { ...first!, candles: { ...first!.candles, close } }, AS_OF + row * DAY, Date.now());
 }

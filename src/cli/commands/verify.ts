@@ -5,6 +5,7 @@ import { rowNoun } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { type SeriesProof, sizeOf, type VerifyFilter, verifySeries } from '../../views/operations/verify.ts';
+import { LAST_DATE } from '../../views/verify/findings.ts';
 import { countImported } from '../../views/verify/imported.ts';
 import { verifyWarehouse } from '../../views/verify/warehouse.ts';
 import { verifyFiles } from '../files/verify-files.ts';
@@ -215,6 +216,8 @@ function printCorrections(out: Output, wrong: readonly SeriesProof[], differing:
   for (const proof of wrong) {
     const { coinId, interval, quote, mending, removals } = proof;
     out.write(`\n  ${coinId} ${formatSeries({ interval, quote })}:\n`);
+    if (mending.length + removals.length === 0)
+      out.write('    no command corrects this; chandler restore brings back a backup from before it\n');
     for (const statement of removals)
       out.write(`    what has a time that no command takes is removed:\n      ${remove(statement)}\n`);
     for (const span of mending.slice(0, MOST_CORRECTED)) {
@@ -264,7 +267,7 @@ function finalText({ candle, price }: { readonly candle: number; readonly price:
 const isAllTime = ({ from, to }: Span): boolean => !Number.isFinite(from) && !Number.isFinite(to);
 
 function bound(at: number, write: (at: number) => string | null = toIso): string | null {
-  return Number.isFinite(at) ? write(at) : null;
+  return Math.abs(at) <= LAST_DATE ? write(at) : null;
 }
 
 const COLUMNS: readonly Column<SeriesProof>[] = [

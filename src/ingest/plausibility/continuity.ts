@@ -24,6 +24,11 @@ const TIMES_UNKNOWN = 4;
 /** A step of this size, as a logarithm, is no move of a market: one side of it is false. */
 const OTHER_SIZE = 1;
 
+/** If the rows of an answer do not continue each other, the median of its steps is this many times the largest step beside it … */
+const TIMES_BESIDE = 2;
+/** … and larger than this part of the median move from open to close. In the recorded candles it is a tenth of it or less. */
+const PART_OF_BODY = 0.5;
+
 /** Two neighbouring candles that cannot both be true: `stored` is the final one, and the other is in the answer. */
 type Border = {
   readonly older: StoredCandle;
@@ -96,6 +101,24 @@ function bordersOf({ interval, beside }: Asked, rows: readonly StoredCandle[]): 
   return [...(before ? border(before, first, before) : []), ...(after ? border(last, after, after) : [])];
 }
 
+/**
+ * Finds a long answer whose candles do not continue each other, although the stored candles beside it do: its rows are in a wrong order, or two
+ * columns are swapped. Without this check, the large steps of such an answer would count as usual. Prices have no open and close, so they pass.
+ */
+export function disjoint(asked: Asked, rows: readonly StoredCandle[], leastRows: number): Implausible | null {
+  if (isPriceInterval(asked.interval)) return null;
+  const width = INTERVAL_MS[asked.interval];
+  const own = stepsIn(rows, width);
+  const beside = stepsIn(outside(asked, rows), width);
+  if (own.length < leastRows - 1 || beside.length < LEAST_STEPS) return null;
+  const bodies = rows.flatMap(([, open, , , close]) => (open && close ? [Math.abs(Math.log(close / open))] : []));
+  const [step, largest] = [medianOf(own), Math.max(...beside)];
+  if (step <= TIMES_BESIDE * largest || step <= PART_OF_BODY * medianOf(bodies)) return null;
+  const percent = (of: number) => `${(100 * of).toPrecision(2)} %`;
+  const detail = `from one candle to the next prices move by ${percent(step)} (median), beside them by ${percent(largest)} at most`;
+  return { kind: 'broken', detail };
+}
+
 /** Finds a step of another size between two candles of a long answer, if no stored neighbours have one. */
 export function jumps(
   { interval, beside }: Asked,
@@ -161,7 +184,11 @@ function usualMove(rows: readonly StoredCandle[]): number {
     const [from, to] = [rows[i - 1]?.[4], row[4]];
     return from && to ? [Math.abs(Math.log(to / from))] : [];
   });
-  return moves.sort((a, b) => a - b)[moves.length >> 1] ?? 0;
+  return medianOf(moves);
+}
+
+function medianOf(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0;
 }
 
 function isoOf([at]: StoredCandle): string {

@@ -8,7 +8,7 @@
 import { INTERVAL_MS, isPriceInterval } from '../../core/interval.ts';
 import { contains, type Span, slotsAt, subtract } from '../../core/span.ts';
 import type { StoredCandle } from '../../store/candle/neighbours.ts';
-import { breaks, contradicted, jumps, level, shifted } from './continuity.ts';
+import { breaks, contradicted, disjoint, jumps, level, shifted } from './continuity.ts';
 import { type Asked, type Implausible, isEqual, isNull, isSame, outside, rowsOf } from './implausible-candles.ts';
 import { otherwise } from './other-interval.ts';
 import { withoutNumbers } from './without-numbers.ts';
@@ -38,6 +38,7 @@ function firstFound(asked: Asked, rows: readonly StoredCandle[]): Implausible | 
     partlyFalse(asked, rows) ??
     jumps(asked, rows, LEAST_ROWS) ??
     shifted(asked, rows) ??
+    disjoint(asked, rows, LEAST_ROWS) ??
     breaks(asked, rows) ??
     level(asked, rows, LEAST_ROWS) ??
     withoutNumbers(asked, rows) ??

@@ -6,15 +6,11 @@
 import type { Instant } from '../../clock.ts';
 import { monthStart } from '../../core/calendar.ts';
 import { formatCounted, toIso } from '../../core/format.ts';
-import { DAY } from '../../core/interval.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import type { TableFact } from './compare-table.ts';
 import { type Finding, finding } from './finding.ts';
 import { nameOf } from './series-line.ts';
-import { MARGIN_MS, TABLES } from './tables.ts';
-
-/** The as-of instant of an answer is at most this far behind our clock: a `Date` of the server by seven days, an `Age` by one (decision 77). */
-const MOST_BEHIND_MS = 8 * DAY;
+import { MARGIN_MS, MOST_BEHIND_MS, TABLES } from './tables.ts';
 
 /** `at`: the instant of the attestation. A history without a line in it is not judged: earlier versions wrote no line for an empty history. */
 export async function compareUnattested(sql: Sql, facts: readonly TableFact[], at: Instant): Promise<Finding[]> {

@@ -4,8 +4,10 @@ import { formatCounted } from '../../core/format.ts';
 import { type Interval, rowNoun } from '../../core/interval.ts';
 import { type Keep, keptMs } from '../../core/settings/retention-settings.ts';
 import type { Sql } from '../../store/connection/connect.ts';
+import { readEach } from '../verify/unreadable.ts';
 import { NOTHING_YET } from './attestation.ts';
 import { parse } from './check-file.ts';
+import { compareBackdated } from './compare-backdated.ts';
 import { compareTable, type TableFact } from './compare-table.ts';
 import { compareUnattested } from './compare-unattested.ts';
 import { type Finding, finding, type Verdict } from './finding.ts';
@@ -40,7 +42,9 @@ export async function* compare(
       else throw new Error(`a line of the attestation has no known form: ${line.slice(0, 80)}`);
     }
   }
-  yield* compareAttested(sql, series(), keep, now);
+  const steps = new Map<number, number>();
+  const onSeries = (id: number, newest: number) => steps.set(id, Math.max(newest, steps.get(id) ?? 0));
+  yield* compareAttested(sql, series(), keep, now, onSeries);
   const [here] = await sql<{ origin: string }[]>`select coalesce(simulator, 'upstream') as origin from ops.origin`;
   if (origin !== NOTHING_YET && origin !== (here?.origin ?? 'upstream'))
     yield finding(
@@ -53,7 +57,9 @@ export async function* compare(
     kept === undefined || keep[kept] === null ? Number.NEGATIVE_INFINITY : now - keep[kept];
   for (const table of tables) yield await compareTable(sql, table, keptSince);
   // A warehouse that was empty may hold a restored backup since.
-  if (origin !== NOTHING_YET) yield* await compareUnattested(sql, tables, at);
+  if (origin === NOTHING_YET) return;
+  yield* await compareUnattested(sql, tables, at);
+  yield* await compareBackdated(sql, steps, at);
 }
 
 /** Compares only series. `attested` may also come from another source than an attestation. */
@@ -62,6 +68,8 @@ export async function* compareAttested(
   attested: AsyncIterable<AttestedSeries>,
   keep: Pick<Keep, 'candles'>,
   now: Instant,
+  /** Gets the number of each series that is there, and that of its newest step then. */
+  onSeries?: (id: number, newest: number) => void,
 ): AsyncGenerator<Finding> {
   let former = await readFormerNames(sql);
   async function* counted() {
@@ -76,12 +84,14 @@ export async function* compareAttested(
       found = await findSeries(sql, page, former);
     }
     const there = found.filter((one) => one !== undefined);
+    for (const [i, series] of page.entries()) if (found[i] !== undefined) onSeries?.(found[i].id, series.steps);
     const current = there.length === 0 ? [] : await readCurrent(sql, there);
     const byId = new Map(current.map((one) => [one.seriesId, one]));
     const pairs = page.map((series, i) => ({ attested: series, current: byId.get(found[i]?.id ?? 0) }));
     const keptSince = (interval: Interval) => now - (keptMs(interval, keep.candles) ?? Number.POSITIVE_INFINITY);
     const names = page.flatMap((series, i) => judgeName(series, found[i]));
-    return [...names, ...(await compareSeries(sql, pairs, keptSince))];
+    const read = (some: readonly Pair[]) => compareSeries(sql, some, keptSince);
+    return [...names, ...(await readEach(pairs, read, unreadable))];
   });
 }
 
@@ -108,6 +118,11 @@ function judgeName(attested: AttestedSeries, found: Found | undefined): Finding[
         )
       : finding(name, null, 'tampered', `${detail}, and market.coin_rename does not`),
   ];
+}
+
+function unreadable({ attested }: Pair, why: string): Finding[] {
+  const detail = `what is kept of it has values that Chandler does not write (${why})`;
+  return [finding(nameOfSeries(attested), null, 'tampered', detail)];
 }
 
 async function compareSeries(sql: Sql, pairs: readonly Pair[], keptSince: KeptSince): Promise<Finding[]> {

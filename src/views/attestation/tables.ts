@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { Instant } from '../../clock.ts';
 import { monthReset, monthStart } from '../../core/calendar.ts';
-import { HOUR } from '../../core/interval.ts';
+import { DAY, HOUR } from '../../core/interval.ts';
 import { RATE_CHANGES } from '../../core/ticker.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import { nameOf } from './series-line.ts';
@@ -74,6 +74,9 @@ export type TableDigest = {
  * that is stored already.
  */
 export const MARGIN_MS = HOUR;
+
+/** The as-of instant of an answer is at most so far behind our clock: a `Date` of the server by seven days, an `Age` by one (decision 77). */
+export const MOST_BEHIND_MS = 8 * DAY;
 
 export async function* readTables(sql: SqlOrTransaction): AsyncGenerator<TableDigest> {
   for (const table of TABLES) {

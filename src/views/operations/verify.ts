@@ -25,6 +25,7 @@ import {
 } from '../verify/read-series.ts';
 import { unchangedSince, wrongMendings, wrongRequests, wrongRevisions } from '../verify/records.ts';
 import { finalBy } from '../verify/steps.ts';
+import { readEach } from '../verify/unreadable.ts';
 import { matching, type SeriesFilter } from './series-filter.ts';
 
 export type SeriesProof = SeriesName &
@@ -54,15 +55,11 @@ export type VerifyFilter = SeriesFilter & {
  */
 export async function* verifySeries(sql: Sql, filter: VerifyFilter, now: Instant): AsyncGenerator<SeriesProof> {
   const listed = await sql<Listed[]>`
-    select id, interval, candles from market.series
+    select id, coin_id, quote, interval, candles from market.series
     where ${matching(sql, filter)} ${changedSince(sql, filter)} order by interval desc, coin_id, quote`;
-  yield* inPages(
-    listed,
-    (page) =>
-      sql.begin('isolation level repeatable read read only', (tx) => verifyPage(tx, page, now)) as Promise<
-        SeriesProof[]
-      >,
-  );
+  const read = (page: readonly Listed[]) =>
+    sql.begin('isolation level repeatable read read only', (tx) => verifyPage(tx, page, now)) as Promise<SeriesProof[]>;
+  yield* inPages(listed, (page) => readEach(page, read, unreadable));
 }
 
 /** The number of series and candles that `verifySeries` will read. */
@@ -80,7 +77,15 @@ function changedSince(sql: Sql, { since }: VerifyFilter) {
       and e.known_at + coalesce(e.step_seconds[cardinality(e.step_seconds)], 0) * interval '1 second' >= ${since}))`;
 }
 
-type Listed = { readonly id: number; readonly interval: Interval; readonly candles: number };
+type Listed = SeriesName & { readonly id: number; readonly candles: number };
+
+/** A mending would read the same rows. */
+function unreadable({ id, coinId, quote, interval }: Listed, why: string): SeriesProof[] {
+  const nothing = { slotsCovered: 0, candles: 0, provisional: 0, knownEmpty: 0, hash: toHex(0n) };
+  const noMending = { notes: [], stretches: [], mending: [], removals: [], toAsk: [] };
+  const text = `it cannot be verified: what is kept of it has values that Chandler does not write (${why})`;
+  return [{ seriesId: id, coinId, quote, interval, ...nothing, ...noMending, differences: [text] }];
+}
 
 async function verifyPage(tx: SqlOrTransaction, page: readonly Listed[], now: Instant): Promise<SeriesProof[]> {
   const { interval } = page[0]!;

@@ -21,9 +21,11 @@ export function brokenLinks(
   return evidence.flatMap((row, place) => {
     if (row.isLinked !== null) return row.isLinked ? [] : [place];
     if (unknown.has(place)) return [];
-    if (ofRow.get(place)!.some((step) => steps[step]!.slots.length === 0)) return [place];
+    // A row of no steps at all is none that Chandler writes.
+    const own = ofRow.get(place) ?? [];
+    if (own.length === 0 || own.some((step) => steps[step]!.slots.length === 0)) return [place];
     const before: Buffer = Buffer.from(evidence[place - 1]?.link ?? firstLink, 'hex');
-    const link = ofRow.get(place)!.reduce<Buffer>((link, step) => linkOf(link, steps[step]!, told(step)), before);
+    const link = own.reduce<Buffer>((link, step) => linkOf(link, steps[step]!, told(step)), before);
     return link.toString('hex') === row.link ? [] : [place];
   });
 }

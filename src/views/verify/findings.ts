@@ -105,11 +105,14 @@ function isOfWholeSeries({ detail }: Evidence): boolean {
   return detail !== null && /kept before: \d+ rows of evidence/.test(detail);
 }
 
+/** The last date that JavaScript can represent. Postgres has dates 18,000 years later. */
+export const LAST_DATE = 8.64e15;
+
 /** `2024-01-05 00:00Z to 2024-01-06 00:00Z`; for several stretches, the first and the last instant, and their number. */
 export function where(spans: Spans): string {
   const [first, last] = [spans[0], spans.at(-1)];
   if (first === undefined || last === undefined) return 'nowhere';
-  const text = (at: Instant) => (Number.isFinite(at) ? formatInstant(at) : 'ever');
+  const text = (at: Instant) => (Math.abs(at) <= LAST_DATE ? formatInstant(at) : 'ever');
   const several = spans.length > 1 ? ` (${spans.length} stretches)` : '';
   return `${text(first.from)} to ${text(last.to)}${several}`;
 }

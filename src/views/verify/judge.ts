@@ -41,8 +41,10 @@ export function judge(of: Stored, now: Instant): Judgement {
   const findings = collectFindings(evidence, unchanged);
   judgeRows(series, evidence, account, findings);
   const newest = account.steps.at(-1)?.number ?? 0;
+  const told = normalize(account.steps.flatMap(({ slots }) => slots));
   for (const { text, at, step } of oneOfEach([...account.revisions, ...of.records])) {
-    if (step <= newest) findings.sayOf(step, text, at);
+    // A record of a slot that no step is about stays beside every mending but that of the whole series.
+    if (step <= newest && intersect(at, told).length > 0) findings.sayOf(step, text, at);
     else findings.sayBroken(`${where(at)}: ${text}`, step);
   }
   judgeEvidence(series, evidence, account, findings);

@@ -100,23 +100,24 @@ export async function wrongMendings(
   interval: Interval,
   ids: readonly number[],
 ): Promise<Map<number, WrongRecord[]>> {
+  // No number or time is read out of the text: what somebody wrote there may be neither.
   const rows = await sql<{ seriesId: number; step: number; told: number; slots: Spans }[]>`
     with blamed as materialized (
-      select m.series_id, m.number as step, p.parts[1]::integer as told, p.parts[2]::timestamptz as slot
+      select m.series_id, m.number as step, p.parts[1] as told, p.parts[2] as slot
       from market.evidence m
       cross join lateral regexp_matches(m.detail, 'step (\\d+) told [^;]*, the slot ([0-9: Z-]+) differs', 'g') p(parts)
       where m.series_id = any(${ids as number[]}::int[]) and m.kind = 'mended'
     )
-    select b.series_id, b.step, b.told, e.slots - coalesce((select range_agg(g.slots) from market.evidence g
-      where g.series_id = b.series_id and g.kind = 'mended' and g.number > b.told), '{}') as slots
+    select b.series_id, b.step, e.number as told, e.slots - coalesce((select range_agg(g.slots) from market.evidence g
+      where g.series_id = b.series_id and g.kind = 'mended' and g.number > e.number), '{}') as slots
     from blamed b
     join market.series s on s.id = b.series_id
-    join market.evidence e on e.series_id = b.series_id and e.number = b.told
-    join market.revision r on r.series_id = b.series_id and r.step = b.step and r.open_time = b.slot
+    join market.evidence e on e.series_id = b.series_id and e.number::text = b.told
+    join market.revision r on r.series_id = b.series_id and r.step = b.step and ops.say_time(r.open_time) = b.slot
     left join lateral (
-      select * from market.revision where series_id = b.series_id and open_time = b.slot and step > b.step order by step limit 1
+      select * from market.revision where series_id = b.series_id and open_time = r.open_time and step > b.step order by step limit 1
     ) n on true
-    left join lateral ${storedRows(sql, sql`b.series_id`, interval)} c on c.open_time = b.slot and n.step is null and s.covered @> b.slot
+    left join lateral ${storedRows(sql, sql`b.series_id`, interval)} c on c.open_time = r.open_time and n.step is null and s.covered @> r.open_time
     where market.candle_hash(r.open_time, r.open, r.high, r.low, r.close, r.volume, r.market_cap)
       = case when n.step is not null and not n.was_empty then market.candle_hash(n.open_time, n.open, n.high, n.low, n.close, n.volume, n.market_cap)
           when c.open_time is not null then market.candle_hash(c.open_time, c.open, c.high, c.low, c.close, c.volume, c.market_cap) end
@@ -140,7 +141,10 @@ export async function wrongRequests(
     select e.series_id, e.number as step, e.slots, e.fetch_id, f.id is null as is_gone
     from market.evidence e left join ops.fetch f on f.id = e.fetch_id
     where e.series_id = any(${ids as number[]}::int[]) and e.kind = 'answer'
-      and (f.id is null or f.series_id <> e.series_id or f.body_sha256 is distinct from e.body_sha256 or f.as_of is distinct from e.as_of)
+      and (f.id is null or f.series_id <> e.series_id or f.body_sha256 is distinct from e.body_sha256 or f.as_of is distinct from e.as_of
+        -- It asked for these slots; where several steps share the row, for those of the last.
+        or not f.span @> case when cardinality(e.step_seconds) > 1 then tstzrange(upper(e.slots) - interval '1 microsecond', upper(e.slots))
+          else range_merge(e.slots) end)
     order by 1, 2`;
   const isAnyGone = rows.some(({ fetchId, isGone }) => fetchId !== null && isGone);
   const since = isAnyGone ? await requestsKeptSince(sql) : 0;

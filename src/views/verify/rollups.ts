@@ -58,12 +58,24 @@ function slotsWithRows(fine: CandleInterval, coarse: CandleInterval): string {
         where m.series_id = s.id and m.interval = '${coarse}' and ${isInYears('m.open_time')}`;
 }
 
-/** Rows outside their recorded coverage, and recorded coverage of slots that the series does not cover, or that a coarser series covers. */
+/** Which rollups are made from which interval: `1h 6h` and so on. No rollup is made from prices. */
+const MADE = INTERVALS.flatMap((fine) => rolledUpFrom(fine).map((coarse) => `${fine} ${coarse}`));
+
+/**
+ * Rows outside their recorded coverage, or of an interval that is not made from the series; and recorded coverage of slots that the series does not
+ * cover, or that a coarser series covers.
+ */
 async function rowsTooMany(sql: Sql): Promise<string[]> {
   const rows = await sql<{ seriesId: number; interval: string; openTime: Instant }[]>`
     select r.series_id, r.interval, r.open_time from market.rollup r
     left join market.rollup_coverage c on c.series_id = r.series_id and c.interval = r.interval
-    where c.spans @> r.open_time is not true and ${sql.unsafe(isInYears('r.open_time'))} order by 1, 2, 3 limit ${MOST_TOLD}`;
+    left join market.series s on s.id = r.series_id
+    where (c.spans @> r.open_time is not true or s.interval || ' ' || r.interval <> all(${MADE}))
+      and ${sql.unsafe(isInYears('r.open_time'))} order by 1, 2, 3 limit ${MOST_TOLD}`;
+  const widths = await sql<{ seriesId: number; fine: string; coarse: string }[]>`
+    select c.series_id, s.interval as fine, c.interval as coarse
+    from market.rollup_coverage c join market.series s on s.id = c.series_id
+    where s.interval || ' ' || c.interval <> all(${MADE}) order by 1, 3 limit ${MOST_TOLD}`;
   const years = sql.unsafe(ALL_YEARS);
   const spans = await sql<{ seriesId: number; interval: string; span: string }[]>`
     select c.series_id, c.interval, astray.span::text as span
@@ -88,6 +100,10 @@ async function rowsTooMany(sql: Sql): Promise<string[]> {
   return [
     ...rows.map(
       (r) => `market.rollup: the ${r.interval} candle of ${at(r.openTime)} of series ${r.seriesId} is too many`,
+    ),
+    ...widths.map(
+      (r) =>
+        `market.rollup_coverage: series ${r.seriesId} is of ${r.fine}, and no candles of ${r.coarse} are made of these`,
     ),
     ...spans.map(
       (r) =>

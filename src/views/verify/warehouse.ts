@@ -33,6 +33,7 @@ async function strangers(sql: Sql): Promise<string[]> {
       union all select 'market.evidence', series_id from market.evidence
       union all select 'ops.second_opinion', series_id from ops.second_opinion where series_id is not null
       union all select 'market.rollup', series_id from market.rollup
+      union all select 'market.rollup_coverage', series_id from market.rollup_coverage
       union all select 'market.price', p.series_id from market.price p
         where not exists (select from market.series s where s.id = p.series_id and s.interval > '24h')
     ) r where what = 'market.price' or not exists (select from market.series s where s.id = r.series_id) group by 1, 2 order by 1, 2`;

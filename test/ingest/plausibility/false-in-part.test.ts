@@ -65,6 +65,31 @@ describe('the first answer of a series, of 366 rows', () => {
   });
 });
 
+describe('an answer whose rows do not continue each other, beside stored candles that do', () => {
+  const [known, rows] = [truth.slice(0, 8), truth.slice(8, 100)];
+  const swapped = (row: Candle) => ({ ...row, open: row.close, close: row.open });
+  const inOrder = (orderOf: (i: number) => number) =>
+    rows.map((row, i) => ({ ...rows[orderOf(i)]!, openTime: row.openTime }));
+  test.each([
+    ['the truth', rows, null],
+    ['open and close are swapped', rows.map(swapped), 'broken'],
+    ['the newest row is the first', inOrder((i) => rows.length - 1 - i), 'broken'],
+    ['the rows are in no order', inOrder((i) => (i * 37) % rows.length), 'broken'],
+    [
+      'every candle is its close',
+      rows.map((row) => ({ ...row, open: row.close, high: row.close, low: row.close })),
+      'broken',
+    ],
+    ['open and close are swapped, of another scale', rows.map(times(1.4)).map(swapped), 'broken'],
+  ] as const)('%s', (_, told, kind) => {
+    expect(judge(told, known)).toBe(kind);
+  });
+
+  test('is nothing new where the stored candles do not, either', () => {
+    expect(judge(rows.map(swapped), known.map(swapped))).toBeNull();
+  });
+});
+
 describe('an answer about final candles', () => {
   const change = (name: 'volume' | 'marketCap', slots: number, to: (value: number) => number | null) =>
     truth.map((row, i) => (i < slots ? { ...row, [name]: to(row[name]!) } : row));

@@ -22,12 +22,12 @@ describe.each(BOTH)('of %s', (_of, kept) => {
    update market.series set digest = ops.modulo_2_64(digest::numeric + ${hashOf(n)}) where id = :A`;
   /** What a backfill does with the mended day: the same candle again, final. */
   const answerAgain = (n: number) =>
-    `select ops.record_answer(:A, '{interval}', tstzrange(${day(n)}, ${day(n + 1)}), tstzmultirange(tstzrange(${day(n)}, ${day(n + 1)})),
-     tstzmultirange(tstzrange(${day(n)}, ${day(n + 1)})), '{}', now(),
-     (select as_of from ops.fetch where id = (select max(fetch_id) from market.evidence where series_id = :A)), (select max(fetch_id) from market.evidence where series_id = :A),
-     (select body_sha256 from ops.fetch where id = (select max(fetch_id) from market.evidence where series_id = :A)),
+    `insert into ops.fetch (sent_at, as_of, account_id, endpoint, series_id, span, attempt, status, outcome, duration_ms, rows, stored, revised, quarantined, bytes, body_sha256)
+     select sent_at, as_of, account_id, endpoint, series_id, tstzrange(${day(n)}, ${day(n + 1)}), attempt, status, outcome, duration_ms, 1, 1, 0, 0, bytes, body_sha256
+     from ops.fetch where id = (select max(fetch_id) from market.evidence where series_id = :A);
+   select ops.record_answer(:A, '{interval}', f.span, tstzmultirange(f.span), tstzmultirange(f.span), '{}', now(), f.as_of, f.id, f.body_sha256,
      t.candles, t.digest, 0, null)
-   from ops.sums(:A, '{interval}', tstzrange(${day(n)}, ${day(n + 1)}), '{}', '{}') t`;
+   from ops.fetch f cross join lateral ops.sums(:A, '{interval}', f.span, '{}', '{}') t where f.id = (select max(id) from ops.fetch)`;
   /** The sum of step 2 that tells which slot differs names another one. */
   const blame = (changed: number, other: number) =>
     `update market.evidence e set locator = ops.modulo_2_64(e.locator::numeric

@@ -90,3 +90,20 @@ test('coverage of weeks and months whose days are not there', async () => {
     ),
   ]);
 });
+
+test.each(['5m', '1h', 'prices-1d'])('candles of %s that are said to be made of hours', async (interval) => {
+  const made = `insert into market.rollup_coverage select series_id, spans, '${interval}' from market.rollup_coverage where series_id = :F and interval = '6h';
+    ${copied('market.rollup', `'interval', '${interval}'`, `series_id = :F and interval = '6h' and open_time = '2023-01-05Z'`)}`;
+  expect(await found(made)).toEqual(
+    expect.arrayContaining([
+      `market.rollup: the ${interval} candle of 2023-01-05T00:00:00.000Z of series ${fine} is too many`,
+      `market.rollup_coverage: series ${fine} is of 1h, and no candles of ${interval} are made of these`,
+    ]),
+  );
+});
+
+test('coverage of what was made of no series', async () => {
+  expect(await found(`insert into market.rollup_coverage values (999, '{[2023-01-01Z,2023-01-02Z)}', '24h')`)).toEqual([
+    'market.rollup_coverage: 1 rows of series 999, which does not exist',
+  ]);
+});

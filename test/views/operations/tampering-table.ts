@@ -254,6 +254,37 @@ export const TABLE: readonly (readonly [name: string, damage: string, days: read
     `${copied(`'{time}', c.{time} + interval '10000 days'`)} from {rows} c where ${of('A', 50)}`,
     [10_050],
   ],
+  [
+    'a revision at a time that no date of JavaScript has',
+    `update market.revision set open_time = '290000-01-01Z' where ${ofRevision('A', 371)}`,
+    [],
+  ],
+  [
+    'a revision of a slot that nobody asked about',
+    `update market.revision set open_time = '2010-01-01Z' where ${ofRevision('A', 371)}`,
+    [],
+  ],
+  [
+    'a row of evidence of no steps, about an empty slot',
+    `update market.series set steps = steps + 1, link = ops.add_evidence(id, 'answer', '{[2010-01-01Z,2010-01-02Z)}', now(), now(), 0, 0, 0) where id = :B;
+    update market.evidence set step_seconds = '{}' where series_id = :B and candles = 0`,
+    [],
+  ],
+  ...['step 99999999999 told 1', 'step 2 told 9'].map(
+    (step) =>
+      [
+        `what a mending found: ${step} …`,
+        `update market.evidence set detail = 'what was found differs from what was told: ${step} candles (digest 0), found were 1 (digest 1), the slot 2023-99-20 00:00:00Z differs'
+        where series_id = :A and kind = 'mended'`,
+        [],
+      ] as const,
+  ),
+  [
+    'requests of two steps swapped',
+    `update market.evidence e set fetch_id = o.fetch_id, body_sha256 = o.body_sha256, as_of = o.as_of from market.evidence o
+      where e.series_id = :A and o.series_id = :A and (e.number, o.number) in ((1, 2), (2, 1))`,
+    [],
+  ],
   ['all evidence of a series', 'delete from market.evidence where series_id = :A', []],
 ];
 
