@@ -34,7 +34,7 @@ export async function compareBackdated(
     group by 1, 4 order by 1`;
   return rows.map(({ subject, steps, first, isAttested }) => {
     const since = isAttested ? `from step ${first} on` : 'the attestation has no such series';
-    const detail = `${formatCounted(steps, 'step')} of its evidence (${since}) are older than ${toIso(until)}, and the attestation does not have them; Chandler never adds older steps`;
+    const detail = `the attestation does not have ${formatCounted(steps, 'step')} of its evidence from before ${toIso(until)} (${since}); Chandler never adds older steps`;
     return finding(subject, null, 'tampered', detail);
   });
 }
