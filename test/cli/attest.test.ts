@@ -507,7 +507,7 @@ describe('verify --against', () => {
           month: null,
           verdict: 'tampered',
           detail: expect.stringContaining(
-            'the attestation does not have 1 step of its evidence from before 2024-01-24',
+            '1 step of its evidence from before 2024-01-24T00:00:00.000Z (the attestation has no such series)',
           ),
         },
       ]);
