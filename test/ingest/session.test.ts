@@ -70,7 +70,7 @@ describe('the plan', () => {
     expect(world.sent).toEqual([]);
   });
 
-  test('of a key is what the account says: one request, which no reservation of the month holds, and remembered', async () => {
+  test('of a key is what the account says: one request, taken without a monthly limit, and remembered', async () => {
     const world = bench();
     world.answers(account('pro', 999_990));
     const session = await world.open();

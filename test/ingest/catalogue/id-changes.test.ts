@@ -136,7 +136,7 @@ test('an impossible row is quarantined, and holds up no other', async () => {
   ]);
 });
 
-test('a plan without the changelog is asked once, and waits a day', async () => {
+test('when the plan has no changelog, one request is sent, and the next one waits a day', async () => {
   const { read, upstream } = await open();
   upstream.script = () => says(403, 'not in this plan');
   expect(await read()).toMatchObject({ kind: 'held', until: expect.any(Number) });

@@ -133,7 +133,7 @@ describe('what an answer proves', () => {
     expect(third.confirmed).toEqual(second.unconfirmedSlots);
   });
 
-  test('two empty answers prove nothing about a coin that was last in the list before the first of them', () => {
+  test('two empty answers prove nothing about a coin that was seen in the list only before the first of them', () => {
     const first = judge([]);
     const later = { after: [first], asOf: NOW + 2 * HOUR };
     const unlisted = judge([], { ...later, listedAt: NOW - 1 });

@@ -55,7 +55,7 @@ describe('a learned history limit', () => {
     expect((await start()).of('1h')).toMatchObject({ kind: 'met', depthMs: 0 });
   });
 
-  test('stays correct in a process that has learned how far the clock of upstream is ahead', async () => {
+  test('keeps, in the process that learned it, how far the clock of upstream is ahead', async () => {
     const limits = await start();
     await limits.learn('1h', { ...FOUND, skewMs: HOUR });
     await limits.reload();

@@ -261,7 +261,7 @@ describe('an upstream that was never reached', () => {
     throw Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
   };
 
-  test('is a wrong address: recorded, and no delay for whoever corrects it', async () => {
+  test('is a wrong address: recorded, and without backoff for whoever corrects it', async () => {
     const world = bench();
     world.answers(refused);
     await expect(world.send()).rejects.toThrow(Unreachable);

@@ -51,7 +51,7 @@ describe('the cadences of a plan', () => {
     const { perMonth } = limitsOf(plan, true);
     const { month } = loadOf(schedules, NOW);
     if (perMonth !== null) expect(month.requests).toBeLessThan(perMonth * 0.26);
-    // A plan that costs more does not get longer pauses.
+    // A more expensive plan has at least as many ticks.
     const ticks = schedulesOf('free', true).map(({ cadence }) => cadence?.count(month.from, month.to) ?? 0);
     schedules.forEach(({ cadence }, i) => {
       expect(cadence?.count(month.from, month.to) ?? 0).toBeGreaterThanOrEqual(ticks[i]!);

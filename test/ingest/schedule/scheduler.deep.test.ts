@@ -32,7 +32,7 @@ describe.each(engines)('on %s', (engine) => {
     expect(bench.ran).toHaveLength(2);
     expect(after).toMatchObject({ tick: before!.tick, at: START + 60_000 });
 
-    // As if its items never got a record of an answer.
+    // This run stores no record of its items.
     bench.run = async () => done;
     await sql`delete from ops.catalogue_item`;
     await Promise.all(['a', 'b'].map((name) => bench.stop(name)));

@@ -170,7 +170,7 @@ describe.each(engines)('on %s', (engine) => {
     expect((await latestRuns(bench.database.sql, ['tickers']))[0]).toMatchObject({ state: 'done', attempts: 2 });
   });
 
-  test('a process that is stopped tells its runs to end, and hands back a run that ends early', async () => {
+  test('a process that is stopped aborts its runs, and hands them back', async () => {
     const bench = await makeBench(engine);
     bench.run = (_, signal) =>
       new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)));

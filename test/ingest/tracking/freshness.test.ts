@@ -206,7 +206,7 @@ test('a shorter age is reported from the start of a day on which no series is la
   await refreshed('a-a', next - 7 * HOUR);
   await keep(next, 12);
   expect(await told()).toBe('36:00:00');
-  // In the course of a day nothing changes: the plan does not count the requests of that day.
+  // In the course of a day nothing changes: that day was planned without the additional requests.
   await refreshed('a-a', next);
   await keep(next + HOUR, 12);
   expect(await told()).toBe('36:00:00');
