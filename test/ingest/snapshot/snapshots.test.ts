@@ -271,14 +271,17 @@ describe('a snapshot of the exchanges', () => {
 });
 
 describe('every snapshot', () => {
-  test.each(['tickers', 'global', 'coins', 'exchanges'] as const)('of %s is requested once for a tick', async (name) => {
-    const { world, upstream, snapshots } = await open();
-    world.clock.advanceTo(NOW + HOUR);
-    const tick = world.clock.now();
-    expect(stored(await snapshots[name]({ since: tick })).requests).toBe(1);
-    expect(stored(await snapshots[name]({ since: tick })).requests).toBe(0);
-    expect(upstream.log).toHaveLength(1);
-  });
+  test.each(['tickers', 'global', 'coins', 'exchanges'] as const)(
+    'of %s is requested once for a tick',
+    async (name) => {
+      const { world, upstream, snapshots } = await open();
+      world.clock.advanceTo(NOW + HOUR);
+      const tick = world.clock.now();
+      expect(stored(await snapshots[name]({ since: tick })).requests).toBe(1);
+      expect(stored(await snapshots[name]({ since: tick })).requests).toBe(0);
+      expect(upstream.log).toHaveLength(1);
+    },
+  );
 
   test('is taken from the quota as scheduled work, in its own name', async () => {
     const { sql, snapshots } = await open();
