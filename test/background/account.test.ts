@@ -16,7 +16,7 @@ test('a refused key: the service waits, however often it is started, and tries a
     if (i < 2) await service.stop();
   }
   expect(asked()).toEqual(['/users/me', '/users/me']);
-  // Several that wait ask no more than one.
+  // Several services that wait send no more requests than one.
   await world.start('another');
   for (let i = 0; i < 24; i++) await world.advance(60 * MINUTE);
   expectAlive(world);
@@ -25,7 +25,7 @@ test('a refused key: the service waits, however often it is started, and tries a
   const before = asked().length;
   await world.start('corrected', { env: { CHANDLER_API_KEY: KEY } });
   await world.untilListed();
-  // The other two may ask once more meanwhile, each with the key that is refused.
+  // The other two may send one more request each meanwhile, with the refused key.
   const byCorrected = world.asked.slice(before).filter(({ by }) => by === 'corrected');
   expect(byCorrected[0]).toMatchObject({ path: '/users/me' });
 });

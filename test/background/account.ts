@@ -34,7 +34,7 @@ const lines = () =>
 
 export function testFirstStart(state: 'broken' | 'down'): void {
   test(`an upstream that is ${state} at the first start: the service waits, sends few requests, and assumes no plan`, async () => {
-    // More than the free plan has, and little of that which the key has.
+    // More requests than the free plan has, and a small part of what the plan of the key has.
     await create({ CHANDLER_SCHEDULE_GLOBAL: '*/1 * * * *' });
     world.upstream = state;
     await world.start('one');

@@ -52,7 +52,7 @@ test('the catalogue is filled from the first minute on, through the tools, and s
       coin_markets: 2,
       platforms: 1,
       tag: expect.any(Number),
-      // Of what the others bring: their ticks came before there was any of it, and the next ones are an hour away.
+      // These kinds depend on the others: their ticks came before there was any of it, and the next ones are an hour away.
       contracts: expect.any(Number),
       exchange_markets: expect.any(Number),
       person: expect.any(Number),
@@ -64,7 +64,7 @@ test('the catalogue is filled from the first minute on, through the tools, and s
       },
       { timeout: 60_000, interval: 250 },
     );
-    // One call of the tools' list, by whichever schedule came first, or by those that came with it.
+    // One call for the list of tools, by the schedules that came first.
     const asked = await sql<{ endpoint: string; outcome: string }[]>`
       select distinct endpoint, outcome from ops.fetch where endpoint in ('tools', 'coin_details', 'coin_markets')`;
     expect(asked.map(({ endpoint, outcome }) => `${endpoint} ${outcome}`).sort()).toEqual([

@@ -1,4 +1,4 @@
-/** The longer cases of told.test.ts: whole services, a clock that the test moves, and a webhook that is really there. */
+/** The longer cases of told.test.ts: whole services, a clock that the test moves, and a real webhook. */
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { DAY } from '../../src/core/interval.ts';
@@ -10,7 +10,7 @@ import { create, hook, MINUTE, minutes, open, START, twoKeys, until, useHook, wo
 
 useHook();
 
-test('a database that is down is told late when the service that would tell it cannot', async () => {
+test('a database that is down is reported late when the service that would report it has been killed', async () => {
   await create({ CHANDLER_WEBHOOK_URL: hook.url, CHANDLER_NOTIFY: 'database-down' });
   const other = await world.start('two', { roles: ['worker'] });
   const teller = await world.start('one', { roles: ['scheduler'] });
@@ -22,7 +22,7 @@ test('a database that is down is told late when the service that would tell it c
   expect(hook.texts()).toEqual([]);
   world.mend();
   await untilLogged(world, other, 'the database recovered');
-  // The rest of its connections are opened on the machine's time, while minutes of the world pass in no time.
+  // Its other connections open in real time, while minutes of the test's clock pass at once.
   const begun = performance.now();
   while (hook.texts().length === 0) {
     expect(performance.now() - begun).toBeLessThan(60_000);
@@ -38,7 +38,7 @@ test('the heartbeat comes every few minutes from one of all services, and stops 
   await create({ CHANDLER_HEARTBEAT_URL: hook.url });
   const worker = await world.start('worker', { roles: ['worker'] });
   await minutes(3);
-  // Nobody rings: the service does not do its work.
+  // No heartbeat is sent: the service does not do its work.
   expect(hook.gets).toBe(0);
   await world.start('scheduler', { roles: ['scheduler'] });
   await until(() => hook.gets === 1, 2);
@@ -60,7 +60,7 @@ test('the heartbeat comes every few minutes from one of all services, and stops 
   expect(hook.gets).toBe(alone);
 });
 
-test('a new key that is refused as well resolves nothing, nor does a service with another key', async () => {
+test('another key that is refused as well ends no notice, and neither does a service with another key', async () => {
   let isRevoked = false;
   await open({
     startAt: START,
@@ -80,7 +80,7 @@ test('a new key that is refused as well resolves nothing, nor does a service wit
   await until(() => hook.texts().length > 1, 5);
   expect(hook.texts()[1]).toMatch(/^Resolved: /);
   await world.services()[0]!.stop();
-  // An hour later it is news again.
+  // An hour later it is reported again.
   await minutes(61);
   const again = await world.start('again');
   await until(() => hook.texts().length > 2, 5);
@@ -95,7 +95,7 @@ test('a new key that is refused as well resolves nothing, nor does a service wit
   expect(hook.texts()[3]).toMatch(/^Resolved: the upstream accepts the key again/);
 });
 
-test('a backfill goes on when the upstream accepts a key again that it refused, and nothing else is told of it', async () => {
+test('a backfill continues when the upstream accepts a key again that it refused, and no other notice is sent', async () => {
   let isRevoked = false;
   await open({
     startAt: START,

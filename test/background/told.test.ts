@@ -1,11 +1,11 @@
-/** What an operator learns while nobody looks: whole services, a clock that the test moves, and a webhook that is really there. */
+/** What an operator is told: whole services, a clock that the test moves, and a real webhook. */
 import { expect, test } from 'vitest';
 import { untilLogged } from '../support/service-world.ts';
 import { create, hook, MINUTE, minutes, open, START, twoKeys, until, useHook, world } from './told.ts';
 
 useHook();
 
-/** `at`: on the clock of the world. */
+/** `at`: on the clock of the test. */
 type Line = { readonly at: number; readonly msg: string; readonly [field: string]: unknown };
 
 const lines = (): Line[] =>
@@ -15,7 +15,7 @@ const lines = (): Line[] =>
       return { ...JSON.parse(json!), at: Date.parse(at!) };
     }),
   );
-test('a database that is down is told while it is down, by one of all services, and once when it is back', async () => {
+test('a database that is down is reported while it is down, by one of all services, and once when it is back', async () => {
   await create({ CHANDLER_WEBHOOK_URL: hook.url, CHANDLER_NOTIFY: 'database-down' });
   const one = await world.start('one');
   await world.start('two', { roles: ['worker'] });
@@ -44,7 +44,7 @@ test('a database that is down is told while it is down, by one of all services, 
   ]);
 });
 
-test('a key that is refused in the middle of work stops the work, and is told at once; another key resolves it', async () => {
+test('a key that is refused in the middle of work stops the work, and is reported at once; another key resolves it', async () => {
   let isRevoked = false;
   await open({
     startAt: START,
@@ -61,7 +61,7 @@ test('a key that is refused in the middle of work stops the work, and is told at
   expect(await world.database.sql`select from market.refusal where reason = 'forbidden'`).toHaveLength(0);
   const before = world.asked.length;
   await minutes(30);
-  // After 1, 4, 16 … minutes, and not for every schedule.
+  // After 1, 4, 16 … minutes, and not once for every schedule.
   expect(world.asked.length - before).toBeLessThanOrEqual(8);
   expect(hook.texts()).toHaveLength(1);
   await service.stop();
@@ -78,7 +78,7 @@ test('the log of an outage has a line for each cause and minute, with a count, a
   await minutes(8);
   world.upstream = 'up';
   const failed = lines().filter(({ cause }) => cause !== undefined);
-  // Schedules fail for the same reason, and are one line.
+  // Schedules that fail for the same reason share one line.
   const causes = new Set(failed.map(({ msg, cause }) => `${msg}: ${cause}`));
   expect(causes).toContain('schedule failed, and is tried again: upstream.test answered 502: a web page');
   expect(failed.some(({ count, names }) => Number(count) >= 2 && (names as string[]).length >= 2)).toBe(true);

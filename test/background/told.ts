@@ -1,4 +1,4 @@
-/** Whole services, a clock that the test moves, and a webhook that is really there. */
+/** Whole services, a clock that the test moves, and a real webhook. */
 import { afterEach, beforeEach, expect } from 'vitest';
 import { type Hook, startHook } from '../support/hook.ts';
 import {
@@ -33,7 +33,7 @@ export const create = (env: Record<string, string> = {}) =>
     simulator: { coins: 12, limits: { keys: { good: 'pro' } } },
     env: { CHANDLER_PLAN: 'pro', ...env },
   });
-/** So many minutes pass, one after the other, and everybody does what is due. */
+/** Minutes pass one after the other, and every service does what is due. */
 export const minutes = async (n: number) => {
   for (let i = 0; i < n; i++) await world.advance(MINUTE);
   expectAlive(world);

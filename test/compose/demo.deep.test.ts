@@ -1,6 +1,6 @@
 /**
  * `docker compose --env-file .env.demo --profile demo --profile observe up`, with processes in place of containers: the commands,
- * environments and health checks of docker-compose.yml, and what the dashboards ask, answered by what runs.
+ * environments and health checks of docker-compose.yml, and the queries of the dashboards, answered by the running processes.
  */
 
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -23,7 +23,7 @@ const panels = dashboards.flatMap(({ uid, panels }) =>
 
 let database: TestDatabase;
 let simulator: Composed;
-/** One-shots as they ended, then what stays. */
+/** The one-shot services as they ended, then the ones that keep running. */
 const done: Record<string, Ended & { readonly output: string }> = {};
 const running: Composed[] = [];
 let addresses: Record<string, string>;
@@ -37,7 +37,7 @@ beforeAll(async () => {
   const { DATABASE_URL, REDIS_URL } = file.services.worker!.environment;
   addresses = {
     [DATABASE_URL!]: database.url,
-    // Without a Redis here the queue is in Postgres.
+    // When there is no Redis here, the queue is in Postgres.
     [REDIS_URL!]: testRedisUrl() ?? '',
     'simulator:8090': await simulator.address(),
     '0.0.0.0:8080': '0.0.0.0:0',
@@ -72,12 +72,12 @@ afterAll(async () => {
 });
 
 describe('the services', () => {
-  test('migrate and track are done once, and well', () => {
+  test('migrate and track end once, with success', () => {
     expect(done).toMatchObject({ migrate: { code: 0 }, track: { code: 0 } });
     expect(done.migrate!.output).toMatch(/^Applied \d+ migrations/);
   });
 
-  test('a check of health fails while a process is not ready, and when it is gone', async () => {
+  test('a health check fails while a process is not ready, and when it is gone', async () => {
     const { DATABASE_URL } = file.services.http!.environment;
     const lonely = await start('http', { ...addresses, [DATABASE_URL!]: 'postgres://chandler@127.0.0.1:1/chandler' });
     expect(await lonely.health()).toBe(1);
@@ -87,7 +87,7 @@ describe('the services', () => {
     expect(await simulator.health()).toBe(0);
   });
 
-  test('write an attestation, and each tells its root', async () => {
+  test('write an attestation, and each shows its root', async () => {
     for (const one of running) {
       const health = async () => (await fetch(`http://${await one.address()}/health`)).json();
       await expect
@@ -107,7 +107,7 @@ describe('the services', () => {
 });
 
 describe('Prometheus', () => {
-  /** Metric → its labels, of all processes together; those of a metric without samples are not known. */
+  /** Metric → its labels, of all processes together; null for a metric without samples, whose labels are unknown. */
   let exported: Map<string, Set<string> | null>;
   beforeAll(async () => {
     const texts = running.map(async (one) => (await fetch(`http://${await one.address()}/metrics`)).text());
@@ -127,7 +127,7 @@ describe('Prometheus', () => {
     const asked = metricsIn(expr);
     expect(asked.length).toBeGreaterThan(0);
     for (const { metric, labels } of asked) {
-      // Prometheus' own: whether it got an answer.
+      // Prometheus makes this metric itself: whether it got an answer.
       if (metric === 'up') continue;
       expect(exported.has(metric), `${metric} is in no /metrics`).toBe(true);
       const known = exported.get(metric);
@@ -135,7 +135,7 @@ describe('Prometheus', () => {
     }
   });
 
-  test('has samples of what the demo brings about: of everything but notices', () => {
+  test('has samples of what the demo does: everything except notices', () => {
     const silent = [...new Set(targetsOf(panels, 'prometheus').flatMap(({ expr }) => metricsIn(expr!)))]
       .map(({ metric }) => metric)
       .filter((metric) => metric !== 'up' && !exported.get(metric));
@@ -144,7 +144,7 @@ describe('Prometheus', () => {
 });
 
 describe('Grafana', () => {
-  test('is given the datasources that the dashboards ask, and their files', () => {
+  test('gets the datasources that the dashboards query, and their files', () => {
     const { datasources } = parse(readText('.observe/grafana/datasources/chandler.yml')) as {
       datasources: { uid: string; type: string; user?: string; secureJsonData?: { password: string } }[];
     };
@@ -180,7 +180,7 @@ describe('Grafana', () => {
     }
   });
 
-  test('lets the role analyst log in, read and nothing else', async () => {
+  test('lets the role analyst log in, read, and do nothing else', async () => {
     const lines = readText('.observe/analyst.sql').split('\n');
     const sql = lines
       .filter((line) => !line.startsWith('\\'))
@@ -207,11 +207,11 @@ describe('Grafana', () => {
         await tx`set local role analyst`;
         return tx.unsafe(expandSql(sql, { ...span, variables }));
       });
-    /** What a healthy demo has none of, or only by chance. */
+    /** What a healthy demo never has, or has only by chance. */
     const mayBeEmpty = ['Revisions', 'Newest revisions', 'Quarantined rows', 'Least complete series'];
 
     beforeAll(async () => {
-      // Those that are chosen when the dashboard is opened, each after those it depends on.
+      // Variables that are chosen when the dashboard is opened, each after those it depends on.
       for (const { name, query } of dashboards.flatMap(({ templating }) => templating.list)) {
         const rows = await ask(query);
         variables[name] = String(Object.values(rows[0]!)[0]);
@@ -233,8 +233,8 @@ describe('Grafana', () => {
   });
 });
 
-describe('told to stop', () => {
-  test('every process ends by itself in the time that Compose gives it, and well', async () => {
+describe('a stop', () => {
+  test('every process ends by itself within the time that Compose gives it, with success', async () => {
     const ends = await Promise.all(running.map(async (one) => [one.name, await one.stop()]));
     expect(ends).toEqual(running.map(({ name }) => [name, { code: 0, signal: null }]));
     for (const one of running) expect(one.output()).toContain('"msg":"stopped"');

@@ -1,4 +1,4 @@
-/** Opening a session: when the account is requested, which plan comes of it, and how a 402 is judged. */
+/** Opening a session: when the account is requested, which plan results, and how a 402 is judged. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { PlanName } from '../../src/contract/plan/plans.ts';
 import { HOUR } from '../../src/core/interval.ts';
@@ -70,7 +70,7 @@ describe('the plan', () => {
     expect(world.sent).toEqual([]);
   });
 
-  test('of a key is what the account says: one request, held by no month, and remembered', async () => {
+  test('of a key is what the account says: one request, taken without a monthly limit, and remembered', async () => {
     const world = bench();
     world.answers(account('pro', 999_990));
     const session = await world.open();
@@ -115,7 +115,7 @@ describe('the plan', () => {
     expect(world.sent).toHaveLength(before + 1);
   });
 
-  test('that nobody tells is assumed by a command, and waited for by a service', async () => {
+  test('that is unknown is assumed by a command, and waited for by a service', async () => {
     const world = bench();
     world.answers(says(500, 'oops'));
     await expect(world.open({ waitsForPlan: true })).rejects.toThrow(AccountUnknown);
@@ -150,7 +150,7 @@ describe('a key that was refused', () => {
     expect(world.sent).toHaveLength(4);
   });
 
-  test('is sent again at once for whoever asks so, and forgotten when it is accepted', async () => {
+  test('is sent again at once when the caller asks for that, and the refusal is forgotten when the key is accepted', async () => {
     const world = bench();
     world.answers(says(403, 'no'));
     await expect(world.open()).rejects.toThrow(KeyRefused);
@@ -160,7 +160,7 @@ describe('a key that was refused', () => {
   });
 });
 
-test('an address that nobody answers at is a wrong configuration, and something to wait for for a service', async () => {
+test('an address where nothing answers is a wrong configuration for a command, and something to wait for for a service', async () => {
   const world = bench();
   world.answers(() => {
     throw Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
@@ -203,7 +203,7 @@ describe('a 402 that names no history limit', () => {
     expect((await session.quota.state()).hold!.message).toMatch(/the plan of the account is past due/);
   });
 
-  test('requests the account once for many that arrive together', async () => {
+  test('causes one request for the account for many that arrive together', async () => {
     const world = bench();
     const session = await opened(
       world,
@@ -224,7 +224,7 @@ describe('a 402 that names no history limit', () => {
   });
 });
 
-test('the key never goes to another host: the JSON-RPC interface there is used without it', async () => {
+test('the key is never sent to another host: the JSON-RPC interface there is used without it', async () => {
   const world = bench();
   const elsewhere = createScriptedUpstream({ key: 'secret' });
   world.answers(account('pro', 999_990));
@@ -233,6 +233,6 @@ test('the key never goes to another host: the JSON-RPC interface there is used w
     rpc: { client: elsewhere.client, url: 'http://x.test/rpc', sharesOrigin: false },
   });
   const result = await session.tools!.sendRequest({ path: '/' }, TICKERS);
-  // One refusal there says nothing about the key, and no other scheme is tried.
+  // One refusal there proves nothing about the key, and no other scheme is tried.
   expect(result).toMatchObject({ kind: 'sent', requests: 1, keySent: 'no key' });
 });

@@ -1,4 +1,7 @@
-/** The currencies without a coin move: the same instant always has the same rate, other instants have others, and tickers agree with it. */
+/**
+ * The rates of currencies without a coin move: the rate of one instant is always the same, other instants have other rates, and tickers
+ * agree with it.
+ */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { FIATS } from '../../src/contract/record/fiats.ts';
@@ -20,7 +23,7 @@ const CURRENCIES = FIATS.map(({ symbol }) => symbol).filter((symbol) => symbol !
 const instants = fc.integer({ min: Date.UTC(2015, 0, 1), max: Date.UTC(2030, 0, 1) });
 
 describe('the rate of a currency', () => {
-  it('is the same at the same instant, and another at another instant or with another seed', () => {
+  it('is the same at the same instant, and different at another instant or with another seed', () => {
     for (const symbol of CURRENCIES) {
       const rate = dollarsPer(symbol, NOON, SEED)!;
       expect(dollarsPer(symbol, NOON, SEED)).toBe(rate);
@@ -83,7 +86,7 @@ describe.each(subjects)('the %s market in other currencies', (_, { at, seed, mar
     return { updatedAt: Date.parse(ticker.last_updated!), usd: ticker.quotes.USD!, quote: ticker.quotes[symbol]! };
   };
 
-  it('has the prices in dollars by the rate of its update, and changes that are what these prices did', async () => {
+  it('has the prices in dollars times the rate of its update, and changes that match these prices', async () => {
     await fc.assert(
       fc.asyncProperty(at, fc.constantFrom(...CURRENCIES), async (now, symbol) => {
         const { updatedAt, usd, quote } = await bitcoinAt(now, symbol);
@@ -91,7 +94,7 @@ describe.each(subjects)('the %s market in other currencies', (_, { at, seed, mar
         for (const [name, ms] of Object.entries(CHANGES)) {
           const before = (await bitcoinAt(now - ms, symbol)).quote.price!;
           const told = quote[`percent_change_${name}` as keyof TickerQuote] as number;
-          // Told with two digits.
+          // Changes have two digits.
           expect([name, Math.abs(told - (quote.price! / before - 1) * 100) <= 0.0051]).toEqual([name, true]);
         }
       }),
@@ -99,7 +102,7 @@ describe.each(subjects)('the %s market in other currencies', (_, { at, seed, mar
     );
   });
 
-  it('converts money at the rates of now', async () => {
+  it('converts money at the current rates', async () => {
     await fc.assert(
       fc.asyncProperty(at, async (now) => {
         const euros = await marketAt(now).convert({ baseId: 'eur-euro', quoteId: 'pln-polish-zloty', amount: 3 });

@@ -33,7 +33,7 @@ describe('the limits of a plan', () => {
     expect(statusOf(anonymous)).toBe(200);
   });
 
-  it('end the day of who has no key, with the time until the next one', () => {
+  it('end the day of a caller without a key, with the time until the next day', () => {
     const { statusOf, time, rejection } = limits({ overrides: { anonymousRequestsPerDay: 3 } });
     expect([1, 2, 3, 4].map(() => statusOf(anonymous))).toEqual([200, 200, 200, 429]);
     expect(rejection(anonymous)).toMatchObject({ retryAfterSeconds: 3_600 });
@@ -42,7 +42,7 @@ describe('the limits of a plan', () => {
     expect(statusOf(anonymous)).toBe(200);
   });
 
-  it('end the month of a key with 402 until the first of the next, and still tell who asks about the account', () => {
+  it('end the month of a key with 402 until the first of the next, and still answer requests for the account', () => {
     const { statusOf, time, access } = limits({ keys: { abc: 'starter' }, overrides: { requestsPerMonth: 2 } });
     expect([1, 2, 3].map(() => statusOf(bare('abc')))).toEqual([200, 200, 402]);
     expect(statusOf(bare('abc'), 'account')).toBe(200);
@@ -61,7 +61,7 @@ describe('the limits of a plan', () => {
     expect([1, 2].map(() => statusOf(bare('abc')))).toEqual([200, 402]);
   });
 
-  it('know a key only by its exact text, and only in the way they want it sent', () => {
+  it('know a key only by its exact text, and only in the required auth scheme', () => {
     const { statusOf, access } = limits({ keys: { abc: 'pro' }, scheme: 'bare' });
     expect(statusOf(bare('abc'))).toBe(200);
     expect(statusOf({ ...bare('abc'), scheme: 'bearer' })).toBe(403);
@@ -72,7 +72,7 @@ describe('the limits of a plan', () => {
     expect(limits({ requireKey: true }).statusOf(anonymous)).toBe(403);
   });
 
-  it('refuse history before the plan’s depth, to the nanosecond, in a text that says from when on', () => {
+  it('refuse history before the plan’s depth, to the nanosecond, with a text that names the earliest instant', () => {
     const { access } = limits();
     const limit = start - DAY;
     expect(access.refuseHistory('free', '24h', limit)).toBeNull();
@@ -97,7 +97,7 @@ describe('the limits of a plan', () => {
     expect(access.refuseHistory('free', '5m', 0)).toBeNull();
   });
 
-  it('count what they let through and what they did not, and never name a key', () => {
+  it('count what they let through and what they refused, and never name a key', () => {
     const { statusOf, time, access } = limits({ keys: { abc: 'enterprise' }, plan: 'free' });
     for (let i = 0; i < 15; i++) statusOf(bare('abc'));
     statusOf(anonymous);

@@ -77,7 +77,11 @@ describe('a warehouse holds the data of one market only', () => {
       upstream.script = other();
       const second = await open();
       const run = await second.backfill(WIDER);
-      expect(run.end).toEqual({ kind: 'configurationError', message: expect.stringMatching(message) });
+      expect(run.end).toEqual({
+        kind: 'configurationError',
+        message: expect.stringMatching(message),
+        about: 'process',
+      });
       if (run.end.kind === 'configurationError') expect(run.end.message).toMatch(/DATABASE_URL or CHANDLER_HOME/);
       await expect(second.readCoins()).rejects.toThrow(message);
       expect(await counts()).toEqual(before);

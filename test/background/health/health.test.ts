@@ -1,4 +1,4 @@
-/** What a process says of its own health: its incidents, and its metrics. */
+/** What a process reports about its own health: its incidents, and its metrics. */
 import { expect, test } from 'vitest';
 import type { App } from '../../../src/app.ts';
 import { databaseError, reportOutage } from '../../../src/background/health/availability.ts';
@@ -22,7 +22,7 @@ test('a full pool of the queue is no outage of the database while somebody holds
   expect(incidents.isOpen(DATABASE)).toBe(true);
 });
 
-test('what a command is told to do again, a service goes on with by itself', () => {
+test('a service continues automatically where a command has to be run again, and its message says so', () => {
   const lines: string[] = [];
   const incidents = createIncidents(createLog({ level: 'info', write: (line) => lines.push(line) }), systemClock);
   const url = 'postgres://me@db.example/warehouse';
@@ -34,7 +34,7 @@ test('what a command is told to do again, a service goes on with by itself', () 
   expect(lines.join('')).toContain(`"msg":"${DATABASE}: ${said}"`);
 });
 
-test('the lag of the event loop is that of the scrape; the figures that need a timer are not there', async () => {
+test('the lag of the event loop is measured at the scrape; the metrics that need a timer are not there', async () => {
   const { text } = await createMetrics().text(async () => ({
     ...{ warehouse: null, ledger: null, queued: null, states: null },
     ...{ disks: [], incidents: [], isReady: true },

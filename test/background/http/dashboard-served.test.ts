@@ -1,4 +1,4 @@
-/** Where the dashboard is: beside the API, or with everything else for operators at their own address; never for callers there. */
+/** Where the dashboard is: beside the API, or with all other paths for operators at their own address; never at the address for callers then. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { startServiceProcess } from '../../support/service-process.ts';
@@ -7,7 +7,7 @@ let database: TestDatabase;
 let env: Record<string, string>;
 beforeAll(async () => {
   database = await createTestDatabase({ max: 1 });
-  // Nobody answers there.
+  // Nothing listens there.
   env = { DATABASE_URL: database.url, CHANDLER_BASE_URL: 'http://127.0.0.1:9/v1', CHANDLER_PLAN: 'pro' };
 });
 afterAll(() => database?.drop());
@@ -21,14 +21,14 @@ async function typesOf(origin: string): Promise<string[]> {
 
 const THERE = [...Array(3).fill('200 text/html'), '200 text/css', '200 text/javascript', '200 text/html'];
 
-test('a service with the role http shows it beside the API', async () => {
+test('a service with the role http serves the dashboard beside the API', async () => {
   const service = await startServiceProcess('http', env);
   try {
     const { url } = (await service.said(/^serving \/v1/)) as unknown as { url: string };
     await expect.poll(() => typesOf(url), { timeout: 60_000 }).toEqual(THERE);
     expect((await fetch(`${url}/v1/global`)).headers.get('content-type')).toContain('application/json');
     expect((await fetch(`${url}/health`)).status).toBe(200);
-    // It has no body, so it ends at once, and the next question on the connection is answered.
+    // The answer has no body, so it ends at once, and the next request on the connection is answered.
     for (let i = 0; i < 3; i++) {
       const head = await fetch(`${url}/ui/events`, { method: 'HEAD', signal: AbortSignal.timeout(10_000) });
       expect([head.status, await head.text()]).toEqual([200, '']);
@@ -51,7 +51,7 @@ test('a service with the role http shows it beside the API', async () => {
   }
 });
 
-test('with an address for operators it is there, and callers find nothing of it', async () => {
+test('with an address for operators the dashboard is there, and callers find nothing of it', async () => {
   const service = await startServiceProcess('http', { ...env, CHANDLER_OPERATIONS_LISTEN: '127.0.0.1:0' });
   try {
     const { operationsUrl } = (await service.said(/^serving .* at .*health|^serving \/health/)) as unknown as {

@@ -1,4 +1,4 @@
-/** `chandler serve` while locks, a lost database or callers that hold every connection are in its way; the rest is in `market-server.test.ts`. */
+/** `chandler serve` with locks, a lost database, or callers that hold every connection; the other cases are in `market-server.test.ts`. */
 import { once } from 'node:events';
 import net from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -34,7 +34,7 @@ describe('chandler serve', () => {
     };
     for (let i = 0; i < 2; i++) expect(await ask()).toEqual([200, '*', false]);
     relay.cut();
-    // For longer than a key is good without looking.
+    // For longer than a key is valid without a lookup.
     for (let i = 0; i < 12; i++) {
       expect(await ask()).toEqual([503, '*', true]);
       await delay(250);
@@ -42,7 +42,7 @@ describe('chandler serve', () => {
     relay.mend();
     await vi.waitFor(async () => expect(await ask()).toEqual([200, '*', false]), { timeout: 60_000, interval: 250 });
     await serving.stop();
-    // A line for each cause, whoever met it; and the count of the others at the end. No stack.
+    // One line for each cause, whichever caller met it, and at the end the count of the others. No stack.
     const failed = serving
       .said()
       .split('\n')
@@ -55,7 +55,7 @@ describe('chandler serve', () => {
     await relay.close();
   });
 
-  test('a key has one pace, however many processes serve it', async () => {
+  test('a key has one rate limit, however many processes serve it', async () => {
     await seed();
     const create = ['keys', 'create', '--plan', 'unlimited', '--requests-per-second', '10', '--json'];
     const made = await runCommand(create, { env: { DATABASE_URL: database.url } });
@@ -71,14 +71,14 @@ describe('chandler serve', () => {
     let due = 0;
     let pausedAt = began;
     while (due < 30) {
-      // A pause brings as many as the pace allows in it, but never more than a second's.
+      // A pause adds as many permits as the rate allows in it, but never more than those of one second.
       due += 10 * Math.min(1, (performance.now() - pausedAt) / 1_000);
-      // Many at once: a slow machine answers few rounds.
+      // Many at once, because a slow machine answers few rounds.
       const asked = urls.flatMap((url) => Array.from({ length: 10 }, () => `${url}/v1/coins/btc-bitcoin`));
       const answers = await Promise.all(asked.map((url) => fetch(url, { headers: { Authorization: key } })));
       answered += answers.filter(({ status }) => status === 200).length;
       pausedAt = performance.now();
-      // Callers who ask ten times as fast as they may show it; faster ones only keep the machine busy.
+      // Ten times the allowed rate is enough to show the limit; a higher rate only keeps the machine busy.
       await delay(200);
     }
     const seconds = (performance.now() - began) / 1_000;
@@ -88,7 +88,7 @@ describe('chandler serve', () => {
 });
 
 describe('the paths for operators', () => {
-  test('have an address of their own, where they are answered while callers hold every connection of the other', async () => {
+  test('have an address of their own, where they are answered while callers hold every connection of the other address', async () => {
     const serving = start(['serve'], {
       ...UNLIMITED,
       CHANDLER_OPERATIONS_LISTEN: '127.0.0.1:0',
@@ -111,7 +111,7 @@ describe('the paths for operators', () => {
     expect((await fetch(`${url}/v1/coins`)).status).toBe(200);
     const { hostname, port } = new URL(url);
     const held: net.Socket[] = [];
-    // A hundred at a time, as the kernel queues only a few hundred that are not accepted yet.
+    // A hundred at a time, because the kernel queues only a few hundred that are not accepted yet.
     while (held.length < CONNECTION_LIMITS.maxConnections) {
       const more = Array.from({ length: 100 }, () =>
         net.connect({ host: hostname, port: Number(port) }).on('error', () => undefined),
@@ -119,9 +119,9 @@ describe('the paths for operators', () => {
       await Promise.all(more.map((socket) => once(socket, 'connect')));
       held.push(...more);
     }
-    // There is no room for a caller …
+    // There is no connection left for a caller …
     await vi.waitFor(() => expect(send(url, 'GET /v1/coins')).rejects.toThrow('ECONNRESET'), 60_000);
-    // … and there is for a probe.
+    // … but there is one for a probe.
     expect((await fetch(`${operations}/ready`)).status).toBe(200);
     expect((await fetch(`${operations}/health`)).status).toBe(200);
     for (const socket of held) socket.destroy();

@@ -39,12 +39,12 @@ test('while there is no database, every request gets a 503 that web pages can re
   const asked = await fetch(`${await serving.url()}/v1/coins`, { method: 'OPTIONS' });
   expect([asked.status, asked.headers.get('access-control-allow-headers')]).toEqual([
     204,
-    // What MCP clients send as well: a page keeps this for a day, whatever it asks for then.
+    // The headers that MCP clients send as well: a page keeps this answer for a day, whatever it requests then.
     'Authorization, Content-Type, If-None-Match, MCP-Protocol-Version, Mcp-Method, Mcp-Name',
   ]);
 });
 
-test('offers an MCP client that knows only the address the tools of a warehouse, and SQL when it is turned on', async () => {
+test('offers an MCP client that knows only the address the tools of a warehouse, and SQL when SQL is enabled', async () => {
   await seed();
   const names = async (env: Record<string, string>) => {
     const serving = start(['serve'], env);
@@ -59,7 +59,7 @@ test('offers an MCP client that knows only the address the tools of a warehouse,
   const { structuredContent } = await without.client.callTool({ name: 'getCoverage', arguments: {} });
   expect(structuredContent).toMatchObject({ result: [{ coin_id: 'btc-bitcoin', slots_covered: 5 }] });
   expect((await without.client.callTool({ name: 'getGaps', arguments: {} })).structuredContent).toEqual({ result: [] });
-  // An old candle, without a key: its story is refused as the candle itself is.
+  // An old candle, without a key: its story is refused like the candle itself.
   const old = { coinId: 'btc-bitcoin', interval: '24h', time: '2024-01-01' };
   expect(await without.client.callTool({ name: 'explainCandle', arguments: old })).toMatchObject({
     isError: true,
@@ -75,7 +75,7 @@ test('offers an MCP client that knows only the address the tools of a warehouse,
     rows: [['btc-bitcoin', 5]],
     truncated: false,
   });
-  // The role that serves may read what the story is made of.
+  // The role that serves may read the tables that the story is made from.
   const story = await withSql.client.callTool({ name: 'explainCandle', arguments: old });
   expect(story.structuredContent).toMatchObject({ time_open: '2024-01-01T00:00:00Z' });
   expect(JSON.stringify(story.structuredContent)).toContain('The slot is final');
@@ -132,13 +132,13 @@ describe('chandler serve', () => {
     const third = await ask(`Bearer ${key}`);
     expect([third.status, await third.json()]).toEqual([402, { error: 'you have reached maximum request limit' }]);
     expect(Number(third.headers.get('retry-after'))).toBeGreaterThan(0);
-    // Who has spent the month may still ask what he has spent.
+    // A caller that has spent its month may still ask how much it has spent.
     expect(await (await ask(`Bearer ${key}`, '/v1/users/me')).json()).toMatchObject({
       plan: 'starter',
       usage: { current_month: { requests_made: 2, requests_left: 0 } },
     });
     expect((await ask('Bearer not-one-of-ours')).status).toBe(403);
-    // Without one it is the free plan: candles of the last day, and not more than a thousand requests.
+    // Without a key the limits of the free plan apply: candles of the last day, and at most a thousand requests.
     const free = await ask(undefined, '/v1/coins/btc-bitcoin/ohlcv/historical?start=2024-01-01&limit=5');
     expect([free.status, free.headers.get('ratelimit-limit')]).toEqual([402, '1000']);
     expect(((await free.json()) as { error: string }).error).toContain('is not allowed in this plan');
@@ -184,12 +184,12 @@ describe('chandler serve', () => {
       [19_000_000, 42.5, '4'],
       [19_000_000, 42.5, '3'],
     ]);
-    // Another plan sees less, whoever asked before.
+    // A caller on another plan sees less, whoever sent the same request before.
     expect(await read(await ask(poor.key))).toEqual([undefined, 42.5, '3']);
     expect(await read(await ask(poor.key))).toEqual([undefined, 42.5, '2']);
     const known = await ask(rich.key, { 'If-None-Match': etag });
     expect([known.status, await known.text(), known.headers.get('ratelimit-remaining')]).toEqual([304, '', '2']);
-    // Committed, and seen by the very next answer, which is counted once.
+    // The change is committed, the very next answer shows it, and that answer is counted once.
     await database.sql`update market.ticker set price = 43.5`;
     expect(await read(await ask(rich.key, { 'If-None-Match': etag }))).toEqual([19_000_000, 43.5, '1']);
     expect((await fetch(path, { method: 'HEAD', headers: { Authorization: rich.key } })).headers.get('etag')).not.toBe(
@@ -239,7 +239,7 @@ describe('chandler serve', () => {
     second.destroy();
   });
 
-  test('behind a trusted proxy each caller is counted by itself; the header of any other address is ignored', async () => {
+  test('behind a trusted proxy each caller is counted separately; the header is ignored from any other address', async () => {
     const asked = async (env: Record<string, string>) => {
       const serving = start(['serve'], env);
       await serving.ready();
@@ -312,7 +312,7 @@ describe('chandler serve', () => {
     await database.sql.unsafe(`drop role ${name}`);
   });
 
-  test('on a read-only database serves without limits, and is not ready where it must count', async () => {
+  test('on a read-only database serves without limits, and is not ready where it must count requests', async () => {
     await seed();
     const standby = { DATABASE_URL: `${database.url}?options=-c%20default_transaction_read_only%3Don` };
     const unlimited = start(['serve'], { ...UNLIMITED, ...standby });
@@ -330,11 +330,11 @@ describe('chandler serve', () => {
       { timeout: 60_000 },
     );
     expect((await fetch(`${url}${path}`)).status).toBe(503);
-    // Nor was it, for a moment at its start.
+    // Neither was it ready for a moment at its start.
     expect([unlimited.said(), counting.said()].map((said) => said.includes('"msg":"ready"'))).toEqual([true, false]);
   });
 
-  test('names the setting that has the wrong address, not the other one', async () => {
+  test('an error names the setting that has the wrong address, not the other one', async () => {
     const url = new URL(database.url);
     url.username = 'nobody-here';
     const serving = start(['serve'], { ...UNLIMITED, CHANDLER_SERVE_DATABASE_URL: url.href });
@@ -381,7 +381,7 @@ describe('clients', () => {
     expect(answer.status).toBe(431);
   });
 
-  // A service gives them less time than `chandler serve`, which is in `market-server.deep.test.ts`.
+  // A service gives such clients less time than `chandler serve`, which is in `market-server.deep.test.ts`.
   testNeverEnding(['service', '--role', 'http']);
 });
 
@@ -411,12 +411,12 @@ describe('the paths for operators', () => {
     'https://127.0.0.1:1/health',
     '//127.0.0.1/metrics',
     '//metrics',
-  ])('are judged by the target as it was sent: %s is another one', async (target) => {
+  ])('are compared with the target as it was sent: %s is not one of them', async (target) => {
     const url = await start().url();
     const answer = await send(url, `GET ${target}`);
     expect(answer).not.toMatch(/^HTTP\/1\.1 200 /);
     expect(answer).not.toContain(METRICS);
-    // What is meant to be found is found, also with a query, and with dots that are no segment.
+    // A correct target is found, also with a query, and with dots that are no segment.
     expect(await send(url, 'GET /metrics?x=/../y')).toContain(METRICS);
     expect(await send(url, 'GET /v1/coins/..btc..?x=..')).not.toMatch(/^HTTP\/1\.1 400 /);
   });

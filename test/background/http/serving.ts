@@ -1,4 +1,4 @@
-/** `chandler serve` and the service that serves, with a database of each test's own. */
+/** `chandler serve` and the service that serves, each test with a database of its own. */
 import { once } from 'node:events';
 import net from 'node:net';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
@@ -94,7 +94,7 @@ const LOCKED = {
 } as const;
 
 export function testLocked(who: keyof typeof LOCKED): void {
-  test(`is not ready while another session holds a lock, and says which: ${who}`, async () => {
+  test(`is not ready while another session holds a lock, and names the lock: ${who}`, async () => {
     const { command, lock, path } = LOCKED[who];
     await seed();
     const serving = start([...command], {});
@@ -137,7 +137,7 @@ export function testLocked(who: keyof typeof LOCKED): void {
 }
 
 export function testNeverEnding(command: string[]): void {
-  test(`that never end their request do not stop the server from ending (${command.join(' ')})`, async () => {
+  test(`clients that never end their request do not keep the server from stopping (${command.join(' ')})`, async () => {
     const serving = start(command);
     const { hostname, port } = new URL(await serving.url());
     const socket = net.connect({ host: hostname, port: Number(port) });

@@ -47,14 +47,14 @@ describe('the quota', () => {
   const topics = (spent: number, hold: QuotaState['hold'] = null) =>
     told({ quota: quota(spent, hold) }).map(({ topic }) => topic.replace('quota me ', ''));
 
-  test('causes a notice from 80 % on, and is exhausted when only the request for the account is left', () => {
+  test('causes a notice from 80 % on, and counts as exhausted when only the request for the account is left', () => {
     expect(topics(799)).toEqual([]);
     expect(topics(800)).toEqual(['day 2030-05-15 00:00Z 80']);
     expect(topics(996)).toEqual(['day 2030-05-15 00:00Z 80']);
     expect(topics(997)).toEqual(['day 2030-05-15 00:00Z 100']);
   });
 
-  test('is exhausted when the upstream says so, but not while a probe is due', () => {
+  test('is exhausted when the upstream says so, except while a probe is due', () => {
     const hold = (until: number) => ({ until, reason: 'quota exhausted', message: 'spent' }) as const;
     expect(topics(5, hold(Date.UTC(2030, 4, 16, 0, 5)))).toEqual(['day 2030-05-15 00:00Z 100']);
     expect(topics(5, hold(Date.UTC(2030, 5, 1, 0, 5)))).toEqual(['month 2030-05-01 00:00Z 100']);
@@ -77,7 +77,7 @@ test('a history limit that is met again a few seconds further back is the same l
   expect(limit(null).text).toMatch(/^The plan free gives no 1h candles: "no"/);
 });
 
-describe('a backfill of the service that ended', () => {
+describe('a backfill of the service that has ended', () => {
   const ended = {
     id: 12,
     state: 'done',
@@ -95,7 +95,7 @@ describe('a backfill of the service that ended', () => {
   const ending = (change: Partial<NoticeInputs['alerts']['endedBackfills'][number]>) =>
     told({}, { endedBackfills: [{ ...ended, ...change }] });
 
-  test('is told with what it was', () => {
+  test('causes a notice that describes it', () => {
     expect(ending({})).toEqual([
       {
         event: 'backfill-done',
@@ -106,13 +106,13 @@ describe('a backfill of the service that ended', () => {
     ]);
   });
 
-  test('is told with why it failed, and what to do then', () => {
+  test('causes a notice with the reason why it failed, and what to do', () => {
     const [notice] = ending({ state: 'failed', message: 'left: 3 slots malformed', isWanted: false });
     expect(notice).toMatchObject({ event: 'backfill-failed' });
     expect(notice!.text).toMatch(/ failed: left: 3 slots malformed\. .*chandler backfills resume 12$/);
   });
 
-  test('is told once when the past of tracked series fails for the same reason each day', () => {
+  test('causes one notice when the past of tracked series fails for the same reason each day', () => {
     const failed = { state: 'failed', message: 'left: 3 slots malformed', isWanted: false } as const;
     const failingSince = NOW - 48 * HOUR;
     const first = ending({ ...failed, id: 11, finishedAt: failingSince, failingSince });
@@ -122,7 +122,7 @@ describe('a backfill of the service that ended', () => {
     expect(later[0]!.text).toMatch(/the service tries again each day, .* for another reason/);
   });
 
-  test('is no news when it is done and only the service itself wanted it', () => {
+  test('causes no notice when it is done and only the service itself wanted it', () => {
     expect(ending({ isWanted: false })).toEqual([]);
   });
 });

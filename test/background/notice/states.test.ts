@@ -1,4 +1,4 @@
-/** Which states an operator is told of, from plain inputs without a database. */
+/** Which states an operator is notified of, from plain inputs without a database. */
 import { describe, expect, test } from 'vitest';
 import {
   databaseLocked,
@@ -61,15 +61,15 @@ const one = (event: StateEvent, change: Change) => {
   return found[0]!;
 };
 
-test('nothing holds when all is well', () => {
+test('no state holds when all is well', () => {
   expect(holding({})).toEqual([]);
   expect(isWell(states({}))).toBe(true);
 });
 
-describe('stuck', () => {
+describe('the state stuck', () => {
   const waits = { couldAskCandlesSince: NOW - 3 * HOUR };
 
-  test('is work that brings nothing for long enough, since its last candle or since there was work and quota', () => {
+  test('holds when work brings nothing for long enough, since its last candle or since there was work and quota', () => {
     const stuck = one('stuck', { ...waits, alerts: { backfills: 1, candlesAt: NOW - 2 * HOUR } });
     expect(stuck).toMatchObject({ topic: 'stuck candles', since: NOW - 2 * HOUR });
     expect(stuck.text).toMatch(
@@ -83,13 +83,13 @@ describe('stuck', () => {
     expect(holding({ alerts: { backfills: 1 } })).toEqual([]);
   });
 
-  test('says what all requests wait for', () => {
+  test('names what all requests wait for', () => {
     const hold = { until: NOW + HOUR, reason: 'unavailable', message: 'example.org answered 503' } as const;
     const { text } = one('stuck', { ...waits, quota: { ...calm.quota, hold }, alerts: { backfills: 1 } });
     expect(text).toMatch(/All requests wait until 2030-05-15 11:00Z: example\.org answered 503\./);
   });
 
-  test('is a schedule whose tick did not run; another such schedule is the same state', () => {
+  test('holds for a schedule whose tick did not run; another such schedule is the same state', () => {
     const schedule = (name: 'global' | 'coins', cron: string) => ({
       name,
       fetches: '',
@@ -118,7 +118,7 @@ describe('stuck', () => {
     ]);
   });
 
-  test('is no news beside its cause', () => {
+  test('is left out beside its cause', () => {
     const stuck: Change = { ...waits, alerts: { backfills: 1 } };
     const refusal = { message: 'no; set CHANDLER_API_KEY', since: NOW - 2 * HOUR, retryAt: NOW + HOUR };
     const events = (change: Change) =>
@@ -128,12 +128,12 @@ describe('stuck', () => {
     expect(events(stuck)).toEqual(['stuck']);
     expect(events({ ...stuck, refusal })).toEqual(['key-refused']);
     expect(events({ ...stuck, downSince: NOW - HOUR })).toEqual(['upstream-down']);
-    // That it is over is news all the same.
+    // The notice that it is over is sent all the same.
     expect(withoutConsequences(states({ refusal })).some(({ event }) => event === 'stuck')).toBe(true);
   });
 });
 
-test('a refused key is told at once, with since when, why, and what to do', () => {
+test('a refused key is reported at once, with since when, why, and what to do', () => {
   const refusal = {
     message: 'the upstream refused the key (403); set CHANDLER_API_KEY to a key that is valid',
     since: NOW - 5 * MINUTE,
@@ -146,7 +146,7 @@ test('a refused key is told at once, with since when, why, and what to do', () =
   expect(isWell([state])).toBe(false);
 });
 
-test('an upstream that is down is told after five minutes', () => {
+test('an upstream that is down is reported after five minutes', () => {
   const outage = { message: 'example.org answered 503' };
   expect(holding({ outage, downSince: NOW - 5 * MINUTE + 1 })).toEqual([]);
   const state = one('upstream-down', { outage, downSince: NOW - 5 * MINUTE });
@@ -156,7 +156,7 @@ test('an upstream that is down is told after five minutes', () => {
   expect(isWell([state])).toBe(false);
 });
 
-test('an age that the quota does not allow is told after an hour, with the tiers; it is no failure', () => {
+test('an age that the quota does not allow is reported after an hour, with the tiers; it is no failure', () => {
   const tier = (targetAgeMs: number, achievableAgeMs: number | null) =>
     ({ tier: 'top', interval: '1h', targetAgeMs, achievableAgeMs }) as const;
   const alerts = { lateTiers: [tier(2 * HOUR, 4 * HOUR), tier(HOUR, null)] };
@@ -168,7 +168,7 @@ test('an age that the quota does not allow is told after an hour, with the tiers
   expect(isWell([state])).toBe(true);
 });
 
-test('a lock that somebody else holds is told after two minutes, and explains work that is stuck', () => {
+test('a lock that another session holds is reported after two minutes, and explains work that is stuck', () => {
   const lock = { message: "session 7 (user 'admin', psql) holds a lock that Chandler needs" };
   const judged = (ms: number) => databaseLocked({ now: NOW, lock, lockedSince: NOW - ms });
   expect(judged(2 * MINUTE - 1).since).toBeNull();
@@ -184,20 +184,20 @@ test('a lock that somebody else holds is told after two minutes, and explains wo
   expect(told.map(({ event }) => event)).toEqual(['database-locked']);
 });
 
-test('a disk with little room is told with its folder', () => {
+test('a disk with little room is reported with its folder', () => {
   const state = one('disk', { disks: [{ folder: '/data', freeBytes: 5e8, lowSince: NOW }] });
   // A container that is started again has another host name.
   expect(state.topic).toBe('disk /data');
   expect(state.text).toMatch(/^The disk of \/data on .* has 500 MB free, low since 2030-05-15 10:00Z\. .*Make room/);
   expect(isWell([state])).toBe(false);
-  // Each disk that can be looked at is judged, so that it is known when it is well again.
+  // Each disk that can be read is judged, so that its recovery is seen.
   expect(states({ disks: [{ folder: '/data', freeBytes: 5e9, lowSince: null }] }).at(-1)).toMatchObject({
     event: 'disk',
     since: null,
   });
 });
 
-test('a lake that cannot be written is told with the reason, and with what readers see', () => {
+test('a lake that cannot be written is reported with the reason, and with what readers see', () => {
   const failure = { since: NOW - 2 * HOUR, message: 's3://b/x: writing a failed: there is no such bucket' };
   const state = one('lake', { lake: { place: 's3://b/x', failure, doneAt: NOW - 26 * HOUR } });
   expect(state.text).toMatch(

@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { createWebhook } from '../../../src/background/notice/webhook.ts';
 import { startHook } from '../../support/hook.ts';
 
-test('a webhook that takes longer than a quarter of a minute has taken the message: it does not get it again', async () => {
+test('a webhook that takes longer than 15 seconds counts as having taken the message: it does not get the message again', async () => {
   const hook = await startHook();
   const webhook = createWebhook(hook.url);
   onTestFinished(async () => {

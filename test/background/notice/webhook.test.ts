@@ -67,7 +67,7 @@ describe('a webhook', () => {
     expect(shown).toEqual(expected);
   });
 
-  test('one that never answers', async () => {
+  test('that never answers has failed after the deadline', async () => {
     hook.answer = () => undefined;
     const impatient = createWebhook(hook.url, { deadlineMs: 500 });
     const message = `${impatient.host} did not answer within 0.5 s`;

@@ -1,4 +1,7 @@
-/** Notices about a lock, about many backfills in a day, about what nobody looks at any more, and beside the heartbeat; the rest is in `notifier.test.ts`. */
+/**
+ * Notices about a lock, about many backfills in a day, about what is no longer in the settings, and beside the heartbeat; the rest is in
+ * `notifier.test.ts`.
+ */
 import { describe, expect, test } from 'vitest';
 import { LOCK } from '../../../src/background/health/service-status.ts';
 import { LOOK_MS } from '../../../src/background/operator/notifier.ts';
@@ -25,8 +28,8 @@ import {
 useHook();
 
 describe('the operator gets a notice', () => {
-  test('about a lock that somebody else holds, once, also while what else it reads is locked, and when it is released', async () => {
-    // Half a minute in a service. The machine's time, as the server waits by it.
+  test('about a lock that another session holds, once, also while its other tables are locked, and when the lock is released', async () => {
+    // A service waits half a minute. The machine's clock counts here, because the server waits by it.
     const impatient = { ...NO_SCHEDULES, DATABASE_URL: `${database.url}?options=-c%20lock_timeout%3D250ms` };
     const services = [await notifier(impatient), await notifier(impatient)];
     const reported = (message: string | null) => {
@@ -60,7 +63,7 @@ describe('the operator gets a notice', () => {
     expect(hook.posts).toHaveLength(2);
   });
 
-  test('about each of many backfills that ended within a day; and a state is told before them', async () => {
+  test('about each of many backfills that ended within a day, and a state is reported before them', async () => {
     const ended = (n: number, requestedBy: string, minutesAgo: number) => database.sql`
       insert into ops.backfill (requested_at, started_at, finished_at, state, is_detached, spec, coin_ids, span, interval, quote,
         planned_requests, requested_by)
@@ -71,7 +74,7 @@ describe('the operator gets a notice', () => {
     await notifier({ ...NO_SCHEDULES, CHANDLER_API_KEY: 'key' });
     const raised = () => database.sql<{ n: number }[]>`select count(*)::int as n from ops.notice`;
     await comes(async () => expect((await raised())[0]!.n).toBe(120));
-    // More than may be sent in an hour. A state does not wait for its turn behind them.
+    // More notices than may be sent in an hour. A state does not wait behind them.
     await pass(5 * MINUTE, LOOK_MS);
     expect(hook.posts.length).toBeLessThan(30);
     await database.sql`
@@ -81,7 +84,7 @@ describe('the operator gets a notice', () => {
     expect(hook.texts().at(-1)).toMatch(/^Key refused since /);
   });
 
-  test('about the end of what nobody looks at any more: a folder, or a lake, that is not in the settings now', async () => {
+  test('about the end of a folder or lake that is no longer in the settings', async () => {
     const since = at(START - 2 * DAY);
     await database.sql`
       insert into ops.notice (event, topic, text, raised_at, began_at, sent_at, attempts)
@@ -99,7 +102,7 @@ describe('the operator gets a notice', () => {
 });
 
 describe('the heartbeat beside notices', () => {
-  test('is not sent between a state that was told and the notice of its end', async () => {
+  test('is not sent between the notice of a state and the notice of its end', async () => {
     meanwhile.add(() => database.sql`update ops.instance set heartbeat_at = ${at(clock.now() + LOOK_MS)}`);
     await database.sql`
       insert into ops.instance (owner, roles, started_at, heartbeat_at)

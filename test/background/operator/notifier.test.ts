@@ -1,4 +1,4 @@
-/** The notices that one or several services send, read from tables as the work leaves them. */
+/** The notices that one or several services send, from the tables as the work leaves them. */
 import { tmpdir } from 'node:os';
 import { describe, expect, test, vi } from 'vitest';
 import { LOOK_MS } from '../../../src/background/operator/notifier.ts';
@@ -58,7 +58,7 @@ describe('the operator gets a notice', () => {
     );
   });
 
-  test('about work that is stuck, with the reason, once, not too early, and when it goes on', async () => {
+  test('about work that is stuck, with the reason, once, not too early, and when it continues', async () => {
     await queueBackfill();
     await fetched('unavailable', '127.0.0.1:9 answered 503');
     const started = clock.now();
@@ -75,7 +75,7 @@ describe('the operator gets a notice', () => {
     const [, resolved] = await texts(2);
     meanwhile.delete(going);
     expect(resolved).toBe(`Resolved: candles and prices arrive again. (${ACCOUNT})`);
-    // Stuck again within the hour: it comes and goes, and is told when it lasts.
+    // It is stuck again within the hour: a state that comes and goes is reported only when it lasts.
     await pass(8 * MINUTE);
     expect(hook.posts).toHaveLength(2);
     await database.sql`update ops.notice set ended_at = ended_at - interval '1 hour'`;
@@ -95,13 +95,13 @@ describe('the operator gets a notice', () => {
     expect((await texts(1))[0]).toMatch(
       /^Stuck: schedules were due but did not run \(global\), the first since .*Z \(/,
     );
-    // Another one joins: the state is the same.
+    // Another schedule joins: the state is the same.
     await notifier({ ...NO_SCHEDULES, CHANDLER_SCHEDULE_GLOBAL: '* * * * *', CHANDLER_SCHEDULE_TICKERS: '* * * * *' });
     await pass(8 * MINUTE);
     expect(hook.posts).toHaveLength(1);
   });
 
-  test('about a refused key at once, not about schedules that do not run therefore, nor about a plan that is not known', async () => {
+  test('about a refused key at once, not about the schedules that it stops, nor about a plan that is not known', async () => {
     const id = accountIdOf('key', 'http://127.0.0.1:9/v1');
     await database.sql`
       insert into ops.quota (account_id, day_start, day_spent, month_start, month_spent)
@@ -119,7 +119,7 @@ describe('the operator gets a notice', () => {
     await pass(8 * MINUTE);
     expect(hook.posts).toHaveLength(1);
     await database.sql`update ops.account set refused_at = null, refused_since = null, refusals = 0, refusal = null`;
-    // The schedule that could not run may be told of right after it.
+    // A notice about the schedule that could not run may follow directly.
     const resolved = `Resolved: the upstream accepts the key again, and all work goes on. (${id})`;
     await comes(() => expect(hook.texts()[1]).toBe(resolved));
     await comes(async () => expect(await services[0]!.metrics()).toMatch(/^chandler_alert\{event="key-refused"\} 0$/m));
@@ -133,7 +133,7 @@ describe('the operator gets a notice', () => {
       /^The upstream gives no usable answer since .* \(5m( \d+s)?\): example\.org answered 503\. /,
     );
     await database.sql`update ops.quota set down_streak = 0`;
-    // Not over yet, as notices tell it.
+    // For notices it is not over yet.
     await pass(MINUTE);
     expect(hook.posts).toHaveLength(1);
     expect(await service.metrics()).toMatch(/^chandler_alert\{event="upstream-down"\} 1$/m);
@@ -143,7 +143,7 @@ describe('the operator gets a notice', () => {
     expect(hook.posts).toHaveLength(2);
   });
 
-  test('about an upstream that nobody has ever reached', async () => {
+  test('about an upstream that was never reached', async () => {
     await database.sql`
       insert into ops.fetch (sent_at, as_of, account_id, endpoint, attempt, outcome, duration_ms, rows, stored, revised, quarantined,
         bytes, message)
@@ -166,7 +166,7 @@ describe('the operator gets a notice', () => {
       insert into ops.tracked (series_id, tier_id, tracked_at)
       select s.id, made.id, now() from made, market.series s where s.interval = ${interval}`;
     await track('1h');
-    // Since an hour ago, as services saw it that ended just now.
+    // Since an hour ago, as seen by services that ended just now.
     await database.sql`
       insert into ops.watch (name, since, seen_at) values (${`${ACCOUNT} is behind`}, ${at(START - HOUR)}, ${at(clock.now())})`;
     await notifier(NO_SCHEDULES);
@@ -177,7 +177,7 @@ describe('the operator gets a notice', () => {
     await pass(3 * MINUTE);
     expect(hook.posts).toHaveLength(1);
     await database.sql`update ops.tier set achievable_age = '1 hour' where interval = '1h'`;
-    // An interval that the plan does not include is told as a limit of the plan: more requests would not help.
+    // An interval that the plan does not include is reported as a limit of the plan: more requests would not help.
     await database.sql`update ops.tier set achievable_age = null where interval = '24h'`;
     await database.sql`
       insert into market.refusal (account_plan, interval, reason, message, refused_at)
@@ -187,7 +187,7 @@ describe('the operator gets a notice', () => {
         await database.sql`select from ops.watch where name = 'behind is over' and since is not null`,
       ).toHaveLength(1),
     );
-    // What the quota suffices for changes a little from run to run: it is over after a day.
+    // The age that the quota allows changes a little from run to run: the state is over after a day.
     await database.sql`update ops.watch set since = since - interval '1 day' where name = 'behind is over'`;
     expect((await texts(2))[1]).toMatch(
       /^Resolved: the quota suffices for the target age of every tracked series again\./,
@@ -210,14 +210,14 @@ describe('the operator gets a notice', () => {
     expect(hook.posts).toHaveLength(2);
   });
 
-  test('about the past of tracked series that fails each day for the same reason, once, and when the reason is another one', async () => {
+  test('about the past of tracked series that fails each day for the same reason, once, and again when the reason changes', async () => {
     const fail = (days: number, message: string) => database.sql`
       insert into ops.backfill (requested_at, started_at, finished_at, state, is_detached, spec, coin_ids, span, interval, quote,
         planned_requests, requested_by, message)
       values (${at(START - days * DAY - HOUR)}, ${at(START - days * DAY - HOUR)}, ${at(START - days * DAY)}, 'failed', true,
         '{"history": "1h usd"}', '{btc-bitcoin}', '[2030-01-01, 2030-02-01)', '1h', 'usd', 3, 'the audit of gaps', ${message})`;
     await fail(2.2, 'left: 3 slots malformed');
-    // As the service told it then.
+    // As the service reported it then.
     const [first] = await database.sql<{ at: number }[]>`select finished_at as at from ops.backfill`;
     const topic = `history 1h usd failed since ${formatInstant(first!.at)}`;
     await raiseNotice(database.sql, { event: 'backfill-failed', topic, text: 'told', quietMs: 0 }, first!.at);
@@ -229,7 +229,7 @@ describe('the operator gets a notice', () => {
     expect(hook.posts).toEqual([]);
     await fail(0, 'left: 2 slots refused');
     expect((await texts(1))[0]).toMatch(/^Backfill 4 \(.*\) failed: left: 2 slots refused\. .*tries again each day/);
-    // Weeks after the last failure it is news.
+    // Weeks after the last failure it is reported again.
     await database.sql`
       update ops.backfill set requested_at = requested_at - interval '20 days', finished_at = finished_at - interval '20 days' where id < 3`;
     expect((await texts(2))[1]).toMatch(/^Backfill 3 \(.*\) failed: left: 2 slots malformed\. /);
@@ -247,7 +247,7 @@ describe('the operator gets a notice', () => {
     await database.sql`
       insert into market.revision (series_id, open_time, seen_at, open) select min(s.id), ${now}::timestamptz - n * interval '1 hour', ${now}, 1
       from market.series s, generate_series(1, 3) n group by n`;
-    // These the operator has mended: upstream has nothing to do with them.
+    // The operator has changed these values: upstream has nothing to do with them.
     await database.sql`
       insert into market.revision (series_id, open_time, seen_at, reason, open)
       select min(s.id), ${now}, ${now}, 'mended', 1 from market.series s, generate_series(1, 9) n group by n`;
@@ -267,7 +267,7 @@ describe('the operator gets a notice', () => {
     expect(hook.posts).toHaveLength(3);
   });
 
-  test('once about a disk with little room, also when the container that told it comes back under another host name', async () => {
+  test('once about a disk with little room, also when its container comes back under another host name', async () => {
     await database.sql`
       insert into ops.notice (event, topic, text, raised_at, began_at, sent_at, attempts)
       values ('disk', ${`disk ${tmpdir()}`}, 'told by another host', ${at(START - HOUR)}, ${at(START - HOUR)}, ${at(START - HOUR)}, 1)`;
@@ -289,7 +289,7 @@ describe('the heartbeat', () => {
       insert into ops.instance (owner, roles, started_at, heartbeat_at)
       values (${roles.join()}, ${roles}, ${at(clock.now())}, ${at(clock.now() + 4 * MINUTE)})`;
   };
-  /** As each service does, all the time until the next look. */
+  /** Each service does this continuously until the next look. */
   const renew = () => database.sql`update ops.instance set heartbeat_at = ${at(clock.now() + LOOK_MS)}`;
   const heartbeat = () => notifier({ ...NO_SCHEDULES, CHANDLER_WEBHOOK_URL: '', CHANDLER_HEARTBEAT_URL: hook.url });
 
@@ -307,7 +307,7 @@ describe('the heartbeat', () => {
     expect(hook.posts).toEqual([]);
   });
 
-  test('is not sent while the upstream refuses the key, and again after it failed', async () => {
+  test('is not sent while the upstream refuses the key, and is sent again after it failed', async () => {
     meanwhile.add(renew);
     await runs('scheduler', 'worker');
     await database.sql`

@@ -1,4 +1,4 @@
-/** Notifiers of one or several services, without the rest of them, on a clock that the test moves and a webhook that is really there. */
+/** Notifiers of one or several services without the other parts of a service, on a clock that the test moves, with a real webhook. */
 import { afterEach, beforeEach, expect, vi } from 'vitest';
 import { type App, openApp } from '../../../src/app.ts';
 import { createMetrics } from '../../../src/background/health/metrics.ts';
@@ -24,11 +24,11 @@ export const ACCOUNT = 'anonymous@127.0.0.1:9';
 
 export let database: TestDatabase;
 export let hook: Hook;
-/** It moves only while a test lets time pass: nobody waits for a look that is not due. */
+/** It moves only while a test lets time pass, so that no test waits for a look that is not due. */
 export let clock: VirtualClock;
 /** Until when each notifier sleeps after a look. */
 const resting = new Map<object, Instant>();
-/** What others do meanwhile, before each look. */
+/** What other programs do before each look. */
 export const meanwhile = new Set<() => Promise<unknown>>();
 const ending: (() => Promise<void>)[] = [];
 
@@ -49,7 +49,7 @@ export function useHook(): void {
 type Notifier = {
   readonly metrics: () => Promise<string>;
   readonly incidents: () => readonly string[];
-  /** As its other parts do that find out who holds a lock. */
+  /** As the other parts of a service do when they find out who holds a lock. */
   readonly report: (what: string, message: string | null) => void;
   readonly log: () => string;
   stop(): Promise<void>;
@@ -124,16 +124,14 @@ export async function notifier(settings: Record<string, string> = {}): Promise<N
   };
 }
 
-/** Every notifier has done what it does at this time. */
+/** Resolves when every notifier has done what it does at this time. */
 const rested = () =>
   vi.waitFor(() => expect([...resting.values()].filter((until) => until <= clock.now())).toEqual([]), {
     timeout: 60_000,
     interval: 2,
   });
 
-/**
- * So much time passes: with every look that falls into it while others act before each, else with one in `everyMs`, as on a busy machine.
- */
+/** Lets this much time pass: with every look in it while other programs act before each, else with one look in `everyMs`, as on a busy machine. */
 export async function pass(ms: number, everyMs = meanwhile.size > 0 ? LOOK_MS : MINUTE): Promise<void> {
   const until = clock.now() + ms;
   await rested();
@@ -146,7 +144,7 @@ export async function pass(ms: number, everyMs = meanwhile.size > 0 ? LOOK_MS : 
 
 const LONGEST_MS = 2 * HOUR;
 
-/** Time passes until this holds. */
+/** Lets time pass until this holds. */
 export async function comes(check: () => unknown): Promise<void> {
   const until = clock.now() + LONGEST_MS;
   await rested();

@@ -65,7 +65,7 @@ async function queue(plannedRequests: number, priority = 0): Promise<number> {
   });
 }
 
-/** How many of our connections wait for a lock with the same statement: the service looks at its backfills by itself, too. */
+/** How many of our connections wait for a lock with the same statement: the service also looks at its backfills on its own. */
 async function waiting(): Promise<number> {
   const [row] = await database.sql<{ n: number }[]>`
     select coalesce(max(n), 0)::int as n from (
@@ -77,11 +77,11 @@ describe('however many clients ask', () => {
   test.each([
     ['/metrics', 'ops.backfill', ['/metrics']],
     ['/backfills', 'ops.backfill', ['/backfills', '/backfills?all=true', '/backfills/1', '/backfills?limit=7']],
-  ])('one reads for all of them: %s', async (_, locked, paths) => {
+  ])('one read serves all of them: %s', async (_, locked, paths) => {
     await queue(8);
     const ask = await serve(['--role', 'http']);
     await vi.waitFor(async () => expect((await ask('/backfills')).status).toBe(200), { timeout: 60_000 });
-    // Until what was read just now has been forgotten.
+    // Until the result that was read just now has expired.
     await new Promise((resolve) => setTimeout(resolve, 1_100));
     let asking: Promise<{ readonly status: number }[]> = Promise.resolve([]);
     const { most } = await database.sql.begin(async (tx) => {
@@ -96,7 +96,7 @@ describe('however many clients ask', () => {
     expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
   });
 
-  test('a result is shared for a second, and a single backfill is read by itself', async () => {
+  test('a result is shared for a second, and a single backfill is read separately', async () => {
     await queue(8);
     await database.sql`create sequence asked`.simple();
     await database.sql`
@@ -164,7 +164,7 @@ describe('/backfills', () => {
     expect((await ask('/backfills/x')).status).toBe(400);
   });
 
-  test('counts those that are over as an operator is told of them: the same failure of each day is one', async () => {
+  test('counts finished backfills as notices do: the same failure of each day is one', async () => {
     const ended = (state: string, by: string, message: string | null) => database.sql`
       insert into ops.backfill (requested_at, started_at, finished_at, state, is_detached, spec, coin_ids, span, interval, quote,
         planned_requests, requested_by, message)
@@ -192,7 +192,7 @@ describe('/backfills', () => {
     await database.sql`
       insert into ops.quota (account_id, exhausted_until, exhausted_message)
       values ('anonymous@127.0.0.1:9', ${tomorrow}, 'the day is spent')`;
-    // Paused or over: nobody waits for those.
+    // Paused or ended: no other backfill waits for those.
     await queue(1_000, 9);
     await database.sql`update ops.backfill set state = 'paused'`;
     const first = await queue(700, 5);

@@ -1,4 +1,4 @@
-/** A forecast that leaves the range that was told says why. */
+/** A forecast outside the range that was reported gives a reason. */
 import { expect, test } from 'vitest';
 import { type Forecasted, tellFinish } from '../../../src/background/service/finish-change.ts';
 import { type FinishBasis, UNKNOWN_FINISH } from '../../../src/store/backfill/backfill-finish.ts';
@@ -20,19 +20,19 @@ const forecast = (minutes: number, change: Partial<typeof basis> = {}): Forecast
 };
 const told = tellFinish(UNKNOWN_FINISH, forecast(10, { madeAt: NOW }));
 
-test('the first one, and one within the range, say nothing', () => {
+test('the first forecast, and one within the range, give no reason', () => {
   expect(told).toMatchObject({ at: NOW + 10 * MINUTE, change: null, changedAt: null });
   expect(tellFinish(told, forecast(10.9))).toMatchObject({ at: NOW + 10.9 * MINUTE, change: null });
 });
 
-test('the range that was told stands until it is left, and becomes narrower', () => {
+test('the reported range stands until a forecast leaves it, and may become narrower', () => {
   const [from, to] = [NOW + 9 * MINUTE, NOW + 11 * MINUTE];
   expect(tellFinish(told, forecast(10.4))).toMatchObject({ at: NOW + 10.4 * MINUTE, from, to });
   const narrow = { ...forecast(10.4), from: NOW + 10 * MINUTE, to: NOW + 10.8 * MINUTE };
   expect(tellFinish(told, narrow)).toMatchObject({ from: narrow.from, to: narrow.to, change: null });
 });
 
-test('many small steps count from what was told, not from the step before', () => {
+test('many small steps count from the reported forecast, not from the step before', () => {
   const steps = [10.5, 10.9, 11.3].reduce((last, minutes) => tellFinish(last, forecast(minutes, { gapMs: 220 })), told);
   expect(steps.change).toBe('backfills get 4.5 requests/s, not 5 requests/s');
 });

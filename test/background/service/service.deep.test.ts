@@ -1,4 +1,4 @@
-/** The service as its operator starts it: what is told while the queue, the database or a lock keeps it from its work. */
+/** The service as its operator starts it: what it reports while the queue, the database or a lock keeps it from its work. */
 import { describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { accountIdOf } from '../../../src/ingest/request/account.ts';
@@ -51,7 +51,7 @@ describe('the service', { concurrent: true }, () => {
     expect(text).toMatch(/^chandler_quota_reserved_requests\{window="month"\} [1-9]/m);
     expect(text).toMatch(/^chandler_hold_until_timestamp_seconds [1-9]/m);
     expect(text).toMatch(/^chandler_pace_requests_per_second [1-9]/m);
-    // There is a key, and nobody has asked yet which plan it has.
+    // There is a key, and its plan has not been requested yet.
     const unknown = start(['--role', 'http'], { CHANDLER_API_KEY: 'nobody-knows', CHANDLER_PLAN: '' });
     await unknown.line(/^ready/);
     const nothing = (await unknown.get('/metrics')).text;
@@ -67,7 +67,7 @@ describe('the service', { concurrent: true }, () => {
       await service.line(/^ready/);
       expect((await service.get('/metrics')).text).toMatch(/^chandler_queue_jobs\{queue="backfill"\}/m);
       relay.cut();
-      // What was read a moment ago is answered for a second.
+      // The service serves a result for a second after it was read.
       await vi.waitFor(async () => expect((await service.get('/metrics')).text).not.toMatch(/^chandler_queue_jobs/m), {
         timeout: 60_000,
       });

@@ -29,7 +29,7 @@ async function emptyOurRedis({ database, env }: Scene): Promise<void> {
   redis.disconnect();
 }
 
-/** As when a standby takes the place of its primary: all connections end, and the new ones may read only, or may write again. */
+/** As when a standby takes the place of its primary: all connections end, and the new ones are read-only, or writable again. */
 async function setReadOnly({ database: { sql } }: Scene, is: boolean): Promise<void> {
   const [row] = await sql<{ name: string }[]>`select current_database() as name`;
   await sql.begin('read write', (tx) =>
@@ -40,7 +40,7 @@ async function setReadOnly({ database: { sql } }: Scene, is: boolean): Promise<v
 }
 
 describe('the service', { concurrent: true }, () => {
-  test('waits while its database is read-only, also when it starts then, and says so', async (context) => {
+  test('waits while its database is read-only, also at its start, and says so', async (context) => {
     const scene = await setScene(context);
     const { env, start } = scene;
     const stands = (service: ReturnType<typeof start>, status: number) =>
@@ -59,7 +59,7 @@ describe('the service', { concurrent: true }, () => {
     await setReadOnly(scene, false);
     for (const service of [running, started]) {
       await stands(service, 200);
-      // The queue asks for work with a pause, and is not told about by itself.
+      // The queue asks for work with pauses, and does not report the failure separately.
       expect(service.lines().filter(({ msg }) => /^queue:|read-only transaction/.test(msg))).toEqual([]);
     }
   });
@@ -72,7 +72,7 @@ describe('the service', { concurrent: true }, () => {
     expect(await service.get('/ready')).toMatchObject({ status: 200 });
     await service.line(/^schedule freshness: done/);
     await service.line(/^backfill 1: done/);
-    // A refresh has ended a moment after its answer is stored.
+    // A refresh ends a moment after its answer is stored.
     await vi.waitFor(
       async () => {
         const [gaps] = await database.sql`
@@ -85,7 +85,7 @@ describe('the service', { concurrent: true }, () => {
       { timeout: 60_000 },
     );
     const spenders: { class: string; name: string; day: number }[] = (await json('quota')).spenders;
-    // A turn that a busy machine lets lapse stays counted.
+    // A permit that expires on a busy machine stays counted.
     expect(spenders.find(({ name }) => name === 'freshness')).toMatchObject({ class: 'scheduled' });
     expect(spenders.find(({ name }) => name === 'freshness')!.day).toBeGreaterThanOrEqual(2);
     expect(spenders.find(({ name }) => name === 'backfill 1')).toMatchObject({ class: 'backfill' });
@@ -166,7 +166,7 @@ describe('the service', { concurrent: true }, () => {
     const worker = start(['--role', 'worker']);
     await worker.line(/^schedule global: done/);
     const roles = await database.sql<{ roles: string[] }[]>`select roles from ops.instance`;
-    // All of them are this process, and go by its number.
+    // All roles run in this process, and have its number as owner.
     expect(roles).toHaveLength(1);
     expect(
       http
@@ -193,7 +193,7 @@ describe('the service', { concurrent: true }, () => {
     await service.line(/^ready/);
   });
 
-  test('writes an attestation, keeps those of a month, and tells the newest root in /health', async (context) => {
+  test('writes an attestation, keeps those of a month, and shows the newest root in /health', async (context) => {
     const { database, start } = await setScene(context);
     const folder = await mkdtemp(join(tmpdir(), 'attest-'));
     context.onTestFinished(() => rm(folder, { recursive: true }));
@@ -210,7 +210,7 @@ describe('the service', { concurrent: true }, () => {
     await service.line(/^schedule attest: done/);
     const left = (await readdir(dir)).sort();
     const [newest] = left.slice(-1);
-    // Today's, the thirty before, and the first of each earlier month; and what it did not write.
+    // Today's, the thirty before it, the first of each earlier month, and the file that the service did not write.
     expect(left).toEqual(
       [
         old[0]!,
@@ -225,21 +225,21 @@ describe('the service', { concurrent: true }, () => {
     });
     expect({ code, tampered: JSON.parse(out).counts.tampered ?? 0 }).toEqual({ code: 0, tampered: 0 });
     const last = JSON.parse((await readFile(join(dir, newest!), 'utf8')).trimEnd().split('\n').at(-1)!);
-    // With several tests at once, only the context knows which one asks.
+    // Several tests run at once, so only the context knows which one asks.
     await context.expect
       .poll(async () => JSON.parse((await service.get('/health')).text).attestation, { timeout: 60_000 })
       .toMatchObject({ file: newest, root: last.root, isSigned: true });
     expect(last.signature).toEqual(expect.any(String));
   });
 
-  test('keeps a lake up to date, and tells when it cannot', async (context) => {
+  test('keeps a lake up to date, and reports when it cannot', async (context) => {
     const { database, start } = await setScene(context);
     const folder = await mkdtemp(join(tmpdir(), 'lake-'));
     context.onTestFinished(() => rm(folder, { recursive: true }));
     const lake = join(folder, 'lake');
     const first = start([], { CHANDLER_LAKE_URL: lake, CHANDLER_LAKE_DATASETS: 'coins' });
     await first.line(/^schedule lake: done/);
-    // Nothing is kept for a limited time, so retention does not hold the lake up.
+    // No data is kept for a limited time, so retention does not hold the lake up.
     const ofLake = first.lines().filter(({ schedule }) => schedule === 'lake');
     expect(ofLake.map(({ msg }) => msg)).toEqual(['schedule lake: done']);
     await first.stop();
@@ -254,7 +254,7 @@ describe('the service', { concurrent: true }, () => {
     const shown = await runCommand(['schedule'], { env: { ...env, CHANDLER_LAKE_URL: lake } });
     expect(shown.out).toMatch(/^lake +/m);
     expect((await runCommand(['schedule'], { env })).out).not.toMatch(/^lake +/m);
-    // An export by hand is there: no later attempt changes that.
+    // An export made by hand is there: no later attempt changes that.
     await rm(lake, { recursive: true });
     expect((await runCommand(['export', '--out', lake, '--what', 'coins'], { env })).code).toBe(0);
     await database.sql`delete from ops.schedule_run where schedule = 'lake'`;
@@ -294,7 +294,7 @@ describe('the service', { concurrent: true }, () => {
       env: { ...env, CHANDLER_DAILY_REQUESTS: '100', CHANDLER_SCHEDULE_TICKERS: '* * * * *' },
     });
     expect(code).toBe(2);
-    // It ended by itself: nobody misses it, and the log says why.
+    // It ended by itself: it is not reported as missing, and the log has the reason.
     expect(await database.sql`select from ops.instance`).toHaveLength(0);
     expect(await database.sql`select message from ops.audit where command = 'service'`).toEqual([
       { message: expect.stringMatching(/^the schedules alone need/) },
@@ -305,7 +305,7 @@ describe('the service', { concurrent: true }, () => {
   test.for([
     [['--role', 'boss'], /--role.*must be one of scheduler, worker, http, all/],
     [['--concurrency', '0'], /--concurrency.*whole number from 1 to 32/],
-  ] as const)('tells what is wrong with %j', async ([argv, problem], context) => {
+  ] as const)('reports what is wrong with %j', async ([argv, problem], context) => {
     const { env } = await setScene(context);
     const { code, err } = await runCommand(['service', ...argv], { env });
     expect(code).toBe(2);

@@ -31,13 +31,13 @@ export function useServer(): void {
 type Line = { readonly msg: string; readonly level: string; readonly [field: string]: unknown };
 type Service = {
   lines(): Line[];
-  /** Resolves to the first line that is like this. */
+  /** Resolves to the first line that matches. */
   line(like: RegExp): Promise<Line>;
   get(path: string): Promise<{ readonly status: number; readonly text: string }>;
   stop(): Promise<number>;
 };
 
-/** What one test needs for itself. A test mostly waits for a service, so many tests run at once. */
+/** The objects of one test. A test mostly waits for a service, so many tests run at once. */
 export type Scene = {
   readonly database: TestDatabase;
   readonly env: Readonly<Record<string, string>>;
@@ -117,7 +117,7 @@ function startService(argv: readonly string[], env: Readonly<Record<string, stri
   return service;
 }
 
-/** What it is that is away, where it really is, and the settings with which a service reaches it elsewhere. */
+/** For each thing that is away: its real address, and the settings with which a service reaches it at another address. */
 const AWAY = {
   'the database': { target: ({ url }: TestDatabase) => url, settings: (url: string) => ({ DATABASE_URL: url }) },
   'the queue': { target: () => testRedisUrl()!, settings: (url: string) => ({ REDIS_URL: url }) },
@@ -153,7 +153,7 @@ export function testAway(role: 'all' | 'http', what: keyof typeof AWAY): void {
 }
 
 export function testStartedWhileDown(what: 'the database' | 'the queue'): void {
-  test(`is started while ${what} is down, goes on when it comes back, and ends in time when it has gone again`, async (context) => {
+  test(`is started while ${what} is down, continues when it comes back, and ends in time when it is gone again`, async (context) => {
     const { database, start } = await setScene(context);
     const [variable, target] =
       what === 'the database' ? ['DATABASE_URL', database.url] : ['REDIS_URL', testRedisUrl()!];

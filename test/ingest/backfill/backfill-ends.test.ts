@@ -1,4 +1,4 @@
-/** How a backfill of the service ends: its state says what the exit code of a command says. */
+/** How a backfill of the service ends: its state agrees with the exit code of the command. */
 import { afterEach, expect, test } from 'vitest';
 import { HOUR, MINUTE } from '../../../src/core/interval.ts';
 import { createScripted, says } from '../../support/scripted.ts';
@@ -17,7 +17,7 @@ afterEach(async () => {
 
 test('a backfill that needs second answers is queued until they are due, and then done', async () => {
   await open({ fetch: upstream.fetch });
-  // Without the newest five days: an edge, which takes a second answer.
+  // The answer lacks the newest five days. That is an edge, so a second answer is needed.
   upstream.script = rewriting((rows) => rows.filter((row) => Date.parse(row.time_open) < Date.UTC(2026, 10, 13)));
   const id = await record([COIN]);
   const { ends, errors } = await service('a:1');
@@ -41,7 +41,7 @@ test('a backfill of refused slots has failed, and says what is left', async () =
   expect((await stateOf(id)).message).toMatch(/^left: [\d,]+ slots unknown coin; \d chunks? refused, unknown coin: /);
 });
 
-test('a backfill with a row that stays invalid waits for its last word, and has then failed', async () => {
+test('a backfill with a row that stays invalid waits until the row is confirmed invalid, and then fails', async () => {
   await open({ fetch: upstream.fetch, speed: 20 });
   upstream.script = rewriting((rows) => rows.map((row) => (atBad(row) ? { ...row, high: 1, low: 2 } : row)));
   const id = await record([COIN]);
@@ -52,7 +52,7 @@ test('a backfill with a row that stays invalid waits for its last word, and has 
     world.clock.advanceTo((await stateOf(id)).waitUntil! + 1_000);
   }
   await become(id, 'failed');
-  // More requests bring nothing.
+  // More requests would bring nothing.
   expect(await stateOf(id)).toMatchObject({ message: 'left: 1 slot malformed (failed)', leftRequests: 0 });
   await until(() => expect(ends.map(({ state }) => state)).toEqual(['queued', 'queued', 'failed']));
 });

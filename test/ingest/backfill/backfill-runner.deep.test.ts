@@ -36,7 +36,7 @@ afterEach(async () => {
   await world?.close();
 });
 
-test('says what is left of it from when it is planned, and never that nothing is before that', async () => {
+test('a backfill shows what is left of it from the time it is planned, and never shows nothing left before that', async () => {
   const { fetch, answerAll } = answering(0);
   await open({ fetch });
   const id = await record(COINS);
@@ -49,13 +49,13 @@ test('says what is left of it from when it is planned, and never that nothing is
   await until(() => expect(left).toContain(9));
   answerAll();
   await become(id, 'done');
-  // As recorded, as planned, and less and less.
+  // As recorded, as planned, and then decreasing.
   expect(left[0]).toBe(3);
   expect(Math.max(...left.map(Number))).toBe(9);
   expect(left.slice(0, left.indexOf(9))).not.toContain(0);
 });
 
-test('that is cancelled ends, and what it has brought stays', async () => {
+test('a cancelled backfill ends, and the candles it has brought stay', async () => {
   const { fetch, answerAll } = answering(2);
   await open({ fetch });
   const { sql } = world.database;
@@ -72,11 +72,11 @@ test('that is cancelled ends, and what it has brought stays', async () => {
   expect(stored).toBeGreaterThan(0);
 });
 
-test('whose process is only slow may have two owners for a while: at most what was in hand is asked twice, and nothing else happens', async () => {
+test('a backfill of a slow process may have two owners for a while: only the chunks in progress are requested twice', async () => {
   const { fetch, answerAll } = answering(2);
   await open({ fetch });
   const id = await record(COINS);
-  // Its first sign of life is its last one.
+  // It renews its claim once, and never again.
   const slow = await service('a:1', { lookMs: 3_600_000 });
   await until(async () => expect((await stateOf(id)).spent).toBeGreaterThan(1));
   world.clock.advanceTo(world.clock.now() + LEASE_EXPIRES_AFTER_MS + 1_000);
@@ -87,14 +87,14 @@ test('whose process is only slow may have two owners for a while: at most what w
   await until(() => expect(slow.ends).toHaveLength(1));
   const { owner, state, spent } = await stateOf(id);
   expect({ owner, state }).toEqual({ owner: 'b:2', state: 'done' });
-  // Two are asked at once.
+  // Two chunks are in progress at once.
   expect(spent).toBeLessThanOrEqual(9 + 2);
   for await (const { differences } of verifySeries(world.database.sql, {}, world.clock.now()))
     expect(differences).toEqual([]);
   expect([...slow.errors, ...second.errors]).toEqual([]);
 });
 
-test('whose forecast cannot be made is no less alive: it stays with its owner', async () => {
+test('a backfill whose forecast fails stays with its owner', async () => {
   const { fetch, answerAll } = answering(2);
   await open({ fetch });
   const id = await record(COINS);
@@ -115,7 +115,7 @@ test('whose forecast cannot be made is no less alive: it stays with its owner', 
   expect(errors.map(({ message }) => message)).toContain('no forecast');
 });
 
-test('of one stopped service is gone on with by the next', async () => {
+test('the backfill of a stopped service is continued by the next service', async () => {
   const { fetch, answerAll } = answering(2);
   await open({ fetch });
   const id = await record(COINS);
@@ -130,7 +130,7 @@ test('of one stopped service is gone on with by the next', async () => {
   expect(await stateOf(id)).toMatchObject({ owner: 'b:2', spent: 9 });
 });
 
-test('of a coin that the upstream always fails on fails in the end, though each of its runs waits for a minute at most', async () => {
+test('a backfill of a coin that the upstream always fails on fails in the end, although each run waits a minute at most', async () => {
   const speed = 100;
   const asked: string[] = [];
   await open({
@@ -143,7 +143,7 @@ test('of a coin that the upstream always fails on fails in the end, though each 
     },
   });
   const id = await record(['btc-bitcoin']);
-  // As after an outage: from the first failure on, everybody waits for minutes.
+  // As after an outage: from the first failure on, every request waits for minutes.
   await world.database.sql`update ops.quota set down_streak = 12`;
   const { ends } = await service('a:1', { lookMs: 2_000, realMs: (ms) => ms / speed });
   await until(async () => {
@@ -154,11 +154,11 @@ test('of a coin that the upstream always fails on fails in the end, though each 
   expect(ends.slice(0, -1).map(({ state, message }) => [state, message])).toEqual(
     ends.slice(1).map(() => ['queued', 'unavailable']),
   );
-  // Two workers may each have one on its way when the eighth fails.
+  // Two workers may each have one request under way when the eighth fails.
   expect(asked.length).toBeLessThanOrEqual(8 + 2);
 });
 
-test('whose slots a more urgent one takes over has nothing left of its own meanwhile', async () => {
+test('a backfill whose slots a more urgent one takes over has nothing left of its own meanwhile', async () => {
   const { fetch, answer, answerAll } = answering(1);
   await open({ fetch });
   const { sql } = world.database;
@@ -177,7 +177,7 @@ test('whose slots a more urgent one takes over has nothing left of its own meanw
   expect((await stateOf(id)).spent + (await stateOf(urgent)).spent).toBe(9);
 });
 
-describe('one of the past that is cancelled', () => {
+describe('a cancelled backfill of the past of tracked series', () => {
   const term = { interval: '24h', quote: 'usd', since: SPAN.from, priority: 10, targetAgeMs: DAY } as const;
   const track = async (top: number, keep = {}) => {
     const now = world.clock.now();
@@ -196,11 +196,11 @@ describe('one of the past that is cancelled', () => {
     return audit;
   }
 
-  test('stays so, however much of it becomes too old to be kept', async () => {
+  test('stays cancelled, however many of its slots become too old to be kept', async () => {
     const keep = { '24h': 800 * DAY };
     const audit = await cancelled(keep);
     expect(await audit()).toEqual([]);
-    // As when a partition is dropped.
+    // The same as when a partition is dropped.
     await world.database.sql`
       update market.series set wanted = wanted - tstzmultirange(tstzrange(null, ${NOW - 700 * DAY}))`;
     expect(await audit()).toEqual([]);
@@ -212,7 +212,7 @@ describe('one of the past that is cancelled', () => {
 describe.each(['Postgres', ...(testRedisUrl() === null ? [] : ['Redis' as const])] as const)(
   'with two processes, on %s',
   (engine) => {
-    test('one that is given another priority is worked off by that, wherever its chunks are', async () => {
+    test('a backfill whose priority changes is worked off by the new priority, wherever its chunks are', async () => {
       await openTwo(engine);
       const [one, two] = [await record(COINS.slice(0, 2), 5), await record(await otherCoins(2), 0)];
       const services = [await service('a:1', SMALL), await service('b:2', SMALL)];
@@ -224,7 +224,7 @@ describe.each(['Postgres', ...(testRedisUrl() === null ? [] : ['Redis' as const]
       expect((await stateOf(one)).state).not.toBe('done');
     });
 
-    test('one that waits for the next day stands in nobody’s way', async () => {
+    test('a backfill that waits for the next day blocks no other', async () => {
       await openTwo(engine);
       const { sql } = world.database;
       const high = await record(['btc-bitcoin'], 100);
@@ -236,7 +236,7 @@ describe.each(['Postgres', ...(testRedisUrl() === null ? [] : ['Redis' as const]
       expect(await stateOf(high)).toMatchObject({ state: 'queued', spent: 0 });
     });
 
-    // Of the other one in `backfill-runner.test.ts`.
+    // The other engine runs this in `backfill-runner.test.ts`.
     if (engine === 'Redis') testMoreUrgent(engine);
   },
 );

@@ -29,7 +29,7 @@ afterEach(async () => {
   await world?.close();
 });
 
-test('is worked off, the most urgent first, with what it cost and brought', async () => {
+test('backfills are worked off, the most urgent first, and their cost and candles are recorded', async () => {
   await open();
   const [low, high] = [await record(['btc-bitcoin'], -5), await record(['eth-ethereum', 'ltc-litecoin'], 5)];
   const { begun, errors } = await service('a:1');
@@ -41,7 +41,7 @@ test('is worked off, the most urgent first, with what it cost and brought', asyn
   expect(errors).toEqual([]);
 });
 
-test('keeps the range that was told, and why it was left, while no new forecast can be made', async () => {
+test('a backfill keeps the range it reported, and why it left the range before, while no new forecast can be made', async () => {
   await open(holdingAfter(0));
   const id = await record(COINS);
   const told = { at: NOW + DAY, from: NOW, to: NOW + 2 * DAY, change: 'requests fail', changedAt: NOW, basis: null };
@@ -62,7 +62,7 @@ test('keeps the range that was told, and why it was left, while no new forecast 
   });
 });
 
-test('that is paused asks nothing more, and goes on where it was when it is resumed', async () => {
+test('a paused backfill sends no more requests, and continues where it was when it is resumed', async () => {
   await open(holdingAfter(2));
   const { sql } = world.database;
   const id = await record(COINS);
@@ -81,7 +81,7 @@ test('that is paused asks nothing more, and goes on where it was when it is resu
   expect(await stateOf(id)).toMatchObject({ spent: 9 });
 });
 
-test('gives way to a more urgent one, and is gone on with afterwards', async () => {
+test('a backfill gives way to a more urgent one, and is continued afterwards', async () => {
   await open(holdingAfter(2));
   const { sql } = world.database;
   const id = await record(COINS);
@@ -95,11 +95,11 @@ test('gives way to a more urgent one, and is gone on with afterwards', async () 
   expect(await stateOf(id)).toMatchObject({ spent: 9 });
 });
 
-test('whose process died is taken over by another, and nothing is asked twice', async () => {
+test('a backfill whose process died is taken over by another process, and nothing is requested twice', async () => {
   await open();
   const { sql } = world.database;
   const id = await record(COINS);
-  // Claimed, and never heard of again.
+  // Its owner claims it and never renews the claim.
   expect(await claimBackfill(sql, { owner: 'dead:1', now: world.clock.now() })).toMatchObject({ id, coinIds: COINS });
   const { begun } = await service('b:2');
   await world.clock.sleep(200);
@@ -109,7 +109,7 @@ test('whose process died is taken over by another, and nothing is asked twice', 
   expect(await stateOf(id)).toMatchObject({ owner: 'b:2', spent: 9 });
 });
 
-test('that the budget holds waits until then, with the reason, and lets others go before', async () => {
+test('a backfill that the budget holds waits with the reason, and lets other backfills go first', async () => {
   await open({ limits: { perDay: 8 } });
   const id = await record(COINS);
   const { ends } = await service('a:1');
@@ -124,7 +124,7 @@ test('that the budget holds waits until then, with the reason, and lets others g
   await become(id, 'done');
 });
 
-test('that waits because the key was refused goes on with the next session: none begins before the key is accepted', async () => {
+test('a backfill that waits because the key was refused continues with the next session: none begins before the key is accepted', async () => {
   await open();
   const id = await record(['btc-bitcoin']);
   const waitUntil = world.clock.now() + DAY;
@@ -134,7 +134,7 @@ test('that waits because the key was refused goes on with the next session: none
   expect(world.clock.now()).toBeLessThan(waitUntil);
 });
 
-test('whose session ends because the key was refused says so, and nobody claims it meanwhile', async () => {
+test('a backfill whose session ends because the key was refused says so, and nobody claims it meanwhile', async () => {
   await open(holdingAfter(0));
   const id = await record(COINS);
   const { runner } = await service('a:1');
@@ -147,7 +147,7 @@ test('whose session ends because the key was refused says so, and nobody claims 
   expect(waiting.waitUntil).toBeGreaterThan(world.clock.now());
 });
 
-test('of which something has become too old to be kept asks for the rest of it', async () => {
+test('a backfill with slots that have become too old to be kept requests the rest', async () => {
   await open();
   const id = await record(['btc-bitcoin']);
   await service('a:1', { keep: { '24h': 100 * DAY } });
@@ -157,7 +157,7 @@ test('of which something has become too old to be kept asks for the rest of it',
   expect(row!.oldest).toBeGreaterThanOrEqual(NOW - 101 * DAY);
 });
 
-test('the audit makes one of what tracked series miss of their past, and only one', async () => {
+test('the audit queues one backfill for the past that tracked series miss, and only one', async () => {
   const { session } = await open();
   const { sql } = world.database;
   const term = { interval: '24h', quote: 'usd', since: SPAN.from, priority: 10, targetAgeMs: DAY } as const;
@@ -170,12 +170,12 @@ test('the audit makes one of what tracked series miss of their past, and only on
   expect(await audit()).toEqual([]);
   await service('b:2');
   await become(id!, 'done');
-  // What is younger than one request holds is kept by freshness.
+  // Freshness keeps what is younger than one request can hold.
   expect(await stateOf(id!)).toMatchObject({ priority: -10, coins: 3, spent: 6, requestedBy: 'the audit of gaps' });
   expect(await audit()).toEqual([]);
 });
 
-describe('one of the past that is cancelled', () => {
+describe('a cancelled backfill of the past of tracked series', () => {
   const term = { interval: '24h', quote: 'usd', since: SPAN.from, priority: 10, targetAgeMs: DAY } as const;
   const track = async (top: number, keep = {}) => {
     const now = world.clock.now();
@@ -197,7 +197,7 @@ describe('one of the past that is cancelled', () => {
   test.each([
     ['another rule is added', 3],
     ['the rule is given again', 2],
-  ])('stays so, until %s', async (_name, top) => {
+  ])('stays cancelled, until %s', async (_name, top) => {
     const audit = await cancelled();
     expect(await audit()).toEqual([]);
     await track(top);

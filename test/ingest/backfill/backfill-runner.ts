@@ -1,4 +1,4 @@
-/** Services that claim recorded backfills, on a world of their own. */
+/** Services that claim recorded backfills, each test in a world of its own. */
 import { randomUUID } from 'node:crypto';
 import { expect, test, vi } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
@@ -22,7 +22,7 @@ export async function open(options: WorldOptions = {}) {
   return world.open();
 }
 
-/** An upstream that answers so many requests for candles, and the others when it is told to. */
+/** An upstream that answers the first requests for candles, and the others when the test tells it to. */
 export function answering(first: number) {
   let left = first;
   const waiting: (() => void)[] = [];
@@ -40,12 +40,12 @@ export function answering(first: number) {
   return { fetch, answer, answerAll: () => answer(Number.POSITIVE_INFINITY) };
 }
 
-/** Only what is in hand is still in the queue. */
+/** Only the chunks in progress are still in the queue. */
 export const withdrawn = () =>
   until(async () => expect(await world.database.sql`select from bullmq.job where state <> 'active'`).toHaveLength(0));
 
 let answer: () => void = () => undefined;
-/** The same for `open`: the others wait for `answerAll`, so however busy the machine, a backfill is not done before. */
+/** The same for `open`: the others wait for `answerAll`, so that on a busy machine, too, a backfill is not done before. */
 export function holdingAfter(count: number): Pick<WorldOptions, 'fetch'> {
   const { fetch, answerAll } = answering(count);
   answer = answerAll;
@@ -103,7 +103,7 @@ export async function service(
     return stopped;
   });
   runner.start();
-  /** Changes something just before the service reads what has become of its claim: it notices before many chunks come and go. */
+  /** Changes something just before the service reads its claim again: the service notices the change before many chunks come and go. */
   const beforeItLooks = <T>(make: () => Promise<T>) =>
     new Promise<T>((resolve, reject) => {
       change = () => make().then(resolve, reject);
@@ -121,7 +121,7 @@ export async function otherCoins(count: number): Promise<string[]> {
   return rows.map(({ id }) => id);
 }
 
-/** Twenty candles a request: 45 chunks a coin. Each of two processes has two in hand. */
+/** Twenty candles a request: 45 chunks a coin. Each of two processes has two chunks in progress. */
 export const SMALL = { candlesPerRequest: 20 };
 export const IN_HAND = 2 * 2;
 
@@ -135,7 +135,7 @@ export const openTwo = (engine: 'Postgres' | 'Redis', options: WorldOptions = {}
   });
 export const spentOf = async (id: number) => (await stateOf(id)).spent;
 
-/** What the other one spends while this one spends from 20 to 60: then it has chunks for everybody in the queue. Told by the records. */
+/** What the other backfill spends while this one spends from 20 to 60. By then both have chunks in the queue. Counted from the records. */
 export async function spentBeside(id: number, other: number): Promise<number> {
   await until(async () => expect(await spentOf(id)).toBeGreaterThan(60));
   const [row] = await world.database.sql<{ n: number }[]>`
@@ -146,7 +146,7 @@ export async function spentBeside(id: number, other: number): Promise<number> {
 }
 
 export function testMoreUrgent(engine: 'Postgres' | 'Redis'): void {
-  test('one that runs already has nothing more of the budget once a more urgent one has begun, and all of it afterwards', async () => {
+  test('a running backfill gets nothing more of the budget once a more urgent one has begun, and all of it afterwards', async () => {
     await openTwo(engine, holdingAfter(10));
     const low = await record(COINS.slice(0, 2), -10);
     const services = [await service('a:1', SMALL), await service('b:2', SMALL)];
@@ -156,7 +156,7 @@ export function testMoreUrgent(engine: 'Postgres' | 'Redis'): void {
     expect(await spentBeside(high, low)).toBeLessThanOrEqual(IN_HAND);
     expect((await stateOf(low)).state).not.toBe('done');
     await become(low, 'done');
-    // One of its coins began later than the span: its empty slots are asked about again in an hour.
+    // One of its coins began later than the span, so its empty slots are requested again in an hour.
     expect(await stateOf(high)).toMatchObject({ state: 'queued', message: 'not final yet', leftRequests: 0 });
     expect(services.flatMap(({ errors }) => errors)).toEqual([]);
   });

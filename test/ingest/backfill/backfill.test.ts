@@ -19,7 +19,7 @@ const NOW = Date.UTC(2026, 10, 1, 12);
 const YEAR = 366 * DAY;
 
 describe('a clean backfill', () => {
-  test('spends exactly the fewest requests, stores every candle, and has nothing left to ask', async () => {
+  test('spends exactly the fewest requests, stores every candle, and leaves nothing to request', async () => {
     const { open, simulator, database } = await make({ startAt: NOW });
     const chandler = await open();
     const before = simulator.counters().requests.ohlcv;
@@ -45,7 +45,7 @@ describe('a clean backfill', () => {
   });
 });
 
-test('a run that another host took for dead, because its clock is ahead, loses none of its chunks', async () => {
+test('a run that another host takes for dead, because the clock of that host is ahead, loses none of its chunks', async () => {
   const { open, clock, database, simulator } = await make({
     startAt: NOW,
     limits: { perSecond: 20 },

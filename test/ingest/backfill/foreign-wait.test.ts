@@ -1,11 +1,11 @@
-/** A chunk of another backfill that waits for quota: it stands before ours in the queue, and our run must not wait for it without an end. */
+/** A chunk of another backfill waits for quota. It stands before our chunks in the queue, and our run must not wait for it forever. */
 import { expect, onTestFinished, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
 import { startBackfill } from '../../../src/store/backfill/backfill.ts';
 import { wantSeries } from '../../../src/store/candle/series.ts';
 import { createWorld } from '../../support/world.ts';
 
-test('a run ends when the quota is used up, also while a chunk of another backfill is the one that meets it', async () => {
+test('a run ends when the quota is used up, also when a chunk of another backfill is the one that finds it used up', async () => {
   const world = await createWorld({
     speed: 100,
     startAt: Date.UTC(2026, 9, 5, 12),
@@ -19,7 +19,7 @@ test('a run ends when the quota is used up, also while a chunk of another backfi
   const now = world.clock.now();
   const to = Date.UTC(2026, 9, 1);
   const target = { interval: '24h', quote: 'usd', span: { from: to - 50 * DAY, to } } as const;
-  // Its process was lost before it could say so: it counts as running, and its chunk is in the queue.
+  // Its process ended before it could record that: the backfill counts as running, and its chunk is in the queue.
   const abandoned = { ...target, coinIds: [other!] };
   await wantSeries(sql, { ...abandoned, priority: 0 });
   const backfillId = await startBackfill(sql, {

@@ -1,4 +1,4 @@
-/** The window of chunks in the queue, while other processes work them off and tell nobody. */
+/** The window of chunks in the queue, while other processes work them off without telling the refill. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { DAY } from '../../../src/core/interval.ts';
@@ -20,7 +20,7 @@ const TARGET = { coinIds: COINS, quote: 'usd', interval: '24h', span: SPAN } as 
 
 let database: TestDatabase;
 let clock: VirtualClock;
-/** What is in the queue, in its order. */
+/** The queued chunks, in their order. */
 let queue: Map<string, ChunkJob>;
 let added: number;
 let gone: ChunkJob[];
@@ -91,13 +91,13 @@ function makeRefill(own: Partial<RefillDeps> = {}): Refill {
   });
 }
 
-/** Whatever it asks of the database is answered, and it waits for time to pass. */
+/** Lets time pass until the refill waits for time; each of its statements is answered. */
 async function settled(): Promise<void> {
   do await systemClock.sleep(1);
   while (clock.sleepers() === 0 && !isOver);
 }
 
-/** So many that are stored at once, and no longer in the queue. */
+/** The first chunks of the queue, stored at once and removed from it. */
 async function taken(count: number): Promise<readonly ChunkJob[]> {
   const jobs = [...queue.values()].slice(0, count);
   await cover(jobs);
@@ -117,7 +117,10 @@ async function cover(jobs: readonly ChunkJob[]): Promise<void> {
       ) done where s.id = done.series_id`;
 }
 
-/** Virtual time goes by in which so many a second are taken, each `mine`th of them by this process. Resolves to how often there were too few. */
+/**
+ * Virtual time passes in which this many chunks a second are taken, each `mine`th of them by this process. Resolves to how often there were
+ * too few.
+ */
 async function workOff(perSecond: number, mine: number): Promise<number> {
   let dry = 0;
   let [owed, count] = [0, 0];
@@ -140,10 +143,10 @@ describe('the window of a backfill', () => {
     ['200 a second, a tenth of them here', 200, 10],
     ['500 a second, a tenth of them here', 500, 10],
     ['200 a second, none of them here', 200, Number.POSITIVE_INFINITY],
-  ])('never runs dry while there is more to ask: %s', async (_, perSecond, mine) => {
+  ])('never runs dry while there is more to request: %s', async (_, perSecond, mine) => {
     expect(await workOff(perSecond, mine)).toBe(0);
     expect(added).toBe(TOTAL);
-    // The last of them are noticed soon, and the next pass begins.
+    // The refill soon notices the last of them, and begins the next pass.
     for (let waited = 0; !isOver; waited += STEP_MS) {
       expect(waited).toBeLessThanOrEqual(2_000);
       clock.advance(STEP_MS);
@@ -152,7 +155,7 @@ describe('the window of a backfill', () => {
     expect(gone.length).toBe(TOTAL - Math.floor(TOTAL / mine));
   });
 
-  test('asks for what was wiped with the next pass, and counts none of it as done before', async () => {
+  test('requests wiped chunks in the next pass, and does not count them as done before', async () => {
     await settled();
     const { size } = queue;
     queue.clear();
@@ -171,12 +174,12 @@ describe('the window of a backfill', () => {
   });
 });
 
-describe('a chunk that does not get done', () => {
+describe('a chunk that never gets done', () => {
   const FEW = 10;
-  /** More than any chunk may come: a run that gives none up is stopped then. */
+  /** No chunk may come more often: a run that does not give a chunk up is stopped here. */
   const FAR_TOO_OFTEN = 20;
 
-  /** How often each of the chunks of one coin is put into the queue, of which one ends as `how` says whenever it is taken. */
+  /** How often each chunk of one coin is queued. One chunk ends as `how` says whenever it is taken. */
   async function runWith(how: 'done' | 'failed', leavesFirst = false) {
     stop.abort();
     await run;
@@ -209,19 +212,19 @@ describe('a chunk that does not get done', () => {
     return { times, givenUp, stubborn: [...asked].find(([, count]) => count > 1)?.[0] };
   }
 
-  test('although it ends well is given up in this run after it came four times, and the run ends', async () => {
+  test('although it ends well is given up in this run after it was queued four times, and the run ends', async () => {
     const { times, givenUp, stubborn } = await runWith('done');
     expect(times).toEqual([...Array(FEW).fill(1).slice(1), 4]);
     expect(givenUp).toEqual([stubborn]);
   });
 
-  test('because it failed for good does not come again in this run', async () => {
+  test('because it failed for good is not queued again in this run', async () => {
     const { times, givenUp } = await runWith('failed');
     expect(times).toEqual(Array(FEW).fill(1));
     expect(givenUp).toEqual([]);
   });
 
-  test('and left the window before that was told comes once more, because nobody has reported it', async () => {
+  test('and left the window before its failure was reported is queued once more', async () => {
     const { times } = await runWith('failed', true);
     expect(times).toEqual([...Array(FEW).fill(1).slice(1), 2]);
   });

@@ -1,4 +1,4 @@
-/** A rule is removed while a backfill of it runs; the rest is in `slot-owner.test.ts`. */
+/** A rule is removed while its backfill runs; the other cases are in `slot-owner.test.ts`. */
 import { afterEach, expect, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
 import { become, COINS, closers, NOW, open, SPAN, service, stateOf, until, world } from './backfill-runner.ts';
@@ -9,7 +9,7 @@ afterEach(async () => {
   await world?.close();
 });
 
-test('one of the past that runs leaves out a coin whose rule is removed, and goes on with the others', async () => {
+test('a running backfill of the past leaves out a coin whose rule is removed, and continues with the others', async () => {
   const audit = audits(await open({ simulator: { seed: 5, coins: 12, latencyMs: 300 } }));
   await track(COINS, SPAN.from);
   expect(await audit()).toEqual([1]);
@@ -23,7 +23,7 @@ test('one of the past that runs leaves out a coin whose rule is removed, and goe
   await become(1, 'done');
   expect(await asked()).toHaveLength(before);
   expect(await stateOf(1)).toMatchObject({ coins: 2, leftRequests: 0 });
-  // What is younger, freshness keeps.
+  // Freshness keeps what is younger.
   const past = NOW - 370 * DAY;
   expect(await world.database.sql`select coin_id from market.gaps where gap_from < ${past}`).toEqual([]);
   expect(errors).toEqual([]);

@@ -1,4 +1,4 @@
-/** Several backfills want the same slots: one of them requests each slot, it counts once, and what is cancelled is not wanted. */
+/** Several backfills want the same slots: one of them requests each slot, the slot counts once, and cancelled slots are not wanted. */
 import { afterEach, expect, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
 import { startBackfill } from '../../../src/store/backfill/backfill.ts';
@@ -25,7 +25,7 @@ afterEach(async () => {
   await world?.close();
 });
 
-/** Of the span of these backfills. */
+/** Missing slots of the span of these backfills. */
 async function missing(): Promise<number> {
   const [row] = await world.database.sql<{ slots: number }[]>`
     select coalesce(sum(extract(epoch from least(gap_to, ${SPAN.to}) - gap_from) / 86400), 0)::int as slots
@@ -33,14 +33,14 @@ async function missing(): Promise<number> {
   return row!.slots;
 }
 
-/** Slots that a request asked for and an earlier one had answered with. */
+/** Slots that a request asked for although an earlier request had brought them. */
 async function askedTwice(): Promise<number> {
   const [row] = await world.database.sql<{ n: number }[]>`
     select count(*)::int as n from ops.fetch a join ops.fetch b on a.series_id = b.series_id and a.id < b.id and a.span && b.span`;
   return row!.n;
 }
 
-test('the audit leaves out what a backfill of a person wants, open or paused; cancelled, it is not wanted any more', async () => {
+test('the audit leaves out what an open or paused backfill of a person wants; once cancelled, it is not wanted any more', async () => {
   const audit = audits(await open(holdingAfter(2)));
   const id = await record(COINS);
   await track(COINS, SPAN.to);
@@ -53,7 +53,7 @@ test('the audit leaves out what a backfill of a person wants, open or paused; ca
   const stored = await world.database.sql`select from market.candle`;
   expect(await chandler('backfills', 'cancel', String(id))).toMatch(/^Backfill 1 is cancelled\.\n/);
   expect(await audit()).toEqual([]);
-  // Requests that were under way are counted when their answers come.
+  // Requests under way are counted when their answers come.
   answerAll();
   await until(() => expect(ends).toHaveLength(1));
   const asked = () => world.simulator.counters().requests.ohlcv;
@@ -61,14 +61,14 @@ test('the audit leaves out what a backfill of a person wants, open or paused; ca
   await world.clock.sleep(300);
   expect(await stateOf(id)).toMatchObject({ state: 'cancelled', spent });
   expect(asked()).toBe(spent);
-  // The rules want what came since then; nothing before that is a gap, and no candle is lost.
+  // The rules want what came since then. Nothing before that is a gap, and no candle is lost.
   expect(await missing()).toBe(0);
   expect((await world.database.sql`select from market.candle`).length).toBeGreaterThanOrEqual(stored.length);
   const [covered] = await world.database.sql<{ n: number }[]>`select sum(slots_covered)::int as n from market.coverage`;
   expect(covered!.n).toBeGreaterThan(0);
 });
 
-test('what a rule wants of a cancelled backfill becomes one of its own at once, and the answer says so', async () => {
+test('what a rule wants of a cancelled backfill becomes a backfill of its own at once, and the answer says so', async () => {
   const audit = audits(await open());
   const id = await record(COINS);
   await track(['btc-bitcoin'], SPAN.to - 800 * DAY);
@@ -79,7 +79,7 @@ test('what a rule wants of a cancelled backfill becomes one of its own at once, 
   );
   expect(await audit()).toEqual([]);
   expect(await stateOf(2)).toMatchObject({ state: 'queued', coins: 1, requestedBy: 'the audit of gaps' });
-  // Of the other two coins nothing is wanted, and of this one only what the rule says.
+  // Nothing is wanted of the other two coins, and of this one only what the rule wants.
   expect(await missing()).toBe(800);
   const again = await chandler('backfills', 'cancel', '2');
   expect(again).toMatch(
@@ -88,7 +88,7 @@ test('what a rule wants of a cancelled backfill becomes one of its own at once, 
   expect(await audit()).toEqual([]);
 });
 
-test('the answer names nothing that the rules want besides, and the next audit finds that', async () => {
+test('the answer names only slots of the cancelled backfill; the next audit finds what else the rules want', async () => {
   const audit = audits(await open());
   const id = await record(['btc-bitcoin']);
   await track(['btc-bitcoin', 'eth-ethereum'], SPAN.to - 800 * DAY);
@@ -103,7 +103,7 @@ test('the answer names nothing that the rules want besides, and the next audit f
   ]);
 });
 
-test('cancelled and resumed, it is wanted again', async () => {
+test('a cancelled backfill that is resumed is wanted again', async () => {
   await open();
   const id = await record(COINS);
   const before = await missing();
@@ -117,10 +117,10 @@ test('cancelled and resumed, it is wanted again', async () => {
   await become(id, 'done');
 });
 
-test('what two of them want counts for the first, and goes over to the second when the first is cancelled', async () => {
+test('slots that two backfills want count for the first, and pass to the second when the first is cancelled', async () => {
   await open();
   const [first, second] = [await record(COINS), await record(COINS)];
-  // As a command does that records one, or changes one.
+  // As a command that records or changes a backfill does.
   await chandler('backfills', 'priority', String(second), '0');
   expect(await stateOf(second)).toMatchObject({ leftRequests: 0, message: 'another backfill' });
   expect(await chandler('backfills', 'list')).toContain('its missing slots belong to backfills before it');
@@ -136,11 +136,11 @@ test('what two of them want counts for the first, and goes over to the second wh
   expect(await stateOf(first)).toMatchObject({ spent: 9 });
 });
 
-test('two services never ask for a slot twice for two of them; the second is done when the first is', async () => {
+test('two services never request a slot twice for two backfills; the second is done when the first is', async () => {
   await open({ simulator: { seed: 5, coins: 12, latencyMs: 60 } });
   const { sql } = world.database;
   const first = await record(COINS);
-  // Another span: its chunks would have other bounds, and the queue would take them for other chunks.
+  // Another span: its chunks would have other bounds, so the queue would treat them as other chunks.
   const span = { from: SPAN.from + 100 * DAY, to: SPAN.to - 50 * DAY };
   await sql`insert into ops.backfill (requested_at, state, spec, span, interval, quote, planned_requests, is_detached, coin_ids)
     select requested_at, state, spec, tstzrange(${span.from}, ${span.to}), interval, quote, 3, is_detached, coin_ids
@@ -173,7 +173,7 @@ test('a running command owns what it was told to fetch: the audit and the backfi
   const { ends } = await service('a:1');
   await until(() => expect(ends).toMatchObject([{ id, state: 'queued', message: 'another backfill' }]));
   expect(await stateOf(id)).toMatchObject({ spent: 0, leftRequests: 0 });
-  // Its process dies. Whoever clears up wakes those that waited for it.
+  // Its process dies. Whichever process clears up wakes the backfills that waited for it.
   await sql`update ops.backfill set heartbeat_at = heartbeat_at - interval '1 hour' where not is_detached`;
   await sql`update ops.backfill set wait_until = null where id = ${id}`;
   await become(id, 'done');

@@ -1,4 +1,4 @@
-/** Rules, backfills and the audit of gaps, each of which wants slots. */
+/** Rules, backfills and the audit of gaps, all of which want slots. */
 import { expect } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
 import { auditGaps } from '../../../src/ingest/tracking/audit.ts';
@@ -28,7 +28,7 @@ export async function track(coinIds: readonly string[], since: number): Promise<
   await applyTracks(world.database.sql, NOW);
 }
 
-/** The audit of gaps, as the service runs it each hour. Resolves to the ids of the backfills that it queued. */
+/** Runs the audit of gaps as the service does each hour. Resolves to the ids of the backfills that it queued. */
 export function audits({ session: { plan, historyLimits } }: Awaited<ReturnType<typeof open>>) {
   return async () => {
     const queued = await auditGaps({ sql: world.database.sql, clock: world.clock, plan, historyLimits });

@@ -1,4 +1,4 @@
-/** What the averages of the catalogue say, and what its runs really request. */
+/** The planned averages of the catalogue, and what its runs really request. */
 import { expect, test } from 'vitest';
 import { DAY, HOUR } from '../../../src/core/interval.ts';
 import { achievableAgeMs, CATALOGUE_PLAN, requestsPerRun } from '../../../src/ingest/catalogue/catalogue-plan.ts';
@@ -9,7 +9,7 @@ import { CATALOGUE_KINDS } from '../../../src/store/catalogue/catalogue-item.ts'
 const FROM = Date.UTC(2026, 0);
 const DAYS = 120;
 
-test('agree, whatever the runs and the ages are', () => {
+test('the plan and the runs agree, whatever the cadence and the ages are', () => {
   for (const kind of CATALOGUE_KINDS) {
     for (const cron of ['7 0 * * *', '31 */6 * * *', '41 */4 * * *', '11 */2 * * *', '26 * * * *']) {
       const runsPerDay = ticksPerDay(cron);
@@ -36,7 +36,7 @@ test('agree, whatever the runs and the ages are', () => {
   }
 });
 
-test('an answer about three coins that is due after three hours comes each four hours, where a run comes each two', () => {
+test('items that are due after three hours are requested each four hours where a run comes each two', () => {
   const need = { items: 3, idle: 0 };
   const rate = { mostPerRun: 2, runsPerDay: 12 };
   expect(requestsPerRun('coin_markets', need, rate) * 12).toBe(18);

@@ -17,7 +17,7 @@ import { says } from '../../support/scripted.ts';
 import { createScriptedWorld, NOW, type ScriptedWorld } from '../../support/scripted-world.ts';
 import type { Chandler, WorldOptions } from '../../support/world.ts';
 
-/** What is said here is of the same market. */
+/** These answers come from the same market as the stored data. */
 const OURS = { [SIMULATOR_HEADER]: 'made-up, seed 3' };
 const RPC_URL = 'http://upstream.test/rpc';
 let scripted: ScriptedWorld;
@@ -62,7 +62,7 @@ function bench(chandler: Chandler, most: number) {
   };
 }
 
-/** Answers calls of the JSON-RPC interface; for undefined the simulator does. */
+/** Answers calls of the JSON-RPC interface; undefined leaves the call to the simulator. */
 function tools(
   answer: (call: Call) => unknown | Promise<unknown>,
   rest: (path: string) => Response | null = () => null,
@@ -101,7 +101,7 @@ const fetches = async () =>
   ).map(({ endpoint, outcome, subject }) => `${endpoint} ${subject ?? '-'} ${outcome}`);
 
 describe('a run', () => {
-  test('lists the tools once, then asks one request for each thing, and counts each', async () => {
+  test('lists the tools once, then sends one request for each item, and counts each', async () => {
     const { run, asked, coins, sql, clock, chandler } = await open();
     const before = (await chandler.session.quota.state()).month.spent;
     expect(await run('coin_details')).toEqual({ kind: 'done' });
@@ -112,7 +112,7 @@ describe('a run', () => {
     for (const [i, id] of coins.entries()) {
       expect(JSON.parse((await readDocument(sql, 'coin', id))!.text)).toEqual(JSON.parse(JSON.stringify(truth[i])));
     }
-    // Nothing is due before it is old enough.
+    // No item is due before it is old enough.
     expect(await run('coin_details')).toEqual({ kind: 'done' });
     clock.advanceTo(clock.now() + 2 * DAY + 1);
     expect(asked()).toHaveLength(3);
@@ -120,7 +120,7 @@ describe('a run', () => {
     expect(asked()).toHaveLength(6);
   });
 
-  test('asks no more than it may, the rest next time; begun again, it goes on where it was', async () => {
+  test('sends no more requests than allowed and the rest next time; begun again, it continues where it was', async () => {
     const { run, asked, clock, coins } = await open({ tracked: 5, most: 2 });
     const tick = clock.now();
     await run('coin_events', tick);
@@ -132,7 +132,7 @@ describe('a run', () => {
     expect(new Set((await items()).map(({ id }) => id))).toEqual(new Set(coins));
   });
 
-  test('fills every kind from what hangs together: people of coins, contracts of platforms, markets of exchanges', async () => {
+  test('fills every kind from related items: people of coins, contracts of platforms, markets of exchanges', async () => {
     const { run, sql, coins } = await open({ tracked: 6 });
     for (const kind of CATALOGUE_KINDS) expect(await run(kind), kind).toEqual({ kind: 'done' });
     const { data } = scripted.world.simulator;
@@ -163,13 +163,13 @@ describe('a run', () => {
   });
 });
 
-describe('the ids of coins elsewhere', () => {
+describe('the ids of coins on other sites', () => {
   const mappingOf = async (provider: IdProvider, id: string) => {
     const { database, clock } = scripted.world;
     return createWarehouse({ sql: database.sql, clock }).mapping({ provider, id });
   };
 
-  test('come from REST alone, because the hosted tools get no key, and are found by each of them', async () => {
+  test('come from REST alone, because the hosted tools get no key, and a search by each of them finds the coin', async () => {
     const { run, asked, coins, clock } = await open({ tracked: 3 });
     expect(await run('coin_mappings')).toEqual({ kind: 'done' });
     expect(asked()).toEqual(coins.map(() => '/coins/mappings'));
@@ -180,7 +180,7 @@ describe('the ids of coins elsewhere', () => {
       }
     }
     expect(provenanceOf((await mappingOf('coingecko', 'bitcoin')) as object)).toMatchObject({ coverage: 'full' });
-    // A coin that is not tracked, or does not exist: nobody asked.
+    // This coin is not tracked, or does not exist: no request was sent for it.
     const missing = await mappingOf('coingecko', 'nothing');
     expect([isFound(missing), missing]).toEqual([false, notFound(NO_DATA)]);
     scripted.upstream.forget();
@@ -192,7 +192,7 @@ describe('the ids of coins elsewhere', () => {
     expect(asked()).toHaveLength(3);
   });
 
-  test('another coin than was asked about, and one that the upstream no longer knows', async () => {
+  test('another coin than the requested one, and one that the upstream no longer knows', async () => {
     const { run, coins, clock } = await open({ tracked: 1 });
     await run('coin_mappings');
     clock.advanceTo(clock.now() + 31 * DAY);
@@ -208,7 +208,7 @@ describe('the ids of coins elsewhere', () => {
     expect(isFound(await mappingOf('coingecko', 'bitcoin'))).toBe(false);
   });
 
-  test('are not asked for again under a plan that does not have them', async () => {
+  test('are not requested again under a plan that does not have them', async () => {
     const { run, asked } = await open({ simulator: { seed: 3, coins: 12, unlimited: false, limits: { plan: 'pro' } } });
     const first = await run('coin_mappings');
     expect(first).toMatchObject({ kind: 'held', reason: expect.stringContaining('mappings of ids is not allowed') });
@@ -218,7 +218,7 @@ describe('the ids of coins elsewhere', () => {
 });
 
 describe('the JSON-RPC interface', () => {
-  test('is told why where it insists on it, and asked for as many rows as it gives', async () => {
+  test('gets a rationale where it requires one, and is asked for as many rows as it gives', async () => {
     const { run, coins } = await open({ tracked: 1 });
     const calls = tools(({ method }) => {
       if (method !== 'tools/list') return text([]);
@@ -236,7 +236,7 @@ describe('the JSON-RPC interface', () => {
     });
   });
 
-  test('is left alone when nobody answers there, and REST asked in its place, at once', async () => {
+  test('is not used when nothing answers there, and REST is used in its place at once', async () => {
     const { run, asked, sql, clock, coins } = await open();
     tools(() => new Response('404 page not found', { status: 404 }));
     expect(await run('coin_details')).toEqual({ kind: 'done' });
@@ -245,7 +245,7 @@ describe('the JSON-RPC interface', () => {
       failures: 1,
       closedUntil: expect.closeTo(clock.now() + 60_000, -5),
     });
-    // Not an outage of REST: nobody waits.
+    // This is not an outage of REST: nothing waits.
     expect((await items()).map(({ outcome }) => outcome)).toEqual(['stored', 'stored']);
     scripted.upstream.script = null;
     clock.advanceTo(clock.now() + 2 * DAY);
@@ -255,7 +255,7 @@ describe('the JSON-RPC interface', () => {
     expect(await readRpc(sql, RPC_URL)).toMatchObject({ failures: 0, closedUntil: null });
   });
 
-  test('that lacks a tool is asked for the others', async () => {
+  test('that lacks a tool is still used for the others', async () => {
     const { run, asked, coins } = await open({ tracked: 1 });
     tools(({ method }) => (method === 'tools/list' ? listing('getTags', 'getCoinEvents') : undefined));
     await run('coin_details');
@@ -263,7 +263,7 @@ describe('the JSON-RPC interface', () => {
     expect(asked()).toEqual(['/rpc', `/coins/${coins[0]}`, '/rpc']);
   });
 
-  test('gives the beginning of a list: the whole of it is asked of REST, now and from then on', async () => {
+  test('gives the beginning of a list: the whole list is requested from REST, now and from then on', async () => {
     const { run, asked, sql, clock } = await open({ tracked: 1 });
     const event = (n: number) => ({ id: `e${n}`, date: '2026-01-01T00:00:00Z', name: `Event ${n}` });
     const all = Array.from({ length: 300 }, (_, i) => event(i));
@@ -281,7 +281,7 @@ describe('the JSON-RPC interface', () => {
   });
 });
 
-test('data of another market are not mixed in, and the address is named', async () => {
+test('data of another market is not mixed in, and the error names the address', async () => {
   const { run, sql } = await open({ tracked: 1 });
   scripted.upstream.script = (request) => {
     if (new URL(request.url).pathname !== '/rpc') return null;
@@ -294,8 +294,8 @@ test('data of another market are not mixed in, and the address is named', async 
   expect(Number((await sql`select count(*) as n from market.document`)[0]!.n)).toBe(0);
 });
 
-describe('what goes wrong', () => {
-  test('an id that upstream does not know is kept, marked, and asked more and more seldom', async () => {
+describe('a failure', () => {
+  test('of an id that upstream does not know: the id is kept, marked, and requested less and less often', async () => {
     const { run, clock, asked, sql, coins } = await open({ tracked: 1 });
     await run('coin_details');
     tools(({ method }) => (method === 'tools/list' ? undefined : failure('404: id not found')));
@@ -308,12 +308,12 @@ describe('what goes wrong', () => {
       clock.advanceTo(clock.now() + 6 * HOUR);
       await run('coin_details');
     }
-    // After one day, four, sixteen; and the tools once a day at most.
+    // After one day, four, sixteen; and the tools are listed once a day at most.
     expect((await items())[0]).toMatchObject({ outcome: 'unknown id', times: 4 });
     expect(asked().length).toBeLessThanOrEqual(2 * 3);
   });
 
-  test('one thing that upstream fails on does not stop the others', async () => {
+  test('of one item does not stop the others', async () => {
     const { run, coins } = await open({ tracked: 4 });
     tools(({ method, params }) =>
       method === 'tools/call' && params.arguments.coinId === coins[1] ? text('{"id":"x-y"}') : undefined,
@@ -323,18 +323,18 @@ describe('what goes wrong', () => {
     expect(coins.map((id) => got[id])).toEqual(['stored', 'malformed', 'stored', 'stored']);
   });
 
-  test('an upstream that is down fails the run after two requests', async () => {
+  test('of an upstream that is down fails the run after two requests', async () => {
     const { run, asked } = await open({ tracked: 4 });
     tools(
       () => says(503, 'no'),
       () => says(503, 'no'),
     );
     await expect(run('coin_details')).rejects.toThrow(UpstreamError);
-    // The tools, and two coins.
+    // The list of tools, and two coins.
     expect(asked()).toHaveLength(3);
   });
 
-  test('a pause that upstream asks for is everybody’s', async () => {
+  test('with a pause that upstream asks for pauses the whole account', async () => {
     const { run, chandler, asked } = await open();
     tools(() => Response.json({ error: 'too fast' }, { status: 429, headers: { 'Retry-After': '90' } }));
     expect(await run('coin_details')).toMatchObject({ kind: 'held', reason: 'limited' });
@@ -369,7 +369,7 @@ describe('what goes wrong', () => {
     expect((await items()).map(({ outcome }) => outcome)).toEqual(['stored', 'stored']);
   });
 
-  test('a list that lost half of its rows is not believed until a second answer agrees', async () => {
+  test('a list that lost half of its rows is believed only when a second answer agrees', async () => {
     const { run, clock, sql } = await open({ tracked: 1 });
     let rows = 4;
     tools(({ method }) =>
@@ -391,7 +391,7 @@ describe('what goes wrong', () => {
     expect(Number((await sql`select count(*) as n from market.coin_event`)[0]!.n)).toBe(4);
   });
 
-  test('a short list says nothing about a later one when a full list came between, whatever else failed meanwhile', async () => {
+  test('a short list does not count for a later one when a full list came between, whatever else failed meanwhile', async () => {
     const { run, clock } = await open({ tracked: 1 });
     const events = (rows: number) =>
       Array.from({ length: rows }, (_, i) => ({ id: `e${i}`, date: '2026-01-01T00:00:00Z', name: 'E' }));
@@ -407,7 +407,7 @@ describe('what goes wrong', () => {
     expect(outcomes).toEqual(['stored', 'unconfirmed', 'malformed', 'stored', 'unconfirmed']);
   });
 
-  test('rows that cannot be true are quarantined, and the rest is kept', async () => {
+  test('impossible rows are quarantined, and the rest is kept', async () => {
     const { run, sql, coins } = await open({ tracked: 1 });
     const good = {
       exchange_id: 'x',
@@ -430,7 +430,7 @@ describe('what goes wrong', () => {
   });
 });
 
-test('a coin that is dead or was renamed is not asked as if it were alive', async () => {
+test('a coin that is dead or was renamed is not requested as if it were alive', async () => {
   const { run, clock, asked, sql, coins } = await open({ tracked: 3 });
   await run('coin_events');
   const [dead, old, alive] = coins as [string, string, string];
@@ -445,6 +445,6 @@ test('a coin that is dead or was renamed is not asked as if it were alive', asyn
   const about = calls.filter(({ method }) => method === 'tools/call').map(({ params }) => params.arguments.coinId);
   expect(about).toEqual(['new-id', alive]);
   expect(asked()).toHaveLength(3);
-  // What was known under the old id stays.
+  // The data under the old id stays.
   expect(await readDocument(sql, 'coin_events', old)).not.toBeNull();
 });

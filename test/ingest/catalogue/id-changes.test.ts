@@ -1,4 +1,4 @@
-/** Renames as the changelog tells them: what that costs, and that one history stays one. */
+/** Renames from the changelog: what they cost, and that one history stays one. */
 import { afterEach, expect, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
 import { readIdChanges } from '../../../src/ingest/catalogue/id-changes.ts';
@@ -27,7 +27,7 @@ const change = (n: number, changedAt: number) => ({
   changed_at: at(changedAt),
 });
 
-/** As the simulator would say it: one warehouse holds the data of one market only. */
+/** Marked as from the simulator: one warehouse holds the data of one market only. */
 const told: (body: (request: Request) => unknown) => Script = (body) => async (request, simulated) =>
   Response.json(body(request), { headers: (await simulated(request)).headers });
 
@@ -37,7 +37,7 @@ async function open(options: WorldOptions = {}) {
   const { sql } = world.database;
   const { session } = await world.open();
   scripted.upstream.forget();
-  // As if it had been kept for a year.
+  // As if it had been tracked for a year.
   await sql`update market.coin set first_seen_at = ${NOW - 365 * DAY}`;
   const read = () =>
     readIdChanges({ sendRequest: session.sendRequest, sql, clock: world!.clock, signal: new AbortController().signal });
@@ -46,7 +46,7 @@ async function open(options: WorldOptions = {}) {
   return { ...scripted, sql, read, renames };
 }
 
-test('a series under an old id goes over to the new one, for one request', async () => {
+test('a series under an old id moves to the new id, for one request', async () => {
   const { sql, read, upstream } = await open();
   await seedSeries(sql, { coinId: 'btc-bitcoin-duplicate-1', interval: '1h', wanted: [], covered: [], candles: [] });
   const row = { ...change(1, NOW - DAY), old_id: 'btc-bitcoin-duplicate-1', new_id: 'btc-bitcoin' };
@@ -57,7 +57,7 @@ test('a series under an old id goes over to the new one, for one request', async
   expect(await sql`select coin_id from market.series`).toEqual([{ coinId: 'btc-bitcoin' }]);
 });
 
-test('backfills go along with the series, whatever their state; one that runs is planned anew', async () => {
+test('backfills move along with the series, whatever their state; a running one is planned anew', async () => {
   const { sql, read, upstream } = await open();
   const [old, other] = ['btc-bitcoin-duplicate-1', 'eth-ethereum'];
   await seedSeries(sql, { coinId: old, interval: '1h', wanted: [], covered: [], candles: [] });
@@ -87,7 +87,7 @@ test('backfills go along with the series, whatever their state; one that runs is
   ]);
 });
 
-test('a series of the new id of which only evidence is left is not removed for the old one', async () => {
+test('a series of the new id that has only evidence left is not removed in favour of the old one', async () => {
   const { sql, read, upstream } = await open();
   const span = [{ from: NOW - 9 * DAY, to: NOW - 5 * DAY }];
   const series = { interval: '24h' as const, wanted: span, covered: span, candles: [] };
@@ -101,9 +101,9 @@ test('a series of the new id of which only evidence is left is not removed for t
   expect(evidence).toEqual([{ kind: 'adopted' }, { kind: 'mended' }]);
 });
 
-test('only so many pages are asked for as hold what is news, and all of them or none count', async () => {
+test('only the pages with new changes are requested, and either all of them count or none', async () => {
   const { read, renames, upstream, sql } = await open();
-  // A change every day, the newest first: three pages and a half of the year.
+  // One change a day, the newest first: three and a half pages for the year.
   const log = Array.from({ length: 350 }, (_, n) => change(n, NOW - (n + 1) * DAY));
   const pageOf = (request: Request) => Number(new URL(request.url).searchParams.get('page'));
   const pages = told((request) => log.slice((pageOf(request) - 1) * 100, pageOf(request) * 100));
@@ -124,7 +124,7 @@ test('only so many pages are asked for as hold what is news, and all of them or 
   expect(counted).toEqual({ n: 7 });
 });
 
-test('a row that cannot be true is quarantined, and holds up no other', async () => {
+test('an impossible row is quarantined, and holds up no other', async () => {
   const { read, renames, upstream, sql } = await open();
   const rows = [change(1, NOW + 9 * DAY), { ...change(2, NOW), changed_at: 'soon' }, change(3, NOW - DAY)];
   upstream.script = told(() => rows);
@@ -136,7 +136,7 @@ test('a row that cannot be true is quarantined, and holds up no other', async ()
   ]);
 });
 
-test('a plan that does not have it is asked once, and waits a day', async () => {
+test('when the plan has no changelog, one request is sent, and the next one waits a day', async () => {
   const { read, upstream } = await open();
   upstream.script = () => says(403, 'not in this plan');
   expect(await read()).toMatchObject({ kind: 'held', until: expect.any(Number) });
@@ -145,7 +145,7 @@ test('a plan that does not have it is asked once, and waits a day', async () => 
   await expect(read()).rejects.toThrow(/changelog\/ids: .*expected/);
 });
 
-test('the simulator has none for the free plan, and says so as a history limit', async () => {
+test('the simulator has no changelog for the free plan, and says so as a history limit', async () => {
   const { read, sql, upstream } = await open({ simulator: { seed: 3, coins: 6, unlimited: false }, plan: 'free' });
   expect(await read()).toMatchObject({ kind: 'held', reason: expect.stringContaining('not allowed in this plan') });
   expect(upstream.log).toHaveLength(1);
@@ -153,14 +153,14 @@ test('the simulator has none for the free plan, and says so as a history limit',
   expect(fetched).toEqual({ outcome: 'history limit', status: 402 });
 });
 
-test('the simulator has one', async () => {
+test('the simulator has a changelog', async () => {
   const { read, sql } = await open();
   expect(await read()).toEqual({ kind: 'done' });
   const [fetched] = await sql`select outcome, status from ops.fetch where endpoint = 'changelog'`;
   expect(fetched).toEqual({ outcome: 'stored', status: 200 });
 });
 
-test('what a page tells is served, also older changes, and those about coins that nobody holds', async () => {
+test('the changes of a page are served, also older ones, and those of coins that nobody tracks', async () => {
   const { sql, read, upstream } = await open();
   const older = change(7, NOW - 900 * DAY);
   upstream.script = told(() => [change(1, NOW - DAY), older]);

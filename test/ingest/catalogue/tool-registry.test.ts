@@ -94,7 +94,7 @@ function bench(...answers: readonly (Final | Extract<RequestResult, { kind: 'hel
 }
 
 describe('a tool', () => {
-  test('is found in the list, of all pages, which is requested once a day', async () => {
+  test('is found in the list of all pages, which is requested once a day', async () => {
     const world = bench(page([tool('getTags', [], 500)], 'next'), page([tool('getCoinById', ['coinId'])]), page([]));
     expect(await world.find()).toEqual({ kind: 'tool', tool: { name: 'getTags', required: [], mostRows: 500 } });
     expect(world.cursors).toEqual([null, 'next']);
@@ -112,15 +112,15 @@ describe('a tool', () => {
     ]);
   });
 
-  test('that is not listed, or demands more than is given, is replaced by REST', async () => {
+  test('that is not listed, or requires arguments that we do not give, is replaced by REST', async () => {
     const world = bench(page([tool('getTags', ['tagId', 'rationale'])]));
     expect(await world.find('getPeopleById')).toEqual({ kind: 'rest' });
     expect(await world.find('getTags')).toEqual({ kind: 'rest' });
-    // A rationale is always given.
+    // Our calls always have a rationale.
     expect(await world.find('getTags', ['tagId'])).toMatchObject({ kind: 'tool' });
   });
 
-  test('is listed anew after a call that was not understood, unless the list is an hour young', async () => {
+  test('is listed anew after a call that was not understood, unless the list is less than an hour old', async () => {
     const world = bench(page([tool('getTags')]), page([tool('getTags')]));
     await world.find();
     world.clock.advance(HOUR - 1);
@@ -133,7 +133,7 @@ describe('a tool', () => {
 });
 
 describe('an interface that cannot be used', () => {
-  test('when it lists its tools is left for a minute, then four, and used again', async () => {
+  test('when its list of tools fails is not used for a minute, then for four, and then used again', async () => {
     const world = bench(unavailable, unavailable, page([tool('getTags')]));
     expect(await world.find()).toEqual({ kind: 'rest' });
     expect(await readRpc(database.sql, URL)).toMatchObject({ failures: 1, closedUntil: NOW + MINUTE });
@@ -147,14 +147,14 @@ describe('an interface that cannot be used', () => {
     expect(await readRpc(database.sql, URL)).toMatchObject({ failures: 0, closedUntil: null });
   });
 
-  test('for a day at most, however often it failed', async () => {
+  test('is not used for a day at most, however often it failed', async () => {
     await database.sql`insert into ops.rpc (url, failures) values (${URL}, 40)`;
     const world = bench(unavailable);
     await world.find();
     expect((await readRpc(database.sql, URL)).closedUntil).toBe(NOW + 24 * HOUR);
   });
 
-  test('after three calls in a row that may have failed by chance, at once when nothing there is an interface', async () => {
+  test('is left after three failures in a row that may be chance, and at once when nothing there is such an interface', async () => {
     const world = bench();
     const { failed, answered } = world.registry();
     expect(await failed(unavailable, withoutRetry)).toBe(false);
@@ -168,7 +168,7 @@ describe('an interface that cannot be used', () => {
     expect(await world.find()).toEqual({ kind: 'rest' });
   });
 
-  test('for as long as one failure says, though more calls were under way when it failed', async () => {
+  test('is not used for as long as one failure says, although more calls were under way when it failed', async () => {
     const { failed } = bench().registry();
     expect(await failed(unusable, withoutRetry)).toBe(true);
     const closed = { failures: 1, closedUntil: NOW + MINUTE };
@@ -177,7 +177,7 @@ describe('an interface that cannot be used', () => {
     expect(await readRpc(database.sql, URL)).toMatchObject(closed);
   });
 
-  test('as long as it asks for, or until the next day when its limit is used up', async () => {
+  test('is not used for as long as it asks, or until the next day when its limit is used up', async () => {
     const limited = { kind: 'limited', by: 'rate', retryAfterMs: 2 * HOUR, message: '429', exchange } as const;
     const world = bench();
     await world.registry().failed(limited, withoutRetry);
@@ -188,13 +188,13 @@ describe('an interface that cannot be used', () => {
 });
 
 describe('a list that cannot be requested now', () => {
-  test('because the quota holds it is waited for', async () => {
+  test('because of the quota is waited for', async () => {
     const world = bench({ kind: 'held', until: NOW + 5, reason: 'day' });
     expect(await world.find()).toEqual({ kind: 'held', until: NOW + 5, reason: 'day' });
     expect((await readRpc(database.sql, URL)).failures).toBe(0);
   });
 
-  test('because its host is REST’s, which asks for a pause, is waited for as well', async () => {
+  test('because its host is the one of REST, which asks for a pause, is waited for as well', async () => {
     const world = bench({ kind: 'limited', by: 'rate', retryAfterMs: 5, message: '429', exchange });
     expect(await world.find()).toEqual({ kind: 'held', until: NOW, reason: 'limited' });
     expect((await readRpc(database.sql, URL)).failures).toBe(0);

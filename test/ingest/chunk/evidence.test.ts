@@ -20,7 +20,7 @@ function row(hour: number, change: Record<string, unknown> = {}) {
   };
 }
 
-/** What an answer with these rows proves, `after` others in the order in which they were stored. */
+/** What an answer with these rows proves, given the `after` answers in the order in which they were stored. */
 function judge(
   rows: ReturnType<typeof row>[],
   options: {
@@ -76,13 +76,13 @@ const all = Array.from({ length: 10 }, (_, i) => row(100 + i));
 const without = (...hoursOut: number[]) => all.filter((r) => !hoursOut.includes(r.openTime / HOUR));
 
 describe('what an answer proves', () => {
-  test('beyond a history limit that may stand, any number of answers without a candle prove nothing; once it is gone, one more does', () => {
+  test('beyond a possible history limit, no number of answers without a candle proves anything; once the limit is gone, one more does', () => {
     const unproven = [hours(0, 105)];
     const rows = all.slice(8);
     const first = judge(rows, { unproven });
     expect(first.covered).toEqual([hours(108, 110)]);
     const second = judge(rows, { after: [first], asOf: NOW + HOUR, unproven });
-    // What lies on this side of the history limit is believed.
+    // Slots on this side of the history limit are believed.
     expect(second.covered).toEqual([hours(105, 110)]);
     expect(second.pending).toEqual([
       { ...first.pending[0]!, span: hours(100, 105), requestedAt: NOW + HOUR, retryAt: NOW + 25 * HOUR },
@@ -95,7 +95,7 @@ describe('what an answer proves', () => {
     expect(open).toMatchObject({ covered: [hours(100, 110)], pending: [] });
   });
 
-  test('a full answer covers all that was asked', () => {
+  test('a full answer covers the whole requested span', () => {
     expect(judge(all)).toMatchObject({ covered: [hours(100, 110)], pending: [] });
   });
 
@@ -116,34 +116,34 @@ describe('what an answer proves', () => {
     const inTime = judge(without(100, 108, 109), { after: [first, tooSoon], asOf: NOW + HOUR });
     expect(inTime.covered).toEqual([hours(100, 110)]);
     expect(inTime.pending).toEqual([]);
-    // Whichever of the two is stored first.
+    // It does not matter which of the two is stored first.
     const older = judge(without(100, 108, 109), { after: [first], asOf: NOW - HOUR });
     expect(older.confirmed).toEqual([hours(100, 101), hours(108, 110)]);
   });
 
-  test('answers that are cut where nobody says so confirm nothing of what they left out, in whatever order they come', () => {
+  test('answers that are cut without saying so confirm nothing of what they left out, in whatever order they come', () => {
     const first = judge(all.slice(0, 4));
     const later = { asOf: NOW + HOUR };
     const second = judge(all.slice(4, 8), { ...later, after: [first] });
     expect(second.covered).toEqual([hours(104, 108)]);
     const late = judge(all.slice(0, 4), { after: [judge(all.slice(4, 8), later)] });
     expect(late.confirmed).toEqual([]);
-    // The second one is a witness, until it is refuted as well.
+    // The second answer counts as a witness until it is refuted as well.
     const third = judge([], { asOf: NOW + 2 * HOUR, after: [second] });
     expect(third.confirmed).toEqual(second.unconfirmedSlots);
   });
 
-  test('two empty answers prove nothing of a coin that the list had last before the first of them', () => {
+  test('two empty answers prove nothing about a coin that was seen in the list only before the first of them', () => {
     const first = judge([]);
     const later = { after: [first], asOf: NOW + 2 * HOUR };
     const unlisted = judge([], { ...later, listedAt: NOW - 1 });
     expect(unlisted).toMatchObject({ covered: [] });
-    // Once a day, in case a list has it again: then the first of all answers still counts.
+    // Requested once a day, in case a list has the coin again: then the first of all answers still counts.
     expect(unlisted.pending).toMatchObject([
       { claim: 'unconfirmed', answers: 1, requestedAt: later.asOf, retryAt: later.asOf + 24 * HOUR },
     ]);
     expect(judge([], { ...later, listedAt: NOW }).covered).toEqual([hours(100, 110)]);
-    // Whichever of the two is stored first.
+    // It does not matter which of the two is stored first.
     const older = { after: [first], asOf: NOW - HOUR };
     expect(judge([], { ...older, listedAt: NOW - HOUR - 1 }).covered).toEqual([]);
     expect(judge([], { ...older, listedAt: NOW - HOUR }).covered).toEqual([hours(100, 110)]);
@@ -173,19 +173,19 @@ describe('what an answer proves', () => {
     ]);
   });
 
-  test('an answer that is full says nothing about what follows its last row', () => {
+  test('an answer that is full proves nothing about the slots after its last row', () => {
     const rows = all.slice(0, 5);
     expect(judge(rows, { limit: 5 })).toMatchObject({ covered: [hours(100, 105)], pending: [] });
     expect(judge(rows, { limit: 6 })).toMatchObject({
       covered: [hours(100, 105)],
       pending: [{ span: hours(105, 110), claim: 'unconfirmed' }],
     });
-    // What was known of it stands.
+    // Earlier evidence about these slots stands.
     const first = judge(rows, { limit: 6 });
     expect(judge(rows, { limit: 5, after: [first], asOf: NOW + 2 * HOUR }).pending).toEqual(first.pending);
   });
 
-  test('an impossible row stays a gap until five answers agree, asked with growing spacing', () => {
+  test('an impossible row stays a gap until five answers agree, requested with growing spacing', () => {
     const rows = [...without(104), row(104, { high: 0.5 })];
     const first = judge(rows);
     expect(first.covered).toEqual([hours(100, 104), hours(105, 110)]);
@@ -208,7 +208,7 @@ describe('what an answer proves', () => {
     });
   });
 
-  test('an impossible row that a cache repeats counts once, and is not asked for again before the cache has forgotten it', () => {
+  test('an impossible row that a cache repeats counts once, and is not requested again before the cache has dropped it', () => {
     const rows = [...without(104), row(104, { high: 0.5 })];
     const first = judge(rows);
     const sentAt = NOW + 3 * 60_000;
@@ -218,11 +218,11 @@ describe('what an answer proves', () => {
     expect(fresh.pending).toMatchObject([{ answers: 2 }]);
   });
 
-  test('when to ask again is told by our clock, however far from it the answers are', () => {
+  test('the next request is timed by our clock, however far from it the times of the answers are', () => {
     const sentAt = NOW + 90 * 60_000;
     const first = judge(without(100), { sentAt, asOf: NOW });
     expect(first.pending).toMatchObject([{ requestedAt: sentAt, retryAt: sentAt + HOUR }]);
-    // Due, and of the same hour all the same: what is lacking to one.
+    // It is due, and still of the same hour: a second answer is missing.
     const again = { sentAt: sentAt + HOUR, asOf: NOW + 30 * 60_000 };
     const tooSoon = judge(without(100), { after: [first], ...again });
     expect(tooSoon.pending).toMatchObject([{ requestedAt: again.sentAt, retryAt: again.sentAt + 30 * 60_000 }]);
@@ -233,7 +233,7 @@ describe('what an answer proves', () => {
     ]);
   });
 
-  test('impossible rows that differ from answer to answer do not agree: asked again less and less often, never the last word', () => {
+  test('impossible rows that differ from answer to answer do not agree: they are requested less and less often, and never confirmed', () => {
     const rows = [...without(104), row(104, { high: 0.5 })];
     let last = judge(rows);
     const waits: number[] = [];
@@ -246,7 +246,7 @@ describe('what an answer proves', () => {
     expect(waits).toEqual([2 / 60, 5 / 60, 2, 20, 200, 1_440, 1_440]);
   });
 
-  test('an answer that is never a witness is asked for less and less often', () => {
+  test('a slot whose answers never count as a witness is requested less and less often', () => {
     const rows = [...without(104), row(104.5)];
     let last = judge(rows);
     const waits: number[] = [];
@@ -258,7 +258,7 @@ describe('what an answer proves', () => {
     expect(waits).toEqual([2 / 60, 5 / 60, 2, 20, 200, 1_440]);
   });
 
-  test('an answer of which anything was quarantined proves no slot empty: the bad row may be that slot’s', () => {
+  test('an answer with a quarantined row proves no slot empty: the bad row may be the one of that slot', () => {
     const first = judge([...without(104), row(104.5)]);
     expect(first.covered).toEqual([hours(100, 104), hours(105, 110)]);
     expect(first.pending).toMatchObject([
@@ -270,7 +270,7 @@ describe('what an answer proves', () => {
     expect(edge.pending).toMatchObject([{ claim: 'unconfirmed', answers: 1, requestedAt: NOW + 5 * HOUR }]);
   });
 
-  test('a second look that is no witness leaves the first one standing, and is not repeated at once', () => {
+  test('a second answer that is no witness leaves the first one in force, and is not requested again at once', () => {
     const first = judge(without(100));
     const later = NOW + 2 * HOUR;
     const clouded = judge([...without(100, 104), row(104, { high: 0.5 })], {
@@ -314,7 +314,7 @@ describe('which rows are impossible', () => {
     expect(contradiction.pending).toMatchObject([{ span: hours(104, 105), claim: 'malformed' }]);
   });
 
-  test('nulls are values, and any order is as good as another', () => {
+  test('nulls are values, and the order of rows does not matter', () => {
     const nothing = { open: null, high: null, low: null, close: null, volume: null, marketCap: null };
     const { findings, covered } = judge([...without(104), row(104, nothing)].reverse());
     expect(findings.candles.openTime).toEqual(all.map((r) => r.openTime));

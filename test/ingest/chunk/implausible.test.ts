@@ -19,7 +19,7 @@ const BESIDE = {
   final: [{ from: NOON - HOUR, to: NOON }],
 };
 
-/** One coin's prices become those of another one, a hundred times as high. */
+/** The prices of one coin become those of another coin, a hundred times as high. */
 function candlesOf({ from, to }: Span, price = 1_000): CandleColumns {
   const openTime = Array.from({ length: (to - from) / WIDTH }, (_, i) => from + i * WIDTH);
   const column = (times: number) => openTime.map((at) => price * times + (at - NOON) / WIDTH / 1_000);
@@ -35,7 +35,7 @@ function candlesOf({ from, to }: Span, price = 1_000): CandleColumns {
   };
 }
 
-/** What becomes of an answer that came then: null when it is believed, else the claims that wait. */
+/** The result for an answer that came at this time: null when it is believed, else the claims that wait. */
 function weigh(span: Span, at: number, pending: readonly Pending[], candles = candlesOf(span)) {
   const { verdict, found } = weighImplausible({
     span,
@@ -63,7 +63,7 @@ function weigh(span: Span, at: number, pending: readonly Pending[], candles = ca
   return verdict === null ? null : verdict.pending;
 }
 
-test('a slot that has settled, and one that has opened since, do not make the second answer another one', () => {
+test('slots that have settled or opened since do not make the second answer a different one', () => {
   for (const [first, second] of [
     [31 * 60 * SECOND, 33 * 60 * SECOND],
     [29 * 60 * SECOND, 31 * 60 * SECOND],
@@ -77,19 +77,19 @@ test('a slot that has settled, and one that has opened since, do not make the se
   }
 });
 
-test('another price in a slot that had settled is another answer', () => {
+test('another price in a slot that had settled is a different answer', () => {
   const span = { from: NOON, to: NOON + 6 * WIDTH };
   const claims = weigh(span, NOON + HOUR, [])!;
   const other = candlesOf(span);
   const close = other.close.map((value, i) => (i === 2 ? value! + 0.5 : value));
   const again = weigh(span, NOON + HOUR + 80 * SECOND, claims, { ...other, close })!;
   expect(again.map(({ answers }) => answers)).toEqual([1]);
-  // This one is what must be told twice now.
+  // This new price now needs a second answer.
   expect(weigh(span, NOON + 2 * HOUR, again)).toMatchObject([{ answers: 1 }]);
   expect(weigh(span, NOON + 2 * HOUR, again, { ...other, close })).toBeNull();
 });
 
-test('an answer about a longer span waits for the part that nobody has told, and what was told twice is not forgotten meanwhile', () => {
+test('an answer about a longer span waits for the part without an earlier answer, and confirmed parts are not forgotten meanwhile', () => {
   const short = { from: NOON + 12 * WIDTH, to: NOON + 24 * WIDTH };
   const long = { from: NOON, to: NOON + 24 * WIDTH };
   const at = (minutes: number) => NOON + 3 * HOUR + minutes * 60 * SECOND;

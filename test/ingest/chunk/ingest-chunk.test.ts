@@ -1,4 +1,4 @@
-/** The heart, chunk by chunk: what one permit of the quota was taken for is what its request asks. */
+/** Storing chunk by chunk: a request asks for exactly the span that its permit of the quota was taken for. */
 import { afterEach, expect, test } from 'vitest';
 import { formatTime } from '../../../src/contract/time.ts';
 import { DAY } from '../../../src/core/interval.ts';
@@ -19,7 +19,7 @@ const WHOLE = { from: FROM, to: FROM + CHUNKS_EACH * 366 * DAY };
 let world: World;
 afterEach(() => world?.close());
 
-test('a permit is used for the stretch it was taken for, however many chunks wait for one at the same time', async () => {
+test('a permit is used for the span it was taken for, however many chunks wait for one at the same time', async () => {
   const made = await createScriptedWorld();
   world = made.world;
   const { sql } = world.database;
@@ -35,7 +35,7 @@ test('a permit is used for the stretch it was taken for, however many chunks wai
     requestedAt: NOW,
     startedAt: NOW,
   });
-  // Of each chunk another part is there already, so no two of them lack the same.
+  // A different part of each chunk is stored already, so no two chunks lack the same slots.
   const chunks = COINS.flatMap((coinId, coin) =>
     Array.from({ length: CHUNKS_EACH }, (_, i) => {
       const from = FROM + i * 366 * DAY;

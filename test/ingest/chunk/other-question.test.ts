@@ -1,4 +1,4 @@
-/** Which answers are answers to another question. */
+/** Which answers do not belong to the request. */
 import { describe, expect, test } from 'vitest';
 import { readOhlcvRows } from '../../../src/contract/record/ohlcv.ts';
 import { DAY, HOUR, INTERVAL_MS, type Interval } from '../../../src/core/interval.ts';
@@ -9,7 +9,7 @@ const START = Date.UTC(2024, 0, 1);
 const NOW = START + 30 * DAY;
 const TIME = { date: NOW, latest: NOW };
 
-/** `closesAfter`: from `time_open` to `time_close`; null: without. */
+/** `closesAfter`: from `time_open` to `time_close`; null when the row has no `time_close`. */
 const row = (openTime: number, closesAfter: number | null) => ({
   time_open: new Date(openTime).toISOString(),
   ...(closesAfter === null ? {} : { time_close: new Date(openTime + closesAfter).toISOString() }),
@@ -35,7 +35,7 @@ describe.each([
   ['30m', '1h', 48],
   ['30m', '1h', 5],
   ['5m', '15m', 7],
-] as const)('%s rows are no answer about %s', (told, asked, count) => {
+] as const)('%s rows do not answer a request for %s', (told, asked, count) => {
   test.each(SPELLINGS)('time_close: %s', (_, end) => {
     const width = INTERVAL_MS[told];
     const rows = Array.from({ length: count }, (_, i) => row(START + i * width, end === null ? null : width + end));

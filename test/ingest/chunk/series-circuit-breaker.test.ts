@@ -1,4 +1,4 @@
-/** When a series is given up, and when another coin is asked about before. The requests are invented. */
+/** When a series is given up, and when another coin is requested before that. The requests are invented. */
 import { expect, test } from 'vitest';
 import type { IngestChunkOptions } from '../../../src/ingest/chunk/ingest-chunk.ts';
 import { createCircuitBreaker } from '../../../src/ingest/chunk/series-circuit-breaker.ts';
@@ -12,7 +12,7 @@ const STORED: Outcome = { kind: 'stored', requests: 1, stored: 1, revised: 0, qu
 const ANSWERED: OtherAnswer = { kind: 'answered', requests: 1 };
 const UNANSWERED: OtherAnswer = { kind: 'unanswered', requests: 1 };
 
-/** So many turns are six failures and the waits after the last four: the next turn asks about another coin. */
+/** Six failures and the waits after the last four take this many turns: the next turn requests another coin. */
 const SIX = 6 + 4;
 
 const chunk = (seriesId: number, askedSince = NOW): ChunkJob => ({
@@ -42,7 +42,7 @@ function open(answerAboutOther: () => OtherAnswer | Promise<OtherAnswer> = () =>
   /** One turn of a chunk: its outcome, or its error. */
   const turn = (job: ChunkJob, options?: IngestChunkOptions) =>
     ingestChunk(job, options).catch((error: unknown): Outcome | Error => error as Error);
-  /** Turns of a chunk, each when it is due, until it is given up or answered. */
+  /** Turns of a chunk, each when it is due, until the chunk is given up or answered. */
   const turns = async (job: ChunkJob, most: number) => {
     for (let i = 0; i < most; i++) {
       const end = await turn(job);
@@ -54,7 +54,7 @@ function open(answerAboutOther: () => OtherAnswer | Promise<OtherAnswer> = () =>
   return { clock, log, about, world, circuitBreaker, turn, turns };
 }
 
-test('where nothing else is requested, another coin is asked about before the last two of eight failures: then the series is given up', async () => {
+test('where nothing else is requested, another coin is requested before the last two of eight failures: then the series is given up', async () => {
   const { log, about, turns, turn } = open();
   expect(await turns(chunk(1), 100)).toBeInstanceOf(SeriesGivenUp);
   expect(log).toEqual([1, 1, 1, 1, 1, 1, 'other', 1, 'other', 1]);
@@ -64,12 +64,12 @@ test('where nothing else is requested, another coin is asked about before the la
     backfillId: 7,
     spender: { class: 'backfill', name: 'backfill 7' },
   });
-  // Its other chunks cost nothing.
+  // Its other chunks cost no requests.
   expect(await turn(chunk(1))).toBeInstanceOf(SeriesGivenUp);
   expect(log).toHaveLength(10);
 });
 
-test('where another series was answered since the last failure, no other coin is asked about', async () => {
+test('where another series was answered since the last failure, no other coin is requested', async () => {
   const { log, turn, clock } = open();
   for (let failures = 0; failures < 8; failures++) {
     expect(await turn(chunk(2))).toBe(STORED);
@@ -80,7 +80,7 @@ test('where another series was answered since the last failure, no other coin is
   expect(log).not.toContain('other');
 });
 
-test('only where nothing was: an answer that came in time spares the request', async () => {
+test('another coin is requested only where no other series was answered: an answer in time spares the request', async () => {
   const { log, turns, turn, clock } = open();
   await turns(chunk(1), SIX);
   expect(log).toEqual([1, 1, 1, 1, 1, 1]);
@@ -92,7 +92,7 @@ test('only where nothing was: an answer that came in time spares the request', a
   expect(log.slice(8)).toEqual(['other', 1]);
 });
 
-test('in an outage the other coin is not answered either: the chunk is not requested, and goes on after the outage', async () => {
+test('in an outage the other coin is not answered either: the chunk is not requested, and continues after the outage', async () => {
   const UNTIL = 20;
   const { log, turns, world } = open(() =>
     log.filter((one) => one === 'other').length > UNTIL ? ANSWERED : UNANSWERED,
@@ -103,7 +103,7 @@ test('in an outage the other coin is not answered either: the chunk is not reque
   expect(log).toEqual([1, 1, 1, 1, 1, 1, ...Array(UNTIL + 1).fill('other'), 1]);
 });
 
-test('requests about the other coin in an outage are as far apart as those about the series, though the ledger may not hold them', async () => {
+test('requests for the other coin in an outage are as far apart as those for the series, also where the ledger does not hold them', async () => {
   const { log, turns, turn, clock } = open(() => UNANSWERED);
   await turns(chunk(1), SIX);
   const askedAt = clock.now();
@@ -113,7 +113,7 @@ test('requests about the other coin in an outage are as far apart as those about
   expect(log).toHaveLength(7);
 });
 
-test('when the quota holds it, the chunk waits as long, and another coin is asked about then', async () => {
+test('when the quota holds the request for the other coin, the chunk waits as long, and that request is sent then', async () => {
   const held: OtherAnswer = { kind: 'held', until: NOW + 86_400_000, reason: 'month' };
   const { turns, turn, clock, log } = open(() => (clock.now() < held.until ? held : ANSWERED));
   await turns(chunk(1), SIX);
@@ -123,7 +123,7 @@ test('when the quota holds it, the chunk waits as long, and another coin is aske
   expect(log.filter((one) => one === 1)).toHaveLength(8);
 });
 
-test('without another coin no series is given up: its chunks have their attempts', async () => {
+test('without another coin no series is given up: its chunks use all their attempts', async () => {
   const { turns, log } = open(() => ({ kind: 'no other' }));
   expect(await turns(chunk(1), 60)).toBeNull();
   expect(log.filter((one) => one === 1).length).toBeGreaterThan(8);
@@ -136,19 +136,19 @@ test('one request at a time decides for all chunks of a series', async () => {
   const first = turn(chunk(1));
   expect(await turn(chunk(1))).toMatchObject({ kind: 'deferred', requests: 0, reason: 'failing' });
   answer(ANSWERED);
-  // The run sees by the request that the upstream answers.
+  // The request shows the run that the upstream answers.
   expect(await first).toMatchObject({ kind: 'deferred', requests: 1, reason: 'failing' });
   expect(log.filter((one) => one === 'other')).toHaveLength(1);
 });
 
-test('what is known of a series holds for the next run, which tries it once', async () => {
+test('a broken series stays known for the next run, which tries it once', async () => {
   const { turns, log, clock, circuitBreaker, world } = open();
   await turns(chunk(1), 100);
   log.length = 0;
   clock.advance(1);
   expect(await turns(chunk(1, clock.now()), 100)).toBeInstanceOf(SeriesGivenUp);
   expect(log).toEqual(['other', 1]);
-  // And for all that is wrapped: a run and the refreshes of a service.
+  // It also holds for all that share the breaker: a run and the refreshes of a service.
   await expect(circuitBreaker(async () => STORED)(chunk(1))).rejects.toThrow(/9 requests for this series failed/);
   world.broken = false;
   clock.advance(1);
@@ -190,7 +190,7 @@ test('a later run in an outage does not give a series up before it has tried it'
   expect(await turns(next, 20)).toBe(STORED);
 });
 
-test('two redirect loops in a row are enough, and no other coin is asked about', async () => {
+test('two redirect loops in a row are enough, and no other coin is requested', async () => {
   const { turns, turn, log, world, clock } = open();
   world.error = () => new RedirectLoop('moved');
   expect(await turns(chunk(1), 100)).toBeInstanceOf(SeriesGivenUp);
@@ -202,7 +202,7 @@ test('two redirect loops in a row are enough, and no other coin is asked about',
   expect(log).toEqual([1, 1, 1]);
 });
 
-test('a run that ends asks about nothing', async () => {
+test('a run that ends sends no request for another coin', async () => {
   const { turns, turn, log, world } = open();
   await turns(chunk(1), SIX);
   world.broken = false;

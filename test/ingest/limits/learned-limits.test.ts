@@ -29,7 +29,7 @@ beforeEach(async () => {
 const start = () => readLearnedLimits(database.sql, clock, plan);
 
 describe('a learned history limit', () => {
-  test('is documented until upstream says something else', async () => {
+  test('is the documented one until upstream states another', async () => {
     const limits = await start();
     expect(limits.of('24h')).toEqual({ kind: 'documented', depthMs: plan.historyDepthMs });
   });
@@ -45,7 +45,7 @@ describe('a learned history limit', () => {
     expect(other.of('24h')).toMatchObject({ kind: 'documented' });
   });
 
-  test('of several that were learned the strictest holds', async () => {
+  test('of several limits learned for an interval, the strictest holds', async () => {
     const limits = await start();
     await limits.learn('1h', FOUND);
     await limits.learn('1h', { ...FOUND, depthMs: 60 * DAY });
@@ -55,14 +55,14 @@ describe('a learned history limit', () => {
     expect((await start()).of('1h')).toMatchObject({ kind: 'met', depthMs: 0 });
   });
 
-  test('how far the clock of upstream is ahead stays known to the process that has heard it', async () => {
+  test('keeps, in the process that learned it, how far the clock of upstream is ahead', async () => {
     const limits = await start();
     await limits.learn('1h', { ...FOUND, skewMs: HOUR });
     await limits.reload();
     expect(limits.of('1h')).toMatchObject({ skewMs: HOUR });
   });
 
-  test('is a forecast a day later; a candle from beyond lifts it, for all processes', async () => {
+  test('becomes a forecast after a day; a candle from beyond removes it, for all processes', async () => {
     const limits = await start();
     await limits.learn('1h', FOUND);
     await limits.lift('1h');
@@ -74,13 +74,13 @@ describe('a learned history limit', () => {
     await limits.lift('1h');
     await other.reload();
     expect([limits.of('1h'), other.of('1h')]).toEqual([{ kind: 'open' }, { kind: 'open' }]);
-    // A refusal learned since counts again.
+    // A refusal that was learned since then counts again.
     await other.learn('1h', FOUND);
     await limits.reload();
     expect(limits.of('1h')).toMatchObject({ kind: 'met', depthMs: 30 * DAY });
   });
 
-  test('that cannot be written down is forgotten again', async () => {
+  test('that cannot be stored is forgotten again', async () => {
     const limits = await start();
     await database.sql`alter table market.refusal add constraint broken check (false) not valid`;
     try {
@@ -92,7 +92,7 @@ describe('a learned history limit', () => {
   });
 });
 
-describe('a refusal that nobody expected', () => {
+describe('an unexpected refusal', () => {
   const DEEP = NOON - 400 * DAY;
   const job = (seriesId: number, from = DEEP): ChunkJob => ({
     kind: 'backfill',
@@ -109,7 +109,7 @@ describe('a refusal that nobody expected', () => {
     ...{ durationMs: 1, status: 402, bytes: 1, bodySha256: null, asOf: sentAt, date: null, latest: sentAt },
     ...{ simulator: null, isByOurClock: false, noContact: null, sentAt, ageMs },
   });
-  /** A 402 that names a limit of thirty days; heard now. */
+  /** A 402 that names a limit of thirty days, received now. */
   const limit = (sentAt: number) =>
     ({
       kind: 'refused',
@@ -137,7 +137,7 @@ describe('a refusal that nobody expected', () => {
     return opinions.payments.weigh(chunk, exchangeOf(sentAt));
   };
 
-  test('is believed after a second one for another series; the chunk itself waits for the caches, or for belief', async () => {
+  test('is believed after a second one for another series; the chunk itself waits until caches have expired or the refusal is believed', async () => {
     const opinions = await process();
     expect(await refuse(opinions, job(1))).toBe(now + 5 * SECOND);
     expect(opinions.waitingFor(job(1))).toBe(now + 75 * SECOND);
@@ -146,7 +146,7 @@ describe('a refusal that nobody expected', () => {
     expect(opinions.waitingFor(job(1))).toBeNull();
   });
 
-  test('of another process, or before a restart, counts as the first one', async () => {
+  test('from another process, or from before a restart, counts as the first one', async () => {
     const [first, limits] = [await process(), await start()];
     await refuse(first, job(1));
     const other = open(limits);
@@ -162,7 +162,7 @@ describe('a refusal that nobody expected', () => {
     expect(typeof (await refuse(await process(), job(2)))).toBe('number');
   });
 
-  test('of two that were on their way at the same time the second is no second opinion', async () => {
+  test('does not count as a second opinion when both requests were under way at the same time', async () => {
     const opinions = await process();
     const sentAt = now;
     now += SECOND;
@@ -171,7 +171,7 @@ describe('a refusal that nobody expected', () => {
     expect(await refuse(opinions, job(3))).toBe('history limit');
   });
 
-  test('is contradicted by a candle from beyond that was asked for since, and then takes four', async () => {
+  test('is contradicted by a candle from beyond that was requested since, and then needs four refusals', async () => {
     const opinions = await process();
     await refuse(opinions, job(1));
     await opinions.limits.gave(job(2), DEEP, exchangeOf(now - 2 * SECOND));
@@ -201,7 +201,7 @@ describe('a refusal that nobody expected', () => {
     ]);
   });
 
-  test('as documented needs no second one', async () => {
+  test('that matches the documents needs no second one', async () => {
     const starter = planOf('starter');
     const historyLimits = await readLearnedLimits(database.sql, clock, starter);
     const limits = createLimitOpinions({ clock, plan: starter, historyLimits });
@@ -211,7 +211,7 @@ describe('a refusal that nobody expected', () => {
     expect(await database.sql`select from ops.second_opinion`).toHaveLength(0);
   });
 
-  test('one request at a time goes beyond a limit that is not believed', async () => {
+  test('only one request at a time goes beyond a limit that is not believed yet', async () => {
     const opinions = await process();
     await refuse(opinions, job(1));
     const order: string[] = [];
@@ -239,7 +239,7 @@ describe('a refusal that nobody expected', () => {
     expect(await refuseUnpaid(opinions, job(2))).toBeNull();
   });
 
-  test('while eight series wait for a second 402, the others of the interval wait, too; until one is answered', async () => {
+  test('while eight series wait for a second 402, the others of the interval wait, too, until one is answered', async () => {
     const opinions = await process();
     const firstHeardAt = now + 1 + SECOND;
     for (let seriesId = 1; seriesId <= 8; seriesId++) {

@@ -1,4 +1,4 @@
-/** Answers that are false in a part of their rows, or in volume and market cap alone. */
+/** Answers of which a part of the rows is false, or only volume and market cap. */
 import { describe, expect, test } from 'vitest';
 import type { Candle, CandleColumns } from '../../../src/core/candle.ts';
 import { DAY } from '../../../src/core/interval.ts';
@@ -60,7 +60,7 @@ describe('the first answer of a series, of 366 rows', () => {
     ['zero', inPart({ from: 183, to: 366 }, withValues(0))],
     ['one candle', inPart({ from: 186, to: 366 }, likeRow(186))],
     ['a million times as much', inPart({ from: 130, to: 230 }, times(1e6))],
-  ])('a part of %s is nothing new where that is stored', (_, rows) => {
+  ])('a part of %s is not implausible where it is stored already', (_, rows) => {
     expect(judge(rows, rows)).toBeNull();
   });
 });
@@ -94,7 +94,7 @@ describe('an answer about final candles', () => {
   const change = (name: 'volume' | 'marketCap', slots: number, to: (value: number) => number | null) =>
     truth.map((row, i) => (i < slots ? { ...row, [name]: to(row[name]!) } : row));
 
-  test.each(['volume', 'marketCap'] as const)('changes %s of ten of them at most', (name) => {
+  test.each(['volume', 'marketCap'] as const)('may change %s of ten of them at most', (name) => {
     expect(
       judge(
         change(name, 10, (value) => value + 1),

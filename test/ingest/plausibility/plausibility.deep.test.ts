@@ -1,4 +1,4 @@
-/** Refreshes of a few slots, of the simulator's calm markets; those of one slot are in `plausibility.test.ts`. */
+/** Refreshes of a few slots of the simulator's calm markets; those of one slot are in `plausibility.test.ts`. */
 import { describe } from 'vitest';
 import { testMadeUp } from './plausibility.ts';
 import { REFRESHES } from './recorded/answers.ts';

@@ -10,7 +10,7 @@ import { REAL, recorded, within } from './recorded/candles.ts';
 
 describe.each([...BACKFILLS, ...REFRESHES])('answers of %i slots, %s', (size, order) => {
   test('recorded candles are plausible', () => {
-    // Of hours there are many: the newest year of them will do for short answers.
+    // There are many hours: for short answers the newest year of them is enough.
     const newest = (candles: readonly Candle[]) => (size < 30 ? candles.slice(-9_000) : candles);
     for (const [name, interval, candles] of REAL) {
       expectFew(name, [withoutIdle(name, size, implausibleOf(interval, newest(candles), size, order))]);
@@ -31,7 +31,7 @@ describe('another interval of the same coin', () => {
     });
   const alone = { candles: [], covered: 0, coveredCandles: 0, final: [] } as const;
 
-  /** The hours of some days, with what the days say of them. */
+  /** The hours of some days, compared with the daily candles of these days. */
   const compare = (
     picked: readonly Candle[],
     change: (hours: readonly Candle[]) => readonly Candle[] = (all) => all,
@@ -59,7 +59,7 @@ describe('another interval of the same coin', () => {
     expectFew('hours beside days', [{ asked: results.length, found: results.flatMap((found) => found?.detail ?? []) }]);
   });
 
-  test('the first answer of a series, of another scale or another day, is found out', () => {
+  test('the first answer of a series, of another scale or another day, is detected', () => {
     const scaled = (rows: readonly Candle[]) =>
       rows.map((row) => ({
         ...row,
@@ -78,7 +78,7 @@ describe('another interval of the same coin', () => {
   });
 });
 
-/** What the junction with stored candles tells of a short answer. */
+/** What a comparison with the neighbouring stored candles shows of a short answer. */
 describe('a short answer next to stored candles', () => {
   const { candles } = recorded.find(({ interval }) => interval === '1h')!;
   const at = 5_000;
@@ -118,7 +118,7 @@ describe('a short answer next to stored candles', () => {
     expect(judge(rows)).toBe(kind);
   });
 
-  test('a hole that is final already is nothing new', () => {
+  test('a hole that is final already is not implausible', () => {
     const missing = truth[1]!.openTime;
     const beside = {
       candles: candles
@@ -137,7 +137,7 @@ describe('a short answer next to stored candles', () => {
     [30, 18, 'thinned'],
     [200, 170, 'rewritten'],
   ])(
-    'an answer of %i slots that leaves out every second candle is found out, also when another run has stored %i of them meanwhile',
+    'an answer of %i slots without every second candle is detected, also when another run has stored %i of them meanwhile',
     (slots, n, kind) => {
       const asked = candles.slice(0, slots);
       const rows = toColumns(asked.filter((_, i) => i % 2 === 0));
@@ -148,7 +148,7 @@ describe('a short answer next to stored candles', () => {
   );
 
   test.each(['volume', 'marketCap'] as const)(
-    'a long answer without any %s is found out, but where a neighbour has none either',
+    'a long answer without any %s is detected, except where a neighbour has none either',
     (name) => {
       const asked = candles.slice(100, 220).map((candle) => ({ ...candle, marketCap: 1e9, [name]: null }));
       const around = [...candles.slice(90, 100), ...candles.slice(220, 230)].map((candle) => ({

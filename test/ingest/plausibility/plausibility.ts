@@ -8,7 +8,7 @@ import { frozenClock } from '../../service/conformance.ts';
 import { expectFew, implausibleOf } from './recorded/answers.ts';
 
 const NOW = Date.UTC(2026, 9, 20);
-/** Days and hours have the most coins, which take little time. Each answer of the shorter ones is weighed beside a whole day of rows. */
+/** Days and hours have the most coins, because they take little time. Each answer of a shorter interval is compared with a whole day of rows. */
 const COINS = { '5m': 20, '15m': 15, '30m': 15, '1h': 60, '6h': 15, '12h': 15, '24h': 60 };
 /** Of each coin of the made-up market. */
 async function madeUpCandles(interval: CandleInterval): Promise<readonly (readonly Candle[])[]> {
@@ -25,7 +25,7 @@ async function madeUpCandles(interval: CandleInterval): Promise<readonly (readon
 }
 const madeUp = new Map<CandleInterval, readonly (readonly Candle[])[]>();
 
-/** Few answers of so many slots would need a second opinion, of any interval. */
+/** Few answers of this many slots would need a second opinion, for each interval. */
 export function testMadeUp(size: number, order: 'newest first' | 'oldest first'): void {
   test.each(INTERVALS)('the made-up market is plausible: %s', async (interval) => {
     const series = madeUp.get(interval) ?? (await madeUpCandles(interval));

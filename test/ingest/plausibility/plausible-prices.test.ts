@@ -1,4 +1,4 @@
-/** Means made of real candles: how many answers about them would need a second opinion, and which false ones do. */
+/** Means of real candles as prices: how many answers about them would need a second opinion, and which false answers do. */
 import { describe, expect, test } from 'vitest';
 import { readPriceRows } from '../../../src/contract/record/price.ts';
 import type { Candle } from '../../../src/core/candle.ts';
@@ -10,7 +10,7 @@ import { PRICES, within } from './recorded/candles.ts';
 
 describe.each([...BACKFILLS, ...REFRESHES])('answers of %i slots, %s', (size, order) => {
   test.each(PRICES)('prices are plausible: %s, %s', (name, interval, prices) => {
-    // Of hours there are many: the newest year of them will do for short answers.
+    // There are many hours: for short answers the newest year of them is enough.
     const newest = size < 30 ? prices.slice(-9_000) : prices;
     expectFew(name, [withoutIdle(name, size, implausibleOf(interval, newest, size, order))]);
   });
@@ -29,7 +29,7 @@ const nothing = (rows: readonly Candle[]) => rows.map((row) => ({ ...valued(row,
 const zero = (rows: readonly Candle[]) => rows.map((row) => ({ ...valued(row, 0), volume: 0 }));
 const constant = (rows: readonly Candle[]) => rows.map(({ openTime }) => ({ ...rows[0]!, openTime }));
 
-/** `isShort`: also told by an answer of three rows. */
+/** `isShort`: an answer of three rows shows it, too. */
 const LIES: readonly (readonly [
   name: string,
   tell: (rows: readonly Candle[]) => readonly Candle[],
@@ -77,7 +77,7 @@ describe.each([
     );
   }
 
-  test('the truth is none', () => {
+  test('the truth is not detected as false', () => {
     for (const size of [1, 3, 100]) expect(judge(size, (rows) => rows)).toBeNull();
     expect(judge(100, (rows) => rows, 100)).toBeNull();
   });
@@ -91,19 +91,19 @@ describe.each([
     ['other volumes', (rows: readonly Candle[]) => rows.map((row) => ({ ...row, volume: row.volume! + 1 }))],
     ['prices a little higher', scaled(1.001)],
     ['every second row missing', (rows: readonly Candle[]) => rows.filter((_, i) => i % 2 === 0)],
-  ])('a final stretch contradicted wholesale: %s', (_, tell) => {
+  ])('an answer that contradicts a whole final stretch: %s', (_, tell) => {
     expect(judge(100, tell, 60)).toBe('rewritten');
     expect(judge(100, tell, 100)).toBe('rewritten');
   });
 
-  test('what one answer and a later one tell of a few final prices may differ', () => {
+  test('two answers may differ in a few final prices', () => {
     expect(
       judge(100, (rows) => rows.map((row, i) => (i < 5 ? { ...row, volume: row.volume! + 1 } : row)), 60),
     ).toBeNull();
   });
 });
 
-test('prices of another coin are found beside stored ones', () => {
+test('prices of another coin are detected beside stored ones', () => {
   const of = (coin: string) => PRICES.find(([name]) => name === `${coin} 24h`)![2];
   const [bitcoin, litecoin] = [of('btc-bitcoin'), of('ltc-litecoin')];
   const from = litecoin[300]!.openTime;
@@ -115,11 +115,11 @@ test('prices of another coin are found beside stored ones', () => {
     samples: [],
   });
   expect(found?.kind).toBe('broken');
-  // What was stored may be the lie as well: it is asked for again.
+  // The stored prices may be the false ones as well: they are requested again.
   expect(found?.contradicts).toEqual([from - DAY]);
 });
 
-describe('rows of another width are no answer', () => {
+describe('rows of another width do not answer the request', () => {
   const START = Date.UTC(2024, 0, 1);
   const NOW = START + 4_000 * DAY;
   const judge = (asked: PriceInterval, told: PriceInterval, count: number) => {
@@ -148,7 +148,7 @@ describe('rows of another width are no answer', () => {
     ['prices-7d', 'prices-30d'],
     ['prices-30d', 'prices-90d'],
     ['prices-365d', 'prices-1d'],
-  ] as const)('asked %s, told %s', (asked, told) => {
+  ] as const)('requested %s, answered %s', (asked, told) => {
     for (const count of [4, 5, 12, 300]) expect(judge(asked, told, count), `${count}`).toMatch(/^its rows are/);
     expect(judge(asked, asked, 12)).toBeNull();
   });

@@ -1,4 +1,4 @@
-/** What the queue promises on both engines, beyond what whole backfills show. */
+/** What the queue promises on both engines, in addition to what whole backfills show. */
 import { randomUUID } from 'node:crypto';
 import { Queue } from 'bullmq';
 import { Redis } from 'ioredis';
@@ -33,7 +33,7 @@ const job = (seriesId: number): ChunkJob => ({
 });
 
 const NOTHING = { kind: 'stored', requests: 0, stored: 0, revised: 0, quarantined: 0 } as const;
-/** No queue snoozes longer at a time. */
+/** No snooze of a queue is longer. */
 const LONGEST_SNOOZE_MS = 10_000;
 
 type Made = {
@@ -114,7 +114,7 @@ async function openQueue(engine: QueueEngine, name: string, own: Own): Promise<C
 const engines = [['Postgres', onPostgres] as const, ...(testRedisUrl() === null ? [] : [['Redis', onRedis] as const])];
 
 describe.each(engines)('on %s', (_name, make) => {
-  test('a wipe that died halfway, leaving the queue paused, holds nobody up', async () => {
+  test('a wipe that died halfway and left the queue paused holds nobody up', async () => {
     const { queue, pause } = await make();
     await pause();
     const done: number[] = [];
@@ -133,7 +133,7 @@ describe.each(engines)('on %s', (_name, make) => {
       events: {
         onOutcome: async () => {
           if (done.length === 1) {
-            // Meanwhile another one dies.
+            // Meanwhile another wipe dies.
             await pause();
             await queue.add([job(2)]);
             await queue.unpause();
@@ -182,7 +182,7 @@ describe.each(engines)('on %s', (_name, make) => {
     expect(await Promise.race([handled, almostTheEnd])).toBe('handled');
   });
 
-  test('knows the chunks that wait, are under way or are put off, and no others', async () => {
+  test('the queue knows which chunks wait, are under way or are delayed, and no others', async () => {
     const { queue } = await make();
     const ids = (...numbers: number[]) => new Set(numbers.map((n) => chunkJobId(job(n))));
     expect(await queue.ids()).toEqual(new Set());
@@ -212,7 +212,7 @@ describe.each(engines)('on %s', (_name, make) => {
     finish();
   });
 
-  test('what is more urgent is taken first, whenever it came, and what both want with the higher priority of the two', async () => {
+  test('the most urgent chunk is taken first, whenever it came; a chunk wanted twice has the higher priority of the two', async () => {
     const { queue } = await make();
     await queue.add([job(1), job(2), job(3)], -10);
     await queue.add([job(4), job(2)], 100);
@@ -264,7 +264,7 @@ describe.each(engines)('on %s', (_name, make) => {
   });
 
   test('the chunk of a worker that died goes before those that were not requested yet', async () => {
-    // Only the lock of the dead one is short: a busy machine must renew the other in time.
+    // Only the lock of the dead worker is short: a busy machine must renew the other lock in time.
     const { queue, numberOf, open } = await make({ lockMs: 3_000 });
     await queue.add([job(1), job(2), job(3)]);
     const events = { onOutcome: () => undefined, onFailure: () => undefined };
@@ -290,9 +290,9 @@ describe.each(engines)('on %s', (_name, make) => {
         handle: async ({ seriesId }) => {
           taken.push(seriesId);
           if (seriesId === 2) {
-            // Until the first one is found to be stalled.
+            // Until the engine finds that the first one is stalled.
             await until(async () => (await queue.statesOf([job(1)]))[0] === 'waiting');
-            // And has the number of a retry.
+            // It has the number of a retry, too.
             await until(async () => (await numberOf(job(1))) % 2 === 1);
             isFree = true;
           }
@@ -309,7 +309,7 @@ describe.each(engines)('on %s', (_name, make) => {
     expect(taken).toEqual([2, 1, 3]);
   });
 
-  test('tells where chunks are: in progress, in the queue, or until when they wait for a retry and why', async () => {
+  test('the queue tells where chunks are: in progress, waiting, or delayed for a retry, until when and why', async () => {
     const { queue } = await make({ backoffMs: 60_000 });
     await queue.add([job(1), job(2), job(3), job(4), job(5)]);
     const since = systemClock.now();
@@ -345,7 +345,7 @@ describe.each(engines)('on %s', (_name, make) => {
     finish();
   });
 
-  test('what waits can be wiped, or taken back one by one', async () => {
+  test('waiting chunks can be wiped, or taken back one by one', async () => {
     const { queue } = await make();
     await queue.add([job(1), job(2)]);
     expect(await queue.size()).toBe(2);
@@ -362,7 +362,7 @@ describe.each(engines)('on %s', (_name, make) => {
     const ids = (...numbers: number[]) => new Set(numbers.map((n) => chunkJobId(job(n))));
     type Told = { readonly series: number; readonly attempt: number };
 
-    /** One worker works until `count` chunks have ended; what becomes of each is what `outcomeOf` says. */
+    /** One worker works until `count` chunks have ended; `outcomeOf` decides how each ends. */
     async function workOff(
       queue: ChunkQueue,
       count: number,
@@ -400,7 +400,7 @@ describe.each(engines)('on %s', (_name, make) => {
       return { told: told.map(({ series, attempt }) => [series, attempt]), failures };
     }
 
-    test('each is known, and they are done in their order', async () => {
+    test('each is known, and they are handled in their order', async () => {
       const { queue } = await make();
       await queue.add(all(1, 2, 3, 4, 5));
       expect(await queue.ids()).toEqual(ids(1, 2, 3, 4, 5));
@@ -411,7 +411,7 @@ describe.each(engines)('on %s', (_name, make) => {
       expect(await queue.statesOf(all(2, 5))).toEqual(['gone', 'gone']);
     });
 
-    test('none is added again, in the same moment either', async () => {
+    test('none is added again, not even in the same moment', async () => {
       const { queue } = await make();
       await queue.add(all(1, 2));
       await Promise.all([queue.add(all(2, 3, 5)), queue.add(all(1, 3, 4))]);
@@ -420,7 +420,7 @@ describe.each(engines)('on %s', (_name, make) => {
       expect(told.map(([series]) => series).sort()).toEqual([1, 2, 3, 4, 5]);
     });
 
-    test('nobody gets the one that is in hand a second time, or takes it away', async () => {
+    test('nobody gets the chunk in progress a second time, or takes it away', async () => {
       const { queue } = await make();
       await queue.add(all(1, 2, 3));
       let states: unknown;
@@ -435,7 +435,7 @@ describe.each(engines)('on %s', (_name, make) => {
       expect(told.map(([series]) => series)).toEqual([1, 2]);
     });
 
-    test('one that fails has all its attempts, and the others do not wait for it', async () => {
+    test('a failing chunk gets all its attempts, and the others do not wait for it', async () => {
       const { queue } = await make({ attempts: 3, backoffMs: 1 });
       await queue.add(all(1, 2, 3));
       const { told, failures } = await workOff(queue, 3, ({ series }) => (series === 1 ? new Error('no') : NOTHING));
@@ -456,7 +456,7 @@ describe.each(engines)('on %s', (_name, make) => {
       ]);
     });
 
-    test('one that is hopeless is not tried again', async () => {
+    test('a chunk that failed for good is not tried again', async () => {
       const { queue } = await make();
       await queue.add(all(1, 2));
       const { told, failures } = await workOff(queue, 2, ({ series }) =>
@@ -472,7 +472,7 @@ describe.each(engines)('on %s', (_name, make) => {
     test.each([
       ['put off', { kind: 'deferred', until: 0, requests: 0, reason: 'failing' }],
       ['snoozed', { kind: 'snoozed', until: 0, reason: 'queue' }],
-    ] as const)('one that is %s burns no attempt, and all are done', async (_how, outcome) => {
+    ] as const)('a chunk that is %s uses no attempt, and all are done', async (_how, outcome) => {
       const { queue } = await make({ attempts: 1 });
       await queue.add(all(1, 2, 3));
       let waits = 0;
@@ -491,7 +491,7 @@ describe.each(engines)('on %s', (_name, make) => {
       expect(failures).toEqual([]);
     });
 
-    test('a worker that is closed finishes the one in hand, and leaves the others', async () => {
+    test('a worker that is closed finishes the chunk in progress, and leaves the others', async () => {
       const { queue } = await make();
       await queue.add(all(1, 2, 3));
       const handled: number[] = [];
@@ -517,7 +517,7 @@ describe.each(engines)('on %s', (_name, make) => {
   });
 });
 
-test('a worker that is still open when its connections close ends with them, and does not spin', async () => {
+test('a worker that is still open when its connections close ends with them, without a busy loop', async () => {
   const database = await createTestDatabase();
   closers.push(() => database.drop());
   let errors = 0;
@@ -525,7 +525,7 @@ test('a worker that is still open when its connections close ends with them, and
   const queue = await openChunkQueue({
     engine: { kind: 'postgres', url: database.url },
     onError: () => {
-      // One that spins would never let a timer fire, and this test would not end.
+      // A busy loop would never let a timer fire, and this test would not end.
       if (++errors === 100) void worker?.close(true);
     },
   });
@@ -547,7 +547,7 @@ test('a worker that is still open when its connections close ends with them, and
   expect(errors).toBeLessThan(100);
 });
 
-test('a worker that is made while the database is away works when it is back, and does not spin', async () => {
+test('a worker that is made while the database is away works when it is back, without a busy loop', async () => {
   const database = await createTestDatabase();
   closers.push(() => database.drop());
   const relay = await createRelay(database.url);
@@ -562,7 +562,7 @@ test('a worker that is made while the database is away works when it is back, an
     engine: { kind: 'postgres', url: relay.url },
     onError: () => {
       failed();
-      // One that spins would never let a timer fire, and this test would not end.
+      // A busy loop would never let a timer fire, and this test would not end.
       if (++errors === 1_000) void worker?.close(true);
     },
   });

@@ -1,6 +1,6 @@
 /**
- * Two statements of the engine on Postgres lock many jobs each, in whatever order they find them: the one that looks for stalled jobs, and
- * the one that renews the locks of jobs in progress. So they can deadlock. Postgres ends one of them; here, that costs nothing.
+ * Two statements of the engine on Postgres lock many jobs each, in any order: the one that looks for stalled jobs, and the one that renews
+ * the locks of jobs in progress. So they can deadlock. Postgres ends one of them, and the queue loses nothing by that.
  */
 import { expect, onTestFinished, test } from 'vitest';
 import type { ChunkJob } from '../../../src/ingest/queue/chunk-job.ts';
@@ -24,7 +24,7 @@ const chunk = (seriesId: number): ChunkJob => ({
 const CHUNKS = [1, 2, 3, 4, 5, 6].map(chunk);
 const NOTHING = { kind: 'stored', requests: 0, stored: 0, revised: 0, quarantined: 0 } as const;
 
-test('a deadlock of the engine is ended by Postgres, and each chunk ends once', async () => {
+test('Postgres ends a deadlock of the engine, and each chunk is handled once', async () => {
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
   const errors: unknown[] = [];
@@ -53,7 +53,7 @@ test('a deadlock of the engine is ended by Postgres, and each chunk ends once', 
   onTestFinished(() => worker.close());
   await until(async () => (await queue.begunIds()).size === CHUNKS.length);
 
-  // The other side of the deadlock: this one holds the jobs that the engine's statement reaches last, and then wants those it reached first.
+  // The other side of the deadlock: it holds the jobs that the engine's statement reaches last, and then wants those that it reached first.
   const other = createClient({ url: database.url, max: 1 });
   onTestFinished(() => other.end());
   await other.begin(async (tx) => {

@@ -55,7 +55,7 @@ const onBoth = [
 ];
 
 describe.each(onBoth)('on %s', (_engine, make, loss) => {
-  test(`a job that ${loss} when its worker ends it is a lost lock`, async () => {
+  test(`a job that ${loss} when its worker ends it is reported as a lost lock`, async () => {
     const made: Losses = await make();
     const errors: Error[] = [];
     const queue = await openChunkQueue({ engine: made.engine, name: NAME, onError: (error) => errors.push(error) });
@@ -76,14 +76,14 @@ describe.each(onBoth)('on %s', (_engine, make, loss) => {
   });
 });
 
-test('no other error is one', () => {
+test('no other error is reported as a lost lock', () => {
   expect(isLostLock(new Error('Missing command'))).toBe(false);
   expect(isLostLock(Object.assign(new Error('Job 1 is not in the delayed state. changeDelay'), { code: -3 }))).toBe(
     false,
   );
 });
 
-test('a chunk whose lock ended, and that its own worker takes again, is handled once', async () => {
+test('a chunk whose lock expired, and that its own worker takes again, is handled once', async () => {
   const { engine } = await onPostgres();
   const sql = createClient({ url: engine.url, max: 1 });
   onTestFinished(() => sql.end());
@@ -109,7 +109,7 @@ test('a chunk whose lock ended, and that its own worker takes again, is handled 
   onTestFinished(() => worker.close(true));
   await until(() => begun.length === 1);
   await sql`update bullmq.job set state = 'waiting', lock_token = null`;
-  // The worker takes one job after the other: when it has this one, it has the first one again.
+  // The worker takes one job after the other: when it has this one, it has taken the first one again.
   await queue.add([{ ...CHUNK, seriesId: 2 }]);
   await until(() => begun.includes(2));
   const [first] = await sql<{ n: number }[]>`select max(attempts_started) as n from bullmq.job`;

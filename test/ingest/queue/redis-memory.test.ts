@@ -1,4 +1,4 @@
-/** A Redis that throws queued work away when it is full: told at the start of the service and by doctor, once and in our words. */
+/** A Redis that evicts queued work when it is full: the start of the service and doctor say so, once and in our words. */
 import type { Redis } from 'ioredis';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { ChunkJob } from '../../../src/ingest/queue/chunk-job.ts';
@@ -43,14 +43,14 @@ async function doctor(redis: OwnRedis) {
 }
 
 describe.skipIf(!available)('a Redis', () => {
-  test('that refuses what it has no room for is as it should be', async () => {
+  test('that refuses writes when it is full causes no warning', async () => {
     expect(await doctor((await redisWith())!)).toMatchObject([{ name: 'Redis', state: 'ok' }]);
   });
 
   test.each([
     ['by its setting', []],
     ['where that may not be asked, by what it says of its memory', NO_CONFIG],
-  ])('that throws work away is warned of, with the fix: known %s', async (_, settings) => {
+  ])('that evicts work causes a warning with the fix: known %s', async (_, settings) => {
     const redis = (await redisWith('--maxmemory-policy', 'allkeys-lru', ...settings))!;
     expect(await doctor(redis)).toMatchObject([
       { name: 'Redis', state: 'ok' },
@@ -63,7 +63,7 @@ describe.skipIf(!available)('a Redis', () => {
     ]);
   });
 
-  test('that is full says so in our words, to whoever adds work', async () => {
+  test('that is full causes an error in our words, for whoever adds work', async () => {
     const redis = (await redisWith('--maxmemory', '1'))!;
     const engine = { kind: 'redis', url: redis.url } as const;
     const queue = await openChunkQueue({ engine, name: 'full', onError: () => undefined });
@@ -76,14 +76,14 @@ describe.skipIf(!available)('a Redis', () => {
     }
   });
 
-  test('whose user may not ask for what a queue needs to know is no queue', async () => {
+  test('whose user may not read what a queue needs cannot be used as a queue', async () => {
     const redis = (await redisWith(...'--user default on nopass ~* &* +@all -config -info'.split(' ')))!;
     expect(await doctor(redis)).toMatchObject([
       { name: 'Redis', state: 'fail', found: expect.stringMatching(/NOPERM/) },
     ]);
   });
 
-  test('that throws work away is warned of at the start of the service, once, and by nobody else', async () => {
+  test('that evicts work causes one warning at the start of the service, and no other', async () => {
     const redis = (await redisWith('--maxmemory-policy', 'volatile-ttl', '--maxmemory', '100mb'))!;
     const database = await createTestDatabase();
     const stop = new AbortController();
@@ -114,7 +114,7 @@ describe.skipIf(!available)('a Redis', () => {
   });
 });
 
-test('a Redis that tells nothing of its memory is said to be one', async () => {
+test('that does not report its memory causes a message about that', async () => {
   const config = () => Promise.reject(new Error("ERR unknown command 'CONFIG'"));
   const silent = { config, info: async () => '# Memory\r\nused_memory:1\r\n' } as unknown as Redis;
   expect(explainEviction(await readEviction(silent), 'h:1')?.found).toMatch(

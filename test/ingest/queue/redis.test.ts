@@ -39,20 +39,20 @@ test.each([
   ],
   ['MISCONF Redis is configured to save RDB snapshots', /cannot save to its disk/],
   ["READONLY You can't write against a read only replica.", /is a replica/],
-])('a Redis that stores nothing is away for a while: %s', (text, said) => {
+])('a Redis that stores nothing counts as temporarily away: %s', (text, said) => {
   expect(isRedisUnavailable(new Error(text))).toBe(true);
   expect(new QueueUnavailable(new Error(text), 'redis://127.0.0.1:6379').message).toMatch(said);
   expect(isRedisUnavailable(new Error(`ERR ${text.slice(0, 4)}`))).toBe(false);
 });
 
-describe('a Redis that cannot be used is told in one sentence', () => {
-  test('nobody listens', async () => {
+describe('a Redis that cannot be used is reported in one sentence', () => {
+  test('nothing listens there', async () => {
     expect(await failure('redis://:hunter2@127.0.0.1:1')).toMatch(
       /^no Redis answers at 127.0.0.1:1 \(connection refused\); start it, correct REDIS_URL/,
     );
   });
 
-  test('it is something else', async () => {
+  test('another program listens there', async () => {
     const port = await listen(net.createServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')));
     expect(await failure(`redis://127.0.0.1:${port}`)).toMatch(/^what answers at 127.0.0.1:\d+ is not Redis/);
   });
@@ -64,14 +64,14 @@ describe('a Redis that cannot be used is told in one sentence', () => {
     );
   });
 
-  test('its certificate is nobody’s', async () => {
+  test('its certificate is not trusted', async () => {
     const port = await listen(tls.createServer(SELF_SIGNED));
     expect(await failure(`rediss://127.0.0.1:${port}`)).toMatch(
       /certificate .* cannot be trusted .*NODE_EXTRA_CA_CERTS/,
     );
   });
 
-  test('it speaks no TLS', async () => {
+  test('it does not use TLS', async () => {
     const port = await listen(net.createServer((socket) => socket.end('-ERR unknown command\r\n')));
     expect(await failure(`rediss://127.0.0.1:${port}`)).toMatch(/does not speak TLS, .*; write redis:\/\//);
   });

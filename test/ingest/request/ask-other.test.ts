@@ -30,7 +30,7 @@ const ABOUT: Parameters<AskOther>[0] = {
   spender: { class: 'backfill', name: 'backfill 7' },
   backfillId: 7,
 };
-/** With their ranks. */
+/** Coins with their ranks. */
 const COINS = { a: 1, b: 2, c: 3, d: 4, e: 5 };
 
 async function open({
@@ -85,7 +85,7 @@ const recorded = () =>
     ...rows,
   ]);
 
-test('asks about the largest others in turn, one candle each, paid for by the work and recorded as its own', async () => {
+test('requests the largest other coins in turn, one candle each, paid from the quota of the work and recorded for it', async () => {
   const { ask, answers, sent, spent } = await open();
   answers(Response.json([{ time_open: '2026-11-20T00:00:00Z', close: 1 }]));
   for (let i = 0; i < 4; i++) expect(await ask()).toEqual({ kind: 'answered', requests: 1 });
@@ -122,7 +122,7 @@ test.each([
   expect(await recorded()).toMatchObject([{ endpoint: 'ohlcv', subject: 'a', outcome }]);
 });
 
-test('an answer that a cache has had since before the failure proves nothing', async () => {
+test('a cached answer from before the failure proves nothing', async () => {
   const { ask, answers } = await open();
   answers(Response.json([], { headers: { age: '300' } }));
   expect(await ask()).toEqual({ kind: 'unanswered', requests: 1 });
@@ -130,7 +130,7 @@ test('an answer that a cache has had since before the failure proves nothing', a
   expect(await ask()).toEqual({ kind: 'answered', requests: 1 });
 });
 
-test('where prices fail, prices are asked for: candles may be answered all the while', async () => {
+test('where prices fail, prices are requested: candles may be answered all the while', async () => {
   const { ask, answers, sent } = await open();
   answers(Response.json([{ timestamp: '2026-11-20T00:00:00Z', price: 1 }]));
   expect(await ask({}, { interval: 'prices-1h' })).toEqual({ kind: 'answered', requests: 1 });
@@ -140,7 +140,7 @@ test('where prices fail, prices are asked for: candles may be answered all the w
   expect(await recorded()).toMatchObject([{ endpoint: 'prices', subject: 'a', outcome: 'stored', rows: 1 }]);
 });
 
-test('a 429 decides nothing: the ledger holds the next one', async () => {
+test('a 429 decides nothing: the ledger holds the next request', async () => {
   const { ask, answers } = await open();
   answers(says(429, 'slow down', { 'retry-after': '60' }));
   expect(await ask()).toMatchObject({ kind: 'held', reason: 'limited' });
@@ -154,13 +154,13 @@ test('takes its request from the quota first: without one nothing is sent', asyn
   expect(sent).toEqual([]);
 });
 
-test('without another coin there is no question', async () => {
+test('without another coin no request is sent', async () => {
   const { ask, sent } = await open({ coins: { b: 2 } });
   expect(await ask()).toEqual({ kind: 'no other' });
   expect(sent).toEqual([]);
 });
 
-test('a run that ends sends nothing, and its chunk goes back', async () => {
+test('a run that ends sends no request, and its chunk returns to the queue', async () => {
   const { ask, sent } = await open();
   const stop = new AbortController();
   stop.abort();

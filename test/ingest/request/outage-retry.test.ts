@@ -4,7 +4,7 @@ import { createOutageRetry } from '../../../src/ingest/request/outage-retry.ts';
 import { until } from '../../support/until.ts';
 import { createVirtualClock } from '../../support/virtual-clock.ts';
 
-test('work that was under way when another found the end of an outage, and fails after it, is no second outage', async () => {
+test('work that was under way when other work found the end of an outage, and fails afterwards, is no second outage', async () => {
   const clock = createVirtualClock(0);
   const said: string[] = [];
   const retry = createOutageRetry({
@@ -28,7 +28,7 @@ test('work that was under way when another found the end of an outage, and fails
   clock.advance(500);
   expect(await second).toBe('done');
   expect(said).toEqual(['away', 'back']);
-  // What begins after it and fails is one.
+  // Work that begins afterwards and fails is a second outage.
   const third = retry((again) => (again ? Promise.resolve('done') : away()));
   await until(() => clock.sleepers() === 1);
   clock.advance(500);

@@ -91,7 +91,7 @@ describe('a request that is answered', () => {
     expect(world.remembered).toEqual(['bearer']);
   });
 
-  test('for a stretch asks for what its permit found missing; the permit is refused when nothing is', async () => {
+  test('for a span asks for what its permit found missing; the permit is refused when nothing is missing', async () => {
     const world = bench();
     world.answers(Response.json([]));
     const gaps = [{ from: 1_000, to: 2_000 }];
@@ -116,7 +116,7 @@ describe('a request that is answered', () => {
 });
 
 describe('a request that fails', () => {
-  test('is recorded at once, with what it was about and how it ended', async () => {
+  test('is recorded at once, with its subject and its outcome', async () => {
     const world = bench();
     world.answers(says(404, 'id not found'));
     const result = (await world.send()) as SentRequest;
@@ -136,7 +136,7 @@ describe('a request that fails', () => {
         return work(false);
       },
     });
-    // Already while the answer is recorded, no other request of this process is sent.
+    // Already while the answer is recorded, this process sends no other request.
     expect(new Set(heldWhile)).toEqual(new Set(['limited']));
     const now = world.clock.now();
     const { hold } = await world.quota.state();
@@ -155,13 +155,13 @@ describe('a request that fails', () => {
     expect((await world.quota.state()).hold).toMatchObject({ reason: 'unavailable' });
   });
 
-  test('with a 402 asks the judge, and tells the quota of an answer while budget is left', async () => {
+  test('with a 402 asks the judge, and reports the answer to the quota while budget is left', async () => {
     const world = bench();
     world.answers(says(402, 'payment required'));
     expect(await world.send()).toMatchObject({ budgetLeft: true, answer: { kind: 'limited', by: 'quota' } });
     expect(world.judged).toEqual([false]);
     expect((await world.quota.state()).hold).toBe(null);
-    // A question about the account itself is not judged by asking the account.
+    // A 402 for the request for the account is not judged by another request for the account.
     expect(await world.send({ spender: { ...OPTIONS.spender, asksAccount: true } })).toMatchObject({
       budgetLeft: false,
     });
@@ -199,7 +199,7 @@ describe('a redirect', () => {
     expect(await recorded()).toMatchObject([{ status: 302, outcome: 'moved' }]);
   });
 
-  test('without an end is followed three times; the second time the address is taken for wrong', async () => {
+  test('without an end is followed three times; the second time the address counts as wrong', async () => {
     const world = bench();
     let step = 0;
     world.answers(() => moved(`/v1/step/${++step}`));
@@ -212,7 +212,7 @@ describe('a redirect', () => {
     expect(await recorded()).toHaveLength(8);
   });
 
-  test('whose second step was held proves nothing: the row of loops begins anew', async () => {
+  test('whose second step was held proves nothing: the count of loops begins anew', async () => {
     const world = bench();
     let step = 0;
     world.answers(() => moved(`/v1/step/${++step}`));
@@ -256,12 +256,12 @@ describe('a key that is refused', () => {
   });
 });
 
-describe('an upstream that nobody ever reached', () => {
+describe('an upstream that was never reached', () => {
   const refused = () => {
     throw Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
   };
 
-  test('is a wrong address: recorded, and not held against whoever corrects it', async () => {
+  test('is a wrong address: recorded, and without backoff for whoever corrects it', async () => {
     const world = bench();
     world.answers(refused);
     await expect(world.send()).rejects.toThrow(Unreachable);
@@ -269,14 +269,14 @@ describe('an upstream that nobody ever reached', () => {
     expect(await database.sql`select down_streak from ops.quota`).toEqual([{ downStreak: 0 }]);
   });
 
-  test('but answered before is an outage', async () => {
+  test('and answered before is an outage', async () => {
     const world = bench();
     world.answers(says(500, 'oops'), refused);
     await world.send();
     expect(await world.send()).toMatchObject({ answer: { kind: 'unavailable' } });
   });
 
-  test('on another host than REST is neither: REST goes on', async () => {
+  test('on another host than REST is neither: requests to REST continue', async () => {
     const world = bench({ isOtherHost: true });
     world.answers(refused);
     for (let i = 0; i < 5; i++) expect(await world.send()).toMatchObject({ answer: { kind: 'unavailable' } });
@@ -293,8 +293,8 @@ describe('an upstream that nobody ever reached', () => {
   });
 });
 
-describe('a signal', () => {
-  test('that is aborted before sends nothing and takes no permit', async () => {
+describe('an abort signal', () => {
+  test('that was aborted before sends nothing and takes no permit', async () => {
     const world = bench();
     world.answers(Response.json([]));
     await expect(world.send({ signal: AbortSignal.abort(new Error('stopped')) })).rejects.toThrow('stopped');
@@ -302,7 +302,7 @@ describe('a signal', () => {
     expect(await spentOf(world)).toBe(0);
   });
 
-  test('that is aborted after sending cancels nothing: the answer is there, and counted', async () => {
+  test('that is aborted after sending cancels nothing: the answer arrives and is counted', async () => {
     const world = bench();
     const stop = new AbortController();
     world.answers(() => {
@@ -315,7 +315,7 @@ describe('a signal', () => {
   });
 });
 
-test('a database that is unavailable is waited for with the answer in hand: the request is not sent again', async () => {
+test('while the database is unavailable, the program keeps the answer and waits: it does not send the request again', async () => {
   const world = bench();
   world.answers(says(500, 'oops'));
   let failures = 0;

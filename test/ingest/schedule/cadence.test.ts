@@ -26,7 +26,7 @@ describe('a cadence', () => {
     expect(iso(cadence.latest(at(now)))).toBe(latest);
   });
 
-  test('counts the ticks of a month, the first one in and the last one out', () => {
+  test('counts the ticks of a month, including its first instant and excluding its end', () => {
     const month = [at('2026-12-01T00:00:00Z'), at('2027-01-01T00:00:00Z')] as const;
     expect(cadenceOf('*/15 * * * *').count(...month)).toBe(31 * 96);
     expect(cadenceOf('0 0 * * *').count(...month)).toBe(31);
@@ -36,7 +36,7 @@ describe('a cadence', () => {
     expect(cadenceOf('0 0 * * *').count(month[0], month[0] + 1)).toBe(1);
   });
 
-  test('is what node-cron makes of the expression, minute by minute', () => {
+  test('agrees with node-cron on the expression, minute by minute', () => {
     const field = (from: number, to: number) =>
       fc.oneof(
         fc.constant('*'),
@@ -73,7 +73,7 @@ describe('a cadence', () => {
     ['', /no cron expression/],
     ['*/90 * * * *', /^whose \*\/90 is no step: minutes begin anew with every hour; write a step of at most 60$/],
     ['0 3,*/36 * * *', /^whose \*\/36 is no step: hours begin anew/],
-  ])('%j is none', (text, problem) => {
+  ])('%j is not a cadence', (text, problem) => {
     const parsed = parseCadence(text);
     expect('problem' in parsed && parsed.problem).toMatch(problem);
   });

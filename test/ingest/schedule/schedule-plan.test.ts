@@ -51,26 +51,26 @@ describe('the cadences of a plan', () => {
     const { perMonth } = limitsOf(plan, true);
     const { month } = loadOf(schedules, NOW);
     if (perMonth !== null) expect(month.requests).toBeLessThan(perMonth * 0.26);
-    // A plan that costs more is not served more seldom.
+    // A more expensive plan has at least as many ticks.
     const ticks = schedulesOf('free', true).map(({ cadence }) => cadence?.count(month.from, month.to) ?? 0);
     schedules.forEach(({ cadence }, i) => {
       expect(cadence?.count(month.from, month.to) ?? 0).toBeGreaterThanOrEqual(ticks[i]!);
     });
   });
 
-  test('the same every day, so that what they take does not depend on the day', () => {
+  test('are the same every day, so that their cost does not depend on the day', () => {
     for (const plan of PLAN_NAMES) {
       const { day, month } = loadOf(schedulesOf(plan, true), NOW);
       expect(month.requests).toBe(31 * day.requests);
     }
   });
 
-  test('without a key the account is not asked', () => {
+  test('without a key do not request the account', () => {
     expect(cronOf(schedulesOf('free', false), 'account')).toBeNull();
     expect(cronOf(schedulesOf('free', true), 'account')).toBe('37 */6 * * *');
   });
 
-  test('where limits set by hand leave them no room, those of a smaller plan apply, down to the list of coins once a day', () => {
+  test('where limits set by hand leave them no room are those of a smaller plan, down to the list of coins once a day', () => {
     const limited = (perMonth: number | null, perDay: number | null) =>
       schedulesOf('pro', true, { perMonth, perDay, perSecond: null });
     expect(cronOf(limited(100_000, null), 'tickers')).toBe('*/2 * * * *');
@@ -83,7 +83,7 @@ describe('the cadences of a plan', () => {
     expect(loadOf(sparse, NOW).day.requests).toBe(3);
   });
 
-  test('what is set by hand wins over all of them', () => {
+  test('give way to those that are set by hand', () => {
     const schedules = schedulesOf('free', false, undefined, { tickers: '0 * * * *', global: 'off' });
     expect(cronOf(schedules, 'tickers')).toBe('0 * * * *');
     expect(cronOf(schedules, 'global')).toBeNull();
@@ -92,7 +92,7 @@ describe('the cadences of a plan', () => {
   });
 });
 
-describe('schedules that alone exceed the plan', () => {
+describe('schedules that together exceed the plan', () => {
   const check = (cadences: Cadences, limits = limitsOf('free', false)) =>
     refuseOverspending(schedulePlan({ plan: 'free', limits, hasKey: false, places: new Set(), cadences }), {
       plan: 'free',
@@ -100,7 +100,7 @@ describe('schedules that alone exceed the plan', () => {
       now: NOW,
     });
 
-  test('are refused with the arithmetic of the fullest month', () => {
+  test('are refused with the calculation for the fullest month', () => {
     expect(() => check({ tickers: '*/2 * * * *' })).toThrow(
       "the schedules alone need 24,397 requests in a month of 31 days (tickers 22,320 × 1 + global 1,488 × 1 + rates 31 × 14 + coins 124 × 1 + exchanges 31 × 1), but the limit is 20,000 (plan free); run them less often, like CHANDLER_SCHEDULE_TICKERS='*/15 * * * *', or turn one off with CHANDLER_SCHEDULE_TICKERS=off",
     );
@@ -112,7 +112,7 @@ describe('schedules that alone exceed the plan', () => {
     );
   });
 
-  test('are refused by the pace as well, of which a day has only so many', () => {
+  test('are refused by the rate as well, which limits the requests of a day', () => {
     // 86,400 × 0.01 / 1.01.
     const slow = { perMonth: null, perDay: null, perSecond: 0.01 };
     expect(() => check({ tickers: '* * * * *' }, slow)).toThrow(
@@ -121,7 +121,7 @@ describe('schedules that alone exceed the plan', () => {
     expect(() => check({}, slow)).not.toThrow();
   });
 
-  test('a month that they just fill is fine, one request more is not', () => {
+  test('are accepted when they just fill the month, and refused with one request more', () => {
     const only = (tickers: string): Cadences => ({
       tickers,
       global: 'off',
@@ -136,7 +136,7 @@ describe('schedules that alone exceed the plan', () => {
   });
 });
 
-test('a backfill leaves exactly what the ticks that are left will ask', () => {
+test('a backfill leaves exactly what the remaining ticks will request', () => {
   const needs = averageNeeds(schedulesOf('free'));
   expect(needs.map(({ name }) => name)).toEqual(['tickers', 'global', 'coins', 'exchanges', 'rates']);
   // From 12:01 on: tickers 47, global 23, coins 12:07 and 18:07; then nine more days.
@@ -147,7 +147,7 @@ test('a backfill leaves exactly what the ticks that are left will ask', () => {
   });
 });
 
-test('the list of coins takes a request more where nobody reads the tickers', () => {
+test('the list of coins takes one request more where no schedule reads the tickers', () => {
   const coins = (cadences: Cadences) =>
     schedulesOf('free', false, undefined, cadences).find(({ name }) => name === 'coins')!.requests;
   expect(coins({})).toBe(1);

@@ -12,7 +12,7 @@ afterEach(async () => {
 });
 
 describe.each(engines)('on %s', (engine) => {
-  test('what asks about things that others bring is run again when there are some, once; and not for ever if that comes to nothing', async () => {
+  test('a schedule that depends on items of others runs again once when there are some; and not forever if that brings nothing', async () => {
     const bench = await makeBench(engine);
     const { sql } = bench.database;
     const cadences = { ...ONLY_TICKERS, tickers: 'off', contracts: '24 */6 * * *' };
@@ -32,7 +32,7 @@ describe.each(engines)('on %s', (engine) => {
     expect(bench.ran).toHaveLength(2);
     expect(after).toMatchObject({ tick: before!.tick, at: START + 60_000 });
 
-    // As if it were asked about without an end that could be written down.
+    // This run stores no record of its items.
     bench.run = async () => done;
     await sql`delete from ops.catalogue_item`;
     await Promise.all(['a', 'b'].map((name) => bench.stop(name)));
@@ -41,7 +41,7 @@ describe.each(engines)('on %s', (engine) => {
     expect(bench.ran).toHaveLength(4);
   });
 
-  test('what fails run after run is run more and more seldom; a process that starts tries at once', async () => {
+  test('a schedule that fails run after run runs less and less often; a process that starts tries at once', async () => {
     const bench = await makeBench(engine);
     const everyMinute = { ...ONLY_TICKERS, tickers: '* * * * *' };
     bench.run = async () => Promise.reject(new ConfigurationError('the key is wrong'));
@@ -58,7 +58,7 @@ describe.each(engines)('on %s', (engine) => {
     expect((await latestRuns(bench.database.sql, ['tickers']))[0]).toMatchObject({ state: 'done', failures: 0 });
   });
 
-  test('held for days, each tick is tried once, nothing piles up, and the last one is run when it ends', async () => {
+  test('schedules held for days try each tick once, nothing piles up, and the last tick runs when the hold ends', async () => {
     const bench = await makeBench(engine);
     const until = START + DAY;
     bench.run = async ({ at }) => (at < until ? { kind: 'held', until, reason: 'month' } : done);
@@ -75,7 +75,7 @@ describe.each(engines)('on %s', (engine) => {
     ]);
   });
 
-  test('a run longer than its interval is not joined by another; what it missed is caught up by one', async () => {
+  test('no second run joins one that is longer than its interval; one run catches up what it missed', async () => {
     const bench = await makeBench(engine);
     let finish: (outcome: RunOutcome) => void = () => undefined;
     bench.run = () =>
@@ -83,7 +83,7 @@ describe.each(engines)('on %s', (engine) => {
         finish = resolve;
       });
     await Promise.all(['a', 'b'].map((name) => bench.start(name)));
-    // The run gives signs of life while it lasts.
+    // The run renews its lease while it lasts.
     await bench.settle(1);
     for (let i = 0; i < 50 * 6; i++) await bench.advance(10_000, 1);
     expect(bench.ran).toHaveLength(1);
@@ -104,7 +104,7 @@ describe.each(engines)('on %s', (engine) => {
     await Promise.all(['a', 'b'].map((name) => bench.start(name)));
     await bench.settle();
     const quarter = () => bench.advance(15 * MINUTE);
-    // It has a past that is lived through again.
+    // The clock passes the same hours a second time.
     for (let i = 0; i < 4; i++) await quarter();
     for (const jump of jumps) {
       bench.clock.set(bench.clock.now() + jump);
@@ -114,7 +114,7 @@ describe.each(engines)('on %s', (engine) => {
         await quarter();
         expect(bench.ran.at(-1)!.tick, `after ${i + 1} quarters`).toBe(now + 15 * MINUTE);
       }
-      // One for each quarter of an hour; what was jumped over is not caught up tick by tick.
+      // One for each quarter of an hour; the ticks that the jump skipped are not caught up one by one.
       expect(bench.ran.length - before).toBe(8);
     }
   });

@@ -1,4 +1,4 @@
-/** The schedules as several processes run them, in virtual time, on both engines: every tick once, whatever happens to them. */
+/** Several processes run the schedules in virtual time, on both engines: every tick runs once, whatever happens to the processes. */
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { DAY, HOUR } from '../../../src/core/interval.ts';
 import { ConfigurationError } from '../../../src/ingest/outcome.ts';
@@ -15,14 +15,14 @@ afterEach(async () => {
 });
 
 describe.each(engines)('on %s', (engine) => {
-  test('two processes tick for half a day, one of them restarted in the middle: every tick is run once, when it is due', async () => {
+  test('two processes tick for half a day, one of them restarted in the middle: every tick runs once, when it is due', async () => {
     const bench = await makeBench(engine);
     const cadences = { ...ONLY_TICKERS, global: '*/30 * * * *', gaps: '52 */3 * * *' };
     await Promise.all(['a', 'b'].map((name) => bench.start(name, cadences)));
     await bench.settle();
     bench.ran.length = 0;
     for (let minute = 1; minute <= 12 * 60; minute++) {
-      // Only what is near a tick matters; the rest of the hour passes at once.
+      // Only the minutes near a tick matter; the rest of the hour passes at once.
       if (![0, 15, 30, 45, 52].includes(minute % 60)) {
         bench.clock.advance(MINUTE);
         continue;
@@ -41,7 +41,7 @@ describe.each(engines)('on %s', (engine) => {
     expect(row).toEqual({ n: 48 + 24 + 4, by: 48 + 24 + 4 });
   });
 
-  test('what was missed while nobody was there is caught up by one run, however many start at once', async () => {
+  test('one run catches up what was missed while no process ran, however many start at once', async () => {
     const bench = await makeBench(engine);
     await bench.start('a');
     await bench.settle();
@@ -55,7 +55,7 @@ describe.each(engines)('on %s', (engine) => {
     expect(bench.ran).toHaveLength(2);
   });
 
-  test('a tick that was run and has left the queue is not run again, whoever offers it', async () => {
+  test('a tick that has run and left the queue does not run again, whichever process offers it', async () => {
     const bench = await makeBench(engine);
     const { queue } = await bench.start('a');
     await bench.settle();
@@ -71,7 +71,7 @@ describe.each(engines)('on %s', (engine) => {
     const bench = await makeBench(engine);
     const { worker } = await bench.start('a');
     await bench.settle();
-    // Nobody works on what it offers now.
+    // No process works on what it offers now.
     await worker.close();
     bench.clock.advance(15 * MINUTE);
     await vi.waitFor(async () => expect(await bench.queue.size()).toBe(1), { timeout: 60_000 });
@@ -84,7 +84,7 @@ describe.each(engines)('on %s', (engine) => {
     expect(times(bench.ran)).toEqual({ 0: 1, 15: 1 });
   });
 
-  test('a queue that is lost while a run is under way does not make another join it', async () => {
+  test('a queue that is lost while a run is under way does not start a second run beside it', async () => {
     const bench = await makeBench(engine);
     let finish: (outcome: RunOutcome) => void = () => undefined;
     bench.run = () =>
@@ -103,7 +103,7 @@ describe.each(engines)('on %s', (engine) => {
     expect(times(bench.ran)).toEqual({ 0: 1 });
   });
 
-  test('a run that fails is tried a few times, longer apart each time, and then with the next tick; why is written down', async () => {
+  test('a run that fails is tried a few times, with growing pauses, and then with the next tick; the reason is stored', async () => {
     const bench = await makeBench(engine);
     bench.run = async () => Promise.reject(new Error('redis://u:secret@h is no upstream'));
     await Promise.all(['a', 'b'].map((name) => bench.start(name)));
@@ -123,7 +123,7 @@ describe.each(engines)('on %s', (engine) => {
     expect((await latestFailures(bench.database.sql, ['tickers']))[0]).toMatchObject(failed);
   });
 
-  test('what no attempt could mend is not tried again', async () => {
+  test('a run that no attempt can fix is not tried again', async () => {
     const bench = await makeBench(engine);
     bench.run = async () => Promise.reject(new ConfigurationError('the key is wrong'));
     await bench.start('a');
@@ -133,7 +133,7 @@ describe.each(engines)('on %s', (engine) => {
     expect((await latestRuns(bench.database.sql, ['tickers']))[0]).toMatchObject({ state: 'failed', attempts: 1 });
   });
 
-  test('a run that the quota holds waits until it may go on, and no attempt is burned', async () => {
+  test('a run that the quota holds waits until it may continue, and uses no attempt', async () => {
     const bench = await makeBench(engine);
     const until = START + 10 * MINUTE;
     bench.run = async ({ at }) =>
@@ -152,7 +152,7 @@ describe.each(engines)('on %s', (engine) => {
     expect((await latestRuns(bench.database.sql, ['tickers']))[0]).toMatchObject({ state: 'done', attempts: 1 });
   });
 
-  test('a run whose process is killed is done by another, once its signs of life have ceased', async () => {
+  test('when a process is killed, another one does its run once the lease has expired', async () => {
     const bench = await makeBench(engine);
     bench.run = () => new Promise(() => undefined);
     await bench.start('a');
@@ -170,7 +170,7 @@ describe.each(engines)('on %s', (engine) => {
     expect((await latestRuns(bench.database.sql, ['tickers']))[0]).toMatchObject({ state: 'done', attempts: 2 });
   });
 
-  test('a process that is stopped tells its runs to end, and hands back the one that does', async () => {
+  test('a process that is stopped aborts its runs, and hands them back', async () => {
     const bench = await makeBench(engine);
     bench.run = (_, signal) =>
       new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
@@ -188,7 +188,7 @@ describe.each(engines)('on %s', (engine) => {
   });
 });
 
-test('a queue that does not answer does not hold up who stops, and is asked again when it rejects', async () => {
+test('a queue that does not answer does not delay a process that stops, and is asked again when it rejects', async () => {
   const database = await createTestDatabase();
   closers.push(() => database.drop());
   const clock = createVirtualClock(START);

@@ -15,7 +15,7 @@ import { createVirtualClock, type VirtualClock } from '../../support/virtual-clo
 export const START = Date.UTC(2026, 10, 21, 12);
 export const MINUTE = 60_000;
 export const done: RunOutcome = { kind: 'done' };
-/** Everything that is not under test is off. */
+/** Every schedule that is not under test is off. */
 export const ONLY_TICKERS: Cadences = {
   ...Object.fromEntries(SCHEDULE_NAMES.map((name) => [name, 'off'])),
   tickers: '*/15 * * * *',
@@ -27,7 +27,7 @@ export type Process = { readonly scheduler: Scheduler; readonly worker: Schedule
 export type Bench = {
   readonly clock: VirtualClock;
   readonly database: TestDatabase;
-  /** Nobody's, for looking and meddling. */
+  /** A queue that belongs to no process, to look at and to change. */
   readonly queue: TickQueue;
   /** Runs that were begun, in order. */
   readonly ran: Ran[];
@@ -35,9 +35,9 @@ export type Bench = {
   run: (ran: Ran, signal: AbortSignal) => Promise<RunOutcome>;
   start(name: string, cadences?: Cadences): Promise<Process>;
   stop(name: string): Promise<void>;
-  /** As if it were killed: what it has in hand is left as it is. */
+  /** As if the process were killed: its runs in progress stay as they are. */
   kill(name: string): Promise<void>;
-  /** Resolves when all have looked and nothing is in the queue but `inHand` runs that do not end. */
+  /** Resolves when all processes have looked and nothing is in the queue except `inHand` runs that do not end. */
   settle(inHand?: number): Promise<void>;
   advance(ms: number, inHand?: number): Promise<void>;
 };
@@ -123,7 +123,7 @@ export async function makeBench(kind: 'postgres' | 'redis'): Promise<Bench> {
   }
 }
 
-/** How often each tick was run, by its offset from the start in minutes. */
+/** How often each tick ran, by its offset from the start in minutes. */
 export function times(ran: readonly Ran[]): Record<number, number> {
   const counts: Record<number, number> = {};
   for (const { tick } of ran) counts[(tick - START) / MINUTE] = (counts[(tick - START) / MINUTE] ?? 0) + 1;

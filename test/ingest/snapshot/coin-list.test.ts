@@ -24,7 +24,7 @@ async function open() {
   return { ...scripted, clock, sql, deps, snapshots, paths };
 }
 
-test('one request where the tickers were read lately, two where they were not', async () => {
+test('the list costs one request where the tickers were read recently, and two where they were not', async () => {
   const { deps, snapshots, clock, paths, upstream } = await open();
   expect(await refreshCatalogue(deps, 0, HOUR)).toMatchObject({ kind: 'read', requests: 2 });
   clock.advanceTo(TODAY + DAY);
@@ -33,13 +33,13 @@ test('one request where the tickers were read lately, two where they were not', 
   clock.advanceTo(TODAY + DAY + HOUR / 2);
   expect(await refreshCatalogue(deps, 0, HOUR)).toMatchObject({ kind: 'read', requests: 1 });
   expect(paths()).toEqual(['/coins']);
-  // Read, and so it need not be read again.
+  // The list was read, so it need not be read again.
   expect(await refreshCatalogue(deps, HOUR)).toEqual({ kind: 'fresh' });
   clock.advanceTo(TODAY + DAY + 2 * HOUR);
   expect(await refreshCatalogue(deps, 0, HOUR)).toMatchObject({ kind: 'read', requests: 2 });
 });
 
-test('a stray 402 is asked about again when no cache repeats it', async () => {
+test('a stray 402 is followed by another request when no cache repeats it', async () => {
   const { deps, upstream, paths } = await open();
   let strays = 0;
   upstream.script = () =>

@@ -1,4 +1,4 @@
-/** What other currencies are worth: the fewest requests, of one update of the upstream; and what is served with it. */
+/** What other currencies are worth: the fewest requests, all from one update of the upstream; and what is served with the rates. */
 import { afterEach, expect, test } from 'vitest';
 import { isFound } from '../../../src/contract/answer/not-found.ts';
 import { provenanceOf } from '../../../src/contract/answer/provenance.ts';
@@ -17,7 +17,7 @@ afterEach(() => made.world.close());
 const CURRENCIES = FIATS.map(({ symbol }) => symbol).filter((symbol) => symbol !== 'USD');
 
 type StoredRate = { currency: string; price: number; updatedAt: number; change: number | null };
-/** What the simulator's market says; the worlds of these tests have the seed 3. */
+/** The rate in the simulator's market; the worlds of these tests have the seed 3. */
 const dollarsAt = (currency: string, at: number) => dollarsPer(currency, at, 3)!;
 
 async function open() {
@@ -35,7 +35,7 @@ async function open() {
   return { sql, clock, read, stored, snapshots, session };
 }
 
-test('all currencies in fourteen requests, as the upstream has them', async () => {
+test('all currencies take fourteen requests, and have the values of the upstream', async () => {
   const { read, stored, sql } = await open();
   expect(await read()).toEqual({ kind: 'done' });
   expect(made.upstream.log).toHaveLength(14);
@@ -47,7 +47,7 @@ test('all currencies in fourteen requests, as the upstream has them', async () =
   expect(spent).toEqual({ n: 14 });
 });
 
-test('the rates of every day are stored, as they moved from one to the next', async () => {
+test('the rates of every day are stored, and change from day to day as the upstream says', async () => {
   const { clock, read, stored } = await open();
   for (let day = 0; day < 3; day++) {
     await read();
@@ -62,13 +62,13 @@ test('the rates of every day are stored, as they moved from one to the next', as
       expect(price / dollarsAt(currency, updatedAt)).toBeCloseTo(1, 9);
       if (i === 0) continue;
       const moved = (price / days[i - 1]!.price - 1) * 100;
-      // The runs are a day and the time of a run apart; the changes are told with two digits.
+      // The runs are a day and the duration of a run apart; upstream rounds the changes to two digits.
       expect(Math.abs(change! - moved)).toBeLessThan(0.1);
     }
   }
 });
 
-test('an update of the upstream in between costs one request more, and no rate is of two updates', async () => {
+test('an update of the upstream between two answers costs one request more, and no rate mixes two updates', async () => {
   const { clock, read, stored } = await open();
   const startedAt = clock.now();
   let asked = 0;
@@ -99,7 +99,7 @@ test('an answer that is no ticker of bitcoin is not used; a refusal waits a day'
   expect(await stored()).toEqual([]);
 });
 
-test('tickers, exchanges, markets and the price converter are served in them; without a fresh rate they are null, and partial', async () => {
+test('tickers, exchanges, markets and the price converter are served in other currencies; without a fresh rate they are null, and partial', async () => {
   const { read, stored, clock, sql, snapshots } = await open();
   await snapshots.tickers();
   await snapshots.exchanges();
@@ -121,7 +121,7 @@ test('tickers, exchanges, markets and the price converter are served in them; wi
     expect(quote.price! * dollarsAt(currency, updatedAt)).toBeCloseTo(usd, 4);
     const moved = dollarsAt(currency, updatedAt) / dollarsAt(currency, updatedAt - DAY);
     const change = ((1 + found.quotes.USD!.percent_change_24h! / 100) / moved - 1) * 100;
-    // Of changes that were told with two digits.
+    // Upstream rounds changes to two digits.
     expect(Math.abs(quote.percent_change_24h! - change)).toBeLessThan(0.03);
   }
   const [first] = await served().exchanges({ quotes: ['USD', 'CHF'] });

@@ -4,7 +4,9 @@ import { open, scripted, stored } from './snapshots.ts';
 
 afterEach(() => scripted.world.close());
 
-test('the simulator has 50,000 coins for all of them', { timeout: 300_000 }, async () => {
+test('a snapshot stores the tickers of 50,000 coins, the most that the simulator can have', {
+  timeout: 300_000,
+}, async () => {
   const { sql, snapshots } = await open({ catalogue: false, coins: 50_000 });
   const coins = stored(await snapshots.coins());
   expect(coins.rows).toBe(50_000);

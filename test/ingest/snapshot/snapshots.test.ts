@@ -55,14 +55,14 @@ describe('a snapshot of the tickers', () => {
       await sql`truncate market.ticker, market.ticker_history`;
       await sql`update market.coin set rank = 0, first_data_at = null, rank_seen_at = 'epoch'`;
       const start = world.clock.now();
-      // Both are asked in one minute, out of caches of different ages.
+      // Both are requested in one minute, from caches of different ages.
       let turn = 0;
       change(
         TICKERS_PATH,
         (rows) =>
           rows.map((row, i) => {
             const older = ages[turn] !== 0;
-            // The younger answer lacks the last coin, and has gone back in time for the first one.
+            // The younger answer lacks the last coin, and has an older time for the first one.
             const lastUpdated = start - (i === 0 ? (older ? 5 : 6) : older ? 6 : 5) * MINUTE;
             const quotes = { USD: { ...row.quotes.USD, price: (older ? 100 : 200) + i } };
             const rank = older ? i + 10 : i + 20;
@@ -90,7 +90,7 @@ describe('a snapshot of the tickers', () => {
     await open();
   });
 
-  test('sets impossible rows and those of unknown coins aside, once however often they come, and keeps the rest', async () => {
+  test('quarantines impossible rows and those of unknown coins, once however often they come, and keeps the rest', async () => {
     const { world, sql, snapshots } = await open();
     const before = new Map((await tickersIn()).map((row) => [row.coinId, row.at]));
     const [good, negative, future, twice] = [...before.keys()] as [string, string, string, string];
@@ -122,7 +122,7 @@ describe('a snapshot of the tickers', () => {
     expect(after.get(good)).toBeGreaterThan(before.get(good)!);
     expect(after.has('new-newcomer')).toBe(false);
 
-    // As soon as its coin is known, its ticker is no longer aside.
+    // As soon as its coin is known, its ticker is no longer quarantined.
     change(COINS_PATH, (rows) => [...rows, { ...rows[0], id: 'new-newcomer', rank: 99 }]);
     stored(await snapshots.coins());
     expect(await sql`select id from market.coin order by first_seen_at desc limit 1`).toEqual([{ id: 'new-newcomer' }]);
@@ -130,7 +130,7 @@ describe('a snapshot of the tickers', () => {
     expect(await sql`select from market.quarantine`).toHaveLength(3);
   });
 
-  test('of which most rows are impossible, or which is no list, is not stored at all', async () => {
+  test('with mostly impossible rows, or that is no list, is not stored at all', async () => {
     const { sql, snapshots } = await open();
     const before = await tickersIn();
     for (const spoil of [
@@ -148,7 +148,7 @@ describe('a snapshot of the tickers', () => {
     expect(bad).toHaveLength(5);
   });
 
-  test('dated by a clock that is wrong is not stored', async () => {
+  test('dated by a wrong clock is not stored', async () => {
     const { snapshots } = await open();
     change(
       TICKERS_PATH,
@@ -158,7 +158,7 @@ describe('a snapshot of the tickers', () => {
     await expect(snapshots.tickers()).rejects.toThrow('the answer says that a cache has kept it for a day or longer');
   });
 
-  test('waits for the list of coins, and spends nothing on waiting', async () => {
+  test('waits for the list of coins, and spends no request on waiting', async () => {
     const { upstream, snapshots } = await open({ catalogue: false });
     expect(await snapshots.tickers()).toMatchObject({ kind: 'snoozed', reason: 'the list of coins is not there yet' });
     expect(upstream.log).toEqual([]);
@@ -171,7 +171,7 @@ describe('a snapshot of the tickers', () => {
     change(TICKERS_PATH, (rows) => rows.slice(0, 2));
     const first = await snapshots.tickers();
     expect(first).toMatchObject({ kind: 'deferred', requests: 1, reason: '2 rows, of which 6 at least were expected' });
-    // Sooner, it may be the same answer out of a cache.
+    // Any sooner, it may be the same answer from a cache.
     expect((await snapshots.tickers()).kind).toBe('deferred');
     world.clock.advanceTo(world.clock.now() + 2 * MINUTE);
     expect(stored(await snapshots.tickers())).toMatchObject({ rows: 2 });
@@ -180,7 +180,7 @@ describe('a snapshot of the tickers', () => {
       { outcome: string }[]
     >`select outcome from ops.fetch where endpoint = 'tickers' order by id`;
     expect(outcomes.map((row) => row.outcome)).toEqual(['stored', 'unconfirmed', 'unconfirmed', 'stored', 'stored']);
-    // The others are not forgotten.
+    // The other tickers are kept.
     expect((await tickersIn()).length).toBeGreaterThan(2);
   });
 });
@@ -197,7 +197,7 @@ describe('a snapshot of the coins', () => {
     expect(gone).toEqual([{ id: 'ltc-litecoin' }]);
   });
 
-  test('holds whatever text upstream sends', async () => {
+  test('stores whatever text upstream sends', async () => {
     const { sql, snapshots } = await open();
     change(COINS_PATH, (rows) => rows.map((row, i) => (i === 0 ? { ...row, name: 'a\0b', rank: null } : row)));
     stored(await snapshots.coins());
@@ -207,7 +207,7 @@ describe('a snapshot of the coins', () => {
 });
 
 describe('a snapshot of the market as a whole', () => {
-  test('is a row of its history', async () => {
+  test('becomes a row of its history', async () => {
     const { world, sql, snapshots } = await open();
     const truth = await world.simulator.data.global();
     expect(stored(await snapshots.global())).toMatchObject({ requests: 1, rows: 1, stored: 1, quarantined: 0 });
@@ -228,7 +228,7 @@ describe('a snapshot of the market as a whole', () => {
     ['last_updated', NOW, 'last_updated lies in the future'],
     ['last_updated', -1, 'last_updated lies before 1970'],
     ['bitcoin_dominance_percentage', 101, 'bitcoin_dominance_percentage is above 100'],
-  ])('that cannot be true (%s: %j) is quarantined', async (field, value, reason) => {
+  ])('that is impossible (%s: %j) is quarantined', async (field, value, reason) => {
     const { sql, snapshots } = await open();
     change(GLOBAL_PATH, (row: unknown) => ({ ...(row as object), [field]: value }));
     expect(stored(await snapshots.global())).toMatchObject({ stored: 0, quarantined: 1 });
@@ -238,7 +238,7 @@ describe('a snapshot of the market as a whole', () => {
 });
 
 describe('a snapshot of the exchanges', () => {
-  test('keeps each as last seen, and the ranks and volumes of every time; none is ever deleted', async () => {
+  test('keeps each exchange as last seen, and the ranks and volumes of every time; none is ever deleted', async () => {
     const { world, sql, snapshots } = await open();
     const truth = await world.simulator.data.exchanges({ quotes: ['USD'] });
     stored(await snapshots.exchanges());
@@ -271,14 +271,17 @@ describe('a snapshot of the exchanges', () => {
 });
 
 describe('every snapshot', () => {
-  test.each(['tickers', 'global', 'coins', 'exchanges'] as const)('of %s is asked once for a tick', async (name) => {
-    const { world, upstream, snapshots } = await open();
-    world.clock.advanceTo(NOW + HOUR);
-    const tick = world.clock.now();
-    expect(stored(await snapshots[name]({ since: tick })).requests).toBe(1);
-    expect(stored(await snapshots[name]({ since: tick })).requests).toBe(0);
-    expect(upstream.log).toHaveLength(1);
-  });
+  test.each(['tickers', 'global', 'coins', 'exchanges'] as const)(
+    'of %s is requested once for a tick',
+    async (name) => {
+      const { world, upstream, snapshots } = await open();
+      world.clock.advanceTo(NOW + HOUR);
+      const tick = world.clock.now();
+      expect(stored(await snapshots[name]({ since: tick })).requests).toBe(1);
+      expect(stored(await snapshots[name]({ since: tick })).requests).toBe(0);
+      expect(upstream.log).toHaveLength(1);
+    },
+  );
 
   test('is taken from the quota as scheduled work, in its own name', async () => {
     const { sql, snapshots } = await open();
@@ -288,7 +291,7 @@ describe('every snapshot', () => {
     expect([...spent]).toEqual(['coins', 'exchanges', 'global', 'tickers'].map((name) => ({ name, monthSpent: 1 })));
   });
 
-  test('that is refused is left alone for longer and longer, and burns no quota meanwhile', async () => {
+  test('that is refused is not requested for longer and longer, and uses no quota meanwhile', async () => {
     const { world, upstream, snapshots } = await open();
     stored(await snapshots.exchanges());
     upstream.forget();
@@ -298,7 +301,7 @@ describe('every snapshot', () => {
       const outcome = await snapshots.exchanges();
       if (outcome.kind !== 'refused') throw new Error(`not refused, but ${outcome.kind}`);
       expect(outcome.until).toBeGreaterThan(world.clock.now());
-      // Whoever asks earlier, and whichever process it is, is told without a request.
+      // A process that asks earlier gets the refusal without a request.
       expect(await snapshots.exchanges()).toMatchObject({ kind: 'refused', requests: 0 });
       world.clock.advanceTo(outcome.until);
     }

@@ -1,4 +1,4 @@
-/** Snapshots of a scripted upstream, stored into a world of their own. */
+/** Snapshots of a scripted upstream, stored in a world of their own. */
 import postgres from 'postgres';
 import { createSnapshots, type SnapshotOutcome } from '../../../src/ingest/snapshot/snapshots.ts';
 import { createScriptedWorld, type ScriptedWorld } from '../../support/scripted-world.ts';
@@ -6,7 +6,7 @@ import { createScriptedWorld, type ScriptedWorld } from '../../support/scripted-
 export const MINUTE = 60_000;
 export let scripted: ScriptedWorld;
 
-/** A world that has its list of coins, and snapshots of it. */
+/** A world that has its list of coins, and takes snapshots. */
 export async function open({
   catalogue = true,
   coins = 6,
@@ -30,10 +30,10 @@ export function snapshotsOf(sendRequest: Parameters<typeof createSnapshots>[0]['
   return createSnapshots({ sql: database.sql, sendRequest, clock, accountId });
 }
 
-/** As on the wire. */
+/** A row as upstream sends it. */
 export type Row = { readonly id: string; readonly quotes: { readonly USD: Record<string, unknown> } };
 
-/** Lets upstream answer one path with what it would have answered, changed. `age`: out of a cache so many seconds old. */
+/** Makes upstream answer one path with its usual answer, changed. `age`: the age in seconds of a cached answer. */
 export function change(path: string, edit: (rows: Row[]) => unknown, age?: () => number) {
   scripted.upstream.script = (request, simulated) => {
     if (!new URL(request.url).pathname.endsWith(path)) return null;
@@ -51,7 +51,7 @@ export function stored(outcome: SnapshotOutcome) {
   return outcome;
 }
 
-/** Fields of a record, named as columns arrive. */
+/** Fields of a record, named as the columns that a query returns. */
 export const asColumns = (record: object) =>
   Object.fromEntries(Object.entries(record).map(([name, value]) => [postgres.toCamel(name), value]));
 

@@ -57,7 +57,7 @@ const idOf = async (coinId: string) => {
   return row!.id;
 };
 
-test('each is asked at once, then at its refresh times, the longest not asked first', async () => {
+test('each series is requested at once, then at its refresh times, the one that waits longest first', async () => {
   await addTracks(database.sql, [rule('top')], NOON);
   await keep(NOON);
   expect(await coins(NOON, 1)).toEqual(['a-a']);
@@ -114,11 +114,11 @@ test('a chunk is the newest end with what is missing before it, and no more than
     historyLimits,
   });
   expect(limited?.chunk).toMatchObject({ from: MIDNIGHT - 3 * HOUR, to: NOON + HOUR });
-  // A look refreshes nothing.
+  // Looking refreshes nothing.
   expect(await coins(NOON + 60_000)).toEqual(['a-a', 'b-b']);
 });
 
-test('nothing before the coin began is asked, nor what a history limit or a refusal keeps from us; its refresh is done all the same', async () => {
+test('nothing is requested before the coin began, or beyond a history limit or a refusal; the refresh counts as done all the same', async () => {
   await addTracks(database.sql, [rule('all')], NOON);
   await keep(NOON);
   await recordTickers(database.sql, { coinId: ['a-a'], rank: [1], firstDataAt: [MIDNIGHT - DAY + HOUR] }, NOON);
@@ -189,7 +189,7 @@ test('what the budget allows is planned by tier, and shown', async () => {
   ]);
 });
 
-test('a shorter age is told when a day begins on which no series is late for it', async () => {
+test('a shorter age is reported from the start of a day on which no series is late for it', async () => {
   await addTracks(database.sql, [rule('all', { interval: '1h', targetAgeMs: 6 * HOUR })], NOON);
   const told = async () => {
     const [row] = await database.sql<{ age: string }[]>`select achievable_age::text as age from ops.tier`;
@@ -200,25 +200,25 @@ test('a shorter age is told when a day begins on which no series is late for it'
   await keep(NOON, 2);
   await take(NOON);
   expect(await told()).toBe('36:00:00');
-  // There is more quota: each is to be asked every six hours.
+  // There is more quota: each series is to be requested every six hours.
   const next = MIDNIGHT + DAY;
   for (const coin of ['a-a', 'b-b', 'c-c']) await refreshed(coin, next - HOUR);
   await refreshed('a-a', next - 7 * HOUR);
   await keep(next, 12);
   expect(await told()).toBe('36:00:00');
-  // In the course of a day nothing changes: it was planned without the requests.
+  // In the course of a day nothing changes: that day was planned without the additional requests.
   await refreshed('a-a', next);
   await keep(next + HOUR, 12);
   expect(await told()).toBe('36:00:00');
   for (const coin of ['a-a', 'b-b', 'c-c']) await refreshed(coin, next + DAY - HOUR);
   await keep(next + DAY, 12);
   expect(await told()).toBe('06:00:00');
-  // A longer one is told at once.
+  // A longer age is reported at once.
   await keep(next + DAY + HOUR, 2);
   expect(await told()).toBe('36:00:00');
 });
 
-test('an interval that the plan does not have costs nothing and promises nothing; nor does an empty budget', async () => {
+test('an interval that the plan does not have costs nothing and promises nothing; neither does an empty budget', async () => {
   await addTracks(database.sql, [rule('top'), rule('all', { interval: '1h' })], NOON);
   await keep(NOON);
   const noHours = {
@@ -233,7 +233,7 @@ test('an interval that the plan does not have costs nothing and promises nothing
   expect(await coins(NOON + 10 * DAY)).toEqual([]);
 });
 
-test('a series that ends is asked for once its last candle can be final, and leaves when it is complete', async () => {
+test('a series that ends is requested once its last candle can be final, and leaves when it is complete', async () => {
   await addTracks(database.sql, [rule('top')], NOON);
   await keep(NOON);
   await take(NOON);
@@ -241,7 +241,7 @@ test('a series that ends is asked for once its last candle can be final, and lea
   await keep(NOON + HOUR);
   // Its last candle closes at midnight, and settles a day later.
   expect(await coins(MIDNIGHT + 2 * DAY - 1)).toEqual([]);
-  // What has been answered without a last word waits until that is due.
+  // A slot without a final answer waits until that answer is due.
   const id = await idOf('b-b');
   await database.sql`insert into ops.second_opinion (series_id, span, claim, requested_at, retry_at)
     values (${id}, tstzrange(null, ${MIDNIGHT + DAY}), 'unconfirmed', now(), ${MIDNIGHT + 3 * DAY})`;

@@ -1,4 +1,4 @@
-/** The newest ends of tracked series, from when they are due to the answer: the simulator, the real queue, virtual time. */
+/** The newest ends of tracked series, from the time they are due to the answer: the simulator, the real queue, virtual time. */
 import { afterEach, expect, test, vi } from 'vitest';
 import { DAY, HOUR } from '../../../src/core/interval.ts';
 import type { Outcome } from '../../../src/ingest/outcome.ts';
@@ -75,7 +75,7 @@ async function open(options: WorldOptions = {}, perDay: number | null = null) {
       async () => {
         const [row] = await sql`select count(queued_at)::int as n from ops.tracked`;
         expect(row).toEqual({ n: 0 });
-        // A job that is still ending would swallow the next one of its series (`recover` finds that one later).
+        // A job that is still ending would swallow the next job of its series (`recover` finds that one later).
         expect(await queue.size()).toBe(0);
       },
       { timeout: 60_000, interval: 20 },
@@ -91,7 +91,7 @@ const newest = async () =>
       from market.candles c join market.series s using (coin_id, quote, interval) group by 1 order by 1`
   ).map(({ coin, at }) => [coin, at]);
 
-test('each is asked once its age is reached, as scheduled work, the provisional tail again', async () => {
+test('each series is requested once its age is reached, as scheduled work, and its provisional tail again', async () => {
   const { sql, keep, work, settled, asked, spent, clock } = await open();
   await addTracks(sql, [rule('btc-bitcoin'), rule('eth-ethereum')], NOON);
   work();
@@ -116,12 +116,12 @@ test('each is asked once its age is reached, as scheduled work, the provisional 
     ['eth-ethereum', NOON + 2 * HOUR],
   ]);
   expect(await spent()).toBe(4);
-  // What was provisional has its final answer now.
+  // The provisional slots have their final answer now.
   const [row] = await sql<{ until: number }[]>`select min(upper(covered)) as until from market.series`;
   expect(row!.until).toBe(NOON + HOUR);
 });
 
-test('what the queue has lost is asked within a minute, once', async () => {
+test('chunks that the queue has lost are requested within a minute, once', async () => {
   const { sql, keep, work, settled, asked, queue, clock } = await open();
   await addTracks(sql, [rule('btc-bitcoin'), rule('eth-ethereum')], NOON);
   await keep.run();
@@ -129,7 +129,7 @@ test('what the queue has lost is asked within a minute, once', async () => {
   expect(await keep.recover()).toBe(0);
   await queue.wipe();
   clock.advanceTo(clock.now() + 30_000);
-  // Looked for twice: the end of one may just have been told.
+  // Recovered twice: the end of one may have been reported only just now.
   expect(await keep.recover()).toBe(0);
   expect(await keep.recover()).toBe(2);
   expect(await keep.recover()).toBe(0);
@@ -149,7 +149,7 @@ test('a refresh that was queued twice is one request', async () => {
   expect(asked()).toBe(1);
 });
 
-test('what is not tracked any more is not asked, though it is in the queue', async () => {
+test('a series that is not tracked any more is not requested, although it is in the queue', async () => {
   const { sql, keep, work, settled, asked, outcomes } = await open();
   await addTracks(sql, [rule('btc-bitcoin'), rule('eth-ethereum')], NOON);
   await keep.run();
@@ -162,7 +162,7 @@ test('what is not tracked any more is not asked, though it is in the queue', asy
   expect(outcomes.filter((outcome) => outcome.kind === 'stored' && outcome.requests === 0)).toHaveLength(1);
 });
 
-test('no more is asked in a day than may be, what waits in the queue included', async () => {
+test('no more than the daily budget is requested, including what waits in the queue', async () => {
   const { sql, keep, queue } = await open({}, 4);
   await addTracks(
     sql,
@@ -178,7 +178,7 @@ test('no more is asked in a day than may be, what waits in the queue included', 
   expect(await queue.size()).toBe(4);
 });
 
-test('a series that upstream keeps failing on costs a refresh no more requests than a chunk has attempts, and the others go on', async () => {
+test('a series that upstream always fails on costs a refresh no more requests than a chunk has attempts, and the others continue', async () => {
   const { sql, keep, work, settled, clock, asked } = await open({
     fetch: (simulated) => async (request) =>
       new URL(request.url).pathname.includes('/btc-bitcoin/')
@@ -198,7 +198,7 @@ test('a series that upstream keeps failing on costs a refresh no more requests t
   const HEALTHY = ['eth-ethereum', 'ltc-litecoin'];
   expect(await requestsOf(['btc-bitcoin'])).toBeLessThanOrEqual(8);
   expect(await requestsOf(HEALTHY)).toBe(2);
-  // Beside these, two about another coin: nothing else was asked while this one failed.
+  // Besides these, two for another coin: nothing else was requested while this one failed.
   expect(asked()).toBe(4);
   clock.advanceTo(NOON + 2 * HOUR);
   await keep.run();
@@ -212,7 +212,7 @@ test('a refresh whose chunk began before a history limit of the plan is due agai
     simulator: { seed: 5, coins: 8, unlimited: false, limits: { plan: 'enterprise', overrides: { historyDepthMs } } },
   });
   await addTracks(sql, [rule('btc-bitcoin'), rule('eth-ethereum')], NOON);
-  // One after the other: of two refusals that were on their way at the same time, the second would not count.
+  // One after the other: of two refusals that were under way at the same time, the second would not count.
   work(1);
   const unseen = async () => {
     const [row] = await sql<
@@ -225,6 +225,6 @@ test('a refresh whose chunk began before a history limit of the plan is due agai
     await settled();
   }
   expect(outcomes.some(({ kind }) => kind === 'refused')).toBe(true);
-  // All of it at the same instant: nobody waits for another age.
+  // All of it at the same instant: nothing waits for another age.
   expect(await unseen()).toBe(0);
 });

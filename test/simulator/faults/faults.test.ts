@@ -28,7 +28,7 @@ const rows = Array.from({ length: 20 }, (_, i) => {
 const truth = writeOhlcvRows(rows);
 const url = 'http://x/v1/coins/btc-bitcoin/ohlcv/historical?start=2024-05-13&end=2024-06-01&interval=24h';
 
-/** A handler that only ever meets this one fault. */
+/** A handler whose every answer has this one fault. */
 function always(fault: FaultName, { mostInARow = 99, seed = 1 } = {}) {
   let calls = 0;
   const handler: Handler = async () => {
@@ -67,7 +67,7 @@ describe('each fault', () => {
     ['402-spent', 402, /maximum request limit/, null],
     ['500', 500, /unexpected server error/, null],
     ['502', 502, /^<html>/, null],
-  ] as const)('%s is that status', async (fault, status, body, retryAfter) => {
+  ] as const)('%s answers with that status', async (fault, status, body, retryAfter) => {
     const answer = await always(fault).get();
     expect([answer.status, answer.headers.get('retry-after'), answer.headers.get('cache-control')]).toEqual([
       status,
@@ -122,20 +122,20 @@ describe('each fault', () => {
     expect(new Set(read.map((row) => JSON.stringify(row.row))).size).toBe(20);
   });
 
-  it('conflict tells two stories of one candle, one of them true', async () => {
+  it('conflict gives two versions of one candle, one of them true', async () => {
     const read = await rowsOf(await always('conflict').get());
     expect([read.length, new Set(read.map((row) => row.openTime)).size]).toEqual([21, 20]);
     const strange = read.filter((row) => !truth.includes(JSON.stringify(row.row)));
     expect(strange).toHaveLength(1);
   });
 
-  it('unsorted has the same candles in no order', async () => {
+  it('unsorted has the same candles in random order', async () => {
     const times = (await rowsOf(await always('unsorted').get())).map((row) => row.openTime!);
     expect(times).not.toEqual(rows.map((row) => row.openTime));
     expect(times.sort((a, b) => a - b)).toEqual(rows.map((row) => row.openTime));
   });
 
-  it('impossible has some rows that cannot be, of every kind over time, and leaves the others alone', async () => {
+  it('impossible has some impossible rows, of every kind over time, and leaves the others unchanged', async () => {
     const kinds = new Set<string>();
     for (let seed = 0; seed < 60; seed++) {
       const read = await rowsOf(await always('impossible', { seed }).get());
@@ -171,7 +171,7 @@ describe('each fault', () => {
     expect([old, faulty.injected()]).toEqual([truth, {}]);
   });
 
-  it('stale is the answer of some minutes ago and says so', async () => {
+  it('stale is the answer of some minutes ago, and has its age', async () => {
     const answer = await always('stale').get();
     const age = Number(answer.headers.get('age'));
     expect(age % 60).toBe(0);
@@ -186,7 +186,7 @@ describe('each fault', () => {
 describe('faults', () => {
   const spec = {
     seed: 7,
-    // Whether a lie is told depends on what was told before.
+    // Whether a lie is told depends on the requests before it.
     rates: Object.fromEntries(FAULT_NAMES.filter((f) => f !== 'hang' && !isToldOnce(f)).map((f) => [f, 0.05])),
     mostInARow: 3,
   };
@@ -213,7 +213,7 @@ describe('faults', () => {
     expect(Object.keys(forward.injected()).length).toBeGreaterThan(10);
   });
 
-  it('happen as often as they should', async () => {
+  it('happen as often as specified', async () => {
     const faulty = withFaults(async () => new Response(truth), {
       spec: { seed: 3, rates: { 500: 0.1 }, mostInARow: 99 },
       clock: frozenClock(now),
@@ -223,7 +223,7 @@ describe('faults', () => {
     expect(faulty.injected()['500']).toBeLessThan(360);
   });
 
-  it('are thrown anew for each attempt at one address', async () => {
+  it('are chosen anew for each attempt at one address', async () => {
     const faulty = withFaults(async () => new Response(truth), {
       spec: { seed: 3, rates: { 500: 0.5 }, mostInARow: 99 },
       clock: frozenClock(now),
@@ -240,13 +240,13 @@ describe('faults', () => {
     expect(statuses).toEqual([500, 500, 500, 200, 500, 500, 500, 200]);
   });
 
-  it('reach the handler first, so that every request is counted', async () => {
+  it('are applied after the handler has run, so that every request is counted', async () => {
     const { get, calls } = always('reset');
     for (let i = 0; i < 5; i++) await get().catch(() => undefined);
     expect(calls()).toBe(5);
   });
 
-  it('leave an answer that is no success alone', async () => {
+  it('leave an unsuccessful answer unchanged', async () => {
     const refusing = withFaults(async () => new Response('no', { status: 402 }), {
       spec: { seed: 1, rates: { empty: 1 }, mostInARow: 9 },
       clock: frozenClock(now),
@@ -257,7 +257,7 @@ describe('faults', () => {
 });
 
 describe('the specification of faults', () => {
-  it('is pairs of name and share', () => {
+  it('consists of pairs of name and share', () => {
     expect(parseFaultSpec('429:0.02, reset:.01,seed=9,in-a-row=2')).toEqual({
       ok: true,
       spec: { seed: 9, rates: { 429: 0.02, reset: 0.01 }, mostInARow: 2 },
@@ -266,7 +266,7 @@ describe('the specification of faults', () => {
       expect(parseFaultSpec(nothing)).toMatchObject({ ok: true, spec: { rates: {} } });
   });
 
-  it('shares `all` and `lies` among those of the group; every fault but a false history limit is in one of them', () => {
+  it('divides `all` and `lies` among the faults of the group; every fault except a false history limit is in one of them', () => {
     const ratesOf = (text: string) => {
       const parsed = parseFaultSpec(text);
       return parsed.ok ? parsed.spec.rates : {};
@@ -291,7 +291,7 @@ describe('the specification of faults', () => {
     ['seed=x', /^faults: seed must be a whole number, got "x"$/],
     ['500:0.7,502:0.7', /add up to 1.4/],
     [':', /unknown fault ""/],
-  ])('says what is wrong with %j', (text, problem) => {
+  ])('reports what is wrong with %j', (text, problem) => {
     expect(parseFaultSpec(text)).toEqual({ ok: false, problem: expect.stringMatching(problem) });
   });
 });

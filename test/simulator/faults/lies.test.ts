@@ -1,4 +1,4 @@
-/** The faults that look like any other answer: what a client sees of each, and that each is told once. */
+/** The faults that look like any other answer: what a client sees of each; each is told once. */
 import { describe, expect, it } from 'vitest';
 import { ohlcvParameters, ohlcvPath } from '../../../src/contract/interface/paths.ts';
 import type { OhlcvQuery } from '../../../src/contract/record/market-data.ts';
@@ -36,7 +36,7 @@ describe('a lie', () => {
   const question = { from: today - 19 * DAY, to: today, interval: '24h', quote: 'usd', limit: 366 } as const;
   const addressOf = (coinId: string, query: Partial<Parameters<typeof ohlcvParameters>[0]> = {}) =>
     `http://x/v1${ohlcvPath(coinId)}?${new URLSearchParams(ohlcvParameters({ ...question, ...query }))}`;
-  /** The made-up market, whose first answer about each candle is this lie. */
+  /** The made-up market, where the first answer about each candle is this lie. */
   const lying = (fault: FaultName, seed = 1) => {
     const simulator = createSimulator({
       market: 'made-up',
@@ -56,7 +56,7 @@ describe('a lie', () => {
   const VALUES = ['open', 'high', 'low', 'close', 'volume', 'marketCap'] as const;
   const valuesOf = (row: Partial<Record<(typeof VALUES)[number], unknown>>) => VALUES.map((name) => row[name]);
 
-  it('of an interval: other rows of the same coin and time, with their own ends', async () => {
+  it('of an interval has other rows of the same coin and time, with their own ends', async () => {
     const seen = new Set<number>();
     for (let seed = 0; seed < 20; seed++) {
       const { get } = lying('wrong-interval', seed);
@@ -70,7 +70,7 @@ describe('a lie', () => {
     expect(seen).not.toContain(DAY);
   });
 
-  it('of a coin: the rows of another one', async () => {
+  it('of a coin has the rows of another coin', async () => {
     const { get, truth, simulator } = lying('other-coin');
     const text = await (await get(addressOf('btc-bitcoin'))).text();
     const others = (await simulator.data.coins()).map(({ id }) => id).filter((id) => id !== 'btc-bitcoin');
@@ -89,7 +89,7 @@ describe('a lie', () => {
     for (const row of read) expect([row.ok, ...valuesOf(row as object)]).toEqual([true, ...VALUES.map(() => value)]);
   });
 
-  it('of one value: every row has those of the same candle', async () => {
+  it('of one value has in every row the values of the same candle', async () => {
     const { get, truth } = lying('constant');
     const read = await rowsOf(await get(addressOf('btc-bitcoin')));
     expect(read).toHaveLength(20);
@@ -97,7 +97,7 @@ describe('a lie', () => {
     expect((await truth('btc-bitcoin'))!.map(valuesOf)).toContainEqual(valuesOf(read[0] as object));
   });
 
-  it('of a scale: a million times as large, or a thousandth', async () => {
+  it('of a scale has values a million times as large, or a thousandth', async () => {
     const factors = new Set<number>();
     for (let seed = 0; seed < 8; seed++) {
       const { get, truth } = lying('scaled', seed);
@@ -110,7 +110,7 @@ describe('a lie', () => {
     expect([...factors].sort((a, b) => a - b)).toEqual([1e-3, 1e6]);
   });
 
-  it('of a day: each row has the values of the day before, or after', async () => {
+  it('of a day has in each row the values of the day before or after', async () => {
     const shifts = new Set<number>();
     for (let seed = 0; seed < 8; seed++) {
       const { get, truth } = lying('shifted-day', seed);
@@ -126,7 +126,7 @@ describe('a lie', () => {
     expect([...shifts].sort((a, b) => a - b)).toEqual([-DAY, DAY]);
   });
 
-  it('that leaves out: every second row, or the second half', async () => {
+  it('of omission leaves out every second row, or the second half', async () => {
     const { truth } = lying('half');
     const all = (await truth('btc-bitcoin'))!.map((row) => row.openTime);
     const left = async (fault: FaultName) =>
@@ -135,7 +135,7 @@ describe('a lie', () => {
     expect(await left('half')).toEqual(all.slice(0, 10));
   });
 
-  it('of the headers: Date in 1970 or days ahead, none at all, or an Age of ten years', async () => {
+  it('of the headers has a Date in 1970 or days ahead, none at all, or an Age of ten years', async () => {
     const dates = new Set<number>();
     for (let seed = 0; seed < 30; seed++) {
       const { get, truth } = lying('bad-date', seed);
@@ -158,7 +158,7 @@ describe('a lie', () => {
     const wide = { from: question.from, to: today - DAY };
     await (await get(addressOf('btc-bitcoin', wide))).text();
     expect(told()).toBe(1);
-    // Of the candles lied about nothing false is said again, in whatever question; of others it is.
+    // The next answers about the same candles are true, whatever the request; those about other candles are not.
     for (const query of [wide, wide, { from: today - 5 * DAY, to: today }, wide]) {
       const again = await get(addressOf('btc-bitcoin', query));
       expect(await again.text()).toBe(writeOhlcvRows((await truth('btc-bitcoin', query))!));

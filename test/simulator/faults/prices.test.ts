@@ -1,4 +1,4 @@
-/** The faults of a price series: what a client sees of each, and that a lie is told once. */
+/** The faults of a price series: what a client sees of each; a lie is told once. */
 import { describe, expect, it } from 'vitest';
 import { priceHistoryParameters, priceHistoryPath } from '../../../src/contract/interface/paths.ts';
 import { readPriceRows } from '../../../src/contract/record/price.ts';
@@ -20,7 +20,7 @@ type Row = {
   readonly market_cap: unknown;
 };
 
-/** The made-up market, whose answers have this fault whenever it can happen. */
+/** The made-up market, where every answer has this fault whenever it is possible. */
 function spoiled(fault: FaultName | null, seed = 1) {
   const simulator = createSimulator({
     market: 'made-up',
@@ -42,8 +42,8 @@ const truth = spoiled(null);
 const times = (rows: readonly Row[]) => rows.map(({ timestamp }) => timestamp);
 const valuesOf = ({ price, volume_24h, market_cap }: Row) => [price, volume_24h, market_cap];
 
-describe('of a price series', () => {
-  it('empty has none, duplicates repeats some, unsorted has the same in no order', async () => {
+describe('a fault of a price series', () => {
+  it('empty has no prices, duplicates repeats some, unsorted has the same in random order', async () => {
     const all = await truth();
     expect(all).toHaveLength(30);
     expect(await spoiled('empty')()).toEqual([]);
@@ -107,7 +107,7 @@ describe('of a price series', () => {
     expect(await spoiled('half')()).toEqual(all.slice(0, 15));
   });
 
-  it('other-coin has the prices of another one, shifted-day those of a day before or after', async () => {
+  it('other-coin has the prices of another coin, shifted-day those of a day before or after', async () => {
     const rows = await spoiled('other-coin')();
     expect(rows).not.toEqual(await truth());
     const wide = await truth('prices-1d', { from: SPAN.from - DAY, to: SPAN.to + DAY });
@@ -121,7 +121,7 @@ describe('of a price series', () => {
     expect([...shifts].sort()).toEqual([0, 2]);
   });
 
-  it('wrong-interval has rows of another width, so many that they show it', async () => {
+  it('wrong-interval has rows of another width, enough of them to show it', async () => {
     const widths = new Set<number>();
     for (let seed = 0; seed < 40; seed++) {
       for (const [interval, span] of [
@@ -152,13 +152,13 @@ describe('of a price series', () => {
     expect(Math.min(...changed)).toBeGreaterThan(now - 2 * DAY);
   });
 
-  it('tells a lie once about each slot, in whatever question; of the slots beside it another one', async () => {
+  it('tells a lie once about each slot, whatever the request; about the slots beside it another one', async () => {
     const lying = spoiled('all-null');
     expect((await lying())[0]!.price).toBeNull();
     expect(await lying()).toEqual(await truth());
     const shorter = { from: SPAN.from + 3 * DAY, to: SPAN.to };
     expect(await lying('prices-1d', shorter)).toEqual(await truth('prices-1d', shorter));
-    // The end of a question is exclusive: its slot is one that nobody has lied about.
+    // The end of a request is exclusive: no lie was told about the slot there.
     const next = { from: SPAN.to, to: SPAN.to + 3 * DAY };
     expect((await lying('prices-1d', next))[0]!.price).toBeNull();
     expect((await lying('prices-6h'))[0]!.price).toBeNull();

@@ -23,7 +23,7 @@ function candles(series: MadeUpSeries, interval: CandleInterval, from: number, t
   return out;
 }
 
-/** The candles that the finer ones make, by the definition of a candle. */
+/** The candles that the finer candles make, by the definition of a candle. */
 function aggregate(fine: readonly OhlcvCandle[], interval: CandleInterval): OhlcvCandle[] {
   const groups = new Map<number, OhlcvCandle[]>();
   for (const candle of fine) {
@@ -58,7 +58,7 @@ const aSeriesAndDay = fc.tuple(aSeries, aDay, fc.constantFrom('any', 'first', 'l
 });
 
 describe('the candles of the made-up market', () => {
-  it('are exact aggregates of the finer ones, at every width, gaps and ends of life included', () => {
+  it('are exact aggregates of the finer candles, at every width, including gaps and the ends of a coin’s life', () => {
     fc.assert(
       fc.property(aSeriesAndDay, fc.constantFrom(...INTERVALS), ({ series, day }, coarse) => {
         const end = day + 2 * DAY - 1;
@@ -89,7 +89,7 @@ describe('the candles of the made-up market', () => {
     );
   });
 
-  it('do not depend on what is asked together with them, nor on the order of asking', () => {
+  it('do not depend on what is requested together with them, nor on the order of requests', () => {
     fc.assert(
       fc.property(aSeriesAndDay, fc.constantFrom(...INTERVALS), ({ series, day }, interval) => {
         const width = INTERVAL_MS[interval];

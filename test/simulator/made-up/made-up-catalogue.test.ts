@@ -52,7 +52,7 @@ describe('the catalogue of the made-up market', () => {
     expect(reads.filter((read) => !read.ok)).toEqual([]);
   });
 
-  it('says of nobody, nothing and what is not there yet: null', async () => {
+  it('has null for unknown people, unknown items and what does not exist yet', async () => {
     const early = marketAt(Date.UTC(2013, 0, 1));
     for (const [data, id] of [
       [market, 'nono-nowhere'],
@@ -97,7 +97,7 @@ describe('the catalogue of the made-up market', () => {
     expect([...seats.values()].some((positions) => positions.length > 1)).toBe(true);
   });
 
-  it('has contracts that are in the details of their coins, and lead back to them in any case', async () => {
+  it('has contracts that are in the details of their coins, and lead back to them in upper and lower case', async () => {
     const platforms = await market.platforms();
     expect(platforms).toContain('eth-ethereum');
     const listed: string[] = [];
@@ -123,7 +123,7 @@ describe('the catalogue of the made-up market', () => {
     expect(told.sort()).toEqual(listed.sort());
   });
 
-  it('has the same markets by coin and by exchange, as many as the exchange says, and they sum up to it', async () => {
+  it('has the same markets by coin and by exchange, as many as the exchange states, with the same total volume', async () => {
     const exchanges = await market.exchanges(USD);
     const byCoin = new Map<string, string[]>();
     for (const coin of coins) {
@@ -157,7 +157,7 @@ describe('the catalogue of the made-up market', () => {
     expect(exchanges.some(({ type }) => type.includes('dex'))).toBe(true);
   });
 
-  it('has tags whose counters are the lengths of their lists, in which the coins are that name them', async () => {
+  it('has tags whose counters are the lengths of their lists, with the coins that name the tag', async () => {
     const tags = await market.tags();
     const byTag = new Map<string, string[]>(tags.map(({ id }) => [id, []]));
     for (const coin of coins) {
@@ -174,7 +174,7 @@ describe('the catalogue of the made-up market', () => {
     expect(tags.flatMap(({ icos }) => icos).length).toBeGreaterThan(0);
   });
 
-  it('announces events a month ahead at most, and forgets none', async () => {
+  it('announces events at most a month ahead, and keeps all past ones', async () => {
     let later = 0;
     for (const { id } of coins) {
       const now = (await market.coinEvents(id))!;
@@ -188,7 +188,7 @@ describe('the catalogue of the made-up market', () => {
     expect(later).toBeGreaterThan(20);
   });
 
-  it('publishes changes of ids, the newest first, a hundred to a page, and none twice', async () => {
+  it('publishes changes of ids, the newest first, a hundred to a page, none twice', async () => {
     const large = createMadeUpMarket({ world: createMadeUpWorld({ seed: 2, coins: 8_000 }), clock: frozenClock(noon) });
     const ids = new Set((await large.coins()).map(({ id }) => id));
     const pages = await Promise.all([1, 2, 3, 4].map((page) => large.idChanges({ page })));
@@ -208,7 +208,7 @@ describe('search in the made-up market', () => {
   const ask = (q: string, categories = SEARCH_CATEGORIES as readonly (typeof SEARCH_CATEGORIES)[number][]) =>
     market.search({ q, categories, symbolOnly: false, limit: 6 });
 
-  it('finds what is called so first, then what begins so, and keeps to the categories and the limit', async () => {
+  it('finds exact names first, then names that begin with the text, and keeps to the categories and the limit', async () => {
     const { currencies, ...rest } = await ask('btc', ['currencies']);
     expect([currencies![0]!.id, rest]).toEqual(['btc-bitcoin', {}]);
     expect(Object.keys(await ask('o'))).toEqual(['currencies', 'icos', 'exchanges', 'people', 'tags']);
@@ -217,14 +217,14 @@ describe('search in the made-up market', () => {
     expect((await ask('smart con')).tags!.map(({ id }) => id)).toEqual(['smart-contracts']);
   });
 
-  it('finds everybody by name, with as many teams as they have', async () => {
+  it('finds everybody by name, with the number of their teams', async () => {
     const [member] = (await market.coin('btc-bitcoin'))!.team!;
     const { people } = await ask(member!.name);
     const { teams_count } = (await market.person(member!.id))!;
     expect(people![0]).toEqual({ id: member!.id, name: member!.name, teams_count });
   });
 
-  it('finds by symbol alone when asked to', async () => {
+  it('finds by symbol alone when the request says so', async () => {
     const { symbol } = world.coins[20]!;
     const found = await market.search({
       q: symbol.toLowerCase(),
@@ -243,7 +243,7 @@ describe.each<[string, () => MarketData, string, number]>([
 ])('the ticker history of the %s market', (_, open, coinId, from) => {
   const market = open();
 
-  it('is the mean of each day’s candle, without the end', async () => {
+  it('is the mean of each day’s candle, excluding the end of the day', async () => {
     const query = { coinId, quote: 'usd', from, to: from + 5 * DAY } as const;
     const ticks = (await market.tickerHistory({ ...query, widthMs: DAY, limit: 100 }))!;
     const candles = (await market.ohlcv({ ...query, interval: '24h', limit: 100 }))!.slice(0, 5);
@@ -254,7 +254,7 @@ describe.each<[string, () => MarketData, string, number]>([
     }
   });
 
-  it('has no more rows than asked for, the earliest', async () => {
+  it('has no more rows than requested, the earliest ones', async () => {
     const query = { coinId, quote: 'usd', from, to: from + 30 * DAY, widthMs: 7 * DAY } as const;
     const all = (await market.tickerHistory({ ...query, limit: 100 }))!;
     expect(all.length).toBeGreaterThanOrEqual(4);
@@ -262,7 +262,7 @@ describe.each<[string, () => MarketData, string, number]>([
   });
 });
 
-it('reckons the volume of the day up to the end of a stretch, at every width', async () => {
+it('computes the volume of the day up to the end of a row, at every width', async () => {
   const from = Date.UTC(2024, 3, 1, 12);
   const query = { coinId: 'btc-bitcoin', quote: 'usd', from, to: from + HOUR } as const;
   const hours = await marketAt(noon).ohlcv({
@@ -279,7 +279,7 @@ it('reckons the volume of the day up to the end of a stretch, at every width', a
   expect(ticks!.at(-1)!.volume_24h).toBe(sum);
 });
 
-it('has ids of coins elsewhere: no two coins share one, each leads back, small coins lack some', async () => {
+it('has ids of coins on other sites: no two coins share one, each leads back, small coins lack some', async () => {
   const market = createMadeUpMarket({ world: createMadeUpWorld({ seed: 1, coins: 3_000 }), clock: frozenClock(noon) });
   const ids = (await market.coins()).map(({ id }) => id);
   const all = await Promise.all(ids.map((id) => market.mapping({ provider: 'coinpaprika', id })));

@@ -39,7 +39,7 @@ describe('the open candle of the made-up market', () => {
     });
   });
 
-  it('is not there in the instant its slot begins, and is there a moment later', async () => {
+  it('does not exist at the instant its slot begins, and exists a moment later', async () => {
     for (const interval of INTERVALS) {
       const midnight = Date.UTC(2024, 5, 1);
       expect(await openAt(midnight, interval)).toBeUndefined();
@@ -47,7 +47,7 @@ describe('the open candle of the made-up market', () => {
     }
   });
 
-  it('is what has happened so far: it widens, its volume grows, its open stays, and it becomes the closed one', async () => {
+  it('has what has happened so far: it widens, its volume grows, its open stays, and it becomes the closed candle', async () => {
     const day = Date.UTC(2024, 5, 1);
     const final = (await candles(day + 2 * DAY, '24h', day, day))[0]!;
     let before = (await openAt(day + 1, '24h'))!;
@@ -65,7 +65,7 @@ describe('the open candle of the made-up market', () => {
     expect(final).toMatchObject(values);
   });
 
-  it('agrees at every width about the price of now, and so does the ticker', async () => {
+  it('has the current price at every width, and so does the ticker', async () => {
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: Date.UTC(2020, 0, 1), max: Date.UTC(2024, 0, 1) }), async (now) => {
         fc.pre(now % 300_000 !== 0);
@@ -95,7 +95,7 @@ describe('the made-up market on its clock', () => {
     );
   });
 
-  it('keeps every closed candle as it was, whatever the time', async () => {
+  it('keeps every closed candle unchanged, whatever the time', async () => {
     const from = Date.UTC(2023, 0, 1);
     const early = await candles(from + 30 * DAY, '6h', from, from + 30 * DAY - 1);
     expect(await candles(from + 900 * DAY, '6h', from, from + 30 * DAY - 1)).toEqual(early);
@@ -127,7 +127,7 @@ describe('the made-up market on its clock', () => {
     ).toHaveLength(1);
   });
 
-  it('tells the instant of a coin’s first candle', async () => {
+  it('states the instant of a coin’s first candle', async () => {
     for (const ticker of await marketAt(noon).tickers({ quotes: ['USD'] })) {
       const from = new Date(ticker.first_data_at!).getTime();
       const rows = await marketAt(noon).ohlcv({
@@ -142,7 +142,7 @@ describe('the made-up market on its clock', () => {
     }
   });
 
-  it('are the same, whatever was asked before, also on another day', async () => {
+  it('has the same tickers, whatever was requested before, also on another day', async () => {
     const midnight = floorToGrid(noon, '24h');
     const quotes = ['USD'];
     for (const now of [noon, noon + HOUR, midnight - 1, midnight, midnight + 1, noon + 40 * DAY, noon - 300 * DAY]) {
@@ -165,7 +165,7 @@ describe('revisions of the made-up market', () => {
   const from = Date.UTC(2023, 0, 1);
   const to = from + 40 * HOUR;
 
-  it('change some candles once, that long after their close, and always the same ones', async () => {
+  it('change some candles once, a fixed time after their close, and always the same ones', async () => {
     const final = await candles(to + 10 * DAY, '1h', from, to, revisions);
     expect(final).toEqual(await candles(to + 10 * DAY, '1h', from, to));
     const first = await candles(to + HOUR, '1h', from, to, revisions);

@@ -29,7 +29,7 @@ async function candles(
 }
 
 describe('the recorded market', () => {
-  it('answers every hour of the file, oldest first, with the dollar volume whichever column it stands in', async () => {
+  it('answers every hour of the file, oldest first, with the dollar volume from whichever column has it', async () => {
     const expected = lines('hourly/Bitstamp_BTCUSD_1h.csv.gz').slice(1).reverse();
     const rows = await candles('btc-bitcoin', '1h');
     expect(rows).toHaveLength(33_259);
@@ -69,7 +69,7 @@ describe('the recorded market', () => {
     expect(await candles('btc-bitcoin', '24h', Date.UTC(2019, 2, 20), Date.UTC(2019, 2, 31))).toEqual([]);
   });
 
-  it('includes both ends, cuts to the earliest, and has nothing else', async () => {
+  it('includes both ends, cuts to the earliest rows, and has nothing else', async () => {
     const day = Date.UTC(2018, 0, 1);
     expect(await candles('btc-bitcoin', '24h', day, day + 10 * DAY)).toHaveLength(11);
     expect((await candles('btc-bitcoin', '24h', day, day + 10 * DAY, 2)).map((row) => row.openTime)).toEqual([
@@ -98,7 +98,7 @@ describe('the recorded market', () => {
     expect(rows!.map((row) => row.openTime)).toEqual([Date.UTC(2018, 0, 1), Date.UTC(2018, 0, 2)]);
   });
 
-  it('tells when each coin begins, and its last price', async () => {
+  it('states when each coin begins, and its last price', async () => {
     const tickers = await market.tickers({ quotes: ['USD', 'BTC'] });
     expect(tickers.map((t) => [t.id, t.first_data_at, t.quotes.USD!.price])).toEqual([
       ['btc-bitcoin', '2014-11-28T00:00:00Z', 43312.27],

@@ -1,4 +1,4 @@
-/** Answers about real or made-up rows, each weighed beside what the ones before it have stored. */
+/** Answers with real or made-up rows, each compared with what the answers before it have stored. */
 import { expect } from 'vitest';
 import type { Candle, CandleColumns } from '../../../../src/core/candle.ts';
 import { DAY, INTERVAL_MS, type Interval } from '../../../../src/core/interval.ts';
@@ -20,7 +20,8 @@ export const stored = (c: Candle): StoredCandle => [c.openTime, c.open, c.high, 
 export type Result = { readonly asked: number; readonly found: readonly string[] };
 
 /**
- * Answers of `size` slots, each beside what the ones before it have stored: of a backfill, newest first; or of refreshes, oldest first.
+ * Answers of `size` slots, each compared with what the ones before it have stored: newest first as in a backfill, or oldest first as in
+ * refreshes.
  */
 export function implausibleOf(
   interval: Interval,
@@ -59,7 +60,7 @@ export function implausibleOf(
   return { asked: starts.length, found };
 }
 
-/** Of the requests, so many may be second ones. */
+/** At most this part of the requests may be second ones. */
 const MOST = 0.005;
 
 export function expectFew(name: string, results: readonly Result[]): void {
@@ -72,12 +73,10 @@ export function expectFew(name: string, results: readonly Result[]): void {
 export const BACKFILLS = [366, 100, 30, 12, 7].map((size) => [size, 'newest first'] as const);
 export const REFRESHES = [3, 2, 1].map((size) => [size, 'oldest first'] as const);
 
-/** When trade at Coinbase had begun. */
+/** When trading at Coinbase had begun. */
 const TRADED = Date.UTC(2015, 0, 9);
 
-/**
- * In its first weeks nobody traded at Coinbase: the rows repeat, and an answer that repeats itself looks just so. One request for all of it.
- */
+/** In its first weeks nobody traded at Coinbase: the rows repeat, as they do in a false answer. That takes one request. */
 export function withoutIdle(name: string, size: number, { asked, found }: Result): Result {
   const isIdle = (text: string) =>
     name === COINBASE && Date.parse(text.slice(0, 24)) < TRADED && text.includes(' constant: ');

@@ -1,4 +1,4 @@
-/** Real candles: those of the simulator, one series more (README.md), and the longer candles that follow from the recorded hours. */
+/** Real candles: those of the simulator, one more series (README.md), and longer candles made from the recorded hours. */
 import { readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import type { Candle } from '../../../../src/core/candle.ts';
@@ -9,7 +9,7 @@ import { readRecordedSeries } from '../../../../src/simulator/recorded/recorded-
 export const recorded = readRecordedSeries();
 const recordedHours = recorded.find(({ interval }) => interval === '1h')!.candles;
 export const COINBASE = 'bitcoin at Coinbase 24h';
-/** What was recorded, and what follows from it: the longer candles of the recorded hours. */
+/** The recorded candles, and the longer candles made from the recorded hours. */
 export const REAL: readonly (readonly [name: string, interval: CandleInterval, candles: readonly Candle[]])[] = [
   ...recorded.map(({ coinId, interval, candles }) => [`${coinId} ${interval}`, interval, candles] as const),
   [COINBASE, '24h', readCoinbase()],
@@ -18,7 +18,7 @@ export const REAL: readonly (readonly [name: string, interval: CandleInterval, c
   ),
 ];
 
-/** The price series that follow from the recorded candles: means of days, and of hours where hours were recorded. */
+/** Price series made from the recorded candles: means of days, and of hours where hours were recorded. */
 export const PRICES: readonly (readonly [name: string, interval: PriceInterval, prices: readonly Candle[]])[] = [
   ...(['1h', '2h', '3h', '6h', '12h', '1d'] as const).map((width) => {
     const interval = priceInterval(width);
@@ -29,7 +29,7 @@ export const PRICES: readonly (readonly [name: string, interval: PriceInterval, 
   ),
 ];
 
-/** A price is the mean of its span, as the upstream's are (upstream-api.md, 1.7), in the form of a candle. */
+/** A price is the mean of its span, as upstream's prices are (upstream-api.md, 1.7), in the form of a candle. */
 export function pricesOf(candles: readonly Candle[], of: CandleInterval, interval: PriceInterval): Candle[] {
   const [from, to] = [candles[0]!.openTime, candles.at(-1)!.openTime + INTERVAL_MS[of]];
   const closed = candles.map((candle) => ({ ...candle, closeTime: candle.openTime + INTERVAL_MS[of] - 1_000 }));
@@ -62,7 +62,7 @@ export function within(candles: readonly Candle[], span: { from: number; to: num
   return candles.slice(...placesOf(candles, span));
 }
 
-/** Where those of the span begin and end. */
+/** Where the candles of the span begin and end in the array. */
 export function placesOf(
   candles: readonly Candle[],
   { from, to }: { from: number; to: number },
