@@ -44,7 +44,7 @@ export type App = {
   /** Names of the migrations that opening applied. */
   readonly migrated: readonly string[];
   /** Restarts the embedded server when it has died; does nothing for another database. @throws StoreError when it cannot start */
-  bringBack(): Promise<void>;
+  restartDatabase(): Promise<void>;
   close(): Promise<void>;
 };
 
@@ -61,8 +61,8 @@ export async function openApp(config: Config, options: AppOptions): Promise<App>
       config.databaseUrl === null && schema !== 'leave' ? 'migrate' : schema,
     );
     if (migrated.length > 0) log.debug({ migrations: migrated }, 'migrated the schema');
-    const bringBack = config.databaseUrl === null ? serverStarter(config, log) : async () => undefined;
-    return { config, clock, log, surroundings, database, migrated, bringBack, close: releasers.release };
+    const restartDatabase = config.databaseUrl === null ? serverStarter(config, log) : async () => undefined;
+    return { config, clock, log, surroundings, database, migrated, restartDatabase, close: releasers.release };
   } catch (error) {
     await releasers.release();
     throw error;

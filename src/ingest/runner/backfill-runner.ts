@@ -9,7 +9,7 @@ import { setMaxListeners } from 'node:events';
 import { asError } from '../../core/as-error.ts';
 import { type Keep, keptPart } from '../../core/settings/retention-settings.ts';
 import { type ClaimedBackfill, claimBackfill, endClaim } from '../../store/backfill/backfill-queue.ts';
-import { wakeThoseThatWait } from '../../store/backfill/slot-owner.ts';
+import { wakeWaitingBackfills } from '../../store/backfill/slot-owner.ts';
 import { type BackfillOptions, type BackfillRun, runBackfill } from '../backfill/backfill.ts';
 import { planBackfill } from '../backfill/plan.ts';
 import type { BackfillProgress } from '../backfill/progress.ts';
@@ -25,7 +25,7 @@ import { createOutageRetry, outageReason } from '../request/outage-retry.ts';
 import type { Session } from '../session.ts';
 import { refreshForAbsences } from '../snapshot/coin-list.ts';
 import {
-  type BackfillEndTold,
+  type BackfillEndReport,
   type ClaimDeps,
   endBroken,
   endRun,
@@ -44,7 +44,7 @@ export type BackfillRunnerDeps = ClaimDeps & {
   /** How long candles are kept. Candles that became too old while the backfill waited are not requested. */
   readonly keep?: Partial<Keep['candles']>;
   readonly onBegin: (claimed: ClaimedBackfill, requests: number) => void;
-  readonly onEnd: (end: BackfillEndTold) => void;
+  readonly onEnd: (end: BackfillEndReport) => void;
   readonly onChunk: (job: ChunkJob, outcome: Outcome) => void;
   readonly onFailure: (job: ChunkJob, error: Error, final: boolean) => void;
   readonly bringBack?: () => Promise<void>;
@@ -93,7 +93,7 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
   async function loop(): Promise<void> {
     let helper: ChunkWorker | null = null;
     // A session begins only after the upstream has accepted the key.
-    await wakeThoseThatWait(sql, KEY_REFUSED).catch((error: unknown) => deps.onError(asError(error)));
+    await wakeWaitingBackfills(sql, KEY_REFUSED).catch((error: unknown) => deps.onError(asError(error)));
     while (!stop.signal.aborted) {
       const claimed = await claimBackfill(sql, { owner, now: clock.now() }).catch((error: unknown) => {
         if (!stop.signal.aborted) deps.onError(asError(error));
@@ -111,7 +111,7 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
     await helper?.close();
   }
 
-  async function work(claimed: ClaimedBackfill): Promise<BackfillEndTold> {
+  async function work(claimed: ClaimedBackfill): Promise<BackfillEndReport> {
     const mine = { progress: null as BackfillProgress | null, id: claimed.id };
     current = mine;
     const release = new AbortController();

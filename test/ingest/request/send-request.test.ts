@@ -162,7 +162,7 @@ describe('a request that fails', () => {
     expect(world.judged).toEqual([false]);
     expect((await world.quota.state()).hold).toBe(null);
     // A question about the account itself is not judged by asking the account.
-    expect(await world.send({ spender: { ...OPTIONS.spender, asksAccount: true } })).toMatchObject({
+    expect(await world.send({ spender: { ...OPTIONS.spender, isAccountRequest: true } })).toMatchObject({
       budgetLeft: false,
     });
     expect(world.judged).toHaveLength(1);
