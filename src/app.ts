@@ -46,7 +46,7 @@ export type App = {
   /** How long that took. */
   readonly migrationMs: number;
   /** Restarts the embedded server when it has died; does nothing for another database. @throws StoreError when it cannot start */
-  bringBack(): Promise<void>;
+  restartDatabase(): Promise<void>;
   close(): Promise<void>;
 };
 
@@ -65,9 +65,9 @@ export async function openApp(config: Config, options: AppOptions): Promise<App>
     );
     const migrationMs = Math.round(stopwatch() - begunAt);
     if (migrated.length > 0) log.debug({ migrations: migrated }, 'migrated the schema');
-    const bringBack = config.databaseUrl === null ? serverStarter(config, log) : async () => undefined;
+    const restartDatabase = config.databaseUrl === null ? serverStarter(config, log) : async () => undefined;
     const opened = { config, clock, log, surroundings, database, migrated, migrationMs };
-    return { ...opened, bringBack, close: releasers.release };
+    return { ...opened, restartDatabase, close: releasers.release };
   } catch (error) {
     await releasers.release();
     throw error;

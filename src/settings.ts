@@ -20,7 +20,7 @@ import {
   parseCandlesKept,
   parseKept,
 } from './core/settings/retention-settings.ts';
-import type { Read } from './core/settings/setting.ts';
+import type { ParsedSetting } from './core/settings/setting.ts';
 import { parseCadence } from './ingest/schedule/cadence.ts';
 import { type ScheduleVariable, scheduleVariable } from './ingest/schedule/schedule-plan.ts';
 import { SCHEDULE_NAMES } from './ingest/schedule/schedules.ts';
@@ -41,7 +41,7 @@ const MOST_PER_ADDRESS = 200;
 
 /** `auto` tries both ways of sending the key. */
 export type AuthSetting = 'auto' | 'bearer' | 'bare';
-type Parse<T> = (text: string, name: string, env: Environment) => Read<T>;
+type Parse<T> = (text: string, name: string, env: Environment) => ParsedSetting<T>;
 type Setting<T> = { readonly fallback: T; readonly parse: Parse<T> };
 
 /** `fallback`: the value when the variable is not set. */
@@ -190,26 +190,26 @@ function notShown(text: string): string {
   return `(${text.length} characters, not shown)`;
 }
 
-function parseKey(text: string): Read<string> {
+function parseKey(text: string): ParsedSetting<string> {
   if (/^[\x21-\x7e]+$/.test(text)) return { ok: text };
   const problem =
     'which has spaces or characters that a header cannot carry; give the key alone, as the provider shows it';
   return wrong(problem, notShown(text));
 }
 
-function parseSecret(text: string): Read<string> {
+function parseSecret(text: string): ParsedSetting<string> {
   const read = parseSecretUrl(text);
   return 'ok' in read ? read : wrong(read.problem, notShown(text));
 }
 
-function parseLimit(text: string, isWhole: boolean): Read<number | null> {
+function parseLimit(text: string, isWhole: boolean): ParsedSetting<number | null> {
   if (text === 'unlimited') return { ok: null };
   const value = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
   if (value > 0 && value <= 1e12 && (!isWhole || Number.isInteger(value))) return { ok: value };
   return wrong(`it must be a ${isWhole ? 'whole ' : ''}number above 0, or unlimited`);
 }
 
-function parseCandles(text: string): Read<number> {
+function parseCandles(text: string): ParsedSetting<number> {
   const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
   if (value >= 1 && value <= MAX_CANDLES) return { ok: value };
   // The upstream refuses larger requests, and counts them too.
@@ -217,7 +217,7 @@ function parseCandles(text: string): Read<number> {
   return wrong(`it must be a whole number from 1 to ${MAX_CANDLES}${why}`);
 }
 
-function parseDatabaseUrl(text: string, name: string): Read<string> {
+function parseDatabaseUrl(text: string, name: string): ParsedSetting<string> {
   try {
     checkDatabaseUrl(text);
     return { ok: text };
@@ -227,7 +227,7 @@ function parseDatabaseUrl(text: string, name: string): Read<string> {
   }
 }
 
-function parseBaseUrl(text: string): Read<string> {
+function parseBaseUrl(text: string): ParsedSetting<string> {
   const read = parseHttpUrl(text);
   if (!('ok' in read)) return read;
   const trimmed = read.ok.replace(/\/+$/, '');
@@ -235,30 +235,30 @@ function parseBaseUrl(text: string): Read<string> {
 }
 
 /** An address, or `off` (null). */
-function parseRpcUrl(text: string): Read<string | null> {
+function parseRpcUrl(text: string): ParsedSetting<string | null> {
   if (text.toLowerCase() === 'off') return { ok: null };
   const read = parseHttpUrl(text);
   return 'ok' in read ? read : { ...read, problem: `${read.problem}, or off to use REST alone` };
 }
 
 /** The path of a file or a folder. */
-function parsePath(text: string): Read<string> {
+function parsePath(text: string): ParsedSetting<string> {
   return text.startsWith('~') ? wrong('but Chandler does not expand ~; write the whole path') : { ok: text };
 }
 
 /** Other programs read this value as well, so Chandler does not check it. */
-function asGiven(text: string): Read<string> {
+function asGiven(text: string): ParsedSetting<string> {
   return { ok: text };
 }
 
-function parseLake(text: string): Read<Address> {
+function parseLake(text: string): ParsedSetting<Address> {
   const read = parseAddress(text);
   if (!('ok' in read) || read.ok.kind === 's3') return read;
   const path = parsePath(text);
   return 'ok' in path ? read : path;
 }
 
-function parseDatasets(text: string): Read<readonly string[]> {
+function parseDatasets(text: string): ParsedSetting<readonly string[]> {
   const names = text.split(/[\s,]+/).filter((name) => name !== '');
   if (names.length === 1 && names[0] === 'all') return { ok: DATASET_NAMES };
   const other = names.find((name) => !DATASET_NAMES.includes(name));
@@ -269,14 +269,14 @@ function parseDatasets(text: string): Read<readonly string[]> {
 }
 
 /** A cron expression, normalised, or `off`. */
-function parseSchedule(text: string): Read<string> {
+function parseSchedule(text: string): ParsedSetting<string> {
   if (text.toLowerCase() === 'off') return { ok: 'off' };
   const read = parseCadence(text);
   return 'ok' in read ? { ok: read.ok.cron } : wrong(`${read.problem}, or off${didYouMean(text, ['off'])}`);
 }
 
 /** Origins as a browser writes them: scheme, host, and the port unless it is the default of the scheme. */
-function parseOrigins(text: string): Read<readonly string[]> {
+function parseOrigins(text: string): ParsedSetting<readonly string[]> {
   const origins = text.split(/[\s,]+/).filter((origin) => origin !== '');
   const isOrigin = (origin: string) => origin === '*' || (URL.canParse(origin) && new URL(origin).origin === origin);
   const other = origins.find((origin) => !isOrigin(origin));

@@ -18,12 +18,12 @@ import {
   heedRefusal,
   openAccountRecord,
 } from './request/account.ts';
-import { createAskOther } from './request/ask-other.ts';
 import { createAuthSchemeChoice } from './request/auth-scheme.ts';
 import { planUnknown } from './request/configuration-errors.ts';
 import { createKeyJudge } from './request/key-judge.ts';
 import { createQuotaJudge } from './request/quota-exhausted.ts';
 import { createReachability } from './request/reachability.ts';
+import { createRequestOtherCoin } from './request/request-other-coin.ts';
 import { createSendRequest, type RequestResult, type SendOptions, type SendRequest } from './request/send-request.ts';
 
 export type SessionOptions = {
@@ -130,7 +130,10 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     tools,
     historyLimits,
     ingestChunk,
-    circuitBreaker: createCircuitBreaker({ clock, askOther: createAskOther({ sql, sendRequest, clock }) }),
+    circuitBreaker: createCircuitBreaker({
+      clock,
+      requestOtherCoin: createRequestOtherCoin({ sql, sendRequest, clock }),
+    }),
     check: () => checkWith(quota),
   };
 }
@@ -160,7 +163,7 @@ function createSenders(options: SessionOptions, account: AccountRecord) {
     checkAccount({ sendRequest: sendWith(quota), quota, sql, clock, account, sentAs: options.authScheme, signal });
   const checkKey = apiKey === null ? null : checkWith;
   const judgeWith = createQuotaJudge({ clock, check: checkKey, signal });
-  const judgeKeyWith = createKeyJudge({ clock, check: checkKey, isLasting: options.waitsForPlan ?? false });
+  const judgeKeyWith = createKeyJudge({ clock, check: checkKey, isService: options.waitsForPlan ?? false });
   const sendWith = (quota: Quota, { client = upstream, isOtherHost = false } = {}): SendRequest =>
     reporting(
       createSendRequest({

@@ -16,7 +16,7 @@ export type Spender = {
    * the upstream reported that the quota is exhausted, or if other work has used up the month. All other work leaves
    * `Reserved.account` for it. It counts like any other request.
    */
-  readonly asksAccount?: boolean;
+  readonly isAccountRequest?: boolean;
 };
 
 /** Null = no such limit. */

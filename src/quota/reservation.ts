@@ -11,7 +11,7 @@ export type Need = {
   /** The number of ticks in `[from, to)`. */
   readonly ticks: (from: Instant, to: Instant) => number;
   /** True for requests about the account: the other schedules must leave these, too. */
-  readonly asksAccount?: boolean;
+  readonly isAccountRequest?: boolean;
 };
 
 /** Fractions of requests do not add up exactly. */
@@ -24,7 +24,7 @@ export function nothingReserved(): Reserved {
 
 /** Requests of `needs` from `now` to the end of the UTC day and month, counted tick by tick. */
 export function reservedAt(now: Instant, needs: readonly Need[]): Reserved {
-  const account = needs.filter((need) => need.asksAccount);
+  const account = needs.filter((need) => need.isAccountRequest);
   // Ticks of this minute may not have sent their requests yet. Two ticks are at least a minute apart.
   const from = Math.floor(now / MINUTE) * MINUTE;
   const day = dayReset(now);

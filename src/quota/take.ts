@@ -32,7 +32,7 @@ type Taken = Take | Unwanted | typeof SERVE_LATER;
 export function createTake(deps: TakeDeps): Quota['take'] {
   const take = createBatcher<TakeCall, Take | Unwanted>(
     (calls) => takeForAll(deps, calls),
-    ({ spender }) => `${spender.class} ${spender.asksAccount ?? false} ${spender.name}`,
+    ({ spender }) => `${spender.class} ${spender.isAccountRequest ?? false} ${spender.name}`,
   );
   return ((spender: Spender, stretch?: Stretch) => take({ spender, stretch })) as Quota['take'];
 }
@@ -76,9 +76,9 @@ async function argsFor(deps: TakeDeps, calls: readonly TakeCall[]): Promise<Take
     runAheadMs: isBackfill ? runAheadMs / 2 : runAheadMs,
     graceMs,
     probeMs,
-    leaveMonth: spender.asksAccount ? 0 : leave.month,
-    leaveDay: spender.asksAccount ? 0 : leave.day,
-    asksAccount: spender.asksAccount ?? false,
+    leaveMonth: spender.isAccountRequest ? 0 : leave.month,
+    leaveDay: spender.isAccountRequest ? 0 : leave.day,
+    isAccountRequest: spender.isAccountRequest ?? false,
     spenderClass: spender.class,
     spenderName: spender.name,
   };

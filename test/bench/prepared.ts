@@ -3,7 +3,7 @@ import type { CandleColumns } from '../../src/core/candle.ts';
 import { chunksNewestFirst } from '../../src/core/chunk.ts';
 import { INTERVAL_MS, type Interval, isPriceInterval, settledUntil, settleMs } from '../../src/core/interval.ts';
 import type { Span } from '../../src/core/span.ts';
-import { weigh } from '../../src/ingest/chunk/evidence.ts';
+import { judgeSlots } from '../../src/ingest/chunk/evidence.ts';
 import { type ChunkCommit, storeChunk } from '../../src/store/candle/chunk.ts';
 import type { ChunkAnswer, Known } from '../../src/store/candle/lock-series.ts';
 import { wantSeries } from '../../src/store/candle/series.ts';
@@ -117,7 +117,7 @@ export function storePrepared(
   };
   const findings = { candles, cutShort: [], quarantined: [], rowCount: candles.openTime.length };
   const verdictOf = (known: Known) =>
-    weigh({
+    judgeSlots({
       span,
       interval: series.interval,
       findings,

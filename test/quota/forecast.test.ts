@@ -158,7 +158,7 @@ function every(periodMs: number): Need['ticks'] {
 describe('what is reserved', () => {
   const needs: readonly Need[] = [
     { name: 'coins', requests: 2, ticks: every(DAY) },
-    { name: 'account', requests: 1, ticks: every(6 * HOUR), asksAccount: true },
+    { name: 'account', requests: 1, ticks: every(6 * HOUR), isAccountRequest: true },
   ];
 
   it('is what the schedules will ask until the day and the month end, tick by tick', () => {

@@ -273,7 +273,7 @@ describe('what is reserved', () => {
   });
 
   it('keeps the account askable when everything else is spent', async () => {
-    const account: Spender = { class: 'scheduled', name: 'account', asksAccount: true };
+    const account: Spender = { class: 'scheduled', name: 'account', isAccountRequest: true };
     const { quota, clock } = open(
       { perMonth: 5 },
       { reserved: () => ({ day: 0, month: 3, account: { day: 0, month: 1 } }) },
@@ -548,7 +548,7 @@ describe('a spent month', () => {
   it('still lets the account be asked, and what the account says ends it', async () => {
     const { quota, clock } = open({ perMonth: 100 });
     await quota.exhausted({ sentAt: clock.now(), ...event });
-    granted(await quota.take({ class: 'scheduled', name: 'account', asksAccount: true }));
+    granted(await quota.take({ class: 'scheduled', name: 'account', isAccountRequest: true }));
     await quota.answered({ sentAt: clock.now() });
     expect(denied(await quota.take(scheduled), clock)[0]).toBe('quota exhausted');
     await quota.reconcile({ made: 100, left: 0 });
@@ -561,7 +561,7 @@ describe('a spent month', () => {
 
 describe('what the account says', () => {
   it('that others have used up the month does not keep it from being asked, which is how a larger plan is found', async () => {
-    const account: Spender = { class: 'scheduled', name: 'account', asksAccount: true };
+    const account: Spender = { class: 'scheduled', name: 'account', isAccountRequest: true };
     const { quota, clock } = open({ perMonth: 20 });
     for (let i = 0; i < 3; i++) granted(await quota.take(scheduled));
     await quota.reconcile({ made: 20, left: 0 });
@@ -573,7 +573,7 @@ describe('what the account says', () => {
   });
 
   it('is not asked when the month is used up by us, nor beyond what the operator allows', async () => {
-    const account: Spender = { class: 'scheduled', name: 'account', asksAccount: true };
+    const account: Spender = { class: 'scheduled', name: 'account', isAccountRequest: true };
     const ours = open({ perMonth: 5 });
     for (let i = 0; i < 5; i++) granted(await ours.quota.take(scheduled));
     await ours.quota.reconcile({ made: 5, left: 0 });

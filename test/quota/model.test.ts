@@ -40,7 +40,7 @@ const terms = fc.record({
 const spenders: readonly Spender[] = [
   { class: 'backfill', name: 'b' },
   { class: 'scheduled', name: 's' },
-  { class: 'scheduled', name: 'account', asksAccount: true },
+  { class: 'scheduled', name: 'account', isAccountRequest: true },
 ];
 const wait = fc.option(fc.constantFrom(0, 500, 3000, 90_000));
 const ago = fc.constantFrom(0, 1, 300, 20_000);

@@ -75,7 +75,7 @@ export function takeFrom(
   const monthUsed = month === ledger.monthStart ? ledger.monthSpent : 0;
   const dayReset = day + DAY + GRACE;
   const monthReset = endOfMonth(month) + GRACE;
-  const leave = spender.asksAccount
+  const leave = spender.isAccountRequest
     ? { day: 0, month: 0 }
     : spender.class === 'backfill'
       ? aside
@@ -88,14 +88,14 @@ export function takeFrom(
   });
   const ownUsed = own.month === month ? own.spent : 0;
   const isTold =
-    spender.asksAccount === true &&
+    spender.isAccountRequest === true &&
     ledger.monthLimitKnown &&
     (!perMonthFixed || limits.perMonth === null || monthUsed < limits.perMonth) &&
     ownUsed < (perMonth ?? 0);
   if (perMonth !== null && monthUsed >= perMonth && !isTold) return deny('month', monthReset);
   if (limits.perDay !== null && dayUsed >= limits.perDay) return deny('day', dayReset);
   const probing = ledger.probeUntil ?? 0;
-  if (ledger.exhaustedUntil > now && !spender.asksAccount)
+  if (ledger.exhaustedUntil > now && !spender.isAccountRequest)
     return deny('quota exhausted', Math.max(ledger.exhaustedUntil, probing));
   if (probing > now) {
     if (ledger.probe === 'exhausted') return deny('quota exhausted', Math.max(ledger.exhaustedUntil, probing));

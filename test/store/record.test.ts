@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   abandonExpired,
   backfillTotals,
-  beat,
   finishBackfill,
+  renewRun,
   startBackfill,
 } from '../../src/store/backfill/backfill.ts';
 import {
@@ -235,13 +235,13 @@ describe('backfills', () => {
     await finishBackfill(database.sql, id, 'done', NOON + MINUTE);
     await finishBackfill(database.sql, id, 'failed', NOON + 2 * MINUTE);
     expect(await readBackfill(id)).toMatchObject({ state: 'done', finishedAt: NOON + MINUTE });
-    expect(await beat(database.sql, id, NOON)).toBe(false);
+    expect(await renewRun(database.sql, id, NOON)).toBe(false);
   });
 
   test('one whose owner has fallen silent is interrupted, one that beats is not', async () => {
     const silent = await startBackfill(database.sql, started);
     const alive = await startBackfill(database.sql, started);
-    expect(await beat(database.sql, alive, NOON + 10 * MINUTE)).toBe(true);
+    expect(await renewRun(database.sql, alive, NOON + 10 * MINUTE)).toBe(true);
     expect(await abandonExpired(database.sql, NOON + 10 * MINUTE)).toEqual([silent]);
     expect(await readBackfill(silent)).toMatchObject({ state: 'interrupted', finishedAt: NOON });
     expect(await readBackfill(alive)).toMatchObject({ state: 'running' });

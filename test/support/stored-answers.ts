@@ -2,7 +2,7 @@
 import type { CandleColumns } from '../../src/core/candle.ts';
 import { DAY, isPriceInterval, settledUntil } from '../../src/core/interval.ts';
 import type { Span } from '../../src/core/span.ts';
-import { weigh } from '../../src/ingest/chunk/evidence.ts';
+import { judgeSlots } from '../../src/ingest/chunk/evidence.ts';
 import { type ChunkCommit, storeChunk } from '../../src/store/candle/chunk.ts';
 import { wantSeries } from '../../src/store/candle/series.ts';
 import type { Sql } from '../../src/store/connection/connect.ts';
@@ -69,7 +69,7 @@ export function storeAnswer(
     times = 1,
     priceTimes = 1,
     ageDays = 0,
-    toldTwice = false,
+    toldTwice: wasImplausible = false,
     interval = '24h',
   }: AnswerOptions = {},
 ): Promise<ChunkCommit> {
@@ -112,7 +112,7 @@ export function storeAnswer(
       },
     },
     (known) => ({
-      ...weigh({
+      ...judgeSlots({
         span,
         interval,
         findings,
@@ -123,7 +123,7 @@ export function storeAnswer(
         settledTo: settledUntil(exchange.asOf, interval),
         settlesAfterMs: DAY,
       }),
-      toldTwice,
+      wasImplausible,
     }),
   );
 }

@@ -3,7 +3,7 @@ import { afterEach, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
 import { scheduleVariable } from '../../src/ingest/schedule/schedule-plan.ts';
 import { SCHEDULES } from '../../src/ingest/schedule/schedules.ts';
-import { beat, startBackfill } from '../../src/store/backfill/backfill.ts';
+import { renewRun, startBackfill } from '../../src/store/backfill/backfill.ts';
 import { queueBackfill } from '../../src/store/backfill/backfill-queue.ts';
 import { wantSeries } from '../../src/store/candle/series.ts';
 import { readBackfills } from '../../src/views/backfills/backfills.ts';
@@ -84,7 +84,7 @@ test('those that run at once after the more urgent ones, and between equals as t
   });
   // Until the upkeep has reckoned, thirty seconds apart.
   for (let i = 0; i < 3; i++) {
-    await beat(world.database.sql, command, world.clock.now());
+    await renewRun(world.database.sql, command, world.clock.now());
     await world.advance(12 * SECOND);
   }
   const all = await readAll();

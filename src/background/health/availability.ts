@@ -62,7 +62,7 @@ export async function waitUntilAvailable<T>(
         missed.add(ACCOUNT);
         incidents.report(ACCOUNT, error);
       } else {
-        if (!mayPass(error)) throw error;
+        if (!isTemporary(error)) throw error;
         incidents.report(what, error as Error);
       }
     }
@@ -80,7 +80,7 @@ function waitForAccount(error: AccountUnknown | KeyRefused, attempt: number, now
 }
 
 /** Whether waiting may help: the database or the queue is unavailable, or another process will migrate the database. */
-function mayPass(error: unknown): boolean {
+function isTemporary(error: unknown): boolean {
   return outageReason(error) !== null || (error instanceof StoreError && !error.isConfiguration);
 }
 
@@ -118,7 +118,7 @@ export async function watchDatabase(
       if (reason === null) incidents.report(what, asError(error));
       else reportOutage(incidents, reason, databaseError(error, app, setting));
       if (reason === DATABASE_IS_UNAVAILABLE) {
-        await unlessAborted(app.bringBack(), signal).catch((again: unknown) => {
+        await unlessAborted(app.restartDatabase(), signal).catch((again: unknown) => {
           if (!signal.aborted) incidents.report(EMBEDDED_DATABASE, asError(again));
         });
       }

@@ -14,7 +14,7 @@ import { beginState, endState, raiseNotice, wasRaised } from '../../store/work/n
 import { DATABASE, HEARTBEAT } from '../health/service-status.ts';
 import { createWebhook, type Webhook } from '../notice/webhook.ts';
 import type { ServiceContext } from '../service-context.ts';
-import { deliveryBackoff, tell } from './notice-delivery.ts';
+import { deliveryBackoff, logNotice } from './notice-delivery.ts';
 
 const EVENT = 'database-down';
 const LOOK_MS = 5_000;
@@ -64,7 +64,7 @@ export function createDatabaseOutage(context: ServiceContext): DatabaseOutage {
     if (outage.toldAt !== null || now - outage.since < TOLD_AFTER_MS || now < outage.retryAt || !isMine(context))
       return;
     const text = textAt(outage, now, context.owner);
-    if (outage.attempts === 0) tell(context, EVENT, EVENT, text);
+    if (outage.attempts === 0) logNotice(context, EVENT, EVENT, text);
     const delivery = await webhook.post(text, signal);
     context.metrics.notice(EVENT, delivery.kind === 'taken' ? 'sent' : 'failed');
     if (delivery.kind === 'taken') outage.toldAt = now;
@@ -85,13 +85,13 @@ export function createDatabaseOutage(context: ServiceContext): DatabaseOutage {
         const text = textAt(outage, toldAt, context.owner);
         await beginState(sql, { event: EVENT, topic: EVENT, text, beganAt: since, sentAt: toldAt }, now);
         const resolved = `Resolved: the database could not be used ${lasted}. ${end}`;
-        if (await endState(sql, EVENT, resolved, now)) tell(context, EVENT, EVENT, resolved);
+        if (await endState(sql, EVENT, resolved, now)) logNotice(context, EVENT, EVENT, resolved);
       }
     } else {
       if (now - until < OTHERS_WAIT_MS) return;
       const text = `The database could not be used ${lasted}: ${message}. ${end}`;
       const late = { event: EVENT, topic: EVENT, text, quietMs: now - since } as const;
-      if (await raiseNotice(sql, late, now)) tell(context, EVENT, EVENT, text);
+      if (await raiseNotice(sql, late, now)) logNotice(context, EVENT, EVENT, text);
     }
     outage = null;
   }

@@ -22,7 +22,7 @@ const WEBHOOK = 'the webhook';
 const LONGEST_ROUND_MS = 60_000;
 
 /** Records in the log and in the metrics that a notice was raised. */
-export function tell(
+export function logNotice(
   { log, metrics }: Pick<ServiceContext, 'log' | 'metrics'>,
   event: NoticeEvent,
   topic: string,

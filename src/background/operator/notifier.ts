@@ -25,7 +25,7 @@ import { createWebhook } from '../notice/webhook.ts';
 import type { ServiceContext } from '../service-context.ts';
 import type { DatabaseOutage } from './database-outage.ts';
 import { createHeartbeat } from './heartbeat-monitor.ts';
-import { deliver, tell } from './notice-delivery.ts';
+import { deliver, logNotice } from './notice-delivery.ts';
 import { type Look, look, lookAtLock } from './operator-look.ts';
 
 export const LOOK_MS = 20_000;
@@ -91,7 +91,7 @@ async function raise(context: ServiceContext, app: App, notify: Notify, { inputs
   await endForgotten(context, app, inputs.now);
   // Most of them were raised long ago. One read finds the others, instead of one transaction for each.
   for (const notice of await notRaisedYet(sql, noticesOf(inputs, notify), inputs.now)) {
-    if (await raiseNotice(sql, notice, inputs.now)) tell(context, notice.event, notice.topic, notice.text);
+    if (await raiseNotice(sql, notice, inputs.now)) logNotice(context, notice.event, notice.topic, notice.text);
   }
 }
 
@@ -107,7 +107,7 @@ async function endForgotten(context: ServiceContext, app: App, now: Instant): Pr
   for (const { event, topic } of await statesNotJudgedSince(sql, now - FORGOTTEN_AFTER_MS)) {
     if (event !== 'disk' && event !== 'lake') continue;
     const text = `Resolved: no service uses ${event === 'disk' ? `the folder ${topic.slice('disk '.length)}` : 'a lake'} any more.`;
-    if (await endState(sql, topic, text, now)) tell(context, event, topic, text);
+    if (await endState(sql, topic, text, now)) logNotice(context, event, topic, text);
   }
 }
 
@@ -129,12 +129,12 @@ async function settleStates(
     if (since !== null && !isOpen) {
       if (!isNews.has(state)) continue;
       if (await beginState(sql, { event, topic, text, beganAt: since, sentAt: null }, now))
-        tell(context, event, topic, text);
+        logNotice(context, event, topic, text);
     }
     if (since === null && !isOpen) continue;
     const overSince = await watchSince(sql, `${topic} is over`, since === null, now);
     if (overSince === null || now - overSince < settleMs) continue;
     const resolved = `Resolved: ${state.over}`;
-    if (await endState(sql, topic, resolved, now)) tell(context, event, topic, resolved);
+    if (await endState(sql, topic, resolved, now)) logNotice(context, event, topic, resolved);
   }
 }

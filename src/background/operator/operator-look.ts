@@ -8,7 +8,7 @@ import { DEFAULT_REVISIONS_A_DAY } from '../../core/settings/notice-settings.ts'
 import { refusalInUse } from '../../ingest/request/account.ts';
 import type { QuotaState } from '../../quota/quota.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { quarantineTold, watchSince } from '../../store/work/notice.ts';
+import { lastNoticedQuarantine, watchSince } from '../../store/work/notice.ts';
 import { readAlertInputs } from '../../views/operations/alert-inputs.ts';
 import { LITTLE_DISK, readDisks } from '../health/disk.ts';
 import { LOCK } from '../health/service-status.ts';
@@ -49,7 +49,7 @@ export async function look(app: App, now: Instant, known?: Budget): Promise<Look
     schedules: schedules.map(({ name }) => name),
     since: now - DAY,
     revisionsADay: config.notify?.revisionsADay ?? DEFAULT_REVISIONS_A_DAY,
-    quarantineAfter: await quarantineTold(sql),
+    quarantineAfter: await lastNoticedQuarantine(sql),
   });
   const alerts = isKnown ? found : { ...found, historyLimits: [] };
   // The ledger has no outage for an upstream that has never answered: its address may be wrong.

@@ -24,7 +24,7 @@ import {
 import { ANOTHER_BACKFILL, readOpenForSame } from '../../store/backfill/slot-owner.ts';
 import { readSentForBackfills } from '../../store/work/fetch.ts';
 import { liveInstances } from '../../store/work/instance.ts';
-import { type Forecasted, tellFinish } from './finish-change.ts';
+import { type Forecasted, finishToShow } from './finish-change.ts';
 
 /** `concurrency`: the number of concurrent requests of this service. */
 export type EtaContext = { readonly app: App; readonly concurrency: number };
@@ -45,7 +45,7 @@ export async function readEta(
   const retryTo = state.chunks?.retryTo ?? null;
   const wait = retryTo === null ? null : { until: Date.parse(retryTo), reason: 'a chunk waits for its retry' };
   const [forecasted] = await forecastEach(context, session, open, [{ ...mine, wait, isUnderWay: isUnderWay(state) }]);
-  return tellFinish(mine.finish, forecasted!);
+  return finishToShow(mine.finish, forecasted!);
 }
 
 /** Saves the ETA of each queued backfill; a running one saves its own. */
@@ -55,7 +55,7 @@ export async function saveQueuedEtas(context: EtaContext, session: Session): Pro
   const open = await readOpenBackfills(sql, clock.now());
   const queued = open.filter(({ isRunning }) => !isRunning);
   if (queued.length === 0) return;
-  const asked: Asked[] = [];
+  const asked: BackfillToForecast[] = [];
   for (const backfill of queued) {
     const { id, waitUntil, message } = backfill;
     // The slots that other backfills fetch for it are there when those backfills are done.
@@ -71,12 +71,12 @@ export async function saveQueuedEtas(context: EtaContext, session: Session): Pro
   const forecasts = await forecastEach(context, session, open, asked);
   await saveFinishes(
     sql,
-    queued.map(({ id, finish }, i) => ({ id, finish: tellFinish(finish, forecasts[i]!) })),
+    queued.map(({ id, finish }, i) => ({ id, finish: finishToShow(finish, forecasts[i]!) })),
   );
 }
 
 /** `wait`: the backfill is not done before it ends. */
-type Asked = OpenBackfill & {
+type BackfillToForecast = OpenBackfill & {
   readonly wait: FinishBasis['hold'];
   /** Workers have started all of its remaining chunks, so no other backfill delays it. */
   readonly isUnderWay: boolean;
@@ -91,7 +91,7 @@ async function forecastEach(
   { app, concurrency }: EtaContext,
   session: Session,
   open: readonly OpenBackfill[],
-  asked: readonly Asked[],
+  asked: readonly BackfillToForecast[],
 ): Promise<readonly (Forecasted | null)[]> {
   const { clock, database } = app;
   const now = clock.now();
@@ -146,7 +146,11 @@ type Terms = {
 };
 
 /** Null when unknown. */
-function forecastOne(terms: Terms, { left, wait, isRunning }: Asked, { total, others }: Work): Forecasted | null {
+function forecastOne(
+  terms: Terms,
+  { left, wait, isRunning }: BackfillToForecast,
+  { total, others }: Work,
+): Forecasted | null {
   const { pace, planGapMs, block, state, now } = terms;
   const { gapMs: gap, spread, perChunk } = pace ?? { gapMs: planGapMs, spread: LEAST_WORK_SPREAD, perChunk: 1 };
   const workSpread = Math.max(LEAST_WORK_SPREAD, Math.abs(perChunk - 1) / 4);

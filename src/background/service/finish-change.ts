@@ -15,7 +15,7 @@ export type Forecasted = {
  * The forecast to show now. The shown range stays while the forecast is within it, and becomes narrower with the forecast. When the
  * forecast leaves the range, this returns a new range and the reason.
  */
-export function tellFinish(told: BackfillFinish, next: Forecasted | null): BackfillFinish {
+export function finishToShow(told: BackfillFinish, next: Forecasted | null): BackfillFinish {
   if (next === null) return { ...UNKNOWN_FINISH, change: told.change, changedAt: told.changedAt };
   const { at, from, to } = next;
   const now = { at, from, to, basis: { ...next.basis, from, to } };

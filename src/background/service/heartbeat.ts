@@ -4,7 +4,7 @@ import { accountIdOf } from '../../ingest/request/account.ts';
 import { keepInstance, noteScheduler } from '../../store/work/instance.ts';
 import type { ServiceContext } from '../service-context.ts';
 
-export async function beat(
+export async function sendHeartbeat(
   { clock, config, owner, roles, status }: ServiceContext,
   { database }: Pick<App, 'database'>,
 ): Promise<void> {

@@ -17,7 +17,7 @@ import { databaseError, reportFailure, reportOutage, subjectOf, waitUntilAvailab
 import { DATABASE, QUEUE } from '../health/service-status.ts';
 import type { ServiceContext, SessionContext } from '../service-context.ts';
 import { logChunk, logFailure, runBackfills, workFreshness } from './chunk-work.ts';
-import { beat } from './heartbeat.ts';
+import { sendHeartbeat } from './heartbeat.ts';
 import { createFreshness, createRuns } from './scheduled-runs.ts';
 import { keepUp } from './upkeep.ts';
 
@@ -100,7 +100,7 @@ async function beginWork(context: SessionContext, work: Work): Promise<KeepFresh
     await waitUntilAvailable(
       context,
       DATABASE,
-      () => beat(context, app),
+      () => sendHeartbeat(context, app),
       async () => undefined,
     );
     const scheduler = createScheduler({

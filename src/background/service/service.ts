@@ -29,7 +29,7 @@ import { createDatabaseOutage } from '../operator/database-outage.ts';
 import { notifyOperator } from '../operator/notifier.ts';
 import type { ServiceContext, ServiceOptions } from '../service-context.ts';
 import { keepCounting } from './counting.ts';
-import { beat } from './heartbeat.ts';
+import { sendHeartbeat } from './heartbeat.ts';
 import { recordStart } from './recorded-start.ts';
 import { openHttp } from './service-http.ts';
 import { announceReady, runSession } from './service-session.ts';
@@ -152,7 +152,7 @@ async function keepInstanceAlive(context: ServiceContext, app: App, followTime: 
   const followAndBeat = async () => {
     await followTime();
     if (signal.aborted) return;
-    await beat(context, app);
+    await sendHeartbeat(context, app);
     const now = clock.now();
     if (!incidents.isOpen(DATABASE) && Math.abs(now - roomAt) < ROOM_MS) return;
     await checkRoom(sql);

@@ -2,7 +2,7 @@
 import type { App } from '../../app.ts';
 import { formatCounted, formatInstant } from '../../core/format.ts';
 import { readOccupation, readUnprovedRestore } from '../../store/backup/target.ts';
-import { type Keeps, removeUnused, whyKept } from '../../store/backup/unused.ts';
+import { type KeptReason, removeUnused, whyKept } from '../../store/backup/unused.ts';
 import { UsageError } from '../shell/exit.ts';
 import { attestationBeside, hasFile } from './backup-file.ts';
 
@@ -50,7 +50,7 @@ async function explainUnproved({ database: { sql } }: App, file: string): Promis
   ].join('');
 }
 
-function keptRefusal(app: App, found: string, keeps: Keeps): UsageError {
+function keptRefusal(app: App, found: string, keeps: KeptReason): UsageError {
   if (keeps.why === 'used by') {
     return new UsageError(
       `${found}, which holds nothing, but a service runs on it: ${keeps.owners.join(', ')}; stop it, and run this again half a minute later`,

@@ -58,7 +58,7 @@ async function outOf({ out }: ExportCommandOptions): Promise<Address> {
 const isTrue = () => true;
 const isFalse = () => false;
 
-type Told = Plan & Estimate;
+type PlanWithEstimate = Plan & Estimate;
 
 async function runExport(
   { database, config }: App,
@@ -70,7 +70,7 @@ async function runExport(
   const { coinIds, datasets, format, layout } = selection;
   const out = nameOfAddress(address);
   if (coinIds !== null && datasets.some(({ kind }) => kind === 'series')) await seriesFilter(database.sql, coinIds, {});
-  let told: Told | null = null;
+  let told: PlanWithEstimate | null = null;
   let bar: Awaited<ReturnType<typeof startBar>> | null = null;
   const onPlan = async (plan: Plan) => {
     told = { ...plan, ...estimate(plan, format, layout) };
@@ -125,7 +125,12 @@ async function checkRoom(out: string, bytes: number): Promise<void> {
   }
 }
 
-function printPlan(out: Output, { rows, bytes, ms }: Told, { datasets, format, layout }: Selection, to: string): void {
+function printPlan(
+  out: Output,
+  { rows, bytes, ms }: PlanWithEstimate,
+  { datasets, format, layout }: Selection,
+  to: string,
+): void {
   const what =
     datasets.length > 6 ? formatCounted(datasets.length, 'dataset') : datasets.map(({ name }) => name).join(', ');
   const size = `about ${formatCounted(rows, 'row')}, ${formatBytes(bytes)}, ${formatRoughly(ms)}`;
@@ -144,7 +149,7 @@ function print(out: Output, to: string, { at, root, written, removed, ...all }: 
   out.write(`root ${root}\nchandler verify --files ${to} recounts them.\n`);
 }
 
-function asJson(out: string, { rows, bytes, ms }: Told, exported: Exported | null) {
+function asJson(out: string, { rows, bytes, ms }: PlanWithEstimate, exported: Exported | null) {
   const plan = { rows, bytes: Math.round(bytes), seconds: Math.ceil(ms / 1_000) };
   return { out, plan, export: exported === null ? null : { ...exported, at: toIso(exported.at) } };
 }

@@ -1,13 +1,13 @@
 /** The text of `chandler import` about the columns: which it reads, as what, and which it does not use. */
 import { formatCounted } from '../../core/format.ts';
-import type { FileToImport, ToldColumns } from '../../lake/import/open-files.ts';
+import type { ColumnMapping, FileToImport } from '../../lake/import/open-files.ts';
 import type { Output } from '../shell/io.ts';
 
 /** Files with the same columns. */
-export type ColumnsOfFiles = ToldColumns & { readonly files: readonly string[] };
+export type ColumnsOfFiles = ColumnMapping & { readonly files: readonly string[] };
 
 export function columnsOfFiles(files: readonly Pick<FileToImport, 'name' | 'told'>[]): ColumnsOfFiles[] {
-  const found = new Map<string, ToldColumns & { readonly files: string[] }>();
+  const found = new Map<string, ColumnMapping & { readonly files: string[] }>();
   for (const { name, told } of files) {
     const key = JSON.stringify(told);
     const known = found.get(key);

@@ -153,10 +153,12 @@ export type GlobalOverview = z.output<typeof globalSchema>;
 export type Exchange = z.output<typeof exchangeSchema>;
 export type AccountInfo = z.output<typeof accountInfoSchema>;
 
-export type Read<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly problem: string };
+export type ParsedRecord<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly problem: string };
 
 /** Parses `body` with `schema`. A problem names the first invalid field: `[3].rank: expected number, got string "12"`. */
-export function readRecord<S extends z.ZodType>(schema: S, body: unknown): Read<z.output<S>> {
+export function readRecord<S extends z.ZodType>(schema: S, body: unknown): ParsedRecord<z.output<S>> {
   const result = schema.safeParse(body);
   if (result.success) return { ok: true, value: result.data };
   const issue = result.error.issues[0]!;

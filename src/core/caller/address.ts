@@ -1,6 +1,6 @@
 /** The address of a caller: the peer of the connection, or the address that a trusted proxy reports. */
 import { BlockList, isIP } from 'node:net';
-import type { Read } from '../settings/setting.ts';
+import type { ParsedSetting } from '../settings/setting.ts';
 
 /**
  * One name for each caller. An IPv6 address is reduced to its first 64 bits, because a caller with one such address has all of them.
@@ -32,7 +32,7 @@ export function isTrusted(address: string, trusted: BlockList | null): boolean {
 }
 
 /** Parses addresses and networks, separated by commas: `10.0.0.0/8, 192.0.2.1, 2001:db8::/32`. */
-export function parseProxies(text: string): Read<BlockList> {
+export function parseProxies(text: string): ParsedSetting<BlockList> {
   const list = new BlockList();
   for (const part of text.split(',').map((one) => one.trim())) {
     const [address = '', bits, ...more] = part.split('/');

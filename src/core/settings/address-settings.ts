@@ -1,8 +1,8 @@
 /** Settings that are addresses: parses each one, and shows it without its password. */
 import { maskPasswords } from '../../log.ts';
-import type { Problem, Read } from './setting.ts';
+import type { ParsedSetting, Problem } from './setting.ts';
 
-export function parseRedisUrl(text: string): Read<string> {
+export function parseRedisUrl(text: string): ParsedSetting<string> {
   const url = URL.canParse(text) ? new URL(text) : null;
   const isRedis = url !== null && /^rediss?:$/.test(url.protocol) && url.hostname !== '' && isDecodable(url.password);
   if (!isRedis) return wrong('which is not a Redis address; write it like redis://host:6379', masked(text));
@@ -31,7 +31,7 @@ export function webAddressOf(text: string): URL | null {
   return url?.protocol === 'https:' || url?.protocol === 'http:' ? url : null;
 }
 
-export function parseHttpUrl(text: string): Read<string> {
+export function parseHttpUrl(text: string): ParsedSetting<string> {
   const url = webAddressOf(text);
   if (url === null) return wrong(NO_WEB_ADDRESS, masked(text));
   if (url.username !== '' || url.password !== '') {
@@ -41,7 +41,7 @@ export function parseHttpUrl(text: string): Read<string> {
   return { ok: text };
 }
 
-export function parseEndpoint(text: string): Read<string> {
+export function parseEndpoint(text: string): ParsedSetting<string> {
   const url = webAddressOf(text);
   if (url === null) return wrong(NO_WEB_ADDRESS, masked(text));
   if (url.username !== '' || url.password !== '')

@@ -1,11 +1,11 @@
 /** The addresses that the HTTP server listens on: one for callers and, if the operator wants, a second one for operators. */
-import type { Read } from './setting.ts';
+import type { ParsedSetting } from './setting.ts';
 
 export type ListenAddress = { readonly host: string; readonly port: number };
 
 export const DEFAULT_LISTEN: ListenAddress = { host: '127.0.0.1', port: 8080 };
 
-export function parseListen(text: string): Read<ListenAddress> {
+export function parseListen(text: string): ParsedSetting<ListenAddress> {
   const parts = /^(?:\[([0-9a-f:.]+)\]|([a-z0-9.-]+)):(\d{1,5})$/i.exec(text);
   const port = Number(parts?.[3]);
   if (parts && port <= 65_535) return { ok: { host: (parts[1] ?? parts[2])!, port } };
@@ -15,7 +15,7 @@ export function parseListen(text: string): Read<ListenAddress> {
 }
 
 /** `callers` is the text of the address for callers. The two addresses must differ. */
-export function parseOperationsListen(text: string, callers: string | undefined): Read<ListenAddress> {
+export function parseOperationsListen(text: string, callers: string | undefined): ParsedSetting<ListenAddress> {
   const read = parseListen(text);
   if (!('ok' in read)) return read;
   const given = parseListen(callers?.trim() ?? '');

@@ -1,7 +1,7 @@
 /** The events that an operator wants notices of, and how settings spell them. */
 import { NO_WEB_ADDRESS, webAddressOf } from './address-settings.ts';
 import { didYouMean } from './did-you-mean.ts';
-import type { Read } from './setting.ts';
+import type { ParsedSetting } from './setting.ts';
 
 /** Events that last for some time. Chandler sends a notice when one begins, and when it is over. */
 export const STATES = [
@@ -45,7 +45,7 @@ const MOST_STUCK_MS = 30 * UNIT_MS.d;
 const MOST_REVISIONS = 1_000_000;
 
 /** Parses the address of a webhook or of a heartbeat monitor. The text of a problem never contains the address. */
-export function parseSecretUrl(text: string): Read<string> {
+export function parseSecretUrl(text: string): ParsedSetting<string> {
   const url = webAddressOf(text);
   if (url === null) return { problem: NO_WEB_ADDRESS };
   if (url.username !== '' || url.password !== '') {
@@ -56,7 +56,7 @@ export function parseSecretUrl(text: string): Read<string> {
 }
 
 /** Parses `quota,stuck`, or `all`. */
-export function parseNoticeEvents(text: string): Read<readonly NoticeEvent[]> {
+export function parseNoticeEvents(text: string): ParsedSetting<readonly NoticeEvent[]> {
   const words = text.split(/[\s,]+/).filter((word) => word !== '');
   if (words.length === 1 && words[0] === 'all') return { ok: NOTICE_EVENTS };
   const wrong = words.find((word) => !(NOTICE_EVENTS as readonly string[]).includes(word));
@@ -68,14 +68,14 @@ export function parseNoticeEvents(text: string): Read<readonly NoticeEvent[]> {
 }
 
 /** Parses `30m`, `2h`, `1d` to milliseconds. */
-export function parseStuckAfter(text: string): Read<number> {
+export function parseStuckAfter(text: string): ParsedSetting<number> {
   const [, count, unit] = /^(\d{1,5})([mhd])$/.exec(text) ?? [];
   const ms = count === undefined ? Number.NaN : Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS];
   if (ms >= LEAST_STUCK_MS && ms <= MOST_STUCK_MS) return { ok: ms };
   return { problem: 'it must be minutes, hours or days like 30m, 2h or 1d, from 5m to 30d' };
 }
 
-export function parseRevisionsADay(text: string): Read<number> {
+export function parseRevisionsADay(text: string): ParsedSetting<number> {
   const value = /^\d{1,7}$/.test(text) ? Number(text) : Number.NaN;
   if (value <= MOST_REVISIONS) return { ok: value };
   return { problem: `it must be a whole number of candles in 24 hours, from 0 to ${MOST_REVISIONS}` };

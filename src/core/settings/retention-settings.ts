@@ -1,7 +1,7 @@
 /** How long each table keeps its rows, and how settings spell it. */
 import { type CandleInterval, ceilToGrid, DAY, INTERVALS, type Interval, isCandleInterval } from '../interval.ts';
 import type { Span } from '../span.ts';
-import type { Read } from './setting.ts';
+import type { ParsedSetting } from './setting.ts';
 
 /** Milliseconds; null means forever. */
 type Kept = number | null;
@@ -43,7 +43,7 @@ const DAYS = { d: 1, w: 7, y: 365 } as const;
 const MOST_DAYS = 100 * 365;
 
 /** Parses `90d`, `12w`, `2y` or `forever`. */
-export function parseKept(text: string, leastDays = 1): Read<Kept> {
+export function parseKept(text: string, leastDays = 1): ParsedSetting<Kept> {
   if (text === 'forever') return { ok: null };
   const [, count, unit] = /^(\d{1,6})([dwy])$/.exec(text) ?? [];
   const days = count === undefined ? Number.NaN : Number(count) * DAYS[unit as keyof typeof DAYS];
@@ -62,7 +62,7 @@ export function formatKept(kept: Keep[keyof Keep]): string {
 }
 
 /** Parses one duration for all intervals, or `5m=90d 1h=2y`, which keeps the other intervals forever. */
-export function parseCandlesKept(text: string): Read<Keep['candles']> {
+export function parseCandlesKept(text: string): ParsedSetting<Keep['candles']> {
   if (!text.includes('=')) {
     const all = parseKept(text);
     return 'ok' in all

@@ -1,6 +1,6 @@
 /** The result of reading a setting from its text. */
 
-export type Read<T> = { readonly ok: T } | Problem;
+export type ParsedSetting<T> = { readonly ok: T } | Problem;
 
 /** What is wrong with a value, and what is allowed. */
 export type Problem = {

@@ -50,7 +50,7 @@ export type MapData = {
   /** Requests what this view needs and the script does not have. */
   readonly need: (view: View, layout: Layout) => void;
   /** Requests the rows of a box that are not known yet, so that the selection can describe them; of very many rows only the first ones. */
-  readonly remember: (box: Box) => Promise<void>;
+  readonly loadRows: (box: Box) => Promise<void>;
   /** Call it when something has changed: requests the data again. */
   readonly renew: (view: View, layout: Layout) => void;
 };
@@ -72,7 +72,7 @@ export function createMapData(filter: () => URLSearchParams, onChange: (problem:
   let asked: Question | null = null;
   let next: Question | null = null;
   let timer: ReturnType<typeof setTimeout> | null = null;
-  const remembered = new Map<number, Told>();
+  const remembered = new Map<number, KnownRow>();
 
   const keep = (told: Answer) => {
     if (remembered.size > MOST_REMEMBERED) remembered.clear();
@@ -121,7 +121,7 @@ export function createMapData(filter: () => URLSearchParams, onChange: (problem:
       if (asked === null && timer === null) void ask(question);
       else later(question, SETTLE_MS);
     },
-    async remember({ row, endRow, from, to }) {
+    async loadRows({ row, endRow, from, to }) {
       const end = Math.min(endRow, row + MOST_ASKED);
       const step = Math.max(1, Math.floor((to - from) / STEPS_ASKED));
       let at = row;
@@ -153,7 +153,7 @@ async function answerOf(filter: URLSearchParams, question: Question): Promise<An
 }
 
 export type Frame = Pick<Answer, 'from' | 'to' | 'step' | 'states'>;
-type Told = { readonly row: Row; readonly of: Frame };
+type KnownRow = { readonly row: Row; readonly of: Frame };
 
 /** The states of all slots that lie in the span or overlap it. Null when the frame does not contain the span. */
 export function statesOf(row: Row, frame: Frame, spanFrom: number, spanTo: number): readonly State[] | null {

@@ -4,7 +4,7 @@ import { createMapData, type MapData } from './coverage-data.ts';
 import { type Looks, paintSwatches, readLooks } from './coverage-looks.ts';
 import { paint, shownRows } from './coverage-paint.ts';
 import { createScroll, type Scroll } from './coverage-scroll.ts';
-import { createTold, type Told } from './coverage-told.ts';
+import { createMapTexts, type MapTexts } from './coverage-texts.ts';
 import { type Box, type Layout, layoutOf, type View } from './coverage-view.ts';
 
 export type Parts = {
@@ -22,7 +22,7 @@ export type CoverageMap = {
   readonly all: { readonly from: number; readonly to: number };
   readonly total: () => number;
   readonly data: MapData;
-  readonly told: Told;
+  readonly told: MapTexts;
   readonly scroll: Scroll;
   readonly cursor: Cursor;
   readonly draw: () => void;
@@ -62,12 +62,12 @@ export function createMap(parts: Parts): CoverageMap {
     scroll.setTotal(total());
     told.problem(problem);
     if (problem === null && toRemember !== null) {
-      void data.remember(toRemember).then(() => tellCursor());
+      void data.loadRows(toRemember).then(() => tellCursor());
       toRemember = null;
     }
     tellCursor();
   });
-  const told = createTold(data, { ...all, ...first });
+  const told = createMapTexts(data, { ...all, ...first });
   const cursor = createCursor({ view: () => view, layout: () => layout, total, rowOf: data.rowOf, first });
   const scroll = createScroll({ canvas, scroller, total: given('total') }, (top) => {
     if (Math.abs(top - view.top) > 0.01) show({ ...view, top });

@@ -44,11 +44,11 @@ export function coinHref({ coinId, interval, quote }: Row): string {
 }
 
 /** Series of one interval and quote, which one backfill can fill. */
-export type Asked = { readonly text: string; readonly href: string };
+export type PriceLink = { readonly text: string; readonly href: string };
 
 export type Selected = {
   readonly text: string;
-  readonly asked: readonly Asked[];
+  readonly asked: readonly PriceLink[];
 };
 
 /** The action takes at most so many coins in one address. */
@@ -84,7 +84,7 @@ function whyNot(states: readonly State[]): readonly string[] {
   return states.length === 0 ? ['nothing of it is wanted'] : states.map(({ text }) => text);
 }
 
-function askedOf(series: string, rows: readonly Row[], { from, to }: Box): Asked[] {
+function askedOf(series: string, rows: readonly Row[], { from, to }: Box): PriceLink[] {
   const coins = [...new Set(rows.map(({ coinId }) => coinId))];
   const { interval, quote } = rows[0]!;
   const parts = Array.from({ length: Math.ceil(coins.length / MOST_COINS) }, (_, i) =>

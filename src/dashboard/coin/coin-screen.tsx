@@ -8,7 +8,7 @@ import { slotOf } from '../../views/chart/bar-width.ts';
 import { type Bars, type Extent, extentOf, gridOf, readBars, slotsIn, sourcesOf } from '../../views/chart/bars.ts';
 import { type CoinFacts, readCoinFacts, readSeriesFacts, type SeriesFacts } from '../../views/chart/coin-facts.ts';
 import type { Html } from '../html.ts';
-import { sorry } from '../parts/sorry.tsx';
+import { messagePage } from '../parts/message-page.tsx';
 import type { ScreenInput, ScreenView } from '../screen.ts';
 import { BarTable, rowsOf } from './bar-table.tsx';
 import { newestPart } from './candles-source.ts';
@@ -80,7 +80,7 @@ function noCoin(id: string): ScreenView {
       <a href={`/ui/search?${new URLSearchParams({ q: id })}`}>Search for it</a>
     </>
   );
-  return sorry('There is no such coin', hint, 404);
+  return messagePage('There is no such coin', hint, 404);
 }
 
 const Renamed: FC<{ readonly coin: CoinFacts; readonly oldId: string }> = ({ coin, oldId }) => (

@@ -4,8 +4,8 @@ import { html } from 'hono/html';
 import { isDiskFull, isLocked, storesNothing } from '../../store/connection/database-unavailable.ts';
 import { ActionFailed } from '../action.ts';
 import type { Head } from '../parts/head.tsx';
+import { messagePage } from '../parts/message-page.tsx';
 import { Page, type PageProps } from '../parts/page.tsx';
-import { sorry } from '../parts/sorry.tsx';
 import { BadAddress, type DashboardDeps, type ScreenView } from '../screen.ts';
 import { doneNotice } from '../screens/done.tsx';
 import { SCREENS } from '../screens/screens.ts';
@@ -41,8 +41,8 @@ export function createPages(deps: DashboardDeps): Pages {
 
   async function showError(c: Context<Env>, error: Error): Promise<Response> {
     try {
-      if (error instanceof BadAddress) return await show(c, sorry('This address is wrong', error.message, 400));
-      if (error instanceof ActionFailed) return await show(c, sorry('This is not possible', error.message, 400));
+      if (error instanceof BadAddress) return await show(c, messagePage('This address is wrong', error.message, 400));
+      if (error instanceof ActionFailed) return await show(c, messagePage('This is not possible', error.message, 400));
     } catch (another) {
       return showNothing(c, another);
     }
@@ -110,7 +110,7 @@ function whyAway(error: unknown): string {
   return isLocked(error) ? 'The database is locked' : UNREACHED;
 }
 
-const UNEXPECTED = sorry(
+const UNEXPECTED = messagePage(
   'An unexpected error',
   'Chandler met an error of its own. The log of the service says more.',
   400,
@@ -118,5 +118,5 @@ const UNEXPECTED = sorry(
 
 export function nothingAt(path: string): ScreenView {
   const message = `Nothing is at ${path.split('?')[0]}. The menu leads to everything there is.`;
-  return sorry('There is no such page', message, 404);
+  return messagePage('There is no such page', message, 404);
 }

@@ -3,7 +3,7 @@ import type { Context, Hono, MiddlewareHandler } from 'hono';
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie';
 import { isFormToken, operatorOf, SESSION_COOKIE, signIn, signOut } from '../access/session.ts';
 import { isAskedByOurs, isOfOurPage, isOfThisMachine } from '../access/visitor.ts';
-import { sorry } from '../parts/sorry.tsx';
+import { messagePage } from '../parts/message-page.tsx';
 import type { DashboardDeps, ScreenView } from '../screen.ts';
 import { signInForm } from '../screens/sign-in.tsx';
 import type { Pages } from './pages.tsx';
@@ -23,7 +23,7 @@ export function addSignIn(app: Hono<Env>, deps: DashboardDeps, pages: Pages): vo
     const lateMs = deps.signIns.take(address);
     if (lateMs !== null) {
       c.header('Retry-After', String(Math.ceil(lateMs / 1000)));
-      return pages.showStranger(c, sorry('Too many sign-ins', 'Wait a second, and try again.', 429));
+      return pages.showStranger(c, messagePage('Too many sign-ins', 'Wait a second, and try again.', 429));
     }
     const session = isOfOurPage(c.req.raw.headers) ? await signIn({ sql, clock }, String(form.key ?? '')) : null;
     if (session === null) {
@@ -70,5 +70,5 @@ export async function isOurForm(c: Context<Env>): Promise<boolean> {
 export function notOurForm(c: Context<Env>): ScreenView {
   const [path] = pathOf(c).split('?');
   const message = `Nothing was changed: the form was not one of this page, or the session has ended since it was opened. Open ${path} again.`;
-  return sorry('Please confirm again', message, 400);
+  return messagePage('Please confirm again', message, 400);
 }

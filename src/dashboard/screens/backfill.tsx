@@ -14,9 +14,9 @@ import type { BackfillDetails } from '../../views/backfills/backfill-details.ts'
 import { describeLeft } from '../../views/backfills/backfills.ts';
 import { LOOKED_THROUGH } from '../../views/dashboard/requests.ts';
 import { type Fact, Facts } from '../parts/facts.tsx';
+import { messagePage } from '../parts/message-page.tsx';
 import { Ago, Moment } from '../parts/moment.tsx';
 import type { BackfillReport } from '../parts/reports.ts';
-import { sorry } from '../parts/sorry.tsx';
 import { Table } from '../parts/table.tsx';
 import { BadAddress, type ScreenInput, type ScreenView } from '../screen.ts';
 import { Changes, endOf } from './backfills.tsx';
@@ -28,7 +28,7 @@ export async function backfillScreen({ deps, id, now }: ScreenInput): Promise<Sc
     );
   const report = await deps.readBackfill(Number(id));
   if (report === null)
-    return sorry(`There is no backfill ${id}`, <a href="/ui/backfills?all=true">All backfills</a>, 404);
+    return messagePage(`There is no backfill ${id}`, <a href="/ui/backfills?all=true">All backfills</a>, 404);
   const title = `Backfill ${id}`;
   const { row, failures } = report.details;
   const span = row.from === null || row.to === null ? '' : `, ${formatDay(row.from)} … ${formatDay(row.to)}`;

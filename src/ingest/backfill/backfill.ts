@@ -52,7 +52,7 @@ export type BackfillRun = {
   /** What is left of the target; null if the database was unavailable at the end. Slots too young when the run began count as too young. */
   readonly left: readonly Left[] | null;
   /** True when slots were left to backfills before this one, which own them. */
-  readonly hasOthers: boolean;
+  readonly leftSlotsToOthers: boolean;
 };
 
 export type BackfillDeps = Pick<Session, 'ingestChunk' | 'circuitBreaker' | 'historyLimits'> & {
@@ -133,7 +133,18 @@ export async function runBackfill(deps: BackfillDeps, options: BackfillOptions):
   if (settled !== null) tracker.settle(settled.totals);
   const { totals, left } = settled ?? { totals: null, left: null };
   const tookMs = clock.now() - startedAt;
-  return { id, end, startedAt, tookMs, totals, seen: tracker.seen(), refused, failed, left, hasOthers };
+  return {
+    id,
+    end,
+    startedAt,
+    tookMs,
+    totals,
+    seen: tracker.seen(),
+    refused,
+    failed,
+    left,
+    leftSlotsToOthers: hasOthers,
+  };
 }
 
 /** Fetches what is missing, until nothing is left to fetch or the run ends. Resolves to whether slots were left to other backfills. */

@@ -1,6 +1,6 @@
 /** The lease of a command's run. When it has expired, other processes consider the run dead, and drop its chunks. */
 import type { Clock } from '../../clock.ts';
-import { beat, reviveBackfill } from '../../store/backfill/backfill.ts';
+import { renewRun, reviveBackfill } from '../../store/backfill/backfill.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { keepRenewing } from '../../store/work/lease.ts';
 import type { IngestChunk } from '../chunk/ingest-chunk.ts';
@@ -13,7 +13,7 @@ export function keepBeating({ sql, clock, id, signal }: CommandRun, readState: (
   return keepRenewing(clock, signal, async () => {
     const state = await readState();
     // Another process considered this run dead and ended it. Without a revival its chunks would end without a request.
-    if (!(await beat(sql, id, clock.now(), state)) && !signal.aborted) await reviveBackfill(sql, id, clock.now());
+    if (!(await renewRun(sql, id, clock.now(), state)) && !signal.aborted) await reviveBackfill(sql, id, clock.now());
   });
 }
 

@@ -29,7 +29,7 @@ import {
   writeExchangeMarkets,
   writePlatforms,
 } from '../../store/catalogue/catalogue-lists.ts';
-import type { ToldList } from '../../store/catalogue/catalogue-rows.ts';
+import type { UpstreamList } from '../../store/catalogue/catalogue-rows.ts';
 import { writeCoinDetail } from '../../store/catalogue/coin-detail.ts';
 import { writeContracts } from '../../store/catalogue/contract.ts';
 import type { DocumentKind } from '../../store/catalogue/document.ts';
@@ -189,7 +189,7 @@ function oneDocument<S extends z.ZodType>(
     write,
     keepsVersions = false,
   }: {
-    readonly write: (tx: SqlOrTransaction, id: string, list: ToldList<z.output<S>>) => Promise<void>;
+    readonly write: (tx: SqlOrTransaction, id: string, list: UpstreamList<z.output<S>>) => Promise<void>;
     readonly keepsVersions?: boolean;
   },
 ): CatalogueKindPlan['check'] {

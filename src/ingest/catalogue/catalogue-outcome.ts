@@ -61,7 +61,7 @@ function refusalsOf(accountId: string, plan: PlanName): string {
 }
 
 /** A refused kind is requested once a day. A claim that is older than this counts no more: the kind is not requested any more. */
-const REFUSAL_HEARD_MS = 3 * DAY;
+const REFUSAL_VALID_MS = 3 * DAY;
 
 /** The kinds that the upstream refuses to this account on this plan, and until when Chandler does not request each. */
 export async function readRefusedKinds(
@@ -69,7 +69,7 @@ export async function readRefusedKinds(
   { accountId, plan, now }: { readonly accountId: string; readonly plan: PlanName; readonly now: Instant },
 ): Promise<Partial<Record<CatalogueKind, Instant>>> {
   const prefix = refusalsOf(accountId, plan);
-  const claims = await readClaims(sql, { claims: ['catalogue refusal'], prefix, since: now - REFUSAL_HEARD_MS });
+  const claims = await readClaims(sql, { claims: ['catalogue refusal'], prefix, since: now - REFUSAL_VALID_MS });
   return Object.fromEntries(
     CATALOGUE_KINDS.flatMap((kind) => {
       const claim = claims.find(({ key }) => key === `${prefix}${kind}`);

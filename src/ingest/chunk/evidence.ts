@@ -52,7 +52,7 @@ export type Weighing = {
   readonly isOfLastDay?: boolean;
 };
 
-export function weigh(weighing: Weighing): Verdict {
+export function judgeSlots(weighing: Weighing): Verdict {
   const { known, asOf, unproven = [] } = weighing;
   const slots = readSlots(weighing);
   const answeredSlots = normalize([...slots.present, ...slots.empty]);

@@ -25,7 +25,7 @@ import { wrongAddress } from '../request/configuration-errors.ts';
 import { type OutageRetry, withoutRetry } from '../request/outage-retry.ts';
 import type { RequestResult, SendRequest, SentRequest, StretchRequest } from '../request/send-request.ts';
 import { createCachedFailures } from './cached-failures.ts';
-import { createLastDayTurn, type DayQuestion, dayQuestionOf, LAST_DAY } from './last-day.ts';
+import { createLastDayWatch, type DayRequest, dayRequestOf, LAST_DAY } from './last-day.ts';
 import { type Refused, type SettleRefusalDeps, settleRefusal } from './settle-refusal.ts';
 import { createStoreAnswer } from './store-answer.ts';
 
@@ -47,7 +47,7 @@ export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
   const limits = createLimitOpinions(deps);
   const payments = createPaymentOpinions(clock, deps.historyLimits.opinions);
   const cachedFailures = createCachedFailures(clock);
-  const turn = createLastDayTurn(clock, deps.historyLimits.opinions);
+  const turn = createLastDayWatch(clock, deps.historyLimits.opinions);
   const storeAnswer = createStoreAnswer({ ...deps, limits, turn, prove: () => trust.prove() });
   const settle = (job: ChunkJob, asked: SentRequest, retry: OutageRetry, answer: Refused, onlyHere?: boolean) =>
     retry(() => settleRefusal(deps, job, asked, answer, onlyHere));
@@ -63,13 +63,13 @@ export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
         // The ledger makes all requests wait; the next permit request returns until when.
         if (!asked.budgetLeft)
           return { kind: 'snoozed', until: clock.now(), reason: answer.by === 'rate' ? 'limited' : 'quota exhausted' };
-        const until = await retry(() => payments.weigh(job, answer.exchange));
+        const until = await retry(() => payments.judge(job, answer.exchange));
         if (until !== null) return { kind: 'deferred', until, requests, reason: 'second opinion' };
         return settle(job, asked, retry, asHistoryLimit(answer));
       }
       case 'refused': {
         if (answer.reason !== 'history limit') return settle(job, asked, retry, answer);
-        const meaning = await retry(() => limits.weigh(job, asked.record.span!, answer));
+        const meaning = await retry(() => limits.judge(job, asked.record.span!, answer));
         if (typeof meaning === 'number')
           return { kind: 'deferred', until: meaning, requests, reason: 'second opinion' };
         return settle(job, asked, retry, answer, meaning === 'span');
@@ -86,7 +86,7 @@ export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
   async function ingest(job: ChunkJob, options: IngestChunkOptions): Promise<Outcome> {
     const until = payments.waitingFor(job) ?? limits.waitingFor(job) ?? cachedFailures.waitingFor(job);
     if (until !== null) return { kind: 'deferred', until, requests: 0, reason: 'second opinion' };
-    const day = dayQuestionOf(job, deps.historyLimits, clock.now());
+    const day = dayRequestOf(job, deps.historyLimits, clock.now());
     const lateUntil = day?.subject === LAST_DAY ? turn.waitingFor(day.span) : null;
     if (lateUntil !== null) return { kind: 'deferred', until: lateUntil, requests: 0, reason: 'day is late' };
     const question = day === null ? questionOf(job, deps) : questionOfDay(job, day, deps);
@@ -149,7 +149,7 @@ function requestOf({ interval, coinId, quote }: ChunkJob, { from, to }: Span, pl
 
 function questionOfDay(
   job: ChunkJob,
-  { span, path }: DayQuestion,
+  { span, path }: DayRequest,
   { plan }: Pick<IngestChunkDeps, 'plan'>,
 ): StretchRequest {
   const stretch: Stretch = { ...job, backfillId: backfillOf(job), isOfHoles: false, span, plan: plan.name };

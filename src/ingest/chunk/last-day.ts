@@ -10,25 +10,25 @@ import type { Span } from '../../core/span.ts';
 import { expectedDepth } from '../limits/history-limit.ts';
 import { lastDayOf, openDayOf } from '../limits/last-day.ts';
 import type { LearnedLimits } from '../limits/learned-limits.ts';
-import { type Heard, heardAt, type SecondOpinions } from '../limits/second-opinions.ts';
+import { type AnswerTime, receivedAt, type SecondOpinions } from '../limits/second-opinions.ts';
 import type { ChunkJob } from '../queue/chunk-job.ts';
 
 /** The value of `ops.fetch.subject` for such requests. */
 export const LAST_DAY = 'last full day';
 export const OPEN_DAY = 'open day';
 
-export type DayQuestion = {
+export type DayRequest = {
   readonly subject: typeof LAST_DAY | typeof OPEN_DAY;
   readonly span: Span;
   readonly path: string;
 };
 
 /** The request for a chunk that the history limit allows in no other way; null: candles are requested as usual. */
-export function dayQuestionOf(
+export function dayRequestOf(
   { kind, coinId, interval, from, to }: Pick<ChunkJob, 'kind' | 'coinId' | 'interval' | 'from' | 'to'>,
   historyLimits: Pick<LearnedLimits, 'of'>,
   now: Instant,
-): DayQuestion | null {
+): DayRequest | null {
   const limit = historyLimits.of(interval);
   const lastDay = lastDayOf(expectedDepth(limit), interval, now);
   if (lastDay === null || kind === 'holes') return null;
@@ -47,7 +47,7 @@ export function dayQuestionOf(
  * The day that an answer about the last full day covers. It is the requested day, unless the row of the answer is of the day after, which has ended
  * meanwhile, or of the day before, because the upstream has not moved on yet (`isLate`).
  */
-export function toldDay(
+export function answeredDay(
   asked: Span,
   rows: readonly OhlcvRowRead[],
   latest: Instant,
@@ -59,13 +59,13 @@ export function toldDay(
   return { span: asked, isLate: false };
 }
 
-export type LastDayTurn = {
+export type LastDayWatch = {
   /** When the last full day may be requested next; null: now. */
   waitingFor(day: Span): Instant | null;
   /** Called when the answer had the day before. Resolves to when the next request is worth it; null: other coins already have the day. */
-  late(day: Span, exchange: Heard): Promise<Instant | null>;
+  late(day: Span, exchange: AnswerTime): Promise<Instant | null>;
   /** Called when the answer had the day: no coin waits any more. */
-  came(day: Span): Promise<void>;
+  arrived(day: Span): Promise<void>;
 };
 
 /** When the last full day may be requested next, because the upstream had not moved on to it at the last request; null: now. */
@@ -78,18 +78,18 @@ function keyOf({ from }: Span): string {
   return new Date(from).toISOString().slice(0, 10);
 }
 
-export function createLastDayTurn(clock: Clock, opinions: SecondOpinions): LastDayTurn {
+export function createLastDayWatch(clock: Clock, opinions: SecondOpinions): LastDayWatch {
   /** The start of the newest day that any coin had. */
   let newest = Number.NEGATIVE_INFINITY;
   return {
     waitingFor: (day) => (day.from > newest ? lateUntil(day, opinions, clock.now()) : null),
     late: async (day, exchange) => {
       if (day.from <= newest) return null;
-      const heard = heardAt(clock.now(), exchange);
+      const heard = receivedAt(clock.now(), exchange);
       const opinion = await opinions.record('day is late', keyOf(day), heard, () => ({ says: 'agrees' }));
       return opinion.claim?.retryAt ?? null;
     },
-    came: async (day) => {
+    arrived: async (day) => {
       newest = Math.max(newest, day.from);
       await opinions.drop('day is late', keyOf(day));
     },

@@ -8,7 +8,7 @@ import type { Clock, Instant } from '../../clock.ts';
 import { createBackoff, WHOLE_BOUND } from '../../core/backoff.ts';
 import { type Outcome, RedirectLoop, SeriesGivenUp, UpstreamError } from '../outcome.ts';
 import { type ChunkJob, describeChunk, endpointOf } from '../queue/chunk-job.ts';
-import type { AskOther } from '../request/ask-other.ts';
+import type { RequestOtherCoin } from '../request/request-other-coin.ts';
 import { backfillOf, type IngestChunk, type IngestChunkOptions, spenderOf } from './ingest-chunk.ts';
 
 /** One or two failures in a row may be accidents. */
@@ -50,10 +50,10 @@ export type CircuitBreaker = (ingestChunk: IngestChunk) => IngestChunk;
 /** All functions that it wraps share what it learns about a series: a service begins a new run after each wait. */
 export function createCircuitBreaker({
   clock,
-  askOther,
+  requestOtherCoin,
 }: {
   readonly clock: Clock;
-  readonly askOther: AskOther;
+  readonly requestOtherCoin: RequestOtherCoin;
 }): CircuitBreaker {
   const failing = new Map<number, Failures>();
   /** The failing series with a request in progress: about the series itself, or about another coin. */
@@ -67,7 +67,7 @@ export function createCircuitBreaker({
     const { seriesId, coinId, interval } = job;
     const who = { spender: spenderOf(job), backfillId: backfillOf(job) };
     const about = { coinId, interval, ...who, since: failures.at };
-    const other = await askOther(about, options);
+    const other = await requestOtherCoin(about, options);
     switch (other.kind) {
       case 'no other':
         return null;

@@ -28,11 +28,11 @@ import { type ChunkJob, describeChunk } from '../queue/chunk-job.ts';
 import { createOriginCheck } from '../request/origin.ts';
 import type { OutageRetry } from '../request/outage-retry.ts';
 import type { SentRequest } from '../request/send-request.ts';
-import { CONFIRM_AFTER_MS, weigh } from './evidence.ts';
+import { CONFIRM_AFTER_MS, judgeSlots } from './evidence.ts';
 import { weighImplausible } from './implausible.ts';
 import { type Compared, recordDifference } from './interval-differences.ts';
-import { LAST_DAY, type LastDayTurn, OPEN_DAY, toldDay } from './last-day.ts';
-import { answersOtherQuestion, latestOpen } from './other-question.ts';
+import { answeredDay, LAST_DAY, type LastDayWatch, OPEN_DAY } from './last-day.ts';
+import { answersOtherRequest, latestOpen } from './other-request.ts';
 import { type Findings, validate } from './validate.ts';
 
 /**
@@ -51,8 +51,8 @@ type StoreAnswerDeps = {
   readonly clock: Pick<Clock, 'now'>;
   readonly plan: Plan;
   readonly historyLimits: LearnedLimits;
-  readonly limits: Pick<LimitOpinions, 'gave'>;
-  readonly turn: Pick<LastDayTurn, 'late' | 'came'>;
+  readonly limits: Pick<LimitOpinions, 'answered'>;
+  readonly turn: Pick<LastDayWatch, 'late' | 'arrived'>;
   /** Called when an answer can be used. */
   readonly prove: () => void;
 };
@@ -73,7 +73,7 @@ export function createStoreAnswer({
   /** Learns about the history limit from the first candle of an answer. */
   async function learnLimit(job: ChunkJob, first: Instant | undefined, exchange: Exchange, retry: OutageRetry) {
     const { interval } = job;
-    await retry(() => limits.gave(job, first ?? null, exchange));
+    await retry(() => limits.answered(job, first ?? null, exchange));
     // Only a candle from beyond the limit proves that there is none: the upstream may refuse with an answer without candles.
     if (first !== undefined && provesNoLimit(historyLimits.of(interval), interval, first, exchange.asOf))
       await retry(() => historyLimits.lift(interval));
@@ -84,7 +84,7 @@ export function createStoreAnswer({
     const rows = await readRows(job, sent, { body, exchange }, retry);
     prove();
     await checkOrigin(exchange, sent, { retry });
-    const day = sent.subject === LAST_DAY ? toldDay(sent.span!, rows, latestOpen(exchange)) : null;
+    const day = sent.subject === LAST_DAY ? answeredDay(sent.span!, rows, latestOpen(exchange)) : null;
     const span = day?.span ?? sent.span!;
     const record = { ...sent, span };
     const findings = validate({ coinId, interval, span }, rows, latestOpen(exchange));
@@ -121,7 +121,7 @@ export function createStoreAnswer({
       const { found, verdict } = weighImplausible({ ...weighing, known });
       compared.last = verdict === null ? { found, samples: known.samples } : null;
       const contradictedCandles = found?.contradicts ?? [];
-      return verdict ?? { ...weigh({ ...weighing, known }), toldTwice: found !== null, contradictedCandles };
+      return verdict ?? { ...judgeSlots({ ...weighing, known }), wasImplausible: found !== null, contradictedCandles };
     };
     const write = () => storeChunk(sql, answer, judge, clock.now);
     const store = () =>
@@ -140,7 +140,7 @@ export function createStoreAnswer({
     const lateUntil = day?.isLate ? await retry(() => turn.late(sent.span!, { sentAt, ageMs })) : null;
     if (lateUntil !== null) return { kind: 'deferred', until: lateUntil, requests, reason: 'day is late' };
     if (day !== null && first !== undefined)
-      await retry(() => turn.came({ from: first, to: first + INTERVAL_MS[interval] }));
+      await retry(() => turn.arrived({ from: first, to: first + INTERVAL_MS[interval] }));
     if ('withheld' in counts && counts.withheld)
       return { kind: 'deferred', until: counts.withheld.until, requests, reason: 'second opinion' };
     const { stored, revised } = counts;
@@ -163,7 +163,7 @@ function createRowReader(sql: Sql) {
   ): Promise<OhlcvRowRead[]> => {
     const read = isPriceInterval(job.interval) ? readPriceRows(body) : readOhlcvRows(body);
     const unusable = read.ok
-      ? (answersOtherQuestion(job.interval, read.rows, exchange) ?? (await retry(() => checkDrift(job, read.rows))))
+      ? (answersOtherRequest(job.interval, read.rows, exchange) ?? (await retry(() => checkDrift(job, read.rows))))
       : read.problem;
     if (read.ok && unusable === null) return read.rows;
     const row = { ...sent, outcome: 'malformed', message: unusable };

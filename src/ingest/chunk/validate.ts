@@ -8,7 +8,7 @@ import { impossibleTime, impossibleValues, TWO_ROWS_OF_A_SLOT } from '../../core
 import type { Span } from '../../core/span.ts';
 import type { OpenCandle } from '../../store/candle/candle.ts';
 import type { QuarantinedRow } from '../../store/candle/quarantine.ts';
-import { otherWidth } from './other-question.ts';
+import { otherWidth } from './other-request.ts';
 
 export type OhlcvQuestion = {
   readonly coinId: string;

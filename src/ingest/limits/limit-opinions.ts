@@ -15,7 +15,7 @@ import { type ChunkJob, chunkJobId } from '../queue/chunk-job.ts';
 import { expectedDepth, type HistoryLimit, isBeyond } from './history-limit.ts';
 import type { LearnedLimits } from './learned-limits.ts';
 import { type Depth, datedDepth, depthOf, type LimitRefusal } from './parsed-limit.ts';
-import { type Heard, heardAt } from './second-opinions.ts';
+import { type AnswerTime, receivedAt } from './second-opinions.ts';
 
 /** After this time a refused chunk checks whether the limit is believed. If it is, the chunk has nothing to wait for. */
 const LOOK_AFTER_MS = 5_000;
@@ -26,11 +26,11 @@ export type LimitOpinions = {
   /** When the chunk may be requested; null: now. */
   waitingFor(job: ChunkJob): Instant | null;
   /** Decides what the refusal means: a history limit, or a refusal of this span only. An instant: undecided, and the chunk waits until then. */
-  weigh(job: ChunkJob, span: Span, answer: LimitRefusal): Promise<'history limit' | 'span' | Instant>;
+  judge(job: ChunkJob, span: Span, answer: LimitRefusal): Promise<'history limit' | 'span' | Instant>;
   /**
    * Called after a readable answer, with its first candle. An answer without candles contradicts nothing: it is possible on either side of a limit.
    */
-  gave(job: ChunkJob, firstCandle: Instant | null, exchange: Heard): Promise<void>;
+  answered(job: ChunkJob, firstCandle: Instant | null, exchange: AnswerTime): Promise<void>;
 };
 
 type LimitEvidence = Evidence & Depth & { readonly message: string; readonly wasAnswered: boolean };
@@ -58,11 +58,11 @@ export function createLimitOpinions(deps: {
       const chunk = opinions.find('refused chunk', chunkJobId(job));
       return chunk !== null && chunk.retryAt > clock.now() ? chunk.retryAt : null;
     },
-    weigh: async (job, span, answer) => {
+    judge: async (job, span, answer) => {
       const { interval } = job;
       const { message } = answer;
       const now = clock.now();
-      const heard = heardAt(now, answer.exchange);
+      const heard = receivedAt(now, answer.exchange);
       const depth = depthOf(interval, span, plan, answer);
       if (isExpected(historyLimits.of(interval), interval, span, depth, now)) return 'history limit';
       const chunk = await opinions.record('refused chunk', chunkJobId(job), heard, () => ({ says: 'agrees' }));
@@ -81,7 +81,7 @@ export function createLimitOpinions(deps: {
       deepest.delete(interval);
       return 'history limit';
     },
-    gave: async (job, firstCandle, exchange) => {
+    answered: async (job, firstCandle, exchange) => {
       const { interval } = job;
       const { sentAt } = exchange;
       await opinions.drop('refused chunk', chunkJobId(job));
@@ -89,7 +89,7 @@ export function createLimitOpinions(deps: {
       if (firstCandle === null || (claim !== null && sentAt <= claim.requestedAt)) return;
       deepest.set(interval, Math.max(deepest.get(interval) ?? 0, sentAt - firstCandle));
       if (claim !== null && isBeyond(limitOf(claim), interval, firstCandle, sentAt))
-        await opinions.contradict('history limit', interval, heardAt(clock.now(), exchange));
+        await opinions.contradict('history limit', interval, receivedAt(clock.now(), exchange));
     },
   };
 }

@@ -7,7 +7,7 @@ import type { Clock, Instant } from '../../clock.ts';
 import type { Interval } from '../../core/interval.ts';
 import { ASK_AGAIN_MS } from '../../core/second-opinion.ts';
 import { type ChunkJob, chunkJobId } from '../queue/chunk-job.ts';
-import { type Heard, heardAt, type SecondOpinions } from './second-opinions.ts';
+import { type AnswerTime, receivedAt, type SecondOpinions } from './second-opinions.ts';
 
 /** When so many series of one interval wait for a second opinion, and none was answered since, the other series wait for them. */
 const MOST_SERIES_WAITING = 8;
@@ -16,7 +16,7 @@ export type PaymentOpinions = {
   /** When the chunk may be requested; null: now. */
   waitingFor(job: ChunkJob): Instant | null;
   /** Resolves to when the chunk may be requested again; null: the 402 is believed. */
-  weigh(job: ChunkJob, exchange: Heard): Promise<Instant | null>;
+  judge(job: ChunkJob, exchange: AnswerTime): Promise<Instant | null>;
   /** Called when the upstream answered a request for the chunk with something other than a refusal. */
   answered(job: ChunkJob): Promise<void>;
 };
@@ -42,10 +42,10 @@ export function createPaymentOpinions(clock: Clock, opinions: SecondOpinions): P
       if (chunk === null) return waitingForOthers(job.interval, now);
       return chunk.retryAt > now ? chunk.retryAt : null;
     },
-    weigh: async (job, exchange) => {
+    judge: async (job, exchange) => {
       const { interval, seriesId } = job;
       const now = clock.now();
-      const heard = heardAt(now, exchange);
+      const heard = receivedAt(now, exchange);
       const evidence = { interval };
       const ofChunk = await opinions.record('chunk without payment', chunkJobId(job), heard, () => ({
         says: 'agrees',

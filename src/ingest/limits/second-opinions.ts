@@ -25,12 +25,12 @@ const CLAIMS: readonly ClaimName[] = [
 ];
 
 /** When a request was sent, and how old its answer was when it came. */
-export type Heard = Pick<ClaimAnswer, 'sentAt' | 'ageMs'>;
+export type AnswerTime = Pick<ClaimAnswer, 'sentAt' | 'ageMs'>;
 
-type HeardAnswer = Omit<ClaimAnswer, 'says'>;
+type ReceivedAnswer = Omit<ClaimAnswer, 'says'>;
 
 /** The answer of an exchange, received now. */
-export function heardAt(now: Instant, { sentAt, ageMs }: Heard): HeardAnswer {
+export function receivedAt(now: Instant, { sentAt, ageMs }: AnswerTime): ReceivedAnswer {
   return { sentAt, ageMs, heardAt: now };
 }
 
@@ -41,11 +41,11 @@ export type SecondOpinions = {
   record(
     claim: ClaimName,
     subject: string,
-    heard: HeardAnswer,
+    heard: ReceivedAnswer,
     state: (before: Claim | null) => Statement,
   ): Promise<Opinion>;
   /** Drops the claim, unless it is newer than this answer, which contradicts it. Sends no SQL statement while this process knows of no such claim. */
-  contradict(claim: ClaimName, subject: string, heard: HeardAnswer): Promise<void>;
+  contradict(claim: ClaimName, subject: string, heard: ReceivedAnswer): Promise<void>;
   /** Drops the claim because the upstream has answered what it is about. Sends no SQL statement while this process knows of no such claim. */
   drop(claim: ClaimName, subject: string): Promise<void>;
   /** Reads the claims that other processes have changed. */

@@ -3,7 +3,7 @@ import type { Instant } from '../../clock.ts';
 import { DAY, INTERVAL_MS, isPriceInterval } from '../../core/interval.ts';
 import { contains } from '../../core/span.ts';
 import type { StoredCandle } from '../../store/candle/neighbours.ts';
-import { type Asked, type Implausible, isSame, outside } from './implausible-candles.ts';
+import { type CheckedAnswer, type Implausible, isSame, outside } from './implausible-candles.ts';
 
 /** Values with fewer digits repeat by chance. */
 const LEAST_DIGITS = 8;
@@ -38,13 +38,13 @@ type Border = {
 };
 
 /** Finds a row that has exactly the values of the slot beside it, or of the day before or after. */
-export function shifted(asked: Asked, rows: readonly StoredCandle[]): Implausible | null {
+export function shifted(asked: CheckedAnswer, rows: readonly StoredCandle[]): Implausible | null {
   const [other] = twinsOf(asked, rows);
   return other === undefined ? null : { kind: 'shifted', detail: `a candle has the values of ${isoOf(other)}` };
 }
 
 /** Stored candles whose values appear in a row of another slot. */
-function twinsOf({ interval, beside }: Asked, rows: readonly StoredCandle[]): StoredCandle[] {
+function twinsOf({ interval, beside }: CheckedAnswer, rows: readonly StoredCandle[]): StoredCandle[] {
   const stored = new Map(beside.candles.map((row) => [row[0], row]));
   const steps = [...new Set([INTERVAL_MS[interval], DAY])].flatMap((ms) => [-ms, ms]);
   return rows.flatMap((row) => {
@@ -60,7 +60,7 @@ function twinsOf({ interval, beside }: Asked, rows: readonly StoredCandle[]): St
 }
 
 /** Open times of the stored final candles that cannot be true if the answer is: their prices are of another size, or are those of another slot. */
-export function contradicted(asked: Asked, rows: readonly StoredCandle[]): Instant[] {
+export function contradicted(asked: CheckedAnswer, rows: readonly StoredCandle[]): Instant[] {
   const told = new Set(rows.map(([at]) => at));
   const twins = twinsOf(asked, rows).filter(([at]) => contains(asked.beside.final, at) && !told.has(at));
   const ofOtherSize = bordersOf(asked, rows).flatMap(({ stored, step }) => (step > OTHER_SIZE ? [stored] : []));
@@ -72,7 +72,7 @@ export function contradicted(asked: Asked, rows: readonly StoredCandle[]): Insta
  * the rows are those of another coin, another day or another scale. A step of another size does not count as known: next to a false answer that was
  * believed, every other false answer would look plausible.
  */
-export function breaks(asked: Asked, rows: readonly StoredCandle[]): Implausible | null {
+export function breaks(asked: CheckedAnswer, rows: readonly StoredCandle[]): Implausible | null {
   const width = INTERVAL_MS[asked.interval];
   const steps = [...stepsIn(outside(asked, rows), width), ...stepsIn(rows, width)];
   const known = steps.filter((step) => step <= OTHER_SIZE);
@@ -88,7 +88,7 @@ export function breaks(asked: Asked, rows: readonly StoredCandle[]): Implausible
 }
 
 /** The places where a stored final candle is next to the answer's first or last row. */
-function bordersOf({ interval, beside }: Asked, rows: readonly StoredCandle[]): Border[] {
+function bordersOf({ interval, beside }: CheckedAnswer, rows: readonly StoredCandle[]): Border[] {
   const width = INTERVAL_MS[interval];
   const finalAt = (at: number) =>
     contains(beside.final, at) ? beside.candles.find((row) => row[0] === at) : undefined;
@@ -105,7 +105,7 @@ function bordersOf({ interval, beside }: Asked, rows: readonly StoredCandle[]): 
  * Finds a long answer whose candles do not continue each other, although the stored candles beside it do: its rows are in a wrong order, or two
  * columns are swapped. Without this check, the large steps of such an answer would count as usual. Prices have no open and close, so they pass.
  */
-export function disjoint(asked: Asked, rows: readonly StoredCandle[], leastRows: number): Implausible | null {
+export function disjoint(asked: CheckedAnswer, rows: readonly StoredCandle[], leastRows: number): Implausible | null {
   if (isPriceInterval(asked.interval)) return null;
   const width = INTERVAL_MS[asked.interval];
   const own = stepsIn(rows, width);
@@ -121,7 +121,7 @@ export function disjoint(asked: Asked, rows: readonly StoredCandle[], leastRows:
 
 /** Finds a step of another size between two candles of a long answer, if no stored neighbours have one. */
 export function jumps(
-  { interval, beside }: Asked,
+  { interval, beside }: CheckedAnswer,
   rows: readonly StoredCandle[],
   leastRows: number,
 ): Implausible | null {
@@ -153,7 +153,7 @@ function stepBetween(older: StoredCandle, newer: StoredCandle): number | null {
  * Finds a jump between stored candles and the answer that is far larger than their moves. Unlike a break it may lie across a hole, where the moves
  * are unknown.
  */
-export function level(asked: Asked, rows: readonly StoredCandle[], leastRows: number): Implausible | null {
+export function level(asked: CheckedAnswer, rows: readonly StoredCandle[], leastRows: number): Implausible | null {
   const width = INTERVAL_MS[asked.interval];
   const [first, last] = [rows[0]!, rows.at(-1)!];
   const beside = outside(asked, rows);

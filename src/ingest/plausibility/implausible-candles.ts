@@ -23,7 +23,7 @@ export type Implausible = {
   readonly contradicts?: readonly Instant[];
 };
 
-export type Asked = {
+export type CheckedAnswer = {
   readonly interval: Interval;
   readonly candles: CandleColumns;
   readonly beside: Neighbours;
@@ -43,7 +43,7 @@ const NUMBERS = [1, 2, 3, 4, 5, 6] as const;
 export const isEqual = (a: StoredCandle, b: StoredCandle) => NUMBERS.every((n) => a[n] === b[n]);
 
 /** The stored candles before and after the whole answer. */
-export function outside({ beside }: Asked, rows: readonly StoredCandle[]): StoredCandle[] {
+export function outside({ beside }: CheckedAnswer, rows: readonly StoredCandle[]): StoredCandle[] {
   const [first, last] = [rows[0]![0], rows.at(-1)![0]];
   return beside.candles.filter(([at]) => at < first || at > last);
 }

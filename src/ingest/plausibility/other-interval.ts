@@ -4,7 +4,7 @@ import { INTERVAL_MS } from '../../core/interval.ts';
 import { subtract } from '../../core/span.ts';
 import type { Neighbours, PricedCandle, StoredCandle } from '../../store/candle/neighbours.ts';
 import type { Sample } from '../../store/candle/other-intervals.ts';
-import { type Asked, type Implausible, pricesOf } from './implausible-candles.ts';
+import { type CheckedAnswer, type Implausible, pricesOf } from './implausible-candles.ts';
 
 /**
  * The largest usual difference, as a logarithm. Of the recorded days 1 in 100 differs by more than 0.02 from its hours, and none by more than 0.07.
@@ -23,7 +23,10 @@ const MOST_AMONG_MANY = 0.3;
  * other interval has a candle where the answer has none. Volumes are not compared: the upstream's may be sums of 24 hours at any time of the day
  * (upstream-api.md, 1.1 no 9).
  */
-export function otherwise({ interval, samples, beside }: Asked, rows: readonly StoredCandle[]): Implausible | null {
+export function otherwise(
+  { interval, samples, beside }: CheckedAnswer,
+  rows: readonly StoredCandle[],
+): Implausible | null {
   const width = INTERVAL_MS[interval];
   const compared = samples.map((sample) => {
     const ours = asOneCandle(rowsWithin(rows, sample, width));

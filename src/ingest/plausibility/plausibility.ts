@@ -9,7 +9,15 @@ import { INTERVAL_MS, isPriceInterval } from '../../core/interval.ts';
 import { contains, type Span, slotsAt, subtract } from '../../core/span.ts';
 import type { StoredCandle } from '../../store/candle/neighbours.ts';
 import { breaks, contradicted, disjoint, jumps, level, shifted } from './continuity.ts';
-import { type Asked, type Implausible, isEqual, isNull, isSame, outside, rowsOf } from './implausible-candles.ts';
+import {
+  type CheckedAnswer,
+  type Implausible,
+  isEqual,
+  isNull,
+  isSame,
+  outside,
+  rowsOf,
+} from './implausible-candles.ts';
 import { otherwise } from './other-interval.ts';
 import { withoutNumbers } from './without-numbers.ts';
 
@@ -21,7 +29,7 @@ const FEW = 10;
 const WELL_KNOWN = 200;
 
 /** The first implausible finding about the answer; null: there is none. */
-export function findImplausible(asked: Asked): Implausible | null {
+export function findImplausible(asked: CheckedAnswer): Implausible | null {
   if (asked.candles.openTime.length === 0) return null;
   const rows = rowsOf(asked.candles);
   const found = firstFound(asked, rows);
@@ -30,7 +38,7 @@ export function findImplausible(asked: Asked): Implausible | null {
   return { ...found, detail, contradicts: contradicted(asked, rows) };
 }
 
-function firstFound(asked: Asked, rows: readonly StoredCandle[]): Implausible | null {
+function firstFound(asked: CheckedAnswer, rows: readonly StoredCandle[]): Implausible | null {
   return (
     valueless(asked, rows) ??
     rewritten(asked, rows) ??
@@ -50,12 +58,12 @@ function firstFound(asked: Asked, rows: readonly StoredCandle[]): Implausible | 
 const isZero = (row: StoredCandle) => row.slice(1, 5).every((price) => price === 0);
 
 /** Do all stored neighbours pass the test as well? Then the finding is nothing new. */
-function isUsual({ beside }: Asked, test: (row: StoredCandle) => boolean): boolean {
+function isUsual({ beside }: CheckedAnswer, test: (row: StoredCandle) => boolean): boolean {
   return beside.candles.length > 0 && beside.candles.every(test);
 }
 
 /** Finds an answer in which most rows have no prices, or prices of zero. */
-function valueless(asked: Asked, rows: readonly StoredCandle[]): Implausible | null {
+function valueless(asked: CheckedAnswer, rows: readonly StoredCandle[]): Implausible | null {
   for (const [kind, test, what] of [
     ['null', isNull, 'no prices'],
     ['zero', isZero, 'prices of zero'],
@@ -68,7 +76,7 @@ function valueless(asked: Asked, rows: readonly StoredCandle[]): Implausible | n
 }
 
 /** Finds an answer in which nearly all candles equal the one before. In a short answer this is implausible only if no two neighbours are equal. */
-function constant(asked: Asked, rows: readonly StoredCandle[]): Implausible | null {
+function constant(asked: CheckedAnswer, rows: readonly StoredCandle[]): Implausible | null {
   const beside = outside(asked, rows);
   if (rows.length < 2 || (rows.length < LEAST_ROWS && rows.length + beside.length < LEAST_ROWS)) return null;
   const repeats = repeatsIn(rows);
@@ -84,7 +92,7 @@ const PARTS = [
 ] as const;
 
 /** Finds a long run of rows without prices, with zero prices, or repeating one candle, if no stored candles and not all rows are like that. */
-function partlyFalse({ beside }: Asked, rows: readonly StoredCandle[]): Implausible | null {
+function partlyFalse({ beside }: CheckedAnswer, rows: readonly StoredCandle[]): Implausible | null {
   for (const [kind, isSo, what] of PARTS) {
     const first = kind === 'constant' ? 1 : 0;
     const n = longestRun(rows, isSo);
@@ -119,7 +127,7 @@ function repeatsIn(rows: readonly StoredCandle[]): number {
  * Finds an answer in which more than a few final candles have changed in any number or are missing, or in which one has lost its prices. This also
  * counts when the stored candles are from a younger answer and this one would change none of them: the rest of it is then equally doubtful.
  */
-function rewritten({ beside }: Asked, rows: readonly StoredCandle[]): Implausible | null {
+function rewritten({ beside }: CheckedAnswer, rows: readonly StoredCandle[]): Implausible | null {
   const told = new Map(rows.map((row) => [row[0], row]));
   const [first, last] = [rows[0]![0], rows.at(-1)![0]];
   let changed = 0;
@@ -141,7 +149,7 @@ function rewritten({ beside }: Asked, rows: readonly StoredCandle[]): Implausibl
  * Finds an answer with holes in many places, far more than the series has had. One long hole does not count: a coin that was not traded for a month
  * looks like that, and an upstream that omits rows does not.
  */
-function thinned({ interval, beside }: Asked, rows: readonly StoredCandle[]): Implausible | null {
+function thinned({ interval, beside }: CheckedAnswer, rows: readonly StoredCandle[]): Implausible | null {
   const { covered, coveredCandles } = beside;
   const isLong = rows.length >= LEAST_ROWS;
   if (!isLong && covered < WELL_KNOWN) return null;

@@ -1,6 +1,6 @@
 /** Does a long answer lack the volumes or market caps that all stored candles beside it have? Pure. */
 import type { StoredCandle } from '../../store/candle/neighbours.ts';
-import { type Asked, type Implausible, outside } from './implausible-candles.ts';
+import { type CheckedAnswer, type Implausible, outside } from './implausible-candles.ts';
 
 const COLUMNS = [
   [5, 'volume'],
@@ -12,7 +12,7 @@ const LEAST_ROWS = 100;
 const LEAST_NEIGHBOURS = 8;
 
 /** The size of these numbers shows nothing: volumes rise and fall ten-thousandfold within days. */
-export function withoutNumbers(asked: Asked, rows: readonly StoredCandle[]): Implausible | null {
+export function withoutNumbers(asked: CheckedAnswer, rows: readonly StoredCandle[]): Implausible | null {
   const beside = outside(asked, rows);
   if (rows.length < LEAST_ROWS || beside.length < LEAST_NEIGHBOURS) return null;
   for (const [column, name] of COLUMNS) {

@@ -64,7 +64,7 @@ const MOST_CONNECTIONS = 8;
 const MOST_CALLS = 100;
 
 /** The most chunks whose wait for the next attempt is reported. */
-const MOST_TOLD = 20;
+const MOST_REPORTED = 20;
 
 /** A connected engine; it opens the queues by name. */
 export type QueueHost = {
@@ -107,7 +107,7 @@ function createChunkQueue(
       const waiting = new Set(await queue.getRanges(['prioritized', 'delayed'], 0, -1));
       await queue.addBulk(jobs.map((data) => ({ name: 'chunk', data, opts: { ...opts, jobId: chunkJobId(data) } })));
       const ids = jobs.map(chunkJobId).filter((id) => waiting.has(id));
-      await queue.hasten(ids, (number) => numberAt(priority, number));
+      await queue.raisePriority(ids, (number) => numberAt(priority, number));
     },
     statesOf: (jobs) =>
       limit.map(jobs, async (job) => {
@@ -124,7 +124,7 @@ function createChunkQueue(
       const queued = ours(await queue.getRanges(['waiting', 'prioritized'], 0, -1));
       const active = ours(await queue.getRanges(['active'], 0, -1));
       const delayed = ours(await queue.getRanges(['delayed'], 0, -1, true));
-      const progress = await limit.map(delayed.slice(0, MOST_TOLD), async (id) => ({
+      const progress = await limit.map(delayed.slice(0, MOST_REPORTED), async (id) => ({
         id,
         job: await queue.progressOf(id),
       }));

@@ -48,7 +48,7 @@ export function startChunkWorker(
   }: {
     readonly connections: Connections;
     readonly name: string;
-    readonly queue: Pick<AnyQueue<ChunkJob>, 'rateLimit' | 'hasten'>;
+    readonly queue: Pick<AnyQueue<ChunkJob>, 'rateLimit' | 'raisePriority'>;
     /** How long the chunk of a dead worker stays locked. */
     readonly lockMs: number;
     /** Called with errors of the engine's connections; the worker reconnects automatically. */
@@ -102,7 +102,7 @@ export function startChunkWorker(
     if (!final) void note(job, { until: now() + job.delay, reason: problemOf(error) });
   });
   // The chunk of a dead worker is a retry as well: the Postgres engine puts it behind all others.
-  worker.on('stalled', (id) => void queue.hasten([id], numberOfRetry).catch(onError));
+  worker.on('stalled', (id) => void queue.raisePriority([id], numberOfRetry).catch(onError));
   /** Resolves when no chunk is in progress any more, and the engine has had time to record that. */
   const finished = async () => {
     while (inProgress.size > 0) await Promise.allSettled(inProgress.values());

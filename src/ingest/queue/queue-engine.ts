@@ -56,7 +56,7 @@ type Call = (...args: unknown[]) => Promise<unknown>;
 type BullQueue<Job> = Pick<Queue<Job>, (typeof METHODS)[number]>;
 export type AnyQueue<Job> = BullQueue<Job> & {
   /** Gives these jobs the number that `numberOf` returns, if theirs is higher: workers then take them earlier. `numberOf` gets the present number. */
-  hasten(ids: readonly string[], numberOf: (number: number) => number): Promise<void>;
+  raisePriority(ids: readonly string[], numberOf: (number: number) => number): Promise<void>;
   /** What `updateProgress` recorded last, and how many attempts were made; null when the job is gone. */
   progressOf(id: string): Promise<{ readonly progress: unknown; readonly attempts: number } | null>;
   /** The number of jobs that wait or are in progress. */
@@ -80,7 +80,7 @@ export type Connections = {
 
 const GOODBYE_MS = 1_000;
 /** The most jobs whose priority is raised at the same time. */
-const MOST_HASTENED = 100;
+const MOST_PRIORITY_CHANGES = 100;
 /** A stalled job is harmless, because a worker checks it before it does anything. So a job may stall as often as processes die. */
 const MAX_STALLED = 1_000;
 /**
@@ -142,7 +142,7 @@ async function connectRedis(
       const extended = extend(calling as unknown as BullQueue<Job>, queue);
       return {
         ...extended,
-        hasten: guarded(extended.hasten),
+        raisePriority: guarded(extended.raisePriority),
         progressOf: guarded(extended.progressOf),
         // A key that is gone at once, under the name of the queue: the user of a shared Redis may write no other.
         checkWritable: guarded(async () => void (await calls.set(queue.toKey('writable'), '', 'PX', 1))),
@@ -247,7 +247,7 @@ function extend<Job>(calls: BullQueue<Job>, jobs: Pick<Queue, 'getJob'>): AnyQue
       if (jobs.length !== 1 || first === undefined) return calls.addBulk(jobs);
       return [await calls.add(first.name, first.data, first.opts)];
     },
-    hasten: (ids, numberOf) => hasten(jobs, ids, numberOf),
+    raisePriority: (ids, numberOf) => raisePriority(jobs, ids, numberOf),
     progressOf: async (id) => {
       const job = await jobs.getJob(id);
       return job === undefined ? null : { progress: job.progress, attempts: job.attemptsMade };
@@ -263,12 +263,12 @@ function extend<Job>(calls: BullQueue<Job>, jobs: Pick<Queue, 'getJob'>): AnyQue
   };
 }
 
-async function hasten(
+async function raisePriority(
   queue: Pick<Queue, 'getJob'>,
   ids: readonly string[],
   numberOf: (number: number) => number,
 ): Promise<void> {
-  await pLimit(MOST_HASTENED).map(ids, async (id) => {
+  await pLimit(MOST_PRIORITY_CHANGES).map(ids, async (id) => {
     const job = await queue.getJob(id);
     if (job === undefined || job.priority <= numberOf(job.priority)) return;
     await unlessGone(job.changePriority({ priority: numberOf(job.priority) }));

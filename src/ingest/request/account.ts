@@ -9,9 +9,9 @@ import { HOUR } from '../../core/interval.ts';
 import type { Quota } from '../../quota/quota.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import {
+  claimKeyRetry,
   forgetKeyRefusal,
   type KeyRefusal,
-  mayAskAgain,
   readAccount,
   readKeyRefusal,
   type SavedAccount,
@@ -95,7 +95,7 @@ export async function checkAccount(deps: CheckAccountDeps): Promise<AccountCheck
     const result = await sendRequest(
       { path },
       {
-        spender: { class: 'scheduled', name: 'account', asksAccount: true },
+        spender: { class: 'scheduled', name: 'account', isAccountRequest: true },
         record: { endpoint: 'account' },
         signal,
       },
@@ -198,7 +198,7 @@ export async function heedRefusal(
   if (known === null) return 'none';
   // The refusal lies in the future: it was recorded before a clock was set back.
   const isTime = now >= known.retryAt || known.at > now + MOST_SKEW_MS;
-  if (isTime && (await mayAskAgain(sql, key.id, known, now))) return 'try again';
+  if (isTime && (await claimKeyRetry(sql, key.id, known, now))) return 'try again';
   const again = isTime ? now + RETRY_MS : known.retryAt;
   throw new KeyRefused(refusedBefore(known.message, known.at, again), again);
 }

@@ -11,17 +11,17 @@ const CHECK_SHARED_FOR_MS = 60_000;
 export function createKeyJudge({
   clock,
   check,
-  isLasting,
+  isService,
 }: {
   readonly clock: Clock;
   /** Null: without a key there is no account to request. */
   readonly check: ((quota: Quota) => Promise<AccountCheck>) | null;
   /** True for a service. A command ends with a key that has never worked in it; a third request would tell nothing more. */
-  readonly isLasting: boolean;
+  readonly isService: boolean;
 }): (quota: Quota) => JudgeForbidden {
   let last: { readonly at: Instant; readonly result: Promise<unknown> } | null = null;
   return (quota) => async (keySent) => {
-    if (check === null || (keySent !== 'as before' && !isLasting)) return;
+    if (check === null || (keySent !== 'as before' && !isService)) return;
     if (last === null || Math.abs(clock.now() - last.at) > CHECK_SHARED_FOR_MS)
       last = { at: clock.now(), result: check(quota) };
     await last.result.catch((error: unknown) => {

@@ -11,7 +11,7 @@ import type { AuthSchemeChoice, KeySent } from './auth-scheme.ts';
 import { unreachable, wrongAddress } from './configuration-errors.ts';
 import { type OutageRetry, withoutRetry } from './outage-retry.ts';
 import type { Reachability } from './reachability.ts';
-import { type FinalAnswer, pauseAtOnce, tellPauseOfOtherHost, tellQuota } from './tell-quota.ts';
+import { type FinalAnswer, pauseAtOnce, recordInQuota, recordPauseOfOtherHost } from './record-in-quota.ts';
 
 /** What `ops.fetch` records about a request besides its answer. */
 export type RequestDetails = Pick<FetchRow, 'endpoint'> &
@@ -154,7 +154,7 @@ export function createSendRequest(deps: SendRequestDeps): SendRequest {
         const fetchId = await settle(call, { answer, record, scheme, budgetLeft });
         if (isForbidden(answer)) {
           if (authScheme.refused(scheme)) continue;
-          if (!isOtherHost && !spender.asksAccount) await retry(() => deps.judgeForbidden(authScheme.sent()));
+          if (!isOtherHost && !spender.isAccountRequest) await retry(() => deps.judgeForbidden(authScheme.sent()));
         }
         return { ...sent, answer, fetchId, keySent: authScheme.sent() };
       }
@@ -167,7 +167,7 @@ export function createSendRequest(deps: SendRequestDeps): SendRequest {
       }
       const message = `redirected more than ${MOST_REDIRECTS} times, last to ${answer.shown}`;
       const end = { kind: 'malformed', message, astray: false, exchange: answer.exchange } as const;
-      if (!isOtherHost) await retry(() => tellQuota(quota, end, spender));
+      if (!isOtherHost) await retry(() => recordInQuota(quota, end, spender));
       if (++loops >= MOST_REDIRECT_LOOPS && !hasAnswered && !isOtherHost)
         throw new ConfigurationError(wrongAddress(message));
       return { ...sent, answer: end, fetchId, isRedirectLoop: true, keySent: authScheme.sent() };
@@ -208,7 +208,7 @@ async function heed(call: Call, answer: Answer, beyondPlan: boolean): Promise<bo
     await keep(call, toRecord(answer, accountId, record));
     throw new Unreachable(unreachable(baseUrl, 'message' in answer ? answer.message : '', answer.exchange.noContact!));
   }
-  if (answer.kind !== 'limited' || answer.by !== 'quota' || spender.asksAccount) return false;
+  if (answer.kind !== 'limited' || answer.by !== 'quota' || spender.isAccountRequest) return false;
   return (await retry(() => judgeQuotaExhausted(answer, beyondPlan))) === 'budget left';
 }
 
@@ -233,9 +233,9 @@ async function settle(
   const fetchId = answer.kind === 'answered' ? null : await keep(call, record);
   const isPlainAnswer = budgetLeft || (mayLack && isRefused);
   await retry(() => {
-    if (call.isOtherHost) return tellPauseOfOtherHost(quota, answer);
+    if (call.isOtherHost) return recordPauseOfOtherHost(quota, answer);
     if (isPlainAnswer) return quota.answered({ sentAt: answer.exchange.sentAt });
-    return tellQuota(quota, answer, spender);
+    return recordInQuota(quota, answer, spender);
   });
   return fetchId;
 }

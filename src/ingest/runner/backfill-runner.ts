@@ -12,7 +12,7 @@ import { createBackoff, WHOLE_BOUND } from '../../core/backoff.ts';
 import { HOUR, MINUTE } from '../../core/interval.ts';
 import { type Keep, keptPart } from '../../core/settings/retention-settings.ts';
 import { type ClaimedBackfill, claimBackfill, endClaim } from '../../store/backfill/backfill-queue.ts';
-import { wakeThoseThatWait } from '../../store/backfill/slot-owner.ts';
+import { wakeWaitingBackfills } from '../../store/backfill/slot-owner.ts';
 import { type BackfillOptions, type BackfillRun, runBackfill } from '../backfill/backfill.ts';
 import { planBackfill } from '../backfill/plan.ts';
 import type { BackfillProgress } from '../backfill/progress.ts';
@@ -28,7 +28,7 @@ import { createOutageRetry, outageReason } from '../request/outage-retry.ts';
 import type { Session } from '../session.ts';
 import { refreshForAbsences } from '../snapshot/coin-list.ts';
 import {
-  type BackfillEndTold,
+  type BackfillEndReport,
   type ClaimDeps,
   endBroken,
   endRun,
@@ -47,7 +47,7 @@ export type BackfillRunnerDeps = ClaimDeps & {
   /** How long candles are kept. Candles that became too old while the backfill waited are not requested. */
   readonly keep?: Partial<Keep['candles']>;
   readonly onBegin: (claimed: ClaimedBackfill, requests: number) => void;
-  readonly onEnd: (end: BackfillEndTold) => void;
+  readonly onEnd: (end: BackfillEndReport) => void;
   readonly onChunk: (job: ChunkJob, outcome: Outcome) => void;
   readonly onFailure: (job: ChunkJob, error: Error, final: boolean) => void;
   readonly bringBack?: () => Promise<void>;
@@ -112,7 +112,7 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
       helper = null;
     };
     // A session begins only after the upstream has accepted the key.
-    await wakeThoseThatWait(sql, KEY_REFUSED).catch((error: unknown) => deps.onError(asError(error)));
+    await wakeWaitingBackfills(sql, KEY_REFUSED).catch((error: unknown) => deps.onError(asError(error)));
     while (!stop.signal.aborted) {
       if (clock.now() < misconfigured.until) {
         await closeHelper();
@@ -137,7 +137,7 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
     await closeHelper();
   }
 
-  async function work(claimed: ClaimedBackfill): Promise<BackfillEndTold> {
+  async function work(claimed: ClaimedBackfill): Promise<BackfillEndReport> {
     const mine = { progress: null as BackfillProgress | null, id: claimed.id };
     current = mine;
     const release = new AbortController();

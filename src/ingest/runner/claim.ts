@@ -57,7 +57,7 @@ export async function watchClaim(
  * How a claimed backfill ended, for logs. `taken`: this process gives it back, and another may claim it at once. `misconfigured`: the same, because
  * the upstream address of this process is wrong.
  */
-export type BackfillEndTold = {
+export type BackfillEndReport = {
   readonly id: number;
   readonly state: 'done' | 'failed' | 'queued' | 'taken' | 'misconfigured';
   readonly message: string | null;
@@ -82,7 +82,7 @@ export const NOT_FINAL_YET = 'not final yet';
 /** The upstream refused the key during the run. */
 export const KEY_REFUSED = 'key refused';
 
-type ClaimEnd = Pick<BackfillEndTold, 'state' | 'message' | 'waitUntil'> & {
+type ClaimEnd = Pick<BackfillEndReport, 'state' | 'message' | 'waitUntil'> & {
   /** Requests that the backfill would send if it were resumed; absent: unknown. */
   readonly leftRequests?: number;
 };
@@ -93,7 +93,7 @@ export async function endRun(
   { id }: ClaimedBackfill,
   run: BackfillRun,
   isKeyRefused: boolean,
-): Promise<BackfillEndTold> {
+): Promise<BackfillEndReport> {
   const { requests, stored } = run.totals ?? run.seen;
   const end = claimEndOf(run, deps.clock.now(), isKeyRefused);
   await recordEnd(deps, id, end);
@@ -118,11 +118,11 @@ function claimEndOf(run: BackfillRun, now: Instant, isKeyRefused: boolean): Clai
       if (end.about === 'key') return untilAccepted(now);
       return { state: end.about === 'process' ? 'misconfigured' : 'failed', message: end.message, waitUntil: null };
     case 'work left': {
-      if (run.hasOthers) {
-        const waitUntil = Math.min(now + OTHERS_LOOK_MS, nextAskOf(run, now, Number.POSITIVE_INFINITY));
+      if (run.leftSlotsToOthers) {
+        const waitUntil = Math.min(now + OTHERS_LOOK_MS, nextRequestAt(run, now, Number.POSITIVE_INFINITY));
         return { state: 'queued', message: ANOTHER_BACKFILL, waitUntil };
       }
-      const at = nextAskOf(run, now);
+      const at = nextRequestAt(run, now);
       if (at - now <= LONGEST_OPEN_MS) return { state: 'queued', message: NOT_FINAL_YET, waitUntil: at };
       return { state: 'failed', message: whatIsLeft(run), waitUntil: null };
     }
@@ -141,7 +141,7 @@ function untilAccepted(now: Instant): ClaimEnd {
 }
 
 /** When the first slot of a later run is due. `unasked`: when slots are due that were never requested. */
-function nextAskOf({ left }: BackfillRun, now: Instant, unasked = now): Instant {
+function nextRequestAt({ left }: BackfillRun, now: Instant, unasked = now): Instant {
   const later = (left ?? []).filter(({ fate }) => fate === 'later');
   return Math.max(now + SOONEST_AGAIN_MS, Math.min(...later.map(({ nextAskAt }) => nextAskAt ?? unasked)));
 }
@@ -152,7 +152,7 @@ export async function endBroken(
   { id }: ClaimedBackfill,
   error: Error,
   onUnwritten: (error: unknown) => void,
-): Promise<BackfillEndTold> {
+): Promise<BackfillEndReport> {
   const end = brokenEndOf(error, deps.clock.now());
   await recordEnd(deps, id, end).catch(onUnwritten);
   return { id, requests: 0, stored: 0, ...end };

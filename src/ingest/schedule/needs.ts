@@ -52,7 +52,7 @@ export function averageNeeds(schedules: readonly Schedule[]): readonly Need[] {
 /** Needs of all schedules except `freshness`, which gets what these leave. */
 export function comingNeeds(schedules: readonly Schedule[], work: KnownWork): readonly Need[] {
   return schedules.flatMap((schedule): Need[] => {
-    const { name, requests, cadence, asksAccount } = schedule;
+    const { name, requests, cadence, asksAccount: isAccountRequest } = schedule;
     if (cadence === null || name === 'freshness') return [];
     const kind = catalogueKindOf(schedule);
     if (kind !== null) return needOfCatalogue(schedule, kind, work);
@@ -60,7 +60,7 @@ export function comingNeeds(schedules: readonly Schedule[], work: KnownWork): re
     const waits = isWaiting(schedule, work) ? 1 : 0;
     const ticks = (from: Instant, to: Instant) =>
       (isSameDay(from, work) ? waits : 0) + cadence.count(Math.max(from, work.readAt + 1), to);
-    return [{ name, requests, ticks, asksAccount }];
+    return [{ name, requests, ticks, isAccountRequest }];
   });
 }
 

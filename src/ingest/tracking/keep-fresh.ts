@@ -13,7 +13,7 @@ import { refreshRoom } from '../../quota/refresh-order.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { countQueued, handBack, markDueAgain, markEnded, readQueued } from '../../store/tracking/tracked-series.ts';
 import type { IngestChunk } from '../chunk/ingest-chunk.ts';
-import { dayQuestionOf } from '../chunk/last-day.ts';
+import { dayRequestOf } from '../chunk/last-day.ts';
 import type { LearnedLimits } from '../limits/learned-limits.ts';
 import type { Outcome } from '../outcome.ts';
 import type { ChunkJob } from '../queue/chunk-job.ts';
@@ -147,7 +147,7 @@ export async function endFailedRefresh(
   job: ChunkJob,
 ): Promise<void> {
   const now = clock.now();
-  const day = dayQuestionOf(job, historyLimits, now);
+  const day = dayRequestOf(job, historyLimits, now);
   if (day === null) await markEnded(sql, job.seriesId);
   else await markDueAgain(sql, job.seriesId, now + FAILED_DAY_AGAIN_MS);
 }

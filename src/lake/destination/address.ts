@@ -1,5 +1,5 @@
 /** The address of a destination: a folder, or `s3://bucket/prefix`; and the settings of S3-compatible storage. */
-import type { Read } from '../../core/settings/setting.ts';
+import type { ParsedSetting } from '../../core/settings/setting.ts';
 
 export type Address =
   | { readonly kind: 'folder'; readonly folder: string }
@@ -29,7 +29,7 @@ const BUCKET = /^[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]$/;
 /** Only characters that no reader of the files has to escape. */
 const PREFIX = /^[\w.=+-]+(\/[\w.=+-]+)*$/;
 
-export function parseAddress(text: string): Read<Address> {
+export function parseAddress(text: string): ParsedSetting<Address> {
   const [, scheme, rest] = /^([a-z][a-z0-9+.-]*):\/\/(.*)$/i.exec(text) ?? [];
   if (scheme === undefined) return { ok: { kind: 'folder', folder: text } };
   // Some users put their keys into such an address, so the message does not repeat it.

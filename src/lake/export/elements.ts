@@ -23,7 +23,7 @@ import type { ExportRules } from './rules.ts';
 import type { Selection } from './selection.ts';
 import { readStates } from './series-states.ts';
 
-export type Told = {
+export type ElementInputs = {
   readonly tx: SqlOrTransaction;
   readonly selection: Selection;
   readonly before: Before;
@@ -60,7 +60,7 @@ export async function readHead(
 }
 
 export async function* elementsOf(
-  { tx, selection, months, before, archive }: Told,
+  { tx, selection, months, before, archive }: ElementInputs,
   done: Done,
   beside: readonly ManifestElement[],
 ): AsyncGenerator<ManifestElement> {

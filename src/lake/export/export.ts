@@ -21,7 +21,7 @@ import { writeManifest } from '../manifest/write-manifest.ts';
 import { ExportBusy, ExportRefused } from '../refused.ts';
 import { addArchivedMonths, stayingArchive, stretchOf, stretchOfPlan } from './archived.ts';
 import { type Before, lookBefore } from './before.ts';
-import { type Done, elementsOf, readHead, type Told } from './elements.ts';
+import { type Done, type ElementInputs, elementsOf, readHead } from './elements.ts';
 import { type Plan, planFiles } from './plan-files.ts';
 import { readWithin, type SeriesWithin, seriesIn, versionOf } from './read-series.ts';
 import { BY_HAND, type ExportRules } from './rules.ts';
@@ -133,7 +133,7 @@ function totalsOf(files: readonly ManifestFile[]) {
   return { files: files.length, rows: sum('rows'), bytes: sum('bytes') };
 }
 
-type Run = ExportOptions & Told & { readonly rules: ExportRules; readonly copy: CopyOut };
+type Run = ExportOptions & ElementInputs & { readonly rules: ExportRules; readonly copy: CopyOut };
 
 async function writeAll(run: Run, { files }: Plan): Promise<Done> {
   const done: Done = { files: [...run.archive.files], written: [], seriesIds: new Set(), datasets: new Map() };

@@ -29,11 +29,11 @@ export type FileToImport = OpenedFile & {
   /** Null: the number is unknown until all rows are read. */
   readonly rows: number | null;
   readonly read: () => AsyncGenerator<RawRows>;
-  readonly told: ToldColumns;
+  readonly told: ColumnMapping;
 };
 
 /** How the columns of a file are understood, to show to users. */
-export type ToldColumns = {
+export type ColumnMapping = {
   /** The name of the column for each role. */
   readonly read: Readonly<Partial<Record<Role, string>>>;
   /** The names of the columns without a role. */
@@ -69,7 +69,7 @@ export async function openFile(input: InputFile, number: number, options: ReadOp
   };
 }
 
-function toldOf({ columns }: Table, found: Columns, said: Partial<SeriesText>): ToldColumns {
+function toldOf({ columns }: Table, found: Columns, said: Partial<SeriesText>): ColumnMapping {
   const roles = ROLES.filter((role) => found[role] !== undefined && said[role as 'coin'] === undefined);
   const read = Object.fromEntries(roles.map((role) => [role, columns[found[role]!]!.name]));
   // By index, because two columns may have the same name.

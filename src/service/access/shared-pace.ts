@@ -29,7 +29,7 @@ const MAX_CALLERS = 100_000;
 const HELD_MS = 1_000;
 
 /** The tokens that this process took from one bucket and has not reported to the database. It does not try to report before `heldUntil`. */
-type Untold = { tokens: number; telling: Promise<void> | null; heldUntil: Instant };
+type UnreportedTokens = { tokens: number; telling: Promise<void> | null; heldUntil: Instant };
 
 export function createSharedPace({
   sql,
@@ -47,7 +47,7 @@ export function createSharedPace({
 }): SharedPace {
   const buckets = createTokenBuckets(clock);
   // With `max`, the cache would take 2 MB before the first call.
-  const callers = new LRUCache<string, Untold>({ maxSize: MAX_CALLERS, sizeCalculation: () => 1 });
+  const callers = new LRUCache<string, UnreportedTokens>({ maxSize: MAX_CALLERS, sizeCalculation: () => 1 });
   const underWay = new Set<Promise<void>>();
   const takeFromDatabase = createBatcher(async (taken: readonly TokensTaken[]) => {
     const told = await takeTokens(sql, taken, { now: clock.now(), mostAheadMs: MOST_AHEAD_MS });
@@ -55,7 +55,7 @@ export function createSharedPace({
     return taken.map(({ subject }) => bySubject.get(subject) ?? null);
   });
 
-  const tell = async (subject: string, perSecond: number, untold: Untold): Promise<void> => {
+  const tell = async (subject: string, perSecond: number, untold: UnreportedTokens): Promise<void> => {
     try {
       const fullAt = await takeFromDatabase({ subject, refillMs: (untold.tokens * 1000) / perSecond });
       if (fullAt === null) {
@@ -71,25 +71,30 @@ export function createSharedPace({
     }
     untold.tokens = 0;
   };
-  const beginTelling = (subject: string, perSecond: number, untold: Untold): void => {
+  const beginTelling = (subject: string, perSecond: number, untold: UnreportedTokens): void => {
     const telling = tell(subject, perSecond, untold).finally(() => underWay.delete(telling));
     underWay.add(telling);
     untold.telling = telling;
   };
-  const hasTakenShare = (perSecond: number, { tokens }: Untold) => tokens >= Math.max(1, Math.floor(perSecond * SHARE));
-  const heldMs = ({ heldUntil }: Untold) => {
+  const hasTakenShare = (perSecond: number, { tokens }: UnreportedTokens) =>
+    tokens >= Math.max(1, Math.floor(perSecond * SHARE));
+  const heldMs = ({ heldUntil }: UnreportedTokens) => {
     const ms = heldUntil - clock.now();
     // A longer wait was computed before the clock was set back.
     return ms > 0 && ms <= HELD_MS ? ms : null;
   };
-  const takeHere = (subject: string, perSecond: number, untold: Untold): number | null => {
+  const takeHere = (subject: string, perSecond: number, untold: UnreportedTokens): number | null => {
     const lateMs = buckets.take(subject, perSecond);
     if (lateMs !== null) return lateMs;
     untold.tokens++;
     if (hasTakenShare(perSecond, untold)) beginTelling(subject, perSecond, untold);
     return null;
   };
-  const takeAfterTelling = async (subject: string, perSecond: number, untold: Untold): Promise<number | null> => {
+  const takeAfterTelling = async (
+    subject: string,
+    perSecond: number,
+    untold: UnreportedTokens,
+  ): Promise<number | null> => {
     while (untold.telling !== null) await untold.telling;
     return hasTakenShare(perSecond, untold) ? HELD_MS : takeHere(subject, perSecond, untold);
   };

@@ -4,7 +4,7 @@ import type { Quote } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
 import { type SqlOrTransaction, withFreshPlans } from '../connection/connect.ts';
 import { changeBackfill } from './backfill-queue.ts';
-import { wakeThoseAfter } from './slot-owner.ts';
+import { wakeBackfillsAfterOwner } from './slot-owner.ts';
 import { unwantBackfill } from './wanted.ts';
 
 /** Queues a running backfill again, because its process has the old coins: it stops at its next renewal; the next owner plans anew. */
@@ -101,6 +101,6 @@ async function leaveOut(tx: SqlOrTransaction, id: number, coinIds: readonly stri
     where id = ${id} and state in ('queued', 'running', 'paused')`;
   if (count === 0) return false;
   await unwantBackfill(tx, id, coinIds);
-  await wakeThoseAfter(tx);
+  await wakeBackfillsAfterOwner(tx);
   return true;
 }

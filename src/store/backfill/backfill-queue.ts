@@ -9,7 +9,7 @@ import { matches, tables, updateRows } from '../connection/tables.ts';
 import { type BackfillState, backfill } from '../schema/requests.ts';
 import { leaseIsAlive } from '../work/lease.ts';
 import { type BackfillFinish, isAdvanced, isForecast, NO_FORECAST, type StoredChunks } from './backfill-finish.ts';
-import { isRunningCommand, wakeThoseAfter, wantTheSame } from './slot-owner.ts';
+import { isRunningCommand, wakeBackfillsAfterOwner, wantTheSame } from './slot-owner.ts';
 import { unwantBackfill, wantBackfillAgain } from './wanted.ts';
 
 type Row = Readonly<typeof backfill.$inferSelect>;
@@ -56,7 +56,7 @@ export async function claimBackfill(
 }
 
 /** The state of a claimed backfill, which other processes may have changed. */
-export type Claim = {
+export type ClaimState = {
   /** True while this owner has the claim and the backfill is running. */
   readonly isMine: boolean;
   /** True when a backfill of higher priority waits for a process, or when a command has begun that wants the same slots and so owns them. */
@@ -82,7 +82,7 @@ export async function renewClaim(
       readonly chunks: StoredChunks | null;
     } | null;
   },
-): Promise<Claim> {
+): Promise<ClaimState> {
   const { id, owner, now, claimedAt, known } = claim;
   const [row] = await sql<{ priority: number }[]>`
     update ops.backfill set heartbeat_at = ${now}
@@ -124,7 +124,7 @@ export async function endClaim(
   const changes = { state, message, heartbeatAt: now, chunks: null, leftRequests, ...known };
   await withFreshPlans(sql, async (tx) => {
     await updateRows(tx, backfill, { id, owner, state: 'running' }, changes);
-    if (state !== 'queued') await wakeThoseAfter(tx);
+    if (state !== 'queued') await wakeBackfillsAfterOwner(tx);
   });
 }
 
@@ -165,7 +165,7 @@ export function changeBackfill(
     if (row === undefined) return null;
     if (change === 'cancel') await unwantBackfill(tx, id);
     else if (row.before === 'cancelled') await wantBackfillAgain(tx, id);
-    await wakeThoseAfter(tx);
+    await wakeBackfillsAfterOwner(tx);
     return row.before;
   });
 }
@@ -176,7 +176,7 @@ export async function prioritizeBackfill(sql: SqlOrTransaction, id: number, prio
     .update(backfill)
     .set({ priority })
     .where(and(matches(backfill, { id, isDetached: true }), inArray(backfill.state, ['queued', 'running', 'paused'])));
-  if (count === 1) await wakeThoseAfter(sql);
+  if (count === 1) await wakeBackfillsAfterOwner(sql);
   return count === 1;
 }
 

@@ -6,7 +6,7 @@ import { matches, tables, updateRows } from '../connection/tables.ts';
 import { type BackfillState, backfill } from '../schema/requests.ts';
 import { leaseIsAlive } from '../work/lease.ts';
 import { isAdvanced } from './backfill-finish.ts';
-import { wakeThoseAfter } from './slot-owner.ts';
+import { wakeBackfillsAfterOwner } from './slot-owner.ts';
 
 export type { BackfillState };
 
@@ -31,7 +31,7 @@ export async function startBackfill(sql: SqlOrTransaction, started: StartedBackf
 }
 
 /** Renews the lease of a run, and records its progress. Resolves to false when another process has ended the run. */
-export async function beat(
+export async function renewRun(
   sql: SqlOrTransaction,
   id: number,
   at: Instant,
@@ -86,7 +86,7 @@ export async function finishBackfill(
 ): Promise<void> {
   await withFreshPlans(sql, async (tx) => {
     await updateRows(tx, backfill, { id, state: 'running' }, { state, finishedAt: at, chunks: null });
-    await wakeThoseAfter(tx);
+    await wakeBackfillsAfterOwner(tx);
   });
 }
 
@@ -98,7 +98,7 @@ export async function abandonExpired(sql: SqlOrTransaction, now: Instant): Promi
   const rows = await sql<{ id: number }[]>`
     update ops.backfill set state = 'interrupted', finished_at = heartbeat_at
     where state = 'running' and not is_detached and not ${leaseIsAlive(sql, now)} returning id`;
-  if (rows.length > 0) await wakeThoseAfter(sql);
+  if (rows.length > 0) await wakeBackfillsAfterOwner(sql);
   return rows.map((row) => row.id).sort((a, b) => a - b);
 }
 

@@ -104,12 +104,12 @@ export async function saveLeft(
 }
 
 /** Ends the wait of backfills for slots of others, after an owner has released or stored its slots: they plan again. */
-export async function wakeThoseAfter(sql: SqlOrTransaction): Promise<void> {
-  await wakeThoseThatWait(sql, ANOTHER_BACKFILL);
+export async function wakeBackfillsAfterOwner(sql: SqlOrTransaction): Promise<void> {
+  await wakeWaitingBackfills(sql, ANOTHER_BACKFILL);
 }
 
 /** Ends the wait of the queued backfills of the service that wait with this message: they plan again now. */
-export async function wakeThoseThatWait(sql: SqlOrTransaction, message: string): Promise<void> {
+export async function wakeWaitingBackfills(sql: SqlOrTransaction, message: string): Promise<void> {
   await tables(sql)
     .update(backfill)
     .set({ waitUntil: null, message: null })

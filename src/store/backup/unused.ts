@@ -6,7 +6,7 @@ import { leaseIsAlive } from '../work/lease.ts';
 import { BACKED_UP } from './source.ts';
 
 /** Tables that Chandler fills as soon as a process starts. A row in any other table is data that somebody may want to keep. */
-const NOTES: ReadonlySet<string> = new Set([
+const TABLES_WITHOUT_DATA: ReadonlySet<string> = new Set([
   'ops.migration',
   'ops.lock',
   'ops.version',
@@ -23,14 +23,14 @@ const NOTES: ReadonlySet<string> = new Set([
 ]);
 
 /** Conditions for the rows that count. A request without an answer, for example to an upstream that is down, contains no data. */
-const OF_WORTH = new Map([['ops.fetch', 'status is not null']]);
+const ROWS_WITH_DATA = new Map([['ops.fetch', 'status is not null']]);
 
 /** The names of the tables with rows that count. This user must be able to read all tables. */
 async function readHoldings(sql: SqlOrTransaction): Promise<string[]> {
   const parts = (await tablesOf(sql, ['r', 'm', 'f']))
-    .filter(({ name }) => !NOTES.has(name))
+    .filter(({ name }) => !TABLES_WITHOUT_DATA.has(name))
     .map(({ name, quoted }) => {
-      const where = OF_WORTH.has(name) ? ` where ${OF_WORTH.get(name)!}` : '';
+      const where = ROWS_WITH_DATA.has(name) ? ` where ${ROWS_WITH_DATA.get(name)!}` : '';
       return `select '${name.replaceAll("'", "''")}' as name where exists (select from ${quoted}${where})`;
     });
   if (parts.length === 0) return [];
@@ -62,14 +62,14 @@ async function readUsers(sql: SqlOrTransaction, now: Instant): Promise<string[]>
 }
 
 /** Why a restore must not remove a warehouse. */
-export type Keeps =
+export type KeptReason =
   | { readonly why: 'holds'; readonly tables: readonly string[] }
   | { readonly why: 'used by'; readonly owners: readonly string[] }
   /** This user may not remove it, or something outside its schemas depends on it. */
   | { readonly why: 'rights' | 'dependents' };
 
 /** Null when a restore may remove the warehouse. */
-export async function whyKept(sql: SqlOrTransaction, now: Instant): Promise<Keeps | null> {
+export async function whyKept(sql: SqlOrTransaction, now: Instant): Promise<KeptReason | null> {
   if (!(await mayReplace(sql))) return { why: 'rights' };
   const tables = await readHoldings(sql);
   if (tables.length > 0) return { why: 'holds', tables };
@@ -81,8 +81,8 @@ export async function whyKept(sql: SqlOrTransaction, now: Instant): Promise<Keep
 const LOCK_TIMEOUT = '10s';
 
 /** Locks all tables and drops both schemas, unless there is a reason not to. Resolves to that reason, else to null. */
-export async function removeUnused(sql: Sql, now: Instant): Promise<Keeps | null> {
-  let keeps: Keeps | null = null;
+export async function removeUnused(sql: Sql, now: Instant): Promise<KeptReason | null> {
+  let keeps: KeptReason | null = null;
   const refused = new Error('the warehouse stays');
   await sql
     .begin(async (tx) => {

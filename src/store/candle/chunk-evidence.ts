@@ -40,13 +40,13 @@ type EvidenceOfAnswer = {
   readonly before: Sums;
   /** Sums of the span after the write, if they are known in advance. Null makes Postgres read them. */
   readonly after: CandleSums | null;
-  readonly toldTwice: boolean;
+  readonly wasImplausible: boolean;
   /** When the answer is stored, on our own clock. */
   readonly knownAt: Instant;
 };
 
 /** The detail of an evidence step whose answer was implausible until a second answer agreed with it. */
-export const TOLD_TWICE = 'told twice';
+export const IMPLAUSIBLE_BUT_CONFIRMED = 'told twice';
 
 /** Writes coverage, counts, digest and evidence. The update raises `market.series.version`, so readers see that older candles are out of date. */
 export async function recordEvidence(tx: SqlOrTransaction, answer: ChunkAnswer, of: EvidenceOfAnswer): Promise<void> {
@@ -59,7 +59,7 @@ export async function recordEvidence(tx: SqlOrTransaction, answer: ChunkAnswer, 
       ${of.granted}::tstzmultirange, ${of.told}::tstzmultirange, ${of.emptyOnce}::tstzmultirange,
       ${of.knownAt}::timestamptz, ${asOf}::timestamptz, currval('ops.fetch_id_seq'), ${body}::bytea,
       ${of.before.candles}, ${of.before.digest}::text::bigint, ${of.before.finalCandles},
-      ${of.toldTwice ? TOLD_TWICE : null}::text, ${after?.candles ?? null}::integer, ${after?.digest.toString() ?? null}::text::bigint,
+      ${of.wasImplausible ? IMPLAUSIBLE_BUT_CONFIRMED : null}::text, ${after?.candles ?? null}::integer, ${after?.digest.toString() ?? null}::text::bigint,
       ${after?.toldCandles ?? null}::integer, ${after?.toldCandles ?? null}::integer, ${after?.toldDigest.toString() ?? null}::text::bigint,
       ${after?.toldLocator.toString() ?? null}::text::bigint)`;
 }

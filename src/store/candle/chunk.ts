@@ -33,8 +33,8 @@ export type Verdict = {
   /** Replaces everything that is pending inside the requested span. */
   readonly pending: readonly Pending[];
   /** True if the answer was implausible and an earlier one agreed with it. */
-  readonly toldTwice?: boolean;
-  /** Final candles that this answer contradicts. Set only if `toldTwice`. */
+  readonly wasImplausible?: boolean;
+  /** Final candles that this answer contradicts. Set only if `wasImplausible`. */
   readonly contradictedCandles?: readonly Instant[];
   /** Set if nothing of the answer may be stored until a second one agrees with it. From `until` on, a request for that one is worth it. */
   readonly withheld?: { readonly until: Instant; readonly detail: string };
@@ -121,7 +121,7 @@ export function storeChunk(
         before,
         // This process hashes while Postgres inserts. Nothing was final before, so exactly the granted slots are final now.
         after: known ? null : sumsOfCandles(writing, series.interval, granted),
-        toldTwice: verdict.toldTwice ?? false,
+        wasImplausible: verdict.wasImplausible ?? false,
         knownAt,
       }),
       replaceOpenCandles(tx, series.id, answer.open, { within: union(writable, empty), isAny: state.hasOpen }),
@@ -166,7 +166,7 @@ async function withhold(
   const pending = [
     ...pendingAfter(answer, state, verdict, { granted: [], reopened: [] }),
     // An answer about holes would change final slots. The slots stay as they are, and the claim about them stays pending.
-    ...clipPending(verdict.pending, intersect(state.covered, subtract([span], state.askedByYounger))),
+    ...clipPending(verdict.pending, intersect(state.covered, subtract([span], state.requestedByYounger))),
   ];
   await replacePending(tx, series.id, state.pending, pending);
   await quarantine(tx, series.id, quarantined, { fetchId, seenAt: asOf });
@@ -181,7 +181,7 @@ function pendingAfter(
   { granted, reopened }: { readonly granted: Spans; readonly reopened: Spans },
 ): Pending[] {
   const open = subtract(subtract([span], subtract(state.covered, reopened)), granted);
-  const ours = subtract([span], state.askedByYounger);
+  const ours = subtract([span], state.requestedByYounger);
   const kept = state.pending.flatMap((p) => clipPending([p], subtract([p.span], union(ours, granted))));
   const said = normalize(kept.map((p) => p.span));
   // The claim of a younger answer stays. If it was due, this request counts as its repetition.

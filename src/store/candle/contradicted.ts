@@ -8,7 +8,7 @@ import { INTERVAL_MS } from '../../core/interval.ts';
 import { RULES } from '../../core/second-opinion.ts';
 import { intersect, normalize, type Spans, subtract, union } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
-import { slotsOf, TOLD_TWICE } from './chunk-evidence.ts';
+import { IMPLAUSIBLE_BUT_CONFIRMED, slotsOf } from './chunk-evidence.ts';
 import {
   type ChunkAnswer,
   type EdgeRead,
@@ -104,5 +104,5 @@ export async function reopenToldOnce(tx: SqlOrTransaction, seriesId: number, at:
         and s.covered @> ${at}::timestamptz
       order by e.number desc limit 1
     ) e
-    where e.detail is distinct from ${TOLD_TWICE}`;
+    where e.detail is distinct from ${IMPLAUSIBLE_BUT_CONFIRMED}`;
 }

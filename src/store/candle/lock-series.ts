@@ -58,7 +58,7 @@ export type State = Omit<Known, 'repeated'> & {
   /** Covered slots of the whole series that are empty according to one answer only. */
   readonly emptyOnce: Spans;
   /** Requested spans of all younger answers, whatever these say. */
-  readonly askedByYounger: Spans;
+  readonly requestedByYounger: Spans;
   readonly hasRows: boolean;
   readonly hasOpen: boolean;
   /** True if rollups, weeks or months were made in the span, from this series or from finer ones. */
@@ -166,7 +166,7 @@ export async function lockSeries(tx: SqlOrTransaction, answer: ChunkAnswer): Pro
     samples: others === null ? [] : await readSamples(tx, series.interval, answer.candles, others),
     hasRows: beside.candles.some(([at]) => at >= span.from && at < span.to),
     answeredByYounger: intersect(answeredSlots, [span]),
-    askedByYounger: intersect(asked, [span]),
+    requestedByYounger: intersect(asked, [span]),
     unconfirmedAnswers: readEdges(edges),
     pending: row.pending.map((p) => ({
       span: parseRange(p.span),

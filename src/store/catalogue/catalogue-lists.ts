@@ -2,11 +2,14 @@
 import type { CoinEvent, CoinExchange, CoinMarket, ExchangeMarket } from '../../contract/record/catalogue.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { coinEvent, coinExchange, coinMarket, exchangeMarket, platform } from '../schema/catalogue.ts';
-import { keepListed, type ToldList } from './catalogue-rows.ts';
+import { keepListed, type UpstreamList } from './catalogue-rows.ts';
 import { plainKey, plainNumber, plainText, plainTime } from './column-values.ts';
 
 /** Stores the platforms, in the order of their list. */
-export async function writePlatforms(sql: SqlOrTransaction, { rows: ids, ...list }: ToldList<string>): Promise<void> {
+export async function writePlatforms(
+  sql: SqlOrTransaction,
+  { rows: ids, ...list }: UpstreamList<string>,
+): Promise<void> {
   await keepListed(sql, platform, { of: null, rows: ids.map((id, place) => ({ id, place })), ...list });
 }
 
@@ -14,7 +17,7 @@ export async function writePlatforms(sql: SqlOrTransaction, { rows: ids, ...list
 export async function writeCoinEvents(
   sql: SqlOrTransaction,
   coinId: string,
-  { rows: events, ...list }: ToldList<CoinEvent>,
+  { rows: events, ...list }: UpstreamList<CoinEvent>,
 ): Promise<void> {
   const rows = events.map((event) => ({
     coinId,
@@ -34,7 +37,7 @@ export async function writeCoinEvents(
 export async function writeCoinExchanges(
   sql: SqlOrTransaction,
   coinId: string,
-  { rows: exchanges, ...list }: ToldList<CoinExchange>,
+  { rows: exchanges, ...list }: UpstreamList<CoinExchange>,
 ): Promise<void> {
   const rows = exchanges.map((exchange) => ({
     coinId,
@@ -50,7 +53,7 @@ export async function writeCoinExchanges(
 export async function writeCoinMarkets(
   sql: SqlOrTransaction,
   coinId: string,
-  { rows: markets, ...list }: ToldList<CoinMarket>,
+  { rows: markets, ...list }: UpstreamList<CoinMarket>,
 ): Promise<void> {
   const rows = markets.map((market) => ({
     coinId,
@@ -65,7 +68,7 @@ export async function writeCoinMarkets(
 export async function writeExchangeMarkets(
   sql: SqlOrTransaction,
   exchangeId: string,
-  { rows: markets, ...list }: ToldList<ExchangeMarket>,
+  { rows: markets, ...list }: UpstreamList<ExchangeMarket>,
 ): Promise<void> {
   const rows = markets.map((market) => ({
     exchangeId,

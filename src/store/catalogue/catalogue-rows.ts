@@ -13,9 +13,9 @@ import { storableJson } from '../values/storable-text.ts';
 const ADDED = ['firstSeenAt', 'lastSeenAt', 'goneAt', 'validFrom', 'validTo'] as const;
 
 /** A row with the upstream's values, without the columns about time. */
-export type ToldRow<T extends PgTable> = Readonly<Omit<T['$inferInsert'], (typeof ADDED)[number]>>;
+export type UpstreamRow<T extends PgTable> = Readonly<Omit<T['$inferInsert'], (typeof ADDED)[number]>>;
 
-export type ToldList<Row> = {
+export type UpstreamList<Row> = {
   readonly rows: readonly Row[];
   readonly at: Instant;
   /** True for a complete list: rows that it does not contain are gone, or no longer true. */
@@ -29,7 +29,7 @@ export type ToldList<Row> = {
 export async function keepListed<T extends PgTable>(
   sql: SqlOrTransaction,
   table: T,
-  { of, rows, at, isWhole }: ToldList<ToldRow<T>> & { readonly of: string | null },
+  { of, rows, at, isWhole }: UpstreamList<UpstreamRow<T>> & { readonly of: string | null },
 ): Promise<void> {
   const { name, keys, values, given } = layOut(table, rows);
   const columns = [...keys, ...values].join(', ');
@@ -65,7 +65,7 @@ export type Versions<Row> = {
 export async function writeVersions<T extends PgTable>(
   sql: SqlOrTransaction,
   table: T,
-  { rows, at, whole, isHint = false }: Versions<ToldRow<T>>,
+  { rows, at, whole, isHint = false }: Versions<UpstreamRow<T>>,
 ): Promise<void> {
   const { name, keys, values, given } = layOut(table, rows);
   const columns = [...keys, ...values];
@@ -97,7 +97,7 @@ export async function writeVersions<T extends PgTable>(
 }
 
 /** The names of the table and its columns. `given` contains the rows as JSON; of rows with the same key, only the last. */
-function layOut<T extends PgTable>(table: T, rows: readonly ToldRow<T>[]) {
+function layOut<T extends PgTable>(table: T, rows: readonly UpstreamRow<T>[]) {
   const { schema, name, primaryKeys } = getTableConfig(table);
   const keyNames = primaryKeys.flatMap((key) => key.columns.map((column) => column.name));
   const isKey = (column: PgColumn) => column.primary || keyNames.includes(column.name);

@@ -2,14 +2,14 @@
 import type { PlatformContract } from '../../contract/record/catalogue.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { contract } from '../schema/catalogue.ts';
-import { type ToldList, writeVersions } from './catalogue-rows.ts';
+import { type UpstreamList, writeVersions } from './catalogue-rows.ts';
 import { plainKey, plainText } from './column-values.ts';
 
 /** Stores the contracts of a platform. */
 export async function writeContracts(
   sql: SqlOrTransaction,
   platformId: string,
-  { rows: contracts, at, isWhole }: ToldList<PlatformContract>,
+  { rows: contracts, at, isWhole }: UpstreamList<PlatformContract>,
 ): Promise<void> {
   const rows = contracts.map(({ address, id, type, active }) => ({
     platformId,

@@ -5,11 +5,11 @@ import type { CoinDetails, Tag } from '../../contract/record/catalogue.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { matches, tables } from '../connection/tables.ts';
 import { coinTag, tag } from '../schema/catalogue.ts';
-import { keepListed, type ToldList, writeVersions } from './catalogue-rows.ts';
+import { keepListed, type UpstreamList, writeVersions } from './catalogue-rows.ts';
 import { plainInteger, plainKey, plainText } from './column-values.ts';
 
 /** Stores the tags, in the order of their list. */
-export async function writeTags(sql: SqlOrTransaction, { rows: tags, at, isWhole }: ToldList<Tag>): Promise<void> {
+export async function writeTags(sql: SqlOrTransaction, { rows: tags, at, isWhole }: UpstreamList<Tag>): Promise<void> {
   await keepListed(sql, tag, { of: null, rows: tags.map(rowOf), at, isWhole });
   await writeMembers(sql, tags, at);
 }

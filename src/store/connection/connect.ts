@@ -197,7 +197,7 @@ function connectSocket({ host, port, ssl }: SocketTarget, watchdog: Watchdog | u
   const name = host[0]!;
   const socket = net.connect({ host: name, port: Number(port[0]), noDelay: true });
   watchdog?.add(socket);
-  failAtFirstWord(socket, ssl !== false);
+  failOnBadFirstReply(socket, ssl !== false);
   closeForAll(socket);
   // postgres.js reads the TLS server name here. It sets it only on sockets that it makes itself.
   return Object.assign(socket, { host: name });
@@ -212,7 +212,7 @@ const NO_TLS = 'N'.charCodeAt(0);
  * because it counts only errors. If the server answers that it has no TLS, postgres.js would begin TLS anyway. And the server may
  * not be Postgres.
  */
-function failAtFirstWord(socket: net.Socket, wantsTls: boolean): void {
+function failOnBadFirstReply(socket: net.Socket, wantsTls: boolean): void {
   const fail = (message: string, code: string) => socket.destroy(Object.assign(new Error(message), { code }));
   let first: number | undefined;
   socket.once('data', (data: Buffer) => {

@@ -19,7 +19,7 @@ export type Watchdog = {
 const LOOK_MS = 5_000;
 const DEADLINE_MS = 10_000;
 /** If this process itself was delayed, the answer may have arrived unread. So the watchdog waits this much longer for it. */
-const BREATH_MS = 1_000;
+const EXTRA_WAIT_MS = 1_000;
 
 export function createWatchdog(): Watchdog {
   const sockets = new Set<net.Socket>();
@@ -64,7 +64,7 @@ export async function runWatchdog(watchdog: Watchdog, { ask, at, connectMs, sign
     const answered = new AbortController();
     const late = (async () => {
       await sleep(deadlineMs, AbortSignal.any([signal, answered.signal]));
-      if (!signal.aborted && !answered.signal.aborted) await sleep(BREATH_MS);
+      if (!signal.aborted && !answered.signal.aborted) await sleep(EXTRA_WAIT_MS);
       return false;
     })();
     const isThere = await Promise.race([ask().then(() => true, isAnswer), late]);

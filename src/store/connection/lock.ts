@@ -9,11 +9,11 @@ import { isLocked } from './database-unavailable.ts';
 import { explainDatabaseError, StoreError } from './store-error.ts';
 
 /** How long to wait for a lock. Longer than `LOCK_TIMEOUT`: migrations and audits of many series rightly hold their lock for a long time. */
-const PATIENCE = '15min';
+const NAMED_LOCK_TIMEOUT = '15min';
 
 /** Waits until no other transaction holds the lock of this name, and holds it until this transaction ends. */
 export async function takeLock(tx: SqlOrTransaction, name: string): Promise<void> {
-  await tx`select set_config('lock_timeout', ${PATIENCE}, true)`;
+  await tx`select set_config('lock_timeout', ${NAMED_LOCK_TIMEOUT}, true)`;
   const rows = await tx`select from ops.lock where name = ${name} for update`;
   // The lock is used for the first time. If two transactions insert the row at once, the second one waits here.
   if (rows.length === 0)

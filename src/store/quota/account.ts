@@ -91,7 +91,7 @@ export async function saveKeyRefusal(
 }
 
 /** Resolves to true if this process may try the key again. Only one process may: for the others, the row has just changed. */
-export async function mayAskAgain(sql: Sql, id: string, known: KeyRefusal, now: Instant): Promise<boolean> {
+export async function claimKeyRetry(sql: Sql, id: string, known: KeyRefusal, now: Instant): Promise<boolean> {
   const count = await updateRows(sql, account, { id, refusedAt: known.at, refusals: known.times }, { refusedAt: now });
   return count > 0;
 }

@@ -25,7 +25,7 @@ export type TakeArgs = At & {
   readonly leaveMonth: number;
   readonly leaveDay: number;
   /** True for a request that ignores the hold of an exhausted window, and a month that others have used up. */
-  readonly asksAccount: boolean;
+  readonly isAccountRequest: boolean;
   readonly spenderClass: string;
   readonly spenderName: string;
 };
@@ -90,7 +90,7 @@ function locked(sql: SqlOrTransaction, t: TakeArgs) {
         make_interval(secs => ${t.runAheadMs / 1000}::float8) as run_ahead,
         make_interval(secs => ${t.graceMs / 1000}::float8) as grace,
         make_interval(secs => ${t.probeMs / 1000}::float8) as probe_wait,
-        ${t.leaveMonth}::bigint as leave_month, ${t.leaveDay}::bigint as leave_day, ${t.asksAccount}::boolean as asks_account,
+        ${t.leaveMonth}::bigint as leave_month, ${t.leaveDay}::bigint as leave_day, ${t.isAccountRequest}::boolean as asks_account,
         ${t.wanted}::int ${t.ifOpen === null ? sql`` : sql`+ (select count(*) from open where not isempty(gaps))::int`} as wanted,
         ${t.now}::timestamptz as given_now
     ), locked as materialized (

@@ -81,7 +81,7 @@ async function removeAll({ sql, url }: Pick<Database, 'sql' | 'url'>, options: R
         return held !== null && (await forgetCandles(sql, interval, { to, now, held }));
       };
       const isNeeded = (tx: SqlOrTransaction, partition: Partition) => isCovered(tx, interval, partition);
-      if (await drop(of, keep.candles[interval], { forget, isNeeded })) await tellCandlesGone(sql, interval);
+      if (await drop(of, keep.candles[interval], { forget, isNeeded })) await notifyCandlesRemoved(sql, interval);
     }
     const stop = () => options.signal?.aborted === true;
     const rows = {
@@ -154,7 +154,7 @@ async function isCovered(tx: SqlOrTransaction, interval: CandleInterval, { from,
 }
 
 /** Changes the versions of the series again, so that answers cached between `forgetCandles` and the drop of the partition become invalid. */
-async function tellCandlesGone(sql: Sql, interval: CandleInterval): Promise<void> {
+async function notifyCandlesRemoved(sql: Sql, interval: CandleInterval): Promise<void> {
   await sql`update market.series set version = version where interval = ${interval}::market.candle_interval`;
 }
 

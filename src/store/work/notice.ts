@@ -192,7 +192,7 @@ export async function wasRaised(sql: SqlOrTransaction, topic: string, since: Ins
 }
 
 /** The id of the last row of quarantine that a notice has reported; null when no notice has reported any. */
-export async function quarantineTold(sql: SqlOrTransaction): Promise<number | null> {
+export async function lastNoticedQuarantine(sql: SqlOrTransaction): Promise<number | null> {
   const [row] = await tables(sql)
     .select({ upto: max(notice.upto) })
     .from(notice)

@@ -7,7 +7,7 @@ import type { Sql } from '../../store/connection/connect.ts';
 import { SHA256_OF_CANDLES, SHA256_OF_RECORDS } from './read-series.ts';
 import { DIGEST_OF_NOTHING, monthsOf } from './series-state.ts';
 
-type Asked = {
+type SeriesAsOf = {
   readonly seriesId: number;
   readonly interval: Interval;
   readonly step: number;
@@ -36,7 +36,7 @@ export type AsOf = {
 };
 
 /** Returns the series in the given order. All must have one interval. */
-export async function readAsOf(sql: Sql, asked: readonly Asked[]): Promise<AsOf[]> {
+export async function readAsOf(sql: Sql, asked: readonly SeriesAsOf[]): Promise<AsOf[]> {
   if (asked.length === 0) return [];
   const steps = asked.map(({ step }) => step);
   const heads = await sql<Omit<AsOf, 'months'>[]>`
@@ -61,7 +61,7 @@ type MonthRow = {
   readonly removedTo: Instant | null;
 };
 
-async function readMonths(sql: Sql, asked: readonly Asked[]): Promise<Map<Instant, MonthAsOf>[]> {
+async function readMonths(sql: Sql, asked: readonly SeriesAsOf[]): Promise<Map<Instant, MonthAsOf>[]> {
   const months = asked.flatMap(({ seriesId, step, months: of }, i) => of.map((from) => ({ i, seriesId, step, from })));
   const out = asked.map(() => new Map<Instant, MonthAsOf>());
   if (months.length === 0) return out;

@@ -22,7 +22,7 @@ export type ToldTwiceWindow = {
   readonly stepSeconds: number;
 };
 
-type Asked = { readonly seriesId: number; readonly interval: Interval; readonly slotsToRead: number };
+type SeriesToRead = { readonly seriesId: number; readonly interval: Interval; readonly slotsToRead: number };
 
 /** Limit for one answer: some 100 ms of Postgres. */
 const MOST_SLOTS = 150_000;
@@ -33,7 +33,7 @@ const MOST_SLOTS = 150_000;
  */
 export async function readToldTwiceWithin(
   sql: Sql,
-  rows: readonly Asked[],
+  rows: readonly SeriesToRead[],
   window: ToldTwiceWindow,
 ): Promise<ReadonlyMap<number, string | null>> {
   const middle = (rows.length - 1) / 2;

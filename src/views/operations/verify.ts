@@ -118,13 +118,18 @@ async function verifyPage(tx: SqlOrTransaction, page: readonly Listed[], now: In
       knownEmpty: Math.max(0, slotsCovered - row.coveredCandles),
       hash: toHex(final.digest),
       ...judged.get(row.id)!,
-      toAsk: toAsk(judged.get(row.id)!, row, account, now),
+      toAsk: spansToRequest(judged.get(row.id)!, row, account, now),
     };
   });
 }
 
 /** Not every mended slot: a slot that nobody wanted, with a row that no answer reported, is right again without the row. */
-function toAsk({ mending }: Judgement, { wanted, interval }: SeriesRow, account: Account, now: Instant): Spans {
+function spansToRequest(
+  { mending }: Judgement,
+  { wanted, interval }: SeriesRow,
+  account: Account,
+  now: Instant,
+): Spans {
   const isWhole = mending.some(({ from, to }) => from === ALL_TIME.from && to === ALL_TIME.to);
   // If the whole series is mended, its evidence is not trusted.
   const known = isWhole ? wanted : union(wanted, finalBy(account.steps, account.segments));

@@ -201,9 +201,9 @@ function judgeSeries(
     else if (outside.length === 0) sayBroken(text);
     else say(`${text}, and candles outside coverage may be concerned`, slots(outside));
   }
-  const final2 = finalBy(account.steps, account.segments);
-  const extra = subtract(series.covered, final2);
-  const lacking = intersect(subtract(final2, series.covered), POSSIBLE);
+  const finalByEvidence = finalBy(account.steps, account.segments);
+  const extra = subtract(series.covered, finalByEvidence);
+  const lacking = intersect(subtract(finalByEvidence, series.covered), POSSIBLE);
   if (extra.length > 0) say(`${where(extra)}: covered, but no answer told it`, extra);
   if (lacking.length > 0) say(`${where(lacking)}: an answer told it, but it is not covered`, lacking);
   const notCovered = subtract(series.emptyOnce, series.covered);

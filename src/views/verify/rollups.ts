@@ -8,7 +8,7 @@ import { rolledUpFrom } from '../../store/candle/rollup.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { ALL_YEARS, isInYears } from './impossible-times.ts';
 
-const MOST_TOLD = 20;
+const MOST_REPORTED = 20;
 
 export async function wrongRollups(sql: Sql): Promise<string[]> {
   const wrong = await rowsTooMany(sql);
@@ -22,7 +22,7 @@ export async function wrongRollups(sql: Sql): Promise<string[]> {
         left join market.rollup stored on stored.series_id = s.id and stored.interval = ${coarse}::market.candle_interval
           and stored.open_time = slot
         where r.interval = ${coarse}::market.candle_interval and r.spans @> slot and ${sql.unsafe(hashOf('slot', 'made'))} <> ${sql.unsafe(hashOf('slot', 'stored'))}
-        limit ${MOST_TOLD}`;
+        limit ${MOST_REPORTED}`;
       wrong.push(
         ...rows.map(
           (row) =>
@@ -71,11 +71,11 @@ async function rowsTooMany(sql: Sql): Promise<string[]> {
     left join market.rollup_coverage c on c.series_id = r.series_id and c.interval = r.interval
     left join market.series s on s.id = r.series_id
     where (c.spans @> r.open_time is not true or s.interval || ' ' || r.interval <> all(${MADE}))
-      and ${sql.unsafe(isInYears('r.open_time'))} order by 1, 2, 3 limit ${MOST_TOLD}`;
+      and ${sql.unsafe(isInYears('r.open_time'))} order by 1, 2, 3 limit ${MOST_REPORTED}`;
   const widths = await sql<{ seriesId: number; fine: string; coarse: string }[]>`
     select c.series_id, s.interval as fine, c.interval as coarse
     from market.rollup_coverage c join market.series s on s.id = c.series_id
-    where s.interval || ' ' || c.interval <> all(${MADE}) order by 1, 3 limit ${MOST_TOLD}`;
+    where s.interval || ' ' || c.interval <> all(${MADE}) order by 1, 3 limit ${MOST_REPORTED}`;
   const years = sql.unsafe(ALL_YEARS);
   const spans = await sql<{ seriesId: number; interval: string; span: string }[]>`
     select c.series_id, c.interval, astray.span::text as span
@@ -83,7 +83,7 @@ async function rowsTooMany(sql: Sql): Promise<string[]> {
     cross join lateral unnest(c.spans - market.slots_within(s.covered * ${years}, market.width_of(c.interval)) + c.spans * coalesce((
       select range_agg(market.slots_within(g.covered * ${years}, market.width_of(c.interval))) from market.series g
       where g.coin_id = s.coin_id and g.quote = s.quote and g.interval > s.interval and g.interval <= c.interval), '{}')) astray(span)
-    order by 1, 2, 3 limit ${MOST_TOLD}`;
+    order by 1, 2, 3 limit ${MOST_REPORTED}`;
   const stored: { seriesId: number; openTime: Instant; interval: string }[] = [];
   for (const interval of INTERVALS.slice(1)) {
     stored.push(
@@ -93,7 +93,7 @@ async function rowsTooMany(sql: Sql): Promise<string[]> {
         join market.series own on own.coin_id = s.coin_id and own.quote = s.quote and own.interval = r.interval
         join market.candle c on c.series_id = own.id and c.interval = ${sql.unsafe(`'${interval}'`)} and c.open_time = r.open_time
         where r.interval = ${sql.unsafe(`'${interval}'`)} and ${sql.unsafe(isInYears('c.open_time'))}
-        order by 1, 2, 3 limit ${MOST_TOLD}`),
+        order by 1, 2, 3 limit ${MOST_REPORTED}`),
     );
   }
   const at = (openTime: Instant) => new Date(openTime).toISOString();
@@ -133,7 +133,7 @@ export async function wrongCalendar(sql: Sql): Promise<string[]> {
         select * from market.calendar_candle where period = ${period} and ${sql.unsafe(isInYears('open_time'))}
       ) stored using (coin_id, quote, open_time)
       where ${sql.unsafe(hashOf('open_time', 'made'))} <> ${sql.unsafe(hashOf('open_time', 'stored'))} or made.slots is distinct from stored.slots
-      order by 1, 2, 3 limit ${MOST_TOLD}`;
+      order by 1, 2, 3 limit ${MOST_REPORTED}`;
     wrong.push(
       ...rows.map(
         ({ coinId, quote, openTime }) =>
@@ -152,7 +152,7 @@ async function periodsTooMany(sql: Sql): Promise<string[]> {
       select range_agg(case when s.interval = '24h' then s.covered else c.spans end)
       from market.series s left join market.rollup_coverage c on c.series_id = s.id and c.interval = '24h'
       where s.coin_id = v.coin_id and s.quote = v.quote and s.interval <= '24h'), '{}')) astray(span)
-    order by v.period desc, 1, 2, 4 limit ${MOST_TOLD}`;
+    order by v.period desc, 1, 2, 4 limit ${MOST_REPORTED}`;
   return rows.map(
     ({ coinId, quote, period, span }) =>
       `market.calendar_coverage: the ${period}s of ${coinId} in ${quote} have ${span}, and not all days there are final`,

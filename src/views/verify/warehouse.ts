@@ -11,7 +11,7 @@ import { wrongCalendar, wrongRollups } from './rollups.ts';
 /** All differences, one sentence each. Reads every candle once more, without hashing it. */
 export async function verifyWarehouse(sql: Sql): Promise<string[]> {
   return [
-    ...(await strangers(sql)),
+    ...(await findRowsOfUnknownSeries(sql)),
     ...(await goneSeries(sql)),
     ...(await impossibleTimesBeside(sql)),
     ...(await impossibleClaims(sql)),
@@ -22,7 +22,7 @@ export async function verifyWarehouse(sql: Sql): Promise<string[]> {
   ];
 }
 
-async function strangers(sql: Sql): Promise<string[]> {
+async function findRowsOfUnknownSeries(sql: Sql): Promise<string[]> {
   const candles = await sql<{ seriesId: number; interval: string; rows: number }[]>`
     select c.series_id, c.interval, count(*) as rows from market.candle c
     left join market.series s on s.id = c.series_id and s.interval = c.interval

@@ -1,6 +1,6 @@
 /** A forecast outside the range that was reported gives a reason. */
 import { expect, test } from 'vitest';
-import { type Forecasted, tellFinish } from '../../../src/background/service/finish-change.ts';
+import { type Forecasted, finishToShow } from '../../../src/background/service/finish-change.ts';
 import { type FinishBasis, UNKNOWN_FINISH } from '../../../src/store/backfill/backfill-finish.ts';
 
 const NOW = Date.UTC(2026, 5, 10, 12);
@@ -18,22 +18,25 @@ const forecast = (minutes: number, change: Partial<typeof basis> = {}): Forecast
   const at = NOW + minutes * MINUTE;
   return { at, from: at - MINUTE, to: at + MINUTE, basis: { ...basis, madeAt: NOW + MINUTE, ...change } };
 };
-const told = tellFinish(UNKNOWN_FINISH, forecast(10, { madeAt: NOW }));
+const told = finishToShow(UNKNOWN_FINISH, forecast(10, { madeAt: NOW }));
 
 test('the first forecast, and one within the range, give no reason', () => {
   expect(told).toMatchObject({ at: NOW + 10 * MINUTE, change: null, changedAt: null });
-  expect(tellFinish(told, forecast(10.9))).toMatchObject({ at: NOW + 10.9 * MINUTE, change: null });
+  expect(finishToShow(told, forecast(10.9))).toMatchObject({ at: NOW + 10.9 * MINUTE, change: null });
 });
 
 test('the reported range stands until a forecast leaves it, and may become narrower', () => {
   const [from, to] = [NOW + 9 * MINUTE, NOW + 11 * MINUTE];
-  expect(tellFinish(told, forecast(10.4))).toMatchObject({ at: NOW + 10.4 * MINUTE, from, to });
+  expect(finishToShow(told, forecast(10.4))).toMatchObject({ at: NOW + 10.4 * MINUTE, from, to });
   const narrow = { ...forecast(10.4), from: NOW + 10 * MINUTE, to: NOW + 10.8 * MINUTE };
-  expect(tellFinish(told, narrow)).toMatchObject({ from: narrow.from, to: narrow.to, change: null });
+  expect(finishToShow(told, narrow)).toMatchObject({ from: narrow.from, to: narrow.to, change: null });
 });
 
 test('many small steps count from the reported forecast, not from the step before', () => {
-  const steps = [10.5, 10.9, 11.3].reduce((last, minutes) => tellFinish(last, forecast(minutes, { gapMs: 220 })), told);
+  const steps = [10.5, 10.9, 11.3].reduce(
+    (last, minutes) => finishToShow(last, forecast(minutes, { gapMs: 220 })),
+    told,
+  );
   expect(steps.change).toBe('backfills get 4.5 requests/s, not 5 requests/s');
 });
 
@@ -57,5 +60,5 @@ test.each([
   ],
   ['nothing of it', 20, {}, 'it got fewer requests than was forecast'],
 ] as const)('%s', (_what, minutes, change, why) => {
-  expect(tellFinish(told, forecast(minutes, change))).toMatchObject({ change: why, changedAt: NOW + MINUTE });
+  expect(finishToShow(told, forecast(minutes, change))).toMatchObject({ change: why, changedAt: NOW + MINUTE });
 });

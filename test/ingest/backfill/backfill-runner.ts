@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { expect, test, vi } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
 import { type BackfillRunnerDeps, createBackfillRunner } from '../../../src/ingest/runner/backfill-runner.ts';
-import type { BackfillEndTold } from '../../../src/ingest/runner/claim.ts';
+import type { BackfillEndReport } from '../../../src/ingest/runner/claim.ts';
 import { UNKNOWN_FINISH } from '../../../src/store/backfill/backfill-finish.ts';
 import { queueBackfill } from '../../../src/store/backfill/backfill-queue.ts';
 import { wantSeries } from '../../../src/store/candle/series.ts';
@@ -72,7 +72,7 @@ export async function service(
   } = {},
 ) {
   const { session, queue } = await world.open({ candlesPerRequest, apiKey });
-  const ends: BackfillEndTold[] = [];
+  const ends: BackfillEndReport[] = [];
   const begun: number[] = [];
   const errors: Error[] = [];
   let change: (() => Promise<void>) | null = null;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { HOUR, settledUntil, settleMs } from '../../../src/core/interval.ts';
 import { normalize, type Span, union } from '../../../src/core/span.ts';
-import { weigh } from '../../../src/ingest/chunk/evidence.ts';
+import { judgeSlots } from '../../../src/ingest/chunk/evidence.ts';
 import { validate } from '../../../src/ingest/chunk/validate.ts';
 
 const NOW = 1_000 * HOUR;
@@ -52,7 +52,7 @@ function judge(
     beside: { candles: [], covered: 0, coveredCandles: 0, final: [] },
     samples: [],
   };
-  const verdict = weigh({
+  const verdict = judgeSlots({
     span,
     interval: '1h',
     findings,
@@ -68,7 +68,7 @@ function judge(
   });
   return { findings, asOf, ...verdict, covered: union(verdict.proven, verdict.confirmed) };
 }
-type Judged = Pick<ReturnType<typeof weigh>, 'pending' | 'answeredSlots' | 'unconfirmedSlots'> & {
+type Judged = Pick<ReturnType<typeof judgeSlots>, 'pending' | 'answeredSlots' | 'unconfirmedSlots'> & {
   readonly asOf: number;
 };
 

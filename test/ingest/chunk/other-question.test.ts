@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { readOhlcvRows } from '../../../src/contract/record/ohlcv.ts';
 import { DAY, HOUR, INTERVAL_MS, type Interval } from '../../../src/core/interval.ts';
-import { answersOtherQuestion } from '../../../src/ingest/chunk/other-question.ts';
+import { answersOtherRequest } from '../../../src/ingest/chunk/other-request.ts';
 import { validate } from '../../../src/ingest/chunk/validate.ts';
 
 const START = Date.UTC(2024, 0, 1);
@@ -19,7 +19,7 @@ const read = (rows: readonly unknown[]) => {
   const body = readOhlcvRows(rows);
   return body.ok ? body.rows : [];
 };
-const judge = (asked: Interval, rows: readonly unknown[]) => answersOtherQuestion(asked, read(rows), TIME);
+const judge = (asked: Interval, rows: readonly unknown[]) => answersOtherRequest(asked, read(rows), TIME);
 const quarantined = (asked: Interval, rows: readonly unknown[]) =>
   validate({ coinId: 'a', interval: asked, span: { from: START, to: NOW + DAY } }, read(rows), NOW).quarantined;
 

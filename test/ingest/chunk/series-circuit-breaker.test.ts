@@ -4,7 +4,7 @@ import type { IngestChunkOptions } from '../../../src/ingest/chunk/ingest-chunk.
 import { createCircuitBreaker } from '../../../src/ingest/chunk/series-circuit-breaker.ts';
 import { type Outcome, RedirectLoop, SeriesGivenUp, UpstreamError } from '../../../src/ingest/outcome.ts';
 import type { ChunkJob } from '../../../src/ingest/queue/chunk-job.ts';
-import type { OtherAnswer } from '../../../src/ingest/request/ask-other.ts';
+import type { OtherAnswer } from '../../../src/ingest/request/request-other-coin.ts';
 import { createManualClock } from '../../quota/manual-clock.ts';
 
 const NOW = Date.UTC(2026, 10, 18, 12);
@@ -28,7 +28,7 @@ function open(answerAboutOther: () => OtherAnswer | Promise<OtherAnswer> = () =>
   const world = { broken: true, error: (): Error => new UpstreamError('500') };
   const circuitBreaker = createCircuitBreaker({
     clock,
-    askOther: async (subject) => {
+    requestOtherCoin: async (subject) => {
       log.push('other');
       about.push(subject);
       return answerAboutOther();

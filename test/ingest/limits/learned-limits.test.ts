@@ -129,12 +129,12 @@ describe('an unexpected refusal', () => {
   const refuse = (opinions: ReturnType<typeof open>, chunk: ChunkJob) => {
     const sentAt = now + 1;
     now = sentAt + SECOND;
-    return opinions.limits.weigh(chunk, chunk, limit(sentAt));
+    return opinions.limits.judge(chunk, chunk, limit(sentAt));
   };
   const refuseUnpaid = (opinions: ReturnType<typeof open>, chunk: ChunkJob) => {
     const sentAt = now + 1;
     now = sentAt + SECOND;
-    return opinions.payments.weigh(chunk, exchangeOf(sentAt));
+    return opinions.payments.judge(chunk, exchangeOf(sentAt));
   };
 
   test('is believed after a second one for another series; the chunk itself waits until caches have expired or the refusal is believed', async () => {
@@ -166,20 +166,20 @@ describe('an unexpected refusal', () => {
     const opinions = await process();
     const sentAt = now;
     now += SECOND;
-    expect(typeof (await opinions.limits.weigh(job(1), job(1), limit(sentAt)))).toBe('number');
-    expect(typeof (await opinions.limits.weigh(job(2), job(2), limit(sentAt)))).toBe('number');
+    expect(typeof (await opinions.limits.judge(job(1), job(1), limit(sentAt)))).toBe('number');
+    expect(typeof (await opinions.limits.judge(job(2), job(2), limit(sentAt)))).toBe('number');
     expect(await refuse(opinions, job(3))).toBe('history limit');
   });
 
   test('is contradicted by a candle from beyond that was requested since, and then needs four refusals', async () => {
     const opinions = await process();
     await refuse(opinions, job(1));
-    await opinions.limits.gave(job(2), DEEP, exchangeOf(now - 2 * SECOND));
+    await opinions.limits.answered(job(2), DEEP, exchangeOf(now - 2 * SECOND));
     expect(await database.sql`select from ops.second_opinion where claim = 'history limit'`).toHaveLength(1);
     now += SECOND;
-    await opinions.limits.gave(job(2), null, exchangeOf(now));
+    await opinions.limits.answered(job(2), null, exchangeOf(now));
     expect(await database.sql`select from ops.second_opinion where claim = 'history limit'`).toHaveLength(1);
-    await opinions.limits.gave(job(2), DEEP, exchangeOf(now));
+    await opinions.limits.answered(job(2), DEEP, exchangeOf(now));
     expect(await database.sql`select from ops.second_opinion where claim = 'history limit'`).toHaveLength(0);
     const results = [];
     for (let seriesId = 3; seriesId < 7; seriesId++) results.push(await refuse(opinions, job(seriesId)));
@@ -193,7 +193,7 @@ describe('an unexpected refusal', () => {
       results.push(await refuse(opinions, job(1)));
       now += 75 * SECOND;
       // Others are answered all the while.
-      await opinions.limits.gave(job(2), DEEP, exchangeOf(now));
+      await opinions.limits.answered(job(2), DEEP, exchangeOf(now));
       now += SECOND;
     }
     expect(results.map((result) => (typeof result === 'number' ? 'later' : result))).toEqual([
@@ -207,7 +207,7 @@ describe('an unexpected refusal', () => {
     const limits = createLimitOpinions({ clock, plan: starter, historyLimits });
     const from = NOON - starter.historyDepthMs! - 100 * DAY;
     const answer = { ...limit(now), notBefore: NOON - starter.historyDepthMs! };
-    expect(await limits.weigh(job(1, from), job(1, from), answer)).toBe('history limit');
+    expect(await limits.judge(job(1, from), job(1, from), answer)).toBe('history limit');
     expect(await database.sql`select from ops.second_opinion`).toHaveLength(0);
   });
 
@@ -257,7 +257,7 @@ describe('an unexpected refusal', () => {
     await database.sql`alter table ops.second_opinion rename to away`;
     try {
       await opinions.payments.answered(job(1));
-      await opinions.limits.gave(job(1), DEEP, exchangeOf(now));
+      await opinions.limits.answered(job(1), DEEP, exchangeOf(now));
       expect(opinions.waitingFor(job(1))).toBeNull();
       expect(await opinions.limits.oneAtATime(job(1), async () => 'done')).toBe('done');
     } finally {

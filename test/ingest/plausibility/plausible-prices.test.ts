@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { readPriceRows } from '../../../src/contract/record/price.ts';
 import type { Candle } from '../../../src/core/candle.ts';
 import { DAY, INTERVAL_MS, type PriceInterval } from '../../../src/core/interval.ts';
-import { answersOtherQuestion } from '../../../src/ingest/chunk/other-question.ts';
+import { answersOtherRequest } from '../../../src/ingest/chunk/other-request.ts';
 import { findImplausible } from '../../../src/ingest/plausibility/plausibility.ts';
 import { BACKFILLS, expectFew, implausibleOf, REFRESHES, stored, toColumns, withoutIdle } from './recorded/answers.ts';
 import { PRICES, within } from './recorded/candles.ts';
@@ -130,7 +130,7 @@ describe('rows of another width do not answer the request', () => {
         ...{ price: 100 + i, volume_24h: 5 + i, market_cap: 7 + i },
       })),
     );
-    return answersOtherQuestion(asked, read.ok ? read.rows : [], { date: NOW, latest: NOW });
+    return answersOtherRequest(asked, read.ok ? read.rows : [], { date: NOW, latest: NOW });
   };
 
   test.each([

@@ -1,8 +1,8 @@
 /** A request about another coin: against a scripted upstream, the real client, the real ledger and a real database. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { type AskOther, createAskOther } from '../../../src/ingest/request/ask-other.ts';
 import { createAuthSchemeChoice } from '../../../src/ingest/request/auth-scheme.ts';
 import { createReachability } from '../../../src/ingest/request/reachability.ts';
+import { createRequestOtherCoin, type RequestOtherCoin } from '../../../src/ingest/request/request-other-coin.ts';
 import { createSendRequest } from '../../../src/ingest/request/send-request.ts';
 import { recordCoins } from '../../../src/store/snapshot/coin.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
@@ -23,7 +23,7 @@ afterAll(() => database.drop());
 beforeEach(() => database.sql`truncate ops.fetch, ops.quota, ops.quota_spent, market.coin cascade`);
 
 const ACCOUNT = 'anonymous@upstream.test';
-const ABOUT: Parameters<AskOther>[0] = {
+const ABOUT: Parameters<RequestOtherCoin>[0] = {
   coinId: 'b',
   interval: '24h',
   since: UPSTREAM_NOW - 30_000,
@@ -71,7 +71,7 @@ async function open({
     judgeForbidden: async () => undefined,
     judgeQuotaExhausted: async () => 'budget left',
   });
-  const askOther = createAskOther({ sql, sendRequest, clock });
+  const askOther = createRequestOtherCoin({ sql, sendRequest, clock });
   const spent = async () => (await quota.state()).day.spent;
   return {
     ...upstream,

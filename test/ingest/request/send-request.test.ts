@@ -162,7 +162,7 @@ describe('a request that fails', () => {
     expect(world.judged).toEqual([false]);
     expect((await world.quota.state()).hold).toBe(null);
     // A 402 for the request for the account is not judged by another request for the account.
-    expect(await world.send({ spender: { ...OPTIONS.spender, asksAccount: true } })).toMatchObject({
+    expect(await world.send({ spender: { ...OPTIONS.spender, isAccountRequest: true } })).toMatchObject({
       budgetLeft: false,
     });
     expect(world.judged).toHaveLength(1);

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { priceHistoryParameters, priceHistoryPath } from '../../../src/contract/interface/paths.ts';
 import { readPriceRows } from '../../../src/contract/record/price.ts';
 import { DAY, INTERVAL_MS, type PriceInterval } from '../../../src/core/interval.ts';
-import { answersOtherQuestion } from '../../../src/ingest/chunk/other-question.ts';
+import { answersOtherRequest } from '../../../src/ingest/chunk/other-request.ts';
 import { validate } from '../../../src/ingest/chunk/validate.ts';
 import { createSimulator } from '../../../src/simulate.ts';
 import type { FaultName } from '../../../src/simulator/faults/fault-spec.ts';
@@ -133,7 +133,7 @@ describe('a fault of a price series', () => {
         const all = await truth(interval, span);
         if (JSON.stringify(rows) === JSON.stringify(all)) continue;
         const read = readPriceRows(rows);
-        const found = answersOtherQuestion(interval, read.ok ? read.rows : [], { date: now, latest: now });
+        const found = answersOtherRequest(interval, read.ok ? read.rows : [], { date: now, latest: now });
         expect(found, `${interval} seed ${seed}: ${times(rows).slice(0, 4)}`).toMatch(/^its rows are/);
         widths.add(Date.parse(rows[1]!.timestamp) - Date.parse(rows[0]!.timestamp));
       }

@@ -13,7 +13,12 @@ import {
   tagsSchema,
 } from '../../../src/contract/record/catalogue.ts';
 import type { MarketData } from '../../../src/contract/record/market-data.ts';
-import { type CoinSummary, exchangesSchema, type Read, readRecord } from '../../../src/contract/record/records.ts';
+import {
+  type CoinSummary,
+  exchangesSchema,
+  type ParsedRecord,
+  readRecord,
+} from '../../../src/contract/record/records.ts';
 import { parseTime } from '../../../src/contract/time.ts';
 import { DAY, HOUR } from '../../../src/core/interval.ts';
 import { createMadeUpMarket } from '../../../src/simulator/made-up/made-up.ts';
@@ -34,7 +39,7 @@ describe('the catalogue of the made-up market', () => {
   });
 
   it('has the shapes of the contract everywhere', async () => {
-    const reads: Read<unknown>[] = [
+    const reads: ParsedRecord<unknown>[] = [
       readRecord(tagsSchema, await market.tags()),
       readRecord(idChangesSchema, await market.idChanges({ page: 1 })),
       readRecord(exchangesSchema, await market.exchanges(USD)),

@@ -2,8 +2,8 @@
 import { formatBytes, formatCount, formatInstant } from '../../../core/format.ts';
 import { type RequestRow, readRequest } from '../../../views/dashboard/requests.ts';
 import { type Fact, Facts } from '../../parts/facts.tsx';
+import { messagePage } from '../../parts/message-page.tsx';
 import { Moment } from '../../parts/moment.tsx';
-import { sorry } from '../../parts/sorry.tsx';
 import type { ScreenInput, ScreenView } from '../../screen.ts';
 
 export async function requestScreen({ deps: { sql }, now }: ScreenInput, id: number): Promise<ScreenView> {
@@ -14,7 +14,7 @@ export async function requestScreen({ deps: { sql }, now }: ScreenInput, id: num
         It may have been removed for its age. <a href="/ui/requests">The newest requests</a>
       </>
     );
-    return sorry(`There is no request ${id}`, hint, 404);
+    return messagePage(`There is no request ${id}`, hint, 404);
   }
   const title = `Request ${id}`;
   const body = (

@@ -18,10 +18,10 @@ export function pauseAtOnce(quota: Quota, answer: Answer): void {
 /**
  * Records in the ledger what the whole account learns from one answer. If the quota is exhausted, the judge of the 402 has already recorded that.
  */
-export async function tellQuota(
+export async function recordInQuota(
   quota: Quota,
   answer: FinalAnswer,
-  { asksAccount = false }: Pick<Spender, 'asksAccount'>,
+  { isAccountRequest = false }: Pick<Spender, 'isAccountRequest'>,
 ): Promise<void> {
   const { sentAt } = answer.exchange;
   switch (answer.kind) {
@@ -29,7 +29,7 @@ export async function tellQuota(
       return quota.answered({ sentAt });
     case 'refused':
       // An unknown route for candles means an outage. For the account it is normal (decision 7).
-      if (answer.reason === 'unknown route' && !asksAccount)
+      if (answer.reason === 'unknown route' && !isAccountRequest)
         return quota.unavailable({ sentAt, retryAfterMs: null, message: answer.message });
       return quota.answered({ sentAt });
     case 'limited':
@@ -44,7 +44,7 @@ export async function tellQuota(
 }
 
 /** An answer of another host than REST's affects REST only when it requests a pause, for a minute at most. */
-export async function tellPauseOfOtherHost(quota: Quota, answer: FinalAnswer): Promise<void> {
+export async function recordPauseOfOtherHost(quota: Quota, answer: FinalAnswer): Promise<void> {
   if (answer.kind !== 'limited' || answer.by !== 'rate') return;
   const retryAfterMs = Math.min(answer.retryAfterMs ?? LONGEST_PAUSE_OF_OTHER_HOST_MS, LONGEST_PAUSE_OF_OTHER_HOST_MS);
   quota.pause({ reason: 'limited', retryAfterMs });

@@ -1,7 +1,7 @@
 /** A page that shows only a message. */
 import type { Child } from 'hono/jsx';
 
-export function sorry(title: string, message: Child, status: 400 | 404 | 429) {
+export function messagePage(title: string, message: Child, status: 400 | 404 | 429) {
   const body = (
     <div>
       <h1>{title}</h1>

@@ -4,7 +4,7 @@ import type { MapData, Row } from './coverage-data.ts';
 import { coinHref, describeCell, describeSelection, describeUnreadRows, iso } from './coverage-text.ts';
 import type { Box, View } from './coverage-view.ts';
 
-export type Told = {
+export type MapTexts = {
   /** Null when there is no cell. */
   readonly cell: (cell: Box | null) => void;
   readonly selection: (box: Box | null) => void;
@@ -33,7 +33,7 @@ type First = {
   readonly selection: Box | null;
 };
 
-export function createTold(data: MapData, first: First): Told {
+export function createMapTexts(data: MapData, first: First): MapTexts {
   const cellPlace = document.getElementById('map-cell')!;
   const selectionPlace = document.getElementById('map-selection')!;
   const unreadPlace = document.getElementById('map-unread')!;

@@ -21,7 +21,7 @@ export type OtherAnswer =
   /** No other coin is known. */
   | { readonly kind: 'no other' };
 
-export type AskOther = (
+export type RequestOtherCoin = (
   about: {
     readonly coinId: string;
     /** The interval of the series that fails. */
@@ -37,13 +37,13 @@ export type AskOther = (
 /** Each request takes the next of so many coins, because one of them may be broken, too. */
 const OTHERS = 3;
 
-type AskOtherDeps = { readonly sql: Sql; readonly sendRequest: SendRequest; readonly clock: Clock };
+type RequestOtherCoinDeps = { readonly sql: Sql; readonly sendRequest: SendRequest; readonly clock: Clock };
 
 /**
  * Requests the last full day of one of the largest coins: one candle, or one price. Every plan includes it. It does not request `/global`, nor
  * candles where prices fail: if the upstream fails on the prices of all coins and answers everything else, no single coin is the cause.
  */
-export function createAskOther({ sql, sendRequest, clock }: AskOtherDeps): AskOther {
+export function createRequestOtherCoin({ sql, sendRequest, clock }: RequestOtherCoinDeps): RequestOtherCoin {
   let turn = 0;
   return async ({ coinId, interval, spender, backfillId, since }, { signal, retry = withoutRetry }) => {
     const largest = await retry(() => topCoins(sql, OTHERS + 1));

@@ -19,7 +19,7 @@ type GoodRow = Extract<OhlcvRowRead, { ok: true }>;
 const SPACED_ROWS = 4;
 
 /** Why the whole answer cannot be used; null: it can be used. */
-export function answersOtherQuestion(
+export function answersOtherRequest(
   interval: Interval,
   rows: readonly OhlcvRowRead[],
   time: Pick<Exchange, 'date' | 'latest'>,
