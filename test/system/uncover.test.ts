@@ -9,7 +9,7 @@ useWorld();
 
 /** What is told of the lost candle once it is mended, and no more. The oldest of the three answers told it: 897 slots are 366, 366 and 165. */
 const NOTE = new RegExp(
-  `\\nKnown of btc-bitcoin 24h usd, and no difference:\\n {2}- .*mended by step \\d+; before that, what was found differs from what was told: ` +
+  `\\nRemarks on btc-bitcoin 24h usd, which are not differences:\\n {2}- .*mended by step \\d+; before that, what was found differs from what was told: ` +
     `step \\d+ told 165 candles \\(digest \\w{16}\\), found were 164 \\(digest \\w{16}\\), the slot ${new Date(NOW - 800 * DAY).toISOString().slice(0, 10)} 00:00:00Z differs \\(locator \\+\\w{16}\\)\\n\\n`,
 );
 const hash = async () => JSON.parse((await chandler('verify', '--json')).out)[0].hash as string;

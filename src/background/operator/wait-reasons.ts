@@ -10,7 +10,7 @@ const WORDS: Readonly<Record<string, string>> = {
   limited: 'the upstream asked for a pause',
   failing: 'the remaining requests keep failing',
   'second opinion': 'the response looks wrong; retrying',
-  'day is late': 'the upstream has not yet gone on to the day that ended last',
+  'day is late': 'the upstream does not yet serve the day that ended last',
   'invalid rows': 'some rows were invalid; retrying',
   'another backfill': 'its missing slots belong to backfills before it, which fetch them',
   'another process': 'another process is fetching the rest, for another backfill or this one',

@@ -58,7 +58,7 @@ function createCommand(analyst: Command, context: CommandContext): void {
         json: () => ({ name, url: shown, connections, statementTimeoutMs }),
         text: (out) =>
           out.write(
-            `${shown}\n\nCopy the address now: Chandler does not store the password and cannot show it again.\nTimes are UTC, and it can change nothing.\n`,
+            `${shown}\n\nCopy the address now: Chandler does not store the password and cannot show it again.\nIts times are UTC, and it can only read.\n`,
           ),
       };
     },
@@ -121,7 +121,8 @@ async function ourLogin(sql: Sql, name: string): Promise<AnalystLogin> {
     const hint = near.length > 0 ? `did you mean ${near.join(' or ')}?` : 'chandler analyst list shows them.';
     throw new UsageError(`There is no login ${name} of an analyst; ${hint}`);
   }
-  if (!login.isOurs) throw new UsageError(`Somebody else made the login ${name}; remove it as you made it.`);
+  if (!login.isOurs)
+    throw new UsageError(`The login ${name} was not created by chandler analyst; remove it in the way you created it.`);
   return login;
 }
 
@@ -129,7 +130,7 @@ async function ourLogin(sql: Sql, name: string): Promise<AnalystLogin> {
 function parseName(name: string): string {
   if (/^[a-z_][a-z0-9_]{0,62}$/.test(name) && !/^(pg_|chandler_)/.test(name) && name !== 'analyst') return name;
   throw new UsageError(
-    'It must be 1 to 63 lower-case letters, digits and _, begin with a letter, and not with pg_ or chandler_.',
+    'It must be 1 to 63 lower-case letters, digits and _, begin with a letter, but not with pg_ or chandler_.',
   );
 }
 

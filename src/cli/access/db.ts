@@ -32,7 +32,7 @@ function urlCommand(db: Command, context: CommandContext): void {
         const { databaseUrl, home } = context.config();
         const found = databaseUrl === null ? findEmbedded(home) : null;
         if (databaseUrl === null && found === null)
-          throw new CommandFailed(`${notRunning(home)}; chandler db start starts it, and then it stays`);
+          throw new CommandFailed(`${notRunning(home)}; chandler db start starts it, and it keeps running`);
         const url = addressForOthers(databaseUrl ?? found!.url);
         // Written past the mask of secrets, because the user requested this password.
         context.io.out.stream.write(json ? `${JSON.stringify({ url })}\n` : `${url}\n`);
@@ -43,7 +43,7 @@ function urlCommand(db: Command, context: CommandContext): void {
 
 function startCommand(db: Command, context: CommandContext): void {
   db.command('start')
-    .description('start the embedded server, which then stays until chandler db stop')
+    .description('start the embedded server; it keeps running until chandler db stop')
     .option('--json', 'print JSON')
     .action(
       context.action(async ({ json }: Options) => {
@@ -54,7 +54,7 @@ function startCommand(db: Command, context: CommandContext): void {
           const { out } = context.io;
           if (json) return printJson(out, { url, home });
           out.write(`${url}\n\n`);
-          out.write('It stays until chandler db stop, also while no command of Chandler runs.\n');
+          out.write('It runs until chandler db stop, even while no command of Chandler runs.\n');
           out.write(
             'With this address everything can be changed; chandler analyst create makes one that may only read.\n',
           );
@@ -67,7 +67,10 @@ function startCommand(db: Command, context: CommandContext): void {
 function stopCommand(db: Command, context: CommandContext): void {
   db.command('stop')
     .description('stop the embedded server, and end the sessions on it')
-    .option('--force', 'also while commands of Chandler use it: they fail, and a service waits until it is back')
+    .option(
+      '--force',
+      'stop it even while commands of Chandler use it: they fail, and a service waits until it is back',
+    )
     .option('--json', 'print JSON')
     .action(
       context.action(async ({ force: isForced = false, json }: Options & { readonly force?: boolean }) => {
@@ -105,7 +108,7 @@ function statusCommand(db: Command, context: CommandContext): void {
         const { out } = context.io;
         if (found === null) {
           if (json) printJson(out, { home, running: false });
-          else out.write(`${sentence(notRunning(home))}; chandler db start starts it, and then it stays.\n`);
+          else out.write(`${sentence(notRunning(home))}; chandler db start starts it, and it keeps running.\n`);
           return EXIT.done;
         }
         const details = await readDetails(found.url);
@@ -177,7 +180,7 @@ function homeOf(context: CommandContext): string {
   const { databaseUrl, home } = context.config();
   if (databaseUrl === null) return home;
   throw new UsageError(
-    'DATABASE_URL is set, and that server is not started or stopped by Chandler; chandler doctor looks at it, and chandler db url shows its address',
+    'DATABASE_URL is set, and Chandler does not start or stop that server; chandler doctor checks it, and chandler db url shows its address',
   );
 }
 

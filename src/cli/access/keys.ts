@@ -127,7 +127,11 @@ function rotateCommand(keys: Command, context: CommandContext): void {
     .command('rotate')
     .description('replace a key by a new one with the same plan and limits')
     .argument('<key>', KEY_ARGUMENT, parsePrefix)
-    .option('--keep <time>', 'how long the old key stays valid, like 1d (default: not at all)', parseDuration);
+    .option(
+      '--keep <time>',
+      'how long the old key stays valid, like 1d (default: Chandler revokes it at once)',
+      parseDuration,
+    );
   context.answer(
     command,
     async (app, prefix: string, { keep = 0 }: { readonly keep?: number }) => {

@@ -61,7 +61,8 @@ function headline({ run, rest }: BackfillReport, now: Instant): string {
   const slotsOf = (fate: Fate) => sum(left ?? [], (one) => (one.fate === fate ? one.slots : 0));
   switch (end.kind) {
     case 'done': {
-      if (left === null) return 'Done, but what is left is unknown. Run the same command again to find out.';
+      if (left === null)
+        return 'Done, but it is unknown whether anything is left. Run the same command again to find out.';
       const [later, failed, refused] = [slotsOf('later'), slotsOf('failed'), slotsOf('refused')];
       if (later > 0) {
         const next = retryableOf(left);
@@ -69,7 +70,7 @@ function headline({ run, rest }: BackfillReport, now: Instant): string {
         return `Not complete: ${formatCounted(later, 'slot')} without a final answer. Run the same command again${when}; nothing is lost.`;
       }
       if (failed > 0) {
-        return `Done, except for ${formatCounted(failed, 'slot')} that could not be had: every attempt failed, or the rows stay invalid. Run the same command again to retry.`;
+        return `Done, except for ${formatCounted(failed, 'slot')} that could not be fetched: every attempt failed, or the rows stay invalid. Run the same command again to retry.`;
       }
       if (refused === 0) return 'Done: nothing left to fetch.';
       return `Done with what the upstream allows; it refuses ${formatCounted(refused, 'slot')} (chandler gaps shows why).`;

@@ -99,8 +99,8 @@ function whyNoRequests({ session, historyLimit, target: { interval, span }, now 
   const lastDay = lastDayOf(expectedDepth(historyLimit), interval, now);
   if (lastDay === null || span.to <= lastDay.from) return `plan ${session.plan.name} allows no part of this span`;
   if (span.to > lastDay.to)
-    return `the day that is open is requested when it has ended, from ${formatInstant(lastDay.to + DAY)} on`;
-  return 'the last full day is there, and older ones never become final under this plan';
+    return `the day that is still open is requested after it has ended, from ${formatInstant(lastDay.to + DAY)} on`;
+  return 'the last full day is stored, and older days never become final under this plan';
 }
 
 function leftText(report: PlanReport): string {
@@ -134,7 +134,7 @@ function remarksOf(report: PlanReport): string[] {
 function lateTexts({ lateUntil, now }: PlanReport): string[] {
   if (lateUntil === null) return [];
   return [
-    `The upstream has not yet gone on to the day that ended last: it is asked again from ${formatMoment(lateUntil, now)} on.`,
+    `The upstream does not yet serve the day that ended last: Chandler requests it again from ${formatMoment(lateUntil, now)} on.`,
   ];
 }
 
@@ -152,7 +152,7 @@ function lastDayTexts({ plan, trackedDaily, target }: PlanReport): string[] {
     ...gives,
     `Tracked daily (track add --target-age 1d), ${formatCounted(coins, `${active}coin`)}:`,
     `${held.join(', ')}.`,
-    ...(thisMonth === null ? [] : [skippedText('What is left of the quota of this month', thisMonth.everyDays)]),
+    ...(thisMonth === null ? [] : [skippedText("The rest of this month's quota", thisMonth.everyDays)]),
     ...(everyDays === 1 ? [] : [skippedText(thisMonth === null ? 'The quota' : 'A whole month', everyDays)]),
   ];
 }
@@ -172,7 +172,7 @@ export function pricesTexts({ interval, cost, depthMs, command }: PricesInstead)
 
 function neverFinalText({ historyLimit, session, target: { interval } }: PlanReport): string | false {
   if (canBeFinal(expectedDepth(historyLimit), interval)) return false;
-  return `None of the ${describeInterval(interval)} becomes final: plan ${session.plan.name} does not show them any more when they have settled.`;
+  return `None of the ${describeInterval(interval)} becomes final: plan ${session.plan.name} no longer serves them by the time they are final.`;
 }
 
 function leftOutTexts({ target, requestsOfLeftOut }: PlanReport): string[] {

@@ -26,21 +26,21 @@ export function backupCommand(program: Command, context: CommandContext): void {
   program
     .command('backup')
     .description(
-      'write the warehouse into a file, with pg_dump and while the service may go on; chandler restore brings it back',
+      'write the warehouse into a file with pg_dump, while the service keeps running; chandler restore loads it',
     )
     .argument(
       '<dir|file>',
       'a folder, which gets chandler-<instant>.dump; or a file that ends in .dump and does not exist',
     )
-    .option('--no-attest', 'without the attestation of the same instant that lies beside the backup')
+    .option('--no-attest', 'do not write an attestation of the same instant beside the backup')
     .option(
       '--keep <n>',
-      'of a folder: remove all but the newest n backups when this one is written',
+      'with a folder: once this backup is written, remove all except the newest n',
       parsePositiveInteger,
     )
     .option(
       '--every <time>',
-      'of a folder: write one again and again, like every 24h, until Ctrl-C or SIGTERM',
+      'with a folder: write a new backup regularly, like every 24h, until Ctrl-C or SIGTERM',
       parseEvery,
     )
     .option('--json', 'print JSON')

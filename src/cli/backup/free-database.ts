@@ -45,15 +45,15 @@ async function explainUnproved({ database: { sql } }: App, file: string): Promis
   const commands = ['chandler migrate', 'chandler verify'];
   if (await hasFile(against)) commands.push(`chandler verify --against ${against}`);
   return [
-    `a restore into it has loaded all of its backup, but its proof is missing: it has not ended, was killed, or failed`,
-    ` (${command}, ${actor}, ${formatInstant(at)}); unless it still runs, do the rest of it: ${commands.join(', then ')}`,
+    `a restore has loaded a whole backup into it but has not verified it: that restore still runs, was killed, or failed`,
+    ` (${command}, ${actor}, ${formatInstant(at)}); unless it still runs, run its remaining steps: ${commands.join(', then ')}`,
   ].join('');
 }
 
 function keptRefusal(app: App, found: string, keeps: KeptReason): UsageError {
   if (keeps.why === 'used by') {
     return new UsageError(
-      `${found}, which holds nothing, but a service runs on it: ${keeps.owners.join(', ')}; stop it, and run this again half a minute later`,
+      `${found}, which is empty, but a service uses it: ${keeps.owners.join(', ')}; stop it, and run this command again half a minute later`,
     );
   }
   if (keeps.why === 'holds') {
@@ -64,14 +64,14 @@ function keptRefusal(app: App, found: string, keeps: KeptReason): UsageError {
   const why =
     keeps.why === 'rights'
       ? 'which this user may not remove'
-      : 'which holds nothing, but something in other schemas depends on it';
+      : 'which is empty, but something in other schemas depends on it';
   return refusal(app, `${found}, ${why}`, null, CLEAR[keeps.why]);
 }
 
 const DROP = `psql "$DATABASE_URL" -c 'drop schema market, ops cascade'`;
 const CLEAR = {
-  holds: `, or remove the warehouse, if you need nothing of it: ${DROP}`,
-  rights: `, or let its owner remove it, if you need nothing of it: ${DROP}`,
+  holds: `, or remove the warehouse, if you do not need it: ${DROP}`,
+  rights: `, or let its owner remove it, if you do not need it: ${DROP}`,
   dependents: '',
 };
 
@@ -81,6 +81,6 @@ function refusal({ config }: App, found: string, unproved: string | null = null,
       ? 'name a folder that does not exist in CHANDLER_HOME'
       : 'make an empty database (createdb) and name it in DATABASE_URL';
   const orClear = config.databaseUrl === null ? '' : clear;
-  const text = `${found}, and a restore replaces nothing; `;
+  const text = `${found}, and a restore never replaces data; `;
   return new UsageError(unproved === null ? `${text}${empty}${orClear}` : `${text}${unproved}. Or ${empty}.`);
 }

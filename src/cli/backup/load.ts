@@ -156,7 +156,7 @@ async function loadEntries(
 }
 
 function whatToDo(complaint: string, { dumpedBy }: Archive): string {
-  if (isDamaged(complaint)) return 'the backup is cut off or damaged, so take another one';
-  if (!/unrecognized configuration parameter/.test(complaint)) return 'run it again when the cause is mended';
-  return `pg_dump ${dumpedBy} wrote the backup, in words that this older server does not know: restore into Postgres ${dumpedBy}, or make the backup with pg_dump of the server's own version`;
+  if (isDamaged(complaint)) return 'the backup is cut off or damaged, so use another one';
+  if (!/unrecognized configuration parameter/.test(complaint)) return 'fix the cause and run it again';
+  return `pg_dump ${dumpedBy} wrote the backup, with statements that this older server does not know: restore into Postgres ${dumpedBy}, or make the backup with pg_dump of the server's own version`;
 }

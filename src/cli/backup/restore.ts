@@ -25,7 +25,7 @@ export function restoreCommand(program: Command, context: CommandContext): void 
     )
     .argument(
       '<file|dir>',
-      'a backup, or a folder whose newest backup is meant; any archive of pg_dump --format=custom will do',
+      'a backup, or a folder, whose newest backup is loaded; any archive of pg_dump --format=custom works',
     )
     .option('--json', 'print JSON')
     .action(
@@ -71,10 +71,14 @@ async function prove(
     io.out.write('\n');
     codes.push(await verifyAgainst(io, sql, { against }, { keep: config.keep, now: clock.now() }));
   } else {
-    io.out.write(`\nNo attestation lies beside the backup (${against}): nothing tells whether it was changed.\n`);
+    io.out.write(
+      `\nThere is no attestation beside the backup (${against}), so it is unknown whether the backup was changed.\n`,
+    );
   }
   const isSame = codes.every((code) => code === EXIT.done);
-  io.out.write(isSame ? AFTER : '\nThe backup is restored, and it differs from what was answered: see above.\n');
+  io.out.write(
+    isSame ? AFTER : '\nThe backup is restored, but it differs from what the upstream answered: see above.\n',
+  );
   return isSame ? EXIT.done : EXIT.failed;
 }
 
@@ -102,7 +106,7 @@ Logins are not in a backup: make those of analysts again.
 `;
 
 function print(out: Output, { postgres, tables, roles, removedUnused, migrated, tookMs }: Restored): void {
-  if (removedUnused) out.write('removed the warehouse that was there: it held nothing\n');
+  if (removedUnused) out.write('removed the warehouse that was there: it was empty\n');
   out.write(`loaded ${formatCounted(tables, 'table')} of Postgres ${postgres} in ${formatDuration(tookMs)}\n`);
   if (roles.length > 0) out.write(`made ${formatCounted(roles.length, 'role')} without a login: ${roles.join(', ')}\n`);
   if (migrated.length > 0) {

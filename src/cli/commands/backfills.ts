@@ -162,6 +162,6 @@ function remarksOn(row: BackfillRow, now: Instant): string[] {
     ...(retries === null ? [] : [retries]),
     ...(finishAt === null || finishChange === null
       ? []
-      : [`the time of its end changed ${formatRelative(finishChangedAt!, now)}: ${finishChange}`]),
+      : [`its finish time changed ${formatRelative(finishChangedAt!, now)}: ${finishChange}`]),
   ];
 }

@@ -90,7 +90,7 @@ export function demoCommand(program: Command, context: CommandContext): void {
     .description(
       'show how Chandler works, in a minute: recorded candles, injected faults, a real Postgres; no account needed',
     )
-    .option('--stay', 'go on as a service with a dashboard, until Ctrl-C')
+    .option('--stay', 'keep running as a service with a dashboard, until Ctrl-C')
     .action(context.action(({ stay = false }: { readonly stay?: boolean }) => demo(context, stay)));
 }
 
@@ -185,7 +185,7 @@ async function stay({ config, database: { sql }, clock }: App, context: CommandC
       say(
         context,
         'The dashboard',
-        `It is at ${url}/ until you press Ctrl-C, over a service that goes on with the same simulated upstream.`,
+        `It is at ${url}/ until you press Ctrl-C, on top of a service that continues with the same simulated upstream.`,
         `To change something there, sign in with ${key}`,
       ),
   });

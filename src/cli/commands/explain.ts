@@ -19,7 +19,7 @@ export function explainCommand(program: Command, context: CommandContext): void 
   const explain = program
     .command('explain')
     .description(
-      'tell the story of one candle slot: who wanted it, what was asked and answered, what it stands on, what comes next',
+      'show the history of one candle slot: what wants it, its requests and answers, the evidence for it, what comes next',
     )
     .argument('<coin>', 'a coin id, like btc-bitcoin', parseCoin)
     .argument('<interval>', `${INTERVALS.join(', ')}; of prices prices-1d and so on`, parseInterval)

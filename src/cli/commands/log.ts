@@ -17,11 +17,11 @@ type Options = { readonly since?: Instant; readonly limit?: number };
 export function logCommand(program: Command, context: CommandContext): void {
   const command = program
     .command('log')
-    .description('show which commands changed something, who gave them, and how they ended; the newest is last')
+    .description('show which commands changed something, who ran them, and how they ended; the newest is last')
     .option('--since <T>', 'a date, a date-time with its zone, or -7d', (given) =>
       pastOption('--since', given, context.clock.now()),
     )
-    .option('--limit <n>', `so many entries at most (default: ${ENTRIES})`, integer(1, 100_000));
+    .option('--limit <n>', `show at most n entries (default: ${ENTRIES})`, integer(1, 100_000));
   context.answer(command, async ({ database: { sql } }, { since, limit = ENTRIES }: Options) => {
     const commands = await readAudit(sql, { since: since ?? null, limit });
     return { json: () => commands.map(asJson), text: (out) => print(out, commands) };
@@ -52,7 +52,7 @@ function asJson(entry: AuditedCommand) {
 
 function print(out: Output, entries: readonly AuditedCommand[]): void {
   if (entries.length === 0) {
-    out.write('Nothing was changed yet, or not since then.\n');
+    out.write('No command has changed anything yet, or none since then.\n');
     return;
   }
   printTable(out, entries, [

@@ -110,7 +110,7 @@ function describeNeeds(schedules: readonly Schedule[]): string {
     const perDay = requestsIn(catalogue, A_DAY, A_DAY + DAY);
     needs.push(`the catalogue, ${formatCounted(Math.max(1, perDay), 'request')} a day`);
   }
-  return needs.length === 0 ? 'nothing, as all schedules are off or ask for nothing' : needs.join('; ');
+  return needs.length === 0 ? 'nothing: every schedule is off or needs no requests' : needs.join('; ');
 }
 
 /** Every day gives the same number. */

@@ -135,7 +135,7 @@ function describeTotal({ limits, plan }: Budget, day: Load, month: Load): string
   const isOver = (requests: number, limit: number | null) => limit !== null && requests > limit;
   const follows =
     isOver(month.requests, limits.perMonth) || isOver(day.requests, limits.perDay)
-      ? 'The plan has fewer: at its next run, freshness makes the ages of tracked series longer (chandler track list).'
+      ? 'The plan allows fewer: at its next run, the schedule freshness lengthens the ages of tracked series (chandler track list).'
       : 'The rest is available for candles and prices.';
   return `Total: ${parts.join('; ')} (plan ${plan}). ${follows}`;
 }

@@ -35,7 +35,7 @@ export function serviceCommand(program: Command, context: CommandContext): void 
     )
     .option(
       '--migrate',
-      'migrate a shared database first; without it the service makes the schema in an empty database, and waits for chandler migrate where it is an older one',
+      'migrate a shared database first; without it, the service creates the schema in an empty database, and waits for chandler migrate if the schema is older',
     )
     .action(
       context.action(async ({ role, concurrency, migrate = false }: Options) => {

@@ -60,10 +60,7 @@ export function simulateCommand(program: Command, context: CommandContext): void
       choice(AUTH_SCHEMES),
       'both',
     )
-    .option(
-      '--require-rationale',
-      'tool calls must say why they are made (rationale), as on the vendor’s hosted server',
-    )
+    .option('--require-rationale', 'tool calls must give their reason (rationale), as on the vendor’s hosted server')
     .option('--unlimited', 'apply no limits')
     .option(
       '--faults <spec>',
@@ -84,7 +81,7 @@ export function simulateCommand(program: Command, context: CommandContext): void
     .addOption(
       new Option(
         '--latest-after <time>',
-        'how long after midnight /ohlcv/latest goes on to the day that has ended, like 20m',
+        'how long after midnight /ohlcv/latest switches to the day that has just ended, like 20m',
       )
         .argParser(parseDuration)
         .default(0, 'none'),

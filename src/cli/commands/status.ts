@@ -39,7 +39,10 @@ export function statusCommand(program: Command, context: CommandContext): void {
     .description(
       'show what happens now or why nothing does, what broke first, what is wanted and stored, and the last answers of the upstream',
     )
-    .option('--count', 'count all series now, which takes a minute for millions; default: as a service counted them');
+    .option(
+      '--count',
+      'count all series now, which takes a minute for millions of series (default: show the last count of a service)',
+    );
   context.answer(command, async (app) => {
     const now = app.clock.now();
     const { count = false } = command.opts<{ count?: boolean }>();
@@ -87,7 +90,7 @@ export function printStatus(
   if (status.countedAt !== null) {
     const ago = formatRelative(status.countedAt, now);
     out.write(
-      `Series, ages, catalogue and requests as a service counted them ${ago}; with so many series it counts from time to time.\n\n`,
+      `A service counted series, ages, catalogue and requests ${ago}; with this many series it counts only from time to time.\n\n`,
     );
   }
   if (status.series === null) {

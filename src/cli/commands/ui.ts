@@ -17,7 +17,7 @@ export function uiCommand(program: Command, context: CommandContext): void {
     .description(
       'show the warehouse in a browser until Ctrl-C or SIGTERM: what needs attention, coverage, candles, quota, backfills; a running service shows the same at CHANDLER_LISTEN',
     )
-    .option('--host <host>', 'address to listen on; from another machine only operators get in', '127.0.0.1')
+    .option('--host <host>', 'address to listen on; from another machine only operators have access', '127.0.0.1')
     .option('--port <port>', 'port to listen on; 0 takes any free one', integer(0, 65_535), PORT)
     .action(context.action((options: Options) => ui(context, options)));
 }

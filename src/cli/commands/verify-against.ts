@@ -103,15 +103,16 @@ function restoreAsJson(restore: Restore | null) {
 function restoreText({ at, backupAt }: Restore): string {
   const backup = backupAt === null ? 'a backup' : `a backup that was begun at ${formatInstant(backupAt)}`;
   return `
-The log has a restore at ${formatInstant(at)}, of ${backup}. What was stored between them is not here, so an attestation
-from that time does not fit. Compare with the one that lies beside the backup, or with an older one: these must fit.
-(Who can write the database can write its log, too.)
+The log has a restore at ${formatInstant(at)}, of ${backup}. What was stored between backup and restore is
+missing here, so an attestation from that time does not match. Compare with the attestation beside the backup, or with an
+older one: these must match.
+(Anyone who can write to the database can also write to its log.)
 `;
 }
 
 const SIGNATURES: Readonly<Record<CheckedFile['signature'], string>> = {
   checked: 'signed by the given key',
-  'not checked': 'signed; give --key with the public key of its owner to check by whom',
+  'not checked': 'signed; to check who signed it, give --key with the public key of its owner',
   none: 'not signed',
 };
 
@@ -130,6 +131,6 @@ function print(out: Output, { checked, counts, shown }: Comparison): void {
   out.write(
     counts.tampered === 0
       ? 'Nothing that was attested was tampered with.\n'
-      : 'What was attested is not what is there, and no record says why.\n',
+      : 'The warehouse differs from what was attested, and no record explains why.\n',
   );
 }

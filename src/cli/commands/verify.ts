@@ -32,7 +32,7 @@ export function verifyCommand(program: Command, context: CommandContext): void {
     program
       .command('verify')
       .description(
-        'prove that what is stored is what was answered: recompute every digest, and name the slots that differ',
+        'prove that the warehouse stores what the upstream answered: recompute every digest, and name the slots that differ',
       ),
   )
     .option(
@@ -176,7 +176,7 @@ export async function verify(
   const counted = `${formatCounted(series, 'series')}: ${finalText(counts)}, ${formatCounted(empty, 'slot')} known to be empty`;
   const verdict =
     differing === 0
-      ? 'Every covered slot is accounted for, as it was answered'
+      ? 'Every covered slot has exactly what the upstream answered'
       : `${formatCounted(differing, 'series')} with differences`;
   out.write(`\n${counted}. ${verdict}.\n`);
   if (imported.series > 0)
@@ -206,7 +206,7 @@ function printDifferences(out: Output, page: readonly SeriesProof[]): void {
   for (const { coinId, interval, quote, differences, notes } of page) {
     const name = `${coinId} ${formatSeries({ interval, quote })}`;
     list(`${name} differs`, differences);
-    list(`Known of ${name}, and no difference`, notes);
+    list(`Remarks on ${name}, which are not differences`, notes);
   }
 }
 
@@ -219,7 +219,7 @@ function printCorrections(out: Output, wrong: readonly SeriesProof[], differing:
     if (mending.length + removals.length === 0)
       out.write('    no command corrects this; chandler restore brings back a backup from before it\n');
     for (const statement of removals)
-      out.write(`    what has a time that no command takes is removed:\n      ${remove(statement)}\n`);
+      out.write(`    some rows have a time that no command accepts; this removes them:\n      ${remove(statement)}\n`);
     for (const span of mending.slice(0, MOST_CORRECTED)) {
       const where = isAllTime(span)
         ? 'the whole series, with its evidence'

@@ -31,7 +31,7 @@ export function exportOptions(command: Command): Command {
   return command
     .option(
       '--out <place>',
-      'required: the folder to write to, or s3://bucket/prefix; an export that is there already is brought up to date',
+      'required: the folder to write to, or s3://bucket/prefix; an existing export there is updated',
     )
     .option(
       '--what <datasets>',
@@ -57,7 +57,7 @@ export function exportOptions(command: Command): Command {
       choice(LAYOUTS),
       'hive',
     )
-    .option('--dry-run', 'only show what it will take')
+    .option('--dry-run', 'only show the expected size and time')
     .option('--json', 'print JSON');
 }
 

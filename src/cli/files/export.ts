@@ -91,7 +91,7 @@ async function runExport(
     if (exported !== null && exported.foreign.length > 0) io.err.write(`warning: ${describeForeign(out, exported)}\n`);
     return EXIT.done;
   } catch (error) {
-    if (signal.aborted && told !== null) io.err.write('What is finished stays: the same command goes on from there.\n');
+    if (signal.aborted && told !== null) io.err.write('Finished files stay: the same command continues from there.\n');
     throw error instanceof ExportRefused ? new UsageError(`--out: ${error.message}`) : asCommandError('--out', error);
   } finally {
     (bar as Awaited<ReturnType<typeof startBar>> | null)?.stop();
@@ -100,7 +100,7 @@ async function runExport(
 
 function describeUnstored({ interval, madeOf }: UnstoredInterval): string {
   if (madeOf === null) return `there are no ${interval} candles of these coins`;
-  return `${interval} candles of these coins are made of ${madeOf} ones; an export holds what the upstream told: export ${madeOf}`;
+  return `${interval} candles of these coins are made of ${madeOf} ones; an export contains only what the upstream sent: export ${madeOf}`;
 }
 
 const MOST_NAMED = 20;
@@ -109,7 +109,7 @@ function describeForeign(out: string, { foreign }: Exported): string {
   const more = foreign.length > MOST_NAMED ? `, and ${foreign.length - MOST_NAMED} more` : '';
   const names = `${foreign.slice(0, MOST_NAMED).join(', ')}${more}`;
   const what = foreign.length === 1 ? 'a file that is' : 'files that are';
-  return `${out} has ${what} no part of the export; who reads the whole folder reads them, too: ${names}`;
+  return `${out} has ${what} not part of the export; a program that reads the whole folder reads them, too: ${names}`;
 }
 
 /** @throws UsageError when the disk is by far too small for it */
@@ -144,7 +144,7 @@ function print(out: Output, to: string, { at, root, written, removed, ...all }: 
   if (written.files < all.files) out.write(`written now: ${text(written)}; the others had not changed\n`);
   if (removed.length > 0)
     out.write(
-      `removed: ${formatCounted(removed.length, 'file')} that ${removed.length === 1 ? 'is' : 'are'} no part of it any more\n`,
+      `removed: ${formatCounted(removed.length, 'file')} that ${removed.length === 1 ? 'is' : 'are'} no longer part of it\n`,
     );
   out.write(`root ${root}\nchandler verify --files ${to} recounts them.\n`);
 }

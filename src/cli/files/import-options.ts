@@ -29,17 +29,13 @@ type NamedColumn = readonly [role: Role, column: string];
 export function importOptions(command: Command): Command {
   return command
     .option('--source <name>', 'required: where the candles come from, like binance; letters, digits, -, _ and .')
-    .option('--coin <id>', 'the coin of all rows: an id, a symbol or a contract; without it a column says it')
+    .option('--coin <id>', 'the coin of all rows: an id, a symbol or a contract; without it, a column must give it')
     .option(
       '--interval <interval>',
-      `the width of all candles: ${INTERVALS.join(', ')}; without it a column says it`,
+      `the width of all candles: ${INTERVALS.join(', ')}; without it, a column must give it`,
       parseWidth,
     )
-    .option(
-      '--quote <quote>',
-      'the currency of all prices: usd or btc (default: what a column says, else usd)',
-      parseQuote,
-    )
+    .option('--quote <quote>', 'the currency of all prices: usd or btc (default: from a column, else usd)', parseQuote)
     .option(
       '--columns <pairs>',
       `which column is what, by name or by number from 1: time=ts,open=2,…; of ${ROLES.join(', ')}`,
@@ -47,7 +43,7 @@ export function importOptions(command: Command): Command {
     )
     .option(
       '--time-unit <unit>',
-      `of times that are numbers: ${TIME_UNITS.join(', ')} (default: their size tells it)`,
+      `the unit of numeric times: ${TIME_UNITS.join(', ')} (default: detected by their size)`,
       choice(TIME_UNITS),
     )
     .option(
@@ -65,7 +61,7 @@ export function importOptions(command: Command): Command {
 export function parseSource(name: string): string {
   if (/^[A-Za-z0-9._-]{1,63}$/.test(name) && name.toLowerCase() !== 'upstream') return name;
   throw new UsageError(
-    `'${name}' is no name of a source: it must be 1 to 63 letters, digits, -, _ and ., and not upstream, which is what Chandler itself asked for.`,
+    `'${name}' is not a name of a source: it must be 1 to 63 letters, digits, -, _ and ., and not upstream, which is the name for data that Chandler itself requested.`,
   );
 }
 
@@ -95,7 +91,7 @@ export function readOptionsOf({ coin, interval, quote, columns = [], header }: I
   ] as const)
     if (said !== undefined && named[role] !== undefined)
       throw new UsageError(
-        `--${role} says it for all rows, and --columns names a column for it; leave out one of them.`,
+        `--${role} sets it for all rows, and --columns names a column for it; leave out one of them.`,
       );
   return {
     coin: coin ?? null,

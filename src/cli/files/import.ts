@@ -114,7 +114,7 @@ async function openInputs({ paths, read, options }: Request, signal: AbortSignal
   const isSaid = read.coin ?? read.interval ?? read.quote ?? Object.values(read.columns)[0] ?? null;
   if (inputs.exports.length > 0 && isSaid !== null)
     throw new ImportRefused(
-      `${inputs.exports[0]!.name} is an export, which says itself what is in it; leave out --coin, --interval, --quote and --columns`,
+      `${inputs.exports[0]!.name} is an export, and its manifest says what is in it; leave out --coin, --interval, --quote and --columns`,
     );
   const exports: ExportToImport[] = [];
   for (const folder of inputs.exports) exports.push(await openExport(folder, { signal }));
@@ -155,7 +155,7 @@ function printPlan(out: Output, { files, bytes, rows }: Sizes, { source, options
 
 function printLeftOut(out: Output, { name, recounted, leftOut }: ExportToImport): void {
   const others = leftOut.length === 0 ? '' : `; left out, as only candles are imported: ${leftOut.join(', ')}`;
-  out.write(`${name}: an export as of ${recounted.head.at}, whose files are what its manifest says${others}\n`);
+  out.write(`${name}: an export as of ${recounted.head.at}, whose files match its manifest${others}\n`);
 }
 
 const leftOutOf = (exports: readonly ExportToImport[]) => [...new Set(exports.flatMap(({ leftOut }) => leftOut))];

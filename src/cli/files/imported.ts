@@ -17,7 +17,7 @@ export function listCommand(parent: Command, context: CommandContext): void {
     return {
       json: () => sources.map((source) => withIso(source, 'first', 'last', 'importedAt')),
       text: (out) => {
-        if (sources.length === 0) out.write('Nothing was imported. chandler import --help says how.\n');
+        if (sources.length === 0) out.write('Nothing was imported yet. chandler import --help shows how.\n');
         else printTable(out, sources, COLUMNS);
       },
     };
@@ -51,7 +51,8 @@ export function dropCommand(parent: Command, context: CommandContext): void {
         const found = await context.withApp({ schema: 'require' }, ({ database: { sql } }) => findSource(sql, source));
         const size = `${formatCounted(found.candles, 'candle')} of ${formatCounted(found.series, 'series')}`;
         if (!yes) {
-          if (!canAsk(io)) throw new UsageError(`This removes ${size}; give --yes, as nobody can be asked here.`);
+          if (!canAsk(io))
+            throw new UsageError(`This removes ${size}; give --yes, because there is no terminal to ask in.`);
           if (!(await confirm(io, `Remove ${size} that were imported from ${source}?`, signal))) {
             io.out.write('Nothing was removed.\n');
             return EXIT.failed;

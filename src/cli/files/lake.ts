@@ -11,7 +11,7 @@ import { printJson } from '../shell/json.ts';
 import { asCommandError } from './address-option.ts';
 
 export function lakeCommand(program: Command, context: CommandContext): void {
-  const lake = program.command('lake').description('say which place is the lake of this warehouse');
+  const lake = program.command('lake').description('choose which place is the lake of this warehouse');
   acceptCommand(lake, context);
 }
 
@@ -21,7 +21,7 @@ function acceptCommand(parent: Command, context: CommandContext): void {
   parent
     .command('accept')
     .description(
-      'go on with the place that CHANDLER_LAKE_URL names, or without a lake if it is not set; the lake before is given up',
+      'continue with the place that CHANDLER_LAKE_URL names, or without a lake if it is not set; the previous lake is abandoned',
     )
     .option('-y, --yes', 'do not ask')
     .option('--json', 'print JSON')
@@ -36,7 +36,8 @@ function acceptCommand(parent: Command, context: CommandContext): void {
         }
         const [found] = other.problem.split('; ');
         if (!yes) {
-          if (!canAsk(io)) throw new UsageError(`${found}. Give --yes to go on, as nobody can be asked here.`);
+          if (!canAsk(io))
+            throw new UsageError(`${found}. Give --yes to continue, because there is no terminal to ask in.`);
           if (!(await confirm(io, `${found}. ${questionOf(other)}`, signal))) {
             io.out.write('Nothing was changed.\n');
             return EXIT.failed;
@@ -61,7 +62,7 @@ async function readOther(app: App): Promise<OtherLake | null> {
 }
 
 function questionOf({ place }: OtherLake): string {
-  return place === null ? 'Go on without a lake?' : `Make ${place} the lake of this warehouse?`;
+  return place === null ? 'Continue without a lake?' : `Make ${place} the lake of this warehouse?`;
 }
 
 function doneOf({ place }: OtherLake): string {

@@ -189,10 +189,10 @@ function print(out: Output, folder: string, { recounted, findings, warehouse, at
   if (findings.length > 0) out.write('\n');
   printCounts(out, 'the attestation', attestation);
   printCounts(out, 'the warehouse', warehouse);
-  if (warehouse === null) out.write('There is no warehouse here to compare with; DATABASE_URL names one.\n');
+  if (warehouse === null) out.write('There is no warehouse to compare with; name one with DATABASE_URL.\n');
   out.write(
     findings.length === 0
-      ? 'The files are what the manifest says.\n'
+      ? 'The files match the manifest.\n'
       : `${advise(recounted.findings.length, findings.length)}\n`,
   );
 }
@@ -202,10 +202,10 @@ function advise(damaged: number, all: number): string {
   const sentences = [
     `${formatCounted(all, 'difference')}.`,
     damaged > 0
-      ? 'Remove the files that are not what the manifest says: the same export, or the next run of the lake, writes them anew where the warehouse still has their rows.'
+      ? 'Remove the files that do not match the manifest: the same export, or the next run of the lake, writes them again if the warehouse still has their rows.'
       : '',
     all > damaged
-      ? 'Keep the files that are whole and have other rows than the warehouse: chandler verify says whether the warehouse was changed. If retention removed the rows, run this command with the CHANDLER_KEEP_CANDLES of the service.'
+      ? 'Keep the files that match the manifest but have other rows than the warehouse: chandler verify shows whether the warehouse was changed. If retention removed the rows, run this command with the CHANDLER_KEEP_CANDLES of the service.'
       : '',
   ];
   return sentences.filter((sentence) => sentence !== '').join(' ');

@@ -66,10 +66,10 @@ export function targetOptions(command: Command): Command {
   return seriesOptions(command)
     .option(
       '--ever-top <n>',
-      'the coins that were among the N largest at the end of any month, of what is stored',
+      'the coins that were among the N largest at the end of any month, by the stored data',
       parsePositiveInteger,
     )
-    .option('--inactive', 'the coins that are not active any more; with --all: these, too')
+    .option('--inactive', 'only coins that are no longer active; with --all: these as well')
     .option('--start <T>', 'required: a date (UTC midnight), a date-time with its zone, or relative like -30d')
     .option('--end <T>', 'exclusive end (default: now)');
 }

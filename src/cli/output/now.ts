@@ -82,7 +82,7 @@ export function describeNext(
     ...(runs.length === 0 ? [] : [runs.join(', ')]),
     ...(running.length === 0
       ? []
-      : [`backfill ${running.slice(0, MOST_NEXT).join(', ')} goes on${isLocked ? ', or waits for the lock' : ''}`]),
+      : [`backfill ${running.slice(0, MOST_NEXT).join(', ')} continues${isLocked ? ', or waits for the lock' : ''}`]),
     ...(first === undefined ? [] : [`the next backfill to begin is ${first.id}`]),
   ];
   return `Next: ${parts.length === 0 ? 'nothing' : parts.join('; ')}.`;

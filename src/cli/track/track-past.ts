@@ -157,7 +157,7 @@ export function printPast(out: Output, past: PastReport): void {
   for (const { interval, quote, coins, from, slots } of withRefresh) {
     const what = `${formatCounted(coins, 'coin')}, ${describeInterval(interval)} in ${quote}`;
     out.write(
-      `The next refreshes bring the past of ${what}, from ${formatDay(from)} on: up to ${formatCounted(slots, 'row')}.\n`,
+      `The next refreshes fetch the past of ${what}, from ${formatDay(from)} on: up to ${formatCounted(slots, 'row')}.\n`,
     );
   }
   if (othersSlots > 0) {

@@ -35,7 +35,7 @@ export function printAdded(out: Output, rules: number, report: TrackReport): voi
   const neverFinal = intervals((tier) => tier.isNeverFinal && !tier.isRefused);
   if (neverFinal.length > 0) {
     out.write(
-      `None of the ${neverFinal.map(describeInterval).join(', ')} becomes final: plan ${planName} does not show them any more when they have settled.\n`,
+      `None of the ${neverFinal.map(describeInterval).join(', ')} becomes final: plan ${planName} no longer serves them by the time they are final.\n`,
     );
   }
   const undocumented = intervals((tier) => !tier.isRefused && documentedDepth(PLANS[planName], tier.interval) === 0);

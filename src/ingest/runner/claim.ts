@@ -189,7 +189,7 @@ function whatIsLeft({ failed, refused, left }: BackfillRun): string {
     ...(slots.length === 0 ? [] : [`left: ${slots.join(', ')}`]),
     ...(failed.length === 0
       ? []
-      : [`${formatCounted(failed.length, 'chunk')} could not be had (${failed[0]!.message})`]),
+      : [`${formatCounted(failed.length, 'chunk')} could not be fetched (${failed[0]!.message})`]),
     ...[...refused].map(
       ([reason, { chunks, message }]) => `${formatCounted(chunks, 'chunk')} refused, ${reason}: ${message}`,
     ),

@@ -12,12 +12,12 @@ test('a server that was started so stays without commands, at an address for oth
   expect(await db('url')).toEqual({
     code: 1,
     out: '',
-    err: `error: the embedded server in ${home} does not run; chandler db start starts it, and then it stays\n`,
+    err: `error: the embedded server in ${home} does not run; chandler db start starts it, and it keeps running\n`,
   });
   expect(await status()).toEqual({ home, running: false });
   const { code, out } = await db('start');
   expect(code).toBe(0);
-  expect(out).toContain('It stays until chandler db stop');
+  expect(out).toContain('It runs until chandler db stop');
   const [url] = out.split('\n');
   expect((await db('url')).out).toBe(`${url}\n`);
   expect(url).toMatch(/^postgresql:\/\/chandler:[^@]+@127\.0\.0\.1:\d+\/chandler$/);
@@ -52,6 +52,6 @@ test('is about the embedded server only; the address is that of any', async () =
   for (const what of ['start', 'stop', 'status']) {
     const { code, err } = await runCommand(['db', what], { env });
     expect([what, code]).toEqual([what, 2]);
-    expect(err).toMatch(/^error: DATABASE_URL is set, and that server is not started or stopped by Chandler/);
+    expect(err).toMatch(/^error: DATABASE_URL is set, and Chandler does not start or stop that server/);
   }
 });

@@ -89,7 +89,7 @@ test('with the quota of this month used up, the plan begins to hold candles in t
     ...{ week: 0, month: 25, year: 3_375, everyDays: 1, everyDaysThisMonth: null },
   });
   expect((await chandler(argv.slice(0, -1), settings)).out).toContain(
-    'What is left of the quota of this month leaves no requests for them; these days are lost.\n',
+    "The rest of this month's quota leaves no requests for them; these days are lost.\n",
   );
 });
 
@@ -105,7 +105,7 @@ describe('with the limits of the free plan', () => {
   test('the open day is not asked for, and the plan says when it is', async () => {
     const argv = ['backfill', '--top', '3', '--start', '-1d'];
     const said =
-      /^ {2}requests +none: the day that is open is requested when it has ended, from 2026-11-04 00:00:?0?0?Z on$/m;
+      /^ {2}requests +none: the day that is still open is requested after it has ended, from 2026-11-04 00:00:?0?0?Z on$/m;
     const { code, out } = await chandler(argv, {});
     expect(code).toBe(0);
     expect(out).toMatch(said);
@@ -117,7 +117,7 @@ describe('with the limits of the free plan', () => {
     expect((await chandler(argv, {})).out).toMatch(/^ {2}requests +0 sent, 0 planned$/m);
     expect((await chandler(['plan', '--top', '3', '--start', '-10d'], {})).out).toMatch(said);
     expect((await chandler(['plan', '--top', '3', '--start', '-10d', '--end', '2026-11-03'], {})).out).toMatch(
-      /^ {2}requests +none: the last full day is there, and older ones never become final under this plan$/m,
+      /^ {2}requests +none: the last full day is stored, and older days never become final under this plan$/m,
     );
     expect((await chandler(['plan', '--top', '3', '--start', '-10d', '--end', '-3d'], {})).out).toMatch(
       /^ {2}requests +none: plan free allows no part of this span$/m,
@@ -144,7 +144,7 @@ describe('with the limits of the free plan', () => {
       expect(stopped.out).toMatch(/^The rest takes 2 requests: done 2026-11-03 12:1\d:\d\dZ at the earliest, in 1\dm/m);
       const { out } = await chandler(['plan', ...target], more);
       expect(out).toMatch(
-        /^ {2}The upstream has not yet gone on to the day that ended last: it is asked again from 2026-11-03 12:1\d:\d\dZ \(in 1\dm.*\) on\.$/m,
+        /^ {2}The upstream does not yet serve the day that ended last: Chandler requests it again from 2026-11-03 12:1\d:\d\dZ \(in 1\dm.*\) on\.$/m,
       );
       expect(out).toMatch(/^ {2}done +2026-11-03 12:1\d:\d\dZ \(in 1\dm/m);
       const json = JSON.parse((await chandler(['plan', ...target, '--json'], more)).out);

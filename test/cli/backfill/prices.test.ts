@@ -66,7 +66,7 @@ test('what reaches beyond the plan is offered as far as the plan goes', async ()
 });
 
 test('prices that settle when the plan does not show them any more are no surprise', async () => {
-  const never = 'None of the 12h prices becomes final: plan free does not show them any more when they have settled.';
+  const never = 'None of the 12h prices becomes final: plan free no longer serves them by the time they are final.';
   const { out } = await chandler('plan', 'btc-bitcoin', '--start', '-3d', '--series', 'prices', '--interval', '12h');
   expect(out).toContain(never);
   const added = await chandler('track', 'add', 'btc-bitcoin', '--series', 'prices', '--interval', '12h');
@@ -100,7 +100,7 @@ test('status, gaps, explain and verify speak of prices', async () => {
   const verified = await chandler('verify');
   expect(verified.code).toBe(0);
   expect(verified.out).toMatch(
-    /^\d+ series: [\d,]+ final prices, \d+ slots known to be empty\. Every covered slot is accounted for/m,
+    /^\d+ series: [\d,]+ final prices, \d+ slots known to be empty\. Every covered slot has exactly what the upstream answered/m,
   );
   const { out } = await chandler('explain', 'btc-bitcoin', 'prices-1d', '2026-05-01');
   expect(out).toMatch(/price \d+\.\d+, volume of 24 hours \d+, market cap \d+/);

@@ -31,7 +31,7 @@ describe.skipIf(client === null)('what is restored', () => {
       const { code, out, err } = await run(target, ['restore', archive]);
       expect({ code, err }).toEqual({ code: 0, err: '' });
       expect(out).toMatch(/applied \d+ migrations that the backup lacked: 0013_rates, 0014_prices/);
-      expect(out).toContain('No attestation lies beside the backup');
+      expect(out).toContain('There is no attestation beside the backup');
       expect(schemaOf(target)).toBe(schemaOf(ready));
     } finally {
       await Promise.all([old.drop(), ready.drop()]);

@@ -43,7 +43,7 @@ describe.skipIf(client === null)('what is restored', () => {
     const restored = await restore();
     expect(restored).toMatchObject({ code: 0, err: '' });
     expect(restored.out).toContain(`restoring ${path.join(backups(), dump)}`);
-    expect(restored.out).toContain('Every covered slot is accounted for, as it was answered.');
+    expect(restored.out).toContain('Every covered slot has exactly what the upstream answered.');
     expect(restored.out).toContain('Nothing that was attested was tampered with.');
     const found = await counts(target, path.join(backups(), attestation));
     const { equal, ...others } = found;
@@ -60,7 +60,7 @@ describe.skipIf(client === null)('what is restored', () => {
     const again = await restore();
     expect(again.code).toBe(2);
     expect(again.err).toMatch(
-      /has a warehouse of 2 series already, and a restore replaces nothing; make an empty database/,
+      /has a warehouse of 2 series already, and a restore never replaces data; make an empty database/,
     );
     expect(await counts(target, path.join(backups(), attestation))).toEqual(found);
   });
@@ -89,7 +89,7 @@ describe.skipIf(client === null)('what is restored', () => {
     const compared = await run(target, ['verify', '--against', newest]);
     expect(compared.code).toBe(1);
     expect(compared.out).toMatch(
-      /The log has a restore at .*Z, of a backup that was begun at .*Z\. What was stored between them is not here/,
+      /The log has a restore at .*Z, of a backup that was begun at .*Z\. What was stored between backup and restore is missing here/,
     );
     const { restored } = JSON.parse((await run(target, ['verify', '--against', newest, '--json'])).out) as {
       restored: { at: string; backupAt: string };
@@ -99,7 +99,7 @@ describe.skipIf(client === null)('what is restored', () => {
     const later = path.join(folder, 'later.jsonl');
     expect((await run(target, ['attest', '--out', later])).code).toBe(0);
     await target.sql`update market.candle set close = close + 1`;
-    expect((await run(target, ['verify', '--against', later])).out).toMatch(/no record says why\.\n$/);
+    expect((await run(target, ['verify', '--against', later])).out).toMatch(/no record explains why\.\n$/);
   });
 
   test('is told to differ when it does: exit code 1', async () => {
@@ -112,7 +112,7 @@ describe.skipIf(client === null)('what is restored', () => {
     writeFileSync(path.join(backups(), files()[1]!), before);
     const { code, out } = await restore();
     expect(code).toBe(1);
-    expect(out).toContain('The backup is restored, and it differs from what was answered');
+    expect(out).toContain('The backup is restored, but it differs from what the upstream answered');
   });
 
   test('is printed as JSON: what was loaded, the proof, and the comparison', async () => {

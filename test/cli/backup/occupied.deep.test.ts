@@ -39,7 +39,7 @@ describe.skipIf(client === null)('a warehouse that holds nothing', () => {
     await target.sql.unsafe('create view public.mine as select * from market.series');
     const { code, err } = await restore();
     expect(code).toBe(2);
-    expect(err).toContain('which holds nothing, but something in other schemas depends on it');
+    expect(err).toContain('which is empty, but something in other schemas depends on it');
     expect(await target.sql`select * from public.mine`).toHaveLength(0);
   });
 });
@@ -70,8 +70,8 @@ describe.skipIf(client === null)('a restore that was killed after the load', () 
 
     const { code, err } = await restore();
     expect(code).toBe(2);
-    expect(err).toContain('has a warehouse of 2 series already, and a restore replaces nothing');
-    expect(err).toContain('has loaded all of its backup, but its proof is missing');
+    expect(err).toContain('has a warehouse of 2 series already, and a restore never replaces data');
+    expect(err).toContain('a restore has loaded a whole backup into it but has not verified it');
     expect(err).toContain(`(restore ${folder}, `);
     expect(err).toContain(`chandler migrate, then chandler verify, then chandler verify --against ${attestation()}`);
     await target.sql.unsafe('drop function ops.wait() cascade');

@@ -27,7 +27,7 @@ describe.skipIf(client === null)('a warehouse that holds nothing', () => {
     await beginLake(target.sql, { id: randomUUID(), place: '/lake' });
     const { code, out, err } = await restore();
     expect({ code, err }).toEqual({ code: 0, err: '' });
-    expect(out).toContain('removed the warehouse that was there: it held nothing\n');
+    expect(out).toContain('removed the warehouse that was there: it was empty\n');
     expect(await seriesOf(target)).toBe(2);
   });
 
@@ -46,7 +46,7 @@ describe.skipIf(client === null)('a warehouse that holds nothing', () => {
       insert into ops.instance (owner, roles, started_at, heartbeat_at) values ('vm:4080', '{http}', now(), now())`;
     const { code, err } = await restore();
     expect(code).toBe(2);
-    expect(err).toContain('which holds nothing, but a service runs on it: vm:4080; stop it');
+    expect(err).toContain('which is empty, but a service uses it: vm:4080; stop it');
     expect(await seriesOf(target)).toBe(0);
   });
 });
@@ -73,7 +73,9 @@ describe.skipIf(client === null)('a warehouse that holds anything stays, and the
     else await target.sql.unsafe(statement);
     const { code, err } = await restore();
     expect(code).toBe(2);
-    expect(err).toContain(`has a warehouse of 0 series already, with rows in ${table}, and a restore replaces nothing`);
+    expect(err).toContain(
+      `has a warehouse of 0 series already, with rows in ${table}, and a restore never replaces data`,
+    );
     expect(err).toContain(`psql "$DATABASE_URL" -c 'drop schema market, ops cascade'`);
     expect(await target.sql.unsafe(`select from ${table}`)).not.toHaveLength(0);
   });

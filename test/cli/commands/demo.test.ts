@@ -30,7 +30,7 @@ test('the demo begins anew, whatever a killed one left, and shows the proof and 
   // The recording ends six hours before what was asked for: one answer does not prove that there is nothing.
   expect(out).toMatch(/^Not complete: 6 slots without a final answer\. Run the same command again from /m);
   expect(out).toMatch(/^btc-bitcoin +1h usd +33,258 +33,258 +0 +0 +3fcccba67a809c46 +ok$/m);
-  expect(out).toContain('Every covered slot is accounted for, as it was answered.');
+  expect(out).toContain('Every covered slot has exactly what the upstream answered.');
   expect(out).toMatch(/^2017-12-01 +9947\.67 +19666\.00 +9370\.11 +13880\.00 +\d+ +31$/m);
   expect(out.trimEnd().split('\n').slice(-6)).toEqual([
     expect.stringMatching(/^▸ Done in \d/),

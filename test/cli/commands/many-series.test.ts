@@ -90,7 +90,7 @@ describe('status', () => {
     await database.sql`update ops.counted set counted_at = counted_at - interval '4 minutes', took_ms = 10000`;
     await beService(['worker']);
     expect((await run('status')).out).toMatch(
-      /\nSeries, ages, catalogue and requests as a service counted them 4m( \d+s)? ago; with so many series it counts from time to time\.\n\nseries /,
+      /\nA service counted series, ages, catalogue and requests 4m( \d+s)? ago; with this many series it counts only from time to time\.\n\nseries /,
     );
   });
 

@@ -123,7 +123,7 @@ describe('schedule', () => {
     expect((await chandler(['track', 'add', ...ids, '--interval', '1h'], larger)).code).toBe(0);
     const { out } = await chandler(['schedule']);
     expect(out).toMatch(
-      /^Total: [\d,]+ requests in a month of 31 days, 2\d\d(\.\d)?% of 20,000; .* \(plan free\)\. The plan has fewer: at its next run, freshness makes the ages of tracked series longer \(chandler track list\)\.$/m,
+      /^Total: [\d,]+ requests in a month of 31 days, 2\d\d(\.\d)?% of 20,000; .* \(plan free\)\. The plan allows fewer: at its next run, the schedule freshness lengthens the ages of tracked series \(chandler track list\)\.$/m,
     );
     expect(out).toMatch(/^freshness .* 2\d\d(\.\d)?% /m);
     expect((await chandler(['track', 'remove', ...ids])).code).toBe(0);

@@ -41,7 +41,7 @@ test('shows the price before, writes, and says how to check', async () => {
   const checked = await runCommand(['verify', '--files', out], { env });
   expect(checked.code).toBe(0);
   expect(checked.out).toMatch(
-    /compared with the warehouse, months of series and files of histories: \d+ equal\nThe files are what the manifest says\.\n$/,
+    /compared with the warehouse, months of series and files of histories: \d+ equal\nThe files match the manifest\.\n$/,
   );
   const again = await chandler();
   expect(again.out).toMatch(/written now: 1 file, 5 rows, [\d.]+ kB; the others had not changed/);
@@ -124,7 +124,7 @@ test('an interval that is only made of another one is said on stderr', async () 
   const made = await chandler('--what', 'candles', '--interval', '6h');
   expect(made.code).toBe(0);
   expect(made.err).toBe(
-    'warning: 6h candles of these coins are made of 1h ones; an export holds what the upstream told: export 1h\n',
+    'warning: 6h candles of these coins are made of 1h ones; an export contains only what the upstream sent: export 1h\n',
   );
   const trial = await chandler('--what', 'candles', '--interval', '6h', '--from', '-30d', '--dry-run');
   expect(trial.err).toBe(made.err);
@@ -140,7 +140,7 @@ test('files of somebody else are left alone, and named on stderr', async () => {
   const { code, err } = await chandler('--what', 'candles', '--interval', '24h');
   expect(code).toBe(0);
   expect(err).toBe(
-    `warning: ${out} has files that are no part of the export; who reads the whole folder reads them, too: ${extra}, note.txt\n`,
+    `warning: ${out} has files that are not part of the export; a program that reads the whole folder reads them, too: ${extra}, note.txt\n`,
   );
   expect(readFileSync(path.join(out, extra), 'utf8')).toBe('mine');
 });
@@ -148,7 +148,7 @@ test('files of somebody else are left alone, and named on stderr', async () => {
 test('one file that goes is removed, in the singular', async () => {
   await chandler('--what', 'candles', '--interval', '24h');
   const { out: text } = await chandler('--what', 'candles', '--interval', '24h', '--from', '2024-01-01');
-  expect(text).toContain('removed: 1 file that is no part of it any more\n');
+  expect(text).toContain('removed: 1 file that is no longer part of it\n');
 });
 
 test.each(['jesse', 'lean', 'freqtrade'] as const)('%s gets no candle that may still change', async (layout) => {
@@ -189,10 +189,12 @@ test('what to do about differences is said: damaged files go, whole ones stay, a
     where c.series_id = b.series_id and c.open_time = b.open_time and c.interval = '24h' returning b.*`;
   try {
     const changed = await verify();
-    expect(changed).toMatch(/^1 difference\. Keep the files that are whole .* CHANDLER_KEEP_CANDLES of the service\.$/);
+    expect(changed).toMatch(
+      /^1 difference\. Keep the files that match the manifest .* CHANDLER_KEEP_CANDLES of the service\.$/,
+    );
     writeFileSync(path.join(out, manifest().files[0].path), 'damaged');
     const damaged = await verify();
-    expect(damaged).toMatch(/ differences?\. Remove the files that are not what the manifest says: /);
+    expect(damaged).toMatch(/ differences?\. Remove the files that do not match the manifest: /);
   } finally {
     await sql`update market.candle set close = ${row!.close} where series_id = ${row!.seriesId} and open_time = ${row!.openTime} and interval = '24h'`;
   }
@@ -212,7 +214,7 @@ test('an interruption ends with 130, and says that the same command goes on', as
     onOutput: () => stop.abort(Object.assign(new Error('interrupted'), { exitCode: 130 })),
   });
   expect(code).not.toBe(0);
-  expect(err).toMatch(/What is finished stays: the same command goes on from there\./);
+  expect(err).toMatch(/Finished files stay: the same command continues from there\./);
 });
 
 describe('what makes no sense is said in one sentence, ends with 2, and writes nothing', () => {

@@ -198,7 +198,9 @@ test('two rows of a slot: the same twice are one, and two different ones are bot
 test('--dry-run checks all rows and stores nothing', async () => {
   const { code, out } = await chandler(files.write('dry.csv', csvOf(HOURS)), ...bitcoin, '--dry-run');
   expect(code).toBe(0);
-  expect(out).toContain('500 rows of 1 series checked. Nothing was stored, nor compared with what is there.\n');
+  expect(out).toContain(
+    '500 rows of 1 series checked. Nothing was stored, and nothing was compared with stored candles.\n',
+  );
   expect(await database.sql`select from market.imported_series`).toHaveLength(0);
   expect(await database.sql`select from ops.audit`).toHaveLength(0);
   const wrong = files.write('dry-wrong.csv', csvOf([{ ...HOURS[0]!, low: 1e9 }]));

@@ -171,7 +171,7 @@ test('the past that one request holds comes with the first refresh, as track add
   );
   // Of each of the two coins 307 days: to the end of this one.
   expect(said).toContain(
-    '\nThe next refreshes bring the past of 2 coins, 1d prices in usd, from 2026-01-01 on: up to 614 rows.\n',
+    '\nThe next refreshes fetch the past of 2 coins, 1d prices in usd, from 2026-01-01 on: up to 614 rows.\n',
   );
   expect(await json('backfills', 'list')).toEqual([]);
   const from = '2026-01-01T00:00:00.000Z';
@@ -180,6 +180,6 @@ test('the past that one request holds comes with the first refresh, as track add
   expect(await chandler('track', 'add', 'ltc-litecoin')).not.toContain('The first refresh');
   env.CHANDLER_PLAN = 'free';
   const limited = await chandler('track', 'add', 'ltc-litecoin', '--since', '2020-01-01', '--series', 'prices');
-  expect(limited).toContain('bring the past of 1 coin, 1d prices in usd, from 2025-11-04 on: up to 365 rows');
+  expect(limited).toContain('fetch the past of 1 coin, 1d prices in usd, from 2025-11-04 on: up to 365 rows');
   expect(await chandler('track', 'add', 'ltc-litecoin', '--since', '2020-01-01')).not.toContain('The first refresh');
 });

@@ -52,7 +52,7 @@ describe('only the files are written anew whose rows changed', () => {
   testChanges([0]);
 });
 
-test('files that are no part of it any more are removed, with their folders', async () => {
+test('files that are no longer part of it are removed, with their folders', async () => {
   await exportTo(database, folder, SERIES);
   const later = { from: Date.UTC(2024, 0, 1), to: Number.POSITIVE_INFINITY };
   const exported = await exportTo(database, folder, { ...SERIES, span: later });

@@ -31,5 +31,5 @@ test('layouts of other programs: refused, and freqtrade file by file', async () 
   expect(read.err).toBe('');
   expect(JSON.parse(read.out).added).toBeGreaterThan(50);
   const said = await imports('parquet', '--coin', 'BTC');
-  expect(said.err).toContain('is an export, which says itself what is in it; leave out --coin');
+  expect(said.err).toContain('is an export, and its manifest says what is in it; leave out --coin');
 });

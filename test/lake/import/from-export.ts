@@ -53,7 +53,7 @@ export function testFormats(formats: readonly (typeof names)[number][]): void {
   test.each(formats)('as %s', async (format) => {
     const { code, out, err } = await imports(format);
     expect([code, err]).toEqual([0, '']);
-    expect(out).toMatch(/whose files are what its manifest says; left out, as only candles are imported: prices, /);
+    expect(out).toMatch(/whose files match its manifest; left out, as only candles are imported: prices, /);
     expect(out).toMatch(/\nRecounted from the table: \d+ months of \d+ series have the digests of the manifest\.\n/);
     const expected = await digests(there, 'series');
     expect(expected.length).toBeGreaterThan(8);

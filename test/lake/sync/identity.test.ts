@@ -94,7 +94,7 @@ test('two warehouses do not write into one place', async () => {
   );
   // A database that was lost: the new one takes the lake over.
   await replaceLake(database.sql, null);
-  expect((await accept()).err).toMatch(/has the lake of another warehouse\. Give --yes to go on/);
+  expect((await accept()).err).toMatch(/has the lake of another warehouse\. Give --yes to continue/);
   expect(await accept('--yes')).toMatchObject({
     code: 0,
     out: `${folder} is the lake of this warehouse; the next run of the schedule lake writes it.\n`,
