@@ -133,7 +133,18 @@ export async function runBackfill(deps: BackfillDeps, options: BackfillOptions):
   if (settled !== null) tracker.settle(settled.totals);
   const { totals, left } = settled ?? { totals: null, left: null };
   const tookMs = clock.now() - startedAt;
-  return { id, end, startedAt, tookMs, totals, seen: tracker.seen(), refused, failed, left, leftSlotsToOthers: hasOthers };
+  return {
+    id,
+    end,
+    startedAt,
+    tookMs,
+    totals,
+    seen: tracker.seen(),
+    refused,
+    failed,
+    left,
+    leftSlotsToOthers: hasOthers,
+  };
 }
 
 /** Fetches what is missing, until nothing is left to fetch or the run ends. Resolves to whether slots were left to other backfills. */
