@@ -166,7 +166,7 @@ test('the last full day is no gap beyond the history limit, and while it is late
   const { end, left } = await chandler.backfill({ coins, ...span, concurrency: 1, maxWaitMs: 1_000 });
   expect(end).toMatchObject({ kind: 'stopped', reason: 'day is late' });
   const until = end.kind === 'stopped' ? end.until : 0;
-  const detail = 'the upstream does not yet serve the day that ended last';
+  const detail = 'the upstream has not yet gone on to the day that ended last';
   expect(await gapsOfDay(today - DAY)).toEqual(
     coins.map(() => ({ reason: 'not asked yet', detail, nextAskAt: expect.closeTo(until, -4) })),
   );

@@ -89,7 +89,7 @@ describe.skipIf(client === null)('what is restored', () => {
     const compared = await run(target, ['verify', '--against', newest]);
     expect(compared.code).toBe(1);
     expect(compared.out).toMatch(
-      /The log has a restore at .*Z, of a backup that was begun at .*Z\. What was stored between backup and restore is missing here/,
+      /The log has a restore at .*Z, of a backup that was begun at .*Z\. What was stored between backup and restore is\smissing here/,
     );
     const { restored } = JSON.parse((await run(target, ['verify', '--against', newest, '--json'])).out) as {
       restored: { at: string; backupAt: string };

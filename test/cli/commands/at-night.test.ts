@@ -236,7 +236,7 @@ describe('status', () => {
     expect(out).toMatch(/^1 service runs: a:1\.$/m);
     expect(out).toMatch(/^All requests wait until 2026-11-03 12:01Z \(in 1m\): the upstream gives no valid answers\./m);
     expect(out).toMatch(/^Backfills: 1 running, 1 queued; 3 chunks wait for a retry /m);
-    expect(out).toMatch(/^Next: .*; backfill 1 goes on; the next backfill to begin is 2\.$/m);
+    expect(out).toMatch(/^Next: .*; backfill 1 continues; the next backfill to begin is 2\.$/m);
     const problems = out.slice(out.indexOf('Problems, the oldest first'));
     expect(problems).toMatch(
       /20m ago +requests for global +2 +global answered 500\n10m ago +requests for ohlcv +1 +ohlcv answered 500\n/,

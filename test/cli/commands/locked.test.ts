@@ -139,7 +139,7 @@ describe.each([
 
   test('schedule names it beside what comes next', async () => {
     const out = await chandler('schedule');
-    expect(out).toMatch(/^Next: .*; backfill 1, 3 goes on, or waits for the lock/m);
+    expect(out).toMatch(/^Next: .*; backfill 1, 3 continues, or waits for the lock/m);
     expect(out).toMatch(new RegExp(`^${said.source}\\.$`, 'm'));
   });
 });

@@ -17,7 +17,7 @@ import { begin, chandler, commands, database, env, goOnIn, log, ME, testChanges,
 useWarehouse();
 
 test('every command that changes something is there, with who gave it and how it ended; those that read are not', async () => {
-  expect((await chandler('log')).out).toContain('Nothing was changed yet');
+  expect((await chandler('log')).out).toContain('No command has changed anything yet');
   await chandler('backfill', 'btc-bitcoin', '--start', '-9d', '--end', '-5d', '--yes');
   await chandler('backfill', 'btc-bitcoin', '--start', '-90d', '--detach', '--yes');
   await chandler('backfill', 'btc-bitcoin', '--start', '-90d', '--dry-run');
