@@ -277,7 +277,7 @@ describe.skipIf(EXECUTABLE === null)('in a browser', () => {
     await open('/ui/backfills');
     await page.getByRole('heading', { name: 'Backfills' }).waitFor();
     relay.cut();
-    await page.getByText('The database cannot be reached. What you see is not of now').waitFor(WAIT);
+    await page.getByText('The database cannot be reached. This page shows older data').waitFor(WAIT);
     const fresh = await context.newPage();
     await fresh.goto(`${origin}/`);
     await fresh.getByRole('heading', { name: 'The database cannot be reached' }).waitFor(WAIT);

@@ -75,10 +75,10 @@ const told = (rows: readonly [number, number], days: readonly [number, number]) 
   );
 
 it.each([
-  ['all is final', [0, 1], [10, 20], 'There is nothing to ask for: final.'],
-  ['too young', [1, 2], [70, 80], 'There is nothing to ask for: provisional: too young to be final.'],
-  ['not wanted', [2, 3], [45, 55], 'There is nothing to ask for: nothing of it is wanted.'],
-  ['refused', [3, 4], [0, 9], 'There is nothing to ask for: refused: forbidden to this account.'],
+  ['all is final', [0, 1], [10, 20], 'There is nothing to request: final.'],
+  ['too young', [1, 2], [70, 80], 'There is nothing to request: provisional: too young to be final.'],
+  ['not wanted', [2, 3], [45, 55], 'There is nothing to request: no slot in it is wanted.'],
+  ['refused', [3, 4], [0, 9], 'There is nothing to request: refused: forbidden to this account.'],
 ] as const)('%s: no price, and why', (_, rows, days, why) => {
   const { text, asked } = told(rows, days);
   expect(asked).toEqual([]);

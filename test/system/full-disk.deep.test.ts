@@ -65,7 +65,7 @@ describe.skipIf(!canMount)('the embedded server', () => {
       .map((line) => JSON.parse(line) as { msg: string; state?: string; left?: number });
     const lines = said.map(({ msg }) => msg);
     expect(lines.filter((msg) => /^the database/.test(msg))).toEqual([
-      expect.stringMatching(/^the database: the disk of .* is full; make room and Chandler goes on by itself/),
+      expect.stringMatching(/^the database: the disk of .* is full; make room and Chandler continues automatically/),
       'the database recovered',
     ]);
     // Answers that had come were kept until there was room, and nobody asked twice.

@@ -91,7 +91,11 @@ describe('nothing impossible is stored', () => {
       /not on the 24h grid/,
     ],
     ['from the future', (row) => ({ ...row, time_open: '2031-01-01T00:00:00Z' }), /future/],
-    ['outside what was asked', (row) => ({ ...row, time_open: '2020-01-01T00:00:00Z' }), /outside what was asked/],
+    [
+      'outside the requested span',
+      (row) => ({ ...row, time_open: '2020-01-01T00:00:00Z' }),
+      /outside the requested span/,
+    ],
   ])('a row %s is quarantined too, and makes no other slot empty', async (_, change, reason) => {
     await make({ speed: 20 });
     upstream.script = rewriting((rows) => rows.map((row) => (atBad(row) ? change(row) : row)));

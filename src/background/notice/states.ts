@@ -107,7 +107,7 @@ function keyRefused(refusal: RefusedKey | null, { accountId }: StateInputs): Sta
   const text =
     refusal === null
       ? ''
-      : `Key refused since ${formatInstant(refusal.since)}: ${refusal.message}. Nothing is fetched meanwhile, and nothing is lost. Chandler tries the key again by itself, next at ${formatInstant(refusal.retryAt)}; chandler doctor --online tries it at once.`;
+      : `Key refused since ${formatInstant(refusal.since)}: ${refusal.message}. Nothing is fetched meanwhile, and nothing is lost. Chandler tries the key again automatically, next at ${formatInstant(refusal.retryAt)}; chandler doctor --online tries it at once.`;
   return {
     event: 'key-refused',
     topic: 'key-refused',
@@ -123,7 +123,7 @@ function upstreamDown({ downSince, outage, now, accountId }: StateInputs): State
   const text =
     since === null
       ? ''
-      : `The upstream gives no usable answer since ${formatInstant(since)} (${formatDuration(now - since)}): ${outage?.message ?? ''}. Chandler tries again by itself, and nothing is lost. If it lasts, check whether the upstream has an outage, then the network and CHANDLER_BASE_URL: chandler doctor --online.`;
+      : `The upstream gives no usable answer since ${formatInstant(since)} (${formatDuration(now - since)}): ${outage?.message ?? ''}. Chandler retries automatically, and nothing is lost. If it lasts, check whether the upstream has an outage, then the network and CHANDLER_BASE_URL: chandler doctor --online.`;
   return {
     event: 'upstream-down',
     topic: 'upstream-down',
@@ -151,7 +151,7 @@ export function databaseLocked({ now, lock, lockedSince }: LockInputs): State {
   const text =
     since === null
       ? ''
-      : `Another session locks the database since ${formatInstant(since)} (${formatDuration(now - since)}): ${lock!.message}. Work that needs the lock waits meanwhile and goes on by itself, and nothing is lost.`;
+      : `Another session locks the database since ${formatInstant(since)} (${formatDuration(now - since)}): ${lock!.message}. Work that needs the lock waits meanwhile and continues automatically, and nothing is lost.`;
   return {
     event: 'database-locked',
     topic: 'database-locked',

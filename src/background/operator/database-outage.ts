@@ -79,7 +79,7 @@ export function createDatabaseOutage(context: ServiceContext): DatabaseOutage {
     if (outage === null || outage.until === null || now - outage.until < SETTLE_MS || !isWorthTelling(outage)) return;
     const { since, until, toldAt, message } = outage;
     const lasted = `from ${formatInstant(since)} to ${formatInstant(until)} (${formatDuration(until - since)})`;
-    const end = 'It is back, all work goes on by itself, and nothing was lost.';
+    const end = 'It is back, all work continues automatically, and nothing was lost.';
     if (toldAt !== null) {
       if (!(await wasRaised(sql, EVENT, since))) {
         const text = textAt(outage, toldAt, context.owner);
@@ -129,5 +129,5 @@ function tellerOf(services: readonly Pick<Instance, 'owner' | 'roles'>[]): strin
 }
 
 function textAt({ since, message }: Outage, now: Instant, owner: string): string {
-  return `The database cannot be used since ${formatInstant(since)} (${formatDuration(now - since)}): ${message}. Nothing is fetched meanwhile, and nothing is lost: all work goes on by itself when the database is back. chandler doctor says what is wrong. (${owner})`;
+  return `The database cannot be used since ${formatInstant(since)} (${formatDuration(now - since)}): ${message}. Nothing is fetched meanwhile, and nothing is lost: all work continues automatically when the database is back. chandler doctor says what is wrong. (${owner})`;
 }

@@ -25,8 +25,8 @@ export const COVERAGE_HEADER = 'X-Chandler-Coverage';
 export const AS_OF_HEADER = 'X-Chandler-As-Of';
 /** Texts for the OpenAPI document. */
 export const COVERAGE_DESCRIPTION =
-  'How much of the requested data upstream has said. full: all of it, or it is known that there is no more. partial: some of it; for a ' +
-  'history followed by "; first-missing=<RFC 3339>", the first incomplete slot. none: nothing of it, so an empty answer proves nothing.';
+  'How much of the requested data the warehouse has received. full: all of it, or upstream has no more. partial: some of it; for a ' +
+  'history followed by "; first-missing=<RFC 3339>", the first incomplete slot. none: no part of it, so an empty answer proves nothing.';
 export const AS_OF_DESCRIPTION = 'When the newest part of the answer was received from upstream (RFC 3339).';
 
 /** The warehouse never received any of the data. */

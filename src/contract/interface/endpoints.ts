@@ -160,7 +160,12 @@ export const ENDPOINTS = {
   ),
   getTags: get('People and tags', '/tags', 'All tags', catalogue.tagsSchema, [additionalFields]),
   getTagById: get('People and tags', '/tags/{tag_id}', 'One tag', catalogue.tagSchema, [additionalFields]),
-  getPlatforms: get('Contracts', '/contracts', 'Ids of the coins that others live on', catalogue.platformsSchema),
+  getPlatforms: get(
+    'Contracts',
+    '/contracts',
+    'Ids of the platforms: the coins on whose chains other coins have contracts',
+    catalogue.platformsSchema,
+  ),
   getContracts: get('Contracts', '/contracts/{platform_id}', 'Contracts on a platform', catalogue.contractsSchema),
   getTicker: get(
     'Contracts',

@@ -27,7 +27,7 @@ const asOnRest = (description: string) => z.string(must('must be a string')).opt
 const START = 'First instant: a date (2018-02-15), an RFC 3339 time or unix seconds.';
 const start = z.string(must('must be a string')).describe(START);
 const quote = asOnRest(`Currency of the prices: ${QUOTES.join(' or ')}. Default usd.`);
-const limit = limitOf(TOOL_LIMIT, 'so many rows');
+const limit = limitOf(TOOL_LIMIT, 'this many rows');
 const history = {
   start,
   end: asOnRest('The instant before which the history ends. Default now.'),

@@ -51,7 +51,10 @@ export const coinId = id('must be the id of a coin, such as "btc-bitcoin"').desc
 const currencyId = id('must be the id of a coin or a fiat currency, such as "btc-bitcoin" or "usd-us-dollars"');
 
 /** A limit, which is floored and clamped instead of refused, as in the real server. */
-export const limitOf = ({ byDefault, most }: { readonly byDefault: number; readonly most: number }, what = 'so many') =>
+export const limitOf = (
+  { byDefault, most }: { readonly byDefault: number; readonly most: number },
+  what = 'this many',
+) =>
   z
     .number(must('must be a number'))
     .default(byDefault)
@@ -150,7 +153,7 @@ export const TOOLS = {
       q: text('must be a text to look for').describe('What to look for.'),
       categories,
       modifier,
-      limit: limit.describe(`At most so many of each category, from 1 to ${TOOL_LIMIT.most}.`),
+      limit: limit.describe(`At most this many of each category, from 1 to ${TOOL_LIMIT.most}.`),
     },
   ),
 } as const;

@@ -121,7 +121,7 @@ export type WarehouseTools = {
   runSql?(question: SqlQuestion): Promise<SqlAnswer>;
 };
 
-const limit = limitOf({ byDefault: 100, most: 1_000 }, 'so many rows');
+const limit = limitOf({ byDefault: 100, most: 1_000 }, 'this many rows');
 const quote = z.enum(QUOTES, must(`must be ${QUOTES.join(' or ')}`));
 const OF_PRICES = 'of a price series prices- and its width, such as prices-1d';
 const interval = z.enum(ALL_INTERVALS, must(`must be one of ${INTERVALS.join(' ')}, or ${OF_PRICES}`));
@@ -154,7 +154,7 @@ export const WAREHOUSE_TOOLS = {
       limit: z
         .number(must('must be a number'))
         .optional()
-        .describe('At most so many candles, from 1 to 366. Default: 366 with end, else 1.'),
+        .describe('At most this many candles, from 1 to 366. Default: 366 with end, else 1.'),
     },
   ),
   getCoverage: tool(

@@ -75,13 +75,13 @@ export function describeSelection(box: Box, { rowOf, statesIn }: Pick<MapData, '
   const shown = [...names].slice(0, 8).join(', ') + (names.size > 8 ? ` and ${names.size - 8} more` : '');
   const rest = unknown === 0 ? '' : ` ${unknown} rows that were not shown yet are left out: scroll over them first.`;
   return {
-    text: `Selected: ${shown}, ${say(box.from)} to ${say(box.to)}.${groups.size > 0 || others.size === 0 ? '' : ` There is nothing to ask for: ${[...others].join('; ')}.`}${rest}`,
+    text: `Selected: ${shown}, ${say(box.from)} to ${say(box.to)}.${groups.size > 0 || others.size === 0 ? '' : ` There is nothing to request: ${[...others].join('; ')}.`}${rest}`,
     asked: [...groups].flatMap(([series, rows]) => askedOf(series, rows, box)),
   };
 }
 
 function whyNot(states: readonly State[]): readonly string[] {
-  return states.length === 0 ? ['nothing of it is wanted'] : states.map(({ text }) => text);
+  return states.length === 0 ? ['no slot in it is wanted'] : states.map(({ text }) => text);
 }
 
 function askedOf(series: string, rows: readonly Row[], { from, to }: Box): PriceLink[] {

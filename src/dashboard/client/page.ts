@@ -62,7 +62,7 @@ function follow(): void {
   });
   events.addEventListener('changed', refreshSoon);
   events.addEventListener('away', () =>
-    tell('The database cannot be reached. What you see is not of now; it goes on by itself.'),
+    tell('The database cannot be reached. This page shows older data, and refreshes automatically.'),
   );
   events.addEventListener('back', () => {
     tell(null);
@@ -70,7 +70,7 @@ function follow(): void {
   });
   events.addEventListener('error', () => {
     document.body.dataset.lost = 'true';
-    tell('No connection to Chandler. What you see is not of now; the page tries again.');
+    tell('No connection to Chandler. This page shows older data, and tries to connect again.');
     if (events?.readyState !== EventSource.CLOSED) return;
     events = null;
     // The server answers with something else than events: with the form to sign in, or with an error.

@@ -95,7 +95,7 @@ function impossible(row: GoodRow, { coinId, interval, span }: OhlcvQuestion, lat
   if (row.coinId !== null && row.coinId !== coinId) return `is of coin ${row.coinId}, not ${coinId}`;
   const when = impossibleTime(at, { interval, latest, name: time });
   if (when !== null) return when;
-  if (at < span.from || at >= span.to) return `${time} lies outside what was asked`;
+  if (at < span.from || at >= span.to) return `${time} lies outside the requested span`;
   if (row.closeTime !== null && row.closeTime < at) return 'time_close lies before time_open';
   const misfit = otherWidth(row, interval, latest);
   if (misfit !== null) return misfit;

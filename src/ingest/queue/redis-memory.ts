@@ -18,7 +18,7 @@ export async function readEviction(redis: Pick<Redis, 'config' | 'info'>): Promi
   if (policy !== null) return judge(policy);
   try {
     const told = POLICY.exec(await redis.info('memory'))?.[1]?.trim();
-    return told === undefined ? { kind: 'unknown', why: 'it does not tell' } : judge(told);
+    return told === undefined ? { kind: 'unknown', why: 'Redis does not say' } : judge(told);
   } catch (error) {
     return { kind: 'unknown', why: error instanceof Error ? error.message : String(error) };
   }
@@ -44,8 +44,8 @@ export function explainEviction(
       };
     case 'unknown':
       return {
-        found: `the maxmemory-policy of Redis at ${at} could not be looked at (${eviction.why}); any but noeviction throws queued work away`,
-        fix: `see to it that it is noeviction, where that Redis is set up`,
+        found: `the maxmemory-policy of Redis at ${at} could not be read (${eviction.why}); any but noeviction throws queued work away`,
+        fix: `set it to noeviction in the configuration of that Redis`,
       };
   }
 }

@@ -37,7 +37,7 @@ export function parseCadence(text: string): { readonly ok: Cadence } | { readonl
   const step = tooWideStep(cron);
   if (step !== null) return { problem: step };
   if (fields.second.some((second) => second !== 0)) {
-    return { problem: 'which asks more than once a minute; leave the seconds out, like * * * * * for every minute' };
+    return { problem: 'which runs more than once a minute; leave the seconds out, like * * * * * for every minute' };
   }
   const times = timesOfDay(fields.hour, fields.minute);
   const isEveryDay = isAll(fields.dayOfMonth, 31) && isAll(fields.month, 12) && isAll(fields.dayOfWeek, 7);

@@ -22,7 +22,7 @@ export class StoreError extends Error {
 
   /** The whole sentence for a service, which retries automatically: the operator need not run a command again. */
   get messageOfService(): string {
-    return this.message.replaceAll('run the command again', 'Chandler goes on by itself');
+    return this.message.replaceAll('run the command again', 'Chandler continues automatically');
   }
 }
 

@@ -89,7 +89,7 @@ export async function readClaims(sql: Sql, { from, seriesId }: Slot): Promise<St
       `One answer is not enough here (${claim}); ${formatCounted(answers, 'answer')} so far. ` +
       (Number.isFinite(retryAt)
         ? `Chandler may ask again from ${formatInstant(retryAt)}.`
-        : 'Chandler does not ask again by itself.'),
+        : 'Chandler does not request it again automatically.'),
   }));
 }
 

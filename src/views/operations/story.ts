@@ -198,7 +198,7 @@ function namesOf({ tier, top }: RuleFacts, coinId: string): string {
 /** Why Chandler does not request the slot. Null: `market.gaps` or a refresh decides when Chandler requests it. */
 function whyNotAsked({ isWanted, isFinal, isEmptyOnce }: Series, now: Instant): StoryEvent[] | null {
   if (isEmptyOnce && isWanted) return [next(now, HOLE)];
-  if (isFinal) return [next(now, 'Chandler does not ask about it by itself: it has its final answer.')];
+  if (isFinal) return [next(now, 'Chandler does not request it automatically: it has its final answer.')];
   if (!isWanted) return [next(now, 'Chandler does not ask about it: no backfill and no rule wants it.')];
   return null;
 }

@@ -29,7 +29,7 @@ test('a service continues automatically where a command has to be run again, and
   const full = Object.assign(new Error('could not extend file'), { code: '53100' });
   incidents.report(DATABASE, databaseError(full, { database: { url } as App['database'] }));
   const said =
-    'the disk of Postgres at db.example:5432 is full; make room and Chandler goes on by itself; nothing stored is lost';
+    'the disk of Postgres at db.example:5432 is full; make room and Chandler continues automatically; nothing stored is lost';
   expect(incidents.open()).toMatchObject([{ what: DATABASE, message: said }]);
   expect(lines.join('')).toContain(`"msg":"${DATABASE}: ${said}"`);
 });

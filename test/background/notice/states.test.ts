@@ -141,7 +141,7 @@ test('a refused key is reported at once, with since when, why, and what to do', 
   };
   const state = one('key-refused', { refusal });
   expect(state.text).toBe(
-    'Key refused since 2030-05-15 09:55Z: the upstream refused the key (403); set CHANDLER_API_KEY to a key that is valid. Nothing is fetched meanwhile, and nothing is lost. Chandler tries the key again by itself, next at 2030-05-15 10:01Z; chandler doctor --online tries it at once. (me)',
+    'Key refused since 2030-05-15 09:55Z: the upstream refused the key (403); set CHANDLER_API_KEY to a key that is valid. Nothing is fetched meanwhile, and nothing is lost. Chandler tries the key again automatically, next at 2030-05-15 10:01Z; chandler doctor --online tries it at once. (me)',
   );
   expect(isWell([state])).toBe(false);
 });

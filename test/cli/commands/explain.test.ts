@@ -73,7 +73,7 @@ test('tells in the order of time who wanted the slot, what was asked, and what i
     ),
   );
   expect(second).toMatch(/^Request \d+, to keep the series fresh, with the account anonymous@test: stored, 10 rows, /);
-  expect(details(events, 'next')).toEqual(['Chandler does not ask about it by itself: it has its final answer.']);
+  expect(details(events, 'next')).toEqual(['Chandler does not request it automatically: it has its final answer.']);
 
   const { out } = await explain('a-coin', '24h', '2024-01-06T15:30+02:00');
   const [inside, heading, , ...lines] = out.trimEnd().split('\n');
@@ -109,7 +109,7 @@ test('tells of failed requests, of a claim that needs a second opinion, and when
     'It is missing: unconfirmed. Chandler may ask again from 2024-01-21 01:00:00Z.',
   ]);
   await database.sql`update ops.second_opinion set retry_at = 'infinity' where series_id = ${id}`;
-  expect(details(await storyOf('b-coin'), 'claim')[0]).toMatch(/Chandler does not ask again by itself\.$/);
+  expect(details(await storyOf('b-coin'), 'claim')[0]).toMatch(/Chandler does not request it again automatically\.$/);
 });
 
 test('tells which rules of chandler track want the slot, and when its series is asked about next', async () => {
@@ -208,7 +208,7 @@ test('a slot that one answer told to be empty is asked about once more, and the 
   await storeAnswer(database.sql, id, [4, 7], 30, { without: [5] });
   await database.sql`update ops.fetch set subject = 'holes' where series_id = ${id} and sent_at = ${day(30)}`;
   const after = await storyOf('hole-coin');
-  expect(details(after, 'next')).toEqual(['Chandler does not ask about it by itself: it has its final answer.']);
+  expect(details(after, 'next')).toEqual(['Chandler does not request it automatically: it has its final answer.']);
   expect(details(after, 'now')).toEqual(['The slot is known to be empty: two answers said so.']);
   expect(details(after, 'asked')[1]).toMatch(/^Request \d+, to confirm holes, with the account /);
 });

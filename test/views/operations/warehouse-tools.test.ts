@@ -180,7 +180,7 @@ describe('the tools of a warehouse', () => {
       });
       const told =
         await sql`select event, detail from market.story('sol-solana', '24h', ${answeredDay(5)}::timestamptz)`;
-      const next = { event: 'next', detail: 'Chandler does not ask about it by itself: it has its final answer.' };
+      const next = { event: 'next', detail: 'Chandler does not request it automatically: it has its final answer.' };
       expect(story.events.map(({ event, detail }: typeof next) => ({ event, detail }))).toEqual([...told, next]);
       expect(told.map(({ event }) => event)).toEqual(['wanted', 'final', 'revised', 'now']);
       expect(JSON.stringify(story)).not.toContain('anonymous@test');
