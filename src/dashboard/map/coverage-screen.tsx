@@ -31,7 +31,7 @@ const SCRIPTS = [
   '-looks',
   '-paint',
   '-scroll',
-  '-told',
+  '-texts',
   '-text',
 ].map((part) => `coverage${part}`);
 const LEAST_WINDOW_MS = 7 * DAY;
