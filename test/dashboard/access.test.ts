@@ -1,4 +1,5 @@
 /** Who may look at the dashboard and act on it, and what strangers and their pages cannot do. */
+import { readdirSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { DAY, HOUR } from '../../src/core/interval.ts';
@@ -27,6 +28,15 @@ afterAll(async () => {
 });
 
 const PAGES = ['/', '/ui/backfills', '/ui/events', '/ui/do/pause?backfill=1', '/ui/no-such-page'];
+
+test('each script that the pages name exists', async () => {
+  const folder = new URL('../../src/dashboard/client/', import.meta.url);
+  const sources = new Set(readdirSync(folder).map((file) => file.replace(/\.ts$/, '.js')));
+  const pages = await Promise.all(['/', '/ui/coverage', '/ui/backfills'].map((path) => dashboard.page(path)));
+  const named = new Set([...pages.join('').matchAll(/\/ui\/assets\/([\w-]+\.js)/g)].map(([, name]) => name!));
+  expect([...named].filter((name) => !sources.has(name))).toEqual([]);
+  expect(named.size).toBeGreaterThan(5);
+});
 
 describe('looking', () => {
   test('is for everybody on this machine', async () => {
