@@ -1,5 +1,5 @@
--- Of slots of which nothing was stored, whoever stores an answer knows counts and digest from the answer itself. So Postgres need not read its candles
--- again, and a candle that were stored otherwise than it was told would differ from the digest.
+-- Where nothing was stored of the slots before, Chandler computes counts and digest from the answer itself. So Postgres need not read the candles
+-- again, and a candle that Postgres stored otherwise than the answer told it would differ from the digest.
 drop function ops.record_answer(integer, market.candle_interval, tstzrange, tstzmultirange, tstzmultirange, tstzmultirange, timestamptz,
   timestamptz, bigint, bytea, integer, bigint, integer, text);
 create function ops.record_answer(of_series integer, of_interval market.candle_interval, span tstzrange, granted tstzmultirange,

@@ -47,8 +47,8 @@ export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
   const limits = createLimitOpinions(deps);
   const payments = createPaymentOpinions(clock, deps.historyLimits.opinions);
   const cachedFailures = createCachedFailures(clock);
-  const turn = createLastDayWatch(clock, deps.historyLimits.opinions);
-  const storeAnswer = createStoreAnswer({ ...deps, limits, turn, prove: () => trust.prove() });
+  const lastDayWatch = createLastDayWatch(clock, deps.historyLimits.opinions);
+  const storeAnswer = createStoreAnswer({ ...deps, limits, lastDayWatch, prove: () => trust.prove() });
   const settle = (job: ChunkJob, asked: SentRequest, retry: OutageRetry, answer: Refused, onlyHere?: boolean) =>
     retry(() => settleRefusal(deps, job, asked, answer, onlyHere));
 
@@ -87,7 +87,7 @@ export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
     const until = payments.waitingFor(job) ?? limits.waitingFor(job) ?? cachedFailures.waitingFor(job);
     if (until !== null) return { kind: 'deferred', until, requests: 0, reason: 'second opinion' };
     const day = dayRequestOf(job, deps.historyLimits, clock.now());
-    const lateUntil = day?.subject === LAST_DAY ? turn.waitingFor(day.span) : null;
+    const lateUntil = day?.subject === LAST_DAY ? lastDayWatch.waitingFor(day.span) : null;
     if (lateUntil !== null) return { kind: 'deferred', until: lateUntil, requests: 0, reason: 'day is late' };
     const question = day === null ? questionOf(job, deps) : questionOfDay(job, day, deps);
     if (question === null) return NOTHING;

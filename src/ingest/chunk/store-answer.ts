@@ -52,7 +52,7 @@ type StoreAnswerDeps = {
   readonly plan: Plan;
   readonly historyLimits: LearnedLimits;
   readonly limits: Pick<LimitOpinions, 'answered'>;
-  readonly turn: Pick<LastDayWatch, 'late' | 'arrived'>;
+  readonly lastDayWatch: Pick<LastDayWatch, 'late' | 'arrived'>;
   /** Called when an answer can be used. */
   readonly prove: () => void;
 };
@@ -63,7 +63,7 @@ export function createStoreAnswer({
   plan,
   historyLimits,
   limits,
-  turn,
+  lastDayWatch,
   prove,
 }: StoreAnswerDeps): StoreAnswer {
   const readRows = createRowReader(sql);
@@ -137,10 +137,10 @@ export function createStoreAnswer({
     // Cleared for a similar reason: only a full garbage collection frees a finished query, and what it references
     // (store/connection/postgres-js-patches.ts).
     for (const column of Object.values(candles)) column.length = 0;
-    const lateUntil = day?.isLate ? await retry(() => turn.late(sent.span!, { sentAt, ageMs })) : null;
+    const lateUntil = day?.isLate ? await retry(() => lastDayWatch.late(sent.span!, { sentAt, ageMs })) : null;
     if (lateUntil !== null) return { kind: 'deferred', until: lateUntil, requests, reason: 'day is late' };
     if (day !== null && first !== undefined)
-      await retry(() => turn.arrived({ from: first, to: first + INTERVAL_MS[interval] }));
+      await retry(() => lastDayWatch.arrived({ from: first, to: first + INTERVAL_MS[interval] }));
     if ('withheld' in counts && counts.withheld)
       return { kind: 'deferred', until: counts.withheld.until, requests, reason: 'second opinion' };
     const { stored, revised } = counts;
