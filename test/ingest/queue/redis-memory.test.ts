@@ -119,7 +119,5 @@ test('that does not report its memory causes a message about that', async () => 
   const silent = { config, info: async () => '# Memory\r\nused_memory:1\r\n' } as unknown as Redis;
   expect(explainEviction(await readEviction(silent), 'h:1')?.found).toMatch(/could not be read \(Redis does not say\)/);
   const refusing = { config, info: () => Promise.reject(new Error('NOPERM no info')) } as unknown as Redis;
-  expect(explainEviction(await readEviction(refusing), 'h:1')?.found).toMatch(
-    /could not be read \(NOPERM no info\)/,
-  );
+  expect(explainEviction(await readEviction(refusing), 'h:1')?.found).toMatch(/could not be read \(NOPERM no info\)/);
 });
