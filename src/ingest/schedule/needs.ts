@@ -42,17 +42,17 @@ export type KnownWork = ComingWork & {
 
 /** Average needs, for schedules of which only the cadence is known. */
 export function averageNeeds(schedules: readonly Schedule[]): readonly Need[] {
-  return schedules.flatMap(({ name, requests, cadence, asksAccount, refusedUntil = 0 }) => {
+  return schedules.flatMap(({ name, requests, cadence, isAccountRequest, refusedUntil = 0 }) => {
     if (cadence === null || requests === 0) return [];
     const ticks = (from: Instant, to: Instant) => cadence.count(Math.max(from, refusedUntil), to);
-    return [{ name, requests, ticks, asksAccount }];
+    return [{ name, requests, ticks, isAccountRequest }];
   });
 }
 
 /** Needs of all schedules except `freshness`, which gets what these leave. */
 export function comingNeeds(schedules: readonly Schedule[], work: KnownWork): readonly Need[] {
   return schedules.flatMap((schedule): Need[] => {
-    const { name, requests, cadence, asksAccount: isAccountRequest } = schedule;
+    const { name, requests, cadence, isAccountRequest } = schedule;
     if (cadence === null || name === 'freshness') return [];
     const kind = catalogueKindOf(schedule);
     if (kind !== null) return needOfCatalogue(schedule, kind, work);

@@ -31,7 +31,7 @@ export type Schedule = {
   readonly cadence: Cadence | null;
   /** True when the cadence was configured; false when it comes from the plan. */
   readonly isSet: boolean;
-  readonly asksAccount: boolean;
+  readonly isAccountRequest: boolean;
   /** The upstream refuses what the schedule requests. Until this instant it sends no requests, and then one a day. */
   readonly refusedUntil?: Instant | undefined;
 };
@@ -65,7 +65,8 @@ const TIERS: readonly Tier[] = ['sparse', ...PLAN_NAMES];
 /** Without a key there is no account, and so no schedule that requests it. Without a place to write to, there is no schedule that writes there. */
 export function schedulePlan(terms: SchedulePlanTerms): readonly Schedule[] {
   const entries = SCHEDULES.filter(
-    (entry) => (terms.hasKey || !entry.asksAccount) && (entry.needs === undefined || terms.places.has(entry.needs)),
+    (entry) =>
+      (terms.hasKey || !entry.isAccountRequest) && (entry.needs === undefined || terms.places.has(entry.needs)),
   );
   const tier = tiersUpTo(terms.plan).find((one) => leavesRoom(entries, one, terms.limits)) ?? 'sparse';
   return schedulesOf(entries, tier, terms);
@@ -126,8 +127,8 @@ function scheduleOf(entry: ScheduleEntry, tier: Tier, wishes: Wishes): Schedule 
     const perRun = requestsPerRun(kind!, need, { mostPerRun: most!, runsPerDay });
     return refusedUntil === undefined ? perRun : Math.min(perRun, 1 / Math.max(1, runsPerDay));
   };
-  const { name, fetches, asksAccount = false } = entry;
-  return { name, fetches, requests: requests(), most, cadence: own, isSet, asksAccount, refusedUntil };
+  const { name, fetches, isAccountRequest = false } = entry;
+  return { name, fetches, requests: requests(), most, cadence: own, isSet, isAccountRequest, refusedUntil };
 }
 
 /** The kind of the catalogue that a schedule requests; null: it is no schedule of the catalogue. */

@@ -41,7 +41,7 @@ type Entry = {
   /** In UTC. A plan that is not named has the cadence of the next smaller plan. `off`: the schedule does not run by default. */
   readonly cadence: PerTier<string>;
   /** Requests `/users/me`: it runs only with a key, and before all other requests. */
-  readonly asksAccount?: boolean;
+  readonly isAccountRequest?: boolean;
   /** Writes to a place that not every installation has: it runs only when that place is configured. */
   readonly needs?: 'attestations' | 'lake';
   readonly run: (runs: Runs, context: RunContext) => Promise<RunOutcome>;
@@ -116,7 +116,7 @@ const TABLE = [
     fetches: 'the account: its plan, and the quota that it has used',
     requests: 1,
     cadence: { sparse: '37 0 * * *', free: '37 */6 * * *' },
-    asksAccount: true,
+    isAccountRequest: true,
     run: async ({ session }) => {
       const check = await session.check();
       if (check.kind === 'held') return check;

@@ -96,7 +96,7 @@ describe('the state stuck', () => {
       requests: 1,
       cadence: cadenceOf(cron),
       isSet: false,
-      asksAccount: false,
+      isAccountRequest: false,
     });
     const schedules = [schedule('global', '*/30 * * * *'), schedule('coins', '0 */6 * * *')];
     const late = (global: number, coins: number) =>

@@ -147,6 +147,14 @@ test('a backfill leaves exactly what the remaining ticks will request', () => {
   });
 });
 
+test('the average needs of a plan with a key reserve requests about the account', () => {
+  const schedules = schedulesOf('business');
+  const account = averageNeeds(schedules.filter(({ name }) => name === 'account'));
+  const { day, month } = reservedAt(NOW, account);
+  expect(day).toBeGreaterThan(0);
+  expect(reservedAt(NOW, averageNeeds(schedules)).account).toEqual({ day, month });
+});
+
 test('the list of coins takes one request more where no schedule reads the tickers', () => {
   const coins = (cadences: Cadences) =>
     schedulesOf('free', false, undefined, cadences).find(({ name }) => name === 'coins')!.requests;
