@@ -5,10 +5,10 @@
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type OwnRedis, startOwnRedis } from '../support/redis-server.ts';
+import { describeTold, FINISH_WITHIN } from '../system/notice-figures.ts';
 import { describeFigures, misreserved, overruns } from '../system/promise-figures.ts';
 import { liveAQuarter, type Stretch } from '../system/quarter.ts';
 import { QUARTER_PLANS, type QuarterPlan } from '../system/quarter-plans.ts';
-import { describeTold, FINISH_WITHIN } from '../system/told-figures.ts';
 
 const { QUARTER_DAYS = '90', QUARTER_SEED, QUARTER_SERVICES = '2' } = process.env;
 const QUARTER: Stretch = {

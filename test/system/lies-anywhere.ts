@@ -5,7 +5,7 @@
 import { describe, expect, test } from 'vitest';
 import { type CandleInterval, ceilToGrid, DAY, INTERVAL_MS, type Interval } from '../../src/core/interval.ts';
 import { createSimulator } from '../../src/simulate.ts';
-import { rowQuestion } from '../../src/simulator/faults/row-question.ts';
+import { rowQuestion } from '../../src/simulator/faults/row-request.ts';
 import { asPrices } from '../support/as-prices.ts';
 import { randomOf } from '../support/random.ts';
 import { createWorld, type World } from '../support/world.ts';

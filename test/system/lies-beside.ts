@@ -2,9 +2,9 @@
 import type { Clock } from '../../src/clock.ts';
 import type { FaultName } from '../../src/simulator/faults/fault-spec.ts';
 import { spoilRows, type WireRow } from '../../src/simulator/faults/faulty-rows.ts';
+import { createToldOnce } from '../../src/simulator/faults/lie-history.ts';
 import { otherRows } from '../../src/simulator/faults/other-answer.ts';
-import { rowQuestion } from '../../src/simulator/faults/row-question.ts';
-import { createToldOnce } from '../../src/simulator/faults/told-once.ts';
+import { rowQuestion } from '../../src/simulator/faults/row-request.ts';
 import { hashText, mix, unit } from '../../src/simulator/hash.ts';
 import type { Sql } from '../../src/store/connection/connect.ts';
 import type { FetchFunction } from '../../src/upstream/wire.ts';

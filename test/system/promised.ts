@@ -10,7 +10,7 @@ import {
 } from '../../src/core/interval.ts';
 import type { FaultName } from '../../src/simulator/faults/fault-spec.ts';
 import { isPriceRow, type WireRow } from '../../src/simulator/faults/faulty-rows.ts';
-import type { RowQuestion } from '../../src/simulator/faults/row-question.ts';
+import type { RowQuestion } from '../../src/simulator/faults/row-request.ts';
 import type { Sql } from '../../src/store/connection/connect.ts';
 
 type Row = {

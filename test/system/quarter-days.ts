@@ -1,10 +1,10 @@
 /** Days of the quarter under some of the plans, with a queue on one of the engines: each kind of trouble comes, a day for each. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type OwnRedis, startOwnRedis } from '../support/redis-server.ts';
+import { FINISH_WITHIN } from './notice-figures.ts';
 import { errorsOf, misreserved, overruns } from './promise-figures.ts';
 import { liveAQuarter } from './quarter.ts';
 import { QUARTER_PLANS, type QuarterPlan } from './quarter-plans.ts';
-import { FINISH_WITHIN } from './told-figures.ts';
 
 /** The longest of the four, enterprise, takes three minutes and a half on two quiet cores. */
 const PATIENCE_MS = 420_000;

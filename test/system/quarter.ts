@@ -16,6 +16,7 @@ import { readBackfills } from '../../src/views/backfills/backfills.ts';
 import { startHook } from '../support/hook.ts';
 import { randomOf } from '../support/random.ts';
 import { createServiceWorld, expectAlive, type ServiceWorld } from '../support/service-world.ts';
+import { createToldFigures, type ToldFigures } from './notice-figures.ts';
 import { checkSpent, checkStored } from './oracle.ts';
 import { createPromiseFigures, type PromiseFigures } from './promise-figures.ts';
 import {
@@ -29,7 +30,6 @@ import {
 import { createHappenings } from './quarter-happenings.ts';
 import type { QuarterOptions } from './quarter-plans.ts';
 import { askAgain } from './service-scenario.ts';
-import { createToldFigures, type ToldFigures } from './told-figures.ts';
 
 export type Stretch = {
   readonly startAt: number;

@@ -5,8 +5,8 @@ import type { BackfillReport } from '../../dashboard/parts/reports.ts';
 import { standingRefusal } from '../../ingest/request/account.ts';
 import { readBackfillDetails } from '../../views/backfills/backfill-details.ts';
 import { readHeldLock } from '../../views/operations/blocking-sessions.ts';
+import { whyAccountWaits, whyBackfillWaits } from '../operator/wait-explanation.ts';
 import { waitingFor } from '../operator/wait-reasons.ts';
-import { whyAccountWaits, whyBackfillWaits } from '../operator/why-waiting.ts';
 
 /** Null when no backfill has this number. */
 export async function readBackfillReport(app: App, id: number, budget: Budget): Promise<BackfillReport | null> {

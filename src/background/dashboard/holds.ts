@@ -6,7 +6,7 @@ import { type StandingRefusal, standingRefusal } from '../../ingest/request/acco
 import type { QuotaState } from '../../quota/quota.ts';
 import { type HeldLock, lockSentence, readHeldLock } from '../../views/operations/blocking-sessions.ts';
 import type { State } from '../notice/states.ts';
-import { whyAccountWaits } from '../operator/why-waiting.ts';
+import { whyAccountWaits } from '../operator/wait-explanation.ts';
 
 export type Holds = {
   readonly state: QuotaState;

@@ -18,7 +18,7 @@ import { hasManySeries } from '../../views/operations/series-filter.ts';
 import { checksForPage } from '../doctor/checks.ts';
 import type { State } from '../notice/states.ts';
 import { withoutConsequences } from '../notice/states.ts';
-import { look } from '../operator/operator-look.ts';
+import { look } from '../operator/operator-state.ts';
 import { readBackfillReport } from './backfill-report.ts';
 import { createActions } from './dashboard-actions.ts';
 import { readHolds } from './holds.ts';

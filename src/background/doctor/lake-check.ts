@@ -9,7 +9,7 @@ import { nameOfAddress } from '../../lake/destination/address.ts';
 import type { Destination } from '../../lake/destination/destination.ts';
 import { DestinationError } from '../../lake/destination/destination-error.ts';
 import { openDestination } from '../../lake/destination/open-destination.ts';
-import { refusedDamage } from '../../lake/export/before.ts';
+import { refusedDamage } from '../../lake/export/existing-export.ts';
 import { DamagedManifest, readManifestHead } from '../../lake/manifest/read-manifest.ts';
 import { ExportRefused } from '../../lake/refused.ts';
 import { nearestExisting } from '../health/disk.ts';

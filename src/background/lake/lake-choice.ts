@@ -4,7 +4,7 @@ import type { App } from '../../app.ts';
 import { formatInstant } from '../../core/format.ts';
 import { nameOfAddress, type S3Timing } from '../../lake/destination/address.ts';
 import { openDestination } from '../../lake/destination/open-destination.ts';
-import { refusedAsLake } from '../../lake/export/before.ts';
+import { refusedAsLake } from '../../lake/export/existing-export.ts';
 import { olderManifest, otherLake, readHeadOf } from '../../lake/sync/identity.ts';
 import { type NewLake, readLake } from '../../store/work/lake.ts';
 

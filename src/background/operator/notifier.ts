@@ -26,7 +26,7 @@ import type { ServiceContext } from '../service-context.ts';
 import type { DatabaseOutage } from './database-outage.ts';
 import { createHeartbeat } from './heartbeat-monitor.ts';
 import { deliver, logNotice } from './notice-delivery.ts';
-import { type Look, look, lookAtLock } from './operator-look.ts';
+import { type Look, look, lookAtLock } from './operator-state.ts';
 
 export const LOOK_MS = 20_000;
 const NOTICES = 'the notices';

@@ -2,7 +2,7 @@
 import type { App } from '../../app.ts';
 import { formatCounted, formatInstant } from '../../core/format.ts';
 import { readOccupation, readUnprovedRestore } from '../../store/backup/target.ts';
-import { type KeptReason, removeUnused, whyKept } from '../../store/backup/unused.ts';
+import { type KeptReason, removeUnused, whyKept } from '../../store/backup/unused-warehouse.ts';
 import { UsageError } from '../shell/exit.ts';
 import { attestationBeside, hasFile } from './backup-file.ts';
 

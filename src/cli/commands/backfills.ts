@@ -8,8 +8,8 @@ import {
   recountAfterChange,
   settleCancelled,
 } from '../../background/actions/after-change.ts';
+import { noService } from '../../background/operator/wait-explanation.ts';
 import { formatMoment, waitingFor } from '../../background/operator/wait-reasons.ts';
-import { noService } from '../../background/operator/why-waiting.ts';
 import type { Instant } from '../../clock.ts';
 import { formatPercent, formatRelative, formatSeries } from '../../core/format.ts';
 import { HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../../core/tier.ts';

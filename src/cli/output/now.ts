@@ -1,6 +1,6 @@
 /** The first lines of `chandler status`: what happens now, why nothing happens, what comes next, and which problem came first. */
 import type { App } from '../../app.ts';
-import { NO_SERVICE_HEARD, whyAccountWaits } from '../../background/operator/why-waiting.ts';
+import { NO_SERVICE_HEARD, whyAccountWaits } from '../../background/operator/wait-explanation.ts';
 import type { Budget } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
 import { formatCounted, formatRelative, withIso } from '../../core/format.ts';

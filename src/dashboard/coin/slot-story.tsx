@@ -6,7 +6,7 @@ import type { Sql } from '../../store/connection/connect.ts';
 import { slotAfter, slotOf } from '../../views/chart/bar-width.ts';
 import { type ChartOf, gridOf, ownInterval } from '../../views/chart/bars.ts';
 import type { SeriesFacts } from '../../views/chart/coin-facts.ts';
-import { seriesThatTells } from '../../views/chart/telling-series.ts';
+import { seriesThatTells } from '../../views/chart/story-series.ts';
 import { readStory, type Story } from '../../views/operations/story.ts';
 import { coinUrl, describeChart, iso } from './coin-address.ts';
 

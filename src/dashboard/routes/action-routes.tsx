@@ -2,7 +2,7 @@
 import type { Context, Hono } from 'hono';
 import { formatCounted } from '../../core/format.ts';
 import { beginAudit, endAudit } from '../../store/work/audit.ts';
-import { isOnce, putBackOnce, useOnce } from '../access/once.ts';
+import { isOnce, putBackOnce, useOnce } from '../access/single-use-form.ts';
 import type { Intended, ShownOnce } from '../action.ts';
 import type { DashboardDeps, ScreenView } from '../screen.ts';
 import { Confirm } from '../screens/confirm.tsx';

@@ -1,7 +1,7 @@
 /** An action before it runs: what it means, what it costs, and the button. */
 import type { FC } from 'hono/jsx';
 import { formatCounted } from '../../core/format.ts';
-import { newOnce } from '../access/once.ts';
+import { newOnce } from '../access/single-use-form.ts';
 import type { Visitor } from '../access/visitor.ts';
 import type { Intended } from '../action.ts';
 import { rangeOfTime } from '../parts/moment.tsx';

@@ -7,7 +7,7 @@ import type { MonthBook } from '../digest/month-book.ts';
 import { nameOfSeries } from '../digest/series-name.ts';
 import type { PlannedFile } from '../layout/layout.ts';
 import { isoOrNull, type ManifestFile, type ManifestSeries, spanOfFile, spansOf } from '../manifest/manifest.ts';
-import type { Archive, Before } from './before.ts';
+import type { Archive, Before } from './existing-export.ts';
 import { readWithin, seriesIn } from './read-series.ts';
 
 type Stretch = Pick<ManifestFile, 'dataset' | 'interval' | 'quote' | 'from'>;

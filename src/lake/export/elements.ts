@@ -18,7 +18,7 @@ import {
   spansAsIso,
   spansOf,
 } from '../manifest/manifest.ts';
-import { type Archive, type Before, describeSelection } from './before.ts';
+import { type Archive, type Before, describeSelection } from './existing-export.ts';
 import type { ExportRules } from './rules.ts';
 import type { Selection } from './selection.ts';
 import { readStates } from './series-states.ts';

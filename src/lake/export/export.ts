@@ -20,8 +20,8 @@ import { isoOrNull, MANIFEST_FILE, type ManifestFile, type ManifestHead } from '
 import { writeManifest } from '../manifest/write-manifest.ts';
 import { ExportBusy, ExportRefused } from '../refused.ts';
 import { addArchivedMonths, stayingArchive, stretchOf, stretchOfPlan } from './archived.ts';
-import { type Before, lookBefore } from './before.ts';
 import { type Done, type ElementInputs, elementsOf, readHead } from './elements.ts';
+import { type Before, lookBefore } from './existing-export.ts';
 import { type Plan, planFiles } from './plan-files.ts';
 import { readWithin, type SeriesWithin, seriesIn, versionOf } from './read-series.ts';
 import { BY_HAND, type ExportRules } from './rules.ts';

@@ -3,7 +3,7 @@ import type { Instant } from '../../clock.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import type { TableDataset } from '../dataset/dataset.ts';
 import type { ExportKind, ManifestElement, ManifestFile } from '../manifest/manifest.ts';
-import type { Before } from './before.ts';
+import type { Before } from './existing-export.ts';
 import type { Narrowed } from './statements.ts';
 
 export type ExportRules = {

@@ -15,7 +15,7 @@ import { CANDLES } from '../dataset/series-datasets.ts';
 import type { Destination } from '../destination/destination.ts';
 import { DestinationError } from '../destination/destination-error.ts';
 import { stretchOf, stretchOfPlan } from '../export/archived.ts';
-import { type Before, lookBefore } from '../export/before.ts';
+import { type Before, lookBefore } from '../export/existing-export.ts';
 import { formOf } from '../export/export.ts';
 import { readSeries, readWithin, type SeriesWithin, seriesIn, versionOf } from '../export/read-series.ts';
 import { ALL_TIME, groupsOf, hiveFiles, type PlannedFile } from '../layout/layout.ts';

@@ -8,7 +8,7 @@ import { formatInstant } from '../../core/format.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import { beginLake, completeLake, type KnownLake, readLake } from '../../store/work/lake.ts';
 import type { Destination } from '../destination/destination.ts';
-import { refusedDamage } from '../export/before.ts';
+import { refusedDamage } from '../export/existing-export.ts';
 import type { ManifestHead } from '../manifest/manifest.ts';
 import { DamagedManifest, readManifestHead } from '../manifest/read-manifest.ts';
 import { ExportRefused } from '../refused.ts';

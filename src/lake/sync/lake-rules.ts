@@ -8,7 +8,7 @@ import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import { announceManifest, type KnownLake } from '../../store/work/lake.ts';
 import type { TableDataset } from '../dataset/dataset.ts';
 import type { Destination } from '../destination/destination.ts';
-import type { Before } from '../export/before.ts';
+import type { Before } from '../export/existing-export.ts';
 import type { ExportRules } from '../export/rules.ts';
 import { fromTable, type Narrowed } from '../export/statements.ts';
 import type { ManifestElement, ManifestFile, RetiredFile } from '../manifest/manifest.ts';

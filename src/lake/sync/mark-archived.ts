@@ -1,6 +1,6 @@
 /** Marks files in the manifest of the lake as archived, and changes nothing else in it. */
 import type { Destination } from '../destination/destination.ts';
-import { refusedDamage } from '../export/before.ts';
+import { refusedDamage } from '../export/existing-export.ts';
 import type { ManifestElement, ManifestFile } from '../manifest/manifest.ts';
 import { DamagedManifest, readManifest } from '../manifest/read-manifest.ts';
 import { writeManifest } from '../manifest/write-manifest.ts';

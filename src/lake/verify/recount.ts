@@ -25,8 +25,8 @@ import {
   spansOf,
 } from '../manifest/manifest.ts';
 import { DamagedManifest, readManifest } from '../manifest/read-manifest.ts';
-import { findBeside } from './beside.ts';
 import { type FileFinding, fileFinding } from './finding.ts';
+import { findBeside } from './unnamed-files.ts';
 
 /** A series in the manifest, and what the files have of it. */
 export type RecountedSeries = {

@@ -3,7 +3,7 @@ import { didYouMean } from '../../core/settings/did-you-mean.ts';
 
 /**
  * Answers that look normal, with status 200, and are false. A client needs its own knowledge, or another answer, to detect them. The simulator
- * returns each lie only once (`told-once.ts`), because no client could detect an upstream that repeats the same lie for ever.
+ * returns each lie only once (`lie-history.ts`), because no client could detect an upstream that repeats the same lie for ever.
  */
 export const LIES = [
   /** Candles of another interval than the requested one. */

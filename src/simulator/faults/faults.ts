@@ -6,9 +6,9 @@ import { DAY } from '../../core/interval.ts';
 import { below, hashText, mix, unit } from '../hash.ts';
 import { FAULT_NAMES, type FaultName, type FaultSpec, isToldOnce } from './fault-spec.ts';
 import { spoilRows, type WireRow } from './faulty-rows.ts';
+import { createToldOnce } from './lie-history.ts';
 import { otherRows } from './other-answer.ts';
-import { rowQuestion } from './row-question.ts';
-import { createToldOnce } from './told-once.ts';
+import { rowQuestion } from './row-request.ts';
 
 type FaultyParts = {
   readonly spec: FaultSpec;

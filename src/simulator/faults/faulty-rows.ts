@@ -4,7 +4,7 @@ import { formatTime, parseTime } from '../../contract/time.ts';
 import { INTERVAL_MS, type Interval, settleMs } from '../../core/interval.ts';
 import { below, mix, unit } from '../hash.ts';
 import type { FaultName } from './fault-spec.ts';
-import { rowQuestion } from './row-question.ts';
+import { rowQuestion } from './row-request.ts';
 
 /** A row as sent over HTTP; `unknown` because a spoilt row may hold any value. */
 export type CandleRow = {

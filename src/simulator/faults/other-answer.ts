@@ -4,7 +4,7 @@ import { DAY, INTERVAL_MS, INTERVALS, isPriceInterval, PRICE_INTERVALS, widthOf 
 import { below, mix, unit } from '../hash.ts';
 import type { FaultName } from './fault-spec.ts';
 import { openTimeOf, type WireRow, withValuesOf } from './faulty-rows.ts';
-import { rowQuestion } from './row-question.ts';
+import { rowQuestion } from './row-request.ts';
 
 type Circumstances = {
   readonly request: Request;

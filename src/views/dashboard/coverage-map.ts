@@ -8,8 +8,8 @@ import { INTERVAL_MS, type SeriesName } from '../../core/interval.ts';
 import type { Tier } from '../../core/tier.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { GAP_REASONS, type GapReason } from '../operations/gaps.ts';
+import { readToldTwiceWithin, slotsOf, slotsToldTwice } from './confirmed-empty.ts';
 import type { CoverageReason } from './coverage-order.ts';
-import { readToldTwiceWithin, slotsOf, slotsToldTwice } from './told-twice.ts';
 
 /** The states of a stretch of the map; elsewhere nothing is wanted. In the order of drawing: later states lie on top. */
 export const COVERAGE_STATES = ['final', 'told twice', 'told once', ...GAP_REASONS] as const satisfies readonly (

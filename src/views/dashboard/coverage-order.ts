@@ -10,7 +10,7 @@ import type { Interval } from '../../core/interval.ts';
 import { TIERS } from '../../core/tier.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { type GapReason, isRefusal } from '../operations/gaps.ts';
-import { slotsToldTwice } from './told-twice.ts';
+import { slotsToldTwice } from './confirmed-empty.ts';
 
 export const COVERAGE_SORTS = ['rank', 'name', 'worst'] as const;
 export type CoverageSort = (typeof COVERAGE_SORTS)[number];

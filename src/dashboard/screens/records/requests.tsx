@@ -14,7 +14,7 @@ import { readInstant, readNumber, readText, withFields } from '../../parts/addre
 import { Ago } from '../../parts/moment.tsx';
 import { Table } from '../../parts/table.tsx';
 import type { ScreenInput, ScreenView } from '../../screen.ts';
-import { CoinSaid, readCoinMeant } from './coin-meant.tsx';
+import { CoinSaid, readCoinMeant } from './coin-lookup.tsx';
 import { Older } from './older.tsx';
 import { requestScreen } from './request.tsx';
 

@@ -1,4 +1,4 @@
-/** The longer cases of told.test.ts: whole services, a clock that the test moves, and a real webhook. */
+/** The longer cases of operator-notices.test.ts: whole services, a clock that the test moves, and a real webhook. */
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { DAY } from '../../src/core/interval.ts';
@@ -6,7 +6,7 @@ import { queueBackfill } from '../../src/store/backfill/backfill-queue.ts';
 import { wantSeries } from '../../src/store/candle/series.ts';
 import { readBackfills } from '../../src/views/backfills/backfills.ts';
 import { untilLogged } from '../support/service-world.ts';
-import { create, hook, MINUTE, minutes, open, START, twoKeys, until, useHook, world } from './told.ts';
+import { create, hook, MINUTE, minutes, open, START, twoKeys, until, useHook, world } from './operator-notices.ts';
 
 useHook();
 

@@ -1,7 +1,7 @@
 /** What an operator is told: whole services, a clock that the test moves, and a real webhook. */
 import { expect, test } from 'vitest';
 import { untilLogged } from '../support/service-world.ts';
-import { create, hook, MINUTE, minutes, open, START, twoKeys, until, useHook, world } from './told.ts';
+import { create, hook, MINUTE, minutes, open, START, twoKeys, until, useHook, world } from './operator-notices.ts';
 
 useHook();
 

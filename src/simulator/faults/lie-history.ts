@@ -1,7 +1,7 @@
 /** Stores which candles were lied about. The simulator lies about each candle only once, in whatever request it appears. */
 import { INTERVAL_MS } from '../../core/interval.ts';
 import { intersect, type Spans, union } from '../../core/span.ts';
-import { type RowQuestion, rowQuestion } from './row-question.ts';
+import { type RowQuestion, rowQuestion } from './row-request.ts';
 
 export type ToldOnce = {
   /**
