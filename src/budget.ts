@@ -54,9 +54,9 @@ export async function readBudget(app: LedgerDeps, coming?: ComingWork): Promise<
   const { config, database, clock } = app;
   const accountId = accountIdOf(config.apiKey, config.baseUrl);
   const saved = await readAccount(database.sql, accountId);
-  const isTold = saved !== null && saved.checkedAt !== null;
+  const isChecked = saved !== null && saved.checkedAt !== null;
   const plan = config.plan ?? saved?.plan ?? 'free';
-  const planSource = config.plan !== null ? 'configured' : isTold ? 'account' : 'assumed';
+  const planSource = config.plan !== null ? 'configured' : isChecked ? 'account' : 'assumed';
   const limits = effectiveLimits(plan, config);
   const quota = quotaOf(app, { accountId, limits, plan });
   const demand = await readDemand(database.sql, { accountId, plan, now: clock.now(), quota, coming });

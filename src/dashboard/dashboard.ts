@@ -8,7 +8,7 @@ import { readVersions } from '../views/dashboard/versions.ts';
 import { ASSETS, assetOf, packedAsset } from './assets/assets.ts';
 import { createChangeWatch } from './live/change-watch.ts';
 import { addActions } from './routes/action-routes.tsx';
-import { createPages, nothingAt } from './routes/pages.tsx';
+import { createPages, pageNotFound } from './routes/pages.tsx';
 import { type Env, pathOf } from './routes/request.ts';
 import { addSignIn, gate } from './routes/sign-in-routes.tsx';
 import type { DashboardDeps, ScreenInput } from './screen.ts';
@@ -72,7 +72,7 @@ export function createDashboard(deps: DashboardDeps): Handler {
   };
   for (const { path, view } of SCREENS) app.get(path, async (c) => pages.show(c, await view(inputOf(c))));
   for (const { path, read } of DATA_SOURCES) app.get(path, async (c) => c.json(await read(inputOf(c))));
-  app.notFound((c) => pages.show(c, nothingAt(pathOf(c))));
+  app.notFound((c) => pages.show(c, pageNotFound(pathOf(c))));
   app.onError((error, c) => pages.showError(c as Context<Env>, error));
   return async (request, peer) => app.fetch(request, { peer });
 }

@@ -58,8 +58,8 @@ type Window = { readonly from: number; readonly to: number; readonly step: numbe
 /** As the map draws them: seconds from..to of each stretch. */
 async function drawn(interval: Interval, { from, to, step }: Window): Promise<string[]> {
   const { rows, ...answer } = await pages.data({ interval, from: iso(from), to: iso(to), step, rows: 1 });
-  const { stretches, toldTwiceElsewhere } = rows[0]!;
-  expect(toldTwiceElsewhere).toBe(0);
+  const { stretches, confirmedEmptyElsewhere } = rows[0]!;
+  expect(confirmedEmptyElsewhere).toBe(0);
   const found = [];
   for (let i = 0; i < stretches.length; i += 3)
     if (stretches[i] === TOLD_TWICE)
@@ -108,13 +108,13 @@ it('a series with too many slots to read says how many it has, and where it is a
     from (select tstzmultirange(tstzrange('2023-01-01', '2025-01-02')) as spans) x`;
   const ask = (from: string, to: string) => pages.data({ coin: 'z-coin', from, to, step: 86_400, rows: 1 });
   const all = (await ask('2023-01-01', '2026-01-01')).rows[0]!;
-  expect(all.toldTwiceElsewhere).toBe(7);
+  expect(all.confirmedEmptyElsewhere).toBe(7);
   expect(all.stretches).not.toContain(TOLD_TWICE);
   const part = (await ask('2024-01-01', '2024-02-01')).rows[0]!;
-  expect(part.toldTwiceElsewhere).toBe(0);
+  expect(part.confirmedEmptyElsewhere).toBe(0);
   expect(part.stretches.slice(3, 6)).toEqual([TOLD_TWICE, 0, 31]);
   // Nothing of it is there to be read.
-  expect((await ask('2025-02-01', '2026-01-01')).rows[0]!.toldTwiceElsewhere).toBe(0);
+  expect((await ask('2025-02-01', '2026-01-01')).rows[0]!.confirmedEmptyElsewhere).toBe(0);
   await sql`delete from market.series where coin_id = 'z-coin'`;
 });
 

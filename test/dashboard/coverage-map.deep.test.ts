@@ -120,7 +120,9 @@ it('where all series have slots that two answers told to be empty, an answer rea
   const query = { ...WINDOW, interval: '24h', quote: 'usd', rows: ROWS };
   let unread = 0;
   const all = await readBy(async () => {
-    unread = (await pages.data(query)).rows.filter(({ toldTwiceElsewhere }) => toldTwiceElsewhere === 1).length;
+    unread = (await pages.data(query)).rows.filter(
+      ({ confirmedEmptyElsewhere }) => confirmedEmptyElsewhere === 1,
+    ).length;
   });
   expect(all.candles).toBeGreaterThan(100_000);
   expect(all.candles).toBeLessThan(160_000);

@@ -1,6 +1,6 @@
 /** What the map says of a box: prices of what can be asked for, or why there is nothing to ask for. */
 import { expect, it } from 'vitest';
-import { CAN_BE_ASKED, STATE_WORDS } from '../../src/dashboard/map/coverage-states.ts';
+import { FETCHABLE_STATES, STATE_WORDS } from '../../src/dashboard/map/coverage-states.ts';
 import { COVERAGE_STATES, type CoverageRow, type CoverageState } from '../../src/views/dashboard/coverage-map.ts';
 
 type Row = CoverageRow;
@@ -26,7 +26,7 @@ const { describeSelection, describeCell, describeUnreadRows } = (await load('cov
 const DAY = 86_400;
 const states = COVERAGE_STATES.map((state) => ({
   ...STATE_WORDS[state],
-  canBeAsked: CAN_BE_ASKED.includes(state),
+  isFetchable: FETCHABLE_STATES.includes(state),
 }));
 const frame = { from: 0, to: 100 * DAY, step: DAY, states };
 
@@ -49,7 +49,7 @@ function rowOf(
     name: symbol,
     rank: 1,
     tier: null,
-    toldTwiceElsewhere: 0,
+    confirmedEmptyElsewhere: 0,
   };
   return { ...coin, interval, quote: 'usd', widthSeconds: interval === '1h' ? 3_600 : DAY, stretches };
 }
@@ -126,10 +126,10 @@ it('says that it does not know a cell that lies beside what was read', () => {
 });
 
 it('says how many confirmed empty slots are drawn as final', () => {
-  const text = describeCell({ frame, row: { ...ROWS[0]!, toldTwiceElsewhere: 7 }, from: 0, to: DAY });
+  const text = describeCell({ frame, row: { ...ROWS[0]!, confirmedEmptyElsewhere: 7 }, from: 0, to: DAY });
   expect(text).toMatch(/: final\. Somewhere this series has 7 confirmed empty slots, drawn as final here: zoom in/);
   expect(describeUnreadRows(ROWS)).toBe('');
-  const unread = ROWS.map((row, i) => ({ ...row, toldTwiceElsewhere: i }));
+  const unread = ROWS.map((row, i) => ({ ...row, confirmedEmptyElsewhere: i }));
   expect(describeUnreadRows(unread)).toMatch(/^3 rows have confirmed empty slots that are drawn as final/);
   expect(describeUnreadRows(unread.slice(0, 2))).toMatch(/^One row has confirmed empty slots/);
 });

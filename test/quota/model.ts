@@ -87,12 +87,12 @@ export function takeFrom(
     own,
   });
   const ownUsed = own.month === month ? own.spent : 0;
-  const isTold =
+  const isReported =
     spender.isAccountRequest === true &&
     ledger.monthLimitKnown &&
     (!perMonthFixed || limits.perMonth === null || monthUsed < limits.perMonth) &&
     ownUsed < (perMonth ?? 0);
-  if (perMonth !== null && monthUsed >= perMonth && !isTold) return deny('month', monthReset);
+  if (perMonth !== null && monthUsed >= perMonth && !isReported) return deny('month', monthReset);
   if (limits.perDay !== null && dayUsed >= limits.perDay) return deny('day', dayReset);
   const probing = ledger.probeUntil ?? 0;
   if (ledger.exhaustedUntil > now && !spender.isAccountRequest)
@@ -103,7 +103,7 @@ export function takeFrom(
   }
   if (ledger.downUntil > now) return deny('unavailable', Math.max(ledger.downUntil, probing));
   if (ledger.limitedUntil > now) return deny('limited', ledger.limitedUntil);
-  if (perMonth !== null && monthUsed + leave.month >= perMonth && !isTold) return deny('reserved', monthReset);
+  if (perMonth !== null && monthUsed + leave.month >= perMonth && !isReported) return deny('reserved', monthReset);
   if (limits.perDay !== null && dayUsed + leave.day >= limits.perDay) return deny('reserved', dayReset);
   if (sendAt > now + runAhead) return deny('queue', sendAt - runAhead);
   const isFree = gap === 0 || ledger.probe !== null;

@@ -5,7 +5,7 @@
 import { describe, expect, test } from 'vitest';
 import { type CandleInterval, ceilToGrid, DAY, INTERVAL_MS, type Interval } from '../../src/core/interval.ts';
 import { createSimulator } from '../../src/simulate.ts';
-import { rowQuestion } from '../../src/simulator/faults/row-request.ts';
+import { parseRowRequest } from '../../src/simulator/faults/row-request.ts';
 import { asPrices } from '../support/as-prices.ts';
 import { randomOf } from '../support/random.ts';
 import { createWorld, type World } from '../support/world.ts';
@@ -110,7 +110,7 @@ async function count(world: World, lies: readonly Lie[], seed: number): Promise<
   let falseSlots = 0;
   for (const series of await seriesOf(world)) {
     const mine = lies.flatMap((lie) => {
-      const question = rowQuestion(lie.request)!;
+      const question = parseRowRequest(lie.request)!;
       const isMine = question.coinId === series.coinId && question.interval === series.interval;
       return isMine ? [{ lie, from: question.from, to: question.to }] : [];
     });

@@ -2,9 +2,9 @@
 import type { Clock } from '../../src/clock.ts';
 import type { FaultName } from '../../src/simulator/faults/fault-spec.ts';
 import { spoilRows, type WireRow } from '../../src/simulator/faults/faulty-rows.ts';
-import { createToldOnce } from '../../src/simulator/faults/lie-history.ts';
+import { createLieHistory } from '../../src/simulator/faults/lie-history.ts';
 import { otherRows } from '../../src/simulator/faults/other-answer.ts';
-import { rowQuestion } from '../../src/simulator/faults/row-request.ts';
+import { parseRowRequest } from '../../src/simulator/faults/row-request.ts';
 import { hashText, mix, unit } from '../../src/simulator/hash.ts';
 import type { Sql } from '../../src/store/connection/connect.ts';
 import type { FetchFunction } from '../../src/upstream/wire.ts';
@@ -39,10 +39,10 @@ export type Told = {
 export function withLiesBeside(simulated: FetchFunction, options: LiarOptions): FetchFunction {
   const { seed, share, clock, sql, ask, told, anywhere = false } = options;
   const attempts = new Map<string, number>();
-  const toldOnce = createToldOnce();
+  const lies = createLieHistory();
   return async (request) => {
     const answer = await simulated(request);
-    const question = rowQuestion(request);
+    const question = parseRowRequest(request);
     if (question === null || answer.status !== 200) return answer;
     const attempt = (attempts.get(request.url) ?? 0) + 1;
     attempts.set(request.url, attempt);
@@ -60,7 +60,7 @@ export function withLiesBeside(simulated: FetchFunction, options: LiarOptions): 
       if (lie === null || lie.length === 0) continue;
       const promised = isPromised({ name, lie, truth: rows, interval: question.interval, beside });
       if (!promised && !anywhere) continue;
-      if (!toldOnce.mayTell(request)) return answer;
+      if (!lies.mayLie(request)) return answer;
       told(name, { request, lie, truth: rows, isPromised: promised });
       const headers = new Headers(answer.headers);
       headers.delete('content-length');

@@ -48,8 +48,8 @@ export function testPriceWidths(which: 'main' | 'others'): void {
       await sql`delete from market.price where time = ${lost}::timestamptz and series_id = ${Number(hash[0]!.id)}`;
       const wrong = [];
       for await (const proof of verifySeries(sql, {}, world.clock.now()))
-        if (proof.mending.length > 0) wrong.push(proof);
-      expect(wrong.map(({ mending }) => mending)).toEqual([[{ from: lost, to: lost + width }]]);
+        if (proof.repairs.length > 0) wrong.push(proof);
+      expect(wrong.map(({ repairs }) => repairs)).toEqual([[{ from: lost, to: lost + width }]]);
       await sql`select ops.uncover(${wrong[0]!.seriesId}, ${lost}::timestamptz, ${lost + width}::timestamptz)`;
       expect((await chandler.backfill(target)).totals?.requests).toBe(1);
       expect(await sql`select id, digest from market.series order by id`).toEqual(hash);

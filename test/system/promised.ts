@@ -10,7 +10,7 @@ import {
 } from '../../src/core/interval.ts';
 import type { FaultName } from '../../src/simulator/faults/fault-spec.ts';
 import { isPriceRow, type WireRow } from '../../src/simulator/faults/faulty-rows.ts';
-import type { RowQuestion } from '../../src/simulator/faults/row-request.ts';
+import type { RowRequest } from '../../src/simulator/faults/row-request.ts';
 import type { Sql } from '../../src/store/connection/connect.ts';
 
 type Row = {
@@ -34,7 +34,7 @@ export type Beside = {
 };
 
 /** Null when the database cannot be asked just now. */
-export async function readBeside(sql: Sql, { coinId, quote, interval, from, to }: RowQuestion): Promise<Beside | null> {
+export async function readBeside(sql: Sql, { coinId, quote, interval, from, to }: RowRequest): Promise<Beside | null> {
   const width = INTERVAL_MS[interval];
   const reach = Math.max(8 * width, DAY);
   try {

@@ -1,4 +1,4 @@
-/** A second damage in what one answer told, and a third one: each is named, and ends with the mending that verify prints. */
+/** A second damage in what one answer told, and a third one: each is named, and ends with the repair that verify prints. */
 import { expect, test } from 'vitest';
 import { DAY, floorToGrid, type Interval } from '../../src/core/interval.ts';
 import { type SeriesProof, verifySeries } from '../../src/views/operations/verify.ts';

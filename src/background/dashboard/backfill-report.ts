@@ -5,7 +5,7 @@ import type { BackfillReport } from '../../dashboard/parts/reports.ts';
 import { standingRefusal } from '../../ingest/request/account.ts';
 import { readBackfillDetails } from '../../views/backfills/backfill-details.ts';
 import { readHeldLock } from '../../views/operations/blocking-sessions.ts';
-import { whyAccountWaits, whyBackfillWaits } from '../operator/wait-explanation.ts';
+import { explainAccountWait, explainBackfillWait } from '../operator/wait-explanation.ts';
 import { waitingFor } from '../operator/wait-reasons.ts';
 
 /** Null when no backfill has this number. */
@@ -19,7 +19,7 @@ export async function readBackfillReport(app: App, id: number, budget: Budget): 
   const refusal = await standingRefusal(sql, { id: budget.accountId, sentAs: app.config.authScheme });
   return {
     details,
-    reasons: whyBackfillWaits(details, { account: whyAccountWaits({ state, budget, refusal }), lock, now }),
+    reasons: explainBackfillWait(details, { account: explainAccountWait({ state, budget, refusal }), lock, now }),
     waits: (details.chunks?.waits ?? []).map(({ reason }) => waitingFor(reason)),
   };
 }

@@ -6,7 +6,7 @@ import { type StandingRefusal, standingRefusal } from '../../ingest/request/acco
 import type { QuotaState } from '../../quota/quota.ts';
 import { type HeldLock, lockSentence, readHeldLock } from '../../views/operations/blocking-sessions.ts';
 import type { State } from '../notice/states.ts';
-import { whyAccountWaits } from '../operator/wait-explanation.ts';
+import { explainAccountWait } from '../operator/wait-explanation.ts';
 
 export type Holds = {
   readonly state: QuotaState;
@@ -23,7 +23,7 @@ export async function readHolds({ clock, config, database: { sql } }: App, budge
     budget.quota.state(),
     standingRefusal(sql, { id: budget.accountId, sentAs: config.authScheme }),
   ]);
-  const waits = whyAccountWaits({ state, budget, refusal });
+  const waits = explainAccountWait({ state, budget, refusal });
   return { state, refusal, lock, holds: lock === null ? waits : [...waits, lockSentence(lock)] };
 }
 

@@ -18,7 +18,7 @@ import { hasManySeries } from '../../views/operations/series-filter.ts';
 import { checksForPage } from '../doctor/checks.ts';
 import type { State } from '../notice/states.ts';
 import { withoutConsequences } from '../notice/states.ts';
-import { look } from '../operator/operator-state.ts';
+import { readOperatorState } from '../operator/operator-state.ts';
 import { readBackfillReport } from './backfill-report.ts';
 import { createActions } from './dashboard-actions.ts';
 import { readHolds } from './holds.ts';
@@ -66,7 +66,7 @@ export function openDashboard({ app, states, onError }: DashboardOptions): OpenD
   const dueOfMany = shared(clock, DUE_KEPT_MS, readDue, Number.POSITIVE_INFINITY);
   const due = async () => ((await hasManySeries(sql)) ? dueOfMany() : readDue());
   const budget = shared(clock, KEPT_MS, async () => readBudget(app, await due()), BUDGET_MAY_BE_MS);
-  const readOwnStates = async () => (await look(app, clock.now(), await budget())).states;
+  const readOwnStates = async () => (await readOperatorState(app, clock.now(), await budget())).states;
   const readStates = shared(clock, STATES_KEPT_MS, readOwnStates, BUDGET_MAY_BE_MS);
   const openStates = async () => {
     const all = states() ?? (await readStates());

@@ -26,7 +26,7 @@ import type { ServiceContext } from '../service-context.ts';
 import type { DatabaseOutage } from './database-outage.ts';
 import { createHeartbeat } from './heartbeat-monitor.ts';
 import { deliver, logNotice } from './notice-delivery.ts';
-import { type Look, look, lookAtLock } from './operator-state.ts';
+import { type OperatorState, readLockState, readOperatorState } from './operator-state.ts';
 
 export const LOOK_MS = 20_000;
 const NOTICES = 'the notices';
@@ -46,21 +46,21 @@ export async function notifyOperator(
     while (!signal.aborted) {
       try {
         const now = clock.now();
-        const locked = await lookAtLock(context, app, now);
+        const locked = await readLockState(context, app, now);
         if (locked.since !== null && notify !== null && webhook !== null) {
           // At once, because the reads below may wait for that lock.
           await settleStates(context, app, notify, [locked], now);
           await deliver(context, app, webhook);
         }
-        const { inputs, states: others } = await look(app, now);
+        const { inputs, states: others } = await readOperatorState(app, now);
         const states = [locked, ...others];
         const peers = await liveInstances(app.database.sql, now);
         // Right after an outage the other services have not renewed their leases yet. The services alive before it decide which one reports it.
         if (!incidents.isOpen(DATABASE) && !incidents.isOpen(HEARTBEAT)) open.peers = peers;
         if (notify !== null) await raise(context, app, notify, { inputs, states });
-        const asTold = notify === null ? states : await withSettling(app, notify, states);
-        open.states = asTold;
-        await heartbeat?.beat(asTold, peers);
+        const settling = notify === null ? states : await withSettling(app, notify, states);
+        open.states = settling;
+        await heartbeat?.beat(settling, peers);
         await outage.record(app);
         if (webhook !== null) await deliver(context, app, webhook);
         incidents.resolve(NOTICES);
@@ -85,7 +85,12 @@ async function withSettling(app: App, notify: Notify, states: readonly State[]):
   return states.map((state) => (isSettling(state) ? { ...state, isSettling: true } : state));
 }
 
-async function raise(context: ServiceContext, app: App, notify: Notify, { inputs, states }: Look): Promise<void> {
+async function raise(
+  context: ServiceContext,
+  app: App,
+  notify: Notify,
+  { inputs, states }: OperatorState,
+): Promise<void> {
   const { sql } = app.database;
   await settleStates(context, app, notify, states, inputs.now);
   await endForgotten(context, app, inputs.now);

@@ -17,10 +17,10 @@ import type { NoticeInputs } from '../notice/notices.ts';
 import { databaseLocked, hasBudget, type LakeState, type State, statesOf } from '../notice/states.ts';
 import type { ServiceContext } from '../service-context.ts';
 
-export type Look = { readonly inputs: NoticeInputs; readonly states: readonly State[] };
+export type OperatorState = { readonly inputs: NoticeInputs; readonly states: readonly State[] };
 
 /** Reads and writes only `ops.watch`. */
-export async function lookAtLock(
+export async function readLockState(
   { incidents }: ServiceContext,
   { database: { sql } }: App,
   now: Instant,
@@ -34,7 +34,7 @@ export async function lookAtLock(
 }
 
 /** `known`: the budget of the account, if the caller has read it lately. */
-export async function look(app: App, now: Instant, known?: Budget): Promise<Look> {
+export async function readOperatorState(app: App, now: Instant, known?: Budget): Promise<OperatorState> {
   const { config } = app;
   const { sql } = app.database;
   const budget = known ?? (await readBudget(app));

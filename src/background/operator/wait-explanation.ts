@@ -14,7 +14,7 @@ export type AccountState = {
 };
 
 /** What holds all requests, or those of backfills. Empty when nothing does. */
-export function whyAccountWaits({ state, budget, refusal }: AccountState): string[] {
+export function explainAccountWait({ state, budget, refusal }: AccountState): string[] {
   const { now, hold } = state;
   const reasons: string[] = [];
   if (refusal !== null) reasons.push(`The upstream refuses the key: ${refusal.message}`);
@@ -36,17 +36,17 @@ export function whyAccountWaits({ state, budget, refusal }: AccountState): strin
 
 export const NO_SERVICE = 'No service is running. Start one with: chandler service';
 /** Replaces `NO_SERVICE` while another session holds a lock: a service may be waiting for that lock before it renews its lease. */
-export const NO_SERVICE_HEARD = 'No service gives a sign of life: none runs, or it waits for the lock.';
+export const SERVICE_SILENT = 'No service gives a sign of life: none runs, or it waits for the lock.';
 
-export function noService(lock: HeldLock | null): string {
-  return lock === null ? NO_SERVICE : NO_SERVICE_HEARD;
+export function describeNoService(lock: HeldLock | null): string {
+  return lock === null ? NO_SERVICE : SERVICE_SILENT;
 }
 
 /** A shorter time without an answer is normal. */
 const QUIET_MS = 30_000;
 
 /** Why a backfill does not advance, or a sentence that it does. The first reason is the most important one. */
-export function whyBackfillWaits(
+export function explainBackfillWait(
   details: BackfillDetails,
   {
     account,
@@ -60,7 +60,7 @@ export function whyBackfillWaits(
     return [`It is over (${state})${message === null ? '.' : `: ${message}`}`];
   if (state === 'paused') return [`It is paused. Continue it with: chandler backfills resume ${id}`];
   const reasons: string[] = lock === null ? [] : [lockSentence(lock)];
-  if (row.isDetached && services === 0) reasons.push(noService(lock));
+  if (row.isDetached && services === 0) reasons.push(describeNoService(lock));
   if (state === 'running' && !isAlive) reasons.push(silence(row, lock));
   if (state === 'queued' && waitUntil !== null && waitUntil > now)
     reasons.push(
@@ -70,7 +70,7 @@ export function whyBackfillWaits(
   if (before.length > 0) reasons.push(`${named(before)} before it.`);
   if (state === 'queued' && reasons.length === (lock === null ? 0 : 1) && services > 0)
     reasons.push(freeService(services, beside));
-  if (state === 'running') reasons.push(...whyRunningWaits(details, lock, now));
+  if (state === 'running') reasons.push(...explainRunningBackfill(details, lock, now));
   return reasons;
 }
 
@@ -92,7 +92,7 @@ function freeService(services: number, beside: readonly number[]): string {
   return `It waits for a free service: ${formatCounted(services, 'service')} ${services === 1 ? 'runs' : 'run'} one backfill at a time${busy}.`;
 }
 
-function whyRunningWaits(
+function explainRunningBackfill(
   { row, chunks, beside, lastSentAt }: BackfillDetails,
   lock: HeldLock | null,
   now: Instant,

@@ -50,7 +50,7 @@ export async function runWithProgress(
         historyLimits: session.historyLimits,
         plan: session.plan,
         owner: ownerName(process.pid),
-        bringBack: app.restartDatabase,
+        restartDatabase: app.restartDatabase,
       },
       {
         target: report.target,

@@ -2,7 +2,7 @@
 import type { App } from '../../app.ts';
 import { formatCounted, formatInstant } from '../../core/format.ts';
 import { readOccupation, readUnprovedRestore } from '../../store/backup/target.ts';
-import { type KeptReason, removeUnused, whyKept } from '../../store/backup/unused-warehouse.ts';
+import { type ReasonToKeep, reasonToKeep, removeUnused } from '../../store/backup/unused-warehouse.ts';
 import { UsageError } from '../shell/exit.ts';
 import { attestationBeside, hasFile } from './backup-file.ts';
 
@@ -25,7 +25,7 @@ export async function requireFree(app: App, file: string): Promise<FreeDatabase>
   const unproved = await explainUnproved(app, file);
   if (unproved !== null) throw refusal(app, found, unproved);
   if (warehouse.series > 0) throw refusal(app, found);
-  const keeps = await whyKept(sql, app.clock.now());
+  const keeps = await reasonToKeep(sql, app.clock.now());
   if (keeps !== null) throw keptRefusal(app, found, keeps);
   return { empty: [], isUnused: true };
 }
@@ -50,7 +50,7 @@ async function explainUnproved({ database: { sql } }: App, file: string): Promis
   ].join('');
 }
 
-function keptRefusal(app: App, found: string, keeps: KeptReason): UsageError {
+function keptRefusal(app: App, found: string, keeps: ReasonToKeep): UsageError {
   if (keeps.why === 'used by') {
     return new UsageError(
       `${found}, which is empty, but a service uses it: ${keeps.owners.join(', ')}; stop it, and run this command again half a minute later`,

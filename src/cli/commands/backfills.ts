@@ -8,7 +8,7 @@ import {
   recountAfterChange,
   settleCancelled,
 } from '../../background/actions/after-change.ts';
-import { noService } from '../../background/operator/wait-explanation.ts';
+import { describeNoService } from '../../background/operator/wait-explanation.ts';
 import { formatMoment, waitingFor } from '../../background/operator/wait-reasons.ts';
 import type { Instant } from '../../clock.ts';
 import { formatPercent, formatRelative, formatSeries } from '../../core/format.ts';
@@ -150,7 +150,7 @@ function printBackfills(out: Output, rows: readonly BackfillRow[], { now, all, h
   const waits = rows.some(({ state, isDetached }) => isDetached && (state === 'queued' || state === 'running'));
   if (lock !== null && rows.some(({ state }) => state === 'queued' || state === 'running'))
     out.write(`${printable(lockSentence(lock))}\n`);
-  if (waits && !hasService) out.write(`${noService(lock)}\n`);
+  if (waits && !hasService) out.write(`${describeNoService(lock)}\n`);
 }
 
 function remarksOn(row: BackfillRow, now: Instant): string[] {

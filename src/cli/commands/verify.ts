@@ -76,8 +76,12 @@ async function verifyAsJson(io: Io, sql: Sql, filter: VerifyFilter, now: number)
       bar.add(proof.candles + proof.provisional);
       differences += proof.differences.length;
       const iso = (span: Span) => ({ from: bound(span.from), to: bound(span.to) });
-      const { mending, removals, toAsk: _, ...rest } = proof;
-      const commands = [...removals.map(remove), ...mending.map((span) => mend(proof, span)), ...fetchAgain(proof)];
+      const { repairs, removals, toRefetch: _, ...rest } = proof;
+      const commands = [
+        ...removals.map(removeCommand),
+        ...repairs.map((span) => repairCommand(proof, span)),
+        ...refetchCommands(proof),
+      ];
       yield { ...rest, stretches: proof.stretches.map(iso), commands };
     }
     const others = await othersWrong(sql, filter);
@@ -214,21 +218,23 @@ function printDifferences(out: Output, page: readonly SeriesProof[]): void {
 function printCorrections(out: Output, wrong: readonly SeriesProof[], differing: number): void {
   out.write('\nTo fetch and correct the slots below, run these commands:\n');
   for (const proof of wrong) {
-    const { coinId, interval, quote, mending, removals } = proof;
+    const { coinId, interval, quote, repairs, removals } = proof;
     out.write(`\n  ${coinId} ${formatSeries({ interval, quote })}:\n`);
-    if (mending.length + removals.length === 0)
+    if (repairs.length + removals.length === 0)
       out.write('    no command corrects this; chandler restore brings back a backup from before it\n');
     for (const statement of removals)
-      out.write(`    some rows have a time that no command accepts; this removes them:\n      ${remove(statement)}\n`);
-    for (const span of mending.slice(0, MOST_CORRECTED)) {
+      out.write(
+        `    some rows have a time that no command accepts; this removes them:\n      ${removeCommand(statement)}\n`,
+      );
+    for (const span of repairs.slice(0, MOST_CORRECTED)) {
       const where = isAllTime(span)
         ? 'the whole series, with its evidence'
         : `between ${bound(span.from, formatInstant) ?? 'ever'} and ${bound(span.to, formatInstant) ?? 'ever'}`;
-      out.write(`    ${where}:\n      ${mend(proof, span)}\n`);
+      out.write(`    ${where}:\n      ${repairCommand(proof, span)}\n`);
     }
-    const more = mending.length - MOST_CORRECTED;
+    const more = repairs.length - MOST_CORRECTED;
     if (more > 0) out.write(`    and in ${formatCount(more)} more of its stretches (--json lists all)\n`);
-    printFetches(out, fetchAgain(proof));
+    printFetches(out, refetchCommands(proof));
   }
   if (differing > wrong.length)
     out.write(`\n  and ${formatCount(differing - wrong.length)} more series (--json lists all)\n`);
@@ -242,18 +248,18 @@ function printFetches(out: Output, commands: readonly string[]): void {
   if (more > 0) out.write(`      and ${formatCount(more)} more (--json lists all)\n`);
 }
 
-function mend({ seriesId }: SeriesProof, span: Span): string {
+function repairCommand({ seriesId }: SeriesProof, span: Span): string {
   const bounds = `, '${bound(span.from) ?? '-infinity'}', '${bound(span.to) ?? 'infinity'}'`;
   return `chandler sql "select ops.uncover(${seriesId}${isAllTime(span) ? '' : bounds})"`;
 }
 
-function remove(statement: string): string {
+function removeCommand(statement: string): string {
   return `chandler sql "${statement}"`;
 }
 
 /** One command for each stretch, so that nothing between them becomes wanted. Empty when no slot of it can be requested. */
-function fetchAgain({ coinId, interval, quote, toAsk }: SeriesProof): string[] {
-  return toAsk.map(
+function refetchCommands({ coinId, interval, quote, toRefetch }: SeriesProof): string[] {
+  return toRefetch.map(
     ({ from, to }) =>
       `chandler backfill ${coinId} --interval ${interval} --quote ${quote} --start ${toIso(from)} --end ${toIso(to)}`,
   );

@@ -1,6 +1,6 @@
 /** The first lines of `chandler status`: what happens now, why nothing happens, what comes next, and which problem came first. */
 import type { App } from '../../app.ts';
-import { NO_SERVICE_HEARD, whyAccountWaits } from '../../background/operator/wait-explanation.ts';
+import { explainAccountWait, SERVICE_SILENT } from '../../background/operator/wait-explanation.ts';
 import type { Budget } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
 import { formatCounted, formatRelative, withIso } from '../../core/format.ts';
@@ -48,7 +48,7 @@ export async function readNow(
   return {
     services: instances.map(({ owner }) => owner),
     // `status` has already printed that the key is refused.
-    waits: whyAccountWaits({ state, budget, refusal: null }),
+    waits: explainAccountWait({ state, budget, refusal: null }),
     backfills,
     next: refusal === null ? nextRuns(budget, now) : [],
     isKeyRefused: refusal !== null,
@@ -90,7 +90,7 @@ export function describeNext(
 
 export function printNow(out: Output, present: Now, now: Instant): void {
   const { services, waits, backfills, isKeyRefused, isLocked, problems } = present;
-  out.write(`${services.length === 0 && isLocked ? NO_SERVICE_HEARD : describeServices(services)}\n`);
+  out.write(`${services.length === 0 && isLocked ? SERVICE_SILENT : describeServices(services)}\n`);
   for (const wait of waits) out.write(`${printable(wait)}\n`);
   if (backfills.length > 0) out.write(`${describeBackfills(backfills)}\n`);
   if (isKeyRefused) out.write('Next: nothing, until the upstream accepts the key.\n');

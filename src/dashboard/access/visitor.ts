@@ -16,7 +16,7 @@ const FORWARDED = /^(forwarded|x-forwarded-.*|x-real-ip|via)$/;
  * Whether the request comes from a browser on this machine, for a page of this machine. Another site whose name resolves to this machine
  * (DNS rebinding) has another `Host`.
  */
-export function isOfThisMachine(peer: Peer | undefined, headers: Headers, trusted: BlockList | null): boolean {
+export function isLocalVisitor(peer: Peer | undefined, headers: Headers, trusted: BlockList | null): boolean {
   if (peer === undefined || [...headers.keys()].some((name) => FORWARDED.test(name))) return false;
   if (isTrusted(peer.address, trusted)) return false;
   return isLoopback(peer.address) && isLoopback(hostOf(headers.get('host') ?? ''));
@@ -36,7 +36,7 @@ function isLoopback(name: string): boolean {
  * Whether a page of Chandler sent the form. If the browser says where the request comes from, it must be here. The token in the form
  * decides; this check refuses other sites before anything is read.
  */
-export function isOfOurPage(headers: Headers): boolean {
+export function isSentByOwnPage(headers: Headers): boolean {
   const site = headers.get('sec-fetch-site');
   const origin = headers.get('origin');
   if (site !== null && site !== 'same-origin' && site !== 'none') return false;
@@ -52,7 +52,7 @@ export function isOfOurPage(headers: Headers): boolean {
  * Whether to answer the page that sends this request. Other sites can make a browser on this machine send any request, although they cannot
  * read the answer. They may only open a page for the visitor.
  */
-export function isAskedByOurs(headers: Headers): boolean {
+export function mayAnswer(headers: Headers): boolean {
   if (headers.get('sec-fetch-site') !== 'cross-site') return true;
   return headers.get('sec-fetch-mode') === 'navigate' && headers.get('sec-fetch-dest') === 'document';
 }

@@ -8,7 +8,7 @@ export type State = {
   readonly look: string;
   readonly text: string;
   /** Whether a backfill would request it. */
-  readonly canBeAsked: boolean;
+  readonly isFetchable: boolean;
 };
 
 export type Row = {
@@ -23,7 +23,7 @@ export type Row = {
   readonly tier: string | null;
   readonly stretches: readonly number[];
   /** Number of confirmed empty slots that no stretch shows, because reading their places would take too long. */
-  readonly toldTwiceElsewhere: number;
+  readonly confirmedEmptyElsewhere: number;
 };
 
 /** The answer of `src/dashboard/map/coverage-data.ts`. */

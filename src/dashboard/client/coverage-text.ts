@@ -27,14 +27,14 @@ export function describeCell({ frame, row, from, to }: { frame: Frame; row: Row;
   return `${row.symbol} ${row.name}, ${row.interval} ${row.quote}, ${tier}. ${say(from)} to ${say(to)}: ${states}.${describeUnread(row)}`;
 }
 
-function describeUnread({ toldTwiceElsewhere: slots }: Row): string {
+function describeUnread({ confirmedEmptyElsewhere: slots }: Row): string {
   if (slots === 0) return '';
   return ` Somewhere this series has ${slots} confirmed empty ${slots === 1 ? 'slot' : 'slots'}, drawn as final here: zoom in to see where.`;
 }
 
 /** The confirmed empty slots of the visible rows that no stretch shows. Empty when every row shows all of them. */
 export function describeUnreadRows(rows: readonly Row[]): string {
-  const count = rows.filter(({ toldTwiceElsewhere }) => toldTwiceElsewhere > 0).length;
+  const count = rows.filter(({ confirmedEmptyElsewhere }) => confirmedEmptyElsewhere > 0).length;
   if (count === 0) return '';
   return `${count === 1 ? 'One row has' : `${count} rows have`} confirmed empty slots that are drawn as final: reading where they are would take too long. Zoom in to see them.`;
 }
@@ -69,7 +69,7 @@ export function describeSelection(box: Box, { rowOf, statesIn }: Pick<MapData, '
     names.add(row.symbol);
     const states = statesIn(at, box.from, box.to);
     // Unknown states may be anything: the page with the price shows what they are.
-    if (states?.some(({ canBeAsked }) => canBeAsked) === false) for (const why of whyNot(states)) others.add(why);
+    if (states?.some(({ isFetchable }) => isFetchable) === false) for (const why of whyNot(states)) others.add(why);
     else groups.set(`${row.interval} ${row.quote}`, [...(groups.get(`${row.interval} ${row.quote}`) ?? []), row]);
   }
   const shown = [...names].slice(0, 8).join(', ') + (names.size > 8 ? ` and ${names.size - 8} more` : '');

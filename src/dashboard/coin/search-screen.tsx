@@ -1,6 +1,6 @@
 /** Finds coins by symbol, name, id or old id. A search that can mean only one coin opens its page directly. */
 import { formatCount, formatSeries } from '../../core/format.ts';
-import { findCoins, onlyMeaning, readStoredSeries, type StoredSeries } from '../../views/chart/find-coins.ts';
+import { findCoins, onlyMatch, readStoredSeries, type StoredSeries } from '../../views/chart/find-coins.ts';
 import { readText } from '../parts/address.ts';
 import { Table } from '../parts/table.tsx';
 import type { ScreenInput, ScreenView } from '../screen.ts';
@@ -11,7 +11,7 @@ const MOST_COINS = 50;
 export async function searchScreen({ deps: { sql }, url }: ScreenInput): Promise<ScreenView> {
   const q = readText(url.searchParams, 'q') ?? '';
   const coins = q === '' ? [] : await findCoins(sql, q, MOST_COINS + 1);
-  const meant = url.searchParams.get('all') === 'true' ? null : onlyMeaning(coins, q);
+  const meant = url.searchParams.get('all') === 'true' ? null : onlyMatch(coins, q);
   const shown = coins.slice(0, MOST_COINS);
   const ids = shown.map(({ id }) => id);
   const series = new Map<string, StoredSeries[]>(ids.map((id) => [id, []]));

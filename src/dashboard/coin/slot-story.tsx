@@ -6,7 +6,7 @@ import type { Sql } from '../../store/connection/connect.ts';
 import { slotAfter, slotOf } from '../../views/chart/bar-width.ts';
 import { type ChartOf, gridOf, ownInterval } from '../../views/chart/bars.ts';
 import type { SeriesFacts } from '../../views/chart/coin-facts.ts';
-import { seriesThatTells } from '../../views/chart/story-series.ts';
+import { findStorySeries } from '../../views/chart/story-series.ts';
 import { readStory, type Story } from '../../views/operations/story.ts';
 import { coinUrl, describeChart, iso } from './coin-address.ts';
 
@@ -37,7 +37,7 @@ export async function readSlotStory(
 ): Promise<SlotStory | null> {
   const from = slotOf(gridOf(chart), at);
   const to = slotAfter(gridOf(chart), from);
-  const series = await seriesThatTells(sql, sources, ownInterval(chart), { from, to });
+  const series = await findStorySeries(sql, sources, ownInterval(chart), { from, to });
   if (series === null) return null;
   const isOwn = series.interval === ownInterval(chart);
   const question = { coinId, interval: series.interval, quote: series.quote, at: isOwn ? at : from };

@@ -5,7 +5,7 @@ import { COVERAGE_STATES, type CoverageRow, readCoverageRows } from '../../views
 import { type CoverageOrders, createCoverageOrders } from '../../views/dashboard/coverage-order.ts';
 import { BadAddress, type DashboardDeps, type ScreenInput } from '../screen.ts';
 import { readCoverageAddress, readWhole } from './coverage-address.ts';
-import { CAN_BE_ASKED, type Look, STATE_WORDS } from './coverage-states.ts';
+import { FETCHABLE_STATES, type Look, STATE_WORDS } from './coverage-states.ts';
 
 /** `client/coverage-data.ts` has the same type: importing this one would bring the types of Node and of the whole server into the page scripts. */
 export type CoverageAnswer = {
@@ -19,7 +19,7 @@ export type CoverageAnswer = {
   readonly step: number;
   readonly now: number;
   /** The first number of a stretch is an index in this list. */
-  readonly states: readonly { readonly look: Look; readonly text: string; readonly canBeAsked: boolean }[];
+  readonly states: readonly { readonly look: Look; readonly text: string; readonly isFetchable: boolean }[];
   readonly rows: readonly CoverageRow[];
 };
 
@@ -27,7 +27,10 @@ const MOST_ROWS = 400;
 const MOST_STEPS = 20_000;
 const LONGEST_STEP = 366 * 86_400;
 
-const STATES = COVERAGE_STATES.map((state) => ({ ...STATE_WORDS[state], canBeAsked: CAN_BE_ASKED.includes(state) }));
+const STATES = COVERAGE_STATES.map((state) => ({
+  ...STATE_WORDS[state],
+  isFetchable: FETCHABLE_STATES.includes(state),
+}));
 
 /** Takes the parameters of the page's address, and `rows` (a number, from `row` on), `from`, `to`, and `step` in seconds. */
 export async function readCoverageData({ deps, url, now }: ScreenInput): Promise<CoverageAnswer> {

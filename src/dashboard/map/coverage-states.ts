@@ -2,7 +2,7 @@
 import type { CoverageState } from '../../views/dashboard/coverage-map.ts';
 
 /** The states that a backfill would request. For the others it says that nothing can be requested. */
-export const CAN_BE_ASKED: readonly CoverageState[] = ['not asked yet', 'malformed'];
+export const FETCHABLE_STATES: readonly CoverageState[] = ['not asked yet', 'malformed'];
 
 /** The looks of stretches: each has one colour and one pattern. */
 export const LOOKS = {

@@ -2,15 +2,15 @@
 import type { Context, Hono } from 'hono';
 import { formatCounted } from '../../core/format.ts';
 import { beginAudit, endAudit } from '../../store/work/audit.ts';
-import { isOnce, putBackOnce, useOnce } from '../access/single-use-form.ts';
+import { claimForm, isFormId, releaseForm } from '../access/single-use-form.ts';
 import type { Intended, ShownOnce } from '../action.ts';
 import type { DashboardDeps, ScreenView } from '../screen.ts';
 import { Confirm } from '../screens/confirm.tsx';
 import { rememberDone } from '../screens/done.tsx';
-import { doneAlready, secretView } from '../screens/secret.tsx';
-import { nothingAt, type Pages } from './pages.tsx';
+import { alreadySubmitted, secretView } from '../screens/secret.tsx';
+import { type Pages, pageNotFound } from './pages.tsx';
 import { type Env, pathOf, signInPath } from './request.ts';
-import { isOurForm, notOurForm } from './sign-in-routes.tsx';
+import { invalidForm, isValidForm } from './sign-in-routes.tsx';
 
 function confirmView(c: Context<Env>, intended: Intended, { isDearer = false } = {}): ScreenView {
   const body = <Confirm intended={intended} path={pathOf(c)} visitor={c.get('visitor')} isDearer={isDearer} />;
@@ -28,23 +28,23 @@ export function addActions(app: Hono<Env>, deps: DashboardDeps, pages: Pages): v
 
   app.get('/ui/do/:action', async (c) => {
     const intended = await intend(c);
-    if (intended === undefined) return pages.show(c, nothingAt(pathOf(c)));
+    if (intended === undefined) return pages.show(c, pageNotFound(pathOf(c)));
     return pages.show(c, confirmView(c, intended));
   });
 
   app.post('/ui/do/:action', async (c) => {
     const { operator } = c.get('visitor');
     if (operator === null) return c.redirect(signInPath(c), 303);
-    if (!(await isOurForm(c))) return pages.show(c, notOurForm(c));
+    if (!(await isValidForm(c))) return pages.show(c, invalidForm(c));
     const intended = await intend(c);
-    if (intended === undefined) return pages.show(c, nothingAt(pathOf(c)));
+    if (intended === undefined) return pages.show(c, pageNotFound(pathOf(c)));
     const { command, requests, next } = intended;
     const form = await c.req.parseBody();
     // The price may rise while a page is open. A higher one needs a new confirmation, and so does a form without one.
     if (!(requests <= Number(form.requests ?? 0))) return pages.show(c, confirmView(c, intended, { isDearer: true }));
     const once = intended.makesSecret ? String(form.once ?? '') : null;
-    if (once !== null && !isOnce(once)) return pages.show(c, notOurForm(c));
-    if (once !== null && !(await useOnce(deps, operator, once))) return pages.show(c, doneAlready(next));
+    if (once !== null && !isFormId(once)) return pages.show(c, invalidForm(c));
+    if (once !== null && !(await claimForm(deps, operator, once))) return pages.show(c, alreadySubmitted(next));
     const actor = `${operator.name} (dashboard)`;
     const price = requests === 0 ? '' : ` # ${formatCounted(requests, 'request')}`;
     let id: number | null = null;
@@ -57,7 +57,7 @@ export function addActions(app: Hono<Env>, deps: DashboardDeps, pages: Pages): v
       result = await intended.act(actor);
     } catch (error) {
       // The error of the action matters more than a failure to record it.
-      if (once !== null) await putBackOnce(deps, operator, once).catch(() => undefined);
+      if (once !== null) await releaseForm(deps, operator, once).catch(() => undefined);
       await end(error instanceof Error ? error.message : String(error)).catch(() => undefined);
       throw error;
     }

@@ -116,7 +116,7 @@ const UNEXPECTED = messagePage(
   400,
 );
 
-export function nothingAt(path: string): ScreenView {
+export function pageNotFound(path: string): ScreenView {
   const message = `Nothing is at ${path.split('?')[0]}. The menu leads to everything there is.`;
   return messagePage('There is no such page', message, 404);
 }

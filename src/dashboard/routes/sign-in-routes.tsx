@@ -2,7 +2,7 @@
 import type { Context, Hono, MiddlewareHandler } from 'hono';
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie';
 import { isFormToken, operatorOf, SESSION_COOKIE, signIn, signOut } from '../access/session.ts';
-import { isAskedByOurs, isOfOurPage, isOfThisMachine } from '../access/visitor.ts';
+import { isLocalVisitor, isSentByOwnPage, mayAnswer } from '../access/visitor.ts';
 import { messagePage } from '../parts/message-page.tsx';
 import type { DashboardDeps, ScreenView } from '../screen.ts';
 import { signInForm } from '../screens/sign-in.tsx';
@@ -25,7 +25,7 @@ export function addSignIn(app: Hono<Env>, deps: DashboardDeps, pages: Pages): vo
       c.header('Retry-After', String(Math.ceil(lateMs / 1000)));
       return pages.showStranger(c, messagePage('Too many sign-ins', 'Wait a second, and try again.', 429));
     }
-    const session = isOfOurPage(c.req.raw.headers) ? await signIn({ sql, clock }, String(form.key ?? '')) : null;
+    const session = isSentByOwnPage(c.req.raw.headers) ? await signIn({ sql, clock }, String(form.key ?? '')) : null;
     if (session === null) {
       const body = signInForm({ next, isWrong: true });
       return pages.showStranger(c, { title: 'Sign in', body, status: 400 });
@@ -40,7 +40,7 @@ export function addSignIn(app: Hono<Env>, deps: DashboardDeps, pages: Pages): vo
     return c.redirect(next, 303);
   });
   app.post('/ui/sign-out', gate(deps), async (c) => {
-    if (!(await isOurForm(c))) return pages.show(c, notOurForm(c));
+    if (!(await isValidForm(c))) return pages.show(c, invalidForm(c));
     await signOut({ sql }, getCookie(c, SESSION_COOKIE) ?? '');
     deleteCookie(c, SESSION_COOKIE, { path: '/' });
     return c.redirect('/', 303);
@@ -51,9 +51,9 @@ export function addSignIn(app: Hono<Env>, deps: DashboardDeps, pages: Pages): vo
 export function gate({ sql, clock, trustedProxies }: DashboardDeps): MiddlewareHandler<Env> {
   return async (c, next) => {
     const { headers } = c.req.raw;
-    if (!isAskedByOurs(headers)) return c.text('a page of somebody else may not ask for this', 403);
+    if (!mayAnswer(headers)) return c.text('a page of somebody else may not ask for this', 403);
     const operator = await operatorOf({ sql, clock }, getCookie(c, SESSION_COOKIE));
-    if (operator === null && !isOfThisMachine(c.env.peer, headers, trustedProxies))
+    if (operator === null && !isLocalVisitor(c.env.peer, headers, trustedProxies))
       return c.redirect(signInPath(c), 303);
     c.set('visitor', { operator });
     return next();
@@ -61,13 +61,13 @@ export function gate({ sql, clock, trustedProxies }: DashboardDeps): MiddlewareH
 }
 
 /** Whether the form belongs to this session and was sent by a page of Chandler. */
-export async function isOurForm(c: Context<Env>): Promise<boolean> {
+export async function isValidForm(c: Context<Env>): Promise<boolean> {
   const { operator } = c.get('visitor');
   const { token } = await c.req.parseBody();
-  return operator !== null && isOfOurPage(c.req.raw.headers) && isFormToken(operator, String(token ?? ''));
+  return operator !== null && isSentByOwnPage(c.req.raw.headers) && isFormToken(operator, String(token ?? ''));
 }
 
-export function notOurForm(c: Context<Env>): ScreenView {
+export function invalidForm(c: Context<Env>): ScreenView {
   const [path] = pathOf(c).split('?');
   const message = `Nothing was changed: the form was not one of this page, or the session has ended since it was opened. Open ${path} again.`;
   return messagePage('Please confirm again', message, 400);

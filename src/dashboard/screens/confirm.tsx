@@ -1,7 +1,7 @@
 /** An action before it runs: what it means, what it costs, and the button. */
 import type { FC } from 'hono/jsx';
 import { formatCounted } from '../../core/format.ts';
-import { newOnce } from '../access/single-use-form.ts';
+import { newFormId } from '../access/single-use-form.ts';
 import type { Visitor } from '../access/visitor.ts';
 import type { Intended } from '../action.ts';
 import { rangeOfTime } from '../parts/moment.tsx';
@@ -36,7 +36,7 @@ export const Confirm: FC<ConfirmProps> = ({ intended, path, visitor, isDearer })
       <form method="post" action={path} class="actions">
         <input type="hidden" name="token" value={visitor.operator.formToken} />
         <input type="hidden" name="requests" value={String(intended.requests)} />
-        {intended.makesSecret ? <input type="hidden" name="once" value={newOnce()} /> : ''}
+        {intended.makesSecret ? <input type="hidden" name="once" value={newFormId()} /> : ''}
         <button type="submit" class="primary">
           {intended.verb}
         </button>

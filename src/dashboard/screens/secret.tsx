@@ -23,7 +23,7 @@ export function secretView({ done, secret }: ShownOnce, next: string): ScreenVie
 }
 
 /** The form was sent a second time, because the visitor loaded the page of the secret again. */
-export function doneAlready(next: string): ScreenView {
+export function alreadySubmitted(next: string): ScreenView {
   const body = (
     <div>
       <h1>This was done already</h1>

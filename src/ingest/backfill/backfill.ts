@@ -63,7 +63,7 @@ export type BackfillDeps = Pick<Session, 'ingestChunk' | 'circuitBreaker' | 'his
   /** `host:pid`. */
   readonly owner: string;
   /** Tries to restart an unavailable database, where possible. Called repeatedly during the outage. If it rejects, the run ends with that error. */
-  readonly bringBack?: () => Promise<void>;
+  readonly restartDatabase?: () => Promise<void>;
   /** Converts milliseconds of a test's clock, which may run faster, into real ones. */
   readonly realMs?: (ms: number) => number;
 };
@@ -96,7 +96,7 @@ type Run = {
   inFlight: () => readonly ChunkJob[];
 };
 
-/** Resolves when the run has ended, even if it was stopped or interrupted. @throws an unexpected error, or the one that `bringBack` rejects with. */
+/** Resolves when the run has ended, even if it was stopped or interrupted. @throws an unexpected error, or the one that `restartDatabase` rejects with. */
 export async function runBackfill(deps: BackfillDeps, options: BackfillOptions): Promise<BackfillRun> {
   const { sql, clock } = deps;
   const { startedAt, claimedId } = options;
@@ -112,9 +112,9 @@ export async function runBackfill(deps: BackfillDeps, options: BackfillOptions):
   });
   options.onBegun?.(readState);
   const heartbeat = isClaimed ? null : keepBeating({ sql, clock, id, signal: ending.signal }, readState);
-  let hasOthers = false;
+  let leftSlotsToOthers = false;
   try {
-    hasOthers = await fetchMissing(deps, options, run);
+    leftSlotsToOthers = await fetchMissing(deps, options, run);
   } catch (error) {
     // A run that was stopped, and then met an unavailable database or queue, ended because it was stopped.
     if (ending.end().kind === 'done' || outageReason(error) === null) ending.failWith(error);
@@ -143,7 +143,7 @@ export async function runBackfill(deps: BackfillDeps, options: BackfillOptions):
     refused,
     failed,
     left,
-    leftSlotsToOthers: hasOthers,
+    leftSlotsToOthers,
   };
 }
 
@@ -201,7 +201,7 @@ async function fetchMissing(deps: BackfillDeps, options: BackfillOptions, run: R
   });
   try {
     await refill.run(signal);
-    return refill.hasOthers();
+    return refill.leftSlotsToOthers();
   } finally {
     // First removes the chunks that no worker has begun, then those that were given back while the others finished.
     await tidy(() => queue.remove(refill.inFlight()));
@@ -211,7 +211,7 @@ async function fetchMissing(deps: BackfillDeps, options: BackfillOptions, run: R
 }
 
 /** `retry` waits for a database or a queue that is unavailable, and reports it. `tidy` does the last work of a run, and does not wait. */
-function createRunRetry({ clock, bringBack }: BackfillDeps, { ending, tracker }: Run, isClaimed: boolean) {
+function createRunRetry({ clock, restartDatabase }: BackfillDeps, { ending, tracker }: Run, isClaimed: boolean) {
   let isQueueUnavailable = false;
   const retry = createOutageRetry({
     clock,
@@ -221,7 +221,7 @@ function createRunRetry({ clock, bringBack }: BackfillDeps, { ending, tracker }:
       if (!isClaimed && isDiskFull(error)) return ending.failWith(error);
       tracker.outageBegan(reason, until, clock.now());
       if (reason === QUEUE_IS_UNAVAILABLE) isQueueUnavailable = true;
-      if (reason === DATABASE_IS_UNAVAILABLE) bringBack?.().catch(ending.failWith);
+      if (reason === DATABASE_IS_UNAVAILABLE) restartDatabase?.().catch(ending.failWith);
     },
     onRecovery: (reason) => {
       if (reason === QUEUE_IS_UNAVAILABLE) isQueueUnavailable = false;

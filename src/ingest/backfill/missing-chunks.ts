@@ -21,7 +21,7 @@ export type MissingChunks = {
   /** When the first slot is due that this run has requested and requests once more (an invalid row); null: none is due after `since`. */
   dueAgain(since: Instant): Promise<Instant | null>;
   /** Were slots left to backfills before this one in the last pass? */
-  hasOthers(): boolean;
+  leftSlotsToOthers(): boolean;
 };
 
 /** What a run needs to find its missing chunks. */
@@ -56,7 +56,7 @@ export function createMissingChunks(deps: MissingChunksDeps): MissingChunks {
   const rounds = new Map<string, number>();
   const givenUp = new Map<number, Span[]>();
   let isFirstPass = true;
-  let hasOthers = false;
+  let leftSlotsToOthers = false;
 
   function worthAsking(seriesId: number, gaps: readonly Span[]): readonly Span[] {
     const { interval } = target;
@@ -87,9 +87,9 @@ export function createMissingChunks(deps: MissingChunksDeps): MissingChunks {
 
   return {
     giveUp,
-    hasOthers: () => hasOthers,
+    leftSlotsToOthers: () => leftSlotsToOthers,
     pass: async function* () {
-      hasOthers = false;
+      leftSlotsToOthers = false;
       const coins = gapsOf(sql, target, when, PAGE);
       const lanes: Generator<ChunkJob>[] = [];
       for (let more = true; more || lanes.length > 0; ) {
@@ -101,7 +101,7 @@ export function createMissingChunks(deps: MissingChunksDeps): MissingChunks {
           }
           const { seriesId, others } = next.value;
           if (seriesId === null) continue;
-          hasOthers ||= worthAsking(seriesId, others).length > 0;
+          leftSlotsToOthers ||= worthAsking(seriesId, others).length > 0;
           lanes.push(chunksOf(next.value, seriesId));
         }
         const lane = lanes.shift();

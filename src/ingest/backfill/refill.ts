@@ -21,7 +21,7 @@ export type Refill = {
   /** The chunks in the window now. */
   inFlight(): readonly ChunkJob[];
   /** Were slots left to backfills before this one in the last pass? */
-  hasOthers(): boolean;
+  leftSlotsToOthers(): boolean;
 };
 
 export type RefillDeps = Omit<MissingChunksDeps, 'lanes'> &
@@ -85,6 +85,6 @@ export function createRefill(deps: RefillDeps): Refill {
     },
     has: window.has,
     inFlight: window.jobs,
-    hasOthers: missing.hasOthers,
+    leftSlotsToOthers: missing.leftSlotsToOthers,
   };
 }

@@ -133,10 +133,10 @@ async function learn(
 ): Promise<PlanName | null> {
   const plan = isPlanName(info.plan) ? info.plan : null;
   const { requests_made: made, requests_left: left } = info.usage.current_month;
-  const isTold = made !== null && left !== null;
-  const unlimited = !isTold || made < 0 || left < 0;
+  const hasCounts = made !== null && left !== null;
+  const unlimited = !hasCounts || made < 0 || left < 0;
   // A plan without a limit ends the old plan's limit, and the state "quota exhausted". An answer without counts ends nothing.
-  if (isTold) await quota.reconcile(unlimited ? { made: 0, left: null } : { made, left });
+  if (hasCounts) await quota.reconcile(unlimited ? { made: 0, left: null } : { made, left });
   await account.save({
     plan: plan ?? account.current().plan,
     accountPath,

@@ -7,7 +7,7 @@ import type { MonthBook } from '../digest/month-book.ts';
 import { nameOfSeries } from '../digest/series-name.ts';
 import type { PlannedFile } from '../layout/layout.ts';
 import { isoOrNull, type ManifestFile, type ManifestSeries, spanOfFile, spansOf } from '../manifest/manifest.ts';
-import type { Archive, Before } from './existing-export.ts';
+import type { Archive, ExistingExport } from './existing-export.ts';
 import { readWithin, seriesIn } from './read-series.ts';
 
 type Stretch = Pick<ManifestFile, 'dataset' | 'interval' | 'quote' | 'from'>;
@@ -29,7 +29,7 @@ export function stretchOfPlan({ dataset, place, span }: PlannedFile): string {
  */
 export async function stayingArchive(
   tx: SqlOrTransaction,
-  before: Before,
+  before: ExistingExport,
   planned: readonly PlannedFile[],
 ): Promise<Archive> {
   if (before.head?.kind !== 'lake') return before.archive;

@@ -18,7 +18,7 @@ import {
   spansAsIso,
   spansOf,
 } from '../manifest/manifest.ts';
-import { type Archive, type Before, describeSelection } from './existing-export.ts';
+import { type Archive, describeSelection, type ExistingExport } from './existing-export.ts';
 import type { ExportRules } from './rules.ts';
 import type { Selection } from './selection.ts';
 import { readStates } from './series-states.ts';
@@ -26,7 +26,7 @@ import { readStates } from './series-states.ts';
 export type ElementInputs = {
   readonly tx: SqlOrTransaction;
   readonly selection: Selection;
-  readonly before: Before;
+  readonly before: ExistingExport;
   readonly archive: Archive;
   readonly months: MonthBook;
 };

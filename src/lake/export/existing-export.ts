@@ -22,7 +22,7 @@ import { DamagedManifest, readManifest } from '../manifest/read-manifest.ts';
 import { ExportRefused } from '../refused.ts';
 import type { Selection } from './selection.ts';
 
-export type Before = {
+export type ExistingExport = {
   /** Null: there is no manifest. */
   readonly head: ManifestHead | null;
   /** Marks the destination as an export, so that a later run recognises it even if this run is killed during its first file. */
@@ -30,7 +30,7 @@ export type Before = {
   /** Whether the manifest or a killed run describes the file at this path. Then the description must be withdrawn before the file is replaced. */
   knows(path: string): boolean;
   /** The file at this path; null unless it is whole and of this version. */
-  find(path: string, version: string | null): Promise<Kept | null>;
+  find(path: string, version: string | null): Promise<ExistingFile | null>;
   /** The existing files that the manifest, or a killed run, names. */
   readonly known: readonly string[];
   /** All existing files, except hidden ones: their bytes by their paths. */
@@ -54,14 +54,18 @@ export type Archive = {
   readonly series: ReadonlyMap<string, ManifestSeries>;
 };
 
-export type Kept = {
+export type ExistingFile = {
   readonly file: ManifestFile;
   /** Null when no month of this series is known. */
   monthsOf(series: string): EncodedMonths | null;
 };
 
 /** @throws ExportRefused when the destination holds something else */
-export async function lookBefore(destination: Destination, selection: Selection, kind: ExportKind): Promise<Before> {
+export async function readExistingExport(
+  destination: Destination,
+  selection: Selection,
+  kind: ExportKind,
+): Promise<ExistingExport> {
   const sizes = new Map<string, number>();
   const noted = new Set<string>();
   for await (const { path, bytes } of destination.list()) {
@@ -109,7 +113,7 @@ function monthsIn(
   return manifest.get(series) ?? null;
 }
 
-type Manifest = Pick<Before, 'head' | 'files' | 'retired' | 'datasets' | 'archive' | 'narrowArchive'> & {
+type Manifest = Pick<ExistingExport, 'head' | 'files' | 'retired' | 'datasets' | 'archive' | 'narrowArchive'> & {
   /** By the names of series. */
   readonly months: ReadonlyMap<string, EncodedMonths>;
 };

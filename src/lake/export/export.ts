@@ -21,7 +21,7 @@ import { writeManifest } from '../manifest/write-manifest.ts';
 import { ExportBusy, ExportRefused } from '../refused.ts';
 import { addArchivedMonths, stayingArchive, stretchOf, stretchOfPlan } from './archived.ts';
 import { type Done, type ElementInputs, elementsOf, readHead } from './elements.ts';
-import { type Before, lookBefore } from './existing-export.ts';
+import { type ExistingExport, readExistingExport } from './existing-export.ts';
 import { type Plan, planFiles } from './plan-files.ts';
 import { readWithin, type SeriesWithin, seriesIn, versionOf } from './read-series.ts';
 import { BY_HAND, type ExportRules } from './rules.ts';
@@ -81,7 +81,7 @@ export function lockOf({ place }: Destination): string {
 /** The caller holds the lock of the destination (`withExportLock`). */
 export async function writeExport(options: ExportOptions, rules: ExportRules): Promise<Exported | null> {
   const { database, destination, selection, onPlan = async () => true } = options;
-  const before = await lookBefore(destination, selection, rules.kind);
+  const before = await readExistingExport(destination, selection, rules.kind);
   rules.check(before);
   const run = await withSnapshot(database.sql, async (tx, snapshot) => {
     const plan = await planFiles(tx, selection);
@@ -115,13 +115,13 @@ export async function writeExport(options: ExportOptions, rules: ExportRules): P
   };
 }
 
-function foreignOf({ sizes, known, files: named, retired }: Before, files: readonly ManifestFile[]): string[] {
+function foreignOf({ sizes, known, files: named, retired }: ExistingExport, files: readonly ManifestFile[]): string[] {
   const ours = new Set([MANIFEST_FILE, ...known, ...named.keys(), ...[...retired, ...files].map(({ path }) => path)]);
   return [...sizes.keys()].filter((path) => !ours.has(path)).sort();
 }
 
 /** A lake may hold data that Postgres no longer has. So data of another upstream must not be added to it. */
-function checkOrigin({ head: before }: Before, head: ManifestHead, { name }: Destination): void {
+function checkOrigin({ head: before }: ExistingExport, head: ManifestHead, { name }: Destination): void {
   if (head.kind === 'export' || before === null || [head.origin, NOTHING_YET].includes(before.origin)) return;
   throw new ExportRefused(
     `${name} holds data of ${before.origin}, and this warehouse has data of ${head.origin}; name another place`,

@@ -3,7 +3,7 @@ import type { Instant } from '../../clock.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import type { TableDataset } from '../dataset/dataset.ts';
 import type { ExportKind, ManifestElement, ManifestFile } from '../manifest/manifest.ts';
-import type { Before } from './existing-export.ts';
+import type { ExistingExport } from './existing-export.ts';
 import type { Narrowed } from './statements.ts';
 
 export type ExportRules = {
@@ -11,15 +11,19 @@ export type ExportRules = {
   /** The id of a lake. */
   readonly id?: string;
   /** Called before anything is written. @throws ExportRefused */
-  check(before: Before): void;
+  check(before: ExistingExport): void;
   /** The path of a file of this version that is planned at `path`. */
   pathOf(path: string, version: string | null): string;
   /** The version of a table that is written as a whole. Null: only the bytes show whether it has changed. */
   versionOfTable(tx: SqlOrTransaction, dataset: TableDataset, narrowed: Narrowed): Promise<string | null>;
   /** Called when all files are written and the manifest, which is of `at`, does not name them yet. Resolves to further elements of the manifest. */
-  beforeManifest(before: Before, files: readonly ManifestFile[], at: Instant): Promise<readonly ManifestElement[]>;
+  beforeManifest(
+    before: ExistingExport,
+    files: readonly ManifestFile[],
+    at: Instant,
+  ): Promise<readonly ManifestElement[]>;
   /** Called when the manifest is written. Resolves to the paths of the files that it removed. */
-  afterManifest(before: Before, files: readonly ManifestFile[]): Promise<readonly string[]>;
+  afterManifest(before: ExistingExport, files: readonly ManifestFile[]): Promise<readonly string[]>;
 };
 
 /** The files are written to their planned paths, and the others are removed. */

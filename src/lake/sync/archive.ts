@@ -15,7 +15,7 @@ import { CANDLES } from '../dataset/series-datasets.ts';
 import type { Destination } from '../destination/destination.ts';
 import { DestinationError } from '../destination/destination-error.ts';
 import { stretchOf, stretchOfPlan } from '../export/archived.ts';
-import { type Before, lookBefore } from '../export/existing-export.ts';
+import { type ExistingExport, readExistingExport } from '../export/existing-export.ts';
 import { formOf } from '../export/export.ts';
 import { readSeries, readWithin, type SeriesWithin, seriesIn, versionOf } from '../export/read-series.ts';
 import { ALL_TIME, groupsOf, hiveFiles, type PlannedFile } from '../layout/layout.ts';
@@ -36,7 +36,7 @@ export type ArchiveOptions = {
 /** Nobody else may write to the lake meanwhile. @throws ExportRefused when it is not the lake of this warehouse, or not whole */
 export async function openArchive({ database, destination, onRefused }: ArchiveOptions): Promise<CandleArchive> {
   await requireOurs(database.sql, destination);
-  const before = await lookBefore(destination, lakeSelection([CANDLES.name]), 'lake');
+  const before = await readExistingExport(destination, lakeSelection([CANDLES.name]), 'lake');
   const files = new Map([...before.files.values()].map((file) => [stretchOf(file), file]));
   /** Resolves to the state of each series that was compared; null: the lake does not have the whole partition. */
   const check = async (interval: CandleInterval, partition: Span) => {
@@ -102,7 +102,7 @@ async function plannedFiles(
 type Where = {
   readonly database: ArchiveOptions['database'];
   readonly destination: Destination;
-  readonly before: Before;
+  readonly before: ExistingExport;
   readonly snapshot: string;
 };
 

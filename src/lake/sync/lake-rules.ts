@@ -8,7 +8,7 @@ import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import { announceManifest, type KnownLake } from '../../store/work/lake.ts';
 import type { TableDataset } from '../dataset/dataset.ts';
 import type { Destination } from '../destination/destination.ts';
-import type { Before } from '../export/existing-export.ts';
+import type { ExistingExport } from '../export/existing-export.ts';
 import type { ExportRules } from '../export/rules.ts';
 import { fromTable, type Narrowed } from '../export/statements.ts';
 import type { ManifestElement, ManifestFile, RetiredFile } from '../manifest/manifest.ts';
@@ -60,7 +60,7 @@ export function lakeRules(
  * An older manifest may be that of a copy. But if there are files that only a newer manifest can name, the storage still shows an old one, or it
  * was restored alone. Then the run would remove these files, and they may be the last copy.
  */
-function checkNewest(destination: Destination, before: Before, at: Instant | null): void {
+function checkNewest(destination: Destination, before: ExistingExport, at: Instant | null): void {
   if (before.head === null || at === null || Date.parse(before.head.at) >= at) return;
   const told = new Set([...before.files.keys(), ...before.known, ...before.retired.map(({ path }) => path)]);
   const path = [...before.sizes.keys()].find((one) => isLakeFile(one) && !told.has(one));
@@ -72,7 +72,7 @@ function checkNewest(destination: Destination, before: Before, at: Instant | nul
 }
 
 /** Includes files that no manifest ever named: those of a killed run. */
-function retiredOf(before: Before, files: readonly ManifestFile[], now: Instant): RetiredFile[] {
+function retiredOf(before: ExistingExport, files: readonly ManifestFile[], now: Instant): RetiredFile[] {
   const named = new Set(files.map(({ path }) => path));
   const since = new Map(before.retired.map((one) => [one.path, one.since]));
   return [...before.sizes.keys()]

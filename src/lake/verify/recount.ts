@@ -26,7 +26,7 @@ import {
 } from '../manifest/manifest.ts';
 import { DamagedManifest, readManifest } from '../manifest/read-manifest.ts';
 import { type FileFinding, fileFinding } from './finding.ts';
-import { findBeside } from './unnamed-files.ts';
+import { findUnnamedFiles } from './unnamed-files.ts';
 
 /** A series in the manifest, and what the files have of it. */
 export type RecountedSeries = {
@@ -93,7 +93,7 @@ export async function recount(
     bytes += found;
     onFile(found);
   }
-  findings.push(...(await findBeside(destination, manifest, sizes)));
+  findings.push(...(await findUnnamedFiles(destination, manifest, sizes)));
   return { ...manifest, months, edges, rows, bytes, findings };
 }
 

@@ -14,7 +14,7 @@ type Named = {
 };
 
 /** `others`: the files that the manifest does not name. */
-export async function findBeside(
+export async function findUnnamedFiles(
   destination: Destination,
   { head, files, retired }: Named,
   others: ReadonlyMap<string, number>,

@@ -71,7 +71,7 @@ export const FAULT_NAMES = [
 export type FaultName = (typeof FAULT_NAMES)[number];
 
 /** A fault that is returned once: no later answer is false about the same candles. */
-export function isToldOnce(name: FaultName): boolean {
+export function happensOncePerCandle(name: FaultName): boolean {
   return name === 'empty' || isLie(name);
 }
 

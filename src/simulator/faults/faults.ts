@@ -4,11 +4,11 @@ import { historyLimitText, TOO_MANY_REQUESTS } from '../../contract/answer/error
 import { connectionReset, type Handler, type Peer } from '../../contract/interface/handler.ts';
 import { DAY } from '../../core/interval.ts';
 import { below, hashText, mix, unit } from '../hash.ts';
-import { FAULT_NAMES, type FaultName, type FaultSpec, isToldOnce } from './fault-spec.ts';
+import { FAULT_NAMES, type FaultName, type FaultSpec, happensOncePerCandle } from './fault-spec.ts';
 import { spoilRows, type WireRow } from './faulty-rows.ts';
-import { createToldOnce } from './lie-history.ts';
+import { createLieHistory } from './lie-history.ts';
 import { otherRows } from './other-answer.ts';
-import { rowQuestion } from './row-request.ts';
+import { parseRowRequest } from './row-request.ts';
 
 type FaultyParts = {
   readonly spec: FaultSpec;
@@ -27,13 +27,13 @@ type FaultyHandler = Handler & {
 
 /**
  * Every request reaches `handler` first and is counted there, as at the upstream. Then a successful response may be spoilt. A fault that is returned
- * once (`isToldOnce`) is false: the next answer to the same request is true, and no later answer lies about the same candles. `reset` rejects as
+ * once (`happensOncePerCandle`) is false: the next answer to the same request is true, and no later answer lies about the same candles. `reset` rejects as
  * `fetch` does; `hang` settles only when the request is aborted.
  */
 export function withFaults(handler: Handler, { spec, clock, ask }: FaultyParts): FaultyHandler {
   const attempts = new Map<number, Attempts>();
   const injected: Partial<Record<FaultName, number>> = {};
-  const toldOnce = createToldOnce();
+  const lies = createLieHistory();
 
   /** Decides when the request arrives; it only stores the number of attempts. */
   const decide = (address: string): { fault: FaultName | null; roll: number; seen: Attempts } => {
@@ -56,8 +56,8 @@ export function withFaults(handler: Handler, { spec, clock, ask }: FaultyParts):
     if (fault === null || !answer.ok) return answer;
     const spoilt = await spoil(fault, answer, { request, clock, ask, roll });
     if (spoilt === null) return answer;
-    if (isToldOnce(fault)) {
-      if (!toldOnce.mayTell(request)) return answer;
+    if (happensOncePerCandle(fault)) {
+      if (!lies.mayLie(request)) return answer;
       seen.wasLie = true;
     }
     injected[fault] = (injected[fault] ?? 0) + 1;
@@ -181,7 +181,7 @@ function hangUntilAborted(signal: AbortSignal): Promise<Response> {
 }
 
 function asksForRows(request: Request): boolean {
-  return rowQuestion(request) !== null;
+  return parseRowRequest(request) !== null;
 }
 
 async function rowsOf(answer: Response): Promise<WireRow[] | null> {

@@ -4,7 +4,7 @@ import { formatTime, parseTime } from '../../contract/time.ts';
 import { INTERVAL_MS, type Interval, settleMs } from '../../core/interval.ts';
 import { below, mix, unit } from '../hash.ts';
 import type { FaultName } from './fault-spec.ts';
-import { rowQuestion } from './row-request.ts';
+import { parseRowRequest } from './row-request.ts';
 
 /** A row as sent over HTTP; `unknown` because a spoilt row may hold any value. */
 export type CandleRow = {
@@ -162,5 +162,5 @@ function revised(rows: readonly WireRow[], { now, roll, url }: Circumstances): W
 }
 
 function intervalOf(url: string): Interval {
-  return rowQuestion({ url })?.interval ?? '24h';
+  return parseRowRequest({ url })?.interval ?? '24h';
 }

@@ -4,7 +4,7 @@ import { DAY, INTERVAL_MS, INTERVALS, isPriceInterval, PRICE_INTERVALS, widthOf 
 import { below, mix, unit } from '../hash.ts';
 import type { FaultName } from './fault-spec.ts';
 import { openTimeOf, type WireRow, withValuesOf } from './faulty-rows.ts';
-import { rowQuestion } from './row-request.ts';
+import { parseRowRequest } from './row-request.ts';
 
 type Circumstances = {
   readonly request: Request;
@@ -22,7 +22,7 @@ export async function otherRows(
   rows: readonly WireRow[],
   { request, roll, ask }: Circumstances,
 ): Promise<WireRow[] | null> {
-  const question = rowQuestion(request);
+  const question = parseRowRequest(request);
   if (question === null) return null;
   const isOfPrices = isPriceInterval(question.interval);
   const askOther = (change: (url: URL) => void) => {

@@ -3,7 +3,7 @@ import type { Instant } from '../../clock.ts';
 import { parseOhlcvParameters, parseTickerHistoryParameters } from '../../contract/interface/endpoint-parameters.ts';
 import { INTERVAL_MS, PRICE_INTERVALS, type SeriesName } from '../../core/interval.ts';
 
-export type RowQuestion = SeriesName & {
+export type RowRequest = SeriesName & {
   readonly from: Instant;
   /** The last requested open time. */
   readonly to: Instant;
@@ -15,7 +15,7 @@ const CANDLES = /\/coins\/([^/]+)\/ohlcv(\/historical)?$/;
 const PRICES = /\/tickers\/([^/]+)\/historical$/;
 
 /** Null when the request is for neither, or cannot be parsed. */
-export function rowQuestion({ url }: { readonly url: string }): RowQuestion | null {
+export function parseRowRequest({ url }: { readonly url: string }): RowRequest | null {
   const { pathname, searchParams } = new URL(url);
   const ofCandles = CANDLES.exec(pathname)?.[1];
   if (ofCandles !== undefined) {

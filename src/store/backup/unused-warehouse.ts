@@ -62,14 +62,14 @@ async function readUsers(sql: SqlOrTransaction, now: Instant): Promise<string[]>
 }
 
 /** Why a restore must not remove a warehouse. */
-export type KeptReason =
+export type ReasonToKeep =
   | { readonly why: 'holds'; readonly tables: readonly string[] }
   | { readonly why: 'used by'; readonly owners: readonly string[] }
   /** This user may not remove it, or something outside its schemas depends on it. */
   | { readonly why: 'rights' | 'dependents' };
 
 /** Null when a restore may remove the warehouse. */
-export async function whyKept(sql: SqlOrTransaction, now: Instant): Promise<KeptReason | null> {
+export async function reasonToKeep(sql: SqlOrTransaction, now: Instant): Promise<ReasonToKeep | null> {
   if (!(await mayReplace(sql))) return { why: 'rights' };
   const tables = await readHoldings(sql);
   if (tables.length > 0) return { why: 'holds', tables };
@@ -81,15 +81,15 @@ export async function whyKept(sql: SqlOrTransaction, now: Instant): Promise<Kept
 const LOCK_TIMEOUT = '10s';
 
 /** Locks all tables and drops both schemas, unless there is a reason not to. Resolves to that reason, else to null. */
-export async function removeUnused(sql: Sql, now: Instant): Promise<KeptReason | null> {
-  let keeps: KeptReason | null = null;
+export async function removeUnused(sql: Sql, now: Instant): Promise<ReasonToKeep | null> {
+  let keeps: ReasonToKeep | null = null;
   const refused = new Error('the warehouse stays');
   await sql
     .begin(async (tx) => {
       await tx`select set_config('lock_timeout', ${LOCK_TIMEOUT}, true)`;
       const names = (await tablesOf(tx, ['r', 'p'])).map(({ quoted }) => quoted);
       await tx.unsafe(`lock table ${names.join(', ')} in access exclusive mode`);
-      keeps = await whyKept(tx, now);
+      keeps = await reasonToKeep(tx, now);
       if (keeps !== null) throw refused;
       const before = await countOutside(tx);
       await tx.unsafe(`drop schema ${BACKED_UP.join(', ')} cascade`);

@@ -29,7 +29,7 @@ export async function useForm(sql: SqlOrTransaction, row: Row): Promise<boolean>
   return made.length === 1;
 }
 
-export const putBackForm = endSession;
+export const releaseForm = endSession;
 
 export type FoundSession = { readonly keyId: number; readonly prefix: string; readonly name: string | null };
 

@@ -101,14 +101,14 @@ function layOut<T extends PgTable>(table: T, rows: readonly UpstreamRow<T>[]) {
   const { schema, name, primaryKeys } = getTableConfig(table);
   const keyNames = primaryKeys.flatMap((key) => key.columns.map((column) => column.name));
   const isKey = (column: PgColumn) => column.primary || keyNames.includes(column.name);
-  const isTold = (property: string) => !(ADDED as readonly string[]).includes(property);
-  const told = Object.entries(getTableColumns(table)).filter(([property]) => isTold(property));
-  const keys = told.filter(([, column]) => isKey(column));
-  const values = told.filter(([, column]) => !isKey(column));
+  const isFromUpstream = (property: string) => !(ADDED as readonly string[]).includes(property);
+  const fromUpstream = Object.entries(getTableColumns(table)).filter(([property]) => isFromUpstream(property));
+  const keys = fromUpstream.filter(([, column]) => isKey(column));
+  const values = fromUpstream.filter(([, column]) => !isKey(column));
   const records = rows as readonly Readonly<Record<string, unknown>>[];
   const once = new Map(records.map((row) => [JSON.stringify(keys.map(([property]) => row[property])), row]));
   const given = [...once.values()].map((row) =>
-    Object.fromEntries(told.map(([property, column]) => [column.name, asJson(column, row[property])])),
+    Object.fromEntries(fromUpstream.map(([property, column]) => [column.name, asJson(column, row[property])])),
   );
   return {
     name: `${schema}.${name}`,

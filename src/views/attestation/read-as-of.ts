@@ -1,4 +1,4 @@
-/** Reads series as they were after a step of their evidence, without later answers, mendings and revisions. */
+/** Reads series as they were after a step of their evidence, without later answers, repairs and revisions. */
 import type { Instant } from '../../clock.ts';
 import { monthReset } from '../../core/calendar.ts';
 import type { Interval } from '../../core/interval.ts';

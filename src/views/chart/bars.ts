@@ -120,16 +120,16 @@ export async function readBars(sql: Sql, question: BarsQuestion): Promise<Bars> 
   const { chart, sources, from, to, now, firstDataAt } = question;
   const grid = gridOf(chart);
   if (from >= to) return { from, to, bars: [], holes: [] };
-  const [rows, known, gaps, revised, isTold] = await Promise.all([
+  const [rows, known, gaps, revised, isFromUpstream] = await Promise.all([
     chart.kind === 'prices' ? readPrices(sql, question) : readCandles(sql, question, chart.width),
     readKnown(sql, question),
     readGaps(sql, question),
     readRevised(sql, question),
-    readTold(sql, question),
+    readIsFromUpstream(sql, question),
   ]);
   const settledUntil = Math.min(...sources.map((one) => one.settledUntil));
   const bars = rows.map((row): Bar => {
-    const isMade = !isTold(row.at);
+    const isMade = !isFromUpstream(row.at);
     const isIncomplete = isMade && !row.isFinal && slotAfter(grid, row.at) <= settledUntil;
     return { ...row, isRevised: revised.has(row.at), isMade, isIncomplete };
   });
@@ -194,7 +194,7 @@ function readGaps(sql: Sql, { coinId, chart, sources, from, to }: BarsQuestion):
 }
 
 /** Returns whether upstream itself sent the bar at an instant, as a candle of its own interval. */
-async function readTold(
+async function readIsFromUpstream(
   sql: Sql,
   { coinId, chart, sources, from, to }: BarsQuestion,
 ): Promise<(at: Instant) => boolean> {
@@ -206,8 +206,8 @@ async function readTold(
       and open_time >= ${from}::timestamptz and open_time < ${to}::timestamptz
       and not (select market.final_spans(${coinId}, ${own.interval}::market.candle_interval, ${chart.quote}) - covered
         from market.series where id = ${own.id}) @> open_time`;
-  const told = new Set(rows.map(({ at }) => at));
-  return (at) => told.has(at);
+  const times = new Set(rows.map(({ at }) => at));
+  return (at) => times.has(at);
 }
 
 /** Starts of the bars of which a part was changed after it was final. */

@@ -53,7 +53,7 @@ export async function findCoins(sql: Sql, text: string, limit: number): Promise<
 /**
  * The only coin that this text can mean: by id, former id, or a symbol or name of one coin (active coins go before others). Null: several, or none.
  */
-export function onlyMeaning(coins: readonly FoundCoin[], text: string): FoundCoin | null {
+export function onlyMatch(coins: readonly FoundCoin[], text: string): FoundCoin | null {
   const wanted = text.trim().toLowerCase();
   const byId = coins.find(({ id, oldId }) => id === wanted || oldId === wanted);
   if (byId !== undefined) return byId;

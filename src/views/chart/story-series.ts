@@ -8,7 +8,7 @@ import type { SeriesFacts } from './coin-facts.ts';
  * The chart's own series if it has an answer; else a finer one of which the bar is made; else the own one if it wants the slot; else the widest
  * that wants or has a part of it. `sources`: the widest first. Null: there is no source.
  */
-export async function seriesThatTells(
+export async function findStorySeries(
   sql: Sql,
   sources: readonly SeriesFacts[],
   own: Interval | null,

@@ -11,12 +11,12 @@ export function slotsOf(sql: Sql, spans: ReturnType<Sql>, width: ReturnType<Sql>
 }
 
 /** The number of such slots in the series `s`, as `market.coverage` counts them. */
-export function slotsToldTwice(sql: Sql, width: ReturnType<Sql>) {
+export function confirmedEmptySlots(sql: Sql, width: ReturnType<Sql>) {
   // Parts of slots, from before there was a check, do not count.
   return sql`floor(${slotsOf(sql, sql`s.covered`, width)} - s.covered_candles - ${slotsOf(sql, sql`s.empty_once`, width)})`;
 }
 
-export type ToldTwiceWindow = {
+export type StepWindow = {
   readonly fromSeconds: number;
   readonly toSeconds: number;
   readonly stepSeconds: number;
@@ -31,10 +31,10 @@ const MOST_SLOTS = 150_000;
  * The places of such slots, by series: the steps of the window that hold some of them, as the text of a multirange; null: none. A series that is
  * missing in the result was not read, because it would take too many slots. The middle rows are read first: a map requests more than it shows.
  */
-export async function readToldTwiceWithin(
+export async function readConfirmedEmptyWithin(
   sql: Sql,
   rows: readonly SeriesToRead[],
-  window: ToldTwiceWindow,
+  window: StepWindow,
 ): Promise<ReadonlyMap<number, string | null>> {
   const middle = (rows.length - 1) / 2;
   const byInterval = new Map<Interval, number[]>();
@@ -49,16 +49,16 @@ export async function readToldTwiceWithin(
   const found = new Map<number, string | null>();
   // One after the other, because pages share few connections.
   for (const [interval, ids] of byInterval)
-    for (const { id, steps } of await readToldTwice(sql, interval, ids, window)) found.set(id, steps);
+    for (const { id, steps } of await readConfirmedEmpty(sql, interval, ids, window)) found.set(id, steps);
   return found;
 }
 
 /** Reads series of one interval. */
-async function readToldTwice(
+async function readConfirmedEmpty(
   sql: Sql,
   interval: Interval,
   ids: readonly number[],
-  { fromSeconds, toSeconds, stepSeconds }: ToldTwiceWindow,
+  { fromSeconds, toSeconds, stepSeconds }: StepWindow,
 ): Promise<readonly { readonly id: number; readonly steps: string | null }[]> {
   const wide = INTERVAL_MS[interval] / 1000;
   const at = (seconds: number) => sql`to_timestamp(${seconds}::float8)`;

@@ -8,7 +8,7 @@ import { INTERVAL_MS, type SeriesName } from '../../core/interval.ts';
 import type { Tier } from '../../core/tier.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { GAP_REASONS, type GapReason } from '../operations/gaps.ts';
-import { readToldTwiceWithin, slotsOf, slotsToldTwice } from './confirmed-empty.ts';
+import { confirmedEmptySlots, readConfirmedEmptyWithin, slotsOf } from './confirmed-empty.ts';
 import type { CoverageReason } from './coverage-order.ts';
 
 /** The states of a stretch of the map; elsewhere nothing is wanted. In the order of drawing: later states lie on top. */
@@ -42,10 +42,10 @@ export type CoverageRow = SeriesName & {
    */
   readonly stretches: readonly number[];
   /** The number of slots in the whole series that two answers reported empty, if reading their places would take too long; else 0. */
-  readonly toldTwiceElsewhere: number;
+  readonly confirmedEmptyElsewhere: number;
 };
 
-type Row = Omit<CoverageRow, 'stretches' | 'widthSeconds' | 'toldTwiceElsewhere'> & {
+type Row = Omit<CoverageRow, 'stretches' | 'widthSeconds' | 'confirmedEmptyElsewhere'> & {
   readonly toldTwice: number;
   /** Number of slots to read in order to find these. */
   readonly slotsToRead: number;
@@ -61,13 +61,13 @@ export async function readCoverageRows(
   window: CoverageWindow,
 ): Promise<CoverageRow[]> {
   const rows = await readRows(sql, ids, window);
-  const read = await readToldTwiceWithin(sql, rows, window);
+  const read = await readConfirmedEmptyWithin(sql, rows, window);
   return rows.map(({ final, toldOnce, gaps, toldTwice, slotsToRead, ...row }) => {
     const found = read.get(row.seriesId);
     const byState = { final, 'told once': toldOnce, 'told twice': found ?? null, ...gaps };
     const stretches = COVERAGE_STATES.flatMap((state, index) => stretchesOf(byState[state] ?? null, index));
-    const toldTwiceElsewhere = slotsToRead > 0 && found === undefined ? toldTwice : 0;
-    return { ...row, widthSeconds: INTERVAL_MS[row.interval] / 1000, stretches, toldTwiceElsewhere };
+    const confirmedEmptyElsewhere = slotsToRead > 0 && found === undefined ? toldTwice : 0;
+    return { ...row, widthSeconds: INTERVAL_MS[row.interval] / 1000, stretches, confirmedEmptyElsewhere };
   });
 }
 
@@ -97,7 +97,7 @@ async function readRows(
         group by g.reason) x) as gaps
     from unnest(${ids as number[]}::int[]) with ordinality as asked(id, position)
     join market.series s on s.id = asked.id join market.coin c on c.id = s.coin_id
-    cross join lateral (select width, ${slotsToldTwice(sql, sql`width`)} as told_twice from ops.seconds_of(s.interval) width offset 0) e
+    cross join lateral (select width, ${confirmedEmptySlots(sql, sql`width`)} as told_twice from ops.seconds_of(s.interval) width offset 0) e
     left join ops.tracked t on t.series_id = s.id left join ops.tier k on k.id = t.tier_id
     order by asked.position`;
 }

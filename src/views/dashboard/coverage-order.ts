@@ -10,7 +10,7 @@ import type { Interval } from '../../core/interval.ts';
 import { TIERS } from '../../core/tier.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { type GapReason, isRefusal } from '../operations/gaps.ts';
-import { slotsToldTwice } from './confirmed-empty.ts';
+import { confirmedEmptySlots } from './confirmed-empty.ts';
 
 export const COVERAGE_SORTS = ['rank', 'name', 'worst'] as const;
 export type CoverageSort = (typeof COVERAGE_SORTS)[number];
@@ -124,7 +124,7 @@ function reasonJoins(sql: Sql, reason: CoverageReason) {
 
 function hasReason(sql: Sql, reason: CoverageReason) {
   if (reason === 'told once') return sql`not isempty(s.empty_once)`;
-  if (reason === 'told twice') return sql`${slotsToldTwice(sql, sql`w.width`)} > 0`;
+  if (reason === 'told twice') return sql`${confirmedEmptySlots(sql, sql`w.width`)} > 0`;
   const none = sql`'{}'::tstzmultirange`;
   const allRefused = sql`(coalesce(own.spans, ${none}) + coalesce(limits.spans, ${none}))`;
   const spans =

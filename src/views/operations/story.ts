@@ -28,14 +28,14 @@ export async function readStory(sql: Sql, question: StoryQuestion, now: Instant)
   if (found === null) return null;
   const { slot, series } = found;
   const [told, ...known] = await Promise.all([
-    readTold(sql, slot),
+    readEvents(sql, slot),
     readBackfillsOf(sql, slot),
     readRules(sql, slot),
     readRequests(sql, slot),
     readClaims(sql, slot),
     readRemovedRequests(sql, slot),
   ]);
-  const next = whyNotAsked(series, now) ?? (await readRefresh(sql, slot, now));
+  const next = explainNotRequested(series, now) ?? (await readRefresh(sql, slot, now));
   return asStory(slot, [...told.past, ...known.flat()].sort(byTime), [...told.present, ...next]);
 }
 
@@ -48,8 +48,8 @@ export async function readPublicStory(
   const found = await findSlot(sql, question);
   if (found === null) return null;
   const { slot, series } = found;
-  const { past, present } = await readTold(sql, slot, most);
-  return asStory(slot, past, [...present, ...(whyNotAsked(series, now) ?? [])]);
+  const { past, present } = await readEvents(sql, slot, most);
+  return asStory(slot, past, [...present, ...(explainNotRequested(series, now) ?? [])]);
 }
 
 function asStory({ from, interval }: Slot, past: readonly StoryEvent[], present: readonly StoryEvent[]): Story {
@@ -89,7 +89,7 @@ function rank({ event }: StoryEvent): number {
 }
 
 /** `most`: at most this many events, the newest. */
-async function readTold(sql: Sql, { coinId, interval, quote, from }: Slot, most: number | null = null) {
+async function readEvents(sql: Sql, { coinId, interval, quote, from }: Slot, most: number | null = null) {
   const rows = await sql<StoryEvent[]>`
     select at, event, detail
     -- Like market.story, but for exactly this id.
@@ -196,7 +196,7 @@ function namesOf({ tier, top }: RuleFacts, coinId: string): string {
 }
 
 /** Why Chandler does not request the slot. Null: `market.gaps` or a refresh decides when Chandler requests it. */
-function whyNotAsked({ isWanted, isFinal, isEmptyOnce }: Series, now: Instant): StoryEvent[] | null {
+function explainNotRequested({ isWanted, isFinal, isEmptyOnce }: Series, now: Instant): StoryEvent[] | null {
   if (isEmptyOnce && isWanted) return [next(now, HOLE)];
   if (isFinal) return [next(now, 'Chandler does not request it automatically: it has its final answer.')];
   if (!isWanted) return [next(now, 'Chandler does not ask about it: no backfill and no rule wants it.')];

@@ -23,7 +23,7 @@ import {
   type SeriesRow,
   sumCandles,
 } from '../verify/read-series.ts';
-import { unchangedSince, wrongMendings, wrongRequests, wrongRevisions } from '../verify/records.ts';
+import { unchangedSince, wrongRepairs, wrongRequests, wrongRevisions } from '../verify/records.ts';
 import { finalBy } from '../verify/steps.ts';
 import { readEach } from '../verify/unreadable.ts';
 import { matching, type SeriesFilter } from './series-filter.ts';
@@ -40,8 +40,8 @@ export type SeriesProof = SeriesName &
     readonly knownEmpty: number;
     /** Sum of `market.candle_hash` of the final candles modulo 2^64, 16 hexadecimal digits. */
     readonly hash: string;
-    /** The stretches to request again after the mending: those mended slots that an answer once made final, or that are wanted. */
-    readonly toAsk: Spans;
+    /** The stretches to request again after the repair: those mended slots that an answer once made final, or that are wanted. */
+    readonly toRefetch: Spans;
   };
 
 export type VerifyFilter = SeriesFilter & {
@@ -79,12 +79,12 @@ function changedSince(sql: Sql, { since }: VerifyFilter) {
 
 type Listed = SeriesName & { readonly id: number; readonly candles: number };
 
-/** A mending would read the same rows. */
+/** A repair would read the same rows. */
 function unreadable({ id, coinId, quote, interval }: Listed, why: string): SeriesProof[] {
   const nothing = { slotsCovered: 0, candles: 0, provisional: 0, knownEmpty: 0, hash: toHex(0n) };
-  const noMending = { notes: [], stretches: [], mending: [], removals: [], toAsk: [] };
+  const noRepairs = { notes: [], stretches: [], repairs: [], removals: [], toRefetch: [] };
   const text = `it cannot be verified: what is kept of it has values that Chandler does not write (${why})`;
-  return [{ seriesId: id, coinId, quote, interval, ...nothing, ...noMending, differences: [text] }];
+  return [{ seriesId: id, coinId, quote, interval, ...nothing, ...noRepairs, differences: [text] }];
 }
 
 async function verifyPage(tx: SqlOrTransaction, page: readonly Listed[], now: Instant): Promise<SeriesProof[]> {
@@ -118,24 +118,24 @@ async function verifyPage(tx: SqlOrTransaction, page: readonly Listed[], now: In
       knownEmpty: Math.max(0, slotsCovered - row.coveredCandles),
       hash: toHex(final.digest),
       ...judged.get(row.id)!,
-      toAsk: spansToRequest(judged.get(row.id)!, row, account, now),
+      toRefetch: spansToRequest(judged.get(row.id)!, row, account, now),
     };
   });
 }
 
 /** Not every mended slot: a slot that nobody wanted, with a row that no answer reported, is right again without the row. */
 function spansToRequest(
-  { mending }: Judgement,
+  { repairs }: Judgement,
   { wanted, interval }: SeriesRow,
   account: Account,
   now: Instant,
 ): Spans {
-  const isWhole = mending.some(({ from, to }) => from === ALL_TIME.from && to === ALL_TIME.to);
+  const isWhole = repairs.some(({ from, to }) => from === ALL_TIME.from && to === ALL_TIME.to);
   // If the whole series is mended, its evidence is not trusted.
   const known = isWhole ? wanted : union(wanted, finalBy(account.steps, account.segments));
   const width = INTERVAL_MS[interval];
   // Slots before 1970, and slots in the future, cannot be requested.
-  return intersect(intersect(mending, known), [{ from: 0, to: Math.floor(now / width) * width }]);
+  return intersect(intersect(repairs, known), [{ from: 0, to: Math.floor(now / width) * width }]);
 }
 
 type Page = {
@@ -153,18 +153,18 @@ async function judgePage(tx: SqlOrTransaction, page: Page, now: Instant): Promis
   const withDoubt = ids.filter((id) =>
     evidence.get(id)!.some(({ kind, detail }) => kind === 'mended' && detail?.includes(' differs')),
   );
-  const mendings = withDoubt.length === 0 ? null : await wrongMendings(tx, interval, withDoubt);
+  const repairs = withDoubt.length === 0 ? null : await wrongRepairs(tx, interval, withDoubt);
   const withOdd = ids.filter((id) => accounts.get(id)!.stored.odd > 0);
   const odd = withOdd.length === 0 ? null : await readOddCandles(tx, interval, withOdd, now + FUTURE_TOLERANCE_MS);
   const impossibleTimes = await readImpossibleTimes(tx, interval, ids);
   const judgeOne = (series: SeriesRow, unchanged: ReadonlySet<number>) => {
     const { id } = series;
-    const records = [revisions, requests, mendings].flatMap((found) => found?.get(id) ?? []);
+    const records = [revisions, requests, repairs].flatMap((found) => found?.get(id) ?? []);
     const stored = { series, evidence: evidence.get(id)!, account: accounts.get(id)!, records, unchanged };
     return judge({ ...stored, odd: odd?.get(id) ?? NONE_ODD, impossibleTimes: impossibleTimes.get(id) }, now);
   };
   const judged = new Map(rows.map((row) => [row.id, judgeOne(row, new Set())]));
-  // Whether a mending has settled a difference matters only for series with differences.
+  // Whether a repair has settled a difference matters only for series with differences.
   const doubtful = rows.filter(
     ({ id }) => judged.get(id)!.differences.length > 0 && evidence.get(id)!.some(({ kind }) => kind === 'mended'),
   );

@@ -151,10 +151,10 @@ function createRevisions(steps: readonly Step[], segments: readonly Segment[], t
       const { tellers } = segments[segment]!;
       const teller = place === undefined ? -1 : tellers.indexOf(place);
       const earlier = tellers[teller - 1];
-      // A mending removes candles that are off the grid, and keeps them as revisions.
+      // A repair removes candles that are off the grid, and keeps them as revisions.
       const isMended = place !== undefined && steps[place]!.kind === 'mended';
       const isOffGrid = !revision.isOnGrid && !isMended;
-      // An answer keeps what it replaces only if that was final, and a mending ends that. A mending also keeps candles that no step reported.
+      // An answer keeps what it replaces only if that was final, and a repair ends that. A repair also keeps candles that no step reported.
       const isOfNone = teller < 0 || (!isMended && (earlier === undefined || !makesFinal(steps[earlier]!)));
       if (place === undefined || isOfNone || isTwice || isOffGrid) {
         const why = isTwice ? 'is there twice' : `is of step ${step}, which did not change this slot`;

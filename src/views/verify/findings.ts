@@ -1,4 +1,4 @@
-/** Collects what is wrong with a series: the sentences, the slots, and what a mending has settled already. Pure. */
+/** Collects what is wrong with a series: the sentences, the slots, and what a repair has settled already. Pure. */
 import type { Instant } from '../../clock.ts';
 import { formatInstant } from '../../core/format.ts';
 import { normalize, type Span, type Spans, subtract } from '../../core/span.ts';
@@ -7,12 +7,12 @@ import type { Evidence } from './read-series.ts';
 export type Judgement = {
   /** One sentence each. */
   readonly differences: readonly string[];
-  /** Differences from before a mending. They are known, and do not count as differences any more. */
+  /** Differences from before a repair. They are known, and do not count as differences any more. */
   readonly notes: readonly string[];
   /** The slots of the differences if the data show them; otherwise all slots that may be wrong. */
   readonly stretches: Spans;
   /** The spans that `ops.uncover` must take out of coverage so that no difference is left; all time: the whole series. */
-  readonly mending: Spans;
+  readonly repairs: Spans;
   /** Statements that remove rows at times which neither `ops.uncover` nor a backfill accepts. */
   readonly removals: readonly string[];
 };
@@ -20,23 +20,23 @@ export type Judgement = {
 export const ALL_TIME: Span = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY };
 
 export type Findings = {
-  /** The index in the evidence of the newest mending of the whole series after which nothing older was changed, or −1. Nothing older is judged. */
+  /** The index in the evidence of the newest repair of the whole series after which nothing older was changed, or −1. Nothing older is judged. */
   readonly anew: number;
   note(text: string): void;
   /** Reports a difference in these slots. If there are none, other differences show the slots. */
-  say(text: string, at: Spans): void;
-  /** Reports a difference that a statement removes, not a mending. */
-  sayRemovable(text: string, statement: string): void;
-  /** Reports a difference in the evidence itself, which no mending of a stretch corrects. `step`: of the evidence; absent: its end. */
-  sayBroken(text: string, step?: number): void;
-  /** Reports a difference in the records of a step, unless a later mending of these slots has settled it. */
-  sayOf(step: number, text: string, at: Spans): void;
-  /** The slots that mendings after this step have settled: their records from before the mending were not changed since. */
+  report(text: string, at: Spans): void;
+  /** Reports a difference that a statement removes, not a repair. */
+  reportRemovable(text: string, statement: string): void;
+  /** Reports a difference in the evidence itself, which no repair of a stretch corrects. `step`: of the evidence; absent: its end. */
+  reportOfSeries(text: string, step?: number): void;
+  /** Reports a difference in the records of a step, unless a later repair of these slots has settled it. */
+  reportOfStep(step: number, text: string, at: Spans): void;
+  /** The slots that repairs after this step have settled: their records from before the repair were not changed since. */
   settledAfter(step: number): Spans;
   close(): Judgement;
 };
 
-/** `unchanged`: the steps of the mendings before which no record was changed since. */
+/** `unchanged`: the steps of the repairs before which no record was changed since. */
 export function collectFindings(evidence: readonly Evidence[], unchanged: ReadonlySet<number>): Findings {
   const differences: string[] = [];
   const notes: string[] = [];
@@ -44,10 +44,10 @@ export function collectFindings(evidence: readonly Evidence[], unchanged: Readon
   const stretches: Span[] = [];
   let isWhole = false;
   let isOldBroken = false;
-  const mendings = evidence.filter(({ kind, number }) => kind === 'mended' && unchanged.has(number));
-  const anew = evidence.findLastIndex((row) => mendings.includes(row) && isOfWholeSeries(row));
+  const repairSteps = evidence.filter(({ kind, number }) => kind === 'mended' && unchanged.has(number));
+  const anew = evidence.findLastIndex((row) => repairSteps.includes(row) && isOfWholeSeries(row));
   const begin = evidence[anew]?.number ?? Number.NEGATIVE_INFINITY;
-  const say = (text: string, at: Spans) => {
+  const report = (text: string, at: Spans) => {
     differences.push(text);
     stretches.push(...at);
   };
@@ -57,26 +57,26 @@ export function collectFindings(evidence: readonly Evidence[], unchanged: Readon
     return true;
   };
   const settledAfter = (step: number) =>
-    normalize(mendings.filter(({ number }) => number > step).flatMap(({ slots }) => slots));
+    normalize(repairSteps.filter(({ number }) => number > step).flatMap(({ slots }) => slots));
   return {
     anew,
-    say,
+    report,
     settledAfter,
     note: (text) => notes.push(text),
-    sayRemovable(text, statement) {
+    reportRemovable(text, statement) {
       differences.push(text);
       removals.push(statement);
     },
-    sayBroken(text, step) {
+    reportOfSeries(text, step) {
       if (step !== undefined && isOld(step)) return;
       differences.push(text);
       isWhole = true;
     },
-    sayOf(step, text, at) {
+    reportOfStep(step, text, at) {
       if (isOld(step)) return;
       const left = subtract(normalize(at), settledAfter(step));
-      if (left.length > 0) say(`${where(left)}: ${text}`, left);
-      else notes.push(`${where(at)}: before a mending, ${text}`);
+      if (left.length > 0) report(`${where(left)}: ${text}`, left);
+      else notes.push(`${where(at)}: before a repair, ${text}`);
     },
     close() {
       if (isOldBroken)
@@ -85,7 +85,7 @@ export function collectFindings(evidence: readonly Evidence[], unchanged: Readon
         );
       const at = normalize(stretches);
       const isNowhere = differences.length > removals.length && at.length === 0;
-      return { differences, notes, stretches: at, mending: isWhole || isNowhere ? [ALL_TIME] : openEnds(at), removals };
+      return { differences, notes, stretches: at, repairs: isWhole || isNowhere ? [ALL_TIME] : openEnds(at), removals };
     },
   };
 }

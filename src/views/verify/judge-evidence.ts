@@ -20,43 +20,45 @@ export function judgeEvidence(
   let knownAt = Number.NEGATIVE_INFINITY;
   for (const [i, row] of evidence.entries()) {
     const { number } = row;
-    const say = (text: string) => findings.sayBroken(text, number);
-    // A step that is missing before the mending of a whole series is older than the mending.
+    const report = (text: string) => findings.reportOfSeries(text, number);
+    // A step that is missing before the repair of a whole series is older than the repair.
     if (number !== expected)
-      findings.sayBroken(`step ${expected} of the evidence is missing`, i === findings.anew ? number - 1 : number);
-    if (number < 1) say(`step ${number} of the evidence has a number that no step has`);
-    if (broken.has(i)) say(`step ${number} of the evidence is not linked to the step before it`);
+      findings.reportOfSeries(`step ${expected} of the evidence is missing`, i === findings.anew ? number - 1 : number);
+    if (number < 1) report(`step ${number} of the evidence has a number that no step has`);
+    if (broken.has(i)) report(`step ${number} of the evidence is not linked to the step before it`);
     if (!row.isOnGrid || !isWholeRow(row, INTERVAL_MS[series.interval]))
-      say(`step ${number} of the evidence has slots or times that no step has`);
-    if (row.knownAt < knownAt) say(`step ${number} of the evidence is older than the step before it`);
-    if (makesFinal(row) && row.slots.length === 0) say(`step ${number} of the evidence tells nothing`);
+      report(`step ${number} of the evidence has slots or times that no step has`);
+    if (row.knownAt < knownAt) report(`step ${number} of the evidence is older than the step before it`);
+    if (makesFinal(row) && row.slots.length === 0) report(`step ${number} of the evidence tells nothing`);
     knownAt = row.knownAt;
     expected = number + (row.stepSeconds?.length ?? 1);
   }
   judgeNames(series, evidence, findings);
 }
 
-function judgeEnd(series: SeriesRow, evidence: readonly Evidence[], { sayBroken }: Findings): void {
+function judgeEnd(series: SeriesRow, evidence: readonly Evidence[], { reportOfSeries }: Findings): void {
   const newest = evidence.at(-1);
   const counted = newest === undefined ? 0 : newest.number + (newest.stepSeconds?.length ?? 1) - 1;
   if (series.steps !== counted) {
     const left = counted === 0 ? 'all evidence is gone' : `evidence ends with step ${counted}`;
-    sayBroken(`${left}, but ${formatCounted(series.steps, 'step')} ${series.steps === 1 ? 'was' : 'were'} recorded`);
+    reportOfSeries(
+      `${left}, but ${formatCounted(series.steps, 'step')} ${series.steps === 1 ? 'was' : 'were'} recorded`,
+    );
   }
   if ((series.link ?? null) !== (newest?.link ?? null))
-    sayBroken('the series does not end its chain with the newest step of evidence (their links differ)');
+    reportOfSeries('the series does not end its chain with the newest step of evidence (their links differ)');
 }
 
-function judgeNames(series: SeriesRow, evidence: readonly Evidence[], { anew, sayBroken }: Findings): void {
+function judgeNames(series: SeriesRow, evidence: readonly Evidence[], { anew, reportOfSeries }: Findings): void {
   let name: string | null = null;
   let last = 0;
   for (const { kind, detail, number } of evidence.slice(Math.max(0, anew))) {
     if (kind !== 'renamed') continue;
     const [before, after] = (detail ?? '').split(' ');
-    if (name !== null && before !== name) sayBroken(`step ${number} renames ${before}, but the coin was ${name}`);
+    if (name !== null && before !== name) reportOfSeries(`step ${number} renames ${before}, but the coin was ${name}`);
     name = after ?? null;
     last = number;
   }
   if (name !== null && name !== series.coinId)
-    sayBroken(`the coin is ${series.coinId}, but the evidence (step ${last}) ends with ${name}`);
+    reportOfSeries(`the coin is ${series.coinId}, but the evidence (step ${last}) ends with ${name}`);
 }

@@ -6,7 +6,7 @@ import { INTERVAL_MS, isPriceInterval } from '../../core/interval.ts';
 import { contains, intersect, normalize, type Span, type Spans, slotsAt, subtract } from '../../core/span.ts';
 import type { Account, RowDifference } from './account.ts';
 import { collectFindings, type Findings, type Judgement, where } from './findings.ts';
-import { type ImpossibleTimes, sayImpossibleTimes } from './impossible-times.ts';
+import { describeImpossibleTimes, type ImpossibleTimes } from './impossible-times.ts';
 import { judgeEvidence } from './judge-evidence.ts';
 import { isNothing, minus, modulo, NOTHING, placeOf, plus, type Sums } from './modulo.ts';
 import type { Evidence, OddCandles, SeriesRow } from './read-series.ts';
@@ -21,7 +21,7 @@ export type Stored = {
   readonly impossibleTimes: ImpossibleTimes | undefined;
   /** Revisions and requests that contradict the evidence. */
   readonly records: readonly WrongRecord[];
-  /** The steps of the mendings before which no record was changed since. */
+  /** The steps of the repairs before which no record was changed since. */
   readonly unchanged: ReadonlySet<number>;
 };
 
@@ -43,15 +43,15 @@ export function judge(of: Stored, now: Instant): Judgement {
   const newest = account.steps.at(-1)?.number ?? 0;
   const told = normalize(account.steps.flatMap(({ slots }) => slots));
   for (const { text, at, step } of oneOfEach([...account.revisions, ...of.records])) {
-    // A record of a slot that no step is about stays beside every mending but that of the whole series.
-    if (step <= newest && intersect(at, told).length > 0) findings.sayOf(step, text, at);
-    else findings.sayBroken(`${where(at)}: ${text}`, step);
+    // A record of a slot that no step is about stays beside every repair but that of the whole series.
+    if (step <= newest && intersect(at, told).length > 0) findings.reportOfStep(step, text, at);
+    else findings.reportOfSeries(`${where(at)}: ${text}`, step);
   }
   judgeEvidence(series, evidence, account, findings);
   judgeSeries(series, evidence, account, findings);
   judgeShape(of, now, findings);
   if (of.impossibleTimes !== undefined)
-    findings.sayRemovable(sayImpossibleTimes(of.impossibleTimes, 'candle'), of.impossibleTimes.statement);
+    findings.reportRemovable(describeImpossibleTimes(of.impossibleTimes, 'candle'), of.impossibleTimes.statement);
   if (account.stored.left > 0)
     findings.note(`${formatCounted(account.stored.left, 'candle')} that retention has yet to remove`);
   const judgement = findings.close();
@@ -59,7 +59,7 @@ export function judge(of: Stored, now: Instant): Judgement {
 }
 
 /**
- * The same sentences in the words of a price series. Records of mendings say "candle" even for prices, because other mendings search for these
+ * The same sentences in the words of a price series. Records of repairs say "candle" even for prices, because other repairs search for these
  * words.
  */
 function ofPrices(judgement: Judgement): Judgement {
@@ -84,12 +84,12 @@ function judgeRows(series: SeriesRow, evidence: readonly Evidence[], account: Ac
     const found = detail!.replace(/; kept before: .*$/, '');
     findings.note(`${where(slots)}: mended by step ${number}; before that, ${found}`);
   }
-  const foundByMending = differencesMended(evidence);
+  const foundByRepair = repairedDifferences(evidence);
   const unmendedOf = (row: number) => {
     const mended = account.steps.filter((step) => step.kind === 'mended' && step.row > row);
     return subtract(normalize(evidence[row]!.slots), normalize(mended.flatMap((step) => step.slots)));
   };
-  /** Whether a value that a later mending kept was changed. Then that mending differs by the same sums. */
+  /** Whether a value that a later repair kept was changed. Then that repair differs by the same sums. */
   const isOfMending = (rest: Sums, step: number) =>
     account.rows.some(({ row, difference }) => {
       const { kind, number } = evidence[row]!;
@@ -98,13 +98,14 @@ function judgeRows(series: SeriesRow, evidence: readonly Evidence[], account: Ac
   const judgeRow = (difference: Sums, rows: readonly number[]) => {
     const step = Math.max(...rows.map((row) => evidence[row]!.number));
     const slots = normalize(rows.flatMap((row) => evidence[row]!.slots));
-    if (slots.length === 0) return findings.sayBroken(`step ${step} of the evidence has a sum that no step has`, step);
+    if (slots.length === 0)
+      return findings.reportOfSeries(`step ${step} of the evidence has a sum that no step has`, step);
     const unmended = normalize(rows.flatMap(unmendedOf));
-    const known = rows.flatMap((row) => foundByMending.get(evidence[row]!.number) ?? []);
+    const known = rows.flatMap((row) => foundByRepair.get(evidence[row]!.number) ?? []);
     const rest = known.map(({ sums }) => sums).reduce(minus, difference);
     const isLocated = known.every(({ hasLocator }) => hasLocator);
     const isFound = rest.candles === 0 && rest.digest === 0n && (rest.locator === 0n || !isLocated);
-    // A difference that a mending found without knowing the slot is settled when all slots are mended.
+    // A difference that a repair found without knowing the slot is settled when all slots are mended.
     if (isFound && (unmended.length === 0 || known.every(({ hasSlot }) => hasSlot))) return;
     const place = isFound || !isLocated ? null : placeOf(rest);
     const slot = place === null ? null : { from: place * width, to: (place + 1) * width };
@@ -114,8 +115,9 @@ function judgeRows(series: SeriesRow, evidence: readonly Evidence[], account: Ac
     const left = isOne ? [slot] : unmended;
     const isUnmended = left.length > 0 && subtract(left, unmended).length === 0;
     if (isUnmended)
-      findings.sayOf(step, `${ofRow(rest, isOne, countSlots(left, series.interval))} (step ${step})`, left);
-    else findings.sayOf(step, `what is kept of step ${step} was changed after it was mended`, isOne ? left : slots);
+      findings.reportOfStep(step, `${ofRow(rest, isOne, countSlots(left, series.interval))} (step ${step})`, left);
+    else
+      findings.reportOfStep(step, `what is kept of step ${step} was changed after it was mended`, isOne ? left : slots);
   };
   const isOld = ({ row }: RowDifference) => row < findings.anew;
   for (const rows of [account.rows.filter(isOld), account.rows.filter((one) => !isOld(one))]) {
@@ -132,22 +134,22 @@ function judgeRows(series: SeriesRow, evidence: readonly Evidence[], account: Ac
     }
     const last = rows.at(-1);
     if (isNothing(pool) || last === undefined) continue;
-    if (gone.length === 0) findings.sayBroken('retention removed what no answer told', evidence[last.row]!.number);
+    if (gone.length === 0) findings.reportOfSeries('retention removed what no answer told', evidence[last.row]!.number);
     else judgeRow(pool, gone);
   }
 }
 
-/** The record of a mending about a step: the sums that were found, minus those that the step reported. */
+/** The record of a repair about a step: the sums that were found, minus those that the step reported. */
 type Recorded = {
   readonly sums: Sums;
-  /** The mending knew the only slot that differed. */
+  /** The repair knew the only slot that differed. */
   readonly hasSlot: boolean;
-  /** Older mendings did not record the locator. */
+  /** Older repairs did not record the locator. */
   readonly hasLocator: boolean;
 };
 
-/** By the number of the step. Of several mendings the last one counts, because it includes what those before it found. */
-function differencesMended(evidence: readonly Evidence[]): ReadonlyMap<number, Recorded> {
+/** By the number of the step. Of several repairs the last one counts, because it includes what those before it found. */
+function repairedDifferences(evidence: readonly Evidence[]): ReadonlyMap<number, Recorded> {
   return new Map(
     evidence.filter(isDoubted).flatMap(({ detail }) =>
       Array.from(detail!.matchAll(OF_STEP), (found): [number, Recorded] => {
@@ -180,14 +182,14 @@ function judgeSeries(
   series: SeriesRow,
   evidence: readonly Evidence[],
   account: Account,
-  { say, sayBroken, anew }: Findings,
+  { report, reportOfSeries, anew }: Findings,
 ): void {
   const { all, final, inEmpty, outside } = account.stored;
   const width = INTERVAL_MS[series.interval];
   const slots = (spans: readonly Span[]) => normalize(spans.map(({ from, to }) => ({ from, to: to + width })));
   if (final.candles !== series.coveredCandles)
-    say(`${formatCounted(final.candles, 'candle')} inside coverage, but ${series.coveredCandles} were recorded`, []);
-  const mended = differencesMended(evidence);
+    report(`${formatCounted(final.candles, 'candle')} inside coverage, but ${series.coveredCandles} were recorded`, []);
+  const mended = repairedDifferences(evidence);
   const byRows = account.rows
     .filter(({ row, isPartlyGone }) => row > anew && !isPartlyGone)
     .map(({ row, difference }) => minus(difference, mended.get(evidence[row]!.number)?.sums ?? NOTHING))
@@ -197,38 +199,39 @@ function judgeSeries(
     // A difference that the steps do not explain lies where no step reports anything.
     const isExplained = rest.candles === byRows.candles && rest.digest === byRows.digest;
     const text = `${formatCounted(all.candles, 'stored candle')}: they do not add up to the digest of the series`;
-    if (isExplained) say(text, []);
-    else if (outside.length === 0) sayBroken(text);
-    else say(`${text}, and candles outside coverage may be concerned`, slots(outside));
+    if (isExplained) report(text, []);
+    else if (outside.length === 0) reportOfSeries(text);
+    else report(`${text}, and candles outside coverage may be concerned`, slots(outside));
   }
   const finalByEvidence = finalBy(account.steps, account.segments);
   const extra = subtract(series.covered, finalByEvidence);
   const lacking = intersect(subtract(finalByEvidence, series.covered), POSSIBLE);
-  if (extra.length > 0) say(`${where(extra)}: covered, but no answer told it`, extra);
-  if (lacking.length > 0) say(`${where(lacking)}: an answer told it, but it is not covered`, lacking);
+  if (extra.length > 0) report(`${where(extra)}: covered, but no answer told it`, extra);
+  if (lacking.length > 0) report(`${where(lacking)}: an answer told it, but it is not covered`, lacking);
   const notCovered = subtract(series.emptyOnce, series.covered);
-  if (notCovered.length > 0) say(`${where(notCovered)}: known to be empty, but not covered`, notCovered);
-  if (inEmpty.length > 0) say(`${where(slots(inEmpty))}: candles where slots are known to be empty`, slots(inEmpty));
+  if (notCovered.length > 0) report(`${where(notCovered)}: known to be empty, but not covered`, notCovered);
+  if (inEmpty.length > 0) report(`${where(slots(inEmpty))}: candles where slots are known to be empty`, slots(inEmpty));
 }
 
-function judgeShape({ series, account, odd }: Stored, now: Instant, { say, sayBroken }: Findings): void {
+function judgeShape({ series, account, odd }: Stored, now: Instant, { report, reportOfSeries }: Findings): void {
   const { covered, interval } = series;
   const width = INTERVAL_MS[interval];
   const bounded = covered.every((span) => Number.isFinite(span.from) && Number.isFinite(span.to));
   const slots = bounded ? countSlots(covered, interval) : Number.POSITIVE_INFINITY;
   const { candles } = account.stored.final;
-  if (candles > slots) say(`${formatCounted(candles, 'candle')} for ${slots} covered slots`, []);
+  if (candles > slots) report(`${formatCounted(candles, 'candle')} for ${slots} covered slots`, []);
   const latest = Math.ceil((now + FUTURE_TOLERANCE_MS) / width) * width;
   const ahead = intersect(covered, [{ from: latest, to: Number.POSITIVE_INFINITY }]);
-  if (!bounded) sayBroken('coverage has an open end');
-  else if (ahead.length > 0) say(`${where(ahead)}: coverage reaches into the future`, ahead);
-  if (series.offGrid.length > 0) say(`${where(series.offGrid)}: coverage is off the ${interval} grid`, series.offGrid);
-  const sayOdd = (times: readonly Instant[], what: string) => {
+  if (!bounded) reportOfSeries('coverage has an open end');
+  else if (ahead.length > 0) report(`${where(ahead)}: coverage reaches into the future`, ahead);
+  if (series.offGrid.length > 0)
+    report(`${where(series.offGrid)}: coverage is off the ${interval} grid`, series.offGrid);
+  const reportOdd = (times: readonly Instant[], what: string) => {
     if (times.length === 0) return;
     const at = slotsAt([...new Set(times.map((time) => Math.floor(time / width) * width))], width);
-    say(`${where(at)}: ${formatCounted(times.length, 'candle')} ${what}`, at);
+    report(`${where(at)}: ${formatCounted(times.length, 'candle')} ${what}`, at);
   };
-  sayOdd(odd.offGrid, `off the ${interval} grid`);
-  sayOdd(odd.impossible, 'that cannot be true (high below low, negative, not finite)');
-  sayOdd(odd.future, 'from the future');
+  reportOdd(odd.offGrid, `off the ${interval} grid`);
+  reportOdd(odd.impossible, 'that cannot be true (high below low, negative, not finite)');
+  reportOdd(odd.future, 'from the future');
 }

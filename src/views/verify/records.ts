@@ -92,10 +92,10 @@ export async function wrongRevisions(
 }
 
 /**
- * For some series: mendings that found one slot to differ, although the very same candle was answered for it again. So that slot was right, and
+ * For some series: repairs that found one slot to differ, although the very same candle was answered for it again. So that slot was right, and
  * another slot of the step differs: somebody has changed the sum (`locator`) that shows which one.
  */
-export async function wrongMendings(
+export async function wrongRepairs(
   sql: SqlOrTransaction,
   interval: Interval,
   ids: readonly number[],
@@ -170,7 +170,7 @@ async function requestsKeptSince(sql: SqlOrTransaction): Promise<number> {
 }
 
 /**
- * For some series: the steps of the mendings whose detail still matches the records of the series from before them. These records were not changed
+ * For some series: the steps of the repairs whose detail still matches the records of the series from before them. These records were not changed
  * since.
  */
 export async function unchangedSince(

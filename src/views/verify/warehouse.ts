@@ -5,7 +5,7 @@ import { DAY, INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import { RULES, type Rule } from '../../core/second-opinion.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { wrongImports } from './imported.ts';
-import { ALL_YEARS, impossibleTimesBeside, sayInstant } from './impossible-times.ts';
+import { ALL_YEARS, formatMaybeInfinite, impossibleTimesBeside } from './impossible-times.ts';
 import { wrongCalendar, wrongRollups } from './rollups.ts';
 
 /** All differences, one sentence each. Reads every candle once more, without hashing it. */
@@ -128,12 +128,12 @@ async function wrongDocuments(sql: Sql): Promise<string[]> {
     ) v where valid_from < valid_to and valid_to is distinct from coalesce(next_from, changed_at) order by 1, 2, 3`;
   return [
     ...rows.map(({ what, kind, id, at }) => {
-      const version = at === null ? '' : `, version from ${sayInstant(at)}`;
+      const version = at === null ? '' : `, version from ${formatMaybeInfinite(at)}`;
       return `${what}: ${kind} ${id}${version} is not what was answered`;
     }),
     ...versions.map(
       ({ kind, id, validTo }) =>
-        `market.document_revision: after the version of ${kind} ${id} that ends at ${sayInstant(validTo)}, one is missing or too many`,
+        `market.document_revision: after the version of ${kind} ${id} that ends at ${formatMaybeInfinite(validTo)}, one is missing or too many`,
     ),
   ];
 }

@@ -53,7 +53,7 @@ test('every command that changes something is there, with who gave it and how it
   expect(await chandler('log', '--since', '+3d')).toMatchObject({ code: 2 });
 });
 
-test('a mending by SQL is there, with the user of the database', async () => {
+test('a repair by SQL is there, with the user of the database', async () => {
   await chandler('backfill', 'btc-bitcoin', '--start', '-9d', '--end', '-5d', '--yes');
   const [series] = await database.sql<{ id: number }[]>`
     select id from market.series where not isempty(covered) limit 1`;

@@ -64,7 +64,7 @@ const CHANGES: [string, () => Promise<unknown>, string[]][] = [
     ['candles/interval=24h/quote=usd/year=2024/part.parquet'],
   ],
   [
-    'a mending',
+    'a repair',
     () =>
       database.sql`select ops.uncover(${series.get('1h')!}, ${new Date(Date.UTC(2024, 2, 25))}, ${new Date(Date.UTC(2024, 2, 26))})`,
     ['candles/interval=1h/quote=usd/year=2024/part-q1.parquet'],

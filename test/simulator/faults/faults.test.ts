@@ -6,7 +6,12 @@ import type { Handler } from '../../../src/contract/interface/handler.ts';
 import { isConnectionReset } from '../../../src/contract/interface/handler.ts';
 import { readOhlcvRows, writeOhlcvRows } from '../../../src/contract/record/ohlcv.ts';
 import { DAY } from '../../../src/core/interval.ts';
-import { FAULT_NAMES, type FaultName, isToldOnce, parseFaultSpec } from '../../../src/simulator/faults/fault-spec.ts';
+import {
+  FAULT_NAMES,
+  type FaultName,
+  happensOncePerCandle,
+  parseFaultSpec,
+} from '../../../src/simulator/faults/fault-spec.ts';
 import { withFaults } from '../../../src/simulator/faults/faults.ts';
 import { frozenClock } from '../../service/conformance.ts';
 
@@ -187,7 +192,9 @@ describe('faults', () => {
   const spec = {
     seed: 7,
     // Whether a lie is told depends on the requests before it.
-    rates: Object.fromEntries(FAULT_NAMES.filter((f) => f !== 'hang' && !isToldOnce(f)).map((f) => [f, 0.05])),
+    rates: Object.fromEntries(
+      FAULT_NAMES.filter((f) => f !== 'hang' && !happensOncePerCandle(f)).map((f) => [f, 0.05]),
+    ),
     mostInARow: 3,
   };
   const make = () =>

@@ -92,7 +92,7 @@ test('at any instant the candles are those that were final then, whatever was ch
         if (now === null) return;
         copy = await finalCandles(id, copy, now);
         copies.set(now, copy);
-        // A mending is dated by the clock of the database.
+        // A repair is dated by the clock of the database.
         at = Math.max(at, Math.ceil((now - FIRST_DAY) / DAY));
       };
       const spanOf = ([a, b]: readonly [number, number]) => [Math.min(a, b), Math.max(a, b) + 1] as const;

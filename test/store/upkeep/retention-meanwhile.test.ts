@@ -136,7 +136,7 @@ test('a slot that is mended after retention could not remove its candle', async 
   expect(await proof()).toMatchObject({ differences: [], candles: 334 });
 });
 
-test('the mending of a whole series of which candles are left', async () => {
+test('the repair of a whole series of which candles are left', async () => {
   await retainInVain();
   await database.sql`select ops.uncover(${id})`;
   expect(await proof()).toMatchObject({ differences: [] });

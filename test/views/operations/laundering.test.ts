@@ -54,7 +54,7 @@ describe.each(BOTH)('of %s', (_of, kept) => {
     expect(found.unmended).toEqual([]);
   });
 
-  test('a final candle that was changed while the locator blames another: mending that one is not the end', async () => {
+  test('a final candle that was changed while the locator blames another: repairing that one is not the end', async () => {
     const forged = [withHashes(60, change(60)), blame(60, 50)];
     expect((await verified(...forged)).stretches).toEqual([slot(50)]);
     const found = await verified(...forged, mend(50, 51), answerAgain(50));
@@ -80,7 +80,7 @@ describe.each(BOTH)('of %s', (_of, kept) => {
     ['of the series', 'update market.series set steps = 2147483647 where id = :A'],
     ['of a row of evidence', 'update market.evidence set number = 2147483647 where series_id = :A and number = 9'],
     ['of a revision', `update market.revision set step = 2147483647 where series_id = :A and open_time = ${day(371)}`],
-  ])('the largest number there is, %s, leaves room for the mending', async (_, damage) => {
+  ])('the largest number there is, %s, leaves room for the repair', async (_, damage) => {
     const found = await verified(damage);
     expect(found.differences).not.toEqual([]);
     expect(found.unmended).toEqual([]);
@@ -105,7 +105,7 @@ describe.each(BOTH)('of %s', (_of, kept) => {
     expect(found.unmended).toEqual([]);
   });
 
-  test('a second mending of the whole series removes no candles because of the coin of the first', async () => {
+  test('a second repair of the whole series removes no candles because of the coin of the first', async () => {
     const swapped = `update market.series set coin_id = coin_id || '?' where id in (select id from market.series);
     update market.series set coin_id = case coin_id when 'coin-0?' then 'coin-1' else 'coin-0' end where true`;
     const again = answerAgain(50);

@@ -37,8 +37,8 @@ describe.each(BOTH)('of %s', (_of, kept) => {
     ['a day that is right', mend(50, 51), 0],
     ['a day that was changed', `${changed(50)}; ${mend(50, 51)}`, 1],
     ['a day before that, that was changed and mended', `${changed(50)}; ${mend(50, 51)}; ${mend(60, 61)}`, 1],
-  ])('rows outside coverage stay a difference: %s', async (_, mending, notes) => {
-    const found = await verified(PROVISIONAL, INVENTED, mending);
+  ])('rows outside coverage stay a difference: %s', async (_, repair, notes) => {
+    const found = await verified(PROVISIONAL, INVENTED, repair);
     expect(found.all).toEqual([NOT_ADDING_UP]);
     expect(found.stretches).toContainEqual({ from: slot(736).from, to: slot(750).to });
     expect(found.notes).toHaveLength(notes);
@@ -46,18 +46,18 @@ describe.each(BOTH)('of %s', (_of, kept) => {
 
   test('what verify prints for rows outside coverage removes them, and the evidence says so', async () => {
     const { stretches } = await verified(PROVISIONAL, INVENTED);
-    const mendings = stretches.map(
+    const repairs = stretches.map(
       ({ from, to }) => `select ops.uncover(:A, '${new Date(from).toISOString()}', '${new Date(to).toISOString()}')`,
     );
-    const found = await verified(PROVISIONAL, INVENTED, ...mendings);
+    const found = await verified(PROVISIONAL, INVENTED, ...repairs);
     expect(found).toMatchObject({ all: [], provisional: 0, notes: [removed(11)] });
     // Also where something else was mended before, whose candles are outside coverage now.
-    const later = await verified(changed(50), INVENTED, mend(50, 51), ...mendings);
+    const later = await verified(changed(50), INVENTED, mend(50, 51), ...repairs);
     expect(later).toMatchObject({ all: [], provisional: 1, notes: [expect.stringMatching('told'), removed(10)] });
     // And where something else remains.
-    const partly = await verified(INVENTED, changed(50), ...mendings);
+    const partly = await verified(INVENTED, changed(50), ...repairs);
     expect(partly.stretches).toEqual([slot(50)]);
-    expect(await verified(INVENTED, changed(50), ...mendings, mend(50, 51))).toMatchObject({ all: [], provisional: 1 });
+    expect(await verified(INVENTED, changed(50), ...repairs, mend(50, 51))).toMatchObject({ all: [], provisional: 1 });
   });
 
   test('a digest of the series that was changed is no difference any more when the whole series is mended, and a note', async () => {
@@ -96,7 +96,7 @@ describe.each(BOTH)('of %s', (_of, kept) => {
     const tomorrow = (Date.now() - FIRST_DAY) / DAY + 1;
     await storeAnswer(sql, id, [0, 10], tomorrow);
     await sql`select ops.uncover(${id}, ${FIRST_DAY + 5 * DAY}::timestamptz, ${FIRST_DAY + 6 * DAY}::timestamptz)`;
-    // The step of the mending cannot be older than the one before it.
+    // The step of the repair cannot be older than the one before it.
     const [step] =
       await sql`select known_at > now() + interval '20 hours' as is_ahead from market.evidence where series_id = ${id} and kind = 'mended'`;
     expect(step).toEqual({ isAhead: true });

@@ -72,7 +72,7 @@ const KINDS: Readonly<Record<string, (rows: Rows, pick: Pick) => Change>> = {
   'a bit of a revision': ({ revisions }, pick) => flipNumber('market.revision', pick.of(revisions), pick, true),
   'a bit of the time of a revision': ({ revisions }, pick) => {
     const row = pick.of(revisions);
-    // A mending keeps rows off the grid as well, and the hash of a candle has whole seconds.
+    // A repair keeps rows off the grid as well, and the hash of a candle has whole seconds.
     const least = row.reason === 'mended' ? A_SECOND : 0;
     const bit = least + pick.number(31 - least);
     return { damage: `update market.revision set open_time = ${flippedTime('open_time', bit)} where ${row.at}` };
@@ -151,7 +151,7 @@ const KINDS: Readonly<Record<string, (rows: Rows, pick: Pick) => Change>> = {
   },
   'the time of a revision': ({ revisions }, pick) => {
     const row = pick.of(revisions);
-    // A mending may take a while.
+    // A repair may take a while.
     const least = row.reason === 'mended' ? TWO_HOURS : A_SECOND;
     const column = pick.of(['known_at', 'seen_at']);
     const change = `${column} = ${flippedTime(column, least + pick.number(40 - least))}`;

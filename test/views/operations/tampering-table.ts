@@ -273,7 +273,7 @@ export const TABLE: readonly (readonly [name: string, damage: string, days: read
   ...['step 99999999999 told 1', 'step 2 told 9'].map(
     (step) =>
       [
-        `what a mending found: ${step} …`,
+        `what a repair found: ${step} …`,
         `update market.evidence set detail = 'what was found differs from what was told: ${step} candles (digest 0), found were 1 (digest 1), the slot 2023-99-20 00:00:00Z differs'
         where series_id = :A and kind = 'mended'`,
         [],

@@ -43,9 +43,9 @@ export function testTampering(rows: string, kept: Kept, table: typeof TABLE, whi
         expect(unmended).toEqual([]);
         expect(proofs.find(({ seriesId }) => seriesId === a)).toMatchObject({
           differences: [`1 ${kept === PRICES ? 'price' : 'candle'} at a time that no slot has (${time})`],
-          mending: [],
+          repairs: [],
           removals: [expect.stringContaining(`delete from ${kept.table} where series_id = ${a} and `)],
-          toAsk: [],
+          toRefetch: [],
         });
         // All else is verified.
         expect(proofs.find(({ seriesId }) => seriesId === b)!.stretches).toEqual([slot(7)]);
@@ -117,7 +117,7 @@ export function testTampering(rows: string, kept: Kept, table: typeof TABLE, whi
           'step 3 told 2 candles, found were 2, the slot 2024-01-07 00:00:00Z differs',
         ],
         [
-          'what was told after an earlier mending',
+          'what was told after an earlier repair',
           `update {rows} set {volume} = {volume} * 2 + 1 where ${of('A', 105)}; ${mend(100, 110)}`,
           'step 9 told 10 candles, found were 10, the slot 2023-04-16 00:00:00Z differs',
         ],
@@ -155,7 +155,7 @@ export function testTampering(rows: string, kept: Kept, table: typeof TABLE, whi
         expect(all).toContainEqual(expect.stringMatching(/what is kept of step 1 was changed after it was mended/));
       });
 
-      test('what a mending found is not served as what was known before', async () => {
+      test('what a repair found is not served as what was known before', async () => {
         const knownAt = '(select known_at from market.evidence where series_id = :A and number = 2)';
         const function_ = kept === PRICES ? 'market.prices_as_known' : 'market.candles_as_known';
         const known = (

@@ -133,7 +133,7 @@ export type Found = {
   readonly unmended: string[];
 };
 
-/** What verify finds after `damage`, one or more statements, and after the mending that it offers. Both are undone. */
+/** What verify finds after `damage`, one or more statements, and after the repair that it offers. Both are undone. */
 export async function verifiedAfter(database: TestDatabase, damage: string): Promise<Found> {
   const undo = new Error('undone');
   let found = { proofs: [] as SeriesProof[], others: [] as string[] };
@@ -151,9 +151,9 @@ export async function verifiedAfter(database: TestDatabase, damage: string): Pro
       };
       found = { proofs: await proofs(), others: await verifyWarehouse(inside) };
       for (const { removals } of found.proofs) for (const statement of removals) await tx.unsafe(statement);
-      const wrong = found.proofs.filter(({ mending, removals }) => mending.length + removals.length > 0);
-      for (const { seriesId, mending } of wrong) {
-        for (const { from, to } of mending) {
+      const wrong = found.proofs.filter(({ repairs, removals }) => repairs.length + removals.length > 0);
+      for (const { seriesId, repairs } of wrong) {
+        for (const { from, to } of repairs) {
           if (!Number.isFinite(from)) await tx`select ops.uncover(${seriesId})`;
           else await tx`select ops.uncover(${seriesId}, ${from}::timestamptz, ${to}::timestamptz)`;
         }

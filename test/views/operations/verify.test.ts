@@ -51,9 +51,9 @@ describe('verify', () => {
         differences: [],
         notes: [],
         stretches: [],
-        mending: [],
+        repairs: [],
         removals: [],
-        toAsk: [],
+        toRefetch: [],
       },
     ]);
   });

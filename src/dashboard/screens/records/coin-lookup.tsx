@@ -1,11 +1,11 @@
 /** Which coin a text in the filter means (its id, symbol, name or an old id), and what the page says when it is not exactly one coin. */
 import type { FC } from 'hono/jsx';
 import type { Sql } from '../../../store/connection/connect.ts';
-import { type FoundCoin, findCoins, onlyMeaning, readOldIds } from '../../../views/chart/find-coins.ts';
+import { type FoundCoin, findCoins, onlyMatch, readOldIds } from '../../../views/chart/find-coins.ts';
 import { coinUrl } from '../../coin/coin-address.ts';
 import { withFields } from '../../parts/address.ts';
 
-export type CoinMeant = {
+export type CoinLookup = {
   readonly text: string;
   /** Null when the text matches no coin or several. */
   readonly coin: FoundCoin | null;
@@ -17,14 +17,14 @@ export type CoinMeant = {
 
 const MOST_CANDIDATES = 10;
 
-export async function readCoinMeant(sql: Sql, text: string): Promise<CoinMeant> {
+export async function lookUpCoin(sql: Sql, text: string): Promise<CoinLookup> {
   const candidates = await findCoins(sql, text, MOST_CANDIDATES);
-  const coin = onlyMeaning(candidates, text);
+  const coin = onlyMatch(candidates, text);
   const ids = coin === null ? [] : [coin.id, ...(await readOldIds(sql, coin.id))];
   return { text, coin, ids, candidates };
 }
 
-export const CoinSaid: FC<{ readonly meant: CoinMeant; readonly url: URL }> = ({ meant, url }) => {
+export const CoinLookupResult: FC<{ readonly meant: CoinLookup; readonly url: URL }> = ({ meant, url }) => {
   const { text, coin, candidates } = meant;
   if (coin !== null)
     return (

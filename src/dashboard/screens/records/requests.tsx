@@ -14,7 +14,7 @@ import { readInstant, readNumber, readText, withFields } from '../../parts/addre
 import { Ago } from '../../parts/moment.tsx';
 import { Table } from '../../parts/table.tsx';
 import type { ScreenInput, ScreenView } from '../../screen.ts';
-import { CoinSaid, readCoinMeant } from './coin-lookup.tsx';
+import { CoinLookupResult, lookUpCoin } from './coin-lookup.tsx';
 import { Older } from './older.tsx';
 import { requestScreen } from './request.tsx';
 
@@ -33,7 +33,7 @@ export async function requestsScreen(input: ScreenInput): Promise<ScreenView> {
   if (id !== null) return requestScreen(input, id);
   const given = readFilter(url.searchParams);
   const before = readNumber(url.searchParams, 'before');
-  const meant = given.coin === null ? null : await readCoinMeant(deps.sql, given.coin);
+  const meant = given.coin === null ? null : await lookUpCoin(deps.sql, given.coin);
   const filter = { ...given, coin: meant?.ids ?? null };
   const isUnclear = meant?.coin === null;
   const page = isUnclear ? NO_REQUESTS : await readRequests(deps.sql, filter, before);
@@ -42,7 +42,7 @@ export async function requestsScreen(input: ScreenInput): Promise<ScreenView> {
       <h1>Requests</h1>
       <Filters given={given} />
       <section id="requests" data-live>
-        {meant !== null && <CoinSaid meant={meant} url={url} />}
+        {meant !== null && <CoinLookupResult meant={meant} url={url} />}
         {!isUnclear && <RequestTable rows={page.rows} filters={describeFilter(given)} url={url} now={now} />}
         {page.looked !== null && <p class="soft">{describeLook(page.looked, meant?.coin?.id ?? null)}</p>}
         <Older url={url} next={page.next} text={page.looked === null ? 'Older requests' : 'Look further back'} />
