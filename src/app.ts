@@ -16,7 +16,7 @@ import type { FetchFunction } from './upstream/wire.ts';
 export type SchemaPolicy = 'migrate' | 'prepare' | 'require' | 'leave';
 
 /** Replaces the network and the time of the machine, so that a test can run through months in minutes. */
-export type Surroundings = {
+export type AppOverrides = {
   /** Replaces the network to the upstream. */
   readonly fetch?: FetchFunction;
   /** Whether the quota ledger uses the clock of the database, which several hosts need. Default: only when `clock` is the system clock. */
@@ -32,14 +32,14 @@ export type AppOptions = {
   readonly schema: SchemaPolicy;
   /** Size of the connection pool; default 10. The ledger and the queue have their own connections. */
   readonly connections?: number;
-  readonly surroundings?: Surroundings | undefined;
+  readonly overrides?: AppOverrides | undefined;
 };
 
 export type App = {
   readonly config: Config;
   readonly clock: Clock;
   readonly log: Log;
-  readonly surroundings: Surroundings;
+  readonly overrides: AppOverrides;
   readonly database: Database;
   /** Names of the migrations that opening applied. */
   readonly migrated: readonly string[];
@@ -52,7 +52,7 @@ export type App = {
 
 /** @throws StoreError when the database cannot be reached, started or used */
 export async function openApp(config: Config, options: AppOptions): Promise<App> {
-  const { clock, log, schema, connections = 10, surroundings = {} } = options;
+  const { clock, log, schema, connections = 10, overrides = {} } = options;
   const releasers = createReleasers();
   try {
     const url = config.databaseUrl ?? (await startServer(config, log, releasers));
@@ -66,7 +66,7 @@ export async function openApp(config: Config, options: AppOptions): Promise<App>
     const migrationMs = Math.round(stopwatch() - begunAt);
     if (migrated.length > 0) log.debug({ migrations: migrated }, 'migrated the schema');
     const restartDatabase = config.databaseUrl === null ? serverStarter(config, log) : async () => undefined;
-    const opened = { config, clock, log, surroundings, database, migrated, migrationMs };
+    const opened = { config, clock, log, overrides, database, migrated, migrationMs };
     return { ...opened, restartDatabase, close: releasers.release };
   } catch (error) {
     await releasers.release();

@@ -110,7 +110,7 @@ export function checkSchedules(config: Config, plan: PlanName, now: Instant): vo
 }
 
 /** What a ledger needs of the program. */
-type LedgerDeps = Pick<App, 'config' | 'clock' | 'surroundings'> & {
+type LedgerDeps = Pick<App, 'config' | 'clock' | 'overrides'> & {
   readonly database: Pick<App['database'], 'sql' | 'ledger'>;
 };
 
@@ -119,7 +119,7 @@ export function quotaOf(
   app: LedgerDeps,
   { accountId, limits, plan }: { readonly accountId: string; readonly limits: Limits; readonly plan: PlanName },
 ): Quota {
-  const { config, clock, database, surroundings } = app;
+  const { config, clock, database, overrides } = app;
   return createQuota({
     sql: database.ledger,
     reads: database.sql,
@@ -128,7 +128,7 @@ export function quotaOf(
     limits,
     perMonthFixed: config.limits.perMonth !== undefined,
     reserved: standingOf(app, { accountId, plan, limits }),
-    useDatabaseClock: surroundings.useDatabaseClock ?? clock === systemClock,
+    useDatabaseClock: overrides.useDatabaseClock ?? clock === systemClock,
     random: Math.random,
   });
 }

@@ -3,7 +3,7 @@ import type { BlockList } from 'node:net';
 import { PLANS, type PlanName } from './contract/plan/plans.ts';
 import type { ListenAddress } from './core/settings/listen-settings.ts';
 import type { Notify } from './core/settings/notice-settings.ts';
-import type { Keep } from './core/settings/retention-settings.ts';
+import type { Retention } from './core/settings/retention-settings.ts';
 import { type Cadences, scheduleVariable } from './ingest/schedule/schedule-plan.ts';
 import { SCHEDULE_NAMES } from './ingest/schedule/schedules.ts';
 import type { Address, S3Settings } from './lake/destination/address.ts';
@@ -56,7 +56,7 @@ export type Config = {
   /** Origins of web pages that may use the tools, in addition to this machine. `*` means all. */
   readonly serveOrigins: readonly string[];
   /** How long each table keeps its rows. */
-  readonly keep: Keep;
+  readonly keep: Retention;
   /** Where the service writes an attestation each day, and the file with the key that signs it. Null when it writes none. */
   readonly attest: { readonly dir: string; readonly keyFile: string | null } | null;
   /** The datasets that the service keeps up to date as files, and where. Null when there is no lake. */
@@ -115,7 +115,7 @@ function configOf(settings: Settings): Config {
     operationsListen: settings.CHANDLER_OPERATIONS_LISTEN,
     serveSql: settings.CHANDLER_SERVE_SQL === 'on',
     serveOrigins: settings.CHANDLER_SERVE_ORIGINS,
-    keep: keepOf(settings),
+    keep: retentionOf(settings),
     attest: attestDir === null ? null : { dir: attestDir, keyFile: settings.CHANDLER_ATTEST_KEY },
     lake: lakeAddress === null ? null : { address: lakeAddress, datasets: settings.CHANDLER_LAKE_DATASETS },
     s3: s3SettingsOf(settings),
@@ -126,7 +126,7 @@ function configOf(settings: Settings): Config {
   };
 }
 
-export function keepOf(settings: Settings): Keep {
+export function retentionOf(settings: Settings): Retention {
   return {
     tickers: settings.CHANDLER_KEEP_TICKERS,
     fetches: settings.CHANDLER_KEEP_FETCHES,

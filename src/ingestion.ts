@@ -43,7 +43,7 @@ export type IngestionOptions = {
  */
 export async function openIngestion(app: App, options: IngestionOptions = {}): Promise<Ingestion> {
   const { config, clock, database } = app;
-  const { fetch } = app.surroundings;
+  const { fetch } = app.overrides;
   const { baseUrl, rpcUrl, apiKey } = config;
   const connection = { baseUrl, key: apiKey, clock, ...(fetch === undefined ? {} : { fetch }) };
   const upstream = createUpstream(connection);
@@ -128,7 +128,7 @@ export async function withIngestion<T>(
 const DEADLOCK_DETECTED = '40P01';
 
 function engineOf(app: App): Pick<QueueOptions, 'engine' | 'onError' | 'backoffMs' | 'lockMs'> {
-  const { database, log, surroundings } = app;
+  const { database, log, overrides } = app;
   const { redisUrl } = app.config;
   const engine =
     redisUrl === null
@@ -144,5 +144,5 @@ function engineOf(app: App): Pick<QueueOptions, 'engine' | 'onError' | 'backoffM
     if (!isHarmless(error)) log.warn(`queue: ${error.message}`);
     log.debug({ err: error }, 'queue');
   };
-  return { engine, onError, ...surroundings.queue };
+  return { engine, onError, ...overrides.queue };
 }

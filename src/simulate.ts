@@ -85,7 +85,7 @@ export function createSimulator(options: SimulatorOptions): Simulator {
     past.set(agoMs, made);
     return made;
   };
-  const faulty = withFaults(service, { spec: faults, clock, ask: (request, agoMs) => serviceAgo(agoMs)(request) });
+  const faulty = withFaults(service, { spec: faults, clock, send: (request, agoMs) => serviceAgo(agoMs)(request) });
 
   const requests = { total: 0, ohlcv: 0, account: 0, other: 0 };
   const counters = (): SimulatorCounters => ({

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { secretsIn, secretsOf } from '../src/cli/shell/secrets.ts';
 import { type Config, candlesPerRequest, effectiveLimits, parseConfig } from '../src/config.ts';
 import { DAY } from '../src/core/interval.ts';
-import { DEFAULT_KEEP } from '../src/core/settings/retention-settings.ts';
+import { DEFAULT_RETENTION } from '../src/core/settings/retention-settings.ts';
 import { FREE_BASE_URL, PAID_BASE_URL } from '../src/settings.ts';
 
 function config(env: Record<string, string>): Config {
@@ -42,7 +42,7 @@ describe('parseConfig', () => {
       connectionsPerAddress: 200,
       serveSql: false,
       serveOrigins: [],
-      keep: DEFAULT_KEEP,
+      keep: DEFAULT_RETENTION,
       notify: null,
       stuckAfterMs: 3_600_000,
       heartbeatUrl: null,
@@ -141,7 +141,7 @@ describe('parseConfig', () => {
         fetches: 365 * DAY,
         global: 364 * DAY,
         exchanges: null,
-        candles: { ...DEFAULT_KEEP.candles, '5m': 90 * DAY, '1h': 730 * DAY },
+        candles: { ...DEFAULT_RETENTION.candles, '5m': 90 * DAY, '1h': 730 * DAY },
       },
       notify: {
         url: 'https://hooks.example.com/services/T0/B0/x?y=z',

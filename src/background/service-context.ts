@@ -1,5 +1,5 @@
 /** What the parts of the service share: its options, its state and its metrics. */
-import type { App, Surroundings } from '../app.ts';
+import type { App, AppOverrides } from '../app.ts';
 import type { Clock } from '../clock.ts';
 import type { Config } from '../config.ts';
 import type { Ingestion } from '../ingestion.ts';
@@ -25,7 +25,7 @@ export type ServiceOptions = {
   readonly migrate: boolean;
   /** For the audit log: who started the service, with which command and which settings. */
   readonly start?: { readonly actor: string; readonly command: string; readonly env: Environment };
-  readonly surroundings?: Surroundings;
+  readonly overrides?: AppOverrides;
   /** Aborted to stop the service. */
   readonly signal: AbortSignal;
   /** Called with the address as soon as there is one. */

@@ -15,7 +15,7 @@ import type { Instant } from '../clock.ts';
 import { DAY, HOUR } from './interval.ts';
 
 /** The upstream's caches repeat a 402 for 60 s, and for 10 s more while they revalidate it: an earlier request would get the same answer. */
-export const ASK_AGAIN_MS = 75_000;
+export const REQUEST_AGAIN_MS = 75_000;
 /** The upstream's caches keep an answer for at most one minute, and ten more minutes while the upstream fails (upstream-api.md, section 0). */
 export const LONGEST_CACHED_MS = 11 * 60_000;
 /** The shortest wait after an answer from a cache, also when its age is near or above `LONGEST_CACHED_MS`. */
@@ -72,7 +72,14 @@ export const RULES = {
    * Candles that are well-formed but implausible: all zero, far from their neighbours, or changes to many final candles. An answer that
    * does not come from a cache must contain the same. If it contains other implausible candles, the waits grow.
    */
-  implausible: { agreeing: 2, waitMs: ASK_AGAIN_MS, growth: 4, mostWaitMs: DAY, believedMs: NEVER, forgetMs: NEVER },
+  implausible: {
+    agreeing: 2,
+    waitMs: REQUEST_AGAIN_MS,
+    growth: 4,
+    mostWaitMs: DAY,
+    believedMs: NEVER,
+    forgetMs: NEVER,
+  },
   /**
    * Two intervals of the upstream have different prices for the same time, and a second answer confirmed it. The cause may be one false answer
    * that is stored by now, so it takes three coins, or one coin in three weeks. Then Chandler stops comparing these intervals for a month.
@@ -86,9 +93,9 @@ export const RULES = {
   /** A 402 without a text, although requests are left: it may mean that the plan does not include this series. Another request decides. */
   'series without payment': { agreeing: 2, waitMs: 0, believedMs: 0, forgetMs: DAY },
   /** The same for one chunk; the wait is longer than the caches keep a 402. */
-  'chunk without payment': { agreeing: 2, waitMs: ASK_AGAIN_MS, believedMs: ASK_AGAIN_MS, forgetMs: DAY },
+  'chunk without payment': { agreeing: 2, waitMs: REQUEST_AGAIN_MS, believedMs: REQUEST_AGAIN_MS, forgetMs: DAY },
   /** One chunk gets a history limit that is not believed, because other chunks get candles. After the fourth time Chandler skips its span. */
-  'refused chunk': { agreeing: 4, waitMs: ASK_AGAIN_MS, believedMs: ASK_AGAIN_MS, forgetMs: DAY },
+  'refused chunk': { agreeing: 4, waitMs: REQUEST_AGAIN_MS, believedMs: REQUEST_AGAIN_MS, forgetMs: DAY },
   /** The upstream does not have the last full day yet. Chandler requests it again a quarter of an hour later, for one coin or a few. */
   'day is late': { agreeing: 2, waitMs: QUARTER_MS, believedMs: QUARTER_MS, forgetMs: DAY },
   /** The upstream refuses a kind of the catalogue. Two refusals may be chance; after the third, Chandler requests the kind once a month. */
@@ -101,7 +108,7 @@ export const RULES = {
     forgetMs: NEVER,
   },
   /** A list that lost many of its rows. The second answer must not come from a cache. */
-  'short list': { agreeing: 2, waitMs: ASK_AGAIN_MS, believedMs: ASK_AGAIN_MS, forgetMs: 30 * DAY },
+  'short list': { agreeing: 2, waitMs: REQUEST_AGAIN_MS, believedMs: REQUEST_AGAIN_MS, forgetMs: 30 * DAY },
 } as const satisfies Record<string, Rule>;
 
 /** For a history limit when the upstream has answered from beyond it before: a short fault is likelier, so four answers must agree. */
@@ -113,7 +120,7 @@ export type ClaimName = keyof typeof RULES;
 export type Standing = {
   /** Answers that agreed so far. */
   readonly answers: number;
-  /** The `heardAt` of the last answer that changed this state. Answers to requests up to then prove nothing new. */
+  /** The `receivedAt` of the last answer that changed this state. Answers to requests up to then prove nothing new. */
   readonly requestedAt: Instant;
   /** Answers to earlier requests do not count. Infinite when Chandler does not request it again automatically. */
   readonly retryAt: Instant;
@@ -125,12 +132,12 @@ export type ClaimAnswer = {
   readonly says: 'agrees' | 'differs' | 'contradicts';
   readonly sentAt: Instant;
   /** Only answers to requests after this instant count as another answer. */
-  readonly heardAt: Instant;
+  readonly receivedAt: Instant;
   /** Milliseconds that a cache has stored the answer; 0 when it does not come from a cache. */
   readonly ageMs: number;
 };
 
-export type Weighed =
+export type JudgedAnswer =
   | { readonly kind: 'waiting' | 'believed'; readonly standing: Standing; readonly isCounted: boolean }
   | { readonly kind: 'dropped' };
 
@@ -138,24 +145,24 @@ export type Weighed =
  * The state of a claim after one more answer. `before` is null when this is the first answer. An answer does not count when it was requested
  * before `retryAt`, or when a cache repeated an earlier answer. For an answer that agrees, a believed claim stays believed.
  */
-export function weighAnswer(before: Standing | null, answer: ClaimAnswer, rule: Rule): Weighed {
-  const { says, sentAt, heardAt, ageMs } = answer;
+export function judgeAnswer(before: Standing | null, answer: ClaimAnswer, rule: Rule): JudgedAnswer {
+  const { says, sentAt, receivedAt, ageMs } = answer;
   const stood = before !== null && sentAt - before.requestedAt <= rule.forgetMs ? before : null;
   const isOld = stood !== null && sentAt - ageMs - (ageMs > 0 ? AGE_STEP_MS : 0) <= stood.requestedAt;
   if (says === 'contradicts')
     return isOld ? { kind: 'waiting', standing: stood, isCounted: false } : { kind: 'dropped' };
-  const uncounted = (standing: Standing): Weighed => {
+  const uncounted = (standing: Standing): JudgedAnswer => {
     const isBelieved = says === 'agrees' && standing.answers >= rule.agreeing;
     return { kind: isBelieved ? 'believed' : 'waiting', standing, isCounted: false };
   };
   if (stood !== null && sentAt < stood.retryAt) return uncounted(stood);
   const notBefore = afterCaches(sentAt, ageMs);
-  if (isOld) return uncounted({ ...stood, requestedAt: heardAt, retryAt: Math.max(heardAt, notBefore) });
+  if (isOld) return uncounted({ ...stood, requestedAt: receivedAt, retryAt: Math.max(receivedAt, notBefore) });
 
   const answers = 1 + (stood !== null && says === 'agrees' ? stood.answers : 0);
   const isBelieved = answers >= rule.agreeing;
   const wait = isBelieved ? rule.believedMs : nextWait(stood, rule);
-  const standing = { answers, requestedAt: heardAt, retryAt: Math.max(heardAt + wait, notBefore) };
+  const standing = { answers, requestedAt: receivedAt, retryAt: Math.max(receivedAt + wait, notBefore) };
   return { kind: isBelieved ? 'believed' : 'waiting', standing, isCounted: true };
 }
 
@@ -170,7 +177,7 @@ export function nextWait(before: Pick<Standing, 'requestedAt' | 'retryAt'> | nul
 }
 
 /** Do two short lists agree? They do if their lengths differ by at most a tenth. `rowsBefore` is undefined when there was no earlier one. */
-export function isAsShort(rowsBefore: unknown, rows: number): boolean {
+export function haveSimilarLengths(rowsBefore: unknown, rows: number): boolean {
   return typeof rowsBefore === 'number' && Math.abs(rows - rowsBefore) <= rowsBefore * SHORT_LISTS_DIFFER;
 }
 

@@ -51,14 +51,14 @@ export class SeriesGivenUp extends Error {
   override readonly name = 'SeriesGivenUp';
 }
 
-/** The account's plan is not known yet. A service retries at `lookAgainAt`. Null: it retries with a backoff, because each try costs a request. */
+/** The account's plan is not known yet. A service retries at `retryAt`. Null: it retries with a backoff, because each try costs a request. */
 export class AccountUnknown extends Error {
   override readonly name = 'AccountUnknown';
-  readonly lookAgainAt: Instant | null;
+  readonly retryAt: Instant | null;
 
-  constructor(message: string, lookAgainAt: Instant | null) {
+  constructor(message: string, retryAt: Instant | null) {
     super(message);
-    this.lookAgainAt = lookAgainAt;
+    this.retryAt = retryAt;
   }
 }
 

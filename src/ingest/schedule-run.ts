@@ -1,7 +1,7 @@
 /** One run of a schedule: its input, and how it can end. */
 import type { Instant } from '../clock.ts';
 import { DAY } from '../core/interval.ts';
-import { ASK_AGAIN_MS } from '../core/second-opinion.ts';
+import { REQUEST_AGAIN_MS } from '../core/second-opinion.ts';
 import type { Answer } from '../upstream/answer.ts';
 import { UpstreamError } from './outcome.ts';
 import type { OutageRetry } from './request/outage-retry.ts';
@@ -33,7 +33,11 @@ export function endUnanswered(
 ): RunOutcome {
   switch (answer.kind) {
     case 'limited':
-      return { kind: 'held', until: now + ASK_AGAIN_MS, reason: answer.by === 'rate' ? 'limited' : 'quota exhausted' };
+      return {
+        kind: 'held',
+        until: now + REQUEST_AGAIN_MS,
+        reason: answer.by === 'rate' ? 'limited' : 'quota exhausted',
+      };
     case 'refused':
       // The plan does not include it, or this upstream does not have it: one request a day is enough.
       return { kind: 'held', until: now + DAY, reason: answer.message };

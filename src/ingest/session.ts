@@ -15,7 +15,7 @@ import {
   type AccountRecord,
   accountIdOf,
   checkAccount,
-  heedRefusal,
+  checkKeyRefusal,
   openAccountRecord,
 } from './request/account.ts';
 import { createAuthSchemeChoice } from './request/auth-scheme.ts';
@@ -213,7 +213,7 @@ async function learnPlan(options: SessionOptions, account: AccountRecord, check:
   if (options.apiKey === null) return known;
   const key = { id, sentAs: options.authScheme, now: clock.now() };
   // The upstream may refuse a key that it accepted an hour ago: the key was revoked, or nobody paid.
-  const refusal = options.ignoresKeyRefusal ? 'none' : await heedRefusal(sql, key);
+  const refusal = options.ignoresKeyRefusal ? 'none' : await checkKeyRefusal(sql, key);
   if (isFresh && refusal === 'none') return known;
 
   const limits = options.limitsOf(known.name);

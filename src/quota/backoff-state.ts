@@ -35,8 +35,8 @@ type WaitEvent = RetryableRequest & { readonly random: number };
 export function afterLimited(ledger: Ledger, now: Instant, event: WaitEvent): Ledger {
   const fresh = event.sentAt > ledger.limitedAt && event.sentAt >= ledger.limitedUntil;
   const backOff = fresh ? backOffMs(ledger.limitedStreak, event.random) : 0;
-  const asked = event.retryAfterMs;
-  const wait = asked === null || ledger.limitedStreak >= 3 ? Math.max(asked ?? 0, backOff) : asked;
+  const requestedMs = event.retryAfterMs;
+  const wait = requestedMs === null || ledger.limitedStreak >= 3 ? Math.max(requestedMs ?? 0, backOff) : requestedMs;
   const slower = now - ledger.limitedUntil > ALONE_MS ? A_LITTLE_SLOWER : HALF_AS_FAST;
   const slowed = Math.min(SLOWEST, slower * slowdownAt(ledger.paceFactor, ledger.limitedUntil, now));
   return {

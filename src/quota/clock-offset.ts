@@ -10,15 +10,15 @@ type ClockOffset = {
    * change with the load (instants in a sequence keep their order), and one observation is enough to follow a clock that was set. If our
    * clock was set back during the observation, only `answeredAt` counts.
    */
-  observe(askedAt: Instant, answeredAt: Instant, there: Instant): number;
+  observe(sentAt: Instant, answeredAt: Instant, there: Instant): number;
 };
 
 export function createClockOffset(): ClockOffset {
   let estimate = Number.POSITIVE_INFINITY;
   return {
-    observe(askedAt, answeredAt, there) {
-      const wasSetBack = answeredAt < askedAt;
-      estimate = wasSetBack ? answeredAt - there : Math.max(askedAt - there, Math.min(estimate, answeredAt - there));
+    observe(sentAt, answeredAt, there) {
+      const wasSetBack = answeredAt < sentAt;
+      estimate = wasSetBack ? answeredAt - there : Math.max(sentAt - there, Math.min(estimate, answeredAt - there));
       return estimate;
     },
   };
@@ -31,7 +31,7 @@ export type LedgerClock = {
   /** Resolves when the offset is exact enough for a grant's instant. Rejects when the database does not answer. */
   ready(): Promise<void>;
   /** Milliseconds to add to the ledger's instants to get ours. `there` is its time in the result of a statement sent at `askedAt`. */
-  shiftMs(askedAt: Instant, there: Instant): number;
+  shiftMs(sentAt: Instant, there: Instant): number;
 };
 
 /** Time requests before the first grant. If the instant of the first grant were too late, it would be too close to the next ones. */
@@ -40,11 +40,11 @@ const OBSERVATIONS = 5;
 export function createLedgerClock(sql: Sql, clock: Clock, useDatabaseClock: boolean): LedgerClock {
   if (!useDatabaseClock) return { now: () => clock.now(), ready: () => Promise.resolve(), shiftMs: () => 0 };
   const offset = createClockOffset();
-  const shiftMs = (askedAt: Instant, there: Instant) => offset.observe(askedAt, clock.now(), there);
+  const shiftMs = (sentAt: Instant, there: Instant) => offset.observe(sentAt, clock.now(), there);
   const observe = async () => {
     for (let i = 0; i < OBSERVATIONS; i++) {
-      const askedAt = clock.now();
-      shiftMs(askedAt, await readDatabaseClock(sql));
+      const sentAt = clock.now();
+      shiftMs(sentAt, await readDatabaseClock(sql));
     }
   };
   let observed: Promise<void> | null = null;

@@ -50,11 +50,11 @@ export function comingItems(
 
 /** Among items that were requested together, the more frequent ones come first; otherwise the order would depend on which of them waited before. */
 function isBefore(a: DueItems, b: DueItems): boolean {
-  const [ofA, ofB] = [askedAt(a), askedAt(b)];
+  const [ofA, ofB] = [lastRequestedAt(a), lastRequestedAt(b)];
   return ofA === ofB ? a.everyMs < b.everyMs : ofA < ofB;
 }
 
-function askedAt({ dueAt, everyMs }: DueItems): number {
+function lastRequestedAt({ dueAt, everyMs }: DueItems): number {
   return dueAt === null ? Number.NEGATIVE_INFINITY : dueAt - everyMs;
 }
 

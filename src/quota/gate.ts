@@ -2,9 +2,9 @@
  * The state that one process has without reading the ledger: when it sent its last requests, and until when the upstream told it to wait.
  * The process checks it right before it sends a request.
  *
- * The ledger spaces the permits. A process uses a permit at its instant or soon after (`goodForMs`), and never sends more than the
+ * The ledger spaces the permits. A process uses a permit at its instant or soon after (`permitLifetimeMs`), and never sends more than the
  * limit in any second (`opensAt`), even after a stall. So a single process keeps the limit exactly. With several processes, the
- * permits used within one second are those of that second and of `goodForMs` before it: at most the limit and `goodForMs / gap` more,
+ * permits used within one second are those of that second and of `permitLifetimeMs` before it: at most the limit and `permitLifetimeMs / gap` more,
  * rounded up. That is one request more (above ten a second, a tenth more), and only when one process stalls and the others do not.
  * The gate does not know the network, which may delay a request after it was sent.
  */
@@ -30,7 +30,7 @@ const LATE_MS = 100;
 const SPARE = 1.002;
 
 /** Milliseconds after its instant during which a permit may be used. `gapMs` is the time from one permit to the next. */
-export function goodForMs(gapMs: number, graceMs: number, lateMs = LATE_MS): number {
+export function permitLifetimeMs(gapMs: number, graceMs: number, lateMs = LATE_MS): number {
   return gapMs === 0 ? graceMs : Math.min(graceMs, Math.max(gapMs, lateMs));
 }
 

@@ -56,9 +56,9 @@ export function createQuota(options: QuotaOptions): Quota {
   const waits = { runAheadMs, graceMs, probeMs, lateMs };
   const readsOver = (connection: Sql): LedgerReads => ({
     async state() {
-      const askedAt = clock.now();
+      const sentAt = clock.now();
       const { ledger, now } = await readLedger(connection, { accountId, now: ledgerClock.now() });
-      return stateOf(terms, ledger, now, ledgerClock.shiftMs(askedAt, now));
+      return stateOf(terms, ledger, now, ledgerClock.shiftMs(sentAt, now));
     },
     spenders: () => readSpenders(connection, { accountId, now: ledgerClock.now() }),
   });

@@ -6,7 +6,7 @@ import { openLedger } from '../store/quota/quota.ts';
 import { type TakeArgs, type TakeRow, takeRequests } from '../store/quota/quota-take.ts';
 import { gapMs } from './adaptive-rate.ts';
 import type { LedgerClock } from './clock-offset.ts';
-import { goodForMs } from './gate.ts';
+import { permitLifetimeMs } from './gate.ts';
 import type { Limits, Quota, Reserved, Spender, Stretch, Take, Unwanted } from './quota.ts';
 
 type TakeDeps = {
@@ -45,29 +45,29 @@ async function takeForAll(deps: TakeDeps, calls: readonly TakeCall[]): Promise<T
   const { clock, ledgerClock, sql } = deps;
   const args = await argsFor(deps, calls);
   await ledgerClock.ready();
-  let askedAt = clock.now();
+  let sentAt = clock.now();
   let row = await takeRequests(sql, args);
   while (row === null) {
     await openLedger(sql, deps.accountId);
-    askedAt = clock.now();
+    sentAt = clock.now();
     row = await takeRequests(sql, args);
   }
   if (row.isBackingOff) deps.onBackoff();
-  return handOut(deps, calls, row, ledgerClock.shiftMs(askedAt, row.now));
+  return handOut(deps, calls, row, ledgerClock.shiftMs(sentAt, row.now));
 }
 
 async function argsFor(deps: TakeDeps, calls: readonly TakeCall[]): Promise<TakeArgs> {
   const { accountId, limits, perMonthFixed, runAheadMs, graceMs, probeMs } = deps;
   const { spender } = calls[0]!;
-  const asked = calls.flatMap(({ stretch }) => stretch ?? []);
+  const stretches = calls.flatMap(({ stretch }) => stretch ?? []);
   const isBackfill = spender.class === 'backfill';
   const reserved = await deps.reserved();
   const leave = isBackfill ? reserved : (reserved.account ?? { day: 0, month: 0 });
   return {
     accountId,
     now: deps.ledgerClock.now(),
-    wanted: calls.length - asked.length,
-    ifOpen: asked.length === 0 ? null : { asked, now: deps.clock.now(), plan: asked[0]!.plan },
+    wanted: calls.length - stretches.length,
+    ifOpen: stretches.length === 0 ? null : { stretches, now: deps.clock.now(), plan: stretches[0]!.plan },
     perMonth: limits.perMonth,
     perMonthFixed,
     perDay: limits.perDay,
@@ -90,7 +90,7 @@ function handOut({ graceMs, lateMs }: TakeDeps, calls: readonly TakeCall[], row:
   // On our clock: when the first request may be sent or, after a denial, when to try again.
   const first = row.at + shiftMs;
   // A probe goes alone, and the other processes wait for it. So it may be late without harm.
-  const goodFor = row.isProbe ? graceMs : goodForMs(row.gapMs, graceMs, lateMs);
+  const goodFor = row.isProbe ? graceMs : permitLifetimeMs(row.gapMs, graceMs, lateMs);
   const gaps = row.gaps.values();
   let left = granted;
   return calls.map(({ stretch }) => {

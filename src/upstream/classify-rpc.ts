@@ -2,7 +2,7 @@
  * Classifies a response of the JSON-RPC interface, with the same outcomes as for REST. A failure has one of four forms (API document,
  * section 7; upstream-api.md, section 4): an HTTP status, a JSON-RPC error object, a tool's error in a normal result, and `isError`.
  */
-import { saysUnknownId, UNKNOWN_ROUTE } from '../contract/answer/errors.ts';
+import { isUnknownIdError, UNKNOWN_ROUTE } from '../contract/answer/errors.ts';
 import {
   RPC_CODES,
   rpcErrorSchema,
@@ -151,8 +151,11 @@ function failureMeaning(
   if (status === 402 && SAYS_NOT_IN_PLAN.test(text)) return notInPlan(message);
   if (status === 404 && text.includes(UNKNOWN_ROUTE)) return outcomeOfStatus(404, message, null);
   // Only the interface's own text is about an id. A gateway's text is about the route.
-  const saysId = saysUnknownId(text.replace(/^\s*\d{3}\s*:?\s*/, ''));
-  if ((status === null && saysId) || (status === 404 && (saysId || /\bid not found\b|\bCP404_/i.test(text)))) {
+  const isUnknownId = isUnknownIdError(text.replace(/^\s*\d{3}\s*:?\s*/, ''));
+  if (
+    (status === null && isUnknownId) ||
+    (status === 404 && (isUnknownId || /\bid not found\b|\bCP404_/i.test(text)))
+  ) {
     return { kind: 'refused', reason: 'unknown id', message };
   }
   if (status === null && SAYS_LIMITED.test(text)) return outcomeOfStatus(429, message, retryAfterMs);

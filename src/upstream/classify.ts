@@ -1,6 +1,6 @@
 /** Classifies a response: from status, headers and body to one of the outcomes (upstream-api.md, section 2). */
 import type { Instant } from '../clock.ts';
-import { parseHistoryLimit, saysUnknownId } from '../contract/answer/errors.ts';
+import { isUnknownIdError, parseHistoryLimit } from '../contract/answer/errors.ts';
 import { readRedirect } from './address.ts';
 import type { Outcome } from './answer.ts';
 import type { Body } from './body.ts';
@@ -34,7 +34,7 @@ export function classify(received: Received): Outcome {
   }
   if (status === 400 || status === 402) return historyLimitRefusal(text, message) ?? byStatus;
   // A gateway without such a route writes JSON, too. Only the upstream's own text is about an id.
-  const isUnknownId = status === 404 && saysUnknownId(jsonError(body) ?? '');
+  const isUnknownId = status === 404 && isUnknownIdError(jsonError(body) ?? '');
   return isUnknownId ? { kind: 'refused', reason: 'unknown id', message } : byStatus;
 }
 

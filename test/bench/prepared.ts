@@ -122,7 +122,7 @@ export function storePrepared(
       interval: series.interval,
       findings,
       sentAt: asOf,
-      heardAt: asOf,
+      receivedAt: asOf,
       asOf,
       ageMs: 0,
       settledTo: settledUntil(asOf, series.interval),

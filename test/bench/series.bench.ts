@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { countWhenDue } from '../../src/background/service/counting.ts';
 import { systemClock } from '../../src/clock.ts';
 import { DAY } from '../../src/core/interval.ts';
-import { keepInstance } from '../../src/store/work/instance.ts';
+import { renewInstance } from '../../src/store/work/instance.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { makeManySeries, SERIES_OF_A_COIN } from '../support/many-series.ts';
 import { type Measured, runMeasured } from './measured-cli.ts';
@@ -34,7 +34,7 @@ it(`answers within a second with ${thousands(SERIES)} series wanted`, async () =
         // A service that is alive and does nothing meanwhile, or one that died long ago.
         const at = systemClock.now() - (isServed ? 0 : DAY);
         await database.sql`delete from ops.instance`;
-        await keepInstance(database.sql, { owner: 'a:1', roles: ['worker'], startedAt: at, heartbeatAt: at });
+        await renewInstance(database.sql, { owner: 'a:1', roles: ['worker'], startedAt: at, heartbeatAt: at });
         runs.push(await runMeasured(args, { DATABASE_URL: database.url }));
       }
       for (const { code, err } of runs) expect(code, err).toBe(0);

@@ -9,7 +9,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { systemClock } from '../../src/clock.ts';
 import { formatBytes } from '../../src/core/format.ts';
 import { DAY, INTERVAL_MS } from '../../src/core/interval.ts';
-import { DEFAULT_KEEP } from '../../src/core/settings/retention-settings.ts';
+import { DEFAULT_RETENTION } from '../../src/core/settings/retention-settings.ts';
 import { recordCoins } from '../../src/store/snapshot/coin.ts';
 import { ensurePartitions } from '../../src/store/upkeep/partition.ts';
 import { continueHistories, recordRenames } from '../../src/store/upkeep/rename.ts';
@@ -331,7 +331,7 @@ describe('verify --against', () => {
 
   /** Only while candles are kept for a limited time: another hand may write the same step of evidence. */
   async function removeOldCandles() {
-    const keep = { ...DEFAULT_KEEP, candles: { ...DEFAULT_KEEP.candles, '24h': 700 * DAY } };
+    const keep = { ...DEFAULT_RETENTION, candles: { ...DEFAULT_RETENTION.candles, '24h': 700 * DAY } };
     return removeOld(database, { keep, now: AS_OF });
   }
 

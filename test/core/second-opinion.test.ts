@@ -3,12 +3,12 @@ import { describe, expect, test } from 'vitest';
 import { DAY, HOUR } from '../../src/core/interval.ts';
 import {
   type ClaimAnswer,
+  type JudgedAnswer,
+  judgeAnswer,
   nextWait,
   RULES,
   type Rule,
   type Standing,
-  type Weighed,
-  weighAnswer,
 } from '../../src/core/second-opinion.ts';
 
 const NOON = Date.UTC(2026, 10, 1, 12);
@@ -21,22 +21,27 @@ const FIRST: Standing = { answers: 1, requestedAt: NOON, retryAt: NOON + 10 * MI
 /** An answer whose request was sent so long after noon, and took no time. */
 const answer = (afterMs: number, change: Partial<ClaimAnswer> = {}): ClaimAnswer => {
   const sentAt = NOON + afterMs;
-  return { says: 'agrees', sentAt, heardAt: sentAt, ageMs: 0, ...change };
+  return { says: 'agrees', sentAt, receivedAt: sentAt, ageMs: 0, ...change };
 };
-const counted = (kind: 'waiting' | 'believed', answers: number, requestedMs: number, retryMs: number): Weighed => ({
+const counted = (
+  kind: 'waiting' | 'believed',
+  answers: number,
+  requestedMs: number,
+  retryMs: number,
+): JudgedAnswer => ({
   kind,
   standing: { answers, requestedAt: NOON + requestedMs, retryAt: NOON + retryMs },
   isCounted: true,
 });
-const uncounted = (standing: Standing): Weighed => ({ kind: 'waiting', standing, isCounted: false });
+const uncounted = (standing: Standing): JudgedAnswer => ({ kind: 'waiting', standing, isCounted: false });
 
 describe('one more answer about a claim', () => {
-  test.each<[string, Standing | null, ClaimAnswer, Weighed]>([
+  test.each<[string, Standing | null, ClaimAnswer, JudgedAnswer]>([
     ['the first one waits', null, answer(0), counted('waiting', 1, 0, 10 * MINUTE)],
     [
       'the first one waits from when it was heard',
       null,
-      answer(0, { heardAt: NOON + 5 }),
+      answer(0, { receivedAt: NOON + 5 }),
       counted('waiting', 1, 5, 10 * MINUTE + 5),
     ],
     ['the second one is believed', FIRST, answer(10 * MINUTE), counted('believed', 2, 10 * MINUTE, 70 * MINUTE)],
@@ -51,7 +56,7 @@ describe('one more answer about a claim', () => {
     [
       'a contradiction that was requested before the claim was heard does not count',
       FIRST,
-      answer(-1, { says: 'contradicts', heardAt: NOON + 1 }),
+      answer(-1, { says: 'contradicts', receivedAt: NOON + 1 }),
       uncounted(FIRST),
     ],
     [
@@ -104,7 +109,7 @@ describe('one more answer about a claim', () => {
       counted('waiting', 1, DAY + 1, DAY + 1 + 10 * MINUTE),
     ],
   ])('%s', (_, before, next, expected) => {
-    expect(weighAnswer(before, next, RULE)).toEqual(expected);
+    expect(judgeAnswer(before, next, RULE)).toEqual(expected);
   });
 
   test('the first two waits for a better row are seconds, then each is longer, also when the answers differ, up to the longest', () => {
@@ -112,7 +117,7 @@ describe('one more answer about a claim', () => {
     const waits: number[] = [];
     for (let i = 0; i < 7; i++) {
       const sentAt: number = standing?.retryAt ?? NOON;
-      const weighed = weighAnswer(standing, { says: 'differs', sentAt, heardAt: sentAt, ageMs: 0 }, RULES.malformed);
+      const weighed = judgeAnswer(standing, { says: 'differs', sentAt, receivedAt: sentAt, ageMs: 0 }, RULES.malformed);
       if (weighed.kind === 'dropped') throw new Error('not dropped');
       standing = weighed.standing;
       waits.push((standing.retryAt - standing.requestedAt) / MINUTE);
@@ -130,7 +135,7 @@ test.each(Object.entries(RULES))('%s is believed after exactly as many answers a
   let standing: Standing | null = null;
   for (let answers = 1; answers <= rule.agreeing; answers++) {
     const sentAt: number = (standing?.retryAt ?? NOON) + 1;
-    const weighed = weighAnswer(standing, { says: 'agrees', sentAt, heardAt: sentAt, ageMs: 0 }, rule);
+    const weighed = judgeAnswer(standing, { says: 'agrees', sentAt, receivedAt: sentAt, ageMs: 0 }, rule);
     expect(weighed).toMatchObject({ kind: answers < rule.agreeing ? 'waiting' : 'believed', standing: { answers } });
     if (weighed.kind !== 'dropped') standing = weighed.standing;
   }
@@ -138,11 +143,11 @@ test.each(Object.entries(RULES))('%s is believed after exactly as many answers a
 
 test('an answer that is weighed twice, because its transaction was repeated, finds the claim believed', () => {
   const second = answer(10 * MINUTE);
-  const believed = weighAnswer(FIRST, second, RULE);
+  const believed = judgeAnswer(FIRST, second, RULE);
   expect(believed).toMatchObject({ kind: 'believed', isCounted: true });
-  const standing = (believed as Extract<Weighed, { standing: Standing }>).standing;
-  expect(weighAnswer(standing, second, RULE)).toEqual({ kind: 'believed', standing, isCounted: false });
-  expect(weighAnswer(standing, { ...second, says: 'differs' }, RULE).kind).toBe('waiting');
+  const standing = (believed as Extract<JudgedAnswer, { standing: Standing }>).standing;
+  expect(judgeAnswer(standing, second, RULE)).toEqual({ kind: 'believed', standing, isCounted: false });
+  expect(judgeAnswer(standing, { ...second, says: 'differs' }, RULE).kind).toBe('waiting');
 });
 
 test('whatever is answered: no claim is believed by answers that are not independent, nor by one that was contradicted since', () => {
@@ -163,7 +168,7 @@ test('whatever is answered: no claim is believed by answers that are not indepen
       for (const { says, afterMs, takesMs, ageMs } of list) {
         const sentAt = now + afterMs;
         now = sentAt + takesMs;
-        const weighed: Weighed = weighAnswer(standing, { says, sentAt, heardAt: now, ageMs }, RULE);
+        const weighed: JudgedAnswer = judgeAnswer(standing, { says, sentAt, receivedAt: now, ageMs }, RULE);
         if (weighed.kind === 'dropped') {
           expect(says).toBe('contradicts');
           standing = null;

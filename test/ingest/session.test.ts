@@ -127,7 +127,7 @@ describe('the plan', () => {
     world.answers(says(429, 'slow down', { 'Retry-After': '40' }));
     const error = await world.open({ waitsForPlan: true }).catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(AccountUnknown);
-    const until = (error as AccountUnknown).lookAgainAt;
+    const until = (error as AccountUnknown).retryAt;
     expect(until! - world.clock.now()).toBeGreaterThan(30_000);
     expect(until! - world.clock.now()).toBeLessThanOrEqual(40_000);
   });

@@ -3,5 +3,5 @@ import { type Budget, readBudget } from '../../src/budget.ts';
 import type { ServiceWorld } from './service-world.ts';
 
 export function budgetOf({ config, clock, database: { sql } }: ServiceWorld): Promise<Budget> {
-  return readBudget({ config, clock, database: { sql, ledger: sql }, surroundings: { useDatabaseClock: false } });
+  return readBudget({ config, clock, database: { sql, ledger: sql }, overrides: { useDatabaseClock: false } });
 }

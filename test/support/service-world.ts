@@ -182,7 +182,7 @@ export async function createServiceWorld(options: ServiceWorldOptions): Promise<
         concurrency,
         migrate: false,
         signal: stop.signal,
-        surroundings: {
+        overrides: {
           fetch,
           useDatabaseClock: true,
           realMs: shortened,

@@ -117,7 +117,7 @@ export function storeAnswer(
         interval,
         findings,
         ...exchange,
-        heardAt: exchange.sentAt,
+        receivedAt: exchange.sentAt,
         limit: 366,
         known,
         settledTo: settledUntil(exchange.asOf, interval),

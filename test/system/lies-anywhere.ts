@@ -44,7 +44,7 @@ export async function runLies(seed: number, of: 'candles' | 'prices'): Promise<L
       const truth = createSimulator({ market: 'made-up', unlimited: true, ...market, clock, onError: fail });
       const { sql } = world.database;
       const told = (name: string, lie: Told) => void lies.push({ ...lie, name });
-      return withLiesBeside(simulated, { seed, share, clock, sql, ask: truth.fetch, anywhere: true, told });
+      return withLiesBeside(simulated, { seed, share, clock, sql, send: truth.fetch, anywhere: true, told });
     },
   });
   try {

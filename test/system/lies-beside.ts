@@ -21,7 +21,7 @@ export type LiarOptions = {
   readonly clock: Clock;
   readonly sql: Sql;
   /** The same market, always truthful. */
-  readonly ask: FetchFunction;
+  readonly send: FetchFunction;
   /** Also where nothing promises that the lie is found out. */
   readonly anywhere?: boolean;
   readonly told: (name: FaultName, lie: Told) => void;
@@ -37,7 +37,7 @@ export type Told = {
 
 /** `simulated`, which may fail by itself, with these lies. */
 export function withLiesBeside(simulated: FetchFunction, options: LiarOptions): FetchFunction {
-  const { seed, share, clock, sql, ask, told, anywhere = false } = options;
+  const { seed, share, clock, sql, send, told, anywhere = false } = options;
   const attempts = new Map<string, number>();
   const lies = createLieHistory();
   return async (request) => {
@@ -56,7 +56,7 @@ export function withLiesBeside(simulated: FetchFunction, options: LiarOptions): 
     for (const name of [...BESIDE.slice(first), ...BESIDE.slice(0, first)]) {
       const lie =
         spoilRows(name, rows, { now: clock.now(), roll, url: request.url }) ??
-        (await otherRows(name, rows, { request, roll, ask }));
+        (await otherRows(name, rows, { request, roll, send }));
       if (lie === null || lie.length === 0) continue;
       const promised = isPromised({ name, lie, truth: rows, interval: question.interval, beside });
       if (!promised && !anywhere) continue;

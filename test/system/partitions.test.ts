@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
-import { DEFAULT_KEEP } from '../../src/core/settings/retention-settings.ts';
+import { DEFAULT_RETENTION } from '../../src/core/settings/retention-settings.ts';
 import { removeOld } from '../../src/store/upkeep/retention.ts';
 import { createWorld, type World } from '../support/world.ts';
 
@@ -49,7 +49,7 @@ test('a partition that retention has removed is made again for an answer: one re
     to: Date.UTC(2020, 0, 12),
   };
   await chandler.backfill(hours);
-  const keep = { ...DEFAULT_KEEP, candles: { ...DEFAULT_KEEP.candles, '1h': 500 * DAY } };
+  const keep = { ...DEFAULT_RETENTION, candles: { ...DEFAULT_RETENTION.candles, '1h': 500 * DAY } };
   expect(await removeOld(world.database, { keep, now: NOW })).toMatchObject({ partitions: ['candle_1h_2020q1'] });
   // The same process, which has seen the partition.
   const again = await chandler.backfill(hours);

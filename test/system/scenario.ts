@@ -109,7 +109,7 @@ export async function runSeed(seed: number, engine?: QueueEngine): Promise<SeedC
         liesBeside[name] = (liesBeside[name] ?? 0) + 1;
       };
       const { sql } = world.database;
-      const options = { seed, share: lieShare, clock: theirs, sql, ask: truth.fetch, told };
+      const options = { seed, share: lieShare, clock: theirs, sql, send: truth.fetch, told };
       const lying = lieShare === 0 ? simulated : withLiesBeside(simulated, options);
       upstream = isCached ? behindCache(lying, clock) : lying;
       return upstream;

@@ -1,7 +1,7 @@
 /** What an answer says about how fresh a tracked series is, through the real client, handler and store. */
 import { afterAll, expect, test } from 'vitest';
 import { ceilToGrid, DAY, HOUR } from '../../src/core/interval.ts';
-import { keepTracks, takeDueChunks } from '../../src/ingest/tracking/freshness.ts';
+import { refreshTracks, takeDueChunks } from '../../src/ingest/tracking/freshness.ts';
 import { topCoins } from '../../src/store/snapshot/coin.ts';
 import { addTracks } from '../../src/store/tracking/track-rule.ts';
 import { readTierStatus } from '../../src/views/operations/tiers.ts';
@@ -24,7 +24,7 @@ test('an answer at the newest end makes a tracked series fresh; one about the pa
     startAt,
   );
   const { plan, historyLimits } = chandler.session;
-  await keepTracks({
+  await refreshTracks({
     sql,
     now: startAt,
     requestsPerDay: null,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
-import { DEFAULT_KEEP } from '../../src/core/settings/retention-settings.ts';
+import { DEFAULT_RETENTION } from '../../src/core/settings/retention-settings.ts';
 import { removeOld } from '../../src/store/upkeep/retention.ts';
 import { fill } from '../support/fill.ts';
 import { chandler, NOW, TARGET, testDamages, useWorld, world } from './uncover.ts';
@@ -52,7 +52,7 @@ test.each([
   await database.sql`delete from market.candle where open_time = ${lost}`;
   await database.sql`select ops.uncover(id, ${lost}, ${new Date(NOW - 799 * DAY)}) from market.series`;
   if (isAsked) await fill(world, upstream, TARGET);
-  const keep = { ...DEFAULT_KEEP, candles: { ...DEFAULT_KEEP.candles, '24h': 300 * DAY } };
+  const keep = { ...DEFAULT_RETENTION, candles: { ...DEFAULT_RETENTION.candles, '24h': 300 * DAY } };
   const removed = await removeOld(database, { keep, now: NOW });
   expect(removed!.partitions).not.toEqual([]);
   expect(await database.sql`select from market.candle where open_time between ${lost} and ${lost}`).toHaveLength(0);

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import type { OhlcvCandle } from '../../src/contract/record/market-data.ts';
 import { type CandleInterval, DAY, HOUR, INTERVAL_MS } from '../../src/core/interval.ts';
-import { DEFAULT_KEEP } from '../../src/core/settings/retention-settings.ts';
+import { DEFAULT_RETENTION } from '../../src/core/settings/retention-settings.ts';
 import type { Span } from '../../src/core/span.ts';
 import { rollUp } from '../../src/store/candle/rollup.ts';
 import type { Sql } from '../../src/store/connection/connect.ts';
@@ -231,7 +231,7 @@ describe('candles that were made ahead of time', () => {
     await rollUp(sql);
     // February.
     await removeOld(database, {
-      keep: { ...DEFAULT_KEEP, candles: { ...DEFAULT_KEEP.candles, '15m': DAY } },
+      keep: { ...DEFAULT_RETENTION, candles: { ...DEFAULT_RETENTION.candles, '15m': DAY } },
       now: Date.UTC(2024, 2, 5),
     });
     expect(await rolledOf(series)).toEqual({ '6h': 4, '12h': 2, '24h': 1 });

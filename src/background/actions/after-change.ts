@@ -5,7 +5,7 @@ import { formatCounted } from '../../core/format.ts';
 import { settledUntil } from '../../core/interval.ts';
 import { recountWaiting } from '../../ingest/backfill/recount.ts';
 import { AUDIT, auditGaps, HISTORY_PRIORITY, type QueuedHistory } from '../../ingest/tracking/audit.ts';
-import { readOpenForSame, readTargetOf } from '../../store/backfill/slot-owner.ts';
+import { readOverlapping, readTargetOf } from '../../store/backfill/slot-owner.ts';
 import { readLeft } from '../../views/operations/left.ts';
 
 export type AfterChange = {
@@ -31,7 +31,7 @@ export async function settleCancelled(app: App, id: number): Promise<AfterChange
   const now = app.clock.now();
   const budget = await readBudget(app);
   const planning = await readPlanning(app, budget.plan);
-  const alsoWantedBy = await readOpenForSame(sql, id, now);
+  const alsoWantedBy = await readOverlapping(sql, id, now);
   const isOff = budget.schedules.find(({ name }) => name === 'gaps')!.cadence === null;
   const { requestedBy, ...target } = (await readTargetOf(sql, id))!;
   // Only the slots of this backfill: the next audit finds everything else that the rules want.

@@ -11,7 +11,14 @@ import { type BackfillChange, changeBackfill } from '../../store/backfill/backfi
 import { unknownCoins } from '../../store/snapshot/coin.ts';
 import { type BackfillRow, readBackfills } from '../../views/backfills/backfills.ts';
 import { describeCancelled, recountAfterChange, settleCancelled } from '../actions/after-change.ts';
-import { commandOf, forecastOfFill, readWaiting, recordFill, sentencesOf, whyNothing } from './fill-sentences.ts';
+import {
+  commandOf,
+  explainNothingToRequest,
+  forecastOfFill,
+  readWaiting,
+  recordFill,
+  sentencesOf,
+} from './fill-sentences.ts';
 import { fillGaps } from './gap-actions.ts';
 import { keyActions } from './key-actions.ts';
 import { trackAction, untrackAction } from './track-actions.ts';
@@ -108,7 +115,8 @@ async function backfill(app: App, given: Arguments): ReturnType<Action> {
   const planned = await planBackfill({ sql, target, now, askedSince: now, plan, historyLimit, place });
   const { requests, slots } = planned.cost;
   const waiting = await readWaiting(sql, target, now);
-  if (requests === 0 && planned.othersSlots === 0) throw new ActionFailed(whyNothing(planned, waiting, now));
+  if (requests === 0 && planned.othersSlots === 0)
+    throw new ActionFailed(explainNothingToRequest(planned, waiting, now));
   return {
     question:
       slots === 0 && planned.probe

@@ -67,7 +67,7 @@ function waitingSentences({ later }: BackfillPlan, waiting: Waiting, now: Instan
 }
 
 /** Why nothing can be requested now. */
-export function whyNothing({ refusedSlots, cost }: BackfillPlan, waiting: Waiting, now: Instant): string {
+export function explainNothingToRequest({ refusedSlots, cost }: BackfillPlan, waiting: Waiting, now: Instant): string {
   const due = dueOf(waiting);
   const refused = refusedSlots + cost.refusedSlots;
   if (due !== null)

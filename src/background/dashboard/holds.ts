@@ -29,19 +29,19 @@ export async function readHolds({ clock, config, database: { sql } }: App, budge
 
 /** The worst need first. Leaves out what the open states already say. */
 export function needsOfHolds({ state, refusal, lock, holds }: Holds, states: readonly State[]): readonly Need[] {
-  const isSaid = (event: State['event']) => states.some((one) => one.event === event);
+  const isShown = (event: State['event']) => states.some((one) => one.event === event);
   const button = { text: 'See the requests', href: '/ui/requests' };
   const waits = lock === null ? holds : holds.slice(0, -1);
   const [refused, others] = refusal === null ? [[], waits] : [waits.slice(0, 1), waits.slice(1)];
-  const isSilent = state.outage !== null && state.hold === null && !isSaid('upstream-down');
+  const isSilent = state.outage !== null && state.hold === null && !isShown('upstream-down');
   return [
-    ...(isSaid('key-refused') ? [] : refused).map(
+    ...(isShown('key-refused') ? [] : refused).map(
       (text): Need => ({ text, since: refusal!.since, kind: 'bad', requests: null, button }),
     ),
     ...(isSilent ? [`The upstream gave no usable answer to the last requests: ${state.outage!.message}`] : []).map(
       (text): Need => ({ text, since: null, kind: 'bad', requests: null, button }),
     ),
-    ...(lock === null || isSaid('database-locked') ? [] : [lock]).map(
+    ...(lock === null || isShown('database-locked') ? [] : [lock]).map(
       (held): Need => ({ text: lockSentence(held), since: held.since, kind: 'bad', requests: null, button }),
     ),
     ...others.map(

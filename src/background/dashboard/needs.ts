@@ -17,7 +17,7 @@ import { priceOfGaps, slotsOfGaps } from './gap-actions.ts';
 import { type Holds, needsOfHolds } from './holds.ts';
 
 /** Something that the warehouse lacks. */
-export type Lack = { readonly need: Need; readonly chip: Chip | null };
+export type MissingData = { readonly need: Need; readonly chip: Chip | null };
 
 type Planning = Awaited<ReturnType<typeof readPlanning>>;
 
@@ -26,10 +26,10 @@ const LIMIT_IS_NEWS_MS = DAY;
 const WORST = '/ui/coverage?sort=worst';
 
 /** History limits that requests have met, and gaps that no backfill or schedule fetches. */
-export async function readLacking(
+export async function readMissingData(
   app: App,
   { plan, planSource }: Pick<Budget, 'plan' | 'planSource'>,
-): Promise<readonly Lack[]> {
+): Promise<readonly MissingData[]> {
   const { sql } = app.database;
   const now = app.clock.now();
   const [limits, gaps, planning] = await Promise.all([
@@ -41,7 +41,7 @@ export async function readLacking(
   return [...(limits.length === 0 ? [] : [limitsMet(limits, plan)]), ...lackOf(gaps, planning, now)];
 }
 
-function limitsMet(limits: readonly MetHistoryLimit[], plan: string): Lack {
+function limitsMet(limits: readonly MetHistoryLimit[], plan: string): MissingData {
   const each = limits.map(({ interval, depthMs }) => {
     const depth = depthMs === null ? 'none' : `the last ${formatDuration(depthMs)}`;
     return `of ${describeInterval(interval)} ${depth}`;
@@ -58,7 +58,7 @@ function limitsMet(limits: readonly MetHistoryLimit[], plan: string): Lack {
   };
 }
 
-function lackOf(gaps: OpenGaps, planning: Planning, now: Instant): readonly Lack[] {
+function lackOf(gaps: OpenGaps, planning: Planning, now: Instant): readonly MissingData[] {
   const need = { since: null, kind: 'warn', requests: null } as const;
   const map = { text: 'See the worst', href: WORST };
   const chip = { text: 'gaps', href: WORST, kind: 'warn' } as const;
@@ -117,7 +117,7 @@ export async function readNeeds(
   }: {
     readonly states: readonly State[];
     readonly holds: Holds;
-    readonly lacking: readonly Lack[];
+    readonly lacking: readonly MissingData[];
     /** Additional requests a day for all target ages. Null when no tier is behind. */
     readonly missingPerDay: number | null;
   },

@@ -22,7 +22,7 @@ import { readOperatorState } from '../operator/operator-state.ts';
 import { readBackfillReport } from './backfill-report.ts';
 import { createActions } from './dashboard-actions.ts';
 import { readHolds } from './holds.ts';
-import { failedChip, type Lack, readLacking, readMissingPerDay, readNeeds } from './needs.ts';
+import { failedChip, type MissingData, readMissingData, readMissingPerDay, readNeeds } from './needs.ts';
 import { readDemandOf, readQuotaReport } from './quota-report.ts';
 import { forecastOf } from './window-forecast.ts';
 
@@ -74,7 +74,7 @@ export function openDashboard({ app, states, onError }: DashboardOptions): OpenD
   };
   const readOwnDemand = async () => readDemandOf(app, await budget(), await due());
   const demand = shared(clock, STATES_KEPT_MS, readOwnDemand, BUDGET_MAY_BE_MS);
-  const readLacks = shared(clock, STATES_KEPT_MS, async () => readLacking(app, await budget()), BUDGET_MAY_BE_MS);
+  const readLacks = shared(clock, STATES_KEPT_MS, async () => readMissingData(app, await budget()), BUDGET_MAY_BE_MS);
   const readMissing = shared(
     clock,
     STATES_KEPT_MS,
@@ -159,7 +159,7 @@ function shared<T>(clock: Clock, ms: number, read: () => Promise<T>, mayBeMs = m
 type Known = {
   readonly states: readonly State[];
   readonly failed: Chip | null;
-  readonly lacking: readonly Lack[];
+  readonly lacking: readonly MissingData[];
   readonly dataAt: DataAt;
 };
 

@@ -26,7 +26,7 @@ type Terms = {
 
 /** Checks that need no database. */
 export async function* checkSettings(config: Config, { online, by, signal }: Terms): AsyncGenerator<Check> {
-  yield* checkConfiguration(config, { tellsLength: by === 'command' });
+  yield* checkConfiguration(config, { showsKeyLength: by === 'command' });
   yield* await checkHome(config);
   yield* await checkAttestations(config);
   yield* await checkLake(config, { mayWrite: by === 'command' });

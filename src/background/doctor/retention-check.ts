@@ -1,7 +1,7 @@
 /** Whether all services of the database, and this process, keep data equally long. */
 import type { App } from '../../app.ts';
-import { keepOf } from '../../config.ts';
-import { formatKept, type Keep } from '../../core/settings/retention-settings.ts';
+import { retentionOf } from '../../config.ts';
+import { formatKept, type Retention } from '../../core/settings/retention-settings.ts';
 import { readSettings } from '../../settings.ts';
 import { readRunningSettings } from '../../store/work/instance.ts';
 import { type Check, warn } from './check.ts';
@@ -12,16 +12,16 @@ const VARIABLES = {
   candles: 'CHANDLER_KEEP_CANDLES',
   global: 'CHANDLER_KEEP_GLOBAL',
   exchanges: 'CHANDLER_KEEP_EXCHANGES',
-} as const satisfies Record<keyof Keep, string>;
+} as const satisfies Record<keyof Retention, string>;
 
 /** A warning for each setting that differs. */
 export async function checkRetention({ clock, config, database: { sql } }: App): Promise<Check[]> {
   const services = (await readRunningSettings(sql, clock.now())).map(({ owner, settings }) => ({
     owner,
-    keep: keepOf(readSettings(settings).settings),
+    keep: retentionOf(readSettings(settings).settings),
   }));
   if (services.length === 0) return [];
-  return (Object.keys(VARIABLES) as (keyof Keep)[]).flatMap((table) => {
+  return (Object.keys(VARIABLES) as (keyof Retention)[]).flatMap((table) => {
     const who = new Map<string, string[]>();
     for (const { owner, keep } of services) {
       const kept = formatKept(keep[table]);

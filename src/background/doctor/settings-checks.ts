@@ -7,7 +7,7 @@ import { formatBytes } from '../../core/format.ts';
 import type { Notify } from '../../core/settings/notice-settings.ts';
 import { ConfigurationError } from '../../ingest/outcome.ts';
 import { explainRedisError } from '../../ingest/queue/redis.ts';
-import { explainEviction, readEviction, whereIs } from '../../ingest/queue/redis-memory.ts';
+import { explainEviction, hostAndPort, readEviction } from '../../ingest/queue/redis-memory.ts';
 import { maskPasswords } from '../../log.ts';
 import { FREE_BASE_URL, PAID_BASE_URL } from '../../settings.ts';
 import { readPrivateKey } from '../attestation/attestation-file.ts';
@@ -26,7 +26,7 @@ export function checkNode(version: string): Check {
 }
 
 /** Settings that are each valid but contradict each other. */
-export function checkConfiguration(config: Config, terms: { readonly tellsLength: boolean }): Check[] {
+export function checkConfiguration(config: Config, terms: { readonly showsKeyLength: boolean }): Check[] {
   const { apiKey, baseUrl, plan } = config;
   const needsKey = apiKey === null && plan !== 'free' && baseUrl === FREE_BASE_URL;
   return [
@@ -37,7 +37,7 @@ export function checkConfiguration(config: Config, terms: { readonly tellsLength
   ];
 }
 
-function checkKey({ apiKey, baseUrl }: Config, { tellsLength }: { readonly tellsLength: boolean }): Check {
+function checkKey({ apiKey, baseUrl }: Config, { showsKeyLength }: { readonly showsKeyLength: boolean }): Check {
   const { host } = new URL(baseUrl);
   if (apiKey === null) {
     if (baseUrl !== PAID_BASE_URL) return ok('key', 'none: anonymous');
@@ -50,7 +50,7 @@ function checkKey({ apiKey, baseUrl }: Config, { tellsLength }: { readonly tells
   if (isReadableOnTheWay(baseUrl)) {
     return warn('key', `the key travels unencrypted to ${host}`, 'use an https:// address in CHANDLER_BASE_URL');
   }
-  const length = tellsLength ? ` (${apiKey.length} characters)` : '';
+  const length = showsKeyLength ? ` (${apiKey.length} characters)` : '';
   return ok('key', `set${length}, sent only to ${host}`);
 }
 
@@ -138,7 +138,7 @@ export async function checkRedis(url: string | null): Promise<Check[]> {
     if (first !== undefined) throw first;
     const version = /^redis_version:(.*)$/m.exec(await redis.info('server'))?.[1]?.trim() ?? 'unknown';
     const found = ok('Redis', `version ${version} at ${maskPasswords(url)}`);
-    const warning = explainEviction(await readEviction(redis), whereIs(url));
+    const warning = explainEviction(await readEviction(redis), hostAndPort(url));
     return warning === null ? [found] : [found, warn('Redis memory', warning.found, warning.fix)];
   } catch (error) {
     return [failWith('Redis', explainRedisError(first ?? (error as Error), url).message)];

@@ -74,7 +74,7 @@ export async function waitUntilAvailable<T>(
 function waitForAccount(error: AccountUnknown | KeyRefused, attempt: number, now: Instant): number {
   // Meanwhile another process or the operator may record the plan. Reading the record costs no request.
   if (error instanceof KeyRefused) return Math.min(ACCOUNT_RETRY_MS, Math.max(RETRY_MS, error.retryAt - now));
-  if (error.lookAgainAt !== null) return Math.max(RETRY_MS, error.lookAgainAt - now);
+  if (error.retryAt !== null) return Math.max(RETRY_MS, error.retryAt - now);
   // At least half of the bound, because each attempt costs a request.
   return accountBackoff(attempt, (1 + Math.random()) / 2);
 }

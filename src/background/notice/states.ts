@@ -26,7 +26,7 @@ export type StateInputs = {
   /** Since when the outage has lasted without a break. */
   readonly downSince: Instant | null;
   /** Since when, without a break, there has been work on candles and quota for it. */
-  readonly couldAskCandlesSince: Instant | null;
+  readonly couldRequestCandlesSince: Instant | null;
   /** Since when, without a break, there has been quota for the schedules. */
   readonly couldRunSince: Instant | null;
   /** Since when, without a break, the quota has been too small for the target age of a tier. */
@@ -168,7 +168,7 @@ function holdText({ hold }: QuotaState): string {
 }
 
 function stuckCandles(inputs: StateInputs, afterMs: number): State {
-  const { alerts, quota, now, accountId, couldAskCandlesSince: could } = inputs;
+  const { alerts, quota, now, accountId, couldRequestCandlesSince: could } = inputs;
   const { backfills, dueSeries, candlesAt, lastFailure } = alerts;
   const since = could === null ? null : Math.max(candlesAt ?? 0, could);
   const isStuck = since !== null && now - since >= afterMs;

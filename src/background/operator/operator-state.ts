@@ -56,7 +56,7 @@ export async function readOperatorState(app: App, now: Instant, known?: Budget):
   const outage = quota.outage ?? (alerts.isUnreached ? { message: alerts.lastFailure ?? 'no answer' } : null);
   const inputs: NoticeInputs = { now, accountId, plan, quota, reserved, alerts };
   const couldRun = hasBudget(quota, reserved.account ?? { day: 0, month: 0 });
-  const couldAsk = alerts.backfills > 0 && hasBudget(quota, reserved);
+  const couldRequest = alerts.backfills > 0 && hasBudget(quota, reserved);
   const since = (name: string, holds: boolean) => watchSince(sql, name, holds, now);
   const disks = (await readDisks(config)).map(async (disk) => ({
     ...disk,
@@ -73,9 +73,9 @@ export async function readOperatorState(app: App, now: Instant, known?: Budget):
         now,
       ),
       downSince: await since(`${accountId} gets no answers`, outage !== null),
-      couldAskCandlesSince: await since(
+      couldRequestCandlesSince: await since(
         `${accountId} could ask for candles`,
-        couldAsk || (alerts.dueSeries > 0 && couldRun),
+        couldRequest || (alerts.dueSeries > 0 && couldRun),
       ),
       couldRunSince: await since(`${accountId} could run schedules`, couldRun),
       behindSince: await since(`${accountId} is behind`, alerts.lateTiers.length > 0),

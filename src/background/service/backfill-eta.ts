@@ -21,7 +21,7 @@ import {
   readOpenBackfills,
   saveFinishes,
 } from '../../store/backfill/backfill-finish.ts';
-import { ANOTHER_BACKFILL, readOpenForSame } from '../../store/backfill/slot-owner.ts';
+import { ANOTHER_BACKFILL, readOverlapping } from '../../store/backfill/slot-owner.ts';
 import { readSentForBackfills } from '../../store/work/fetch.ts';
 import { liveInstances } from '../../store/work/instance.ts';
 import { type Forecasted, finishToShow } from './finish-change.ts';
@@ -59,7 +59,7 @@ export async function saveQueuedEtas(context: EtaContext, session: Session): Pro
   for (const backfill of queued) {
     const { id, waitUntil, message } = backfill;
     // The slots that other backfills fetch for it are there when those backfills are done.
-    const owners = message === ANOTHER_BACKFILL ? await readOpenForSame(sql, id, clock.now()) : [];
+    const owners = message === ANOTHER_BACKFILL ? await readOverlapping(sql, id, clock.now()) : [];
     const ends = open.flatMap((other) => (owners.includes(other.id) ? [other.finish?.at ?? 0] : []));
     const until = waitUntil === null ? null : Math.max(waitUntil, ...ends);
     asked.push({

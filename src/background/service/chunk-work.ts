@@ -18,7 +18,7 @@ export function workFreshness(context: SessionContext, queue: ChunkQueue, retry:
   const { clock, app, ingestion, ending } = context;
   const { sql } = app.database;
   const { historyLimits, circuitBreaker } = ingestion.session;
-  const { realMs = sameTime } = app.surroundings;
+  const { realMs = sameTime } = app.overrides;
   const ingestChunk = withEndOfRefresh(singleFlight(circuitBreaker(ingestion.session.ingestChunk)), sql);
   return queue.work({
     concurrency: context.concurrency,
@@ -61,7 +61,7 @@ export async function runBackfills(context: SessionContext): Promise<BackfillRun
     onChunk: (job, outcome) => logChunk(context, job, outcome),
     onFailure: (job, error, final) => logFailure(context, job, error, final),
     onError: (error) => reportFailure(context, 'the backfills', error),
-    realMs: app.surroundings.realMs ?? sameTime,
+    realMs: app.overrides.realMs ?? sameTime,
   });
   runner.start();
   return runner;

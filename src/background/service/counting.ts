@@ -22,7 +22,7 @@ const COUNTS = 'the counts of series';
 const FIRST_TOOK_MS = 10_000;
 
 /** Runs until the service stops. One service at a time counts. */
-export async function keepCounting(
+export async function runCounting(
   { clock, signal, incidents, roles }: Pick<ServiceContext, 'clock' | 'signal' | 'incidents' | 'roles'>,
   app: App,
 ): Promise<void> {

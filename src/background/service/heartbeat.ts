@@ -1,7 +1,7 @@
 /** The service's heartbeat: its lease, and the schedules it runs. Every process reserves quota for these schedules. */
 import type { App } from '../../app.ts';
 import { accountIdOf } from '../../ingest/request/account.ts';
-import { keepInstance, noteScheduler } from '../../store/work/instance.ts';
+import { noteScheduler, renewInstance } from '../../store/work/instance.ts';
 import type { ServiceContext } from '../service-context.ts';
 
 export async function sendHeartbeat(
@@ -12,6 +12,6 @@ export async function sendHeartbeat(
   const asks = roles.includes('scheduler') || roles.includes('worker');
   const accountId = asks ? accountIdOf(config.apiKey, config.baseUrl) : null;
   const schedules = scheduling?.schedules ?? null;
-  await keepInstance(database.sql, { owner, roles, startedAt, heartbeatAt: clock.now(), accountId, schedules });
+  await renewInstance(database.sql, { owner, roles, startedAt, heartbeatAt: clock.now(), accountId, schedules });
   if (scheduling !== null) await noteScheduler(database.sql, scheduling.accountId, clock.now());
 }

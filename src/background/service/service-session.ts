@@ -19,7 +19,7 @@ import type { ServiceContext, SessionContext } from '../service-context.ts';
 import { logChunk, logFailure, runBackfills, workFreshness } from './chunk-work.ts';
 import { sendHeartbeat } from './heartbeat.ts';
 import { createFreshness, createRuns } from './scheduled-runs.ts';
-import { keepUp } from './upkeep.ts';
+import { runUpkeep } from './upkeep.ts';
 
 /** How long work in progress may take after the stop. Other services take over what is unfinished then. */
 const GRACE_MS = 5_500;
@@ -60,7 +60,7 @@ export async function runSession(service: ServiceContext, app: App): Promise<voi
     const freshness = await unlessAborted(beginning, ending);
     announceReady(context);
     await unlessAborted(
-      keepUp(context, freshness, (why) => {
+      runUpkeep(context, freshness, (why) => {
         work.isKeyRefused = why === 'key refused';
         renewal.abort();
       }),

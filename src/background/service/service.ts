@@ -28,7 +28,7 @@ import { createServingMetrics } from '../http/market-http-metrics.ts';
 import { createDatabaseOutage } from '../operator/database-outage.ts';
 import { notifyOperator } from '../operator/notifier.ts';
 import type { ServiceContext, ServiceOptions } from '../service-context.ts';
-import { keepCounting } from './counting.ts';
+import { runCounting } from './counting.ts';
 import { sendHeartbeat } from './heartbeat.ts';
 import { recordStart } from './recorded-start.ts';
 import { openHttp } from './service-http.ts';
@@ -50,14 +50,14 @@ export async function runService(options: ServiceOptions): Promise<void> {
   const ended = new AbortController();
   /** Aborted when the service stops, also when it stops without an external signal. */
   const signal = AbortSignal.any([options.signal, ended.signal]);
-  const useDatabaseClock = options.surroundings?.useDatabaseClock ?? options.clock === systemClock;
+  const useDatabaseClock = options.overrides?.useDatabaseClock ?? options.clock === systemClock;
   const clock = createSharedClock(options.clock);
   const status: ServiceStatus = { owner, roles, startedAt: clock.now(), phase: 'waiting' };
   const context: ServiceContext = {
     ...options,
     signal,
     clock,
-    surroundings: { ...options.surroundings, useDatabaseClock },
+    overrides: { ...options.overrides, useDatabaseClock },
     status,
     failed: createFailureLog(log, clock, signal),
     incidents: createIncidents(log, clock),
@@ -97,7 +97,7 @@ export async function runService(options: ServiceOptions): Promise<void> {
       notifyOperator(context, app, outage),
       watchLocks(app.database, context),
       watchKey(context, app),
-      keepCounting(context, app),
+      runCounting(context, app),
     ]);
     releasers.add(() => Promise.race([lasting.then(() => undefined), clock.sleep(HEARTBEAT_DELETE_MS)]));
     if (roles.includes('scheduler') || roles.includes('worker')) {
@@ -121,7 +121,7 @@ export async function runService(options: ServiceOptions): Promise<void> {
 
 /** Opens the database and, over HTTP, the market on it, as soon as they are available. Null when the service is stopped first. */
 async function openStore(context: ServiceContext, releasers: Releasers): Promise<App | null> {
-  const { config, clock, log, roles, migrate, surroundings, open } = context;
+  const { config, clock, log, roles, migrate, overrides, open } = context;
   const servesHttp = roles.includes('http');
   const opening = () =>
     openApp(config, {
@@ -129,7 +129,7 @@ async function openStore(context: ServiceContext, releasers: Releasers): Promise
       log,
       schema: migrate ? 'migrate' : 'prepare',
       connections: servesHttp ? 10 : WORKERS_CONNECTIONS,
-      surroundings,
+      overrides,
     });
   const app = await waitUntilAvailable(context, DATABASE, opening, (late) => late.close());
   if (app === null) return null;

@@ -20,7 +20,7 @@ const FORECAST_ROUNDS = 3;
 export type Renewal = 'other plan' | 'key refused';
 
 /** Runs until the session ends. Calls `renew` and resolves when the account has another plan, or its key is refused. */
-export async function keepUp(
+export async function runUpkeep(
   context: SessionContext,
   freshness: Pick<KeepFresh, 'recover'>,
   renew: (why: Renewal) => void,

@@ -48,13 +48,13 @@ async function forecastRest(
   const { session } = report;
   const lateUntil = end.reason === 'day is late' ? end.until : report.lateUntil;
   const now = app.clock.now();
-  const { requests } = (await planAgain(app, report, now)).cost;
+  const { requests } = (await planMissing(app, report, now)).cost;
   const forecast = forecastOf({ ...report, lateUntil, now, quota: await session.quota.state() }, requests);
   return { requests, finishAt: finishByLimits(forecast, requests) };
 }
 
 /** The plan of what is still missing, without slots that were requested after `since` and got no final answer. */
-export function planAgain(
+export function planMissing(
   { database: { sql }, clock }: App,
   { target, session }: Pick<PlanReport, 'target' | 'session'>,
   since: Instant,

@@ -116,14 +116,14 @@ export const NO_LIMIT = 'no limit delays it';
 export const NO_BUDGET = 'the quota leaves nothing for a backfill';
 
 /** Why no finish can be forecast. Null when it can. Without limits it depends on how fast the upstream answers. */
-export function whyNoFinish({ finishAt, bindingWindow }: Forecast, requests: number): string | null {
+export function explainNoFinish({ finishAt, bindingWindow }: Forecast, requests: number): string | null {
   if (finishAt === null) return NO_BUDGET;
   return requests > 0 && bindingWindow === null ? NO_LIMIT : null;
 }
 
 /** When the limits allow it to be done. Null when that is never, or when no limit delays it. */
 export function finishByLimits(forecast: Forecast, requests: number): Instant | null {
-  return whyNoFinish(forecast, requests) === null ? forecast.finishAt : null;
+  return explainNoFinish(forecast, requests) === null ? forecast.finishAt : null;
 }
 
 /** For several intervals: the sums under the same names, and each interval separately under `intervals`. */
@@ -184,7 +184,7 @@ function costAsJson({ requests, slots, refusedSlots, forecast }: ReturnType<type
     rowsExpected: slots,
     slotsBeyondPlan: refusedSlots,
     finishAt: toIso(finishByLimits(forecast, requests)),
-    noFinishBecause: whyNoFinish(forecast, requests),
+    noFinishBecause: explainNoFinish(forecast, requests),
   };
 }
 

@@ -21,6 +21,7 @@ import type { Output } from '../shell/io.ts';
 import {
   bindingWindow,
   costUnder,
+  explainNoFinish,
   finishByLimits,
   forecastOf,
   isOfLastDay,
@@ -30,7 +31,6 @@ import {
   type PlanReports,
   type PricesInstead,
   sum,
-  whyNoFinish,
 } from './plan-report.ts';
 
 /** `brief` leaves out the table of the other plans. */
@@ -72,7 +72,7 @@ function printPlan(out: Output, report: PlanReport, brief: boolean): void {
     out.write(`The list of coins was read first: ${formatCounted(catalogueRequests, 'request')}.\n`);
   }
   if (plan.coinsWithGaps === 0) {
-    out.write(`Nothing to fetch: ${whyNothing(plan)}.\n`);
+    out.write(`Nothing to fetch: ${explainNothingToFetch(plan)}.\n`);
     return;
   }
   out.write('\n');
@@ -222,7 +222,7 @@ function waiting({ waitingSlots }: BackfillPlan): string | null {
   return `${formatCounted(waitingSlots, 'slot')} ${have} no final answer yet and ${are} not due for another request (chandler gaps shows when)`;
 }
 
-function whyNothing(plan: BackfillPlan): string {
+function explainNothingToFetch(plan: BackfillPlan): string {
   const refused = `the upstream refused ${formatCounted(plan.refusedSlots, 'slot')} before (chandler gaps shows why)`;
   const parts = [waiting(plan), plan.refusedSlots > 0 ? refused : null].filter((part) => part !== null);
   return parts.length === 0 ? 'every slot has its final answer' : parts.join('; ');
@@ -232,7 +232,7 @@ function whyNothing(plan: BackfillPlan): string {
 function finishText(forecast: Forecast, requests: number, now: Instant): string {
   const { finishAt, bindingWindow } = forecast;
   if (finishAt === null) return `never: ${NO_BUDGET}`;
-  if (whyNoFinish(forecast, requests) !== null) {
+  if (explainNoFinish(forecast, requests) !== null) {
     const from = finishAt > now ? `from ${formatInstant(finishAt)} (in ${formatRoughly(finishAt - now)}) on, ` : '';
     return `${from}as fast as the upstream answers (${NO_LIMIT})`;
   }

@@ -16,7 +16,7 @@ import type { Attested } from '../../views/attestation/attestation.ts';
 import { startBar } from '../output/bar.ts';
 import type { Output } from '../shell/io.ts';
 import { attestationBeside, placeFor, writeWhole } from './backup-file.ts';
-import { findClients, fittingClient, lacksClient, runClient } from './postgres-client.ts';
+import { findClients, fittingClient, missingClient, runClient } from './postgres-client.ts';
 
 export type DumpOptions = {
   /** A folder, or a file that does not exist. */
@@ -51,7 +51,7 @@ export async function dump({ clock, database: { sql, url }, config }: App, optio
   const client = fittingClient(clients, server.major);
   const whose = config.databaseUrl === null ? 'the embedded server' : 'the server';
   if (client === undefined) {
-    throw lacksClient('pg_dump', clients, server.major, `${whose} is Postgres ${server.version}`);
+    throw missingClient('pg_dump', clients, server.major, `${whose} is Postgres ${server.version}`);
   }
   const at = clock.now();
   const file = await placeFor(options.target, at);

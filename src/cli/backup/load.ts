@@ -21,7 +21,7 @@ import {
   readRoles,
 } from './archive.ts';
 import { clear, requireFree } from './free-database.ts';
-import { findClients, fittingClient, lacksClient, type PostgresClient, runClient } from './postgres-client.ts';
+import { findClients, fittingClient, missingClient, type PostgresClient, runClient } from './postgres-client.ts';
 
 export type LoadOptions = { readonly env: Environment; readonly err: Output; readonly signal: AbortSignal };
 
@@ -43,7 +43,7 @@ export async function load(app: App, file: string, options: LoadOptions): Promis
   const reader = clients.toSorted((a, b) => b.major - a.major)[0];
   const server = await readServerVersion(sql);
   if (reader === undefined)
-    throw lacksClient('pg_restore', clients, server.major, `the server is Postgres ${server.version}`);
+    throw missingClient('pg_restore', clients, server.major, `the server is Postgres ${server.version}`);
   const archive = await readArchive(reader, file, options).catch((error: unknown) => {
     // The newest version on this machine cannot read it, so none can.
     if (error instanceof ArchiveTooNew) clientFor(clients, server, { file, ...error.header });
@@ -78,7 +78,7 @@ function clientFor(
   const client = fittingClient(clients, needed);
   if (client !== undefined) return client;
   const reason = `the server is Postgres ${server.version}, and pg_dump ${dumpedBy} wrote ${file}`;
-  throw lacksClient('pg_restore', clients, needed, reason);
+  throw missingClient('pg_restore', clients, needed, reason);
 }
 
 /** Prepares a loaded database for use. Resolves to the migrations that the backup lacked. */

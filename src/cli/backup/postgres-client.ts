@@ -42,7 +42,7 @@ export function fittingClient(clients: readonly PostgresClient[], major: number)
 }
 
 /** @param reason why it must be of this version */
-export function lacksClient(
+export function missingClient(
   name: ClientName,
   clients: readonly PostgresClient[],
   major: number,

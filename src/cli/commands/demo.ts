@@ -130,14 +130,14 @@ async function demo(context: CommandContext, stays: boolean): Promise<ExitCode> 
       limits: {},
       candlesPerRequest: null,
     };
-    say(
+    printSection(
       context,
       'A simulated upstream',
       `This process serves recorded candles at ${server.url}/v1. It needs no account, and nothing leaves this machine.`,
       'About one answer in six is faulty on purpose: errors, cut connections, truncated or unsorted answers.',
     );
     return await context.withApp({ schema: 'migrate', handlesInterrupt: true, overrides }, async (app) => {
-      say(
+      printSection(
         context,
         'A Postgres of its own',
         `A real server, started in ${home}. It stops with the demo; its data stays.`,
@@ -147,7 +147,7 @@ async function demo(context: CommandContext, stays: boolean): Promise<ExitCode> 
       await showResults(app, context);
       const { requests, faults } = simulator.counters();
       const injected = Object.values(faults).reduce((sum, n) => sum + n, 0);
-      say(
+      printSection(
         context,
         `Done in ${formatDuration(clock.now() - startedAt)}`,
         `The upstream counted ${formatCounted(requests.total, 'request')} and answered ${injected} of them with a fault. The reports above show every request.`,
@@ -182,7 +182,7 @@ async function stay({ config, database: { sql }, clock }: App, context: CommandC
     migrate: false,
     signal: context.signal,
     onListening: (url) =>
-      say(
+      printSection(
         context,
         'The dashboard',
         `It is at ${url}/ until you press Ctrl-C, on top of a service that continues with the same simulated upstream.`,
@@ -233,18 +233,18 @@ async function showResults({ database, clock }: App, context: CommandContext): P
   );
   await verify(io, database.sql, {}, clock.now());
   for (const { title, sql } of QUERIES) {
-    say(context, title);
+    printSection(context, title);
     io.out.write(`${sql.replace(/^/gm, '    ')}\n\n`);
     await runSql(io.out, { url: database.url, text: sql, json: false, signal });
   }
 }
 
 /** Prints a heading, and explains what follows. */
-function say({ io }: CommandContext, title: string, ...sentences: readonly string[]): void {
+function printSection({ io }: CommandContext, title: string, ...sentences: readonly string[]): void {
   io.out.write(`\n${io.out.bold(`▸ ${title}`)}\n${sentences.map((sentence) => `${sentence}\n`).join('')}`);
 }
 
 /** The same before the output of a command. */
 function introduce(context: CommandContext, title: string, sentence: string): void {
-  say(context, title, sentence, '');
+  printSection(context, title, sentence, '');
 }

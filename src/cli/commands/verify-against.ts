@@ -1,7 +1,7 @@
 /** `chandler verify --against`: compares the warehouse with an attestation. Exits 1 when something cannot be explained. */
 import { linesOf, readPublicKey, whyUnreadable } from '../../background/attestation/attestation-file.ts';
 import { formatCounted, formatInstant, toIso } from '../../core/format.ts';
-import type { Keep } from '../../core/settings/retention-settings.ts';
+import type { Retention } from '../../core/settings/retention-settings.ts';
 import { type Restore, readRestoreOver } from '../../store/backup/target.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { type CheckedFile, checkFile, DamagedAttestation } from '../../views/attestation/check-file.ts';
@@ -23,7 +23,7 @@ export type Comparison = {
   readonly shown: readonly Finding[];
 };
 
-type Terms = { readonly keep: Keep; readonly now: number };
+type Terms = { readonly keep: Retention; readonly now: number };
 
 /** @throws UsageError for a file or key that cannot be read, CommandFailed for an attestation that fails its own checks */
 export async function verifyAgainst(io: Io, sql: Sql, options: AgainstOptions, terms: Terms): Promise<ExitCode> {

@@ -6,12 +6,12 @@ import type { Output } from '../shell/io.ts';
 /** Files with the same columns. */
 export type ColumnsOfFiles = ColumnMapping & { readonly files: readonly string[] };
 
-export function columnsOfFiles(files: readonly Pick<FileToImport, 'name' | 'told'>[]): ColumnsOfFiles[] {
+export function columnsOfFiles(files: readonly Pick<FileToImport, 'name' | 'mapping'>[]): ColumnsOfFiles[] {
   const found = new Map<string, ColumnMapping & { readonly files: string[] }>();
-  for (const { name, told } of files) {
-    const key = JSON.stringify(told);
+  for (const { name, mapping } of files) {
+    const key = JSON.stringify(mapping);
     const known = found.get(key);
-    if (known === undefined) found.set(key, { ...told, files: [name] });
+    if (known === undefined) found.set(key, { ...mapping, files: [name] });
     else known.files.push(name);
   }
   return [...found.values()];

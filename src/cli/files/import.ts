@@ -111,8 +111,8 @@ function exitOf({ outcome }: Imported): ExitCode {
 
 async function openInputs({ paths, read, options }: Request, signal: AbortSignal) {
   const inputs = await findInputs(paths, options.format ?? null);
-  const isSaid = read.coin ?? read.interval ?? read.quote ?? Object.values(read.columns)[0] ?? null;
-  if (inputs.exports.length > 0 && isSaid !== null)
+  const given = read.coin ?? read.interval ?? read.quote ?? Object.values(read.columns)[0] ?? null;
+  if (inputs.exports.length > 0 && given !== null)
     throw new ImportRefused(
       `${inputs.exports[0]!.name} is an export, and its manifest says what is in it; leave out --coin, --interval, --quote and --columns`,
     );

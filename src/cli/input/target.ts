@@ -4,7 +4,7 @@ import { formatMoment, waitingFor } from '../../background/operator/wait-reasons
 import type { Clock, Instant } from '../../clock.ts';
 import { formatDuration } from '../../core/format.ts';
 import type { Interval } from '../../core/interval.ts';
-import { type Keep, keptMs as keptMsOf, keptPart } from '../../core/settings/retention-settings.ts';
+import { keptMs as keptMsOf, keptPart, type Retention } from '../../core/settings/retention-settings.ts';
 import type { Span } from '../../core/span.ts';
 import type { BackfillTarget } from '../../ingest/backfill/plan.ts';
 import type { Session } from '../../ingest/session.ts';
@@ -14,7 +14,7 @@ import type { Sql } from '../../store/connection/connect.ts';
 import {
   activeCoins,
   catalogueSeenAt,
-  everTopCoins,
+  coinsEverInTop,
   findCoins,
   inactiveCoins,
   nearestCoinIds,
@@ -36,7 +36,7 @@ export type ResolvedTarget = BackfillTarget & {
 
 /** The coins of the target, each once, in the order in which the backfill fills them. @throws UsageError for an unknown coin */
 export async function resolveTarget(
-  deps: CatalogueDeps & { readonly keep: Keep['candles'] },
+  deps: CatalogueDeps & { readonly keep: Retention['candles'] },
   coins: readonly string[],
   options: TargetOptions,
   interval: Interval,
@@ -51,7 +51,7 @@ export async function resolveTarget(
   const chosen = [
     ...(all ? await activeCoins(sql) : []),
     ...(top === undefined ? [] : await topCoins(sql, top)),
-    ...(everTop === undefined ? [] : await everTopCoins(sql, everTop)),
+    ...(everTop === undefined ? [] : await coinsEverInTop(sql, everTop)),
     ...(inactive ? gone : []),
   ];
   const coinIds = [...new Set([...named, ...chosen.map((coin) => coin.id)])];
@@ -66,7 +66,7 @@ export async function resolveTarget(
 }
 
 /** Leaves out candles that retention would remove at once. @throws UsageError when nothing is left */
-function withoutExpired(requested: Span, interval: Interval, keep: Keep['candles'], now: Instant): Span {
+function withoutExpired(requested: Span, interval: Interval, keep: Retention['candles'], now: Instant): Span {
   const span = keptPart(requested, interval, keep, now);
   if (span.from < span.to) return span;
   throw new UsageError(

@@ -14,7 +14,7 @@ export async function openCommandApp(config: Config, asked: AppOptions): Promise
   const options = { connections: CONNECTIONS, ...asked };
   if (options.clock !== systemClock) return openApp(config, options);
   const clock = createSharedClock(systemClock);
-  const app = await openApp(config, { ...options, clock, surroundings: { useDatabaseClock: true } });
+  const app = await openApp(config, { ...options, clock, overrides: { useDatabaseClock: true } });
   const { database } = app;
   try {
     await clock.follow(database.sql);

@@ -8,7 +8,7 @@ export type ErrorBody = { readonly error: string };
 export const UNKNOWN_ID = 'id not found';
 
 /** Is this the upstream's text for an unknown coin? */
-export function saysUnknownId(error: string): boolean {
+export function isUnknownIdError(error: string): boolean {
   return error.trim().toLowerCase() === UNKNOWN_ID;
 }
 

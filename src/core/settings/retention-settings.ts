@@ -6,7 +6,7 @@ import type { ParsedSetting } from './setting.ts';
 /** Milliseconds; null means forever. */
 type Kept = number | null;
 
-export type Keep = {
+export type Retention = {
   readonly tickers: Kept;
   readonly global: Kept;
   readonly exchanges: Kept;
@@ -14,7 +14,7 @@ export type Keep = {
   readonly candles: Readonly<Record<CandleInterval, Kept>>;
 };
 
-export const DEFAULT_KEEP: Keep = {
+export const DEFAULT_RETENTION: Retention = {
   tickers: 90 * DAY,
   global: null,
   exchanges: null,
@@ -23,12 +23,12 @@ export const DEFAULT_KEEP: Keep = {
 };
 
 /** Milliseconds that the rows of such a series are kept; null means forever. Price series are always kept forever. */
-export function keptMs(interval: Interval, keep: Partial<Keep['candles']>): Kept {
+export function keptMs(interval: Interval, keep: Partial<Retention['candles']>): Kept {
   return isCandleInterval(interval) ? (keep[interval] ?? null) : null;
 }
 
 /** The part of a span whose candles are young enough to be kept; it may be empty. */
-export function keptPart(span: Span, interval: Interval, keep: Partial<Keep['candles']>, now: number): Span {
+export function keptPart(span: Span, interval: Interval, keep: Partial<Retention['candles']>, now: number): Span {
   const kept = keptMs(interval, keep);
   if (kept === null) return span;
   const from = Math.max(span.from, ceilToGrid(now - kept, interval));
@@ -53,7 +53,7 @@ export function parseKept(text: string, leastDays = 1): ParsedSetting<Kept> {
 }
 
 /** The text of a retention setting. Equal values give the same text. */
-export function formatKept(kept: Keep[keyof Keep]): string {
+export function formatKept(kept: Retention[keyof Retention]): string {
   if (kept === null) return 'forever';
   if (typeof kept === 'number') return `${kept / DAY}d`;
   const texts = INTERVALS.map((interval) => formatKept(kept[interval]));
@@ -62,7 +62,7 @@ export function formatKept(kept: Keep[keyof Keep]): string {
 }
 
 /** Parses one duration for all intervals, or `5m=90d 1h=2y`, which keeps the other intervals forever. */
-export function parseCandlesKept(text: string): ParsedSetting<Keep['candles']> {
+export function parseCandlesKept(text: string): ParsedSetting<Retention['candles']> {
   if (!text.includes('=')) {
     const all = parseKept(text);
     return 'ok' in all
@@ -82,6 +82,6 @@ export function parseCandlesKept(text: string): ParsedSetting<Keep['candles']> {
   return { ok: candlesKept((interval) => kept.get(interval) ?? null) };
 }
 
-function candlesKept(of: (interval: CandleInterval) => Kept): Keep['candles'] {
-  return Object.fromEntries(INTERVALS.map((interval) => [interval, of(interval)])) as Keep['candles'];
+function candlesKept(of: (interval: CandleInterval) => Kept): Retention['candles'] {
+  return Object.fromEntries(INTERVALS.map((interval) => [interval, of(interval)])) as Retention['candles'];
 }

@@ -17,9 +17,9 @@ const ADDRESS_MS = 400;
 
 async function start(place: HTMLElement, readout: HTMLElement): Promise<void> {
   const { source = '', kind, interval = '', quote = '', from, to, follows, at, drawdown } = place.dataset;
-  const ask = (span: Record<string, string>) => loadBars(source, new URLSearchParams({ interval, quote, ...span }));
+  const load = (span: Record<string, string>) => loadBars(source, new URLSearchParams({ interval, quote, ...span }));
   readout.textContent = 'Loading …';
-  const first = await ask({ from: from!, to: to! });
+  const first = await load({ from: from!, to: to! });
   if (first === null) {
     readout.textContent = 'The bars could not be loaded. The table below has the newest ones.';
     return;
@@ -30,32 +30,32 @@ async function start(place: HTMLElement, readout: HTMLElement): Promise<void> {
   let slots = painting.show(loaded);
   painting.chart.timeScale().fitContent();
   let chosen = at ? slots.findLastIndex(({ time }) => time <= Date.parse(at) / 1000) : slots.length - 1;
-  const say = (slot: Slot | undefined) => {
+  const showText = (slot: Slot | undefined) => {
     readout.textContent = slot === undefined ? 'There are no slots in this span.' : describe(slot, isPrices);
   };
   const choose = (index: number) => {
     chosen = Math.max(0, Math.min(slots.length - 1, index));
     const slot = slots[chosen];
-    say(slot);
+    showText(slot);
     if (slot === undefined) return;
     reveal(painting, chosen);
     painting.point(slot);
   };
-  say(slots[chosen]);
+  showText(slots[chosen]);
   if (at) choose(chosen);
 
   let isLoading = false;
   const loadEarlier = async () => {
     if (isLoading || !loaded.hasEarlier) return;
     isLoading = true;
-    const earlier = await ask({ from: '0', to: String(loaded.from * 1000) });
+    const earlier = await load({ from: '0', to: String(loaded.from * 1000) });
     if (earlier !== null) put(joined(loaded, earlier));
     isLoading = false;
   };
   const refreshNewest = async () => {
     if (follows !== 'true' || isLoading) return;
     isLoading = true;
-    const newer = await ask({ from: String(sinceOf(loaded, slots) * 1000) });
+    const newer = await load({ from: String(sinceOf(loaded, slots) * 1000) });
     if (newer !== null) put(joined(loaded, newer));
     isLoading = false;
   };
@@ -69,11 +69,11 @@ async function start(place: HTMLElement, readout: HTMLElement): Promise<void> {
 
   painting.chart.subscribeCrosshairMove(({ logical, point }) => {
     if (point === undefined || logical === undefined) return;
-    say(slots[Math.max(0, Math.min(slots.length - 1, Math.round(logical)))]);
+    showText(slots[Math.max(0, Math.min(slots.length - 1, Math.round(logical)))]);
   });
   painting.chart.subscribeClick(({ logical }) => {
     const slot = logical === undefined ? undefined : slots[Math.round(logical)];
-    if (slot !== undefined) tell(slot);
+    if (slot !== undefined) openStory(slot);
   });
   painting.chart.timeScale().subscribeVisibleLogicalRangeChange((range) => {
     if (range === null) return;
@@ -86,7 +86,7 @@ async function start(place: HTMLElement, readout: HTMLElement): Promise<void> {
     const step = { ArrowLeft: chosen - 1, ArrowRight: chosen + 1, Home: 0, End: slots.length - 1 }[event.key];
     const slot = slots[chosen];
     if (step !== undefined) choose(step);
-    else if (event.key === 'Enter' && slot !== undefined) tell(slot);
+    else if (event.key === 'Enter' && slot !== undefined) openStory(slot);
     else if (event.key === '+' || event.key === '-') zoom(painting, chosen, event.key === '+' ? 0.7 : 1 / 0.7);
     else return;
     event.preventDefault();
@@ -166,7 +166,7 @@ function keepAddress(slots: readonly Slot[], first: number, last: number): void 
 }
 
 /** Opens the same page with the story of this slot. */
-function tell({ time }: Slot): void {
+function openStory({ time }: Slot): void {
   const url = new URL(location.href);
   url.searchParams.set('at', isoOf(time));
   url.hash = 'story';

@@ -69,30 +69,30 @@ const MOST_REMEMBERED = 20_000;
 
 export function createMapData(filter: () => URLSearchParams, onChange: (problem: string | null) => void): MapData {
   let answer: Answer | null = null;
-  let asked: Question | null = null;
+  let pending: Question | null = null;
   let next: Question | null = null;
   let timer: ReturnType<typeof setTimeout> | null = null;
   const remembered = new Map<number, KnownRow>();
 
-  const keep = (told: Answer) => {
+  const keep = (received: Answer) => {
     if (remembered.size > MOST_REMEMBERED) remembered.clear();
     // Keeps the frame without the answer's rows, so that forgotten rows can be freed.
-    const frame = { from: told.from, to: told.to, step: told.step, states: told.states };
-    for (const [i, row] of told.rows.entries()) remembered.set(told.row + i, { row, of: frame });
+    const frame = { from: received.from, to: received.to, step: received.step, states: received.states };
+    for (const [i, row] of received.rows.entries()) remembered.set(received.row + i, { row, of: frame });
   };
-  const ask = async (question: Question) => {
+  const load = async (question: Question) => {
     const mine = question;
-    asked = mine;
+    pending = mine;
     try {
-      const told = await answerOf(filter(), question);
+      const received = await answerOf(filter(), question);
       // A later request has been sent meanwhile, and its answer counts.
-      if (asked !== mine) return;
-      keep(told);
-      answer = told;
+      if (pending !== mine) return;
+      keep(received);
+      answer = received;
       onChange(null);
     } catch (error) {
-      if (asked !== mine) return;
-      asked = null;
+      if (pending !== mine) return;
+      pending = null;
       onChange(`The map could not be read: ${error instanceof Error ? error.message : String(error)}. It tries again.`);
       later(question, RETRY_MS);
     }
@@ -102,7 +102,7 @@ export function createMapData(filter: () => URLSearchParams, onChange: (problem:
     next = question;
     timer ??= setTimeout(() => {
       timer = null;
-      if (next !== null) void ask(next);
+      if (next !== null) void load(next);
     }, ms);
   };
 
@@ -115,10 +115,10 @@ export function createMapData(filter: () => URLSearchParams, onChange: (problem:
       return found === undefined ? null : statesOf(found.row, found.of, from, to);
     },
     need(view, layout) {
-      if (asked !== null && isEnough(asked, view, layout)) return;
+      if (pending !== null && isEnough(pending, view, layout)) return;
       const question = questionOf(view, layout);
       // Sends the first request at once. While the visitor moves, one request serves several moves.
-      if (asked === null && timer === null) void ask(question);
+      if (pending === null && timer === null) void load(question);
       else later(question, SETTLE_MS);
     },
     async loadRows({ row, endRow, from, to }) {
@@ -134,13 +134,13 @@ export function createMapData(filter: () => URLSearchParams, onChange: (problem:
         let rows = 1;
         while (rows < MOST_ROWS && at + rows < end && !remembered.has(at + rows)) rows++;
         // Without an answer, the text about the box says how many of its rows are left out.
-        const told = await answerOf(filter(), { row: at, rows, from, to, step }).catch(() => null);
-        if (told === null) return;
-        keep(told);
+        const received = await answerOf(filter(), { row: at, rows, from, to, step }).catch(() => null);
+        if (received === null) return;
+        keep(received);
         at += rows;
       }
     },
-    renew: (view, layout) => void ask(questionOf(view, layout)),
+    renew: (view, layout) => void load(questionOf(view, layout)),
   };
 }
 

@@ -19,7 +19,7 @@ export type Controls = {
   readonly step: (cells: number, rows: number, extend: boolean) => void;
   readonly page: (pages: number, extend: boolean) => void;
   readonly edge: (isLast: boolean, extend: boolean) => void;
-  readonly ask: () => void;
+  readonly openPrice: () => void;
   readonly clear: () => void;
   /** Whether a drag moves the map instead of selecting. */
   readonly dragMoves: () => boolean;
@@ -38,7 +38,7 @@ export function listen(canvas: HTMLCanvasElement, scroller: HTMLElement, control
 }
 
 function listenToKeys(scroller: HTMLElement, controls: Controls): void {
-  const { step, page, edge, zoom, ask, clear } = controls;
+  const { step, page, edge, zoom, openPrice, clear } = controls;
   const keys: Readonly<Record<string, (extend: boolean) => void>> = {
     ArrowLeft: (extend) => step(-1, 0, extend),
     ArrowRight: (extend) => step(1, 0, extend),
@@ -52,7 +52,7 @@ function listenToKeys(scroller: HTMLElement, controls: Controls): void {
     '=': () => zoom(KEY_ZOOM, null),
     '-': () => zoom(1 / KEY_ZOOM, null),
     _: () => zoom(1 / KEY_ZOOM, null),
-    Enter: () => ask(),
+    Enter: () => openPrice(),
     Escape: () => clear(),
   };
   scroller.addEventListener('keydown', (event) => {

@@ -22,7 +22,7 @@ export type CoverageMap = {
   readonly all: { readonly from: number; readonly to: number };
   readonly total: () => number;
   readonly data: MapData;
-  readonly told: MapTexts;
+  readonly texts: MapTexts;
   readonly scroll: Scroll;
   readonly cursor: Cursor;
   readonly draw: () => void;
@@ -30,7 +30,7 @@ export type CoverageMap = {
   /** The same as `show`, and scrolls to the first row of the view. */
   readonly goTo: (next: View) => void;
   /** Describes and draws the present cursor and selection. */
-  readonly tellCursor: () => void;
+  readonly showCursor: () => void;
   readonly resize: () => void;
 };
 
@@ -60,14 +60,14 @@ export function createMap(parts: Parts): CoverageMap {
   const total = () => data.answer()?.total ?? given('total');
   const data = createMapData(query, (problem) => {
     scroll.setTotal(total());
-    told.problem(problem);
+    texts.problem(problem);
     if (problem === null && toRemember !== null) {
-      void data.loadRows(toRemember).then(() => tellCursor());
+      void data.loadRows(toRemember).then(() => showCursor());
       toRemember = null;
     }
-    tellCursor();
+    showCursor();
   });
-  const told = createMapTexts(data, { ...all, ...first });
+  const texts = createMapTexts(data, { ...all, ...first });
   const cursor = createCursor({ view: () => view, layout: () => layout, total, rowOf: data.rowOf, first });
   const scroll = createScroll({ canvas, scroller, total: given('total') }, (top) => {
     if (Math.abs(top - view.top) > 0.01) show({ ...view, top });
@@ -84,7 +84,7 @@ export function createMap(parts: Parts): CoverageMap {
     const isByTier = query().get('group') === 'tier';
     const hasFocus = document.activeElement === scroller;
     paint(pen, looks, { view, layout, answer, cursor: cell(), selection: cursor.selection(), isByTier, hasFocus });
-    told.rows(shownRows({ view, layout, answer }).map(({ row }) => row));
+    texts.rows(shownRows({ view, layout, answer }).map(({ row }) => row));
     // For measurements: milliseconds from the page request to the first drawing.
     if (answer !== null) canvas.dataset.drawn ??= String(Math.round(performance.now()));
   };
@@ -96,17 +96,17 @@ export function createMap(parts: Parts): CoverageMap {
   const show = (next: View) => {
     view = next;
     data.need(view, layout);
-    told.address(view);
+    texts.address(view);
     draw();
   };
-  const tellCursor = () => {
-    told.cell(cell());
-    told.selection(cursor.selection());
-    told.marks(cursor.cell(), cursor.selection());
+  const showCursor = () => {
+    texts.cell(cell());
+    texts.selection(cursor.selection());
+    texts.marks(cursor.cell(), cursor.selection());
     draw();
   };
   return {
-    ...{ all, total, data, told, scroll, cursor, draw, show, tellCursor },
+    ...{ all, total, data, texts, scroll, cursor, draw, show, showCursor },
     view: () => view,
     layout: () => layout,
     goTo(next) {

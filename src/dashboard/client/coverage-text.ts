@@ -5,7 +5,7 @@ import type { Box } from './coverage-view.ts';
 const DAY = 86_400;
 
 /** `2024-01-31`, with the time unless it is midnight. */
-export function say(at: number): string {
+export function formatAt(at: number): string {
   const text = new Date(Math.round(at) * 1000).toISOString();
   return Math.round(at) % DAY === 0 ? text.slice(0, 10) : `${text.slice(0, 10)} ${text.slice(11, 16)}Z`;
 }
@@ -18,13 +18,14 @@ export function describeCell({ frame, row, from, to }: { frame: Frame; row: Row;
     if (begin >= to || end <= from) continue;
     const { text } = frame.states[row.stretches[i]!]!;
     // A stretch that fills the cell needs no times.
-    const part = begin <= from && end >= to ? '' : ` from ${say(Math.max(begin, from))} to ${say(Math.min(end, to))}`;
+    const part =
+      begin <= from && end >= to ? '' : ` from ${formatAt(Math.max(begin, from))} to ${formatAt(Math.min(end, to))}`;
     found.set(`${text}${part}`, text);
   }
   const isKnown = from >= frame.from && to <= frame.to;
   const states = !isKnown ? 'move the map there to see it' : [...found.keys()].join('; ') || 'not wanted';
   const tier = row.tier === null ? 'not tracked' : `tier ${row.tier}`;
-  return `${row.symbol} ${row.name}, ${row.interval} ${row.quote}, ${tier}. ${say(from)} to ${say(to)}: ${states}.${describeUnread(row)}`;
+  return `${row.symbol} ${row.name}, ${row.interval} ${row.quote}, ${tier}. ${formatAt(from)} to ${formatAt(to)}: ${states}.${describeUnread(row)}`;
 }
 
 function describeUnread({ confirmedEmptyElsewhere: slots }: Row): string {
@@ -75,8 +76,8 @@ export function describeSelection(box: Box, { rowOf, statesIn }: Pick<MapData, '
   const shown = [...names].slice(0, 8).join(', ') + (names.size > 8 ? ` and ${names.size - 8} more` : '');
   const rest = unknown === 0 ? '' : ` ${unknown} rows that were not shown yet are left out: scroll over them first.`;
   return {
-    text: `Selected: ${shown}, ${say(box.from)} to ${say(box.to)}.${groups.size > 0 || others.size === 0 ? '' : ` There is nothing to request: ${[...others].join('; ')}.`}${rest}`,
-    asked: [...groups].flatMap(([series, rows]) => askedOf(series, rows, box)),
+    text: `Selected: ${shown}, ${formatAt(box.from)} to ${formatAt(box.to)}.${groups.size > 0 || others.size === 0 ? '' : ` There is nothing to request: ${[...others].join('; ')}.`}${rest}`,
+    asked: [...groups].flatMap(([series, rows]) => linksOf(series, rows, box)),
   };
 }
 
@@ -84,7 +85,7 @@ function whyNot(states: readonly State[]): readonly string[] {
   return states.length === 0 ? ['no slot in it is wanted'] : states.map(({ text }) => text);
 }
 
-function askedOf(series: string, rows: readonly Row[], { from, to }: Box): PriceLink[] {
+function linksOf(series: string, rows: readonly Row[], { from, to }: Box): PriceLink[] {
   const coins = [...new Set(rows.map(({ coinId }) => coinId))];
   const { interval, quote } = rows[0]!;
   const parts = Array.from({ length: Math.ceil(coins.length / MOST_COINS) }, (_, i) =>

@@ -20,7 +20,7 @@ export type MapTexts = {
   /** Scrolls to the text about the selection. */
   readonly reveal: () => void;
   /** Opens the price of the selection. With several links, it focuses the first one and says that there are several. */
-  readonly ask: () => void;
+  readonly openPrice: () => void;
 };
 
 const SETTLE_MS = 500;
@@ -91,7 +91,7 @@ export function createMapTexts(data: MapData, first: First): MapTexts {
       address.write();
       selectionPlace.scrollIntoView({ block: 'nearest' });
     },
-    ask() {
+    openPrice() {
       address.write();
       const links = selectionPlace.querySelectorAll('a');
       if (links.length === 1) location.assign(links[0]!.href);

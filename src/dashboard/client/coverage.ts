@@ -46,7 +46,7 @@ function start(parts: Parts): void {
 }
 
 function byPointer(map: CoverageMap) {
-  const { cursor, told, scroll, show, view, layout, tellCursor } = map;
+  const { cursor, texts, scroll, show, view, layout, showCursor } = map;
   return {
     zoom(factor, x) {
       const at = cursor.cell()?.at ?? Number.NaN;
@@ -60,31 +60,31 @@ function byPointer(map: CoverageMap) {
     },
     hover(at) {
       const cell = (at && cursor.cellAt(at)) ?? cursor.cell();
-      told.cell(cell && cursor.boxOf(cell));
+      texts.cell(cell && cursor.boxOf(cell));
     },
     press(at, extend) {
       const cell = cursor.cellAt(at);
       if (cell === null) return;
       cursor.set(cell, extend);
-      tellCursor();
+      showCursor();
     },
     select(from, to) {
       const [a, b] = [cursor.cellAt(from), cursor.cellAt({ x: to.x, y: Math.max(to.y, AXIS_HEIGHT) })];
       if (a === null || b === null) return;
       cursor.select(a, b);
-      tellCursor();
+      showCursor();
     },
-    selected: told.reveal,
+    selected: texts.reveal,
     open(at) {
       const cell = cursor.cellAt(at);
-      if (cell !== null) told.open(cell.row);
+      if (cell !== null) texts.open(cell.row);
     },
     isOnAxis: ({ y }) => y < AXIS_HEIGHT,
   } satisfies Partial<Controls>;
 }
 
 function byKeys(map: CoverageMap) {
-  const { cursor, told, total, goTo, view, layout, tellCursor } = map;
+  const { cursor, texts, total, goTo, view, layout, showCursor } = map;
   /** Moves the cursor, and the map too if the cursor would leave it. */
   const moveTo = ({ row, at }: Cell, extend: boolean) => {
     const next = { at: Math.max(0, at), row: Math.min(Math.max(row, 0), Math.max(0, total() - 1)) };
@@ -94,7 +94,7 @@ function byKeys(map: CoverageMap) {
     const begin = cell.from < from ? earlier : cell.to > to ? later : from;
     goTo({ ...movedTo(view(), begin), top: topToShow(view(), layout(), next.row) });
     cursor.set(next, extend);
-    tellCursor();
+    showCursor();
   };
   return {
     step(cells, rows, extend) {
@@ -112,13 +112,13 @@ function byKeys(map: CoverageMap) {
     edge(isLast, extend) {
       moveTo({ at: cursor.here().at, row: isLast ? total() - 1 : 0 }, extend);
     },
-    ask() {
+    openPrice() {
       if (cursor.selection() === null) moveTo(cursor.here(), true);
-      told.ask();
+      texts.openPrice();
     },
     clear() {
       cursor.clear();
-      tellCursor();
+      showCursor();
     },
   } satisfies Partial<Controls>;
 }

@@ -54,7 +54,7 @@ function follow(): void {
   const wasFollowing = received.size > 0 && document.body.dataset.followed === 'true';
   events = new EventSource('/ui/events');
   events.addEventListener('open', () => {
-    tell(null);
+    showMessage(null);
     // Shows the changes that came while the page was hidden or disconnected.
     if (wasFollowing || document.body.dataset.lost === 'true') refreshSoon();
     document.body.dataset.followed = 'true';
@@ -62,27 +62,27 @@ function follow(): void {
   });
   events.addEventListener('changed', refreshSoon);
   events.addEventListener('away', () =>
-    tell('The database cannot be reached. This page shows older data, and refreshes automatically.'),
+    showMessage('The database cannot be reached. This page shows older data, and refreshes automatically.'),
   );
   events.addEventListener('back', () => {
-    tell(null);
+    showMessage(null);
     refreshSoon();
   });
   events.addEventListener('error', () => {
     document.body.dataset.lost = 'true';
-    tell('No connection to Chandler. This page shows older data, and tries to connect again.');
+    showMessage('No connection to Chandler. This page shows older data, and tries to connect again.');
     if (events?.readyState !== EventSource.CLOSED) return;
     events = null;
     // The server answers with something else than events: with the form to sign in, or with an error.
     void fetch('/ui/events', { method: 'HEAD' }).then(
-      ({ redirected }) => (redirected ? tell(SIGNED_OUT) : setTimeout(follow, RETRY_MS)),
+      ({ redirected }) => (redirected ? showMessage(SIGNED_OUT) : setTimeout(follow, RETRY_MS)),
       () => setTimeout(follow, RETRY_MS),
     );
   });
 }
 
 /** Null when the problem is over. */
-function tell(message: string | null): void {
+function showMessage(message: string | null): void {
   const place = document.getElementById('connection');
   if (place === null) return;
   place.textContent = message ?? '';
@@ -105,7 +105,7 @@ async function refresh(): Promise<void> {
   document.dispatchEvent(new CustomEvent('chandler:changed'));
   const answer = await fetch(location.href, { headers: { Accept: 'text/html' } }).catch(() => null);
   if (isLeaving()) return;
-  if (answer?.redirected) return tell(SIGNED_OUT);
+  if (answer?.redirected) return showMessage(SIGNED_OUT);
   // On an error the page stays as it is. The stream of events tells the reason.
   if (answer === null || !answer.ok) return;
   const page = new DOMParser().parseFromString(await answer.text(), 'text/html');

@@ -31,33 +31,33 @@ export function createChangeWatch({ clock, read, isUnavailable, onError }: Watch
   const pages = new Set<(event: string) => void>();
   let isLooking = false;
   let isAway = false;
-  const tell = (event: string) => {
+  const send = (event: string) => {
     for (const page of pages) page(event);
   };
 
   /** Runs while there are pages. */
   const look = async () => {
     let seen: Versions | null = null;
-    let toldAt = clock.now();
+    let sentAt = clock.now();
     while (pages.size > 0) {
       const found = await read().catch((error: unknown) => {
         if (!isUnavailable(error)) onError(error);
         return null;
       });
       if (found === null) {
-        if (!isAway) tell('event: away\ndata:\n\n');
+        if (!isAway) send('event: away\ndata:\n\n');
         isAway = true;
       } else {
         const changed = seen === null ? [] : changedIn(seen, found);
-        if (isAway) tell('event: back\ndata:\n\n');
-        else if (changed.length > 0) tell(`event: changed\ndata: ${changed.join(' ')}\n\n`);
-        if (isAway || changed.length > 0) toldAt = clock.now();
+        if (isAway) send('event: back\ndata:\n\n');
+        else if (changed.length > 0) send(`event: changed\ndata: ${changed.join(' ')}\n\n`);
+        if (isAway || changed.length > 0) sentAt = clock.now();
         isAway = false;
         seen = found;
       }
-      if (Math.abs(clock.now() - toldAt) >= QUIET_MS) {
-        tell(': \n\n');
-        toldAt = clock.now();
+      if (Math.abs(clock.now() - sentAt) >= QUIET_MS) {
+        send(': \n\n');
+        sentAt = clock.now();
       }
       await clock.sleep(LOOK_EVERY_MS);
     }

@@ -1,7 +1,7 @@
 /** Answers with a page: a screen in its frame, or an error instead. */
 import type { Context } from 'hono';
 import { html } from 'hono/html';
-import { isDiskFull, isLocked, storesNothing } from '../../store/connection/database-unavailable.ts';
+import { cannotStore, isDiskFull, isLocked } from '../../store/connection/database-unavailable.ts';
 import { ActionFailed } from '../action.ts';
 import type { Head } from '../parts/head.tsx';
 import { messagePage } from '../parts/message-page.tsx';
@@ -84,7 +84,7 @@ async function readHead({ readHead, isUnavailable, onError }: DashboardDeps): Pr
 
 /** A page that only shows something tries again automatically. A form is not sent again: its page stays, and says what became of the action. */
 function awayView(error: unknown, method: string): ScreenView {
-  const title = whyAway(error);
+  const title = describeOutage(error);
   const isForm = method === 'POST';
   const body = (
     <div data-unshown={isForm ? undefined : true}>
@@ -104,9 +104,9 @@ const MAYBE_DONE =
   'What you asked for may have been done, or not. When the database is back, look, and ask for it again if it was not.';
 const NOT_DONE = 'What you asked for was not done, or not all of it. Ask for it again when the database stores again.';
 
-function whyAway(error: unknown): string {
+function describeOutage(error: unknown): string {
   if (isDiskFull(error)) return 'The disk of the database is full';
-  if (storesNothing(error)) return 'The database is read-only';
+  if (cannotStore(error)) return 'The database is read-only';
   return isLocked(error) ? 'The database is locked' : UNREACHED;
 }
 

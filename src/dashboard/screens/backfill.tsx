@@ -12,7 +12,7 @@ import {
 } from '../../core/format.ts';
 import type { BackfillDetails } from '../../views/backfills/backfill-details.ts';
 import { describeLeft } from '../../views/backfills/backfills.ts';
-import { LOOKED_THROUGH } from '../../views/dashboard/requests.ts';
+import { MOST_SEARCHED } from '../../views/dashboard/requests.ts';
 import { type Fact, Facts } from '../parts/facts.tsx';
 import { messagePage } from '../parts/message-page.tsx';
 import { Ago, Moment } from '../parts/moment.tsx';
@@ -51,7 +51,7 @@ export async function backfillScreen({ deps, id, now }: ScreenInput): Promise<Sc
         <Waits report={report} now={now} />
         <h2>Last requests that failed</h2>
         <Table
-          caption={`Among the last ${formatCount(LOOKED_THROUGH)} requests of all, sent before it ended; the newest first`}
+          caption={`Among the last ${formatCount(MOST_SEARCHED)} requests of all, sent before it ended; the newest first`}
           rows={failures}
           empty="None failed lately."
           columns={[

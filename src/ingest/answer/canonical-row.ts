@@ -84,7 +84,7 @@ function isCanonicalTime(value: unknown): value is string {
 }
 
 /** The JSON of a record, if it differs from the JSON of `written`, or cannot be stored without escapes; otherwise null. */
-export function otherwiseWritten(record: unknown, written: unknown): string | null {
+export function originalJson(record: unknown, written: unknown): string | null {
   const text = JSON.stringify(record);
   return text === JSON.stringify(written) && storableJsonText(text) === text ? null : text;
 }

@@ -26,12 +26,12 @@ import {
   QUEUE_IS_UNAVAILABLE,
 } from '../request/outage-retry.ts';
 import type { Session } from '../session.ts';
-import { keepBeating, withRevival } from './heartbeat.ts';
+import { renewRunLease, withRevival } from './heartbeat.ts';
 import { createOwnChunks, type OwnChunks } from './own-chunks.ts';
 import { probeHistoryLimit } from './probe-history-limit.ts';
 import { type BackfillEnd, type BackfillProgress, type BackfillSeen, endOf, ProgressTracker } from './progress.ts';
 import { createRefill, type Refill } from './refill.ts';
-import { handBack, type RunState, readPlaces } from './run-chunks.ts';
+import { type RunState, readPlaces, returnChunks } from './run-chunks.ts';
 import { createRunEnding, type RunEnding } from './run-ending.ts';
 import { type CommandStart, startCommand } from './start.ts';
 import { type Verdict, verdictOf } from './verdict.ts';
@@ -111,7 +111,7 @@ export async function runBackfill(deps: BackfillDeps, options: BackfillOptions):
     chunks: await readPlaces(deps.queue, run.inFlight()),
   });
   options.onBegun?.(readState);
-  const heartbeat = isClaimed ? null : keepBeating({ sql, clock, id, signal: ending.signal }, readState);
+  const heartbeat = isClaimed ? null : renewRunLease({ sql, clock, id, signal: ending.signal }, readState);
   let leftSlotsToOthers = false;
   try {
     leftSlotsToOthers = await fetchMissing(deps, options, run);
@@ -206,7 +206,7 @@ async function fetchMissing(deps: BackfillDeps, options: BackfillOptions, run: R
     // First removes the chunks that no worker has begun, then those that were given back while the others finished.
     await tidy(() => queue.remove(refill.inFlight()));
     await worker.close();
-    await tidy(() => handBack(queue, clock, refill.inFlight()));
+    await tidy(() => returnChunks(queue, clock, refill.inFlight()));
   }
 }
 

@@ -9,7 +9,10 @@ import type { RunState } from './run-chunks.ts';
 type CommandRun = { readonly sql: Sql; readonly clock: Clock; readonly id: number; readonly signal: AbortSignal };
 
 /** Renews the lease of a command's run, and records the run's state, until the signal is aborted. */
-export function keepBeating({ sql, clock, id, signal }: CommandRun, readState: () => Promise<RunState>): Promise<void> {
+export function renewRunLease(
+  { sql, clock, id, signal }: CommandRun,
+  readState: () => Promise<RunState>,
+): Promise<void> {
   return keepRenewing(clock, signal, async () => {
     const state = await readState();
     // Another process considered this run dead and ended it. Without a revival its chunks would end without a request.

@@ -58,7 +58,7 @@ export function createMissingChunks(deps: MissingChunksDeps): MissingChunks {
   let isFirstPass = true;
   let leftSlotsToOthers = false;
 
-  function worthAsking(seriesId: number, gaps: readonly Span[]): readonly Span[] {
+  function worthRequesting(seriesId: number, gaps: readonly Span[]): readonly Span[] {
     const { interval } = target;
     const limit = deps.historyLimits.of(interval);
     return requestedByRun(subtract(gaps, givenUp.get(seriesId) ?? []), limit, interval, clock.now());
@@ -71,7 +71,7 @@ export function createMissingChunks(deps: MissingChunksDeps): MissingChunks {
   function* chunksOf({ coinId, gaps }: CoinGaps, seriesId: number): Generator<ChunkJob> {
     const { quote, interval } = target;
     const { backfillId } = deps;
-    for (const span of chunksNewestFirst(worthAsking(seriesId, gaps), interval, rowsPerRequest(plan, interval))) {
+    for (const span of chunksNewestFirst(worthRequesting(seriesId, gaps), interval, rowsPerRequest(plan, interval))) {
       const job: ChunkJob = { kind: 'backfill', backfillId, seriesId, coinId, quote, interval, ...span, askedSince };
       const round = (rounds.get(chunkJobId(job)) ?? 0) + 1;
       if (round > MOST_ROUNDS) {
@@ -101,7 +101,7 @@ export function createMissingChunks(deps: MissingChunksDeps): MissingChunks {
           }
           const { seriesId, others } = next.value;
           if (seriesId === null) continue;
-          leftSlotsToOthers ||= worthAsking(seriesId, others).length > 0;
+          leftSlotsToOthers ||= worthRequesting(seriesId, others).length > 0;
           lanes.push(chunksOf(next.value, seriesId));
         }
         const lane = lanes.shift();
@@ -118,7 +118,7 @@ export function createMissingChunks(deps: MissingChunksDeps): MissingChunks {
       const coinIds = [...new Set(jobs.map(({ coinId }) => coinId))];
       const open = new Map<number, readonly Span[]>();
       for await (const { seriesId, gaps } of gapsOf(sql, { ...target, coinIds }, when, PAGE))
-        if (seriesId !== null) open.set(seriesId, worthAsking(seriesId, gaps));
+        if (seriesId !== null) open.set(seriesId, worthRequesting(seriesId, gaps));
       return jobs.filter(
         ({ seriesId, from, to }) => !(open.get(seriesId) ?? []).some((gap) => gap.from < to && from < gap.to),
       );

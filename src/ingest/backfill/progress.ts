@@ -1,6 +1,6 @@
 /** The progress of a backfill: what is done, what it waits for, and whether the wait must end the run. */
 import type { Instant } from '../../clock.ts';
-import { ASK_AGAIN_MS } from '../../core/second-opinion.ts';
+import { REQUEST_AGAIN_MS } from '../../core/second-opinion.ts';
 import type { Span } from '../../core/span.ts';
 import type { BackfillTotals } from '../../store/backfill/backfill.ts';
 import type { RefusalReason } from '../../store/candle/refusal.ts';
@@ -45,7 +45,7 @@ export const ANOTHER_PROCESS = 'another process';
 const MOST_REFUSALS_IN_A_ROW = 10;
 
 /** Long enough to request one chunk four times, each time after the caches have dropped the answer. */
-const LONGEST_DOUBT_MS = 5 * ASK_AGAIN_MS;
+const LONGEST_DOUBT_MS = 5 * REQUEST_AGAIN_MS;
 
 type Wait = { readonly until: Instant; readonly reason: string };
 

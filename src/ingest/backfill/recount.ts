@@ -1,6 +1,6 @@
 /** Recounts what is left for waiting backfills when another backfill that wants the same slots has come or changed: no slot counts twice. */
 import type { Instant } from '../../clock.ts';
-import { type Keep, keptPart } from '../../core/settings/retention-settings.ts';
+import { keptPart, type Retention } from '../../core/settings/retention-settings.ts';
 import { readWaitingForSame, saveLeft } from '../../store/backfill/slot-owner.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import type { LearnedLimits } from '../limits/learned-limits.ts';
@@ -11,7 +11,7 @@ export type RecountDeps = {
   readonly now: Instant;
   readonly plan: PlanOptions['plan'];
   readonly historyLimits: Pick<LearnedLimits, 'of'>;
-  readonly keep?: Partial<Keep['candles']>;
+  readonly keep?: Partial<Retention['candles']>;
 };
 
 /** Recounts this backfill, and those that want its slots. A process that runs a backfill counts it itself. */

@@ -35,7 +35,7 @@ export async function readPlaces(queue: ChunkQueue, jobs: readonly ChunkJob[]): 
  * Removes the chunks that no worker has begun, and waits briefly for those that other processes work on, so that the report includes their requests.
  * It removes chunks before each look, because another process may have given a chunk back.
  */
-export async function handBack(queue: ChunkQueue, clock: Clock, jobs: readonly ChunkJob[]): Promise<void> {
+export async function returnChunks(queue: ChunkQueue, clock: Clock, jobs: readonly ChunkJob[]): Promise<void> {
   let left = jobs;
   for (let looks = 0; looks < LOOKS && left.length > 0; looks++) {
     if (looks > 0) await clock.sleep(LOOK_MS);

@@ -27,7 +27,7 @@ export type ItemRequest = {
   readonly kind: CatalogueKind;
   readonly item: CatalogueItem;
   readonly context: RunContext;
-  readonly asked: SentRequest;
+  readonly sent: SentRequest;
 };
 
 /** How the request of one item ended. */

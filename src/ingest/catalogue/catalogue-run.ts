@@ -63,9 +63,9 @@ async function run(
   const { ageMs, idleAgeMs } = CATALOGUE_PLAN[kind];
   let failures = 0;
   for (let questions = 0; ; questions++) {
-    const asked = await retry(() => countRequestsSince(sql, { kind, accountId, since: tick }));
+    const requests = await retry(() => countRequestsSince(sql, { kind, accountId, since: tick }));
     // If the clock was set back during the run, the database counts 0, so the run's own count applies.
-    if (Math.max(asked, questions) >= most) return { kind: 'done' };
+    if (Math.max(requests, questions) >= most) return { kind: 'done' };
     // One item at a time, because each answer may change which items are due.
     const [item] = await retry(() => readDue(sql, kind, { now: clock.now(), limit: 1, ageMs, idleAgeMs }));
     if (item === undefined) return { kind: 'done' };
@@ -101,21 +101,21 @@ async function requestItem(
     const limit = tool !== null && question.isLimited ? (tool.mostRows ?? TOOL_LIMIT.most) : null;
     const record = { endpoint: kind, attempt, subject: item.id };
     const sendRequest: SendRequest = tool === null ? session.sendRequest : session.tools!.sendRequest;
-    const asked = await sendRequest(
+    const sent = await sendRequest(
       tool === null
         ? { path: question.path, query: question.query, withText: true }
         : { path: '', withText: true, rpc: callOf(tool, question.arguments, limit) },
       { spender, record, signal, retry, mayLack: true },
     );
-    if (asked.kind === 'held') return asked;
-    const request = { kind, item, context, asked };
-    if (asked.answer.kind !== 'answered') {
+    if (sent.kind === 'held') return sent;
+    const request = { kind, item, context, sent };
+    if (sent.answer.kind !== 'answered') {
       return tool === null
-        ? unanswered(catalogue, request, asked.answer)
-        : unansweredByTool(catalogue, request, asked.answer);
+        ? unanswered(catalogue, request, sent.answer)
+        : unansweredByTool(catalogue, request, sent.answer);
     }
     if (tool !== null) await registry!.answered(retry);
-    return await settleAnswer(catalogue, request, asked.answer, { limit, isOfTool: tool !== null });
+    return await settleAnswer(catalogue, request, sent.answer, { limit, isOfTool: tool !== null });
   } catch (error) {
     if (signal.aborted) return { kind: 'held', until: clock.now(), reason: INTERRUPTED };
     throw error;

@@ -1,6 +1,6 @@
 /** Validates and stores an answer about the catalogue, in one transaction. A list that has lost many rows needs a second answer first. */
 
-import { isAsShort } from '../../core/second-opinion.ts';
+import { haveSimilarLengths } from '../../core/second-opinion.ts';
 import { type QuarantinedRecord, recordStored } from '../../store/candle/quarantine.ts';
 import { type ItemEnd, recordItem } from '../../store/catalogue/catalogue-item.ts';
 import { writeDocuments } from '../../store/catalogue/document.ts';
@@ -8,7 +8,7 @@ import { findFetch, recordFetch } from '../../store/work/fetch.ts';
 import { dropClaim, recordAnswer } from '../../store/work/second-opinion.ts';
 import type { Answer } from '../../upstream/answer.ts';
 import type { Validated } from '../answer/record-list.ts';
-import { misdate } from '../snapshot/validate-snapshot.ts';
+import { findWrongInstant } from '../snapshot/validate-snapshot.ts';
 import { CATALOGUE } from './catalogue-kinds.ts';
 import {
   type CatalogueContext,
@@ -35,10 +35,10 @@ export async function settleAnswer(
   { limit, isOfTool }: SettleOptions,
 ): Promise<ItemOutcome> {
   const { sql, clock, checkOrigin } = catalogue;
-  const { kind, item, context, asked } = request;
+  const { kind, item, context, sent } = request;
   const { retry } = context;
   const { exchange } = answer;
-  const { record } = asked;
+  const { record } = sent;
   const plan = CATALOGUE[kind];
   const end = { kind, id: item.id, askedAt: exchange.sentAt };
   /** Uses nothing of the answer, and records the request and its outcome together. */
@@ -53,7 +53,7 @@ export async function settleAnswer(
 
   const { id } = item;
   const { body, text = '' } = answer;
-  const misdated = misdate(exchange);
+  const misdated = findWrongInstant(exchange);
   const validated: Validated<CatalogueFacts> =
     misdated === null
       ? plan.check({ id, body, text, latest: exchange.latest, limit })
@@ -66,11 +66,11 @@ export async function settleAnswer(
   const isTruncated = value.isTruncated;
   const least = Math.ceil(item.rows * (plan.leastShare ?? 0));
   if (plan.leastShare !== null && !isTruncated && rows < least) {
-    const heard = { sentAt: exchange.sentAt, ageMs: exchange.ageMs, heardAt: clock.now() };
+    const heard = { sentAt: exchange.sentAt, ageMs: exchange.ageMs, receivedAt: clock.now() };
     const opinion = await retry(() =>
       sql.begin((tx) =>
         recordAnswer(tx, shortListOf(kind, id), heard, (before) => ({
-          says: isAsShort(before?.evidence?.rows, rows) ? 'agrees' : 'differs',
+          says: haveSimilarLengths(before?.evidence?.rows, rows) ? 'agrees' : 'differs',
           evidence: { rows },
         })),
       ),
@@ -104,7 +104,7 @@ type Commit = {
 
 async function commit(
   catalogue: CatalogueContext,
-  { kind, item, asked }: ItemRequest,
+  { kind, item, sent }: ItemRequest,
   { value, quarantined, rows, stored, at }: Commit,
 ) {
   const { sql, session } = catalogue;
@@ -120,7 +120,7 @@ async function commit(
     const isYoungest = value.documents.length === 0 || youngest.size > 0;
     if (isYoungest) await value.write(tx, at);
     const writtenRows = isYoungest ? rows - quarantined.length : 0;
-    await recordStored(tx, asked.record, { rows, stored: writtenRows, quarantined });
+    await recordStored(tx, sent.record, { rows, stored: writtenRows, quarantined });
     await recordItem(tx, stored);
     await dropClaim(tx, refusalOf(kind, session));
     // The list is plausible again, or the shorter list is now a fact. An item whose last answer was stored has no such claim.

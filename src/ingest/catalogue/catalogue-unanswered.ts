@@ -54,10 +54,10 @@ export async function unanswered(
   answer: Unusable,
 ): Promise<ItemOutcome> {
   const { sql, clock } = catalogue;
-  const { item, context, asked } = request;
+  const { item, context, sent } = request;
   switch (answer.kind) {
     case 'limited':
-      if (asked.budgetLeft) return refusedKind(catalogue, request, answer, 'history limit');
+      if (sent.budgetLeft) return refusedKind(catalogue, request, answer, 'history limit');
       // The ledger holds all requests; the next permit request returns until when.
       return { kind: 'held', until: clock.now(), reason: answer.by === 'rate' ? 'limited' : 'quota exhausted' };
     case 'refused': {
@@ -102,7 +102,7 @@ async function refusedKind(
     return SKIPPED;
   }
   const { message, exchange } = answer;
-  const heard = { sentAt: exchange.sentAt, heardAt: exchange.sentAt, ageMs: exchange.ageMs };
+  const heard = { sentAt: exchange.sentAt, receivedAt: exchange.sentAt, ageMs: exchange.ageMs };
   const evidence = { reason, message: message.slice(0, LONGEST_MESSAGE) };
   const { claim } = await context.retry(() =>
     sql.begin((tx) => recordAnswer(tx, refusalOf(kind, session), heard, () => ({ says: 'agrees', evidence }))),

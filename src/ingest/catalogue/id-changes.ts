@@ -35,12 +35,12 @@ export async function readIdChanges(deps: {
   if (since === null) return { kind: 'done' };
   const renames: Rename[] = [];
   for (let page = 1; page <= MOST_PAGES; page++) {
-    const asked = await sendRequest(
+    const sent = await sendRequest(
       { path: ID_CHANGES_PATH, query: { page: String(page) } },
       { spender: { class: 'scheduled', name: 'renames' }, record: { endpoint: ENDPOINT }, signal },
     );
-    if (asked.kind === 'held') return asked;
-    const { answer, record } = asked;
+    if (sent.kind === 'held') return sent;
+    const { answer, record } = sent;
     if (answer.kind !== 'answered') return endUnanswered(ID_CHANGES_PATH, answer, clock.now());
     const read = readRecord(idChangesSchema, answer.body);
     if (!read.ok) {

@@ -14,7 +14,7 @@
  */
 import type { Instant } from '../../clock.ts';
 import { DAY, INTERVAL_MS, type Interval } from '../../core/interval.ts';
-import { afterCaches, nextWait, RULES, weighAnswer } from '../../core/second-opinion.ts';
+import { afterCaches, judgeAnswer, nextWait, RULES } from '../../core/second-opinion.ts';
 import { contains, intersect, normalize, type Span, type Spans, slotsAt, subtract } from '../../core/span.ts';
 import type { Verdict } from '../../store/candle/chunk.ts';
 import type { Known, UnconfirmedAnswer } from '../../store/candle/lock-series.ts';
@@ -33,7 +33,7 @@ export type Weighing = {
   /** When the request was sent, on our clock. */
   readonly sentAt: Instant;
   /** When the answer came, on our clock. */
-  readonly heardAt: Instant;
+  readonly receivedAt: Instant;
   readonly asOf: Instant;
   /** How long a cache has held the answer; 0: no cache. */
   readonly ageMs: number;
@@ -181,13 +181,13 @@ function stillProvisional(span: Span, { interval, sentAt, asOf, ageMs, settlesAf
 }
 
 /** Weighs each slot with a quarantined row. The answer agrees with the one before if it has exactly the same row. */
-function stillMalformed(span: Span, { interval, sentAt, heardAt, ageMs, known }: Weighing): Pending[] {
+function stillMalformed(span: Span, { interval, sentAt, receivedAt, ageMs, known }: Weighing): Pending[] {
   const width = INTERVAL_MS[interval];
   const out: Pending[] = [];
   for (let at = span.from; at < span.to; at += width) {
     const before = known.pending.find((p) => p.claim === 'malformed' && contains([p.span], at)) ?? null;
     const says = known.repeated.has(at) ? 'agrees' : 'differs';
-    const weighed = weighAnswer(before, { says, sentAt, heardAt, ageMs }, RULES.malformed);
+    const weighed = judgeAnswer(before, { says, sentAt, receivedAt, ageMs }, RULES.malformed);
     if (weighed.kind === 'dropped') continue;
     const { answers, requestedAt, retryAt } = weighed.standing;
     const last = out.at(-1);

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import type { Instant } from '../../clock.ts';
 import type { CandleColumns } from '../../core/candle.ts';
 import { DAY, type Interval, settledUntil } from '../../core/interval.ts';
-import { RULES, type Weighed, weighAnswer } from '../../core/second-opinion.ts';
+import { type JudgedAnswer, judgeAnswer, RULES } from '../../core/second-opinion.ts';
 import { contains, intersect, normalize, type Span, subtract } from '../../core/span.ts';
 import type { Verdict } from '../../store/candle/chunk.ts';
 import type { Sample } from '../../store/candle/other-intervals.ts';
@@ -27,12 +27,12 @@ const MOST_LAG_MS = DAY;
 /** `found` null: the answer is plausible. `verdict` null: the answer is plausible or believed. Otherwise nothing of the answer is stored now. */
 type Doubt = { readonly found: Implausible | null; readonly verdict: Verdict | null };
 
-export function weighImplausible({
+export function judgeImplausible({
   span,
   interval,
   findings,
   sentAt,
-  heardAt,
+  receivedAt,
   settledTo,
   ageMs,
   known,
@@ -53,11 +53,11 @@ export function weighImplausible({
   const claimed = normalize(claims.map((one) => one.span));
   const pieces = [...subtract(parts, claimed), ...claims.flatMap((one) => intersect(parts, [one.span]))];
   // Every slot has been answered meanwhile. Nothing is missing, so there is no second opinion to wait for, and the stored candles stay.
-  if (pieces.length === 0) return withheld([], heardAt, found);
+  if (pieces.length === 0) return withheld([], receivedAt, found);
   const weighed = pieces.map((piece) => {
     const before = claims.find((one) => contains([one.span], piece.from)) ?? null;
     const says = agrees(before, { span, found, candles }) ? 'agrees' : 'differs';
-    const opinion = weighAnswer(before, { says, sentAt, heardAt, ageMs }, RULES.implausible);
+    const opinion = judgeAnswer(before, { says, sentAt, receivedAt, ageMs }, RULES.implausible);
     const isWaiting = opinion.kind !== 'believed' && !(before === null && isLater(piece, claims, interval));
     return { piece, before, opinion, isWaiting };
   });
@@ -89,7 +89,7 @@ function wholeSamples(samples: readonly Sample[], { quarantined }: Weighing['fin
   return samples.filter(({ slot }) => !isIn(slot));
 }
 
-const retryAtOf = (opinion: Weighed) => (opinion.kind === 'dropped' ? 0 : opinion.standing.retryAt);
+const retryAtOf = (opinion: JudgedAnswer) => (opinion.kind === 'dropped' ? 0 : opinion.standing.retryAt);
 
 /**
  * Is the slot later than all slots that earlier answers had, and has it settled since? Then it is believed together with the others. Otherwise an

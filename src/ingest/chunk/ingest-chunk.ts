@@ -49,35 +49,35 @@ export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
   const cachedFailures = createCachedFailures(clock);
   const lastDayWatch = createLastDayWatch(clock, deps.historyLimits.opinions);
   const storeAnswer = createStoreAnswer({ ...deps, limits, lastDayWatch, prove: () => trust.prove() });
-  const settle = (job: ChunkJob, asked: SentRequest, retry: OutageRetry, answer: Refused, onlyHere?: boolean) =>
-    retry(() => settleRefusal(deps, job, asked, answer, onlyHere));
+  const settle = (job: ChunkJob, sent: SentRequest, retry: OutageRetry, answer: Refused, onlyHere?: boolean) =>
+    retry(() => settleRefusal(deps, job, sent, answer, onlyHere));
 
   /** Derives the outcome of the chunk from the answer to its request. */
-  async function conclude(job: ChunkJob, asked: SentRequest, retry: OutageRetry): Promise<Outcome> {
-    const { answer, requests } = asked;
+  async function conclude(job: ChunkJob, sent: SentRequest, retry: OutageRetry): Promise<Outcome> {
+    const { answer, requests } = sent;
     switch (answer.kind) {
       case 'answered':
         await retry(() => payments.answered(job));
-        return storeAnswer(job, asked, answer, retry);
+        return storeAnswer(job, sent, answer, retry);
       case 'limited': {
         // The ledger makes all requests wait; the next permit request returns until when.
-        if (!asked.budgetLeft)
+        if (!sent.budgetLeft)
           return { kind: 'snoozed', until: clock.now(), reason: answer.by === 'rate' ? 'limited' : 'quota exhausted' };
         const until = await retry(() => payments.judge(job, answer.exchange));
         if (until !== null) return { kind: 'deferred', until, requests, reason: 'second opinion' };
-        return settle(job, asked, retry, asHistoryLimit(answer));
+        return settle(job, sent, retry, asHistoryLimit(answer));
       }
       case 'refused': {
-        if (answer.reason !== 'history limit') return settle(job, asked, retry, answer);
-        const meaning = await retry(() => limits.judge(job, asked.record.span!, answer));
+        if (answer.reason !== 'history limit') return settle(job, sent, retry, answer);
+        const meaning = await retry(() => limits.judge(job, sent.record.span!, answer));
         if (typeof meaning === 'number')
           return { kind: 'deferred', until: meaning, requests, reason: 'second opinion' };
-        return settle(job, asked, retry, answer, meaning === 'span');
+        return settle(job, sent, retry, answer, meaning === 'span');
       }
       case 'malformed':
-        if (answer.astray && !trust.proven && !(await retry(() => hasStored(deps.sql, asked.record.accountId))))
+        if (answer.astray && !trust.proven && !(await retry(() => hasStored(deps.sql, sent.record.accountId))))
           throw new ConfigurationError(wrongAddress(answer.message));
-        throw failure(job, answer.message, asked.isRedirectLoop ? RedirectLoop : UpstreamError);
+        throw failure(job, answer.message, sent.isRedirectLoop ? RedirectLoop : UpstreamError);
       case 'unavailable':
         throw failure(job, answer.message);
     }
@@ -92,11 +92,11 @@ export function createIngestChunk(deps: IngestChunkDeps): IngestChunk {
     const question = day === null ? questionOf(job, deps) : questionOfDay(job, day, deps);
     if (question === null) return NOTHING;
     const subject = job.kind === 'holes' ? HOLES : (day?.subject ?? null);
-    const asked = await askFor(job, { ...question, subject }, deps, options);
-    if (asked.kind === 'unwanted') return NOTHING;
-    if (asked.kind === 'held') return { kind: 'snoozed', until: asked.until, reason: asked.reason };
-    return conclude(job, asked, options.retry ?? withoutRetry).catch((error: unknown) => {
-      if (error instanceof UpstreamError) cachedFailures.failed(job, asked.answer.exchange);
+    const sent = await requestChunk(job, { ...question, subject }, deps, options);
+    if (sent.kind === 'unwanted') return NOTHING;
+    if (sent.kind === 'held') return { kind: 'snoozed', until: sent.until, reason: sent.reason };
+    return conclude(job, sent, options.retry ?? withoutRetry).catch((error: unknown) => {
+      if (error instanceof UpstreamError) cachedFailures.failed(job, sent.answer.exchange);
       throw error;
     });
   }
@@ -156,7 +156,7 @@ function questionOfDay(
   return { stretch, about: () => ({ path, query: { quote: job.quote }, span, beyondPlan: false }) };
 }
 
-async function askFor(
+async function requestChunk(
   job: ChunkJob,
   { subject, ...question }: StretchRequest & { readonly subject: string | null },
   { sendRequest, clock }: Pick<IngestChunkDeps, 'sendRequest' | 'clock'>,

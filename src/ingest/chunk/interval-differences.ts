@@ -24,7 +24,7 @@ export async function recordDifference(
   if (sample === undefined) return;
   const id = { claim: 'intervals differ', key: intervalPair(interval, sample.interval) } as const;
   if (found === null) return sample.hasDiffered ? dropClaim(sql, id) : undefined;
-  const coin = `${coinId}@${Math.floor(heard.heardAt / AGAIN_MS)}`;
+  const coin = `${coinId}@${Math.floor(heard.receivedAt / AGAIN_MS)}`;
   if (found.kind !== 'other interval' || coinsOf(await findClaim(sql, id)).includes(coin)) return;
   await sql.begin((tx) =>
     recordAnswer(tx, id, heard, (before) => ({

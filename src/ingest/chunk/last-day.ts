@@ -10,7 +10,7 @@ import type { Span } from '../../core/span.ts';
 import { expectedDepth } from '../limits/history-limit.ts';
 import { lastDayOf, openDayOf } from '../limits/last-day.ts';
 import type { LearnedLimits } from '../limits/learned-limits.ts';
-import { type AnswerTime, receivedAt, type SecondOpinions } from '../limits/second-opinions.ts';
+import { type AnswerTime, type SecondOpinions, toReceivedAnswer } from '../limits/second-opinions.ts';
 import type { ChunkJob } from '../queue/chunk-job.ts';
 
 /** The value of `ops.fetch.subject` for such requests. */
@@ -48,15 +48,15 @@ export function dayRequestOf(
  * meanwhile, or of the day before, because the upstream has not moved on yet (`isLate`).
  */
 export function answeredDay(
-  asked: Span,
+  requested: Span,
   rows: readonly OhlcvRowRead[],
   latest: Instant,
 ): { readonly span: Span; readonly isLate: boolean } {
   const [row] = rows;
   const at = rows.length === 1 && row?.ok ? row.openTime : null;
-  if (at === asked.from - DAY) return { span: { from: at, to: asked.from }, isLate: true };
-  if (at === asked.to && at + DAY <= latest) return { span: { from: at, to: at + DAY }, isLate: false };
-  return { span: asked, isLate: false };
+  if (at === requested.from - DAY) return { span: { from: at, to: requested.from }, isLate: true };
+  if (at === requested.to && at + DAY <= latest) return { span: { from: at, to: at + DAY }, isLate: false };
+  return { span: requested, isLate: false };
 }
 
 export type LastDayWatch = {
@@ -85,7 +85,7 @@ export function createLastDayWatch(clock: Clock, opinions: SecondOpinions): Last
     waitingFor: (day) => (day.from > newest ? lateUntil(day, opinions, clock.now()) : null),
     late: async (day, exchange) => {
       if (day.from <= newest) return null;
-      const heard = receivedAt(clock.now(), exchange);
+      const heard = toReceivedAnswer(clock.now(), exchange);
       const opinion = await opinions.record('day is late', keyOf(day), heard, () => ({ says: 'agrees' }));
       return opinion.claim?.retryAt ?? null;
     },

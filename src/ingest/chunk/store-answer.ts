@@ -29,7 +29,7 @@ import { createOriginCheck } from '../request/origin.ts';
 import type { OutageRetry } from '../request/outage-retry.ts';
 import type { SentRequest } from '../request/send-request.ts';
 import { CONFIRM_AFTER_MS, judgeSlots } from './evidence.ts';
-import { weighImplausible } from './implausible.ts';
+import { judgeImplausible } from './implausible.ts';
 import { type Compared, recordDifference } from './interval-differences.ts';
 import { answeredDay, LAST_DAY, type LastDayWatch, OPEN_DAY } from './last-day.ts';
 import { answersOtherRequest, latestOpen } from './other-request.ts';
@@ -94,7 +94,7 @@ export function createStoreAnswer({
     if (Array.isArray(body)) body.length = 0;
     const { candles, quarantined, rowCount } = findings;
     const { sentAt, ageMs, durationMs } = exchange;
-    const heardAt = sentAt + durationMs;
+    const receivedAt = sentAt + durationMs;
     const asOf = knownUntil(exchange, findings, interval);
     // Partitions are created only where there are candles: a coin may have existed in the last few years of the span only.
     const [first, last] = [candles.openTime[0], candles.openTime.at(-1)];
@@ -104,7 +104,7 @@ export function createStoreAnswer({
     const compared: { last: Compared | null } = { last: null };
     const limit = historyLimits.of(interval);
     const weighing = {
-      ...{ span, interval, findings, sentAt, heardAt, asOf, ageMs, limit: rowsPerRequest(plan, interval) },
+      ...{ span, interval, findings, sentAt, receivedAt, asOf, ageMs, limit: rowsPerRequest(plan, interval) },
       unproven: isOfDay ? [] : unprovenPart(limit, interval, span, exchange.latest),
       isOfHoles: job.kind === 'holes',
       isOfLastDay: day !== null,
@@ -118,7 +118,7 @@ export function createStoreAnswer({
       fetch: { ...record, asOf, outcome: 'stored', rows: rowCount },
     };
     const judge = (known: Known) => {
-      const { found, verdict } = weighImplausible({ ...weighing, known });
+      const { found, verdict } = judgeImplausible({ ...weighing, known });
       compared.last = verdict === null ? { found, samples: known.samples } : null;
       const contradictedCandles = found?.contradicts ?? [];
       return verdict ?? { ...judgeSlots({ ...weighing, known }), wasImplausible: found !== null, contradictedCandles };
@@ -133,7 +133,7 @@ export function createStoreAnswer({
       async (again) => (again ? await findFetch(sql, { ...record, asOf }) : null) ?? store(),
     );
     const { last: comparison } = compared;
-    if (comparison !== null) await retry(() => recordDifference(sql, job, comparison, { sentAt, heardAt, ageMs }));
+    if (comparison !== null) await retry(() => recordDifference(sql, job, comparison, { sentAt, receivedAt, ageMs }));
     // Cleared for a similar reason: only a full garbage collection frees a finished query, and what it references
     // (store/connection/postgres-js-patches.ts).
     for (const column of Object.values(candles)) column.length = 0;

@@ -15,7 +15,7 @@ import { type ChunkJob, chunkJobId } from '../queue/chunk-job.ts';
 import { expectedDepth, type HistoryLimit, isBeyond } from './history-limit.ts';
 import type { LearnedLimits } from './learned-limits.ts';
 import { type Depth, datedDepth, depthOf, type LimitRefusal } from './parsed-limit.ts';
-import { type AnswerTime, receivedAt } from './second-opinions.ts';
+import { type AnswerTime, toReceivedAnswer } from './second-opinions.ts';
 
 /** After this time a refused chunk checks whether the limit is believed. If it is, the chunk has nothing to wait for. */
 const LOOK_AFTER_MS = 5_000;
@@ -62,7 +62,7 @@ export function createLimitOpinions(deps: {
       const { interval } = job;
       const { message } = answer;
       const now = clock.now();
-      const heard = receivedAt(now, answer.exchange);
+      const heard = toReceivedAnswer(now, answer.exchange);
       const depth = depthOf(interval, span, plan, answer);
       if (isExpected(historyLimits.of(interval), interval, span, depth, now)) return 'history limit';
       const chunk = await opinions.record('refused chunk', chunkJobId(job), heard, () => ({ says: 'agrees' }));
@@ -89,7 +89,7 @@ export function createLimitOpinions(deps: {
       if (firstCandle === null || (claim !== null && sentAt <= claim.requestedAt)) return;
       deepest.set(interval, Math.max(deepest.get(interval) ?? 0, sentAt - firstCandle));
       if (claim !== null && isBeyond(limitOf(claim), interval, firstCandle, sentAt))
-        await opinions.contradict('history limit', interval, receivedAt(clock.now(), exchange));
+        await opinions.contradict('history limit', interval, toReceivedAnswer(clock.now(), exchange));
     },
   };
 }

@@ -5,9 +5,9 @@
  */
 import type { Clock, Instant } from '../../clock.ts';
 import type { Interval } from '../../core/interval.ts';
-import { ASK_AGAIN_MS } from '../../core/second-opinion.ts';
+import { REQUEST_AGAIN_MS } from '../../core/second-opinion.ts';
 import { type ChunkJob, chunkJobId } from '../queue/chunk-job.ts';
-import { type AnswerTime, receivedAt, type SecondOpinions } from './second-opinions.ts';
+import { type AnswerTime, type SecondOpinions, toReceivedAnswer } from './second-opinions.ts';
 
 /** When so many series of one interval wait for a second opinion, and none was answered since, the other series wait for them. */
 const MOST_SERIES_WAITING = 8;
@@ -31,9 +31,9 @@ export function createPaymentOpinions(clock: Clock, opinions: SecondOpinions): P
       .list('series without payment')
       .filter((claim) => claim.evidence?.interval === interval && claim.requestedAt > since);
     if (waiting.length < MOST_SERIES_WAITING) return null;
-    const dueAt = Math.min(...waiting.map((claim) => claim.requestedAt)) + ASK_AGAIN_MS;
+    const dueAt = Math.min(...waiting.map((claim) => claim.requestedAt)) + REQUEST_AGAIN_MS;
     // The process that planned to send the second request may have ended.
-    return now < dueAt + ASK_AGAIN_MS ? Math.max(dueAt, now) + 1_000 : null;
+    return now < dueAt + REQUEST_AGAIN_MS ? Math.max(dueAt, now) + 1_000 : null;
   };
   return {
     waitingFor: (job) => {
@@ -45,7 +45,7 @@ export function createPaymentOpinions(clock: Clock, opinions: SecondOpinions): P
     judge: async (job, exchange) => {
       const { interval, seriesId } = job;
       const now = clock.now();
-      const heard = receivedAt(now, exchange);
+      const heard = toReceivedAnswer(now, exchange);
       const evidence = { interval };
       const ofChunk = await opinions.record('chunk without payment', chunkJobId(job), heard, () => ({
         says: 'agrees',

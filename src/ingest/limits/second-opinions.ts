@@ -30,8 +30,8 @@ export type AnswerTime = Pick<ClaimAnswer, 'sentAt' | 'ageMs'>;
 type ReceivedAnswer = Omit<ClaimAnswer, 'says'>;
 
 /** The answer of an exchange, received now. */
-export function receivedAt(now: Instant, { sentAt, ageMs }: AnswerTime): ReceivedAnswer {
-  return { sentAt, ageMs, heardAt: now };
+export function toReceivedAnswer(now: Instant, { sentAt, ageMs }: AnswerTime): ReceivedAnswer {
+  return { sentAt, ageMs, receivedAt: now };
 }
 
 export type SecondOpinions = {

@@ -38,8 +38,8 @@ type Border = {
 };
 
 /** Finds a row that has exactly the values of the slot beside it, or of the day before or after. */
-export function shifted(asked: CheckedAnswer, rows: readonly StoredCandle[]): Implausible | null {
-  const [other] = twinsOf(asked, rows);
+export function findShifted(answer: CheckedAnswer, rows: readonly StoredCandle[]): Implausible | null {
+  const [other] = twinsOf(answer, rows);
   return other === undefined ? null : { kind: 'shifted', detail: `a candle has the values of ${isoOf(other)}` };
 }
 
@@ -60,10 +60,10 @@ function twinsOf({ interval, beside }: CheckedAnswer, rows: readonly StoredCandl
 }
 
 /** Open times of the stored final candles that cannot be true if the answer is: their prices are of another size, or are those of another slot. */
-export function contradicted(asked: CheckedAnswer, rows: readonly StoredCandle[]): Instant[] {
-  const told = new Set(rows.map(([at]) => at));
-  const twins = twinsOf(asked, rows).filter(([at]) => contains(asked.beside.final, at) && !told.has(at));
-  const ofOtherSize = bordersOf(asked, rows).flatMap(({ stored, step }) => (step > OTHER_SIZE ? [stored] : []));
+export function findContradicted(answer: CheckedAnswer, rows: readonly StoredCandle[]): Instant[] {
+  const times = new Set(rows.map(([at]) => at));
+  const twins = twinsOf(answer, rows).filter(([at]) => contains(answer.beside.final, at) && !times.has(at));
+  const ofOtherSize = bordersOf(answer, rows).flatMap(({ stored, step }) => (step > OTHER_SIZE ? [stored] : []));
   return [...new Set([...twins, ...ofOtherSize].map(([at]) => at))];
 }
 
@@ -72,16 +72,16 @@ export function contradicted(asked: CheckedAnswer, rows: readonly StoredCandle[]
  * the rows are those of another coin, another day or another scale. A step of another size does not count as known: next to a false answer that was
  * believed, every other false answer would look plausible.
  */
-export function breaks(asked: CheckedAnswer, rows: readonly StoredCandle[]): Implausible | null {
-  const width = INTERVAL_MS[asked.interval];
-  const steps = [...stepsIn(outside(asked, rows), width), ...stepsIn(rows, width)];
+export function findBreak(answer: CheckedAnswer, rows: readonly StoredCandle[]): Implausible | null {
+  const width = INTERVAL_MS[answer.interval];
+  const steps = [...stepsIn(outside(answer, rows), width), ...stepsIn(rows, width)];
   const known = steps.filter((step) => step <= OTHER_SIZE);
-  const isOfPrices = isPriceInterval(asked.interval);
+  const isOfPrices = isPriceInterval(answer.interval);
   const least = Math.max(LEAST_STEP * Math.sqrt(width / DAY), LEAST_STEP_SHORT) * (isOfPrices ? PRICE_STEPS : 1);
   const isKnown = known.length >= LEAST_STEPS;
   const usual = isKnown ? Math.max(least, TIMES_LARGEST * Math.max(...known)) : TIMES_UNKNOWN * least;
   const most = Math.min(usual, OTHER_SIZE);
-  const border = bordersOf(asked, rows).find(({ step }) => step > most);
+  const border = bordersOf(answer, rows).find(({ step }) => step > most);
   if (border === undefined) return null;
   const { older, newer } = border;
   return { kind: 'broken', detail: `prices go from ${older[4]} to ${newer[1]} at ${isoOf(newer)}` };
@@ -105,11 +105,15 @@ function bordersOf({ interval, beside }: CheckedAnswer, rows: readonly StoredCan
  * Finds a long answer whose candles do not continue each other, although the stored candles beside it do: its rows are in a wrong order, or two
  * columns are swapped. Without this check, the large steps of such an answer would count as usual. Prices have no open and close, so they pass.
  */
-export function disjoint(asked: CheckedAnswer, rows: readonly StoredCandle[], leastRows: number): Implausible | null {
-  if (isPriceInterval(asked.interval)) return null;
-  const width = INTERVAL_MS[asked.interval];
+export function findDisorder(
+  answer: CheckedAnswer,
+  rows: readonly StoredCandle[],
+  leastRows: number,
+): Implausible | null {
+  if (isPriceInterval(answer.interval)) return null;
+  const width = INTERVAL_MS[answer.interval];
   const own = stepsIn(rows, width);
-  const beside = stepsIn(outside(asked, rows), width);
+  const beside = stepsIn(outside(answer, rows), width);
   if (own.length < leastRows - 1 || beside.length < LEAST_STEPS) return null;
   const bodies = rows.flatMap(([, open, , , close]) => (open && close ? [Math.abs(Math.log(close / open))] : []));
   const [step, largest] = [medianOf(own), Math.max(...beside)];
@@ -120,7 +124,7 @@ export function disjoint(asked: CheckedAnswer, rows: readonly StoredCandle[], le
 }
 
 /** Finds a step of another size between two candles of a long answer, if no stored neighbours have one. */
-export function jumps(
+export function findJump(
   { interval, beside }: CheckedAnswer,
   rows: readonly StoredCandle[],
   leastRows: number,
@@ -153,13 +157,17 @@ function stepBetween(older: StoredCandle, newer: StoredCandle): number | null {
  * Finds a jump between stored candles and the answer that is far larger than their moves. Unlike a break it may lie across a hole, where the moves
  * are unknown.
  */
-export function level(asked: CheckedAnswer, rows: readonly StoredCandle[], leastRows: number): Implausible | null {
-  const width = INTERVAL_MS[asked.interval];
+export function findOtherLevel(
+  answer: CheckedAnswer,
+  rows: readonly StoredCandle[],
+  leastRows: number,
+): Implausible | null {
+  const width = INTERVAL_MS[answer.interval];
   const [first, last] = [rows[0]!, rows.at(-1)!];
-  const beside = outside(asked, rows);
-  const telling = rows.length >= leastRows ? rows : [...beside, ...rows].sort((a, b) => a[0] - b[0]);
-  if (telling.length < leastRows) return null;
-  const usual = usualMove(telling);
+  const beside = outside(answer, rows);
+  const judged = rows.length >= leastRows ? rows : [...beside, ...rows].sort((a, b) => a[0] - b[0]);
+  if (judged.length < leastRows) return null;
+  const usual = usualMove(judged);
   const jumps: readonly (readonly [StoredCandle | undefined, StoredCandle | undefined])[] = [
     [beside.findLast(([at]) => at < first[0]), first],
     [last, beside.find(([at]) => at > last[0])],

@@ -23,7 +23,7 @@ const MOST_AMONG_MANY = 0.3;
  * other interval has a candle where the answer has none. Volumes are not compared: the upstream's may be sums of 24 hours at any time of the day
  * (upstream-api.md, 1.1 no 9).
  */
-export function otherwise(
+export function compareWithOtherInterval(
   { interval, samples, beside }: CheckedAnswer,
   rows: readonly StoredCandle[],
 ): Implausible | null {
@@ -54,8 +54,8 @@ export function otherwise(
   return null;
 }
 
-function differing({ interval, slot }: Sample, say: (interval: string) => string): Implausible {
-  return { kind: 'other interval', detail: `${say(interval)}, first at ${new Date(slot.from).toISOString()}` };
+function differing({ interval, slot }: Sample, describe: (interval: string) => string): Implausible {
+  return { kind: 'other interval', detail: `${describe(interval)}, first at ${new Date(slot.from).toISOString()}` };
 }
 
 /** Final answers have already reported the slot as empty: nothing new. */

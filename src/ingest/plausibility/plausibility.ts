@@ -8,7 +8,7 @@
 import { INTERVAL_MS, isPriceInterval } from '../../core/interval.ts';
 import { contains, type Span, slotsAt, subtract } from '../../core/span.ts';
 import type { StoredCandle } from '../../store/candle/neighbours.ts';
-import { breaks, contradicted, disjoint, jumps, level, shifted } from './continuity.ts';
+import { findBreak, findContradicted, findDisorder, findJump, findOtherLevel, findShifted } from './continuity.ts';
 import {
   type CheckedAnswer,
   type Implausible,
@@ -18,7 +18,7 @@ import {
   outside,
   rowsOf,
 } from './implausible-candles.ts';
-import { otherwise } from './other-interval.ts';
+import { compareWithOtherInterval } from './other-interval.ts';
 import { withoutNumbers } from './without-numbers.ts';
 
 /** An answer with so many rows shows what is usual in it. A shorter answer needs so many rows together with its neighbours. */
@@ -29,29 +29,29 @@ const FEW = 10;
 const WELL_KNOWN = 200;
 
 /** The first implausible finding about the answer; null: there is none. */
-export function findImplausible(asked: CheckedAnswer): Implausible | null {
-  if (asked.candles.openTime.length === 0) return null;
-  const rows = rowsOf(asked.candles);
-  const found = firstFound(asked, rows);
+export function findImplausible(answer: CheckedAnswer): Implausible | null {
+  if (answer.candles.openTime.length === 0) return null;
+  const rows = rowsOf(answer.candles);
+  const found = firstFound(answer, rows);
   if (found === null) return null;
-  const detail = isPriceInterval(asked.interval) ? found.detail.replace(/candle(?=s?\b)/g, 'row') : found.detail;
-  return { ...found, detail, contradicts: contradicted(asked, rows) };
+  const detail = isPriceInterval(answer.interval) ? found.detail.replace(/candle(?=s?\b)/g, 'row') : found.detail;
+  return { ...found, detail, contradicts: findContradicted(answer, rows) };
 }
 
-function firstFound(asked: CheckedAnswer, rows: readonly StoredCandle[]): Implausible | null {
+function firstFound(answer: CheckedAnswer, rows: readonly StoredCandle[]): Implausible | null {
   return (
-    valueless(asked, rows) ??
-    rewritten(asked, rows) ??
-    constant(asked, rows) ??
-    partlyFalse(asked, rows) ??
-    jumps(asked, rows, LEAST_ROWS) ??
-    shifted(asked, rows) ??
-    disjoint(asked, rows, LEAST_ROWS) ??
-    breaks(asked, rows) ??
-    level(asked, rows, LEAST_ROWS) ??
-    withoutNumbers(asked, rows) ??
-    thinned(asked, rows) ??
-    otherwise(asked, rows)
+    findValueless(answer, rows) ??
+    rewritten(answer, rows) ??
+    findConstant(answer, rows) ??
+    partlyFalse(answer, rows) ??
+    findJump(answer, rows, LEAST_ROWS) ??
+    findShifted(answer, rows) ??
+    findDisorder(answer, rows, LEAST_ROWS) ??
+    findBreak(answer, rows) ??
+    findOtherLevel(answer, rows, LEAST_ROWS) ??
+    withoutNumbers(answer, rows) ??
+    thinned(answer, rows) ??
+    compareWithOtherInterval(answer, rows)
   );
 }
 
@@ -63,24 +63,24 @@ function isUsual({ beside }: CheckedAnswer, test: (row: StoredCandle) => boolean
 }
 
 /** Finds an answer in which most rows have no prices, or prices of zero. */
-function valueless(asked: CheckedAnswer, rows: readonly StoredCandle[]): Implausible | null {
+function findValueless(answer: CheckedAnswer, rows: readonly StoredCandle[]): Implausible | null {
   for (const [kind, test, what] of [
     ['null', isNull, 'no prices'],
     ['zero', isZero, 'prices of zero'],
   ] as const) {
     const n = rows.filter(test).length;
-    if (n > rows.length / 2 && !isUsual(asked, test))
+    if (n > rows.length / 2 && !isUsual(answer, test))
       return { kind, detail: `${n} of ${rows.length} candles have ${what}` };
   }
   return null;
 }
 
 /** Finds an answer in which nearly all candles equal the one before. In a short answer this is implausible only if no two neighbours are equal. */
-function constant(asked: CheckedAnswer, rows: readonly StoredCandle[]): Implausible | null {
-  const beside = outside(asked, rows);
+function findConstant(answer: CheckedAnswer, rows: readonly StoredCandle[]): Implausible | null {
+  const beside = outside(answer, rows);
   if (rows.length < 2 || (rows.length < LEAST_ROWS && rows.length + beside.length < LEAST_ROWS)) return null;
   const repeats = repeatsIn(rows);
-  if (repeats < 0.8 * (rows.length - 1) || isUsual(asked, (row) => isSame(row, rows[0]!))) return null;
+  if (repeats < 0.8 * (rows.length - 1) || isUsual(answer, (row) => isSame(row, rows[0]!))) return null;
   if (rows.length < LEAST_ROWS && repeatsIn(beside) > 0) return null;
   return { kind: 'constant', detail: `${repeats + 1} of ${rows.length} candles are equal` };
 }

@@ -12,8 +12,8 @@ const LEAST_ROWS = 100;
 const LEAST_NEIGHBOURS = 8;
 
 /** The size of these numbers shows nothing: volumes rise and fall ten-thousandfold within days. */
-export function withoutNumbers(asked: CheckedAnswer, rows: readonly StoredCandle[]): Implausible | null {
-  const beside = outside(asked, rows);
+export function withoutNumbers(answer: CheckedAnswer, rows: readonly StoredCandle[]): Implausible | null {
+  const beside = outside(answer, rows);
   if (rows.length < LEAST_ROWS || beside.length < LEAST_NEIGHBOURS) return null;
   for (const [column, name] of COLUMNS) {
     if (rows.some((row) => row[column] !== null) || beside.some((row) => row[column] === null)) continue;

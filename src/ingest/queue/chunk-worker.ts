@@ -4,7 +4,7 @@ import { type Instant, systemClock } from '../../clock.ts';
 import { ConfigurationError, type Outcome, SeriesGivenUp, UpstreamError } from '../outcome.ts';
 import type { ChunkJob } from './chunk-job.ts';
 import { type ChunkWait, numberOfRetry } from './chunk-wait.ts';
-import { type AnyQueue, type Connections, type RunningJob, unlessGone } from './queue-engine.ts';
+import { type AnyQueue, type Connections, ignoreMissingJob, type RunningJob } from './queue-engine.ts';
 import { QueueUnavailable } from './redis.ts';
 
 export type WorkerEvents = {
@@ -76,8 +76,9 @@ export function startChunkWorker(
   };
   /** A retry goes before the chunks of its priority that no worker has begun: they came later. */
   const keepPlace = (job: RunningJob<ChunkJob>) =>
-    unlessGone(job.changePriority({ priority: numberOfRetry(job.priority) })).catch(onError);
-  const note = (job: RunningJob<ChunkJob>, wait: ChunkWait) => unlessGone(job.updateProgress(wait)).catch(onError);
+    ignoreMissingJob(job.changePriority({ priority: numberOfRetry(job.priority) })).catch(onError);
+  const note = (job: RunningJob<ChunkJob>, wait: ChunkWait) =>
+    ignoreMissingJob(job.updateProgress(wait)).catch(onError);
   const worker = connections.worker<ChunkJob>(
     name,
     async (job, token) => {

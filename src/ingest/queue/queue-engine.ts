@@ -10,7 +10,7 @@ import { pgSettings } from '../../store/connection/pg-client.ts';
 import { createMigratedBackend, migrateQueue } from './migrate-queue.ts';
 import { pausing } from './pausing.ts';
 import { isRedisUnavailable, openRedis, QueueUnavailable, SILENT_WORKER_MS } from './redis.ts';
-import { explainEviction, readEviction, whereIs, withoutNotice } from './redis-memory.ts';
+import { explainEviction, hostAndPort, readEviction, withoutNotice } from './redis-memory.ts';
 
 export type QueueEngine =
   | { readonly kind: 'redis'; readonly url: string }
@@ -115,7 +115,7 @@ async function connectRedis(
   // While Redis is unavailable, a call of this connection fails at once: the caller decides how long to wait.
   const calls = await openRedis(url);
   calls.on('error', onError);
-  const warning = explainEviction(await readEviction(calls), whereIs(url));
+  const warning = explainEviction(await readEviction(calls), hostAndPort(url));
   if (warning !== null) onWarning(warning.found, warning.fix);
   withoutNotice(calls);
   const workers = new Set<Redis>();
@@ -271,12 +271,12 @@ async function raisePriority(
   await pLimit(MOST_PRIORITY_CHANGES).map(ids, async (id) => {
     const job = await queue.getJob(id);
     if (job === undefined || job.priority <= numberOf(job.priority)) return;
-    await unlessGone(job.changePriority({ priority: numberOf(job.priority) }));
+    await ignoreMissingJob(job.changePriority({ priority: numberOf(job.priority) }));
   });
 }
 
 /** Ignores that the job is gone: another worker may have finished it, or somebody may have removed it, and then there is nothing to change. */
-export async function unlessGone(change: Promise<void>): Promise<void> {
+export async function ignoreMissingJob(change: Promise<void>): Promise<void> {
   await change.catch((error: unknown) => {
     if (!/Missing key for job/.test(String(error))) throw error;
   });

@@ -61,7 +61,7 @@ export function withoutNotice(redis: Redis): Redis {
 }
 
 /** `host:port` of an address. */
-export function whereIs(url: string): string {
+export function hostAndPort(url: string): string {
   const { hostname, port } = new URL(url);
   return `${hostname}:${port || 6379}`;
 }

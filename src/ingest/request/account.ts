@@ -190,7 +190,7 @@ export async function refusalInUse(
  * Rejects until a refused key may be tried again, so that no request is spent on the same refusal. When the time has come, it resolves to `try
  * again` for one of all processes. `none`: no refusal stands. @throws KeyRefused
  */
-export async function heedRefusal(
+export async function checkKeyRefusal(
   sql: Sql,
   { now, ...key }: SentKey & { readonly now: Instant },
 ): Promise<'none' | 'try again'> {

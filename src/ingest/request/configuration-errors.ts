@@ -14,8 +14,8 @@ export function wrongKey(message: string, sent: KeySent): string {
 }
 
 /** The same, from a process that sent no request because the upstream had refused the key before. */
-export function refusedBefore(message: string, at: Instant, againAt: Instant): string {
-  return `${message} (the answer of ${formatInstant(at)}; the key is not tried again before ${formatInstant(againAt)}, except by chandler doctor --online)`;
+export function refusedBefore(message: string, at: Instant, retryAt: Instant): string {
+  return `${message} (the answer of ${formatInstant(at)}; the key is not tried again before ${formatInstant(retryAt)}, except by chandler doctor --online)`;
 }
 
 const HOW: Readonly<Record<Exclude<KeySent, 'no key'>, string>> = {

@@ -3,7 +3,7 @@
  * would spend more of the quota.
  */
 import type { Clock, Instant } from '../../clock.ts';
-import { isDatabaseUnavailable, isLocked, storesNothing } from '../../store/connection/database-unavailable.ts';
+import { cannotStore, isDatabaseUnavailable, isLocked } from '../../store/connection/database-unavailable.ts';
 import { QueueUnavailable } from '../queue/redis.ts';
 
 /** Why a run waits, or why it ended: its database or its queue cannot be reached, the database cannot write, or another session holds a lock. */
@@ -18,7 +18,7 @@ export type OutageReason = (typeof DATABASE_OUTAGES)[number] | typeof QUEUE_IS_U
 export function outageReason(error: unknown): OutageReason | null {
   if (error instanceof QueueUnavailable) return QUEUE_IS_UNAVAILABLE;
   if (isLocked(error)) return DATABASE_IS_LOCKED;
-  if (storesNothing(error)) return DATABASE_STORES_NOTHING;
+  if (cannotStore(error)) return DATABASE_STORES_NOTHING;
   return isDatabaseUnavailable(error) ? DATABASE_IS_UNAVAILABLE : null;
 }
 

@@ -10,7 +10,7 @@ import { setMaxListeners } from 'node:events';
 import { asError } from '../../core/as-error.ts';
 import { createBackoff, WHOLE_BOUND } from '../../core/backoff.ts';
 import { HOUR, MINUTE } from '../../core/interval.ts';
-import { type Keep, keptPart } from '../../core/settings/retention-settings.ts';
+import { keptPart, type Retention } from '../../core/settings/retention-settings.ts';
 import { type ClaimedBackfill, claimBackfill, endClaim } from '../../store/backfill/backfill-queue.ts';
 import { wakeWaitingBackfills } from '../../store/backfill/slot-owner.ts';
 import { type BackfillOptions, type BackfillRun, runBackfill } from '../backfill/backfill.ts';
@@ -45,7 +45,7 @@ export type BackfillRunnerDeps = ClaimDeps & {
   >;
   readonly concurrency: number;
   /** How long candles are kept. Candles that became too old while the backfill waited are not requested. */
-  readonly keep?: Partial<Keep['candles']>;
+  readonly keep?: Partial<Retention['candles']>;
   readonly onBegin: (claimed: ClaimedBackfill, requests: number) => void;
   readonly onEnd: (end: BackfillEndReport) => void;
   readonly onChunk: (job: ChunkJob, outcome: Outcome) => void;

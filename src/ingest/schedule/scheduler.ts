@@ -51,9 +51,9 @@ export function createScheduler({ sql, clock, queue, schedules, onError }: Sched
   const look = async (): Promise<Instant> => {
     const now = clock.now();
     const latest = new Map((await latestRuns(sql, names)).map((run) => [run.schedule, run]));
-    const neverAsked = await readNeverRequested(sql, untried);
-    untried = neverAsked.map(({ kind }) => kind);
-    const awaited = new Set<string>(neverAsked.flatMap(({ kind, isWanted }) => (isWanted ? [kind] : [])));
+    const neverRequested = await readNeverRequested(sql, untried);
+    untried = neverRequested.map(({ kind }) => kind);
+    const awaited = new Set<string>(neverRequested.flatMap(({ kind, isWanted }) => (isWanted ? [kind] : [])));
     let again = now + LOOK_MS;
     for (const { name, cadence } of active) {
       const run = latest.get(name) ?? null;

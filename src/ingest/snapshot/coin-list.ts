@@ -3,7 +3,7 @@ import { type Clock, type Instant, MOST_SKEW_MS } from '../../clock.ts';
 import { COINS_PATH, TICKERS_PATH } from '../../contract/interface/paths.ts';
 import { createBackoff } from '../../core/backoff.ts';
 import { HOUR } from '../../core/interval.ts';
-import { ASK_AGAIN_MS } from '../../core/second-opinion.ts';
+import { REQUEST_AGAIN_MS } from '../../core/second-opinion.ts';
 import { pickTickers } from '../../core/ticker.ts';
 import type { Spender } from '../../quota/quota.ts';
 import { type QuarantinedRecord, quarantineRecords } from '../../store/candle/quarantine.ts';
@@ -128,15 +128,15 @@ async function readList<T>(
 ): Promise<List<T> | HeldRequest> {
   let requests = 0;
   for (let attempt = 1; ; attempt++) {
-    const asked = await sendRequest({ path }, { spender, record: { endpoint, attempt }, signal });
-    if (asked.kind === 'held') {
+    const sent = await sendRequest({ path }, { spender, record: { endpoint, attempt }, signal });
+    if (sent.kind === 'held') {
       // This loop waits for short holds (a 429, a burst of errors); the caller reports long ones.
-      if (asked.until - clock.now() > 60_000 || attempt > ATTEMPTS) return asked;
-      await clock.sleep(asked.until - clock.now(), signal);
+      if (sent.until - clock.now() > 60_000 || attempt > ATTEMPTS) return sent;
+      await clock.sleep(sent.until - clock.now(), signal);
       continue;
     }
-    requests += asked.requests;
-    const { answer, record } = asked;
+    requests += sent.requests;
+    const { answer, record } = sent;
     let problem: string;
     if (answer.kind === 'answered') {
       // The instant is not checked: a backfill needs the list even if our clock is wrong.
@@ -153,21 +153,25 @@ async function readList<T>(
     } else {
       problem = answer.message;
       if (answer.kind === 'refused' && answer.reason === 'forbidden')
-        throw new ConfigurationError(wrongKey(problem, asked.keySent));
+        throw new ConfigurationError(wrongKey(problem, sent.keySent));
       // No plan limits the history of the list of coins. One such answer may be an accident; a second is not.
       const isStray = answer.kind === 'refused' && answer.reason === 'history limit' && attempt === 1;
       if (answer.kind === 'refused' && !isStray) throw new ConfigurationError(wrongAddress(`${path}: ${problem}`));
       if (answer.kind === 'malformed' && answer.astray && !(await hasStored(sql, record.accountId)))
         throw new ConfigurationError(wrongAddress(`${path}: ${problem}`));
       if (answer.kind === 'limited' && answer.by === 'quota')
-        return { kind: 'held', until: clock.now() + (asked.budgetLeft ? ASK_AGAIN_MS : 0), reason: 'quota exhausted' };
+        return {
+          kind: 'held',
+          until: clock.now() + (sent.budgetLeft ? REQUEST_AGAIN_MS : 0),
+          reason: 'quota exhausted',
+        };
     }
-    if (attempt >= (asked.isRedirectLoop ? 2 : ATTEMPTS)) {
+    if (attempt >= (sent.isRedirectLoop ? 2 : ATTEMPTS)) {
       const hint = 'check CHANDLER_BASE_URL and the network, or run the command again later';
       throw new UpstreamError(`the list of coins cannot be read (${path}): ${problem}; ${hint}`);
     }
     onFailure?.(`the list of coins could not be read (${path}): ${problem}`, attempt);
     // A cache would repeat a refusal until then.
-    await clock.sleep(answer.kind === 'refused' ? ASK_AGAIN_MS : backoff(attempt - 1, random()), signal);
+    await clock.sleep(answer.kind === 'refused' ? REQUEST_AGAIN_MS : backoff(attempt - 1, random()), signal);
   }
 }

@@ -42,19 +42,19 @@ export async function readRates(deps: RatesDeps): Promise<RunOutcome> {
   let left: readonly string[] = CURRENCIES;
   let dollars: Dollars | null = null;
   for (let requests = 1; left.length > 0 && requests <= MOST_REQUESTS; requests++) {
-    const asked = left.slice(0, QUOTES_PER_REQUEST - (dollars === null ? 1 : 0));
-    const read = await readTicker(deps, [...(dollars === null ? ['USD'] : []), ...asked]);
+    const requested = left.slice(0, QUOTES_PER_REQUEST - (dollars === null ? 1 : 0));
+    const read = await readTicker(deps, [...(dollars === null ? ['USD'] : []), ...requested]);
     if (read.kind !== 'read') return read;
     const { updatedAt, quotes, asOf, record } = read;
     if (quotes.USD !== undefined) dollars = { updatedAt, quote: quotes.USD };
     // The upstream has updated its prices. The next request asks for the dollar again, and for these currencies again.
     const isSame = dollars !== null && dollars.updatedAt === updatedAt;
-    const rates = isSame ? asked.flatMap((currency) => rateOf(currency, dollars!, quotes[currency]) ?? []) : [];
+    const rates = isSame ? requested.flatMap((currency) => rateOf(currency, dollars!, quotes[currency]) ?? []) : [];
     await sql.begin(async (tx) => {
       const stored = await writeRates(tx, rates, asOf);
       await recordStored(tx, record, { rows: 1, stored, quarantined: [] });
     });
-    if (isSame) left = left.slice(asked.length);
+    if (isSame) left = left.slice(requested.length);
     else dollars = null;
   }
   return { kind: 'done' };

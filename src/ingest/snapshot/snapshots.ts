@@ -5,7 +5,7 @@
 import type { Clock, Instant } from '../../clock.ts';
 import { createBackoff, WHOLE_BOUND } from '../../core/backoff.ts';
 import { DAY } from '../../core/interval.ts';
-import { ASK_AGAIN_MS, isAsShort } from '../../core/second-opinion.ts';
+import { haveSimilarLengths, REQUEST_AGAIN_MS } from '../../core/second-opinion.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import {
   hasStored,
@@ -32,7 +32,7 @@ import {
   type SnapshotName,
   tickersKind,
 } from './snapshot-kinds.ts';
-import { misdate } from './validate-snapshot.ts';
+import { findWrongInstant } from './validate-snapshot.ts';
 
 /** How an attempt at a snapshot can end. Other errors are thrown: UpstreamError may be retried, ConfigurationError may not. */
 export type SnapshotOutcome =
@@ -124,7 +124,7 @@ async function takeSnapshot<T>(taking: Taking<T>, run: Attempt): Promise<Snapsho
   if (until > clock.now()) return { kind: 'refused', until, requests: 0, message: `${kind.path} was refused recently` };
   const notYet = await retry(async () => kind.notYet?.(sql) ?? null);
   if (notYet !== null) return { kind: 'snoozed', until: clock.now() + LOOK_AGAIN_MS, reason: notYet };
-  const asked = await sendRequest(
+  const sent = await sendRequest(
     { path: kind.path },
     {
       spender: { class: 'scheduled', name },
@@ -136,16 +136,16 @@ async function takeSnapshot<T>(taking: Taking<T>, run: Attempt): Promise<Snapsho
     if (signal?.aborted) return { kind: 'held', until: clock.now(), reason: INTERRUPTED } as const;
     throw error;
   });
-  if (asked.kind === 'held') return { kind: 'snoozed', until: asked.until, reason: asked.reason };
-  if (asked.answer.kind !== 'answered') return unanswered(taking, run, past, asked, asked.answer);
-  const { record, requests } = asked;
+  if (sent.kind === 'held') return { kind: 'snoozed', until: sent.until, reason: sent.reason };
+  if (sent.answer.kind !== 'answered') return unanswered(taking, run, past, sent, sent.answer);
+  const { record, requests } = sent;
   // From here on nothing references the body, which may be tens of megabytes long.
   return settle(
     taking,
     run,
     past,
-    { record, requests, exchange: asked.answer.exchange },
-    await check(taking, run, asked.answer),
+    { record, requests, exchange: sent.answer.exchange },
+    await check(taking, run, sent.answer),
   );
 }
 
@@ -158,7 +158,7 @@ async function check<T>(
   { retry }: Attempt,
   { body, exchange }: Answered,
 ): Promise<Validated<T>> {
-  const problem = misdate(exchange);
+  const problem = findWrongInstant(exchange);
   if (problem !== null) return { ok: false, problem };
   const validated = await retry(() => kind.check(sql, body, exchange));
   if (validated.ok && validated.rows === 0) return { ok: false, problem: `${kind.path} answered an empty list` };
@@ -217,10 +217,10 @@ async function implausibleBecause<T>(
   const least = Math.ceil(known * LEAST_SHARE);
   if (rows >= least) return null;
   const { sentAt, ageMs } = exchange;
-  const answer = { sentAt, ageMs, heardAt: clock.now() };
+  const answer = { sentAt, ageMs, receivedAt: clock.now() };
   const { kind: opinion, claim } = await sql.begin((tx) =>
     recordAnswer(tx, shortListOf(taking), answer, (before) => ({
-      says: isAsShort(before?.evidence?.rows, rows) ? 'agrees' : 'differs',
+      says: haveSimilarLengths(before?.evidence?.rows, rows) ? 'agrees' : 'differs',
       evidence: { rows },
     })),
   );
@@ -268,7 +268,7 @@ async function unanswered<T>(
   const proven = () => retry(() => hasStored(sql, accountId));
   switch (answer.kind) {
     case 'limited':
-      if (budgetLeft) return { kind: 'deferred', until: clock.now() + ASK_AGAIN_MS, requests, reason: message };
+      if (budgetLeft) return { kind: 'deferred', until: clock.now() + REQUEST_AGAIN_MS, requests, reason: message };
       // The ledger holds all requests; the next permit request returns until when.
       return { kind: 'snoozed', until: clock.now(), reason: answer.by === 'rate' ? 'limited' : 'quota exhausted' };
     case 'refused': {

@@ -15,16 +15,16 @@ import { isImpossible } from '../../core/possible-candle.ts';
 import type { ListedCoin } from '../../store/snapshot/coin.ts';
 import { type ExchangeFacts, exchangeRecord } from '../../store/snapshot/exchange.ts';
 import { type GlobalFacts, globalRecord } from '../../store/snapshot/global-history.ts';
-import { outOfJsonb } from '../../store/values/storable-text.ts';
+import { fromJsonb } from '../../store/values/storable-text.ts';
 import type { Exchange as Exchanged } from '../../upstream/answer.ts';
-import { isCanonicalCoin, otherwiseWritten } from '../answer/canonical-row.ts';
+import { isCanonicalCoin, originalJson } from '../answer/canonical-row.ts';
 import { isWhole, ROUNDED_MS, type Validated, validateList, withoutValue } from '../answer/record-list.ts';
 
 /** A clock that is wrong by a day must not stop the snapshots. */
 const MOST_DAYS_OFF = 2;
 
 /** Why the instant of an answer cannot be right; null when it can. A snapshot with a wrong instant would be stored where no reader looks for it. */
-export function misdate({ asOf, sentAt, ageMs }: Pick<Exchanged, 'asOf' | 'sentAt' | 'ageMs'>): string | null {
+export function findWrongInstant({ asOf, sentAt, ageMs }: Pick<Exchanged, 'asOf' | 'sentAt' | 'ageMs'>): string | null {
   // A longer Age is capped at a day (upstream/answer-time.ts), so the real age of the answer is unknown.
   if (ageMs >= DAY) return 'the answer says that a cache has kept it for a day or longer';
   return asOf < sentAt - MOST_DAYS_OFF * DAY ? `the answer says that it is of ${new Date(asOf).toISOString()}` : null;
@@ -41,7 +41,7 @@ export function validateExchanges(body: unknown, latest: Instant): Validated<rea
   const fault = (exchange: Exchange) => faultOf(exchange, latest + ROUNDED_MS);
   return validateList(exchangeSchema, body, fault, (exchange, row, position) => {
     const facts = toFacts(exchange);
-    return { ...facts, position, answer: otherwiseWritten(row, exchangeRecord(asStored(facts))) };
+    return { ...facts, position, answer: originalJson(row, exchangeRecord(asStored(facts))) };
   });
 }
 
@@ -80,7 +80,7 @@ function toFacts(exchange: Exchange): Omit<ExchangeFacts, 'position' | 'answer'>
 
 /** The links are stored as jsonb, which has its own order of keys. */
 function asStored<T extends Pick<ExchangeFacts, 'links'>>(facts: T): T {
-  return { ...facts, links: outOfJsonb(facts.links) };
+  return { ...facts, links: fromJsonb(facts.links) };
 }
 
 /** The answer is one record: if it is impossible, the whole record is quarantined, and the value is null. */
@@ -127,7 +127,7 @@ export function validateGlobal(body: unknown, latest: Instant): Validated<Global
     volume24hPercentFromAth: finite(g.volume_24h_percent_from_ath),
     volume24hPercentToAth: finite(g.volume_24h_percent_to_ath),
   };
-  const value: GlobalFacts = { ...facts, answer: otherwiseWritten(body, globalRecord(facts)) };
+  const value: GlobalFacts = { ...facts, answer: originalJson(body, globalRecord(facts)) };
   return { ok: true, value, rows: 1, quarantined: [] };
 }
 

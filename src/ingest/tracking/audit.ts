@@ -5,7 +5,7 @@
 import type { Clock, Instant } from '../../clock.ts';
 import { type Plan, rowsPerRequest } from '../../contract/plan/plans.ts';
 import { ALL_INTERVALS, ceilToGrid, DAY, INTERVAL_MS, type Interval } from '../../core/interval.ts';
-import { type Keep, keptPart } from '../../core/settings/retention-settings.ts';
+import { keptPart, type Retention } from '../../core/settings/retention-settings.ts';
 import type { Span } from '../../core/span.ts';
 import { queueBackfill } from '../../store/backfill/backfill-queue.ts';
 import { type HistoryGroup, lockHistory, readHistoryGroups } from '../../store/backfill/history.ts';
@@ -26,7 +26,7 @@ export type AuditDeps = {
   readonly plan: Plan;
   readonly historyLimits: LearnedLimits;
   /** How long candles are kept. Older ones are not requested, because they would be deleted again. */
-  readonly keep?: Partial<Keep['candles']>;
+  readonly keep?: Partial<Retention['candles']>;
 };
 
 /** A backfill of the past that was queued. */
@@ -69,7 +69,7 @@ export function refreshedFrom(plan: Plan, interval: Interval, now: Instant): Ins
   return ceilToGrid(now, interval) - rowsPerRequest(plan, interval) * INTERVAL_MS[interval];
 }
 
-function pastOf(plan: Plan, keep: Partial<Keep['candles']>, now: Instant): ReadonlyMap<Interval, Span> {
+function pastOf(plan: Plan, keep: Partial<Retention['candles']>, now: Instant): ReadonlyMap<Interval, Span> {
   return new Map(
     ALL_INTERVALS.flatMap((interval) => {
       const to = refreshedFrom(plan, interval, now);

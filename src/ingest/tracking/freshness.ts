@@ -7,7 +7,7 @@ import { MAX_PRICES, rowsPerRequest } from '../../contract/plan/plans.ts';
 import { dayStart } from '../../core/calendar.ts';
 import { chunksNewestFirst, countSlots } from '../../core/chunk.ts';
 import { DAY, type Interval, type SeriesName } from '../../core/interval.ts';
-import type { Keep } from '../../core/settings/retention-settings.ts';
+import type { Retention } from '../../core/settings/retention-settings.ts';
 import { intersect, type Span, type Spans } from '../../core/span.ts';
 import { type FreshnessPlan, planFreshness } from '../../quota/achievable-ages.ts';
 import { chooseDue, lastRefreshTime, lastRefreshTimeOfDay, type RefreshRoom } from '../../quota/refresh-order.ts';
@@ -96,8 +96,8 @@ function isNeverFinal(depthMs: number | null, interval: Interval, now: Instant):
 }
 
 /** Applies the rules to the stored list of coins, and plans the ages again. */
-export async function keepTracks(
-  options: PlanTrackedOptions & { readonly sql: Sql; readonly keep?: Keep['candles'] },
+export async function refreshTracks(
+  options: PlanTrackedOptions & { readonly sql: Sql; readonly keep?: Retention['candles'] },
 ): Promise<{ readonly applied: AppliedTracks; readonly plan: TrackedPlan }> {
   const applied = await applyTracks(options.sql, options.now, options.keep);
   return { applied, plan: await planTracked(options) };
@@ -166,7 +166,7 @@ function nearEnd(missing: Spans, lastDay: Span, openDay: Span | null): Span[] {
 
 /**
  * Records a refresh of each series that is due, and resolves to their chunks. A series is not due again before its time, however its chunk ends
- * (`handBack` makes it due at once). Two processes at the same moment may get the same chunk; it is one job in the queue.
+ * (`undoRefreshes` makes it due at once). Two processes at the same moment may get the same chunk; it is one job in the queue.
  */
 export async function takeDueChunks(sql: SqlOrTransaction, options: DueSeriesOptions): Promise<FreshChunk[]> {
   const due = await readDueSeries(sql, options);

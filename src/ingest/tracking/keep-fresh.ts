@@ -7,11 +7,17 @@
  */
 import type { Clock, Instant } from '../../clock.ts';
 import { HOUR } from '../../core/interval.ts';
-import type { Keep } from '../../core/settings/retention-settings.ts';
+import type { Retention } from '../../core/settings/retention-settings.ts';
 import type { FreshnessBudget } from '../../quota/achievable-ages.ts';
 import { refreshRoom } from '../../quota/refresh-order.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { countQueued, handBack, markDueAgain, markEnded, readQueued } from '../../store/tracking/tracked-series.ts';
+import {
+  countQueued,
+  markDueAgain,
+  markEnded,
+  readQueued,
+  undoRefreshes,
+} from '../../store/tracking/tracked-series.ts';
 import type { IngestChunk } from '../chunk/ingest-chunk.ts';
 import { dayRequestOf } from '../chunk/last-day.ts';
 import type { LearnedLimits } from '../limits/learned-limits.ts';
@@ -20,7 +26,7 @@ import type { ChunkJob } from '../queue/chunk-job.ts';
 import type { ChunkQueue } from '../queue/chunk-queue.ts';
 import { withoutRetry } from '../request/outage-retry.ts';
 import type { RunOutcome } from '../schedule-run.ts';
-import { keepTracks, takeDueChunks } from './freshness.ts';
+import { refreshTracks, takeDueChunks } from './freshness.ts';
 
 export type KeepFreshDeps = {
   readonly sql: Sql;
@@ -30,7 +36,7 @@ export type KeepFreshDeps = {
   readonly plan: { readonly name: string; readonly candlesPerRequest: number };
   readonly historyLimits: LearnedLimits;
   /** How long candles are kept; older ones are not requested. */
-  readonly keep: Keep['candles'];
+  readonly keep: Retention['candles'];
   /** Requests a second that the plan allows; null: any number. */
   readonly perSecond: number | null;
   readonly budget: () => Promise<FreshnessBudget>;
@@ -95,7 +101,7 @@ export function createKeepFresh(deps: KeepFreshDeps): KeepFresh {
       const { candlesPerRequest } = plan;
       const budget = await deps.budget();
       const { keep, tickMs } = deps;
-      await keepTracks({
+      await refreshTracks({
         sql,
         now,
         requestsPerDay: budget.planned,
@@ -117,7 +123,7 @@ export function createKeepFresh(deps: KeepFreshDeps): KeepFresh {
       const lost = missing.filter((id) => gone.has(id));
       gone = new Set(missing.filter((id) => !lost.includes(id)));
       if (lost.length === 0) return 0;
-      await handBack(sql, lost);
+      await undoRefreshes(sql, lost);
       await topUp();
       return lost.length;
     },
@@ -153,7 +159,7 @@ export async function endFailedRefresh(
 }
 
 async function endRefresh(sql: Sql, seriesId: number, outcome: Outcome): Promise<void> {
-  if (outcome.kind === 'refused' && outcome.reason === 'history limit') await handBack(sql, [seriesId]);
+  if (outcome.kind === 'refused' && outcome.reason === 'history limit') await undoRefreshes(sql, [seriesId]);
   else if (outcome.kind === 'stored' && outcome.againAt !== undefined)
     await markDueAgain(sql, seriesId, outcome.againAt);
   else await markEnded(sql, seriesId);

@@ -6,7 +6,7 @@ import type { ImportTransaction } from '../../store/imported/import-transaction.
 import type { Columns, Role } from './columns.ts';
 import type { ImportSeries, SeriesBook, SeriesText } from './series-book.ts';
 import type { RawRows } from './table/table.ts';
-import { readAmount, readNumber, readTruth, type TimeReader, whyNoNumber } from './values.ts';
+import { explainNoNumber, readAmount, readBoolean, readNumber, type TimeReader } from './values.ts';
 import type { WrongRows } from './wrong-rows.ts';
 
 /** Rows of one buffer. Postgres stores one buffer while the next one is filled. */
@@ -208,7 +208,7 @@ function createRowReader(
     for (const [name, values] of Object.entries(named)) {
       if (values === null || readNumber(values[i]) !== undefined) continue;
       row.value = values[i];
-      return `${name} ${whyNoNumber(values[i])}`;
+      return `${name} ${explainNoNumber(values[i])}`;
     }
     return null;
   }
@@ -242,7 +242,7 @@ function createRowReader(
     const m = marketCap === null ? null : readAmount(marketCap[i]);
     if (o === undefined || h === undefined || l === undefined || c === undefined || v === undefined || m === undefined)
       return wrongNumber(i);
-    const told = isFinal === null ? null : readTruth(isFinal[i]);
+    const told = isFinal === null ? null : readBoolean(isFinal[i]);
     if (told === undefined) {
       row.value = isFinal![i];
       return 'is_final is neither true nor false';

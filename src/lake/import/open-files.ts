@@ -29,7 +29,7 @@ export type FileToImport = OpenedFile & {
   /** Null: the number is unknown until all rows are read. */
   readonly rows: number | null;
   readonly read: () => AsyncGenerator<RawRows>;
-  readonly told: ColumnMapping;
+  readonly mapping: ColumnMapping;
 };
 
 /** How the columns of a file are understood, to show to users. */
@@ -65,11 +65,11 @@ export async function openFile(input: InputFile, number: number, options: ReadOp
     said,
     label: {},
     read: () => explained(name, table.read(places, isNumber)),
-    told: toldOf(table, found, said),
+    mapping: mappingOf(table, found, said),
   };
 }
 
-function toldOf({ columns }: Table, found: Columns, said: Partial<SeriesText>): ColumnMapping {
+function mappingOf({ columns }: Table, found: Columns, said: Partial<SeriesText>): ColumnMapping {
   const roles = ROLES.filter((role) => found[role] !== undefined && said[role as 'coin'] === undefined);
   const read = Object.fromEntries(roles.map((role) => [role, columns[found[role]!]!.name]));
   // By index, because two columns may have the same name.

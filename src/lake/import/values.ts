@@ -140,7 +140,7 @@ export function readNumber(value: unknown): number | null | undefined {
   if (typeof value === 'bigint') return Number(value);
   if (typeof value !== 'string') return undefined;
   const read = Number(value);
-  if (!Number.isNaN(read)) return value.trim() === '' ? null : whyNoDouble(value, read) === null ? read : undefined;
+  if (!Number.isNaN(read)) return value.trim() === '' ? null : explainNoDouble(value, read) === null ? read : undefined;
   switch (value.trim().toLowerCase()) {
     case 'null':
     // R writes this.
@@ -154,12 +154,12 @@ export function readNumber(value: unknown): number | null | undefined {
 }
 
 /** Why `readNumber` did not accept the value. */
-export function whyNoNumber(value: unknown): string {
-  return (typeof value === 'string' ? whyNoDouble(value, Number(value)) : null) ?? 'is no number';
+export function explainNoNumber(value: unknown): string {
+  return (typeof value === 'string' ? explainNoDouble(value, Number(value)) : null) ?? 'is no number';
 }
 
 /** Why the parsed number would not be the value in the file; null when it is. */
-function whyNoDouble(text: string, read: number): string | null {
+function explainNoDouble(text: string, read: number): string | null {
   // In most numbers, the second character is a digit or a point, and no space precedes the first.
   const isUsual = text.charCodeAt(1) < 58 && text.charCodeAt(0) > 32 && text.charCodeAt(0) < 127;
   if (!isUsual && /^\s*0[box]/i.test(text)) return 'is no decimal number, like 16 or 1.6e1';
@@ -173,7 +173,7 @@ export function readAmount(value: unknown): number | null | undefined {
 }
 
 /** Null when there is no value; undefined when it is neither true nor false. */
-export function readTruth(value: unknown): boolean | null | undefined {
+export function readBoolean(value: unknown): boolean | null | undefined {
   if (typeof value === 'boolean') return value;
   if (value === null || value === undefined || value === '') return null;
   switch (String(value).toLowerCase()) {

@@ -5,7 +5,7 @@
  */
 import type { Instant } from '../../clock.ts';
 import { monthReset, monthStart } from '../../core/calendar.ts';
-import type { Keep } from '../../core/settings/retention-settings.ts';
+import type { Retention } from '../../core/settings/retention-settings.ts';
 import { contains } from '../../core/span.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { NOTHING_YET } from '../../views/attestation/attestation.ts';
@@ -30,7 +30,7 @@ export async function* compareWithWarehouse(
   sql: Sql,
   recounted: Recounted,
   slots: SlotReader,
-  { keep, now }: { readonly keep: Pick<Keep, 'candles'>; readonly now: Instant },
+  { keep, now }: { readonly keep: Pick<Retention, 'candles'>; readonly now: Instant },
 ): AsyncGenerator<WarehouseFinding> {
   const [here] = await sql<{ origin: string }[]>`select coalesce(simulator, 'upstream') as origin from ops.origin`;
   const origin = here?.origin ?? NOTHING_YET;

@@ -153,19 +153,20 @@ type Recount = {
 async function recountFile(given: Recount): Promise<{ readonly rows: number; readonly findings: FileFinding[] }> {
   const { destination, file, bytes, series } = given;
   const findings: FileFinding[] = [];
-  const say = (problem: string) => findings.push(fileFinding(file.path, problem));
+  const report = (problem: string) => findings.push(fileFinding(file.path, problem));
   if (bytes !== file.bytes)
-    say(`has ${formatBytes(bytes)} (${formatCount(bytes)}), and the manifest says ${formatCount(file.bytes)}`);
+    report(`has ${formatBytes(bytes)} (${formatCount(bytes)}), and the manifest says ${formatCount(file.bytes)}`);
   else if ((await hashOf(destination, file.path)) !== file.sha256)
-    say('has other bytes than the manifest says (SHA-256)');
+    report('has other bytes than the manifest says (SHA-256)');
   try {
     const rows = await recountRows(given, findings);
     if (rows === null) return { rows: file.rows, findings };
-    if (rows !== file.rows) say(`has ${formatCounted(rows, 'row')}, and the manifest says ${formatCount(file.rows)}`);
+    if (rows !== file.rows)
+      report(`has ${formatCounted(rows, 'row')}, and the manifest says ${formatCount(file.rows)}`);
     return { rows, findings };
   } catch (error) {
     if (!(error instanceof NotReadable)) throw error;
-    say(error.message);
+    report(error.message);
     leaveOut(file, series);
     return { rows: 0, findings };
   }

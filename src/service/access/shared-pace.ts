@@ -29,7 +29,7 @@ const MAX_CALLERS = 100_000;
 const HELD_MS = 1_000;
 
 /** The tokens that this process took from one bucket and has not reported to the database. It does not try to report before `heldUntil`. */
-type UnreportedTokens = { tokens: number; telling: Promise<void> | null; heldUntil: Instant };
+type UnreportedTokens = { tokens: number; report: Promise<void> | null; heldUntil: Instant };
 
 export function createSharedPace({
   sql,
@@ -50,16 +50,16 @@ export function createSharedPace({
   const callers = new LRUCache<string, UnreportedTokens>({ maxSize: MAX_CALLERS, sizeCalculation: () => 1 });
   const underWay = new Set<Promise<void>>();
   const takeFromDatabase = createBatcher(async (taken: readonly TokensTaken[]) => {
-    const told = await takeTokens(sql, taken, { now: clock.now(), mostAheadMs: MOST_AHEAD_MS });
-    const bySubject = new Map(told.map(({ subject, fullAt }) => [subject, fullAt]));
+    const rows = await takeTokens(sql, taken, { now: clock.now(), mostAheadMs: MOST_AHEAD_MS });
+    const bySubject = new Map(rows.map(({ subject, fullAt }) => [subject, fullAt]));
     return taken.map(({ subject }) => bySubject.get(subject) ?? null);
   });
 
-  const tell = async (subject: string, perSecond: number, untold: UnreportedTokens): Promise<void> => {
+  const sendReport = async (subject: string, perSecond: number, unreported: UnreportedTokens): Promise<void> => {
     try {
-      const fullAt = await takeFromDatabase({ subject, refillMs: (untold.tokens * 1000) / perSecond });
+      const fullAt = await takeFromDatabase({ subject, refillMs: (unreported.tokens * 1000) / perSecond });
       if (fullAt === null) {
-        untold.heldUntil = clock.now() + HELD_MS;
+        unreported.heldUntil = clock.now() + HELD_MS;
         onError(new Error('somebody holds the row of a caller in ops.api_pace: the caller is refused until then'));
         return;
       }
@@ -67,14 +67,14 @@ export function createSharedPace({
     } catch (error) {
       onError(error as Error);
     } finally {
-      untold.telling = null;
+      unreported.report = null;
     }
-    untold.tokens = 0;
+    unreported.tokens = 0;
   };
-  const beginTelling = (subject: string, perSecond: number, untold: UnreportedTokens): void => {
-    const telling = tell(subject, perSecond, untold).finally(() => underWay.delete(telling));
-    underWay.add(telling);
-    untold.telling = telling;
+  const beginReport = (subject: string, perSecond: number, unreported: UnreportedTokens): void => {
+    const report = sendReport(subject, perSecond, unreported).finally(() => underWay.delete(report));
+    underWay.add(report);
+    unreported.report = report;
   };
   const hasTakenShare = (perSecond: number, { tokens }: UnreportedTokens) =>
     tokens >= Math.max(1, Math.floor(perSecond * SHARE));
@@ -83,34 +83,34 @@ export function createSharedPace({
     // A longer wait was computed before the clock was set back.
     return ms > 0 && ms <= HELD_MS ? ms : null;
   };
-  const takeHere = (subject: string, perSecond: number, untold: UnreportedTokens): number | null => {
+  const takeHere = (subject: string, perSecond: number, unreported: UnreportedTokens): number | null => {
     const lateMs = buckets.take(subject, perSecond);
     if (lateMs !== null) return lateMs;
-    untold.tokens++;
-    if (hasTakenShare(perSecond, untold)) beginTelling(subject, perSecond, untold);
+    unreported.tokens++;
+    if (hasTakenShare(perSecond, unreported)) beginReport(subject, perSecond, unreported);
     return null;
   };
   const takeAfterTelling = async (
     subject: string,
     perSecond: number,
-    untold: UnreportedTokens,
+    unreported: UnreportedTokens,
   ): Promise<number | null> => {
-    while (untold.telling !== null) await untold.telling;
-    return hasTakenShare(perSecond, untold) ? HELD_MS : takeHere(subject, perSecond, untold);
+    while (unreported.report !== null) await unreported.report;
+    return hasTakenShare(perSecond, unreported) ? HELD_MS : takeHere(subject, perSecond, unreported);
   };
   return {
     take(subject, perSecond) {
       if (perSecond === null) return null;
-      const untold = callers.get(subject) ?? { tokens: 0, telling: null, heldUntil: 0 };
-      callers.set(subject, untold);
-      if (untold.telling === null && hasTakenShare(perSecond, untold)) {
-        const waitMs = heldMs(untold);
+      const unreported = callers.get(subject) ?? { tokens: 0, report: null, heldUntil: 0 };
+      callers.set(subject, unreported);
+      if (unreported.report === null && hasTakenShare(perSecond, unreported)) {
+        const waitMs = heldMs(unreported);
         if (waitMs !== null) return waitMs;
-        beginTelling(subject, perSecond, untold);
+        beginReport(subject, perSecond, unreported);
       }
-      return untold.telling === null
-        ? takeHere(subject, perSecond, untold)
-        : takeAfterTelling(subject, perSecond, untold);
+      return unreported.report === null
+        ? takeHere(subject, perSecond, unreported)
+        : takeAfterTelling(subject, perSecond, unreported);
     },
     async close() {
       await Promise.all(underWay);

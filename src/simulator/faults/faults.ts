@@ -14,10 +14,10 @@ type FaultyParts = {
   readonly spec: FaultSpec;
   readonly clock: Clock;
   /**
-   * Returns the handler's response to any request, as of now or of `agoMs` milliseconds ago. The request counts for no caller. Without `ask`, the
+   * Returns the handler's response to any request, as of now or of `agoMs` milliseconds ago. The request counts for no caller. Without `send`, the
    * faults that need it do not happen: `stale`, and the lies that are true for another interval, coin or day.
    */
-  readonly ask?: (request: Request, agoMs: number) => Promise<Response>;
+  readonly send?: (request: Request, agoMs: number) => Promise<Response>;
 };
 
 type FaultyHandler = Handler & {
@@ -27,10 +27,10 @@ type FaultyHandler = Handler & {
 
 /**
  * Every request reaches `handler` first and is counted there, as at the upstream. Then a successful response may be spoilt. A fault that is returned
- * once (`happensOncePerCandle`) is false: the next answer to the same request is true, and no later answer lies about the same candles. `reset` rejects as
- * `fetch` does; `hang` settles only when the request is aborted.
+ * once (`happensOncePerCandle`) is false: the next answer to the same request is true, and no later answer lies about the same candles. `reset`
+ * rejects as `fetch` does; `hang` settles only when the request is aborted.
  */
-export function withFaults(handler: Handler, { spec, clock, ask }: FaultyParts): FaultyHandler {
+export function withFaults(handler: Handler, { spec, clock, send }: FaultyParts): FaultyHandler {
   const attempts = new Map<number, Attempts>();
   const injected: Partial<Record<FaultName, number>> = {};
   const lies = createLieHistory();
@@ -54,7 +54,7 @@ export function withFaults(handler: Handler, { spec, clock, ask }: FaultyParts):
     const { fault, roll, seen } = decide(request.method === 'POST' ? await callOf(request) : addressOf(request.url));
     const answer = await handler(request, peer);
     if (fault === null || !answer.ok) return answer;
-    const spoilt = await spoil(fault, answer, { request, clock, ask, roll });
+    const spoilt = await spoil(fault, answer, { request, clock, send, roll });
     if (spoilt === null) return answer;
     if (happensOncePerCandle(fault)) {
       if (!lies.mayLie(request)) return answer;
@@ -95,7 +95,7 @@ async function callOf(request: Request): Promise<string> {
   }
 }
 
-type Circumstances = { request: Request; roll: number } & Pick<FaultyParts, 'clock' | 'ask'>;
+type Circumstances = { request: Request; roll: number } & Pick<FaultyParts, 'clock' | 'send'>;
 type Replacement = {
   readonly status: number;
   readonly body: string;
@@ -134,9 +134,9 @@ async function spoil(fault: FaultName, answer: Response, c: Circumstances): Prom
       return text.length < 3 ? null : async () => refit(answer, 200, text.slice(0, Math.ceil(text.length * 0.6)));
     }
     case 'stale': {
-      if (!c.ask || !asksForRows(c.request)) return null;
+      if (!c.send || !isRowRequest(c.request)) return null;
       const minutes = 2 + Math.floor(unit(c.roll) * 10);
-      const old = await c.ask(c.request, minutes * 60_000);
+      const old = await c.send(c.request, minutes * 60_000);
       if (!old.ok) return null;
       const text = await old.text();
       return async () => refit(answer, 200, text, { Age: String(minutes * 60) });
@@ -161,12 +161,12 @@ async function spoil(fault: FaultName, answer: Response, c: Circumstances): Prom
 const TEN_YEARS_S = 315_360_000;
 
 async function spoilAnswer(fault: FaultName, answer: Response, c: Circumstances): Promise<WireRow[] | null> {
-  const rows = asksForRows(c.request) ? await rowsOf(answer) : null;
+  const rows = isRowRequest(c.request) ? await rowsOf(answer) : null;
   if (rows === null) return null;
-  const { request, roll, ask } = c;
+  const { request, roll, send } = c;
   const spoilt = spoilRows(fault, rows, { now: c.clock.now(), roll, url: request.url });
-  if (spoilt !== null || !ask) return spoilt;
-  return otherRows(fault, rows, { request, roll, ask: (other) => ask(other, 0) });
+  if (spoilt !== null || !send) return spoilt;
+  return otherRows(fault, rows, { request, roll, send: (other) => send(other, 0) });
 }
 
 function withHeaders(answer: Response, headers: Record<string, string | null>): () => Promise<Response> {
@@ -180,7 +180,7 @@ function hangUntilAborted(signal: AbortSignal): Promise<Response> {
   });
 }
 
-function asksForRows(request: Request): boolean {
+function isRowRequest(request: Request): boolean {
   return parseRowRequest(request) !== null;
 }
 

@@ -10,7 +10,7 @@ type Circumstances = {
   readonly request: Request;
   readonly roll: number;
   /** Returns the handler's answer to any request. */
-  readonly ask: (request: Request) => Promise<Response>;
+  readonly send: (request: Request) => Promise<Response>;
 };
 
 /** Fewer prices of another width look like any others, because such a row has no end (docs/proof.md, what is not found out). */
@@ -20,35 +20,35 @@ const TELLING_PRICES = 4;
 export async function otherRows(
   fault: FaultName,
   rows: readonly WireRow[],
-  { request, roll, ask }: Circumstances,
+  { request, roll, send }: Circumstances,
 ): Promise<WireRow[] | null> {
   const question = parseRowRequest(request);
   if (question === null) return null;
   const isOfPrices = isPriceInterval(question.interval);
-  const askOther = (change: (url: URL) => void) => {
+  const sendOther = (change: (url: URL) => void) => {
     const url = new URL(request.url);
     change(url);
-    return listOf<WireRow>(ask(new Request(url, { headers: request.headers })));
+    return listOf<WireRow>(send(new Request(url, { headers: request.headers })));
   };
   switch (fault) {
     case 'wrong-interval': {
       const alike = isOfPrices ? PRICE_INTERVALS : INTERVALS;
       const others = alike.filter((interval) => interval !== question.interval);
       const other = widthOf(others[below(others.length, roll)]!);
-      const told = await askOther(({ searchParams }) => searchParams.set('interval', other));
+      const told = await sendOther(({ searchParams }) => searchParams.set('interval', other));
       return isOfPrices && told.length < TELLING_PRICES ? null : notEmpty(told);
     }
     case 'other-coin': {
       const list = new URL(request.url);
       list.pathname = list.pathname.replace(/\/(coins|tickers)\/.*$/, '/coins');
       const coins = await listOf<ListedCoin>(
-        ask(new Request(new URL(list.pathname, list), { headers: request.headers })),
+        send(new Request(new URL(list.pathname, list), { headers: request.headers })),
       );
       const others = coins.filter(({ id, is_active }) => is_active && id !== question.coinId);
       const other = others[below(others.length, roll)];
       if (other === undefined) return null;
       return notEmpty(
-        await askOther((url) => {
+        await sendOther((url) => {
           url.pathname = url.pathname.replace(/\/(coins|tickers)\/[^/]+/, `/$1/${encodeURIComponent(other.id)}`);
         }),
       );
@@ -56,7 +56,7 @@ export async function otherRows(
     case 'shifted-day': {
       const shift = unit(mix(roll, 7)) < 0.5 ? -DAY : DAY;
       const { from, to } = question;
-      const neighbours = await askOther(({ searchParams }) => {
+      const neighbours = await sendOther(({ searchParams }) => {
         searchParams.set('start', formatTime(from + shift));
         searchParams.set('end', formatTime(to + shift + (isOfPrices ? INTERVAL_MS[question.interval] : 0)));
       });

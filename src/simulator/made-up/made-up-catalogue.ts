@@ -11,7 +11,7 @@ import { createMadeUpContracts } from './made-up-contracts.ts';
 import { madeUpDetails, madeUpEvents } from './made-up-details.ts';
 import type { MadeUpExchanges } from './made-up-exchanges.ts';
 import { createMadeUpMappings } from './made-up-mappings.ts';
-import { everybody, madeUpPerson, madeUpTeam } from './made-up-people.ts';
+import { allPeople, madeUpPerson, madeUpTeam } from './made-up-people.ts';
 import { createMadeUpSearch } from './made-up-search.ts';
 import { madeUpIcos, madeUpTags, tagsOf } from './made-up-tags.ts';
 import { spotOf } from './made-up-ticker.ts';
@@ -40,7 +40,7 @@ export function createMadeUpCatalogue(parts: CatalogueParts): Catalogue {
     ),
   );
   const tagsNow = () => allTags(null, clock.now());
-  const people = once(() => everybody(world));
+  const people = once(() => allPeople(world));
   const personById = once(() => new Map(people().map((person) => [person.id, person])));
   const mappings = createMadeUpMappings(world);
   const search = createMadeUpSearch({ world, icos, everybody: people, summaryOf, tags: tagsNow });

@@ -12,12 +12,12 @@ const PROOFS = ['Proof of Work', 'Proof of Stake', 'Delegated Proof of Stake'];
 const STRUCTURES = ['Decentralized', 'Semi-centralized', 'Centralized'];
 const HASHES = ['SHA256', 'Ethash', 'Scrypt'];
 
-type Surroundings = Required<Pick<CoinDetails, 'tags' | 'team' | 'contracts'>> & {
+type CatalogueFields = Required<Pick<CoinDetails, 'tags' | 'team' | 'contracts'>> & {
   /** The platform of this token; null when the coin is not a token. */
   readonly platform: MadeUpCoin | null;
 };
 
-export function madeUpDetails(coin: MadeUpCoin, summary: CoinSummary, around: Surroundings, now: Instant): CoinDetails {
+export function madeUpDetails(coin: MadeUpCoin, summary: CoinSummary, around: CatalogueFields, now: Instant): CoinDetails {
   const { platform } = around;
   const one = <T>(salt: number, of: readonly T[]) => of[below(of.length, mix(coin.key, salt))]!;
   const links = linksOf(coin);
@@ -54,7 +54,7 @@ export function madeUpDetails(coin: MadeUpCoin, summary: CoinSummary, around: Su
   };
 }
 
-function contractFields(contracts: Surroundings['contracts']): Partial<CoinDetails> {
+function contractFields(contracts: CatalogueFields['contracts']): Partial<CoinDetails> {
   const main = contracts?.[0];
   return main ? { contract: main.contract, platform: main.platform, contracts } : {};
 }

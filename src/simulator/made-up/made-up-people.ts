@@ -23,7 +23,7 @@ export function madeUpTeam(world: MadeUpWorld, coin: MadeUpCoin): NonNullable<Co
 export type MadeUpName = { readonly number: number; readonly id: string; readonly name: string };
 
 /** Everyone that the market may know at any time. */
-export function everybody(world: MadeUpWorld): readonly MadeUpName[] {
+export function allPeople(world: MadeUpWorld): readonly MadeUpName[] {
   const count = Math.ceil(world.coins.length / COINS_PER_POOL) * PEOPLE_PER_POOL;
   return Array.from({ length: count }, (_, number) => ({ number, ...nameOf(world, number) }));
 }

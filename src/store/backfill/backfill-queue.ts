@@ -9,7 +9,7 @@ import { matches, tables, updateRows } from '../connection/tables.ts';
 import { type BackfillState, backfill } from '../schema/requests.ts';
 import { leaseIsAlive } from '../work/lease.ts';
 import { type BackfillFinish, isAdvanced, isForecast, NO_FORECAST, type StoredChunks } from './backfill-finish.ts';
-import { isRunningCommand, wakeBackfillsAfterOwner, wantTheSame } from './slot-owner.ts';
+import { isRunningCommand, wakeBackfillsAfterOwner, wantSameSlots } from './slot-owner.ts';
 import { unwantBackfill, wantBackfillAgain } from './wanted.ts';
 
 type Row = Readonly<typeof backfill.$inferSelect>;
@@ -95,7 +95,7 @@ export async function renewClaim(
     union all
     select 1 from ops.backfill a join (
       select * from ops.backfill where ${isRunningCommand(sql, now)} and started_at > ${claimedAt} and started_at <= ${now}
-    ) b on ${wantTheSame(sql)} where a.id = ${id}
+    ) b on ${wantSameSlots(sql)} where a.id = ${id}
     limit 1`;
   return { isMine: true, isPreempted: urgent !== undefined, priority: row.priority };
 }

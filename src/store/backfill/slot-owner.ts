@@ -52,7 +52,7 @@ export function isRunningCommand(sql: SqlOrTransaction, now: Instant) {
 }
 
 /** An SQL condition: the backfills `a` and `b` want the same slots. It avoids `&&` on the coins, which compares each coin with each. */
-export function wantTheSame(sql: SqlOrTransaction) {
+export function wantSameSlots(sql: SqlOrTransaction) {
   return sql`(a.interval = b.interval and a.quote = b.quote and a.span && b.span
     and exists (select unnest(a.coin_ids) intersect select unnest(b.coin_ids)))`;
 }
@@ -72,12 +72,12 @@ export async function readTargetOf(
 }
 
 /** The other queued or running backfills that want slots of this one. */
-export async function readOpenForSame(sql: SqlOrTransaction, id: number, now: Instant): Promise<readonly number[]> {
+export async function readOverlapping(sql: SqlOrTransaction, id: number, now: Instant): Promise<readonly number[]> {
   const rows = await sql<{ id: number }[]>`
     select b.id from (
       select * from ops.backfill
       where (is_detached and state in ('queued', 'running')) or ${isRunningCommand(sql, now)}
-    ) b join ops.backfill a on a.id = ${id} and a.id <> b.id and ${wantTheSame(sql)}
+    ) b join ops.backfill a on a.id = ${id} and a.id <> b.id and ${wantSameSlots(sql)}
     order by b.id`;
   return rows.map((row) => row.id);
 }
@@ -87,7 +87,7 @@ export async function readWaitingForSame(sql: SqlOrTransaction, id: number): Pro
   return sql<WaitingBackfill[]>`
     select b.id, b.priority, b.coin_ids, b.interval, b.quote, b.span
     from ops.backfill b join ops.backfill a on a.id = ${id}
-    where b.is_detached and b.state in ('queued', 'paused') and (b.id = a.id or ${wantTheSame(sql)})
+    where b.is_detached and b.state in ('queued', 'paused') and (b.id = a.id or ${wantSameSlots(sql)})
     order by b.priority desc, b.id`;
 }
 

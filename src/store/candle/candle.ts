@@ -85,7 +85,7 @@ export type Replacing = { readonly asOf: Instant; readonly knownAt: Instant; rea
 export type Revised = { readonly id: number; readonly openTime: Instant };
 
 /** Copies to `market.revision` what `writeCandles(…, 'overwrite')` is about to change inside coverage. */
-export async function keepRevised(
+export async function saveRevisions(
   sql: SqlOrTransaction,
   series: { readonly id: number; readonly interval: Interval },
   candles: CandleColumns,

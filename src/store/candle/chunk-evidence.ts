@@ -68,7 +68,7 @@ export async function recordEvidence(tx: SqlOrTransaction, answer: ChunkAnswer, 
 const INDEPENDENT_MS = RULES.unconfirmed.waitMs;
 
 /** The slots of the requested span that are empty according to one answer only (this one or an earlier one) once this answer is stored. */
-export async function emptyOnceAfter(
+export async function readEmptyOnce(
   tx: SqlOrTransaction,
   { span, candles, asOf, series }: ChunkAnswer,
   { covered, emptyOnce }: State,

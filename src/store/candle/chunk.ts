@@ -8,9 +8,9 @@ import { contains, intersect, normalize, type Spans, subtract, union } from '../
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
 import { recordFetch } from '../work/fetch.ts';
 import { clipPending, type Pending, replacePending } from '../work/second-opinion.ts';
-import { keepRevised, removeCandles, replaceOpenCandles, writeCandles } from './candle.ts';
-import { emptyOnceAfter, NO_SUMS, receivedAt, recordEvidence, slotsOf, sumsBefore } from './chunk-evidence.ts';
-import { nowUnproven, reopenToldOnce, takeBack } from './contradicted.ts';
+import { removeCandles, replaceOpenCandles, saveRevisions, writeCandles } from './candle.ts';
+import { NO_SUMS, readEmptyOnce, receivedAt, recordEvidence, slotsOf, sumsBefore } from './chunk-evidence.ts';
+import { readUnproven, reopenEmptyOnce, takeBack } from './contradicted.ts';
 import { type ChunkAnswer, type Known, lockSeries, type State } from './lock-series.ts';
 import { quarantine, repeatedRows } from './quarantine.ts';
 import { cutRollups } from './rollup.ts';
@@ -82,7 +82,7 @@ export function storeChunk(
     const knownAt = Math.max(receivedAt(answer), now());
     const replacing = { asOf, knownAt, step: state.steps + 1 };
     const changed =
-      coveredBefore.length === 0 ? [] : await keepRevised(tx, series, pick(candles, coveredBefore), replacing);
+      coveredBefore.length === 0 ? [] : await saveRevisions(tx, series, pick(candles, coveredBefore), replacing);
     // A provisional candle never replaces a final answer, because the final answer is younger.
     const writable = union(final, subtract(ours, covered));
     const writing = pick(candles, writable);
@@ -101,10 +101,10 @@ export function storeChunk(
     const stored = known ? await written : candles.openTime.length;
 
     const revisions = [...changed, ...removed];
-    const emptyOnce = await emptyOnceAfter(tx, answer, state, { final, granted, removed });
+    const emptyOnce = await readEmptyOnce(tx, answer, state, { final, granted, removed });
     const revisedSlots = revisions.map(({ openTime }) => openTime).sort((a, b) => a - b);
     const counts = { stored, revised: revisions.length, quarantined: answer.quarantined.length };
-    const reopened = verdict.contradicted.length === 0 ? [] : await nowUnproven(tx, answer, verdict);
+    const reopened = verdict.contradicted.length === 0 ? [] : await readUnproven(tx, answer, verdict);
     const fetchId = recordFetch(tx, {
       ...answer.fetch,
       ...counts,
@@ -141,7 +141,7 @@ export function storeChunk(
       await tx`update market.revision set fetch_id = ${await fetchId} where id = any(${revisions.map(({ id }) => id)}::bigint[])`;
     }
     if (reopened.length > 0) await takeBack(tx, answer, reopened, { fetchId: await fetchId, knownAt });
-    for (const at of verdict.contradictedCandles ?? []) await reopenToldOnce(tx, series.id, at);
+    for (const at of verdict.contradictedCandles ?? []) await reopenEmptyOnce(tx, series.id, at);
     await quarantine(tx, series.id, answer.quarantined, { fetchId: await fetchId, seenAt: asOf });
     return { ...counts, covered: granted };
   }) as Promise<ChunkCommit>;

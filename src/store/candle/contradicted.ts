@@ -29,7 +29,7 @@ export type Contradiction = {
 };
 
 /** The covered slots in `contradicted` without a candle that nothing proves empty any more. Requires the lock of the series. */
-export async function nowUnproven(tx: SqlOrTransaction, answer: ChunkAnswer, of: Contradiction): Promise<Spans> {
+export async function readUnproven(tx: SqlOrTransaction, answer: ChunkAnswer, of: Contradiction): Promise<Spans> {
   const { series, asOf } = answer;
   const { contradicted } = of;
   const bounds = { from: contradicted[0]!.from, to: contradicted.at(-1)!.to };
@@ -93,7 +93,7 @@ export async function takeBack(
  * Takes the slot at `at` out of coverage, so that it is requested again, together with the unbroken stretch around it from the same answer. Does
  * nothing if a second answer confirmed that one. Revisions keep the old values. Call it under the lock of the series, after all other writes.
  */
-export async function reopenToldOnce(tx: SqlOrTransaction, seriesId: number, at: Instant): Promise<void> {
+export async function reopenEmptyOnce(tx: SqlOrTransaction, seriesId: number, at: Instant): Promise<void> {
   await tx`
     select ops.uncover(${seriesId}, lower(e.stretch), upper(e.stretch))
     from (

@@ -1,7 +1,7 @@
 /** Computes what is missing, by set arithmetic in Postgres: requested − covered − what need not or cannot be requested now. */
 import { type Instant, MOST_SKEW_MS } from '../../clock.ts';
 import type { SeriesName, SeriesSpan } from '../../core/interval.ts';
-import { ASK_AGAIN_MS, WITHIN_RUN_MS } from '../../core/second-opinion.ts';
+import { REQUEST_AGAIN_MS, WITHIN_RUN_MS } from '../../core/second-opinion.ts';
 import type { Span, Spans } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { toRange } from '../values/multirange.ts';
@@ -140,7 +140,7 @@ function askedSince(sql: SqlOrTransaction, since: ReturnType<SqlOrTransaction>, 
 
 /** True for a claim that the same run repeats. A slot that is only too young waits for a later run, or every series would cost one more request. */
 function isDueWithinRun(sql: SqlOrTransaction) {
-  return sql`(p.claim = 'implausible' and p.retry_at <= p.requested_at + make_interval(secs => ${(2 * ASK_AGAIN_MS) / 1000})
+  return sql`(p.claim = 'implausible' and p.retry_at <= p.requested_at + make_interval(secs => ${(2 * REQUEST_AGAIN_MS) / 1000})
     or p.claim <> 'provisional' and p.retry_at > p.requested_at
     and p.retry_at <= p.requested_at + make_interval(secs => ${WITHIN_RUN_MS / 1000}))`;
 }

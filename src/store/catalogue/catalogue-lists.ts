@@ -2,7 +2,7 @@
 import type { CoinEvent, CoinExchange, CoinMarket, ExchangeMarket } from '../../contract/record/catalogue.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { coinEvent, coinExchange, coinMarket, exchangeMarket, platform } from '../schema/catalogue.ts';
-import { keepListed, type UpstreamList } from './catalogue-rows.ts';
+import { storeList, type UpstreamList } from './catalogue-rows.ts';
 import { plainKey, plainNumber, plainText, plainTime } from './column-values.ts';
 
 /** Stores the platforms, in the order of their list. */
@@ -10,7 +10,7 @@ export async function writePlatforms(
   sql: SqlOrTransaction,
   { rows: ids, ...list }: UpstreamList<string>,
 ): Promise<void> {
-  await keepListed(sql, platform, { of: null, rows: ids.map((id, place) => ({ id, place })), ...list });
+  await storeList(sql, platform, { of: null, rows: ids.map((id, place) => ({ id, place })), ...list });
 }
 
 /** Stores the events of a coin. Each must have a valid date. */
@@ -30,7 +30,7 @@ export async function writeCoinEvents(
     link: plainText(event.link),
     proofImageLink: plainText(event.proof_image_link),
   }));
-  await keepListed(sql, coinEvent, { of: coinId, rows, ...list });
+  await storeList(sql, coinEvent, { of: coinId, rows, ...list });
 }
 
 /** Stores the exchanges on which a coin is traded. */
@@ -46,7 +46,7 @@ export async function writeCoinExchanges(
     fiats: (exchange.fiats ?? []).map((fiat) => fiat.symbol),
     adjustedVolume24hShare: plainNumber(exchange.adjusted_volume_24h_share),
   }));
-  await keepListed(sql, coinExchange, { of: coinId, rows, ...list });
+  await storeList(sql, coinExchange, { of: coinId, rows, ...list });
 }
 
 /** Stores the markets of a coin on all exchanges. */
@@ -61,7 +61,7 @@ export async function writeCoinMarkets(
     ...marketRow(market),
     adjustedVolume24hShare: plainNumber(market.adjusted_volume_24h_share),
   }));
-  await keepListed(sql, coinMarket, { of: coinId, rows, ...list });
+  await storeList(sql, coinMarket, { of: coinId, rows, ...list });
 }
 
 /** Stores the markets of an exchange. */
@@ -75,7 +75,7 @@ export async function writeExchangeMarkets(
     ...marketRow(market),
     reportedVolume24hShare: plainNumber(market.reported_volume_24h_share),
   }));
-  await keepListed(sql, exchangeMarket, { of: exchangeId, rows, ...list });
+  await storeList(sql, exchangeMarket, { of: exchangeId, rows, ...list });
 }
 
 /** An exchange may have two markets for a pair, which differ in their category: spot and derivatives. */

@@ -26,7 +26,7 @@ export type UpstreamList<Row> = {
  * Stores the rows of a list in a table with `first_seen_at`, `last_seen_at` and `gone_at`. `of` is the value of the first key column
  * that the list is about; null when the table has only one list. Of rows with the same key, the last one counts.
  */
-export async function keepListed<T extends PgTable>(
+export async function storeList<T extends PgTable>(
   sql: SqlOrTransaction,
   table: T,
   { of, rows, at, isWhole }: UpstreamList<UpstreamRow<T>> & { readonly of: string | null },

@@ -5,12 +5,12 @@ import type { CoinDetails, Tag } from '../../contract/record/catalogue.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { matches, tables } from '../connection/tables.ts';
 import { coinTag, tag } from '../schema/catalogue.ts';
-import { keepListed, type UpstreamList, writeVersions } from './catalogue-rows.ts';
+import { storeList, type UpstreamList, writeVersions } from './catalogue-rows.ts';
 import { plainInteger, plainKey, plainText } from './column-values.ts';
 
 /** Stores the tags, in the order of their list. */
 export async function writeTags(sql: SqlOrTransaction, { rows: tags, at, isWhole }: UpstreamList<Tag>): Promise<void> {
-  await keepListed(sql, tag, { of: null, rows: tags.map(rowOf), at, isWhole });
+  await storeList(sql, tag, { of: null, rows: tags.map(rowOf), at, isWhole });
   await writeMembers(sql, tags, at);
 }
 
@@ -23,7 +23,7 @@ export async function writeTag(sql: SqlOrTransaction, told: Tag, at: Instant): P
     .where(matches(tag, { id: told.id }));
   const [last] = await places.select({ place: max(tag.place) }).from(tag);
   const row = rowOf(told, known?.place ?? (last?.place ?? -1) + 1);
-  await keepListed(sql, tag, { of: null, rows: [row], at, isWhole: false });
+  await storeList(sql, tag, { of: null, rows: [row], at, isWhole: false });
   await writeMembers(sql, [told], at);
 }
 

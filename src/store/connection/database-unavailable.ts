@@ -37,7 +37,7 @@ export function isDiskFull(error: unknown): boolean {
 }
 
 /** True if the server answers but cannot store anything. */
-export function storesNothing(error: unknown): boolean {
+export function cannotStore(error: unknown): boolean {
   return someCause(error, ({ code }) => code === DISK_FULL || code === READ_ONLY);
 }
 

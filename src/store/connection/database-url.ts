@@ -60,11 +60,11 @@ export function checkDatabaseUrl(url: string): URL {
 }
 
 function checkParameters({ searchParams, hash }: URL, address: string): void {
-  const say = (problem: string, right: string) => wrong(`DATABASE_URL ${address} ${problem}`, right);
-  if (hash !== '') throw say('has a # with something after it', 'write # as %23 where it belongs to a password');
+  const wrongUrl = (problem: string, right: string) => wrong(`DATABASE_URL ${address} ${problem}`, right);
+  if (hash !== '') throw wrongUrl('has a # with something after it', 'write # as %23 where it belongs to a password');
   for (const name of new Set(searchParams.keys())) {
     const values = searchParams.getAll(name);
-    if (values.length > 1) throw say(`gives ${name} ${values.length} times`, 'give it once');
+    if (values.length > 1) throw wrongUrl(`gives ${name} ${values.length} times`, 'give it once');
     const value = values[0]!;
     const shown = `${name}=${JSON.stringify(value)}`;
     switch (name) {
@@ -74,29 +74,29 @@ function checkParameters({ searchParams, hash }: URL, address: string): void {
         const why = open
           ? 'which leaves open whether the connection is encrypted'
           : 'which is none that Chandler knows';
-        throw say(
+        throw wrongUrl(
           `has ${shown}, ${why}`,
           `write one of ${SSL_MODES.join(', ')}${open ? '' : didYouMean(value, SSL_MODES)}`,
         );
       }
       case 'connect_timeout':
         if (!/^[1-9]\d{0,3}$/.test(value))
-          throw say(`has ${shown}`, 'it must be a whole number of seconds from 1 to 9999');
+          throw wrongUrl(`has ${shown}`, 'it must be a whole number of seconds from 1 to 9999');
         break;
       case 'channel_binding':
         if (value === 'disable' || value === 'prefer') break;
-        throw say(
+        throw wrongUrl(
           `has ${shown}, which Chandler cannot do`,
           'write sslmode=verify-full, which is as safe, and leave channel_binding out',
         );
       case 'sslrootcert':
       case 'application_name':
       case 'options':
-        if (value === '') throw say(`has an empty ${name}`, 'give it a value, or leave it out');
+        if (value === '') throw wrongUrl(`has an empty ${name}`, 'give it a value, or leave it out');
         break;
       default: {
         const hint = didYouMean(name, PARAMETERS);
-        throw say(
+        throw wrongUrl(
           `has the parameter ${name}, which Chandler does not know${hint}`,
           `there are ${PARAMETERS.join(', ')}; a setting of the server goes into options, like options=-c%20statement_timeout%3D60000`,
         );

@@ -39,7 +39,7 @@ export function findBinaries(spareLib: string): Binaries {
       'run npm ci again, or set DATABASE_URL to a Postgres of yours',
     );
   }
-  return { ...binaries, env: mendLinks(root, spareLib) };
+  return { ...binaries, env: repairLinks(root, spareLib) };
 }
 
 function findPackage(name: string): string {
@@ -58,7 +58,7 @@ function findPackage(name: string): string {
  * The package contains each library once. The other names of a library are links that the install script makes, and install scripts
  * may be switched off. If the folder is read-only, the links go to `spareLib`, and the returned environment makes the loader look there.
  */
-function mendLinks(root: string, spareLib: string): Record<string, string> {
+function repairLinks(root: string, spareLib: string): Record<string, string> {
   const list = path.join(root, 'pg-symlinks.json');
   if (!existsSync(list)) return {};
   const links: { source: string; target: string }[] = JSON.parse(readFileSync(list, 'utf8'));

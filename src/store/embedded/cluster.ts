@@ -15,7 +15,7 @@ import {
 import path from 'node:path';
 import { StoreError } from '../connection/store-error.ts';
 import type { Binaries } from './binaries.ts';
-import { asCommand, giveTo, type RunAs } from './run-as.ts';
+import { asCommand, changeOwner, type RunAs } from './run-as.ts';
 import { explainServerOutput } from './server-failure.ts';
 
 export const SUPERUSER = 'chandler';
@@ -51,7 +51,7 @@ export async function ensureCluster(home: string, binaries: Binaries, runAs: Run
   const data = dataFolder(home);
   if (existsSync(data)) {
     checkCluster(home);
-    giveTo(runAs, data);
+    changeOwner(runAs, data);
     return;
   }
   const password = randomBytes(18).toString('base64url');

@@ -16,7 +16,7 @@ import { createClient } from '../connection/connect.ts';
 import { explainDatabaseError, StoreError } from '../connection/store-error.ts';
 import { type Binaries, findBinaries } from './binaries.ts';
 import { ensureCluster, makeHome, readPassword, SUPERUSER } from './cluster.ts';
-import { enter, leave, usersOf, withHomeLock } from './home-lock.ts';
+import { registerUser, unregisterUser, usersOf, withHomeLock } from './home-lock.ts';
 import {
   endOrphans,
   findPort,
@@ -64,7 +64,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedS
     return await withHomeLock(home, clock, async () => {
       const binaries = findBinaries(path.join(home, 'lib'));
       const { server, url, started } = await reachServer(home, binaries, options);
-      const name = enter(home);
+      const name = registerUser(home);
       return {
         url,
         pid: server.pid,
@@ -208,7 +208,7 @@ async function startServer(
 async function signOut(home: string, name: string, binaries: Binaries, clock: Clock): Promise<void> {
   try {
     await withHomeLock(home, clock, async () => {
-      if (leave(home, name) > 0 || existsSync(keepFile(home))) return;
+      if (unregisterUser(home, name) > 0 || existsSync(keepFile(home))) return;
       const running = findPostmaster(home);
       if (running && !(await hasOtherSessions(urlOf(home, running.port, 'postgres'), clock))) {
         await stopPostmaster(home, running.pid, binaries, clock);

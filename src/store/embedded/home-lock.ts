@@ -105,7 +105,7 @@ function holderOf(home: string, number: number): ProcessIdentity | null {
 const usersFolder = (home: string) => path.join(home, 'users');
 
 /** Signs this process in. Pass the name to `leave`. The caller holds the home's lock. */
-export function enter(home: string): string {
+export function registerUser(home: string): string {
   mkdirSync(usersFolder(home), { recursive: true });
   const name = randomUUID();
   writeFileSync(path.join(usersFolder(home), name), JSON.stringify(identityOf(process.pid)));
@@ -113,7 +113,7 @@ export function enter(home: string): string {
 }
 
 /** Signs out, removes the files of dead processes, and returns how many users are left. The caller holds the home's lock. */
-export function leave(home: string, name: string | null): number {
+export function unregisterUser(home: string, name: string | null): number {
   if (name !== null) rmSync(path.join(usersFolder(home), name), { force: true });
   let left = 0;
   for (const other of readdirSync(usersFolder(home))) {

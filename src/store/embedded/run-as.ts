@@ -61,7 +61,7 @@ export function asCommand(runAs: RunAs, program: string, args: readonly string[]
 }
 
 /** Gives `folder` and its contents to the user as which the server will run, because another user may have made the data. */
-export function giveTo(runAs: RunAs, folder: string): void {
+export function changeOwner(runAs: RunAs, folder: string): void {
   if (process.getuid?.() !== 0) return;
   const owner = runAs.kind === 'user' ? { uid: runAs.uid, gid: runAs.gid } : { uid: 0, gid: 0 };
   if (statSync(folder).uid === owner.uid) return;
@@ -82,8 +82,8 @@ function hasName(): boolean {
 }
 
 function lookUp(name: string): { uid: number; gid: number } | null {
-  const ask = (option: string) => spawnSync('id', [option, name], { encoding: 'utf8' });
-  const [uid, gid] = [ask('-u'), ask('-g')];
+  const runId = (option: string) => spawnSync('id', [option, name], { encoding: 'utf8' });
+  const [uid, gid] = [runId('-u'), runId('-g')];
   if (uid.status !== 0 || gid.status !== 0) return null;
   return { uid: Number(uid.stdout), gid: Number(gid.stdout) };
 }

@@ -10,7 +10,11 @@ export type TakeArgs = At & {
   /** Requests wanted without a check of gaps. As many as fit are granted, one after the other. */
   readonly wanted: number;
   /** One more request for each of `asked` of which a part is still worth a request, at `now` and under `plan`. */
-  readonly ifOpen: { readonly asked: readonly OpenGapsQuery[]; readonly now: Instant; readonly plan: string } | null;
+  readonly ifOpen: {
+    readonly stretches: readonly OpenGapsQuery[];
+    readonly now: Instant;
+    readonly plan: string;
+  } | null;
   readonly perMonth: number | null;
   /** True when the operator set `perMonth`: the upstream's limit may lower it but not raise it. */
   readonly perMonthFixed: boolean;
@@ -57,7 +61,7 @@ export type TakeRow = {
 export async function takeRequests(sql: SqlOrTransaction, t: TakeArgs): Promise<TakeRow | null> {
   const { ifOpen } = t;
   const [row] = await sql<(Omit<TakeRow, 'gaps'> & { gaps: string[] | null })[]>`
-    with ${ifOpen === null ? sql`` : sql`open as materialized (${openGaps(sql, ifOpen.asked, ifOpen)}),`}
+    with ${ifOpen === null ? sql`` : sql`open as materialized (${openGaps(sql, ifOpen.stretches, ifOpen)}),`}
     ${locked(sql, t)}, ${windows(sql)}, ${verdict(sql)}, ${writes(sql, t)}
     select
       case when denied like 'reserved%' then 'reserved' else denied end as denied, granted, gap_s * 1000 as gap_ms,

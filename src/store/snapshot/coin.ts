@@ -166,7 +166,7 @@ export async function inactiveCoins(sql: SqlOrTransaction): Promise<Coin[]> {
  * Coins that were among the first `limit` by market capitalisation at the end of any month, according to stored data: final daily candles and
  * prices in US dollars, tickers of that day, and the present ranks. The best place is first. So coins that lost rank, or died, are included.
  */
-export async function everTopCoins(sql: SqlOrTransaction, limit: number): Promise<Coin[]> {
+export async function coinsEverInTop(sql: SqlOrTransaction, limit: number): Promise<Coin[]> {
   const found = await sql<{ id: string }[]>`
     with day_end as (
       select s.coin_id, c.open_time as day, c.market_cap

@@ -8,7 +8,7 @@
  */
 import type { Instant } from '../../clock.ts';
 import { INTERVALS, type Interval } from '../../core/interval.ts';
-import type { Keep } from '../../core/settings/retention-settings.ts';
+import type { Retention } from '../../core/settings/retention-settings.ts';
 import { type Sql, type SqlOrTransaction, withFreshPlans } from '../connection/connect.ts';
 import { takeLock } from '../connection/lock.ts';
 import { continueHistories, findRenames, recordRenames } from '../upkeep/rename.ts';
@@ -33,7 +33,7 @@ const ENDING = '30 days';
 /**
  * Safe to run at any time, by any number of processes, and idempotent. `keep` is how long candles are kept.
  */
-export function applyTracks(sql: Sql, now: Instant, keep: Partial<Keep['candles']> = {}): Promise<AppliedTracks> {
+export function applyTracks(sql: Sql, now: Instant, keep: Partial<Retention['candles']> = {}): Promise<AppliedTracks> {
   return withFreshPlans(sql, async (tx) => {
     await takeLock(tx, 'tracking rules');
     const renamed = await recordRenames(tx, await findRenames(tx), 'coins');
@@ -107,7 +107,7 @@ async function resolveTargets(tx: SqlOrTransaction, oldest: ReadonlyMap<Interval
 }
 
 /** The oldest kept instant of each interval. Older candles must not be wanted; otherwise they would be fetched and removed again and again. */
-function oldestKept(now: Instant, keep: Partial<Keep['candles']>): ReadonlyMap<Interval, Instant> {
+function oldestKept(now: Instant, keep: Partial<Retention['candles']>): ReadonlyMap<Interval, Instant> {
   return new Map(
     INTERVALS.flatMap((interval) => {
       const kept = keep[interval] ?? null;

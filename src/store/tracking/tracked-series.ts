@@ -169,7 +169,7 @@ export async function markDueAgain(sql: SqlOrTransaction, seriesId: number, dueA
  * Undoes the refresh of these series, because the queue lost their chunks. They get the age of their last answer again, so they are soon due. If
  * an answer came after the refresh, the refresh stays. Resolves to the number of undone refreshes.
  */
-export async function handBack(sql: SqlOrTransaction, seriesIds: readonly number[]): Promise<number> {
+export async function undoRefreshes(sql: SqlOrTransaction, seriesIds: readonly number[]): Promise<number> {
   if (seriesIds.length === 0) return 0;
   const rows = await sql<{ isBack: boolean }[]>`
     with behind as (
@@ -183,7 +183,7 @@ export async function handBack(sql: SqlOrTransaction, seriesIds: readonly number
 
 /**
  * Series whose chunk was put into the queue before `before` and has not ended. If the queue no longer contains the chunk, the caller undoes the
- * refresh with `handBack`. (An answer from a cache is some minutes older than its request, so an answer alone proves little.)
+ * refresh with `undoRefreshes`. (An answer from a cache is some minutes older than its request, so an answer alone proves little.)
  */
 export async function readQueued(sql: SqlOrTransaction, before: Instant, limit: number): Promise<number[]> {
   const rows = await sql<{ id: number }[]>`

@@ -4,7 +4,7 @@
  */
 import type { Instant } from '../../clock.ts';
 import { type CandleInterval, INTERVALS } from '../../core/interval.ts';
-import type { Keep } from '../../core/settings/retention-settings.ts';
+import type { Retention } from '../../core/settings/retention-settings.ts';
 import type { Span } from '../../core/span.ts';
 import { removeForgotten } from '../candle/candle.ts';
 import { createClient, type Database, type Sql, type SqlOrTransaction } from '../connection/connect.ts';
@@ -34,7 +34,7 @@ export type Removed = {
 };
 
 export type RetentionOptions = DropOptions & {
-  readonly keep: Keep;
+  readonly keep: Retention;
   readonly now: Instant;
   /** Without an archive, removed candles are lost. */
   readonly archive?: CandleArchive;

@@ -14,7 +14,7 @@ export function storableJson(value: unknown): string {
  * The object as a jsonb column returns it: its keys in the order of jsonb (shorter keys first, then by their bytes), and characters
  * that jsonb cannot store replaced. Only the keys of the object itself are sorted, not those of nested objects.
  */
-export function outOfJsonb<T extends object>(value: T): T {
+export function fromJsonb<T extends object>(value: T): T {
   const stored = JSON.parse(storableJson(value)) as T;
   const entries = Object.entries(stored).map(([key, inside]) => ({ key, bytes: Buffer.from(key), inside }));
   entries.sort((a, b) => a.bytes.length - b.bytes.length || a.bytes.compare(b.bytes));

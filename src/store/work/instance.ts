@@ -16,7 +16,7 @@ export type Instance = Readonly<typeof instance.$inferInsert>;
 const FORGOTTEN_AFTER_MS = 86_400_000;
 
 /** Renews the lease of a service, and deletes those of services that were killed long ago. */
-export async function keepInstance(sql: SqlOrTransaction, kept: Instance): Promise<void> {
+export async function renewInstance(sql: SqlOrTransaction, kept: Instance): Promise<void> {
   const isForgotten = lt(instance.heartbeatAt, kept.heartbeatAt - FORGOTTEN_AFTER_MS);
   await tables(sql)
     .delete(instance)

@@ -4,10 +4,10 @@ import type { Instant } from '../../clock.ts';
 import {
   type ClaimAnswer,
   type ClaimName,
+  judgeAnswer,
   RULES,
   type Rule,
   type Standing,
-  weighAnswer,
 } from '../../core/second-opinion.ts';
 import { intersect, type Span, type Spans } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
@@ -62,9 +62,9 @@ export async function recordAnswer(
   state: (before: Claim | null) => Statement,
 ): Promise<Opinion> {
   const ofId = matches(secondOpinion, id);
-  const before = await lockClaim(tx, id, answer.heardAt);
+  const before = await lockClaim(tx, id, answer.receivedAt);
   const { says, evidence = null, rule = RULES[id.claim] } = state(before);
-  const weighed = weighAnswer(before, { ...answer, says }, rule);
+  const weighed = judgeAnswer(before, { ...answer, says }, rule);
   if (weighed.kind === 'dropped') {
     await dropClaim(tx, id);
     return { kind: 'dropped', claim: null };

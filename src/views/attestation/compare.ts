@@ -2,7 +2,7 @@
 import type { Instant } from '../../clock.ts';
 import { formatCounted } from '../../core/format.ts';
 import { type Interval, rowNoun } from '../../core/interval.ts';
-import { type Keep, keptMs } from '../../core/settings/retention-settings.ts';
+import { keptMs, type Retention } from '../../core/settings/retention-settings.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { readEach } from '../verify/unreadable.ts';
 import { NOTHING_YET } from './attestation.ts';
@@ -18,7 +18,7 @@ import type { Month } from './series-state.ts';
 import type { TABLES } from './tables.ts';
 
 export type CompareOptions = {
-  readonly keep: Pick<Keep, 'candles' | 'tickers' | 'global' | 'exchanges'>;
+  readonly keep: Pick<Retention, 'candles' | 'tickers' | 'global' | 'exchanges'>;
   /** The instant of the attestation. */
   readonly at: Instant;
   readonly now: Instant;
@@ -66,7 +66,7 @@ export async function* compare(
 export async function* compareAttested(
   sql: Sql,
   attested: AsyncIterable<AttestedSeries>,
-  keep: Pick<Keep, 'candles'>,
+  keep: Pick<Retention, 'candles'>,
   now: Instant,
   /** Gets the number of each series that is there, and that of its newest step then. */
   onSeries?: (id: number, newest: number) => void,

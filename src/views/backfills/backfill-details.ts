@@ -6,7 +6,7 @@ import type { Sql } from '../../store/connection/connect.ts';
 import { liveInstances } from '../../store/work/instance.ts';
 import { leaseIsAlive } from '../../store/work/lease.ts';
 import { DISORDER_MS, firstRequestSince } from '../dashboard/request-ids.ts';
-import { LOOKED_THROUGH, type RequestRow } from '../dashboard/requests.ts';
+import { MOST_SEARCHED, type RequestRow } from '../dashboard/requests.ts';
 import { type BackfillRow, backfillAsJson, readBackfills, withoutPassedFinish } from './backfills.ts';
 
 export type FailedRequest = Pick<
@@ -89,7 +89,7 @@ function readFailures(sql: Sql, id: number, before: number | null): Promise<Fail
  */
 function recent(sql: Sql, before: number | null) {
   return sql`
-    select * from ops.fetch ${before === null ? sql`` : sql`where id < ${before}`} order by id desc limit ${LOOKED_THROUGH}`;
+    select * from ops.fetch ${before === null ? sql`` : sql`where id < ${before}`} order by id desc limit ${MOST_SEARCHED}`;
 }
 
 /** The JSON of the command line, with instants as ISO 8601. */

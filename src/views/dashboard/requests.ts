@@ -57,7 +57,7 @@ export type RequestPage = {
 
 const PAGE = 50;
 /** A page searches at most this many requests for matches. */
-export const LOOKED_THROUGH = 100_000;
+export const MOST_SEARCHED = 100_000;
 /** The requests of one series are read in the order of their as-of times. At most this many of them may be in another order than their numbers. */
 const UNORDERED = 200;
 
@@ -76,7 +76,7 @@ export async function readRequests(
   const end = to === null ? last + 1 : await firstRequestSince(sql, to + DISORDER_MS);
   const begin = from === null ? first : await firstRequestSince(sql, from - DISORDER_MS);
   const top = Math.min(before ?? last + 1, end);
-  const floor = Math.max(begin, top - LOOKED_THROUGH);
+  const floor = Math.max(begin, top - MOST_SEARCHED);
   const range: Range = { top, floor, begin };
   const ids = coin === null ? idsInRange(sql, range, filter, size) : idsOfCoin(sql, range, filter, coin, size);
   const found = (await ids).map(({ id }) => id);

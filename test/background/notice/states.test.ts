@@ -43,7 +43,7 @@ const calm: StateInputs = {
   },
   outage: null,
   downSince: null,
-  couldAskCandlesSince: null,
+  couldRequestCandlesSince: null,
   couldRunSince: null,
   behindSince: null,
   disks: [],
@@ -67,7 +67,7 @@ test('no state holds when all is well', () => {
 });
 
 describe('the state stuck', () => {
-  const waits = { couldAskCandlesSince: NOW - 3 * HOUR };
+  const waits = { couldRequestCandlesSince: NOW - 3 * HOUR };
 
   test('holds when work brings nothing for long enough, since its last candle or since there was work and quota', () => {
     const stuck = one('stuck', { ...waits, alerts: { backfills: 1, candlesAt: NOW - 2 * HOUR } });
@@ -79,7 +79,7 @@ describe('the state stuck', () => {
       /\(3h\), .*Waiting: 2 tracked series/,
     );
     expect(holding({ ...waits, alerts: { backfills: 1, candlesAt: NOW - HOUR + 1 } })).toEqual([]);
-    expect(holding({ couldAskCandlesSince: NOW - HOUR + 1, alerts: { backfills: 1 } })).toEqual([]);
+    expect(holding({ couldRequestCandlesSince: NOW - HOUR + 1, alerts: { backfills: 1 } })).toEqual([]);
     expect(holding({ alerts: { backfills: 1 } })).toEqual([]);
   });
 
@@ -179,7 +179,7 @@ test('a lock that another session holds is reported after two minutes, and expla
   );
   expect(isWell([state])).toBe(false);
   expect(databaseLocked({ now: NOW, lock: null, lockedSince: null }).since).toBeNull();
-  const stuck = states({ couldAskCandlesSince: NOW - 3 * HOUR, alerts: { backfills: 1 } });
+  const stuck = states({ couldRequestCandlesSince: NOW - 3 * HOUR, alerts: { backfills: 1 } });
   const told = withoutConsequences([state, ...stuck]).filter(({ since }) => since !== null);
   expect(told.map(({ event }) => event)).toEqual(['database-locked']);
 });

@@ -10,7 +10,7 @@ import {
 } from '../../../src/store/backfill/backfill-queue.ts';
 import { wantSeries } from '../../../src/store/candle/series.ts';
 import { recordFetch } from '../../../src/store/work/fetch.ts';
-import { keepInstance } from '../../../src/store/work/instance.ts';
+import { renewInstance } from '../../../src/store/work/instance.ts';
 import { runCommand } from '../../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { createJumpingClock } from '../../support/jumping-clock.ts';
@@ -51,7 +51,7 @@ async function record(priority = 0): Promise<number> {
 }
 
 const beService = () =>
-  keepInstance(database.sql, { owner: 'a:1', startedAt: NOON - HOUR, heartbeatAt: NOON, roles: ['worker'] });
+  renewInstance(database.sql, { owner: 'a:1', startedAt: NOON - HOUR, heartbeatAt: NOON, roles: ['worker'] });
 
 /** The service a:1 runs it, and says how far it is. */
 async function run(left: number, retrying = 0): Promise<number> {

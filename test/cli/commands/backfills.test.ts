@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { type Listening, listen } from '../../../src/service/http/listen.ts';
 import { createSimulator } from '../../../src/simulate.ts';
 import { startBackfill } from '../../../src/store/backfill/backfill.ts';
-import { keepInstance } from '../../../src/store/work/instance.ts';
+import { renewInstance } from '../../../src/store/work/instance.ts';
 import { runCommand } from '../../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { createJumpingClock } from '../../support/jumping-clock.ts';
@@ -40,9 +40,9 @@ describe('backfill --detach', () => {
       '\nBackfill 1 is recorded; no service is running: start one with chandler service to run it. chandler backfills list shows its progress.\n',
     );
     const service = { owner: 'host:1', startedAt: NOON, heartbeatAt: clock.now() };
-    await keepInstance(database.sql, { ...service, roles: ['http'] });
+    await renewInstance(database.sql, { ...service, roles: ['http'] });
     expect((await detach()).out).toContain('no service is running');
-    await keepInstance(database.sql, { ...service, roles: ['worker'] });
+    await renewInstance(database.sql, { ...service, roles: ['worker'] });
     expect((await detach()).out).toContain('\nBackfill 3 is recorded; the service runs it. ');
     // It is wanted from now on, so the gaps show it.
     const { out } = await chandler('gaps', '--json');
@@ -101,7 +101,7 @@ describe('backfills', () => {
       return rows.map(({ finishAt }) => finishAt !== null);
     };
     const beat = () =>
-      keepInstance(sql, { owner: 'host:1', startedAt: NOON, heartbeatAt: clock.now(), roles: ['worker'] });
+      renewInstance(sql, { owner: 'host:1', startedAt: NOON, heartbeatAt: clock.now(), roles: ['worker'] });
     await beat();
     expect(await list()).toEqual([true, true]);
     expect((await chandler('backfills', 'list')).out).toMatch(/^ *1 +running .* between .* and .*Z$/m);

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { claimBackfill, queueBackfill } from '../../../src/store/backfill/backfill-queue.ts';
 import { wantSeries } from '../../../src/store/candle/series.ts';
 import { createClient, type Sql } from '../../../src/store/connection/connect.ts';
-import { keepInstance } from '../../../src/store/work/instance.ts';
+import { renewInstance } from '../../../src/store/work/instance.ts';
 import { runCommand } from '../../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 
@@ -49,7 +49,7 @@ beforeAll(async () => {
   await queueBackfill(sql, { ...target, ...requested });
   // A service that has not renewed its leases lately.
   const silentSince = now - 60_000;
-  await keepInstance(sql, { owner: OWNER, startedAt: now - DAY, heartbeatAt: silentSince, roles: ['worker'] });
+  await renewInstance(sql, { owner: OWNER, startedAt: now - DAY, heartbeatAt: silentSince, roles: ['worker'] });
   await claimBackfill(sql, { owner: OWNER, now: silentSince });
   await sql`
     insert into ops.backfill (requested_at, state, is_detached, spec, coin_ids, span, interval, quote, planned_requests, owner, heartbeat_at, started_at)

@@ -6,7 +6,7 @@ import { parseConfig } from '../../../src/config.ts';
 import { monthReset } from '../../../src/core/calendar.ts';
 import { DAY, HOUR } from '../../../src/core/interval.ts';
 import { accountIdOf } from '../../../src/ingest/request/account.ts';
-import { keepInstance } from '../../../src/store/work/instance.ts';
+import { renewInstance } from '../../../src/store/work/instance.ts';
 import { SERIES_OF_A_COIN } from '../../support/many-series.ts';
 import {
   beService,
@@ -37,7 +37,7 @@ test('a permit waits for no look at each series: what is due is as a service cou
   if ('problems' in config) throw new Error(config.problems.join('\n'));
   const accountId = accountIdOf(config.ok.apiKey, config.ok.baseUrl);
   const beScheduler = () =>
-    keepInstance(database.sql, {
+    renewInstance(database.sql, {
       ...{ owner: 'a:1', roles: ['worker'], accountId, schedules: { freshness: '*/10 * * * *' } },
       ...{ startedAt: Date.now() - HOUR, heartbeatAt: Date.now() },
     });
@@ -47,7 +47,7 @@ test('a permit waits for no look at each series: what is due is as a service cou
   await beScheduler();
   const before = await readRows();
   await inService(async ({ sql }) => {
-    const app = { config: config.ok, clock: systemClock, database: { sql, ledger: sql }, surroundings: {} };
+    const app = { config: config.ok, clock: systemClock, database: { sql, ledger: sql }, overrides: {} };
     const nextMonth = monthReset(Date.now());
     const days = (monthReset(nextMonth) - nextMonth) / DAY;
     const { reserved } = await readBudget(app);

@@ -4,7 +4,7 @@ import { countWhenDue } from '../../../src/background/service/counting.ts';
 import { type Clock, type Instant, systemClock } from '../../../src/clock.ts';
 import { HOUR } from '../../../src/core/interval.ts';
 import { type Database, openDatabase } from '../../../src/store/connection/connect.ts';
-import { keepInstance } from '../../../src/store/work/instance.ts';
+import { renewInstance } from '../../../src/store/work/instance.ts';
 import { countSeriesNow } from '../../../src/views/operations/series-counts.ts';
 import { type CommandResult, runCommand } from '../../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
@@ -74,7 +74,7 @@ export const covered = (series: readonly { readonly slotsCovered: number }[]) =>
 
 /** A service that is alive now. */
 export const beService = (roles: readonly string[]) =>
-  keepInstance(database.sql, { owner: 'a:1', roles, startedAt: Date.now() - HOUR, heartbeatAt: Date.now() });
+  renewInstance(database.sql, { owner: 'a:1', roles, startedAt: Date.now() - HOUR, heartbeatAt: Date.now() });
 
 /** As if no service ever ran. */
 export async function forgetServices(): Promise<void> {

@@ -5,7 +5,7 @@ import { readLearnedLimits } from '../../../src/ingest/limits/learned-limits.ts'
 import { auditGaps } from '../../../src/ingest/tracking/audit.ts';
 import { type Listening, listen } from '../../../src/service/http/listen.ts';
 import { createSimulator } from '../../../src/simulate.ts';
-import { keepInstance } from '../../../src/store/work/instance.ts';
+import { renewInstance } from '../../../src/store/work/instance.ts';
 import { runCommand } from '../../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { createJumpingClock } from '../../support/jumping-clock.ts';
@@ -57,7 +57,7 @@ test('track add queues the past at once, and says who fetches it', async () => {
   const historyLimits = await readLearnedLimits(database.sql, clock, plan);
   expect(await auditGaps({ sql: database.sql, clock, plan, historyLimits })).toEqual([]);
   // Another coin with the same start does not wait until the first ones are done.
-  await keepInstance(database.sql, { owner: 'h:1', startedAt: NOON, heartbeatAt: clock.now(), roles: ['worker'] });
+  await renewInstance(database.sql, { owner: 'h:1', startedAt: NOON, heartbeatAt: clock.now(), roles: ['worker'] });
   const { past } = await json('track', 'add', 'ltc-litecoin', '--since', '2022-01-01');
   expect(past).toMatchObject({ backfills: [{ id: 2, coins: 1, requests: 4 }], isServed: true, beyondPlan: [] });
   expect(await chandler('track', 'add', 'ltc-litecoin', '--since', '2022-01-01')).not.toContain('Backfill');

@@ -57,7 +57,7 @@ function judge(
     interval: '1h',
     findings,
     sentAt,
-    heardAt: sentAt,
+    receivedAt: sentAt,
     asOf,
     ageMs,
     settledTo: settledUntil(asOf, '1h'),

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { CandleColumns } from '../../../src/core/candle.ts';
 import { HOUR, settledUntil, settleMs } from '../../../src/core/interval.ts';
 import type { Span } from '../../../src/core/span.ts';
-import { weighImplausible } from '../../../src/ingest/chunk/implausible.ts';
+import { judgeImplausible } from '../../../src/ingest/chunk/implausible.ts';
 import type { StoredCandle } from '../../../src/store/candle/neighbours.ts';
 import type { Pending } from '../../../src/store/work/second-opinion.ts';
 
@@ -37,12 +37,12 @@ function candlesOf({ from, to }: Span, price = 1_000): CandleColumns {
 
 /** The result for an answer that came at this time: null when it is believed, else the claims that wait. */
 function weigh(span: Span, at: number, pending: readonly Pending[], candles = candlesOf(span)) {
-  const { verdict, found } = weighImplausible({
+  const { verdict, found } = judgeImplausible({
     span,
     interval: '5m',
     findings: { candles, cutShort: [], quarantined: [], rowCount: candles.openTime.length },
     sentAt: at,
-    heardAt: at,
+    receivedAt: at,
     asOf: at,
     ageMs: 0,
     settledTo: settledUntil(at, '5m'),

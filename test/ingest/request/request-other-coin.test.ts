@@ -71,11 +71,11 @@ async function open({
     judgeForbidden: async () => undefined,
     judgeQuotaExhausted: async () => 'budget left',
   });
-  const askOther = createRequestOtherCoin({ sql, sendRequest, clock });
+  const requestOtherCoin = createRequestOtherCoin({ sql, sendRequest, clock });
   const spent = async () => (await quota.state()).day.spent;
   return {
     ...upstream,
-    ask: (options = {}, about: Partial<typeof ABOUT> = {}) => askOther({ ...ABOUT, ...about }, options),
+    ask: (options = {}, about: Partial<typeof ABOUT> = {}) => requestOtherCoin({ ...ABOUT, ...about }, options),
     spent,
   };
 }

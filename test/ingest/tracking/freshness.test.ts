@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { DAY, HOUR, type Interval } from '../../../src/core/interval.ts';
 import type { HistoryLimit } from '../../../src/ingest/limits/history-limit.ts';
-import { keepTracks, planTracked, readDueSeries, takeDueChunks } from '../../../src/ingest/tracking/freshness.ts';
+import { planTracked, readDueSeries, refreshTracks, takeDueChunks } from '../../../src/ingest/tracking/freshness.ts';
 import { recordRefusal } from '../../../src/store/candle/refusal.ts';
 import { markSeen } from '../../../src/store/candle/series.ts';
 import { recordCoins, recordTickers } from '../../../src/store/snapshot/coin.ts';
 import { addTracks, removeTracks, type TrackRule } from '../../../src/store/tracking/track-rule.ts';
-import { countQueued, handBack, markEnded, readQueued } from '../../../src/store/tracking/tracked-series.ts';
+import { countQueued, markEnded, readQueued, undoRefreshes } from '../../../src/store/tracking/tracked-series.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 
 let database: TestDatabase;
@@ -48,7 +48,7 @@ const rule = (tier: 'top' | 'all', rest: Partial<TrackRule> = {}): TrackRule =>
     ...rest,
   }) as TrackRule;
 const keep = (now: number, requestsPerDay: number | null = null) =>
-  keepTracks({ sql: database.sql, now, requestsPerDay, candlesPerRequest: 366, historyLimits, tickMs: 0 });
+  refreshTracks({ sql: database.sql, now, requestsPerDay, candlesPerRequest: 366, historyLimits, tickMs: 0 });
 const take = (now: number, limit = 10) =>
   takeDueChunks(database.sql, { now, room: { all: limit, late: limit }, tickMs: 0, plan, historyLimits });
 const coins = async (now: number, limit?: number) => (await take(now, limit)).map((c) => c.coinId);
@@ -157,7 +157,7 @@ test('a refresh that sent no request is due again', async () => {
   await markEnded(database.sql, a);
   expect(await readQueued(database.sql, NOON + 60_000, 10)).toEqual([b]);
   expect(await countQueued(database.sql)).toBe(1);
-  expect(await handBack(database.sql, [a, b])).toBe(1);
+  expect(await undoRefreshes(database.sql, [a, b])).toBe(1);
   expect(await countQueued(database.sql)).toBe(0);
   expect(await coins(NOON + 60_000)).toEqual(['b-b']);
 });

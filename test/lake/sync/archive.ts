@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
 import { withArchive } from '../../../src/background/lake/lake-run.ts';
 import { parseConfig } from '../../../src/config.ts';
 import { DAY, type Interval } from '../../../src/core/interval.ts';
-import { DEFAULT_KEEP } from '../../../src/core/settings/retention-settings.ts';
+import { DEFAULT_RETENTION } from '../../../src/core/settings/retention-settings.ts';
 import type { Destination } from '../../../src/lake/destination/destination.ts';
 import { openFolder } from '../../../src/lake/destination/folder.ts';
 import type { ManifestFile } from '../../../src/lake/manifest/manifest.ts';
@@ -21,7 +21,12 @@ import { temporaryFolder } from '../format/rows.ts';
 /** Of the days of 2023 all are older than that now, of those of 2024 none. */
 export const NOW = Date.UTC(2025, 5, 1);
 const KEPT = '365d';
-const KEEP = { ...DEFAULT_KEEP, tickers: null, fetches: null, candles: { ...DEFAULT_KEEP.candles, '24h': 365 * DAY } };
+const KEEP = {
+  ...DEFAULT_RETENTION,
+  tickers: null,
+  fetches: null,
+  candles: { ...DEFAULT_RETENTION.candles, '24h': 365 * DAY },
+};
 export const OLD = { from: Date.UTC(2023, 0, 1), to: Date.UTC(2024, 0, 1) };
 const { signal } = new AbortController();
 

@@ -43,7 +43,7 @@ function always(fault: FaultName, { mostInARow = 99, seed = 1 } = {}) {
   const faulty = withFaults(handler, {
     spec: { seed, rates: { [fault]: 1 }, mostInARow },
     clock: frozenClock(now),
-    ask: async (_, agoMs) => new Response(writeOhlcvRows(rows.slice(0, -1).map((row) => ({ ...row, volume: agoMs })))),
+    send: async (_, agoMs) => new Response(writeOhlcvRows(rows.slice(0, -1).map((row) => ({ ...row, volume: agoMs })))),
   });
   return {
     faulty,
@@ -201,7 +201,7 @@ describe('faults', () => {
     withFaults(async () => new Response(truth), {
       spec,
       clock: frozenClock(now),
-      ask: async () => new Response('[]'),
+      send: async () => new Response('[]'),
     });
   const address = (i: number) => `${url}&i=${i}`;
 

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
 import type { Span } from '../../../src/core/span.ts';
-import { reopenToldOnce } from '../../../src/store/candle/contradicted.ts';
+import { reopenEmptyOnce } from '../../../src/store/candle/contradicted.ts';
 import { recordCoins } from '../../../src/store/snapshot/coin.ts';
 import { applyTracks } from '../../../src/store/tracking/apply-track-rules.ts';
 import { ensurePartitions } from '../../../src/store/upkeep/partition.ts';
@@ -176,9 +176,9 @@ test('what is contradicted is asked about again only as far as its own answer to
   await answer(id, [45, 48], 60);
   await answer(id, [40, 60], 62);
   expect(await missing()).toEqual([]);
-  await reopenToldOnce(database.sql, id, day(20));
+  await reopenEmptyOnce(database.sql, id, day(20));
   expect(await missing()).toEqual([{ from: day(20), to: day(21) }]);
-  await reopenToldOnce(database.sql, id, day(42));
+  await reopenEmptyOnce(database.sql, id, day(42));
   expect(await missing()).toEqual([
     { from: day(20), to: day(21) },
     { from: day(40), to: day(45) },
@@ -194,10 +194,10 @@ test('what two answers told stays; what one told is opened again, once, and as f
   await answer(id, [18, 27], 62);
   expect((await stepsOf(id)).map(({ detail }) => detail)).toEqual([null, 'told twice', null]);
   await database.sql`delete from ops.fetch where series_id = ${id}`;
-  await reopenToldOnce(database.sql, id, day(10));
+  await reopenEmptyOnce(database.sql, id, day(10));
   expect(await covered()).toBe('27');
-  await reopenToldOnce(database.sql, id, day(20));
-  await reopenToldOnce(database.sql, id, day(19));
+  await reopenEmptyOnce(database.sql, id, day(20));
+  await reopenEmptyOnce(database.sql, id, day(19));
   expect(await covered()).toBe('18');
   expect((await stepsOf(id)).map(({ kind }) => kind)).toEqual(['answer', 'answer', 'answer', 'mended']);
 });

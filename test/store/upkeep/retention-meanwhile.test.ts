@@ -1,7 +1,7 @@
 /** Retention while answers come that are as old as what it removes, and while others hold it up: what is left is sound after each of them. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
-import { DEFAULT_KEEP, type Keep } from '../../../src/core/settings/retention-settings.ts';
+import { DEFAULT_RETENTION, type Retention } from '../../../src/core/settings/retention-settings.ts';
 import { wantSeries } from '../../../src/store/candle/series.ts';
 import { createClient, type Sql } from '../../../src/store/connection/connect.ts';
 import { ensurePartitions } from '../../../src/store/upkeep/partition.ts';
@@ -12,11 +12,11 @@ import { day, FIRST_DAY, newDailySeries, storeAnswer } from '../../support/store
 import { until } from '../../support/until.ts';
 
 const NOW = day(1_000);
-const KEEP: Keep = {
-  ...DEFAULT_KEEP,
+const KEEP: Retention = {
+  ...DEFAULT_RETENTION,
   tickers: null,
   fetches: null,
-  candles: { ...DEFAULT_KEEP.candles, '24h': 500 * DAY },
+  candles: { ...DEFAULT_RETENTION.candles, '24h': 500 * DAY },
 };
 /** The days of 2024: older than that. */
 const OLD = [0, 366] as const;

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { DAY, HOUR } from '../../../src/core/interval.ts';
-import { DEFAULT_KEEP, type Keep } from '../../../src/core/settings/retention-settings.ts';
+import { DEFAULT_RETENTION, type Retention } from '../../../src/core/settings/retention-settings.ts';
 import { noTickers, TICKER_NUMBERS, type TickerColumns } from '../../../src/core/ticker.ts';
 import { backfillTotals } from '../../../src/store/backfill/backfill.ts';
 import { createClient, openDatabase, type Sql } from '../../../src/store/connection/connect.ts';
@@ -21,7 +21,7 @@ beforeEach(async () => {
 afterEach(() => database.drop());
 
 const NOW = Date.UTC(2026, 5, 15, 12);
-const FOR_EVER: Keep = { ...DEFAULT_KEEP, tickers: null, fetches: null };
+const FOR_EVER: Retention = { ...DEFAULT_RETENTION, tickers: null, fetches: null };
 
 async function partitionsOf(table: string): Promise<string[]> {
   const rows = await database.sql<{ name: string }[]>`

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { MOST_SKEW_MS } from '../../../src/clock.ts';
-import { keepInstance, liveInstances } from '../../../src/store/work/instance.ts';
+import { liveInstances, renewInstance } from '../../../src/store/work/instance.ts';
 import {
   holdingLease,
   isLeaseAlive,
@@ -37,7 +37,7 @@ describe('a lease', () => {
   ] as const;
   test.each(cases)('%s is alive or not, in the database as in the process', async (owner, sinceMs, isAlive) => {
     const heartbeatAt = NOW + sinceMs;
-    await keepInstance(database.sql, { owner, roles: [], startedAt: NOW, heartbeatAt });
+    await renewInstance(database.sql, { owner, roles: [], startedAt: NOW, heartbeatAt });
     const alive = (await liveInstances(database.sql, NOW)).map((instance) => instance.owner);
     expect(alive.includes(owner)).toBe(isAlive);
     expect(isLeaseAlive(leaseEnd(heartbeatAt), NOW)).toBe(isAlive);

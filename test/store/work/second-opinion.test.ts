@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { DAY, HOUR } from '../../../src/core/interval.ts';
-import { ASK_AGAIN_MS, CONTRADICTED_HISTORY_LIMIT } from '../../../src/core/second-opinion.ts';
+import { CONTRADICTED_HISTORY_LIMIT, REQUEST_AGAIN_MS } from '../../../src/core/second-opinion.ts';
 import { wantSeries } from '../../../src/store/candle/series.ts';
 import { recordCoins } from '../../../src/store/snapshot/coin.ts';
 import {
@@ -31,7 +31,7 @@ beforeEach(async () => {
 /** An answer at this instant that agrees, or says what is given. */
 async function hear(id: ClaimId, at: number, said: Partial<Statement> = {}): Promise<Opinion> {
   const opinion = await database.sql.begin((tx) =>
-    recordAnswer(tx, id, { sentAt: at, heardAt: at, ageMs: 0 }, () => ({ says: 'agrees', ...said })),
+    recordAnswer(tx, id, { sentAt: at, receivedAt: at, ageMs: 0 }, () => ({ says: 'agrees', ...said })),
   );
   return opinion as Opinion;
 }
@@ -43,7 +43,7 @@ test('a claim is kept with its evidence, believed after a second answer, and sti
   const first: Claim = {
     answers: 1,
     requestedAt: NOON,
-    retryAt: NOON + ASK_AGAIN_MS,
+    retryAt: NOON + REQUEST_AGAIN_MS,
     evidence: { rows: 3, text: 'a\ufffd' },
   };
   expect(await hear(LIST, NOON, { evidence: { rows: 3, text: 'a\0' } })).toEqual({ kind: 'waiting', claim: first });
@@ -53,7 +53,7 @@ test('a claim is kept with its evidence, believed after a second answer, and sti
   const second = {
     answers: 2,
     requestedAt: first.retryAt,
-    retryAt: first.retryAt + ASK_AGAIN_MS,
+    retryAt: first.retryAt + REQUEST_AGAIN_MS,
     evidence: { rows: 4 },
   };
   expect(await hear(LIST, first.retryAt, { evidence: { rows: 4 } })).toEqual({ kind: 'believed', claim: second });
@@ -76,7 +76,7 @@ test('another rule may be given, and what stood before is told', async () => {
   const kinds: string[] = [];
   for (let at = NOON; at < NOON + 4; at++) {
     const { kind } = await database.sql.begin((tx) =>
-      recordAnswer(tx, limit, { sentAt: at, heardAt: at, ageMs: 0 }, (before) => {
+      recordAnswer(tx, limit, { sentAt: at, receivedAt: at, ageMs: 0 }, (before) => {
         seen.push(before?.answers ?? null);
         return { says: 'agrees', rule: CONTRADICTED_HISTORY_LIMIT };
       }),
@@ -92,7 +92,7 @@ test('answers that many processes hear at the same time count one after the othe
   const opinions = await Promise.all(
     Array.from({ length: 8 }, () =>
       database.sql.begin((tx) =>
-        recordAnswer(tx, limit, { sentAt: NOON, heardAt: NOON, ageMs: 0 }, () => ({ says: 'agrees' })),
+        recordAnswer(tx, limit, { sentAt: NOON, receivedAt: NOON, ageMs: 0 }, () => ({ says: 'agrees' })),
       ),
     ),
   );
@@ -103,7 +103,7 @@ test('answers that many processes hear at the same time count one after the othe
 
 test('an answer whose transaction fails does not count', async () => {
   const failing = database.sql.begin(async (tx) => {
-    await recordAnswer(tx, LIST, { sentAt: NOON, heardAt: NOON, ageMs: 0 }, () => ({ says: 'agrees' }));
+    await recordAnswer(tx, LIST, { sentAt: NOON, receivedAt: NOON, ageMs: 0 }, () => ({ says: 'agrees' }));
     throw new Error('cut off');
   });
   await expect(failing).rejects.toThrow('cut off');

@@ -1,7 +1,7 @@
 /** `verify` while others write: it names no difference where nobody did anything wrong. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
-import { DEFAULT_KEEP } from '../../../src/core/settings/retention-settings.ts';
+import { DEFAULT_RETENTION } from '../../../src/core/settings/retention-settings.ts';
 import { createClient, type Sql } from '../../../src/store/connection/connect.ts';
 import { recordCoins } from '../../../src/store/snapshot/coin.ts';
 import { ensurePartitions } from '../../../src/store/upkeep/partition.ts';
@@ -51,10 +51,10 @@ test('retention between the moment that verify is about and its look at the cand
     ).length > 0;
   await until(waits);
   const keep = {
-    ...DEFAULT_KEEP,
+    ...DEFAULT_RETENTION,
     tickers: null,
     fetches: null,
-    candles: { ...DEFAULT_KEEP.candles, '24h': 500 * DAY },
+    candles: { ...DEFAULT_RETENTION.candles, '24h': 500 * DAY },
   };
   await removeOld(database, { keep, now: NOW, waitMs: 1_000 });
   await other`select pg_advisory_unlock(1)`;
@@ -79,7 +79,7 @@ test('verify --against names no tampering when a coin gets a new id while it com
     }
   }
   const found = [];
-  for await (const one of compare(sql, facts(), { keep: DEFAULT_KEEP, at: NOW, now: day(1_003) })) found.push(one);
+  for await (const one of compare(sql, facts(), { keep: DEFAULT_RETENTION, at: NOW, now: day(1_003) })) found.push(one);
   expect(found.filter(({ verdict }) => verdict === 'tampered')).toEqual([]);
   expect(found.filter(({ verdict }) => verdict === 'renamed')).toHaveLength(1);
 });
@@ -112,7 +112,7 @@ test.each([
     yield* lines.slice(1, -1);
   }
   const found = [];
-  for await (const one of compare(sql, facts(), { keep: DEFAULT_KEEP, at: NOW, now: day(1_100) })) found.push(one);
+  for await (const one of compare(sql, facts(), { keep: DEFAULT_RETENTION, at: NOW, now: day(1_100) })) found.push(one);
   expect(found.filter(({ verdict }) => verdict === 'tampered')).toEqual([]);
   expect(found.filter(({ verdict }) => verdict === 'renamed')).toHaveLength(1);
 });
@@ -130,7 +130,11 @@ test('verify --against finds the right series where an id belonged to one coin a
       yield* lines;
     }
     const found: string[] = [];
-    for await (const { subject, verdict } of compare(sql, facts(), { keep: DEFAULT_KEEP, at: NOW, now: day(1_100) }))
+    for await (const { subject, verdict } of compare(sql, facts(), {
+      keep: DEFAULT_RETENTION,
+      at: NOW,
+      now: day(1_100),
+    }))
       if (verdict === 'tampered' || verdict === 'renamed') found.push(`${verdict}: ${subject}`);
     return found;
   };

@@ -1,7 +1,7 @@
 /** Days with and without candles: `market.condition` and `market.on_grid` say why, in a session of New York. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { DAY, HOUR, type Interval } from '../../../src/core/interval.ts';
-import { DEFAULT_KEEP } from '../../../src/core/settings/retention-settings.ts';
+import { DEFAULT_RETENTION } from '../../../src/core/settings/retention-settings.ts';
 import { recordRefusal } from '../../../src/store/candle/refusal.ts';
 import { wantSeries } from '../../../src/store/candle/series.ts';
 import type { Sql } from '../../../src/store/connection/connect.ts';
@@ -70,7 +70,7 @@ beforeAll(async () => {
   const removed = await givenSeries(sql, { coinId: 'ccc-coin', interval: '1h', span: span(day(-1), day(1)) });
   await storeAnswer(sql, removed, { span: span(day(-1), day(1)), slots: some(48) });
   await removeOld(database, {
-    keep: { ...DEFAULT_KEEP, candles: { ...DEFAULT_KEEP.candles, '24h': DAY, '1h': 28 * DAY } },
+    keep: { ...DEFAULT_RETENTION, candles: { ...DEFAULT_RETENTION.candles, '24h': DAY, '1h': 28 * DAY } },
     now: Date.UTC(2024, 1, 1),
   });
   const prices = await wanted('bbb-coin', 'prices-1d', day(1), day(4));

@@ -37,10 +37,10 @@ export const BurnDown: FC<BurnDownProps> = ({ window, spent, now }) => {
           </li>
         )}
       </ul>
-      {untoldOf(points) !== 0 && spent.every <= 1 && (
+      {countUnknown(points) !== 0 && spent.every <= 1 && (
         <p class="soft">
-          Of {formatCounted(untoldOf(points), 'request')} the ledger knows only the number: their rows are removed, or
-          not written yet.
+          Of {formatCounted(countUnknown(points), 'request')} the ledger knows only the number: their rows are removed,
+          or not written yet.
         </p>
       )}
       <details>
@@ -86,7 +86,7 @@ function pointsOf(window: QuotaWindow, { spenders, buckets }: SpentOverTime, now
 }
 
 /** Requests that the ledger counts, but no row says who spent them. */
-function untoldOf(points: readonly Point[]): number {
+function countUnknown(points: readonly Point[]): number {
   const { total, sums } = points.at(-1)!;
   return Math.max(0, Math.round(total - sumOf(sums)));
 }
@@ -109,7 +109,7 @@ const Drawing: FC<BurnDownProps & { readonly points: readonly Point[] }> = ({ wi
     const share = Math.min(1, sent / most);
     return round(4 + (limit === null ? 1 - share : share) * (HEIGHT - BOTTOM - 4));
   };
-  const untold = untoldOf(points);
+  const untold = countUnknown(points);
   const upTo = (point: Point, part: number) => untold + sumOf(point.sums.slice(0, part));
   return (
     <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} width={WIDTH} role="img" aria-label={labelOf(window)}>
