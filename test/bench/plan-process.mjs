@@ -18,7 +18,7 @@ const made = await planBackfill({
   sql: database.sql,
   target,
   now: Number(now),
-  askedSince: Number(now),
+  requestedSince: Number(now),
   plan,
   historyLimit,
 });

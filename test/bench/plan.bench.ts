@@ -162,7 +162,7 @@ async function runInside({ sql, url }: TestDatabase, coinIds: readonly string[])
   try {
     for (let i = 0; i <= ROUNDS; i++) {
       const now = systemClock.now();
-      const options = { sql, target, now, askedSince: now, plan, historyLimit: historyLimits.of('24h') };
+      const options = { sql, target, now, requestedSince: now, plan, historyLimit: historyLimits.of('24h') };
       const planMs = await timed(() => planBackfill(options));
       const planned = await planBackfill(options);
       const runMs = await timed(() =>

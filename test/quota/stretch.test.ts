@@ -62,7 +62,7 @@ function stretch(coin: number, change: Partial<Stretch> = {}): Stretch {
     quote: 'usd',
     interval: '24h',
     span: span(0, 300),
-    askedSince: NOON,
+    requestedSince: NOON,
     plan: 'free',
     ...change,
   };

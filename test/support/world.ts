@@ -200,7 +200,7 @@ async function openChandler(
         sql,
         target,
         now: startedAt,
-        askedSince: startedAt,
+        requestedSince: startedAt,
         plan: session.plan,
         historyLimit: session.historyLimits.of(interval),
       });

@@ -101,7 +101,7 @@ async function record(coinIds: readonly string[]): Promise<{ readonly id: number
   const target = { coinIds, interval: '5m', quote: 'usd', span: { from: Date.UTC(2014, 0), to } } as const;
   const plan = planOf('enterprise');
   const historyLimit = documentedLimit(plan, '5m');
-  const { cost } = await planBackfill({ sql, target, now, askedSince: now, plan, historyLimit });
+  const { cost } = await planBackfill({ sql, target, now, requestedSince: now, plan, historyLimit });
   const plannedRequests = cost.requests;
   await wantSeries(sql, { ...target, priority: 0 });
   const id = await queueBackfill(sql, { ...target, requestedAt: now, spec: {}, plannedRequests, priority: 0 });
@@ -137,7 +137,7 @@ async function checkTicks(): Promise<void> {
   }
 }
 
-const askedSince = (from: number, path: RegExp) =>
+const requestedSince = (from: number, path: RegExp) =>
   world.asked.filter((one) => one.at > from && path.test(one.path)).length;
 
 const first = await startOwnRedis();
@@ -181,7 +181,7 @@ describe.each(['Postgres', 'Redis'])('with its queues on %s', (engine) => {
         const isRunning = backfill!.state === 'running';
         if (isRunning && wasRunning) {
           minutes.full++;
-          expect(askedSince(from, /./), label).toBeGreaterThan(FULL_MINUTE);
+          expect(requestedSince(from, /./), label).toBeGreaterThan(FULL_MINUTE);
         }
         if (!isRunning && !wasRunning && at !== MIDNIGHT) {
           minutes.held++;
@@ -195,7 +195,7 @@ describe.each(['Postgres', 'Redis'])('with its queues on %s', (engine) => {
       expect(minutes.full).toBeGreaterThanOrEqual(6);
       expect(minutes.held).toBeGreaterThan(45);
       const now = world.clock.now();
-      expect(askedSince(MIDNIGHT, /ohlcv/)).toBeGreaterThan(FULL_MINUTE);
+      expect(requestedSince(MIDNIGHT, /ohlcv/)).toBeGreaterThan(FULL_MINUTE);
       const { cadence } = (await schedules()).find(({ name }) => name === 'global')!;
       for (let tick = cadence!.next(begun); tick <= now - MINUTE; tick = cadence!.next(tick)) {
         const asked = world.asked.filter(({ at, path }) => path === '/global' && at >= tick && at < tick + MINUTE);

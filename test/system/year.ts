@@ -153,7 +153,7 @@ async function fillPrices(world: ServiceWorld, { plan: name, prices, pricesDays 
   const plan = { ...PLANS[name], requestsPerSecond: Number.POSITIVE_INFINITY };
   const historyLimits = await readLearnedLimits(sql, clock, plan);
   const historyLimit = historyLimits.of('prices-1d');
-  const { cost } = await planBackfill({ sql, target, now, askedSince: now, plan, historyLimit });
+  const { cost } = await planBackfill({ sql, target, now, requestedSince: now, plan, historyLimit });
   const { limits, quota, reserved } = await budgetOf(world);
   const { finishAt } = forecastFrom({ ...(await quota.state()), now }, { requests: cost.requests, limits, reserved });
   await wantSeries(sql, { ...target, priority: 0 });

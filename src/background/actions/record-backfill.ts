@@ -40,7 +40,7 @@ export async function recordBackfill(
   const place = { id: null, priority };
   const recorded = (await sql.begin(async (tx) => {
     await wantSeries(tx, { ...target, priority: 0 });
-    const own = await planBackfill({ sql: tx, target, now, askedSince: now, plan, historyLimit, place });
+    const own = await planBackfill({ sql: tx, target, now, requestedSince: now, plan, historyLimit, place });
     const plannedRequests = own.cost.requests;
     const requested = { requestedAt: now, requestedBy, coinIds, interval, quote, span };
     const id = await queueBackfill(tx, { spec, priority, ...requested, plannedRequests });

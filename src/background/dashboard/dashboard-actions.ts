@@ -112,7 +112,7 @@ async function backfill(app: App, given: Arguments): ReturnType<Action> {
   const { plan, historyLimits } = await readPlanning(app, budget.plan);
   const historyLimit = historyLimits.of(interval);
   const place = { id: null, priority: 0 };
-  const planned = await planBackfill({ sql, target, now, askedSince: now, plan, historyLimit, place });
+  const planned = await planBackfill({ sql, target, now, requestedSince: now, plan, historyLimit, place });
   const { requests, slots } = planned.cost;
   const waiting = await readWaiting(sql, target, now);
   if (requests === 0 && planned.othersSlots === 0)

@@ -100,7 +100,7 @@ export async function fillGaps(app: App): ReturnType<Action> {
   for (const target of targets) {
     const historyLimit = historyLimits.of(target.interval);
     const { cost, probe, costIfOpen } = await planBackfill({
-      ...{ sql, target, now, askedSince: now, plan, historyLimit, place },
+      ...{ sql, target, now, requestedSince: now, plan, historyLimit, place },
     });
     if (cost.requests > 0) planned.push({ target, cost, costIfOpen, probe, historyLimit });
   }

@@ -132,7 +132,7 @@ async function pricePast(app: App, budget: Budget, rule: TrackRule, { coinId, in
   const target = { coinIds: [coinId], interval, quote, span };
   const place = { id: null, priority: HISTORY_PRIORITY };
   const historyLimit = historyLimits.of(interval);
-  const { cost } = await planBackfill({ sql, target, now, askedSince: now, plan, historyLimit, place });
+  const { cost } = await planBackfill({ sql, target, now, requestedSince: now, plan, historyLimit, place });
   const state = await budget.quota.state();
   const { finishAt } = forecastFrom(
     { ...state, now },

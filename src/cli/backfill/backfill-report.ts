@@ -60,7 +60,7 @@ export function planMissing(
   since: Instant,
 ): Promise<BackfillPlan> {
   const historyLimit = session.historyLimits.of(target.interval);
-  return planBackfill({ sql, target, now: clock.now(), askedSince: since, plan: session.plan, historyLimit });
+  return planBackfill({ sql, target, now: clock.now(), requestedSince: since, plan: session.plan, historyLimit });
 }
 
 /** The counts of the database, or of this process when the database was unavailable. */

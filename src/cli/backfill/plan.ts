@@ -73,9 +73,16 @@ async function makeReport(
   );
   const now = clock.now();
   const historyLimit = session.historyLimits.of(target.interval);
-  const plan = await planBackfill({ sql, target, now, askedSince: now, plan: session.plan, historyLimit });
+  const plan = await planBackfill({ sql, target, now, requestedSince: now, plan: session.plan, historyLimit });
   const gone = { ...target, coinIds: target.leftOut };
-  const ofLeftOut = await planBackfill({ sql, target: gone, now, askedSince: now, plan: session.plan, historyLimit });
+  const ofLeftOut = await planBackfill({
+    sql,
+    target: gone,
+    now,
+    requestedSince: now,
+    plan: session.plan,
+    historyLimit,
+  });
   const lastDay = lastDayOf(expectedDepth(historyLimit), interval, now);
   const givesOnlyLastDay = lastDay !== null;
   const lacksCandles = givesOnlyLastDay || expectedDepth(historyLimit) === 0;

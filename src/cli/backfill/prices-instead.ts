@@ -23,7 +23,7 @@ export async function pricesInstead(
   const historyLimit = historyLimits.of(interval);
   const depthMs = depthOf(interval);
   const instead = { ...target, interval };
-  const { cost } = await planBackfill({ sql, target: instead, now, askedSince: now, plan, historyLimit });
+  const { cost } = await planBackfill({ sql, target: instead, now, requestedSince: now, plan, historyLimit });
   if (cost.slots === 0) return null;
   // The printed command requests nothing that the plan refuses.
   const start = cost.refusedSlots === 0 ? null : relativeStart(depthMs!);

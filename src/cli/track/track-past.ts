@@ -82,7 +82,7 @@ async function readPast(
   const whole = { from: ceilToGrid(since, interval), to: ceilToGrid(now, interval) };
   const target = { ...series, span: keptPart(whole, interval, config.keep.candles, now) };
   const historyLimit = historyLimits.of(interval);
-  const wanted = { sql, target, now, askedSince: now, plan, historyLimit };
+  const wanted = { sql, target, now, requestedSince: now, plan, historyLimit };
   const place = { id: null, priority: HISTORY_PRIORITY };
   const { othersSlots } = await planBackfill({ ...wanted, place });
   const depth = expectedDepth(historyLimit);

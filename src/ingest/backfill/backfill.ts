@@ -157,7 +157,7 @@ async function fetchMissing(deps: BackfillDeps, options: BackfillOptions, run: R
   const { retry, tidy } = createRunRetry(deps, run, isClaimed);
   // A command requests everything that the user named: it comes before the backfills of the service, so it has no place among them.
   const place = options.claimedId === undefined ? undefined : { id, priority: options.priority ?? 0 };
-  const asking = { sql, clock, target, backfillId: id, askedSince: startedAt, plan, historyLimits, place };
+  const asking = { sql, clock, target, backfillId: id, requestedSince: startedAt, plan, historyLimits, place };
   if (options.planned.probe) {
     const probing = {
       ...asking,

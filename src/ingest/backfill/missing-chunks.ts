@@ -30,7 +30,7 @@ export type ChunkSource = {
   readonly clock: Clock;
   readonly target: BackfillTarget;
   readonly backfillId: number;
-  readonly askedSince: number;
+  readonly requestedSince: number;
   readonly plan: { readonly name: string; readonly candlesPerRequest: number };
   readonly historyLimits: Pick<LearnedLimits, 'of'>;
   /** The place of a backfill of the service: slots of the backfills before it are left to them. */
@@ -50,8 +50,8 @@ const MOST_ROUNDS = 3;
 const PAGE = 100;
 
 export function createMissingChunks(deps: MissingChunksDeps): MissingChunks {
-  const { sql, clock, target, plan, askedSince, place } = deps;
-  const when = { now: () => clock.now(), askedSince, plan: plan.name, place };
+  const { sql, clock, target, plan, requestedSince, place } = deps;
+  const when = { now: () => clock.now(), requestedSince, plan: plan.name, place };
   /** How often chunks were put into the queue in passes after the first, by id. */
   const rounds = new Map<string, number>();
   const givenUp = new Map<number, Span[]>();
@@ -72,7 +72,16 @@ export function createMissingChunks(deps: MissingChunksDeps): MissingChunks {
     const { quote, interval } = target;
     const { backfillId } = deps;
     for (const span of chunksNewestFirst(worthRequesting(seriesId, gaps), interval, rowsPerRequest(plan, interval))) {
-      const job: ChunkJob = { kind: 'backfill', backfillId, seriesId, coinId, quote, interval, ...span, askedSince };
+      const job: ChunkJob = {
+        kind: 'backfill',
+        backfillId,
+        seriesId,
+        coinId,
+        quote,
+        interval,
+        ...span,
+        askedSince: requestedSince,
+      };
       const round = (rounds.get(chunkJobId(job)) ?? 0) + 1;
       if (round > MOST_ROUNDS) {
         giveUp(job);
@@ -112,7 +121,7 @@ export function createMissingChunks(deps: MissingChunksDeps): MissingChunks {
       }
       isFirstPass = false;
     },
-    dueAgain: (since) => readDueWithinRun(sql, { ...target, askedSince, now: since }),
+    dueAgain: (since) => readDueWithinRun(sql, { ...target, requestedSince, now: since }),
     doneOf: async (jobs) => {
       if (jobs.length === 0) return jobs;
       const coinIds = [...new Set(jobs.map(({ coinId }) => coinId))];

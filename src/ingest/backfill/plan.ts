@@ -47,7 +47,7 @@ export type PlanOptions = {
   readonly sql: SqlOrTransaction;
   readonly target: BackfillTarget;
   readonly now: Instant;
-  readonly askedSince: Instant;
+  readonly requestedSince: Instant;
   readonly plan: Pick<Plan, 'candlesPerRequest' | 'pricesPerRequest'> & { readonly name: string };
   readonly historyLimit: HistoryLimit;
   /** The place of a backfill of the service: slots of the backfills before it are left out. */
@@ -66,7 +66,7 @@ export async function* gapsOf(
   target: BackfillTarget,
   when: {
     readonly now: () => Instant;
-    readonly askedSince: Instant;
+    readonly requestedSince: Instant;
     readonly plan: string;
     readonly place?: Place | undefined;
   },
@@ -76,7 +76,7 @@ export async function* gapsOf(
   for (let at = 0; at < coinIds.length; at += pageSize) {
     const page = coinIds.slice(at, at + pageSize);
     const query = { coinIds: page, quote, interval, span, now: when.now() };
-    const all = await readGaps(sql, { ...query, askedSince: when.askedSince, plan: when.plan });
+    const all = await readGaps(sql, { ...query, requestedSince: when.requestedSince, plan: when.plan });
     const owned = when.place === undefined ? null : await readOwnedByOthers(sql, { ...query, place: when.place });
     for (const coin of all) {
       const others = owned?.get(coin.coinId) ?? [];
@@ -91,7 +91,7 @@ export async function planBackfill({
   sql,
   target,
   now,
-  askedSince,
+  requestedSince,
   plan,
   historyLimit,
   place,
@@ -110,7 +110,7 @@ export async function planBackfill({
   let waitingSlots = 0;
   let refusedSlots = 0;
   let othersSlots = 0;
-  for await (const coin of gapsOf(sql, target, { now: () => now, askedSince, plan: plan.name, place })) {
+  for await (const coin of gapsOf(sql, target, { now: () => now, requestedSince, plan: plan.name, place })) {
     waitingSlots += countSlots(coin.waiting, interval);
     refusedSlots += countSlots(coin.refused, interval);
     othersSlots += countSlots(splitAtReach(coin.others, expectedDepth(historyLimit), interval, now).within, interval);

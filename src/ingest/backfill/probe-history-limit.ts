@@ -45,18 +45,18 @@ export async function probeHistoryLimit(deps: ProbeDeps): Promise<void> {
 
 /** The newest chunk that begins beyond the expected limit. */
 async function newestBeyond(deps: ProbeDeps): Promise<ChunkJob | null> {
-  const { sql, clock, target, backfillId, askedSince, plan, place } = deps;
+  const { sql, clock, target, backfillId, requestedSince, plan, place } = deps;
   const { quote, interval } = target;
   const limit = deps.historyLimits.of(interval);
   if (limit.kind !== 'documented') return null;
-  const when = { now: () => clock.now(), askedSince, plan: plan.name, place };
+  const when = { now: () => clock.now(), requestedSince, plan: plan.name, place };
   for await (const { coinId, seriesId, gaps } of gapsOf(sql, target, when)) {
     const { beyond } = splitAtReach(gaps, limit.depthMs, interval, clock.now());
     const newest = beyond.at(-1);
     if (newest === undefined || seriesId === null) continue;
     for (const span of chunksNewestFirst(gaps, interval, rowsPerRequest(plan, interval)))
       if (span.from < newest.to)
-        return { kind: 'backfill', backfillId, seriesId, coinId, quote, interval, ...span, askedSince };
+        return { kind: 'backfill', backfillId, seriesId, coinId, quote, interval, ...span, askedSince: requestedSince };
   }
   return null;
 }

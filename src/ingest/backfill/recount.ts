@@ -21,7 +21,7 @@ export async function recountWaiting(deps: RecountDeps, id: number): Promise<voi
     const { interval } = place;
     const target = { ...place, span: keptPart(place.span, interval, keep, now) };
     const historyLimit = historyLimits.of(interval);
-    const planned = await planBackfill({ sql, target, now, askedSince: now, plan, historyLimit, place });
+    const planned = await planBackfill({ sql, target, now, requestedSince: now, plan, historyLimit, place });
     const { cost, othersSlots } = planned;
     await saveLeft(sql, place.id, { left: cost.requests, hasOnlyOthers: cost.slots === 0 && othersSlots > 0 });
   }

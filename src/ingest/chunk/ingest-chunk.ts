@@ -119,7 +119,15 @@ function questionOf(
   const isOfHoles = job.kind === 'holes';
   // Without the candles beside the holes, an answer proves nothing about them.
   if (from >= to || (isOfHoles && from > job.from)) return null;
-  const stretch: Stretch = { ...job, backfillId: backfillOf(job), isOfHoles, span: { from, to }, plan: plan.name };
+  const requestedSince = job.askedSince;
+  const stretch: Stretch = {
+    ...job,
+    requestedSince,
+    backfillId: backfillOf(job),
+    isOfHoles,
+    span: { from, to },
+    plan: plan.name,
+  };
   return {
     stretch,
     about: (gaps) => {
@@ -152,7 +160,15 @@ function questionOfDay(
   { span, path }: DayRequest,
   { plan }: Pick<IngestChunkDeps, 'plan'>,
 ): StretchRequest {
-  const stretch: Stretch = { ...job, backfillId: backfillOf(job), isOfHoles: false, span, plan: plan.name };
+  const requestedSince = job.askedSince;
+  const stretch: Stretch = {
+    ...job,
+    requestedSince,
+    backfillId: backfillOf(job),
+    isOfHoles: false,
+    span,
+    plan: plan.name,
+  };
   return { stretch, about: () => ({ path, query: { quote: job.quote }, span, beyondPlan: false }) };
 }
 

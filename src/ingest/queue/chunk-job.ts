@@ -19,7 +19,7 @@ export type ChunkJob = Wish &
     readonly seriesId: number;
     readonly from: Instant;
     readonly to: Instant;
-    /** Start of the run, or of the refresh. Slots that were requested after it are not requested again. */
+    /** Start of the run, or of the refresh. Slots that were requested after it are not requested again. Named as in jobs of the queue. */
     readonly askedSince: Instant;
   };
 

@@ -236,7 +236,15 @@ async function execute(
   const target = { coinIds, interval, quote, span: keptPart(span, interval, deps.keep ?? {}, startedAt) };
   const historyLimit = historyLimits.of(interval);
   const place = { id, priority };
-  const planned = await planBackfill({ sql, target, now: startedAt, askedSince: startedAt, plan, historyLimit, place });
+  const planned = await planBackfill({
+    sql,
+    target,
+    now: startedAt,
+    requestedSince: startedAt,
+    plan,
+    historyLimit,
+    place,
+  });
   deps.onBegin(claimed, planned.cost.requests);
   const running = { sql, clock, queue, historyLimits, circuitBreaker, plan, owner, ingestChunk: reporting(deps) };
   return runBackfill(

@@ -48,7 +48,7 @@ export async function auditGaps(
     const queued: QueuedHistory[] = [];
     for (const group of groups) {
       const historyLimit = historyLimits.of(group.interval);
-      const { cost } = await planBackfill({ sql: tx, target: group, now, askedSince: now, plan, historyLimit });
+      const { cost } = await planBackfill({ sql: tx, target: group, now, requestedSince: now, plan, historyLimit });
       if (cost.requests === 0) continue;
       const id = await queueBackfill(tx, {
         ...group,

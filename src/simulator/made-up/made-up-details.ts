@@ -17,7 +17,12 @@ type CatalogueFields = Required<Pick<CoinDetails, 'tags' | 'team' | 'contracts'>
   readonly platform: MadeUpCoin | null;
 };
 
-export function madeUpDetails(coin: MadeUpCoin, summary: CoinSummary, around: CatalogueFields, now: Instant): CoinDetails {
+export function madeUpDetails(
+  coin: MadeUpCoin,
+  summary: CoinSummary,
+  around: CatalogueFields,
+  now: Instant,
+): CoinDetails {
   const { platform } = around;
   const one = <T>(salt: number, of: readonly T[]) => of[below(of.length, mix(coin.key, salt))]!;
   const links = linksOf(coin);

@@ -10,7 +10,7 @@ import { toRange } from '../values/multirange.ts';
 export type GapsQuery = SeriesSpan & {
   readonly now: Instant;
   /** Pending spans requested at or after this are not requested again: a run requests each slot once, except claims that are due within seconds. */
-  readonly askedSince: Instant;
+  readonly requestedSince: Instant;
   /** Only the refusals made to this plan count. */
   readonly plan: string;
 };
@@ -45,7 +45,7 @@ export async function readGaps(sql: SqlOrTransaction, query: GapsQuery): Promise
     ), split as materialized (
       select m.*,
         coalesce((select range_agg(p.span) from ops.second_opinion p where p.series_id = m.series_id
-          and (p.retry_at > ${query.now} or ${askedSince(sql, sql`${query.askedSince}::timestamptz`, query.now)})), '{}') as waiting,
+          and (p.retry_at > ${query.now} or ${wasRequestedSince(sql, sql`${query.requestedSince}::timestamptz`, query.now)})), '{}') as waiting,
         coalesce((select range_agg(r.span) from market.refusal r where r.series_id = m.series_id
           and r.account_plan = ${query.plan} and ${stillRefused(sql, query.now)}), '{}') as refused
       from missing m where not isempty(m.missing)
@@ -66,7 +66,7 @@ export type OpenGapsQuery = SeriesName & {
   readonly isOfHoles?: boolean;
   readonly seriesId: number;
   readonly span: Span;
-  readonly askedSince: Instant;
+  readonly requestedSince: Instant;
 };
 
 /**
@@ -89,14 +89,14 @@ export function openGaps(
     query.quote,
     query.interval,
     toRange(query.span),
-    query.askedSince / 1000,
+    query.requestedSince / 1000,
     query.isOfHoles ?? false,
   ]);
   return sql`
     select a.position, case when s.id is null then '{}' else
       case when a.is_of_holes then tstzmultirange(a.span) * s.empty_once else tstzmultirange(a.span) - s.covered
         - coalesce((select range_agg(p.span) from ops.second_opinion p where p.series_id = s.id
-          and ((p.retry_at > ${now} and not s.is_fresh) or ${askedSince(sql, sql`a.asked_since`, now)})), '{}') end
+          and ((p.retry_at > ${now} and not s.is_fresh) or ${wasRequestedSince(sql, sql`a.asked_since`, now)})), '{}') end
       - coalesce((select range_agg(r.span) from market.refusal r where r.series_id = s.id
           and r.account_plan = ${plan} and ${stillRefused(sql, now)}), '{}')
       end as gaps
@@ -118,12 +118,12 @@ export function openGaps(
 }
 
 /**
- * The earliest instant at which the same run must repeat a request for a slot that it has requested since `askedSince`. Null if there is none.
+ * The earliest instant at which the same run must repeat a request for a slot that it has requested since `requestedSince`. Null if there is none.
  * Slots that were due by `now` do not count.
  */
 export async function readDueWithinRun(
   sql: SqlOrTransaction,
-  { coinIds, quote, interval, span, now, askedSince: since }: Omit<GapsQuery, 'plan'>,
+  { coinIds, quote, interval, span, now, requestedSince: since }: Omit<GapsQuery, 'plan'>,
 ): Promise<Instant | null> {
   const [row] = await sql<{ dueAt: Instant | null }[]>`
     select min(p.retry_at) as due_at from ops.second_opinion p join market.series s on s.id = p.series_id
@@ -134,7 +134,7 @@ export async function readDueWithinRun(
 }
 
 /** A `requested_at` in the future was written before the clock was set back, so it proves nothing. */
-function askedSince(sql: SqlOrTransaction, since: ReturnType<SqlOrTransaction>, now: Instant) {
+function wasRequestedSince(sql: SqlOrTransaction, since: ReturnType<SqlOrTransaction>, now: Instant) {
   return sql`(p.requested_at >= ${since} and p.requested_at <= ${now + MOST_SKEW_MS} and not ${isDueWithinRun(sql)})`;
 }
 

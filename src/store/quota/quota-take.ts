@@ -9,7 +9,7 @@ import type { At } from './quota.ts';
 export type TakeArgs = At & {
   /** Requests wanted without a check of gaps. As many as fit are granted, one after the other. */
   readonly wanted: number;
-  /** One more request for each of `asked` of which a part is still worth a request, at `now` and under `plan`. */
+  /** One more request for each of `stretches` of which a part is still worth a request, at `now` and under `plan`. */
   readonly ifOpen: {
     readonly stretches: readonly OpenGapsQuery[];
     readonly now: Instant;
@@ -49,7 +49,7 @@ export type TakeRow = {
   readonly now: Instant;
   /** True when the row contains failures or refusals of the upstream: the next good answer must be recorded. */
   readonly isBackingOff: boolean;
-  /** For each of `ifOpen.asked`, in the same order: the parts that are worth a request. */
+  /** For each of `ifOpen.stretches`, in the same order: the parts that are worth a request. */
   readonly gaps: readonly Spans[];
 };
 

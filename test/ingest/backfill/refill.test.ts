@@ -76,7 +76,7 @@ function makeRefill(own: Partial<RefillDeps> = {}): Refill {
     target: TARGET,
     backfillId: 1,
     priority: 0,
-    askedSince: NOW,
+    requestedSince: NOW,
     plan: { name: 'enterprise', candlesPerRequest: 1 },
     historyLimits: { of: () => ({ kind: 'open' }) },
     retry: (work) => work(false),

@@ -147,7 +147,7 @@ describe('applying them', () => {
       interval: '24h',
       span: { from: today - 300 * DAY, to: today + DAY },
       now: today,
-      askedSince: today,
+      requestedSince: today,
       plan: 'free',
     });
     expect(gaps[0]?.gaps).toEqual([{ from: today - 3 * DAY, to: today + DAY }]);
