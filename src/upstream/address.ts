@@ -26,24 +26,24 @@ export function urlOf(base: URL, { path, absolute, query }: Pick<Question, 'path
 
 type Redirect = Extract<Outcome, { kind: 'moved' | 'malformed' }>;
 
-/** The target of a redirect. `location` is the header as sent (relative or absolute); `asked` is the URL of the request. */
-export function readRedirect(status: number, location: string | null, asked: URL): Redirect {
+/** The target of a redirect. `location` is the header as sent (relative or absolute); `requestUrl` is the URL of the request. */
+export function readRedirect(status: number, location: string | null, requestUrl: URL): Redirect {
   const astray = (message: string): Redirect => ({
     kind: 'malformed',
-    message: `${asked.host} ${message}`,
+    message: `${requestUrl.host} ${message}`,
     astray: true,
   });
   if (!location) return astray(`answered ${status} without saying where to go`);
-  if (!URL.canParse(location, asked.href)) return astray('redirects to an address that cannot be read');
-  const target = new URL(location, asked);
+  if (!URL.canParse(location, requestUrl.href)) return astray('redirects to an address that cannot be read');
+  const target = new URL(location, requestUrl);
   const path = target.pathname + target.search;
-  if (target.origin !== asked.origin) {
+  if (target.origin !== requestUrl.origin) {
     if (target.host === '') return astray(`redirects elsewhere, to a ${target.protocol} address: not followed`);
     const where = `${target.protocol}//${target.host}`;
-    if (target.hostname === asked.hostname)
-      return astray(`redirects to ${where}, which is not ${asked.origin}: not followed`);
+    if (target.hostname === requestUrl.hostname)
+      return astray(`redirects to ${where}, which is not ${requestUrl.origin}: not followed`);
     return astray(`redirects elsewhere, to ${where}: not followed`);
   }
-  if (path === asked.pathname + asked.search) return astray(`redirects ${asked.pathname} to itself`);
+  if (path === requestUrl.pathname + requestUrl.search) return astray(`redirects ${requestUrl.pathname} to itself`);
   return { kind: 'moved', path, shown: target.pathname };
 }

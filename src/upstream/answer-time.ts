@@ -38,22 +38,22 @@ export function createAnswerClock(): (
   let confirmed: number | null = null;
   return ({ sentAt, now }, header) => {
     const { ageMs, isBounded } = readAge(header('age'));
-    const told = Date.parse(header('date') ?? '');
-    const isCredible = Math.abs(told - now) <= MOST_CLOCK_ERROR_MS;
-    const difference = isCredible ? told - now : 0;
+    const stated = Date.parse(header('date') ?? '');
+    const isCredible = Math.abs(stated - now) <= MOST_CLOCK_ERROR_MS;
+    const difference = isCredible ? stated - now : 0;
     if (isCredible) {
       if (areNear(difference, last ?? 0)) confirmed = difference;
       last = difference;
     }
-    const theirs = isCredible ? told : sentAt + (confirmed ?? Math.min(0, last ?? 0));
+    const theirs = isCredible ? stated : sentAt + (confirmed ?? Math.min(0, last ?? 0));
     const isUnconfirmed = difference > MOST_SKEW_MS && (confirmed === null || !areNear(difference, confirmed));
     const untilConfirmed = sentAt + (confirmed ?? -difference);
     return {
       asOf: Math.min(sentAt, theirs, isUnconfirmed ? untilConfirmed : sentAt) - ageMs,
       isByOurClock: last === null,
       ageMs,
-      date: isCredible && isBounded ? told - ageMs : null,
-      latest: Math.max(now, isCredible ? told : now + (confirmed ?? 0)),
+      date: isCredible && isBounded ? stated - ageMs : null,
+      latest: Math.max(now, isCredible ? stated : now + (confirmed ?? 0)),
     };
   };
 }
@@ -63,7 +63,7 @@ function areNear(one: number, other: number): boolean {
 }
 
 function readAge(text: string | null) {
-  const told = Number(text ?? 0) * 1000;
-  const ageMs = told > 0 ? Math.min(told, MOST_AGE_MS) : 0;
-  return { ageMs, isBounded: !(told > MOST_AGE_MS) };
+  const stated = Number(text ?? 0) * 1000;
+  const ageMs = stated > 0 ? Math.min(stated, MOST_AGE_MS) : 0;
+  return { ageMs, isBounded: !(stated > MOST_AGE_MS) };
 }

@@ -27,8 +27,8 @@ import { LONGEST_WAIT_MS } from './retry-after.ts';
 
 type SentRpcCall = { readonly id: number; readonly rpc: RpcCall; readonly withText: boolean };
 
-export function classifyRpc(received: Received, asked: SentRpcCall): Outcome {
-  const { host } = received.asked;
+export function classifyRpc(received: Received, call: SentRpcCall): Outcome {
+  const { host } = received.requestUrl;
   const carried = errorBody(received);
   const found: Outcome = carried === null ? classify(received) : { kind: 'answered', body: carried };
   if (found.kind !== 'answered') return found;
@@ -38,13 +38,13 @@ export function classifyRpc(received: Received, asked: SentRpcCall): Outcome {
   const isError = error !== undefined && error !== null;
   if (jsonrpc !== '2.0') return malformed(`${host} answered with JSON that is not JSON-RPC 2.0`, true);
   // If the server could not read the request, its response has no id.
-  if (id !== asked.id && !(isError && (id === null || id === undefined))) {
+  if (id !== call.id && !(isError && (id === null || id === undefined))) {
     return malformed(
-      `${host} answered with the id ${oneLine(JSON.stringify(id) ?? 'none', 60)} where ${asked.id} was asked`,
+      `${host} answered with the id ${oneLine(JSON.stringify(id) ?? 'none', 60)} where ${call.id} was asked`,
     );
   }
   if (isError) return errorMeaning(error, host);
-  return asked.rpc.method === 'tools/list' ? listMeaning(result, host) : resultMeaning(result, host, asked.withText);
+  return call.rpc.method === 'tools/list' ? listMeaning(result, host) : resultMeaning(result, host, call.withText);
 }
 
 /** The JSON-RPC error in the body of a 400, 404 or 500, because it is more exact than the status. Any other status is clear enough. */
@@ -105,8 +105,8 @@ function errorMeaning(error: unknown, host: string): Outcome {
   const read = readRecord(rpcErrorSchema, error);
   if (!read.ok) return malformed(`${host} answered with an error that cannot be read: ${read.problem}`);
   const { code, message, data } = read.value;
-  const told = toolFailureDataSchema.safeParse(data);
-  const status = (told.success ? told.data.status : null) ?? statusIn(message);
+  const failure = toolFailureDataSchema.safeParse(data);
+  const status = (failure.success ? failure.data.status : null) ?? statusIn(message);
   const said = `${host} answered: ${oneLine(message, 300)} (${code})`;
   const { methodNotFound, invalidParams, invalidRequest, parseError } = RPC_CODES;
   if (status === null || code === methodNotFound || code === invalidParams) {
@@ -119,8 +119,8 @@ function errorMeaning(error: unknown, host: string): Outcome {
     }
   }
   // A status 404 in the error's data is from the interface itself and is about the id, independent of the text.
-  if (told.success && told.data.status === 404) return { kind: 'refused', reason: 'unknown id', message: said };
-  return failureMeaning(status, message, said, (told.success ? told.data.retryAfterSeconds : null) ?? null);
+  if (failure.success && failure.data.status === 404) return { kind: 'refused', reason: 'unknown id', message: said };
+  return failureMeaning(status, message, said, (failure.success ? failure.data.retryAfterSeconds : null) ?? null);
 }
 
 const STATUSES = /(?:^|[^\d.,])(400|401|402|403|404|408|425|429|50[0-4])(?![\d.,]*\d)/;

@@ -9,7 +9,7 @@ import { describeNetworkError } from './network-error.ts';
 import { retryAfterMs } from './retry-after.ts';
 
 export type Received = {
-  readonly asked: URL;
+  readonly requestUrl: URL;
   readonly status: number;
   readonly header: (name: string) => string | null;
   readonly body: Body;
@@ -19,18 +19,22 @@ export type Received = {
 
 /** The outcome of a response of the REST interface. */
 export function classify(received: Received): Outcome {
-  const { status, header, asked, now, body } = received;
+  const { status, header, requestUrl, now, body } = received;
   if (status === 200) return classifyFound(received);
   // If the body did not arrive, this matters only for statuses whose text decides.
   const text = errorText(received);
-  const message = `${asked.host} answered ${status}${text === '' ? '' : `: ${text}`}`;
+  const message = `${requestUrl.host} answered ${status}${text === '' ? '' : `: ${text}`}`;
   const wait = retryAfterMs(header, now);
-  if (status >= 300 && status < 400) return readRedirect(status, header('location'), asked);
+  if (status >= 300 && status < 400) return readRedirect(status, header('location'), requestUrl);
   if (status < 300 || status >= 600) return malformed(message, isHtml(received));
   const byStatus = outcomeOfStatus(status, message, wait);
   if (status === 429 || byStatus.kind === 'unavailable') return byStatus;
   if (body.kind === 'cut') {
-    return { kind: 'unavailable', retryAfterMs: wait, message: describeNetworkError(body.error, asked.host).message };
+    return {
+      kind: 'unavailable',
+      retryAfterMs: wait,
+      message: describeNetworkError(body.error, requestUrl.host).message,
+    };
   }
   if (status === 400 || status === 402) return historyLimitRefusal(text, message) ?? byStatus;
   // A gateway without such a route writes JSON, too. Only the upstream's own text is about an id.
@@ -67,10 +71,14 @@ export function malformed(message: string, astray = false): Outcome {
 }
 
 function classifyFound(received: Received): Outcome {
-  const { body, asked } = received;
-  const not = (what: string): Outcome => malformed(`${asked.host} answered ${what}`, isHtml(received));
+  const { body, requestUrl } = received;
+  const not = (what: string): Outcome => malformed(`${requestUrl.host} answered ${what}`, isHtml(received));
   if (body.kind === 'cut') {
-    return { kind: 'unavailable', retryAfterMs: null, message: describeNetworkError(body.error, asked.host).message };
+    return {
+      kind: 'unavailable',
+      retryAfterMs: null,
+      message: describeNetworkError(body.error, requestUrl.host).message,
+    };
   }
   if (body.kind === 'too large') return not(`with more than the allowed ${body.bytes} bytes`);
   if (body.kind === 'garbled') return not(`with a body that is ${body.message}`);

@@ -81,7 +81,7 @@ export function createSender(options: SenderOptions): Sender {
       body = await decompress(raw, head.header('content-encoding'), maxBytes);
       // The key is masked before the body is parsed, because a text that is cut later may end within the key.
       if (body.kind === 'whole') body = { ...body, bytes: mask.bytes(body.bytes) };
-      outcome = meaning({ asked: url, status: head.status, header: head.header, body, now: clock.now() });
+      outcome = meaning({ requestUrl: url, status: head.status, header: head.header, body, now: clock.now() });
     } catch (error) {
       const failure = describeNetworkError(error, url.host);
       const { message } = failure;

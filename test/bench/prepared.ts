@@ -5,7 +5,7 @@ import { INTERVAL_MS, type Interval, isPriceInterval, settledUntil, settleMs } f
 import type { Span } from '../../src/core/span.ts';
 import { judgeSlots } from '../../src/ingest/chunk/evidence.ts';
 import { type ChunkCommit, storeChunk } from '../../src/store/candle/chunk.ts';
-import type { ChunkAnswer, Known } from '../../src/store/candle/lock-series.ts';
+import type { ChunkAnswer, OtherAnswers } from '../../src/store/candle/lock-series.ts';
 import { wantSeries } from '../../src/store/candle/series.ts';
 import type { Sql } from '../../src/store/connection/connect.ts';
 import { recordCoins } from '../../src/store/snapshot/coin.ts';
@@ -116,7 +116,7 @@ export function storePrepared(
     },
   };
   const findings = { candles, cutShort: [], quarantined: [], rowCount: candles.openTime.length };
-  const verdictOf = (known: Known) =>
+  const verdictOf = (known: OtherAnswers) =>
     judgeSlots({
       span,
       interval: series.interval,

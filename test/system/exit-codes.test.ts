@@ -2,7 +2,7 @@
 import { afterEach, expect, test } from 'vitest';
 import { exitOf } from '../../src/cli/backfill/exit-of.ts';
 import { DAY, settledUntil } from '../../src/core/interval.ts';
-import { readLeft } from '../../src/views/operations/left.ts';
+import { readRemaining } from '../../src/views/operations/remaining-slots.ts';
 import { says } from '../support/scripted.ts';
 import { TODAY } from '../support/scripted-world.ts';
 import { until } from '../support/until.ts';
@@ -73,7 +73,7 @@ test('a row whose last word is invalid is a failure: no later run asks for it', 
   // Without it, the rest of the same series is complete.
   const beside = { coinIds: [COIN], quote: 'usd', interval: '24h', span: { from: BAD + DAY, to: DAYS.to } } as const;
   expect(
-    await readLeft(world.database.sql, {
+    await readRemaining(world.database.sql, {
       ...beside,
       settledUntil: settledUntil(TODAY, '24h'),
       openFrom: null,

@@ -6,7 +6,7 @@ import { settledUntil } from '../../core/interval.ts';
 import { recountWaiting } from '../../ingest/backfill/recount.ts';
 import { AUDIT, auditGaps, HISTORY_PRIORITY, type QueuedHistory } from '../../ingest/tracking/audit.ts';
 import { readOverlapping, readTargetOf } from '../../store/backfill/slot-owner.ts';
-import { readLeft } from '../../views/operations/left.ts';
+import { readRemaining } from '../../views/operations/remaining-slots.ts';
 
 export type AfterChange = {
   /** Slots of it that are missing and that somebody still wants. */
@@ -37,7 +37,7 @@ export async function settleCancelled(app: App, id: number): Promise<AfterChange
   // Only the slots of this backfill: the next audit finds everything else that the rules want.
   const queued = isOff ? [] : await auditGaps(planning, target);
   await recountWaiting({ ...planning, now }, id);
-  const left = await readLeft(sql, {
+  const left = await readRemaining(sql, {
     ...target,
     settledUntil: settledUntil(now, target.interval),
     openFrom: null,

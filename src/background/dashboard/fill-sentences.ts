@@ -10,23 +10,23 @@ import { LONGEST_OPEN_MS } from '../../ingest/runner/claim.ts';
 import { forecastFrom } from '../../quota/forecast.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { readBackfills } from '../../views/backfills/backfills.ts';
-import { type Left, readLeft } from '../../views/operations/left.ts';
+import { type RemainingSlots, readRemaining } from '../../views/operations/remaining-slots.ts';
 import { type Recorded, recordBackfill } from '../actions/record-backfill.ts';
 
 /** Slots that the upstream has answered, but not finally. */
 export type Waiting = {
   /** Grouped by reason: slots whose next request is not due yet. */
-  readonly later: readonly (Left & { readonly nextAskAt: Instant })[];
+  readonly later: readonly (RemainingSlots & { readonly nextAskAt: Instant })[];
   /** Slots for which the upstream's last answer cannot be used. */
-  readonly never: readonly Left[];
+  readonly never: readonly RemainingSlots[];
 };
 
 export async function readWaiting(sql: Sql, target: BackfillTarget, now: Instant): Promise<Waiting> {
-  const left = await readLeft(sql, {
+  const left = await readRemaining(sql, {
     ...target,
     ...{ settledUntil: settledUntil(now, target.interval), openFrom: null, failed: [], dueBy: now },
   });
-  const isLater = (one: Left): one is Left & { nextAskAt: Instant } =>
+  const isLater = (one: RemainingSlots): one is RemainingSlots & { nextAskAt: Instant } =>
     one.fate === 'later' && one.nextAskAt !== null && one.nextAskAt > now;
   return { later: left.filter(isLater), never: left.filter(({ fate }) => fate === 'failed') };
 }
@@ -83,7 +83,7 @@ function dueOf({ later }: Waiting): Instant | null {
 }
 
 /** `12 slots malformed and 1 slot unconfirmed`. */
-function namedSlots(left: readonly Left[]): string {
+function namedSlots(left: readonly RemainingSlots[]): string {
   const sums = new Map<string, number>();
   for (const { reason, slots } of left) sums.set(reason, (sums.get(reason) ?? 0) + slots);
   return [...sums].map(([reason, slots]) => `${formatCounted(slots, 'slot')} ${reason}`).join(' and ');

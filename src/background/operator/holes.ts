@@ -4,10 +4,10 @@ import { type Budget, readHoleAllowance, readPlanning } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
 import { formatCount, formatCounted, formatRelative, withIso } from '../../core/format.ts';
 import { CONFIRM_HOLES } from '../../ingest/queue/chunk-job.ts';
-import { countHoles, type WaitingHoles } from '../../ingest/tracking/confirm-holes.ts';
+import { countHoles, type UnconfirmedHoles } from '../../ingest/tracking/confirm-holes.ts';
 import type { HoleAllowance } from '../../quota/hole-allowance.ts';
 
-export type HolesReport = WaitingHoles &
+export type HolesReport = UnconfirmedHoles &
   HoleAllowance & {
     /** The next run of the schedule. Null when it is off. */
     readonly nextRun: Instant | null;

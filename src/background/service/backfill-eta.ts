@@ -55,20 +55,20 @@ export async function saveQueuedEtas(context: EtaContext, session: Session): Pro
   const open = await readOpenBackfills(sql, clock.now());
   const queued = open.filter(({ isRunning }) => !isRunning);
   if (queued.length === 0) return;
-  const asked: BackfillToForecast[] = [];
+  const backfills: BackfillToForecast[] = [];
   for (const backfill of queued) {
     const { id, waitUntil, message } = backfill;
     // The slots that other backfills fetch for it are there when those backfills are done.
     const owners = message === ANOTHER_BACKFILL ? await readOverlapping(sql, id, clock.now()) : [];
     const ends = open.flatMap((other) => (owners.includes(other.id) ? [other.finish?.at ?? 0] : []));
     const until = waitUntil === null ? null : Math.max(waitUntil, ...ends);
-    asked.push({
+    backfills.push({
       ...backfill,
       isUnderWay: false,
       wait: until === null ? null : { until, reason: `it waits (${message})` },
     });
   }
-  const forecasts = await forecastEach(context, session, open, asked);
+  const forecasts = await forecastEach(context, session, open, backfills);
   await saveFinishes(
     sql,
     queued.map(({ id, finish }, i) => ({ id, finish: finishToShow(finish, forecasts[i]!) })),
@@ -86,12 +86,12 @@ function isUnderWay({ leftRequests, chunks }: RunState): boolean {
   return chunks !== null && chunks.inProgress > 0 && leftRequests <= chunks.inProgress;
 }
 
-/** One forecast for each backfill in `asked`, in the same order. */
+/** One forecast for each backfill in `backfills`, in the same order. */
 async function forecastEach(
   { app, concurrency }: EtaContext,
   session: Session,
   open: readonly OpenBackfill[],
-  asked: readonly BackfillToForecast[],
+  backfills: readonly BackfillToForecast[],
 ): Promise<readonly (Forecasted | null)[]> {
   const { clock, database } = app;
   const now = clock.now();
@@ -104,7 +104,7 @@ async function forecastEach(
   const planGapMs = gapMs(session.limits.perSecond);
   const pace = measurePace(await readSentForBackfills(database.sql, now - PACE_SINCE_MS), planGapMs);
   const terms: Terms = { session, state, reserved, pace, planGapMs, block, freeAt: freeAt(open, workers, now), now };
-  return asked.map((backfill) => {
+  return backfills.map((backfill) => {
     const alone: Work = { total: backfill.left, others: new Map() };
     return forecastOne(terms, backfill, backfill.isUnderWay ? alone : (works.get(backfill.id) ?? alone));
   });

@@ -15,20 +15,20 @@ export type Forecasted = {
  * The forecast to show now. The shown range stays while the forecast is within it, and becomes narrower with the forecast. When the
  * forecast leaves the range, this returns a new range and the reason.
  */
-export function finishToShow(told: BackfillFinish, next: Forecasted | null): BackfillFinish {
-  if (next === null) return { ...UNKNOWN_FINISH, change: told.change, changedAt: told.changedAt };
+export function finishToShow(shown: BackfillFinish, next: Forecasted | null): BackfillFinish {
+  if (next === null) return { ...UNKNOWN_FINISH, change: shown.change, changedAt: shown.changedAt };
   const { at, from, to } = next;
   const now = { at, from, to, basis: { ...next.basis, from, to } };
-  const { basis } = told;
-  if (basis === null) return { ...told, ...now };
+  const { basis } = shown;
+  if (basis === null) return { ...shown, ...now };
   if (at < basis.from || at > basis.to) {
     const change = changeOf(basis, now.basis, at > basis.to);
     return { ...now, change, changedAt: next.basis.madeAt };
   }
   // The basis stays: if the forecast leaves the range later, what has changed since the range was made explains that.
   return from >= basis.from && to <= basis.to
-    ? { ...told, at, from, to, basis: { ...basis, from, to } }
-    : { ...told, at };
+    ? { ...shown, at, from, to, basis: { ...basis, from, to } }
+    : { ...shown, at };
 }
 
 /** The reason in words. `isLater`: the new forecast is later than the shown one. */

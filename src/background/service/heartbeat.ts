@@ -9,8 +9,8 @@ export async function sendHeartbeat(
   { database }: Pick<App, 'database'>,
 ): Promise<void> {
   const { startedAt, scheduling = null } = status;
-  const asks = roles.includes('scheduler') || roles.includes('worker');
-  const accountId = asks ? accountIdOf(config.apiKey, config.baseUrl) : null;
+  const sendsRequests = roles.includes('scheduler') || roles.includes('worker');
+  const accountId = sendsRequests ? accountIdOf(config.apiKey, config.baseUrl) : null;
   const schedules = scheduling?.schedules ?? null;
   await renewInstance(database.sql, { owner, roles, startedAt, heartbeatAt: clock.now(), accountId, schedules });
   if (scheduling !== null) await noteScheduler(database.sql, scheduling.accountId, clock.now());

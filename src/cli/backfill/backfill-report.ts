@@ -13,7 +13,7 @@ import {
   QUEUE_IS_UNAVAILABLE,
 } from '../../ingest/request/outage-retry.ts';
 import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
-import type { Left } from '../../views/operations/left.ts';
+import type { RemainingSlots } from '../../views/operations/remaining-slots.ts';
 import { finishByLimits, forecastOf, type PlanReport, type PlanReports, sum } from './plan-report.ts';
 
 /** The result for one interval. */
@@ -69,7 +69,9 @@ export function countsOf({ run }: BackfillReport) {
 }
 
 /** Slots that the same command can request again: the upstream answered them, but not finally. Null when there are none. */
-export function retryableOf(left: readonly Left[]): { readonly slots: number; readonly from: Instant } | null {
+export function retryableOf(
+  left: readonly RemainingSlots[],
+): { readonly slots: number; readonly from: Instant } | null {
   const again = left.flatMap(({ fate, nextAskAt, slots }) =>
     fate === 'later' && nextAskAt !== null ? [{ slots, from: nextAskAt }] : [],
   );
@@ -150,8 +152,8 @@ function endAsJson({ run: { end }, rest }: BackfillReport): Record<string, unkno
 }
 
 /** What is left of several intervals together, by reason and fate. */
-function addedUp(left: readonly Left[]): Left[] {
-  const total = new Map<string, Left>();
+function addedUp(left: readonly RemainingSlots[]): RemainingSlots[] {
+  const total = new Map<string, RemainingSlots>();
   for (const one of left) {
     const key = `${one.reason}, ${one.fate}`;
     const { slots, nextAskAt } = total.get(key) ?? { slots: 0, nextAskAt: null };

@@ -12,7 +12,7 @@ import {
 } from '../../core/format.ts';
 import { describeInterval, rowNoun } from '../../core/interval.ts';
 import type { BackfillEnd } from '../../ingest/backfill/progress.ts';
-import type { Fate, Left } from '../../views/operations/left.ts';
+import type { Fate, RemainingSlots } from '../../views/operations/remaining-slots.ts';
 import { printPairs } from '../output/table.ts';
 import type { Output } from '../shell/io.ts';
 import { type BackfillReport, countsOf, isOutage, plannedRequests, retryableOf } from './backfill-report.ts';
@@ -107,7 +107,7 @@ function speedText(stored: number, noun: string, tookMs: number): string {
 }
 
 /** What is left by reason, and when it can be requested again. */
-function leftLines(left: readonly Left[] | null, noun: string, now: Instant): [name: string, text: string][] {
+function leftLines(left: readonly RemainingSlots[] | null, noun: string, now: Instant): [name: string, text: string][] {
   if (left === null) return [['gaps left', 'unknown while the database is unavailable']];
   const total = sum(left, ({ slots }) => slots);
   if (total === 0) return [['gaps left', `none: every slot has a ${noun} or is known to be empty`]];

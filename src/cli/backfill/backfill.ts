@@ -12,7 +12,7 @@ import { abandonExpired, abandonRunsOf, runningOwners } from '../../store/backfi
 import { rollUp } from '../../store/candle/rollup.ts';
 import { wantSeries } from '../../store/candle/series.ts';
 import { compactKeys } from '../../store/upkeep/compact.ts';
-import { readLeft } from '../../views/operations/left.ts';
+import { readRemaining } from '../../views/operations/remaining-slots.ts';
 import { canAsk, confirm } from '../input/confirm.ts';
 import { checkTarget } from '../input/series-options.ts';
 import type { CommandContext } from '../shell/context.ts';
@@ -144,7 +144,7 @@ function endedWithoutRun({ database: { sql } }: App, reports: readonly PlanRepor
     reports.map(async ({ target, now, historyLimit }) => ({
       end: { kind: 'done' } as const,
       left: await nullWithoutDatabase(
-        readLeft(sql, {
+        readRemaining(sql, {
           ...target,
           settledUntil: settledUntil(now, target.interval),
           openFrom: lastDayOf(expectedDepth(historyLimit), target.interval, now)?.to ?? null,

@@ -70,15 +70,15 @@ async function runExport(
   const { coinIds, datasets, format, layout } = selection;
   const out = nameOfAddress(address);
   if (coinIds !== null && datasets.some(({ kind }) => kind === 'series')) await seriesFilter(database.sql, coinIds, {});
-  let told: PlanWithEstimate | null = null;
+  let planned: PlanWithEstimate | null = null;
   let bar: Awaited<ReturnType<typeof startBar>> | null = null;
   const onPlan = async (plan: Plan) => {
-    told = { ...plan, ...estimate(plan, format, layout) };
-    if (!json) printPlan(io.out, told, selection, out);
+    planned = { ...plan, ...estimate(plan, format, layout) };
+    if (!json) printPlan(io.out, planned, selection, out);
     for (const one of await unstoredIntervals(database.sql, selection))
       io.err.write(`warning: ${describeUnstored(one)}\n`);
     if (dryRun) return false;
-    if (address.kind === 'folder') await checkRoom(out, told.bytes);
+    if (address.kind === 'folder') await checkRoom(out, planned.bytes);
     bar = await startBar(io.err, 'rows', async () => plan.rows);
     return true;
   };
@@ -86,12 +86,13 @@ async function runExport(
     const destination = await openDestination(address, config.s3);
     const options = { database, destination, selection, signal, onPlan };
     const exported = await exportFiles({ ...options, onRows: (rows) => bar?.add(rows) });
-    if (json) printJson(io.out, asJson(out, told!, exported));
+    if (json) printJson(io.out, asJson(out, planned!, exported));
     else if (exported !== null) print(io.out, out, exported);
     if (exported !== null && exported.foreign.length > 0) io.err.write(`warning: ${describeForeign(out, exported)}\n`);
     return EXIT.done;
   } catch (error) {
-    if (signal.aborted && told !== null) io.err.write('Finished files stay: the same command continues from there.\n');
+    if (signal.aborted && planned !== null)
+      io.err.write('Finished files stay: the same command continues from there.\n');
     throw error instanceof ExportRefused ? new UsageError(`--out: ${error.message}`) : asCommandError('--out', error);
   } finally {
     (bar as Awaited<ReturnType<typeof startBar>> | null)?.stop();

@@ -11,7 +11,7 @@ import {
 import { type RefusalReason, withdrawRefusals } from '../../store/candle/refusal.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { isDatabaseUnavailable, isDiskFull } from '../../store/connection/database-unavailable.ts';
-import { type Left, readLeft } from '../../views/operations/left.ts';
+import { type RemainingSlots, readRemaining } from '../../views/operations/remaining-slots.ts';
 import { singleFlight } from '../chunk/single-flight.ts';
 import { expectedDepth } from '../limits/history-limit.ts';
 import { lastDayOf } from '../limits/last-day.ts';
@@ -50,7 +50,7 @@ export type BackfillRun = {
   /** Chunks that failed in all attempts, with the reason. */
   readonly failed: readonly { readonly coinId: string; readonly span: Span; readonly message: string }[];
   /** What is left of the target; null if the database was unavailable at the end. Slots too young when the run began count as too young. */
-  readonly left: readonly Left[] | null;
+  readonly left: readonly RemainingSlots[] | null;
   /** True when slots were left to backfills before this one, which own them. */
   readonly leftSlotsToOthers: boolean;
 };
@@ -277,13 +277,18 @@ async function settle(
   { sql, clock, historyLimits }: BackfillDeps,
   { target, startedAt, claimedId }: BackfillOptions,
   { id, end, failed }: Pick<BackfillRun, 'id' | 'end' | 'failed'>,
-): Promise<{ readonly totals: BackfillTotals; readonly left: readonly Left[] } | null> {
+): Promise<{ readonly totals: BackfillTotals; readonly left: readonly RemainingSlots[] } | null> {
   try {
     // The upstream refused these series because of a revoked key or a wrong address: that says nothing about the series.
     await withdrawRefusals(sql, id, end.kind === 'configurationError');
     const { interval } = target;
     const openFrom = lastDayOf(expectedDepth(historyLimits.of(interval)), interval, startedAt)?.to ?? null;
-    const left = await readLeft(sql, { ...target, settledUntil: settledUntil(startedAt, interval), openFrom, failed });
+    const left = await readRemaining(sql, {
+      ...target,
+      settledUntil: settledUntil(startedAt, interval),
+      openFrom,
+      failed,
+    });
     if (claimedId === undefined) await finishBackfill(sql, id, STATE_AFTER[verdictOf([{ end, left }])], clock.now());
     return { totals: await backfillTotals(sql, id), left };
   } catch (error) {

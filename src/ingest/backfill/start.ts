@@ -21,8 +21,8 @@ export async function startCommand(
   { target, spec, planned, startedAt, requestedBy }: CommandStart,
 ): Promise<number> {
   const { sql, owner } = deps;
-  const asked: WantedSeries = { ...target, priority: 0 };
-  await wantSeries(sql, asked);
+  const wanted: WantedSeries = { ...target, priority: 0 };
+  await wantSeries(sql, wanted);
   const { coinIds, interval, quote, span } = target;
   const plannedRequests = planned.cost.requests;
   const started = { requestedAt: startedAt, startedAt, spec, coinIds, interval, quote, span, plannedRequests };

@@ -1,5 +1,5 @@
 /** How backfills ended, in one word. It decides the exit code of `chandler backfill` and the state of a backfill of the service. */
-import type { Left } from '../../views/operations/left.ts';
+import type { RemainingSlots } from '../../views/operations/remaining-slots.ts';
 import type { BackfillEnd } from './progress.ts';
 
 /**
@@ -11,13 +11,13 @@ export type Verdict = 'interrupted' | 'misconfigured' | 'work left' | 'lacking' 
 export type Ended = {
   readonly end: BackfillEnd;
   /** What is left of the target; null: unknown, because the database was unavailable. */
-  readonly left: readonly Left[] | null;
+  readonly left: readonly RemainingSlots[] | null;
 };
 
 /** The verdict on one backfill, or on several together. The first verdict that applies, in this order, counts. */
 export function verdictOf(ended: readonly Ended[]): Verdict {
   const hasEnded = (kind: BackfillEnd['kind']) => ended.some(({ end }) => end.kind === kind);
-  const has = (fates: readonly Left['fate'][]) =>
+  const has = (fates: readonly RemainingSlots['fate'][]) =>
     ended.some(({ left }) => left?.some(({ fate }) => fates.includes(fate)) ?? false);
   if (hasEnded('interrupted')) return 'interrupted';
   if (hasEnded('configurationError')) return 'misconfigured';

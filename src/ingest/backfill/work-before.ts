@@ -1,6 +1,6 @@
 /** How many requests are sent before each backfill is done, when several share the workers and the rate. */
 
-export type Sharer = {
+export type QueuedWork = {
   readonly id: number;
   readonly priority: number;
   /** True: a service runs it, as one of at most `workers`. False: a command runs it in its own process. */
@@ -22,7 +22,7 @@ const MOST_OTHERS = 20;
  * Each service runs one backfill at a time. Of the running backfills, those with the highest priority take turns; the others get nothing until those
  * are done. `sharers`: in the order in which they begin. `block`: a turn has about this many requests.
  */
-export function workUntilDone(sharers: readonly Sharer[], workers: number, block = 0): ReadonlyMap<number, Work> {
+export function workUntilDone(sharers: readonly QueuedWork[], workers: number, block = 0): ReadonlyMap<number, Work> {
   const works = new Map<number, Work>();
   const lefts = new Map(sharers.map(({ id, left }) => [id, left]));
   const remaining = new Map(lefts);
@@ -48,7 +48,7 @@ export function workUntilDone(sharers: readonly Sharer[], workers: number, block
   return works;
 }
 
-function othersOf(mine: number, sharers: readonly Sharer[], remaining: ReadonlyMap<number, number>) {
+function othersOf(mine: number, sharers: readonly QueuedWork[], remaining: ReadonlyMap<number, number>) {
   const sent = sharers
     .map(({ id, left }) => [id, left - remaining.get(id)!] as const)
     .filter(([id, requests]) => id !== mine && requests > 0);

@@ -17,7 +17,7 @@ import { DAY, INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import { afterCaches, judgeAnswer, nextWait, RULES } from '../../core/second-opinion.ts';
 import { contains, intersect, normalize, type Span, type Spans, slotsAt, subtract } from '../../core/span.ts';
 import type { Verdict } from '../../store/candle/chunk.ts';
-import type { Known, UnconfirmedAnswer } from '../../store/candle/lock-series.ts';
+import type { OtherAnswers, UnconfirmedAnswer } from '../../store/candle/lock-series.ts';
 import type { Pending } from '../../store/work/second-opinion.ts';
 import type { Findings } from './validate.ts';
 
@@ -26,7 +26,7 @@ const MOST_LAG_MS = DAY;
 /** This long after an answer without a candle, another one counts. */
 export const CONFIRM_AFTER_MS = RULES.unconfirmed.waitMs;
 
-export type Weighing = {
+export type AnswerToJudge = {
   readonly span: Span;
   readonly interval: Interval;
   readonly findings: Findings;
@@ -39,7 +39,7 @@ export type Weighing = {
   readonly ageMs: number;
   /** The most rows the answer could have. A full answer says nothing about slots after its last row. */
   readonly limit: number;
-  readonly known: Known;
+  readonly known: OtherAnswers;
   /** Where the plan's documents expect a history limit, and no answer has disproved it yet: the upstream may omit candles there. */
   readonly unproven?: Spans;
   /** Slots that open before this instant have settled in the answer. */
@@ -52,13 +52,13 @@ export type Weighing = {
   readonly isOfLastDay?: boolean;
 };
 
-export function judgeSlots(weighing: Weighing): Verdict {
-  const { known, asOf, unproven = [] } = weighing;
-  const slots = readSlots(weighing);
+export function judgeSlots(answer: AnswerToJudge): Verdict {
+  const { known, asOf, unproven = [] } = answer;
+  const slots = readSlots(answer);
   const answeredSlots = normalize([...slots.present, ...slots.empty]);
   // An answer with quarantined rows proves nothing about missing slots, because such a slot may belong to one of these rows. The slots are requested
   // again soon, and their count of answers starts at zero.
-  const unconfirmedSlots = weighing.findings.quarantined.length === 0 ? slots.missing : [];
+  const unconfirmedSlots = answer.findings.quarantined.length === 0 ? slots.missing : [];
   // An earlier answer with missing slots does not count if this younger answer has any slot of the same span: the earlier answer was cut. The
   // upstream may send fewer rows than the limit that Chandler knows.
   const cut = known.unconfirmedAnswers.flatMap((other) => (other.isOlder ? touched(other.spans, answeredSlots) : []));
@@ -74,9 +74,9 @@ export function judgeSlots(weighing: Weighing): Verdict {
   const agreed = intersect(uncontradicted, normalize(seconds.flatMap((second) => second.spans)));
   const confirmed = subtract(agreed, unproven);
   const pending = [
-    ...stillUnconfirmed(weighing, { ...slots, missing: subtract(slots.missing, confirmed) }, unconfirmed),
-    ...slots.malformed.flatMap((part) => stillMalformed(part, weighing)),
-    ...slots.provisional.map((part) => stillProvisional(part, weighing)),
+    ...stillUnconfirmed(answer, { ...slots, missing: subtract(slots.missing, confirmed) }, unconfirmed),
+    ...slots.malformed.flatMap((part) => stillMalformed(part, answer)),
+    ...slots.provisional.map((part) => stillProvisional(part, answer)),
   ];
   return {
     answeredSlots,
@@ -106,7 +106,7 @@ type Slots = {
   readonly unanswered: Spans;
 };
 
-function readSlots({ span, interval, findings, settledTo, limit }: Weighing): Slots {
+function readSlots({ span, interval, findings, settledTo, limit }: AnswerToJudge): Slots {
   const width = INTERVAL_MS[interval];
   const settled = Math.min(Math.max(settledTo, span.from), span.to);
   const final = normalize([{ from: span.from, to: settled }]);
@@ -140,7 +140,7 @@ function readSlots({ span, interval, findings, settledTo, limit }: Weighing): Sl
 
 /** Slots without a candle that need another answer. If an earlier answer missed a slot as well, its claim still stands. */
 function stillUnconfirmed(
-  { findings, sentAt, asOf, ageMs, known }: Weighing,
+  { findings, sentAt, asOf, ageMs, known }: AnswerToJudge,
   { missing, unanswered }: Pick<Slots, 'missing' | 'unanswered'>,
   answers: readonly UnconfirmedAnswer[],
 ): Pending[] {
@@ -173,7 +173,7 @@ function stillUnconfirmed(
  * The slots are worth another request when the first of them settles, if the next answer is as far behind our clock as this one: no slot is final
  * before that.
  */
-function stillProvisional(span: Span, { interval, sentAt, asOf, ageMs, settlesAfterMs }: Weighing): Pending {
+function stillProvisional(span: Span, { interval, sentAt, asOf, ageMs, settlesAfterMs }: AnswerToJudge): Pending {
   const lagMs = Math.min(sentAt - asOf, MOST_LAG_MS);
   const settlesAt = span.from + INTERVAL_MS[interval] + settlesAfterMs + lagMs;
   const retryAt = Math.max(settlesAt, afterCaches(sentAt, ageMs));
@@ -181,7 +181,7 @@ function stillProvisional(span: Span, { interval, sentAt, asOf, ageMs, settlesAf
 }
 
 /** Weighs each slot with a quarantined row. The answer agrees with the one before if it has exactly the same row. */
-function stillMalformed(span: Span, { interval, sentAt, receivedAt, ageMs, known }: Weighing): Pending[] {
+function stillMalformed(span: Span, { interval, sentAt, receivedAt, ageMs, known }: AnswerToJudge): Pending[] {
   const width = INTERVAL_MS[interval];
   const out: Pending[] = [];
   for (let at = span.from; at < span.to; at += width) {

@@ -10,7 +10,7 @@ import type { Sample } from '../../store/candle/other-intervals.ts';
 import type { Pending } from '../../store/work/second-opinion.ts';
 import type { Implausible } from '../plausibility/implausible-candles.ts';
 import { findImplausible } from '../plausibility/plausibility.ts';
-import type { Weighing } from './evidence.ts';
+import type { AnswerToJudge } from './evidence.ts';
 
 const NOTHING = {
   answeredSlots: [],
@@ -38,7 +38,7 @@ export function judgeImplausible({
   known,
   isOfHoles = false,
   isOfLastDay = false,
-}: Weighing): Doubt {
+}: AnswerToJudge): Doubt {
   const { candles } = findings;
   const settled = [{ from: span.from, to: Math.min(Math.max(settledTo, span.from), span.to) }];
   const isSettled = settled[0]!.from < settled[0]!.to;
@@ -77,13 +77,13 @@ export function judgeImplausible({
 }
 
 /** A full day must close with its last second (upstream-api.md, 1.1 no 6). If a plan gives no other day, a wrong row would never be corrected. */
-function stillOpen({ cutShort: [row] }: Weighing['findings']): Implausible | null {
+function stillOpen({ cutShort: [row] }: AnswerToJudge['findings']): Implausible | null {
   if (row === undefined) return null;
   return { kind: 'open', detail: `the last full day says that it closes at ${new Date(row.closeTime).toISOString()}` };
 }
 
 /** The samples without slots in which a row was quarantined: the remaining rows of such a slot are not all that the answer has. */
-function wholeSamples(samples: readonly Sample[], { quarantined }: Weighing['findings']): readonly Sample[] {
+function wholeSamples(samples: readonly Sample[], { quarantined }: AnswerToJudge['findings']): readonly Sample[] {
   if (quarantined.length === 0) return samples;
   const isIn = ({ from, to }: Span) => quarantined.some(({ openTime: at }) => at !== null && at >= from && at < to);
   return samples.filter(({ slot }) => !isIn(slot));

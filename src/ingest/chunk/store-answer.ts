@@ -12,7 +12,7 @@ import {
   settleMs,
 } from '../../core/interval.ts';
 import { type ChunkCommit, storeChunk } from '../../store/candle/chunk.ts';
-import type { Known } from '../../store/candle/lock-series.ts';
+import type { OtherAnswers } from '../../store/candle/lock-series.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { createPartitionKeeper } from '../../store/upkeep/partition.ts';
 import { findFetch, recordFetchOnce, type WrittenFetch } from '../../store/work/fetch.ts';
@@ -36,12 +36,12 @@ import { answersOtherRequest, latestOpen } from './other-request.ts';
 import { type Findings, validate } from './validate.ts';
 
 /**
- * Stores one answer to the request that `asked` records. @throws UpstreamError when the answer cannot be read, ConfigurationError when it comes from
+ * Stores one answer to the request that `sent` records. @throws UpstreamError when the answer cannot be read, ConfigurationError when it comes from
  * another upstream than all earlier answers; the request is recorded in both cases.
  */
 export type StoreAnswer = (
   job: ChunkJob,
-  asked: SentRequest,
+  sent: SentRequest,
   answer: Extract<Answer, { kind: 'answered' }>,
   retry: OutageRetry,
 ) => Promise<Outcome>;
@@ -117,7 +117,7 @@ export function createStoreAnswer({
       open: findings.cutShort.filter(({ openTime }) => openTime + INTERVAL_MS[interval] > asOf),
       fetch: { ...record, asOf, outcome: 'stored', rows: rowCount },
     };
-    const judge = (known: Known) => {
+    const judge = (known: OtherAnswers) => {
       const { found, verdict } = judgeImplausible({ ...weighing, known });
       compared.last = verdict === null ? { found, samples: known.samples } : null;
       const contradictedCandles = found?.contradicts ?? [];

@@ -101,7 +101,7 @@ function withinReach(series: SeriesHoles, terms: HoleTerms): Spans {
   return within.filter(({ from, to }) => to - from <= longest);
 }
 
-export type WaitingHoles = {
+export type UnconfirmedHoles = {
   /** Slots of wanted series that one answer reported as empty. */
   readonly slots: number;
   /** Those of them that are not requested: beyond the plan's history limit, or in a hole that is longer than a request. */
@@ -111,7 +111,7 @@ export type WaitingHoles = {
 };
 
 /** Counts the holes that wait. The count of requests assumes that the neighbouring candles are one slot away, which is nearly always true. */
-export async function countHoles(sql: SqlOrTransaction, terms: HoleTerms): Promise<WaitingHoles> {
+export async function countHoles(sql: SqlOrTransaction, terms: HoleTerms): Promise<UnconfirmedHoles> {
   const sum = { slots: 0, outOfReach: 0, requests: 0 };
   for (const series of await readHoles(sql)) {
     const { interval, holes } = series;

@@ -242,8 +242,8 @@ function createRowReader(
     const m = marketCap === null ? null : readAmount(marketCap[i]);
     if (o === undefined || h === undefined || l === undefined || c === undefined || v === undefined || m === undefined)
       return wrongNumber(i);
-    const told = isFinal === null ? null : readBoolean(isFinal[i]);
-    if (told === undefined) {
+    const flag = isFinal === null ? null : readBoolean(isFinal[i]);
+    if (flag === undefined) {
       row.value = isFinal![i];
       return 'is_final is neither true nor false';
     }
@@ -253,7 +253,7 @@ function createRowReader(
     row.close = c;
     row.volume = v;
     row.marketCap = m;
-    row.isFinal = told ?? row.at < series.finalUntil;
+    row.isFinal = flag ?? row.at < series.finalUntil;
     const reason = impossibleValues(o, h, l, c, v, m);
     if (reason !== null) row.value = [o, h, l, c, v, m].map((one) => (Number.isFinite(one ?? 0) ? one : String(one)));
     else countMissing();

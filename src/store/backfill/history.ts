@@ -30,7 +30,7 @@ export async function lockHistory(tx: SqlOrTransaction): Promise<void> {
  */
 export async function readHistoryGroups(sql: SqlOrTransaction, query: HistoryQuery): Promise<HistoryGroup[]> {
   const { reach, of } = query;
-  const isAsked =
+  const isRequested =
     of === null
       ? sql`true`
       : sql`t.interval = ${of.interval} and t.quote = ${of.quote} and t.coin_id = any(${of.coinIds as string[]}::text[])`;
@@ -43,7 +43,7 @@ export async function readHistoryGroups(sql: SqlOrTransaction, query: HistoryQue
       select t.interval, t.quote, t.coin_id, t.priority, nullif(c.rank, 0) as rank, null::tstzrange as owned,
         r.span * tstzrange(date_bin(r.width, t.since + r.width - interval '1 microsecond', 'epoch'), null) as wanted
       from ops.track_target t join reach r on r.interval = t.interval join market.coin c on c.id = t.coin_id
-      where ${isAsked}
+      where ${isRequested}
       union all
       -- The past grows while a backfill of it waits or runs. The refresh schedule fetches new slots, so one backfill is enough.
       select b.interval, b.quote, c.coin_id, null, null,

@@ -39,7 +39,7 @@ function take(
   taken: readonly TokensTaken[],
   { now, mostAheadMs, leavesOutHeld = false }: Now & { readonly leavesOutHeld?: boolean },
 ): Promise<Taken[]> {
-  const isAsked = leavesOutHeld
+  const isRequested = leavesOutHeld
     ? sql`(t.subject in (select subject from free) or not exists (select from ops.api_pace p where p.subject = t.subject))`
     : sql`true`;
   // Every process locks the rows in the same order, so two processes never wait for each other.
@@ -54,7 +54,7 @@ function take(
       select p.subject from taken t join ops.api_pace p on p.subject = t.subject order by p.subject for update of p skip locked
     )
     insert into ops.api_pace as p (subject, full_at)
-    select t.subject, ${now}::timestamptz + make_interval(secs => t.refill_ms / 1000) from taken t where ${isAsked} order by t.subject
+    select t.subject, ${now}::timestamptz + make_interval(secs => t.refill_ms / 1000) from taken t where ${isRequested} order by t.subject
     on conflict (subject) do update set full_at = excluded.full_at +
       case when p.full_at between ${now} and ${now}::timestamptz + make_interval(secs => ${mostAheadMs}::float8 / 1000)
         then p.full_at - ${now}::timestamptz else interval '0' end

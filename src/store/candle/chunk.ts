@@ -11,7 +11,7 @@ import { clipPending, type Pending, replacePending } from '../work/second-opinio
 import { removeCandles, replaceOpenCandles, saveRevisions, writeCandles } from './candle.ts';
 import { NO_SUMS, readEmptyOnce, receivedAt, recordEvidence, slotsOf, sumsBefore } from './chunk-evidence.ts';
 import { readUnproven, reopenEmptyOnce, takeBack } from './contradicted.ts';
-import { type ChunkAnswer, type Known, lockSeries, type State } from './lock-series.ts';
+import { type ChunkAnswer, lockSeries, type OtherAnswers, type State } from './lock-series.ts';
 import { quarantine, repeatedRows } from './quarantine.ts';
 import { cutRollups } from './rollup.ts';
 import { markSeen } from './series.ts';
@@ -59,7 +59,7 @@ export type ChunkCommit = {
 export function storeChunk(
   sql: Sql,
   answer: ChunkAnswer,
-  weigh: (known: Known) => Verdict,
+  weigh: (known: OtherAnswers) => Verdict,
   now: () => Instant = () => receivedAt(answer),
 ): Promise<ChunkCommit> {
   return sql.begin(async (tx) => {

@@ -79,10 +79,10 @@ export type OpenGapsQuery = SeriesName & {
  */
 export function openGaps(
   sql: SqlOrTransaction,
-  asked: readonly OpenGapsQuery[],
+  queries: readonly OpenGapsQuery[],
   { now, plan }: { readonly now: Instant; readonly plan: string },
 ) {
-  const list = asked.map((query) => [
+  const list = queries.map((query) => [
     query.backfillId,
     query.seriesId,
     query.coinId,

@@ -35,7 +35,7 @@ export type UnconfirmedAnswer = {
 };
 
 /** What other answers, older or younger, say about the requested span. */
-export type Known = {
+export type OtherAnswers = {
   readonly pending: readonly Pending[];
   /** Edges that no younger answer contradicts: none has said anything about a slot in them. */
   readonly unconfirmedAnswers: readonly UnconfirmedAnswer[];
@@ -52,7 +52,7 @@ export type Known = {
 };
 
 /** What was stored before this answer, read under the lock of the series. */
-export type State = Omit<Known, 'repeated'> & {
+export type State = Omit<OtherAnswers, 'repeated'> & {
   /** Number of evidence steps of the series so far. */
   readonly steps: number;
   /** Covered slots of the whole series that are empty according to one answer only. */

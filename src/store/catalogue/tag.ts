@@ -15,16 +15,16 @@ export async function writeTags(sql: SqlOrTransaction, { rows: tags, at, isWhole
 }
 
 /** Stores one tag that was requested alone. */
-export async function writeTag(sql: SqlOrTransaction, told: Tag, at: Instant): Promise<void> {
+export async function writeTag(sql: SqlOrTransaction, given: Tag, at: Instant): Promise<void> {
   const places = tables(sql);
   const [known] = await places
     .select({ place: tag.place })
     .from(tag)
-    .where(matches(tag, { id: told.id }));
+    .where(matches(tag, { id: given.id }));
   const [last] = await places.select({ place: max(tag.place) }).from(tag);
-  const row = rowOf(told, known?.place ?? (last?.place ?? -1) + 1);
+  const row = rowOf(given, known?.place ?? (last?.place ?? -1) + 1);
   await storeList(sql, tag, { of: null, rows: [row], at, isWhole: false });
-  await writeMembers(sql, [told], at);
+  await writeMembers(sql, [given], at);
 }
 
 /** Stores the tags in an answer about a coin. If they contradict the answer about a tag, the tag's answer counts. */
@@ -33,22 +33,22 @@ export async function hintTags(sql: SqlOrTransaction, coin: CoinDetails, at: Ins
   await writeVersions(sql, coinTag, { rows, at, whole: null, isHint: true });
 }
 
-function rowOf(told: Tag, place: number) {
+function rowOf(given: Tag, place: number) {
   return {
-    id: told.id,
+    id: given.id,
     place,
-    name: told.name,
-    type: plainText(told.type),
-    description: plainText(told.description),
-    coins: plainInteger(told.coin_counter),
-    icos: plainInteger(told.ico_counter),
+    name: given.name,
+    type: plainText(given.type),
+    description: plainText(given.description),
+    coins: plainInteger(given.coin_counter),
+    icos: plainInteger(given.ico_counter),
   };
 }
 
 async function writeMembers(sql: SqlOrTransaction, tags: readonly Tag[], at: Instant): Promise<void> {
   // A tag without a list of coins proves nothing about its coins.
-  const told = tags.flatMap(({ id, coins }) => (coins == null ? [] : [{ id, coins }]));
-  if (told.length === 0) return;
-  const rows = told.flatMap(({ id, coins }) => coins.map((coin) => ({ coinId: plainKey(coin), tagId: id })));
-  await writeVersions(sql, coinTag, { rows, at, whole: { column: coinTag.tagId, values: told.map(({ id }) => id) } });
+  const given = tags.flatMap(({ id, coins }) => (coins == null ? [] : [{ id, coins }]));
+  if (given.length === 0) return;
+  const rows = given.flatMap(({ id, coins }) => coins.map((coin) => ({ coinId: plainKey(coin), tagId: id })));
+  await writeVersions(sql, coinTag, { rows, at, whole: { column: coinTag.tagId, values: given.map(({ id }) => id) } });
 }

@@ -106,9 +106,9 @@ export function watch({
   const sql = createClient({ url, max: 1, applicationName, watchdog });
   const { host, port, connectTimeoutSeconds = CONNECT_SECONDS } = readDatabaseUrl(url);
   const stop = new AbortController();
-  const ask = async () => void (await sql`select`);
+  const check = async () => void (await sql`select`);
   void runWatchdog(watchdog, {
-    ask,
+    check,
     at: `${host}:${port}`,
     connectMs: connectTimeoutSeconds * 1000,
     signal: stop.signal,

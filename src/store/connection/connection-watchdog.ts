@@ -44,7 +44,7 @@ export function createWatchdog(): Watchdog {
 
 export type Watched = {
   /** Sends an empty statement. */
-  readonly ask: () => Promise<unknown>;
+  readonly check: () => Promise<unknown>;
   readonly at: string;
   /** Timeout for a new connection. The server may be silent for that long, and at least for `DEADLINE_MS`. */
   readonly connectMs: number;
@@ -52,7 +52,7 @@ export type Watched = {
 };
 
 /** Runs until the signal is aborted. */
-export async function runWatchdog(watchdog: Watchdog, { ask, at, connectMs, signal }: Watched): Promise<void> {
+export async function runWatchdog(watchdog: Watchdog, { check, at, connectMs, signal }: Watched): Promise<void> {
   const deadlineMs = Math.max(DEADLINE_MS, connectMs);
   // The machine's clock, even if the rest of the program uses another one: this is about a real network.
   const sleep = (ms: number, until = signal) => systemClock.sleep(ms, until).catch(() => undefined);
@@ -67,7 +67,7 @@ export async function runWatchdog(watchdog: Watchdog, { ask, at, connectMs, sign
       if (!signal.aborted && !answered.signal.aborted) await sleep(EXTRA_WAIT_MS);
       return false;
     })();
-    const isThere = await Promise.race([ask().then(() => true, isAnswer), late]);
+    const isThere = await Promise.race([check().then(() => true, isAnswer), late]);
     answered.abort();
     if (signal.aborted) return;
     if (!isThere) hangUp(silent);

@@ -138,8 +138,8 @@ export async function unknownCoins(sql: SqlOrTransaction, ids: readonly string[]
 
 /** The coins in the order of `ids`; unknown ids are left out. */
 export async function findCoins(sql: SqlOrTransaction, ids: readonly string[]): Promise<Coin[]> {
-  const isAsked = raw`${coin.id} = any(${raw.param(ids)}::text[])`;
-  const found = await tables(sql).select(COLUMNS).from(coin).where(isAsked);
+  const isRequested = raw`${coin.id} = any(${raw.param(ids)}::text[])`;
+  const found = await tables(sql).select(COLUMNS).from(coin).where(isRequested);
   const byId = new Map(found.map((row) => [row.id, row]));
   return ids.flatMap((id) => byId.get(id) ?? []);
 }

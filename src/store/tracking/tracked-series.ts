@@ -131,12 +131,12 @@ export type Refresh = {
 };
 
 /** Records that these series were refreshed, before the outcome is known: a series that fails must not be the next one again. */
-export async function recordRefreshes(sql: SqlOrTransaction, asked: readonly Refresh[]): Promise<void> {
-  if (asked.length === 0) return;
+export async function recordRefreshes(sql: SqlOrTransaction, refreshes: readonly Refresh[]): Promise<void> {
+  if (refreshes.length === 0) return;
   await sql`
     with given as (
-      select * from unnest(${asked.map((a) => a.seriesId)}::int[], ${asked.map((a) => a.askedAt)}::timestamptz[],
-        ${asked.map((a) => a.refreshAt)}::timestamptz[], ${asked.map((a) => String(a.isQueued))}::text[]::bool[])
+      select * from unnest(${refreshes.map((a) => a.seriesId)}::int[], ${refreshes.map((a) => a.askedAt)}::timestamptz[],
+        ${refreshes.map((a) => a.refreshAt)}::timestamptz[], ${refreshes.map((a) => String(a.isQueued))}::text[]::bool[])
         as g(id, asked_at, refresh_at, is_queued)
     ), locked as (
       select tr.series_id from ops.tracked tr join given g on g.id = tr.series_id order by tr.series_id for update of tr

@@ -26,7 +26,7 @@ export type KnownGap = {
   readonly detail: string | null;
 };
 
-export type WhyNone = {
+export type HoleContext = {
   readonly grid: Parameters<typeof slotAfter>[0];
   /** Starts of slots. */
   readonly from: Instant;
@@ -41,7 +41,7 @@ export type WhyNone = {
 };
 
 /** The holes between the bars. Neighbours with the same reason are one hole. `bars`: their starts, ascending. */
-export function holesBetween(bars: readonly Instant[], why: WhyNone): Hole[] {
+export function holesBetween(bars: readonly Instant[], why: HoleContext): Hole[] {
   const holes: { -readonly [K in keyof Hole]: Hole[K] }[] = [];
   const inFinal = within(why.final);
   const inEmptyOnce = within(why.emptyOnce);

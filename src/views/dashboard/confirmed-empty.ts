@@ -6,14 +6,14 @@ import { INTERVAL_MS, type Interval, isPriceInterval } from '../../core/interval
 import type { Sql } from '../../store/connection/connect.ts';
 
 /** The number of slots in these spans. */
-export function slotsOf(sql: Sql, spans: ReturnType<Sql>, width: ReturnType<Sql>) {
+export function countSlots(sql: Sql, spans: ReturnType<Sql>, width: ReturnType<Sql>) {
   return sql`(select coalesce(sum(date_part('epoch', upper(r)) - date_part('epoch', lower(r))), 0) / ${width} from unnest(${spans}) r)`;
 }
 
 /** The number of such slots in the series `s`, as `market.coverage` counts them. */
 export function confirmedEmptySlots(sql: Sql, width: ReturnType<Sql>) {
   // Parts of slots, from before there was a check, do not count.
-  return sql`floor(${slotsOf(sql, sql`s.covered`, width)} - s.covered_candles - ${slotsOf(sql, sql`s.empty_once`, width)})`;
+  return sql`floor(${countSlots(sql, sql`s.covered`, width)} - s.covered_candles - ${countSlots(sql, sql`s.empty_once`, width)})`;
 }
 
 export type StepWindow = {

@@ -8,7 +8,7 @@ import { INTERVAL_MS, type SeriesName } from '../../core/interval.ts';
 import type { Tier } from '../../core/tier.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { GAP_REASONS, type GapReason } from '../operations/gaps.ts';
-import { confirmedEmptySlots, readConfirmedEmptyWithin, slotsOf } from './confirmed-empty.ts';
+import { confirmedEmptySlots, countSlots, readConfirmedEmptyWithin } from './confirmed-empty.ts';
 import type { CoverageReason } from './coverage-order.ts';
 
 /** The states of a stretch of the map; elsewhere nothing is wanted. In the order of drawing: later states lie on top. */
@@ -86,7 +86,7 @@ async function readRows(
     select ${steps(sql`lower(r)`, sql`upper(r)`)} from unnest(s.${sql(column)} * tstzmultirange(tstzrange(${from}, ${to}))) r)`;
   return sql<Row[]>`
     select s.id as series_id, s.coin_id, c.symbol, c.name, nullif(c.rank, 0) as rank, s.interval, s.quote, k.tier, e.told_twice,
-      case when e.told_twice > 0 then ${slotsOf(sql, sql`s.covered * tstzmultirange(tstzrange(${from}, ${to})) - s.empty_once`, sql`e.width`)}
+      case when e.told_twice > 0 then ${countSlots(sql, sql`s.covered * tstzmultirange(tstzrange(${from}, ${to})) - s.empty_once`, sql`e.width`)}
         else 0 end as slots_to_read,
       ${stepsOf('covered')} as final, case when not isempty(s.empty_once) then ${stepsOf('empty_once')} end as told_once,
       (select json_object_agg(x.reason, x.steps) from (

@@ -93,9 +93,9 @@ type Question = {
 };
 
 function seriesOf(coin: CoinVersion, { quote, widthMs }: TickerHistoryQuery): SeriesVersion | null {
-  const isAsked = (s: SeriesVersion) =>
+  const isRequested = (s: SeriesVersion) =>
     s.quote === quote && isPriceInterval(s.interval) && INTERVAL_MS[s.interval] === widthMs;
-  return coin.series.find(isAsked) ?? null;
+  return coin.series.find(isRequested) ?? null;
 }
 
 /** Tickers change every few minutes. An answer of stored prices alone does not depend on them. */

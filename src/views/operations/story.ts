@@ -27,7 +27,7 @@ export async function readStory(sql: Sql, question: StoryQuestion, now: Instant)
   const found = await findSlot(sql, question);
   if (found === null) return null;
   const { slot, series } = found;
-  const [told, ...known] = await Promise.all([
+  const [stored, ...known] = await Promise.all([
     readEvents(sql, slot),
     readBackfillsOf(sql, slot),
     readRules(sql, slot),
@@ -36,7 +36,7 @@ export async function readStory(sql: Sql, question: StoryQuestion, now: Instant)
     readRemovedRequests(sql, slot),
   ]);
   const next = explainNotRequested(series, now) ?? (await readRefresh(sql, slot, now));
-  return asStory(slot, [...told.past, ...known.flat()].sort(byTime), [...told.present, ...next]);
+  return asStory(slot, [...stored.past, ...known.flat()].sort(byTime), [...stored.present, ...next]);
 }
 
 /** The part that `market` has, without requests, accounts and requesters: for callers of the service. Null if the series does not exist. */
@@ -95,9 +95,9 @@ async function readEvents(sql: Sql, { coinId, interval, quote, from }: Slot, mos
     -- Like market.story, but for exactly this id.
     from ops.story(${coinId}, ${interval}::market.candle_interval, ${from}::timestamptz, ${quote}) with ordinality
     order by ordinality desc limit ${most}`;
-  const told = rows.map((row) => ({ ...row })).reverse();
+  const stored = rows.map((row) => ({ ...row })).reverse();
   const isPresent = ({ event }: StoryEvent) => event === 'now' || event === 'next';
-  return { past: told.filter((row) => !isPresent(row)), present: told.filter(isPresent) };
+  return { past: stored.filter((row) => !isPresent(row)), present: stored.filter(isPresent) };
 }
 
 type BackfillFacts = {

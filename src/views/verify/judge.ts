@@ -41,10 +41,10 @@ export function judge(of: Stored, now: Instant): Judgement {
   const findings = collectFindings(evidence, unchanged);
   judgeRows(series, evidence, account, findings);
   const newest = account.steps.at(-1)?.number ?? 0;
-  const told = normalize(account.steps.flatMap(({ slots }) => slots));
+  const answered = normalize(account.steps.flatMap(({ slots }) => slots));
   for (const { text, at, step } of oneOfEach([...account.revisions, ...of.records])) {
     // A record of a slot that no step is about stays beside every repair but that of the whole series.
-    if (step <= newest && intersect(at, told).length > 0) findings.reportOfStep(step, text, at);
+    if (step <= newest && intersect(at, answered).length > 0) findings.reportOfStep(step, text, at);
     else findings.reportOfSeries(`${where(at)}: ${text}`, step);
   }
   judgeEvidence(series, evidence, account, findings);
@@ -153,10 +153,10 @@ function repairedDifferences(evidence: readonly Evidence[]): ReadonlyMap<number,
   return new Map(
     evidence.filter(isDoubted).flatMap(({ detail }) =>
       Array.from(detail!.matchAll(OF_STEP), (found): [number, Recorded] => {
-        const [, step, told, toldDigest, candles, digest, which, locator] = found;
+        const [, step, answeredCandles, answeredDigest, candles, digest, which, locator] = found;
         const sums = {
-          candles: Number(candles) - Number(told),
-          digest: modulo(BigInt(`0x${digest}`) - BigInt(`0x${toldDigest}`)),
+          candles: Number(candles) - Number(answeredCandles),
+          digest: modulo(BigInt(`0x${digest}`) - BigInt(`0x${answeredDigest}`)),
           locator: locator === undefined ? 0n : BigInt(`0x${locator}`),
         };
         return [Number(step), { sums, hasSlot: which === 'the slot', hasLocator: locator !== undefined }];

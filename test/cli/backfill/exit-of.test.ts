@@ -4,19 +4,19 @@ import { describe, expect, test } from 'vitest';
 import { exitOf } from '../../../src/cli/backfill/exit-of.ts';
 import { EXIT } from '../../../src/cli/shell/exit.ts';
 import type { Ended } from '../../../src/ingest/backfill/verdict.ts';
-import type { Left } from '../../../src/views/operations/left.ts';
+import type { RemainingSlots } from '../../../src/views/operations/remaining-slots.ts';
 
 const done = { kind: 'done' } as const;
 const stopped = { kind: 'stopped', until: 1, reason: 'day' } as const;
 const interrupted = { kind: 'interrupted' } as const;
 const misconfigured = { kind: 'configurationError', message: 'no such key', about: 'process' } as const;
-const left = (fate: Left['fate'], reason: Left['reason'] = 'unconfirmed'): Left => ({
+const left = (fate: RemainingSlots['fate'], reason: RemainingSlots['reason'] = 'unconfirmed'): RemainingSlots => ({
   reason,
   fate,
   slots: 1,
   nextAskAt: null,
 });
-const ended = (end: Ended['end'], ...of: Left[]): Ended => ({ end, left: of });
+const ended = (end: Ended['end'], ...of: RemainingSlots[]): Ended => ({ end, left: of });
 
 describe('the exit code of a backfill', () => {
   test.each<[string, readonly Ended[], number]>([

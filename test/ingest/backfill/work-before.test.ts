@@ -1,15 +1,15 @@
 /** How many requests are sent before each backfill is done. */
 import { expect, test } from 'vitest';
-import { type Sharer, workUntilDone } from '../../../src/ingest/backfill/work-before.ts';
+import { type QueuedWork, workUntilDone } from '../../../src/ingest/backfill/work-before.ts';
 
-const of = (id: number, left: number, more: Partial<Sharer> = {}): Sharer => ({
+const of = (id: number, left: number, more: Partial<QueuedWork> = {}): QueuedWork => ({
   id,
   left,
   priority: 0,
   isDetached: true,
   ...more,
 });
-const totals = (sharers: readonly Sharer[], workers: number, block = 0) =>
+const totals = (sharers: readonly QueuedWork[], workers: number, block = 0) =>
   Object.fromEntries([...workUntilDone(sharers, workers, block)].map(([id, { total }]) => [id, total]));
 
 test('one service takes backfills one after the other', () => {

@@ -12,7 +12,7 @@ import { matching } from './series-filter.ts';
  */
 export type Fate = 'too young' | 'later' | 'refused' | 'failed';
 
-export type Left = {
+export type RemainingSlots = {
   /** As in `market.gaps`. */
   readonly reason: GapReason;
   readonly fate: Fate;
@@ -22,7 +22,7 @@ export type Left = {
 };
 
 /** On the grid. Only the requested slots count, whatever else is wanted of these series. */
-export type LeftQuery = SeriesSpan & {
+export type RemainingQuery = SeriesSpan & {
   /** Answered slots that open at or after this are too young to be final. */
   readonly settledUntil: Instant;
   /** Slots that open at or after this are too young even if they were never requested: an answer now would not be final; null: none. */
@@ -37,9 +37,9 @@ export type LeftQuery = SeriesSpan & {
  * By reason and fate, most slots first. The fate of a slot follows only from its row in `market.gaps`: a slot whose reason is not a refusal is
  * requested again, unless its `next_ask_at` is infinite.
  */
-export async function readLeft(sql: SqlOrTransaction, query: LeftQuery): Promise<Left[]> {
+export async function readRemaining(sql: SqlOrTransaction, query: RemainingQuery): Promise<RemainingSlots[]> {
   const { span, interval, settledUntil, openFrom, failed, dueBy = null } = query;
-  return sql<Left[]>`
+  return sql<RemainingSlots[]>`
     with failed as (
       select coin_id, range_agg(span) as spans
       from unnest(${failed.map(({ coinId }) => coinId)}::text[], ${failed.map((one) => one.span)}::tstzrange[]) as f(coin_id, span)
