@@ -1,4 +1,4 @@
-/** Two warehouses, and exports of the one. */
+/** Two warehouses, and exports of the first. */
 import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { runCommand } from '../../support/cli.ts';

@@ -20,7 +20,7 @@ const OTHERS = FORMATS.flatMap((format) => LAYOUTS.map((layout) => [format, layo
 );
 
 test.each(OTHERS)(
-  'an export as it was written as %s (%s) is what its manifest says, and what the warehouse says',
+  'an export as %s (%s) agrees with its manifest and with the warehouse',
   async (format, layout) => {
     const { folder, remove } = temporaryFolder();
     onTestFinished(remove);

@@ -1,4 +1,4 @@
-/** Counts and digests of candles, added up here, are those that Postgres computes of the stored candles. */
+/** `sumsOfCandles` computes the same counts and digests as Postgres does from the stored candles. */
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { sumsOfCandles } from '../../../src/core/candle-hash.ts';
@@ -25,7 +25,7 @@ const row = fc.record({
   isTold: fc.boolean(),
 });
 
-it.each(['5m', '24h', 'prices-5m'] as const)('of %s', async (interval: Interval) => {
+it.each(['5m', '24h', 'prices-5m'] as const)('the process and Postgres compute the same counts and digests of %s rows', async (interval: Interval) => {
   const { sql } = database;
   const width = INTERVAL_MS[interval];
   const span = { from: FROM, to: FROM + SLOTS * width };

@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => database?.drop());
 
-test.each(['0', '64kB', '-1'])('a user who may write %s of temporary files has a disk with room', async (limit) => {
+test.each(['0', '64kB', '-1'])('a limit of %s for temporary files does not make the disk count as full', async (limit) => {
   const url = new URL(database.url);
   url.searchParams.set('options', `-c temp_file_limit=${limit}`);
   const sql = createClient({ url: url.href, max: 1 });
