@@ -209,15 +209,18 @@ it.each([
   ['ultimate', 'a-key', 200],
   ['enterprise', 'a-key', 200],
   ['business', 'another-key', 403],
-] as const)('the ids of a coin at other providers need the plan business or a larger one: %s', async (plan, key, status) => {
-  const access = createPlanLimits({ clock, plan: 'free', keys: { 'a-key': plan } });
-  const headers: Record<string, string> = key === null ? {} : { Authorization: key };
-  const answer = await serviceOver(market, access)('/coins/mappings?coinpaprika=btc-bitcoin', headers);
-  expect(answer.status).toBe(status);
-  const text = 'Getting mappings of ids is not allowed in this plan. Check plans on coinpaprika.com/api';
-  if (status === 402) expect(await answer.json()).toEqual({ error: text });
-  expect(parseHistoryLimit(text)).toEqual({ notBefore: null });
-});
+] as const)(
+  'the ids of a coin at other providers need the plan business or a larger one: %s',
+  async (plan, key, status) => {
+    const access = createPlanLimits({ clock, plan: 'free', keys: { 'a-key': plan } });
+    const headers: Record<string, string> = key === null ? {} : { Authorization: key };
+    const answer = await serviceOver(market, access)('/coins/mappings?coinpaprika=btc-bitcoin', headers);
+    expect(answer.status).toBe(status);
+    const text = 'Getting mappings of ids is not allowed in this plan. Check plans on coinpaprika.com/api';
+    if (status === 402) expect(await answer.json()).toEqual({ error: text });
+    expect(parseHistoryLimit(text)).toEqual({ notBefore: null });
+  },
+);
 
 it('unknown parameters are ignored, and the first of two equal ones counts', async () => {
   const get = serviceOver(market);

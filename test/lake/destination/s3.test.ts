@@ -145,19 +145,22 @@ test.skipIf(server === null)('a writer that fails changes nothing and leaves no 
   expect(await uploads()).toEqual([]);
 });
 
-test.skipIf(server === null)('the sweep removes parts of killed writers, and keeps those of other prefixes', async () => {
-  const { client, bucket: Bucket } = server!;
-  const prefix = destination.name.replace(`s3://${Bucket}/`, '');
-  const begun: { Bucket: string; Key: string; UploadId: string | undefined }[] = [];
-  for (const Key of [`${prefix}/a/x.parquet`, `${prefix}-other/y`]) {
-    const { UploadId } = await client.send(new CreateMultipartUploadCommand({ Bucket, Key }));
-    await client.send(new UploadPartCommand({ Bucket, Key, UploadId, PartNumber: 1, Body: 'half' }));
-    begun.push({ Bucket, Key, UploadId });
-  }
-  await destination.sweep();
-  expect(await uploads()).toEqual([`${prefix}-other/y`]);
-  await client.send(new AbortMultipartUploadCommand(begun[1]!));
-});
+test.skipIf(server === null)(
+  'the sweep removes parts of killed writers, and keeps those of other prefixes',
+  async () => {
+    const { client, bucket: Bucket } = server!;
+    const prefix = destination.name.replace(`s3://${Bucket}/`, '');
+    const begun: { Bucket: string; Key: string; UploadId: string | undefined }[] = [];
+    for (const Key of [`${prefix}/a/x.parquet`, `${prefix}-other/y`]) {
+      const { UploadId } = await client.send(new CreateMultipartUploadCommand({ Bucket, Key }));
+      await client.send(new UploadPartCommand({ Bucket, Key, UploadId, PartNumber: 1, Body: 'half' }));
+      begun.push({ Bucket, Key, UploadId });
+    }
+    await destination.sweep();
+    expect(await uploads()).toEqual([`${prefix}-other/y`]);
+    await client.send(new AbortMultipartUploadCommand(begun[1]!));
+  },
+);
 
 test.skipIf(server === null)('continues reading where the connection was cut', async () => {
   const bytes = pattern(PART + 77);
@@ -222,16 +225,19 @@ test.skipIf(server === null)(
   },
 );
 
-test.skipIf(server === null)('a server that stops in the middle of an answer counts as unavailable in the end', async () => {
-  const to = (options: S3Options) => open(server!, options, relay.url, server!.bucket, 'made/up-half');
-  const through = to({ attempts: 1, idleMs: 300 });
-  await to({}).put('big', (sink) => sink(pattern(PART)));
-  const reading = (async () => {
-    for await (const _ of (await through.get('big'))!) relay.freeze();
-  })();
-  expect(await errorOf(reading)).toMatchObject({ fault: 'unavailable' });
-  relay.mend();
-});
+test.skipIf(server === null)(
+  'a server that stops in the middle of an answer counts as unavailable in the end',
+  async () => {
+    const to = (options: S3Options) => open(server!, options, relay.url, server!.bucket, 'made/up-half');
+    const through = to({ attempts: 1, idleMs: 300 });
+    await to({}).put('big', (sink) => sink(pattern(PART)));
+    const reading = (async () => {
+      for await (const _ of (await through.get('big'))!) relay.freeze();
+    })();
+    expect(await errorOf(reading)).toMatchObject({ fault: 'unavailable' });
+    relay.mend();
+  },
+);
 
 test.skipIf(server === null)('distinguishes a missing bucket from an address where nothing listens', async () => {
   const gone = open(server!, {}, server!.url, 'no-such-bucket');

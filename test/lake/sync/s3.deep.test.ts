@@ -77,13 +77,16 @@ test.skipIf(server === null)(
   },
 );
 
-test.skipIf(server === null)('an emptied bucket, or another address in it, is refused as a place for a new lake', async () => {
-  const elsewhere = openS3({ kind: 's3', bucket: server!.bucket, prefix: 'lkae' }, server!.settings);
-  const missed = new RegExp(
-    `has no manifest of a lake, and this warehouse wrote its lake to .* s3://${server!.bucket}/lake `,
-  );
-  await expect(sync(elsewhere)).rejects.toThrow(missed);
-  for (const file of await files()) await open().delete(file);
-  await expect(sync(open())).rejects.toThrow(missed);
-  expect(await files()).toEqual([]);
-});
+test.skipIf(server === null)(
+  'an emptied bucket, or another address in it, is refused as a place for a new lake',
+  async () => {
+    const elsewhere = openS3({ kind: 's3', bucket: server!.bucket, prefix: 'lkae' }, server!.settings);
+    const missed = new RegExp(
+      `has no manifest of a lake, and this warehouse wrote its lake to .* s3://${server!.bucket}/lake `,
+    );
+    await expect(sync(elsewhere)).rejects.toThrow(missed);
+    for (const file of await files()) await open().delete(file);
+    await expect(sync(open())).rejects.toThrow(missed);
+    expect(await files()).toEqual([]);
+  },
+);

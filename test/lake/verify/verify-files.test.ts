@@ -142,15 +142,18 @@ describe('an unchanged export', () => {
     },
   );
 
-  test.each(['freqtrade', 'lean', 'jesse'] as const)('for %s agrees too, as far as its files allow a check', async (layout) => {
-    const where = newFolder();
-    const format = layout === 'freqtrade' ? 'parquet' : 'csv';
-    const coins = { coinIds: ['btc-bitcoin', 'eth-ethereum'], intervals: ['24h'] } as const;
-    await exportTo(database, where, { ...coins, datasets: datasets('candles'), format, layout });
-    const found = await verify([], withWarehouse(), where);
-    expect(found).toMatchObject({ code: 0, findings: [] });
-    expect(found.warehouse!.equal).toBeGreaterThan(5);
-  });
+  test.each(['freqtrade', 'lean', 'jesse'] as const)(
+    'for %s agrees too, as far as its files allow a check',
+    async (layout) => {
+      const where = newFolder();
+      const format = layout === 'freqtrade' ? 'parquet' : 'csv';
+      const coins = { coinIds: ['btc-bitcoin', 'eth-ethereum'], intervals: ['24h'] } as const;
+      await exportTo(database, where, { ...coins, datasets: datasets('candles'), format, layout });
+      const found = await verify([], withWarehouse(), where);
+      expect(found).toMatchObject({ code: 0, findings: [] });
+      expect(found.warehouse!.equal).toBeGreaterThan(5);
+    },
+  );
 
   test('of a part of the time is compared with the warehouse slot by slot', async () => {
     const where = newFolder();

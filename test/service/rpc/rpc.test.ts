@@ -328,19 +328,16 @@ describe('plans hold for tools as for REST', () => {
     ['no tool', {}, { params: {} }],
     ['no object', {}, { params: { name: 'getCoins', arguments: 'x' } }],
     ['an unknown revision', { 'MCP-Protocol-Version': '1999-01-01' }, { params: { name: 'getGlobal', arguments: {} } }],
-  ])(
-    'MCP calls that never reach a tool still cost a key check and a token: %s',
-    async (_, headers, wrong) => {
-      const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', ...wrong };
-      const mcp = { 'MCP-Protocol-Version': '2025-06-18', Accept: 'application/json, text/event-stream', ...headers };
-      const letIn = countingAccess({});
-      const { json } = await sender(rpcService({ access: letIn.access }))(body, mcp);
-      expect([json.error.code < 0, letIn.asked]).toEqual([true, ['account']]);
-      const { access } = countingAccess({ admit: () => ({ kind: 'rejected', status: 403, message: 'no' }) });
-      const refused = await sender(rpcService({ access }))(body, mcp);
-      expect([refused.json.id, refused.json.error.message]).toEqual([1, '403: no']);
-    },
-  );
+  ])('MCP calls that never reach a tool still cost a key check and a token: %s', async (_, headers, wrong) => {
+    const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', ...wrong };
+    const mcp = { 'MCP-Protocol-Version': '2025-06-18', Accept: 'application/json, text/event-stream', ...headers };
+    const letIn = countingAccess({});
+    const { json } = await sender(rpcService({ access: letIn.access }))(body, mcp);
+    expect([json.error.code < 0, letIn.asked]).toEqual([true, ['account']]);
+    const { access } = countingAccess({ admit: () => ({ kind: 'rejected', status: 403, message: 'no' }) });
+    const refused = await sender(rpcService({ access }))(body, mcp);
+    expect([refused.json.id, refused.json.error.message]).toEqual([1, '403: no']);
+  });
 
   it('the caller is identified by key and address', async () => {
     const callers: unknown[] = [];

@@ -29,20 +29,24 @@ const relayTo = async (url: string, sslmode: string) => {
 };
 
 describe.concurrent('the connection watchdog', () => {
-  test.each(['disable', 'require'])('fails the statements of a silent server and reconnects, with sslmode=%s', async (sslmode) => {
-    const { relay, url } = await relayTo(sslmode === 'disable' ? database.url : front.urlWith({}), sslmode);
-    const { sql, close } = await openDatabase({ url });
-    try {
-      const statement = sql`select pg_sleep(60)`.catch((error: unknown) => error);
-      const transaction = sql.begin((tx) => tx`select pg_sleep(60)`).catch((error: unknown) => error);
-      relay.freeze();
-      for (const error of await Promise.all([statement, transaction])) expect(isDatabaseUnavailable(error)).toBe(true);
-      relay.mend();
-      expect(await sql`select 1 as one`).toEqual([{ one: 1 }]);
-    } finally {
-      await close();
-    }
-  });
+  test.each(['disable', 'require'])(
+    'fails the statements of a silent server and reconnects, with sslmode=%s',
+    async (sslmode) => {
+      const { relay, url } = await relayTo(sslmode === 'disable' ? database.url : front.urlWith({}), sslmode);
+      const { sql, close } = await openDatabase({ url });
+      try {
+        const statement = sql`select pg_sleep(60)`.catch((error: unknown) => error);
+        const transaction = sql.begin((tx) => tx`select pg_sleep(60)`).catch((error: unknown) => error);
+        relay.freeze();
+        for (const error of await Promise.all([statement, transaction]))
+          expect(isDatabaseUnavailable(error)).toBe(true);
+        relay.mend();
+        expect(await sql`select 1 as one`).toEqual([{ one: 1 }]);
+      } finally {
+        await close();
+      }
+    },
+  );
 
   test('does not treat a server that is busy for long as silent', async () => {
     const { url } = await relayTo(database.url, 'disable');

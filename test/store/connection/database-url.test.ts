@@ -123,7 +123,8 @@ describe('TLS', () => {
     expect(front.encrypted()).toBeGreaterThan(between);
   };
 
-  test('require encrypts the connections of both drivers, whoever signed the certificate', () => reach({ sslmode: 'require' }));
+  test('require encrypts the connections of both drivers, whoever signed the certificate', () =>
+    reach({ sslmode: 'require' }));
   test('verify-ca and verify-full accept a certificate that the named file vouches for', async () => {
     await reach({ sslmode: 'verify-ca', sslrootcert: authority });
     await reach({ sslmode: 'verify-full', sslrootcert: authority });
