@@ -8,9 +8,7 @@ import { asked, coins, database, day, useCoins } from './series.ts';
 useCoins();
 
 describe('wantSeries', () => {
-  test('makes 50,000 series in few steps, both when they are new and when they exist', {
-    timeout: 300_000,
-  }, async () => {
+  test('makes 50,000 series in few steps, also when they exist', { timeout: 300_000 }, async () => {
     const many = coins(50_000, 'm');
     await recordCoins(database.sql, many, day(1));
     const coinIds = many.map((c) => c.id);

@@ -7,9 +7,7 @@ import { coin, database, MONDAY, TUESDAY, useDatabase } from './coin.ts';
 useDatabase();
 
 describe('recordCoins', () => {
-  test('records 50,000 coins in few steps, both when they are new and when they exist', {
-    timeout: 300_000,
-  }, async () => {
+  test('records 50,000 coins in few steps, also when they exist', { timeout: 300_000 }, async () => {
     const many = Array.from({ length: 50_000 }, (_, i) => coin(`c${i}-coin-${i}`, i + 1));
     for (const at of [MONDAY, TUESDAY]) {
       const facts = {
