@@ -177,7 +177,7 @@ describe('a stored price series gives the bytes of the upstream', () => {
 });
 
 describe('where the series has no answer, tickers', () => {
-  // In the gap of the daily series (days -40 to -30), and before it.
+  // In the gap of the daily series (days -40 to -30), and after it.
   const seenAt = (n: number) => Array.from({ length: 24 }, (_, i) => TODAY + n * DAY + i * HOUR + MINUTE);
   const newest = TODAY - 29 * DAY + 23 * HOUR + MINUTE;
   beforeAll(() => fillTickerHistory(world.database.sql, world.simulator.data, [...seenAt(-35), ...seenAt(-29)]));
