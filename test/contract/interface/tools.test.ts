@@ -150,7 +150,7 @@ describe('the tools', () => {
     expect(read(name, given)).toEqual({ kind: 'invalid', argument, message });
   });
 
-  it('throw on no arguments at all, and reject unknown tool names', () => {
+  it('never throw, whatever the arguments, and reject unknown tool names', () => {
     fc.assert(
       fc.property(fc.constantFrom(...TOOL_NAMES), fc.object(), (name, given) => {
         const result = read(name, given);

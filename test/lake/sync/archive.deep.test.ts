@@ -79,7 +79,7 @@ test('a candle that changes between the check and the removal stays, and its par
   expect((await verified()).findings).toEqual([]);
 });
 
-test('a removal that was killed halfway continues: the archived file has the remaining candles', async () => {
+test('the next run completes a removal that was killed halfway, because the archived file has the remaining candles', async () => {
   await sync();
   let calls = 0;
   const killed = retain((archive) => ({

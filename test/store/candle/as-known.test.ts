@@ -151,7 +151,7 @@ test('candles that retention removed are missing at past instants too; the other
   expect(await asKnown(id, day(500))).toEqual(before.filter(({ openTime }) => openTime >= day(366)));
 });
 
-test('the role analyst may call it, and Postgres uses the filters to skip partitions and other series', async () => {
+test('the role analyst may call the function, and Postgres uses the filters to skip partitions and other series', async () => {
   const id = await newDailySeries(database.sql, newName());
   await storeAnswer(database.sql, id, [600, 620], 700);
   const plan = await database.sql.begin(async (tx) => {

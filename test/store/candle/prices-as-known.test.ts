@@ -115,7 +115,7 @@ test('a mended price is known until it was mended', async () => {
   expect(await knownAt('mended-coin', Date.now() + SECOND)).toEqual([told(0, 20), told(2, 20)]);
 });
 
-test('it returns prices only, and market.candles_as_known candles only', async () => {
+test('market.prices_as_known returns prices only, and market.candles_as_known candles only', async () => {
   const id = await newDailySeries(database.sql, 'both-coin', 'prices-1d');
   await answer(id, [0, 2], 20);
   const candles = await newDailySeries(database.sql, 'both-coin');

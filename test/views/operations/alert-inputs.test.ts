@@ -12,7 +12,7 @@ test.each([
   ['each day', '1 day', '1 day', '25 hours', false],
   ['less often than each day', '1 day', '26 hours', '27 hours', true],
   ['never', '1 day', null, null, true],
-])('whether a tier counts as late whose series are refreshed %s', async (_, target, after, achievable, isLate) => {
+])('a tier is late or not when its series are refreshed %s', async (_, target, after, achievable, isLate) => {
   const database = await createTestDatabase({ max: 1 });
   try {
     const { sql } = database;

@@ -95,7 +95,7 @@ test('a week has no volume if that of a day is unknown, instead of too small a s
   expect(week).toEqual({ volume: null, slots: 7 });
 });
 
-test('market.returns spans no holes, as lag() does', async () => {
+test('market.returns spans no holes, unlike lag()', async () => {
   const [spanned] = await analyst`
     select count(*)::int as returns from (select close / lag(close) over (order by open_time) as change from market.candles where coin_id = 'btc-bitcoin') c
     where change is not null`;
