@@ -44,7 +44,7 @@ function told(n: number, knownSince: number, { priceTimes = 1, times = 1, isNull
   return { day: n, price: close[0]! * priceTimes, volume: volume[0]! * times, knownSince };
 }
 
-test('no price is known before the first answer, and all prices of that answer are known from its second on', async () => {
+test('no price is known before the first answer, and all of its prices are known from that instant on', async () => {
   const id = await newDailySeries(database.sql, 'first-coin', 'prices-1d');
   await answer(id, [0, 3], 20, { nulls: [1] });
   expect(await knownAt('first-coin', day(20) - SECOND)).toEqual([]);
