@@ -127,7 +127,7 @@ test('after a cache has prolonged a wait, the next wait is the next longer one',
 });
 
 test.each(Object.entries(RULES))(
-  'a claim under the rule %s is believed after exactly as many answers as the rule requires',
+  '%s is believed after exactly as many answers as its rule requires',
   (_, rule: Rule) => {
     let standing: Standing | null = null;
     for (let answers = 1; answers <= rule.agreeing; answers++) {

@@ -1,4 +1,4 @@
-/** The log of changes, the rarer forms in which SQL changes something. */
+/** The log of changes: rarer forms in which SQL changes something. */
 import { beforeEach, describe } from 'vitest';
 import { begin, testChanges, useWarehouse } from './log.ts';
 
