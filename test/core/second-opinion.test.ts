@@ -126,18 +126,15 @@ test('after a cache has prolonged a wait, the next wait is the next longer one',
   expect(nextWait(cached, RULES.malformed)).toBe(2 * MINUTE);
 });
 
-test.each(Object.entries(RULES))(
-  '%s is believed after exactly as many answers as its rule requires',
-  (_, rule: Rule) => {
-    let standing: Standing | null = null;
-    for (let answers = 1; answers <= rule.agreeing; answers++) {
-      const sentAt: number = (standing?.retryAt ?? NOON) + 1;
-      const weighed = weighAnswer(standing, { says: 'agrees', sentAt, heardAt: sentAt, ageMs: 0 }, rule);
-      expect(weighed).toMatchObject({ kind: answers < rule.agreeing ? 'waiting' : 'believed', standing: { answers } });
-      if (weighed.kind !== 'dropped') standing = weighed.standing;
-    }
-  },
-);
+test.each(Object.entries(RULES))('%s is believed after exactly as many answers as its rule says', (_, rule: Rule) => {
+  let standing: Standing | null = null;
+  for (let answers = 1; answers <= rule.agreeing; answers++) {
+    const sentAt: number = (standing?.retryAt ?? NOON) + 1;
+    const weighed = weighAnswer(standing, { says: 'agrees', sentAt, heardAt: sentAt, ageMs: 0 }, rule);
+    expect(weighed).toMatchObject({ kind: answers < rule.agreeing ? 'waiting' : 'believed', standing: { answers } });
+    if (weighed.kind !== 'dropped') standing = weighed.standing;
+  }
+});
 
 test('an answer that is weighed twice, because its transaction was repeated, finds the claim believed', () => {
   const second = answer(10 * MINUTE);

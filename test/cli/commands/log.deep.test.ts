@@ -4,7 +4,7 @@ import { begin, testChanges, useWarehouse } from './log.ts';
 
 useWarehouse();
 
-describe('SQL', () => {
+describe('SQL in the log', () => {
   beforeEach(begin);
 
   testChanges([
