@@ -22,9 +22,7 @@ afterAll(async () => {
   await database?.drop();
 });
 
-test('another service finishes the work of a frozen process', {
-  timeout: 300_000,
-}, async () => {
+test('another service finishes the work of a frozen process', { timeout: 300_000 }, async () => {
   const { sql } = database;
   const env = {
     DATABASE_URL: database.url,
