@@ -15,7 +15,7 @@ const NOW = Date.UTC(2026, 10, 18, 12);
 let world: World;
 afterEach(() => world?.close());
 
-test.each([1, 2])('whatever faults happen, the catalogue is complete and counted (seed %i)', async (seed) => {
+test.each([1, 2])('despite faults, the catalogue is complete and each request counted (seed %i)', async (seed) => {
   const parsed = parseFaultSpec(
     `429:0.06,429-silent:0.04,402-history-limit:0.03,402-spent:0.02,500:0.06,502:0.05,reset:0.06,truncated:0.06,seed=${seed}`,
   );

@@ -87,7 +87,7 @@ export function useServer(): void {
 
 /** `shares` of the requests after which the database is stopped and started again. */
 export function testStoppedAndStarted(env: () => Record<string, string>, shares: readonly number[]): void {
-  test('stopped and started again is waited for: the run says so, goes on, and requests nothing twice', async () => {
+  test('is waited for when stopped and started again: the run says so, goes on, and requests nothing twice', async () => {
     const { url } = await startEmbedded({ home, clock: systemClock });
     const all = { ...settings(), ...env(), DATABASE_URL: url };
     const requests = await plannedRequests();

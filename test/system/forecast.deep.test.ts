@@ -6,7 +6,7 @@ import { forecastMs, make, WORK, world } from './forecast.ts';
 afterEach(() => world?.close());
 
 // On a busy machine a run may be late sometimes. A wrong forecast is wrong each time.
-describe('a backfill with a pace of 5 requests per second', { retry: 2 }, () => {
+describe('a backfill at 5 requests per second', { retry: 2 }, () => {
   test('ends within its forecast once faults stop, whatever faults there were', async () => {
     let troubled = true;
     const parsed = parseFaultSpec('429:0.08,429-silent:0.05,500:0.1,502:0.05,reset:0.1,truncated:0.05,seed=9');

@@ -17,7 +17,7 @@ import {
 describe.skipIf(first === null)('the Redis of a run', () => {
   useRedis();
 
-  test('killed and started again empty is waited for: the run says so once, goes on, and requests nothing twice', async () => {
+  test('is waited for when killed and started again empty: the run says so once, goes on, and requests nothing twice', async () => {
     const run = await start();
     const told = untilSaid(run, /the queue is unavailable; waiting up to/);
     await takeAway(run);
@@ -34,7 +34,7 @@ describe.skipIf(first === null)('the Redis of a run', () => {
     expect(asked()).toBe(REQUESTS);
   });
 
-  test('full is waited for: the run says so once, goes on when there is room again, and requests nothing twice', {
+  test('is waited for when full: the run says so once, goes on when there is room again, and requests nothing twice', {
     timeout: 120_000,
   }, async () => {
     const admin = new Redis(redis.url);
