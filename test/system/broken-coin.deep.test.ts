@@ -20,7 +20,7 @@ describe('a backfill of two coins, one of which always fails, ends with that one
     expect(others()).toHaveLength(2);
   });
 
-  testOthersDecide('with status 500', 'no candles');
+  testOthersDecide('status 500', 'no candles');
 });
 
 test('an outage makes no coin fail and uses no attempt of a chunk: the run goes on when the outage ends', async () => {

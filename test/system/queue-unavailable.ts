@@ -93,7 +93,7 @@ export async function startRedisAgain(): Promise<void> {
 }
 
 export function testCtrlC(how: string, away: () => Promise<unknown>): void {
-  test(`${how}, does not delay the first Ctrl-C`, async () => {
+  test(`when ${how} does not delay the first Ctrl-C`, async () => {
     const run = await start();
     const told = untilSaid(run, /the queue is unavailable/);
     await takeAway(run, away);
