@@ -118,7 +118,7 @@ describe('coming refreshes', () => {
     );
   });
 
-  it('include new series when there is room, and then at refresh times that are spread over the day', () => {
+  it('include new series when there is room, and then at refresh times that are spread evenly', () => {
     const budget = { planned: 9, most: 10, mostPerDay: null, left: 100, coming: 0 };
     const groups = [
       { priority: 0, refreshAfterMs: 2 * DAY, dueAt: null, series: 16 },

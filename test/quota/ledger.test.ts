@@ -482,7 +482,7 @@ describe('an outage', () => {
     granted(await quota.take(backfill));
   });
 
-  it('costs nothing while there is none: an answer without trouble sends the database no statement', async () => {
+  it('costs nothing while there is none: an answer sends the database no statement', async () => {
     let statements = 0;
     const sql = new Proxy(database.sql, {
       apply: (target, self, args) => {
@@ -499,7 +499,7 @@ describe('an outage', () => {
     statements = 0;
     for (let i = 0; i < 50; i++) await quota.answered({ sentAt: clock.now() });
     expect(statements).toBe(0);
-    // Once another process has met trouble, the next take tells this one.
+    // Once another process has met a failure, the next take reports it to this one.
     await open({}, { accountId, clock }).quota.unavailable(down(NOON));
     granted(await quota.take(backfill));
     statements = 0;

@@ -109,7 +109,7 @@ it('the SQL of the ledger agrees with the rules for any events in any order', as
       });
       let ledger: Ledger = EMPTY;
       let own: Own = { month: 0, spent: 0 };
-      // What a process keeps in memory: whether an answer ends a trouble, and since when the upstream has answered.
+      // What a process keeps in memory: whether an answer is to be recorded after a failure, and since when the upstream has answered.
       let troubled = false;
       let lastAnswered = Number.NEGATIVE_INFINITY;
       const note = (next: Ledger) => {

@@ -32,7 +32,7 @@ test('the forecast after a pause says that the backfill was resumed, and the oth
   const paused = told[12]!.rows.get(other)!;
   expect(paused).toMatchObject({ state: 'paused', finishAt: null, finishFrom: null, finishTo: null });
   expect(paused.progress).toBeGreaterThan(0.1);
-  // It may also be a little faster than forecast, which is no news.
+  // It may also be a little faster than forecast, which needs no reason.
   const alone = told[10]!.rows.get(one)!;
   expect(alone.finishFrom).toBeLessThan(alone.finishAt! - 5_000);
   expect(checkSteady(told, one)).toEqual([

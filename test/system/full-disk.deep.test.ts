@@ -42,7 +42,7 @@ describe.skipIf(!canMount)('the embedded server', () => {
     const before = upstream.asked();
     const [, planned, log, proof] = await onDisk(
       'size=400m,mode=755',
-      // The log of Postgres is on another disk. A full disk for it ends the server.
+      // The WAL of Postgres is on another disk: a full disk under the WAL ends the server.
       `chandler status
        mount -t tmpfs tmpfs /media
        mv /mnt/home/data/pg_wal /media/pg_wal && ln -s /media/pg_wal /mnt/home/data/pg_wal

@@ -70,7 +70,7 @@ test('while the upstream is late with the last day, no request is sent about the
   expect(await late()).toHaveLength(1);
   made.world.clock.advanceTo(TODAY + 41 * MINUTE);
   expect(await chandler.backfill(span)).toMatchObject({ end: { kind: 'done' } });
-  // Nothing is told to wait any more.
+  // No wait for a late day is recorded any more.
   expect(await late()).toHaveLength(0);
   expect((await finals()).map(({ days }) => days.at(-1))).toEqual(coins.map(() => TODAY - DAY));
   expect(await differences()).toEqual([]);
