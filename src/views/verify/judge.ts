@@ -90,7 +90,7 @@ function judgeRows(series: SeriesRow, evidence: readonly Evidence[], account: Ac
     return subtract(normalize(evidence[row]!.slots), normalize(mended.flatMap((step) => step.slots)));
   };
   /** Whether a value that a later repair kept was changed. Then that repair differs by the same sums. */
-  const isOfMending = (rest: Sums, step: number) =>
+  const isOfRepair = (rest: Sums, step: number) =>
     account.rows.some(({ row, difference }) => {
       const { kind, number } = evidence[row]!;
       return kind === 'mended' && number > step && isNothing(minus(difference, rest));
@@ -110,7 +110,7 @@ function judgeRows(series: SeriesRow, evidence: readonly Evidence[], account: Ac
     const place = isFound || !isLocated ? null : placeOf(rest);
     const slot = place === null ? null : { from: place * width, to: (place + 1) * width };
     // The locator alone is no proof. If the slot that it names is settled, another slot differs.
-    const isSettled = slot !== null && contains(findings.settledAfter(step), slot.from) && !isOfMending(rest, step);
+    const isSettled = slot !== null && contains(findings.settledAfter(step), slot.from) && !isOfRepair(rest, step);
     const isOne = slot !== null && contains(slots, slot.from) && !isSettled;
     const left = isOne ? [slot] : unmended;
     const isUnmended = left.length > 0 && subtract(left, unmended).length === 0;
