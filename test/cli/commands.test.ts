@@ -82,19 +82,19 @@ describe('migrate', () => {
 });
 
 describe('status', () => {
-  test('shows series by interval, running backfills and their last sign of life', async () => {
+  test('shows series by interval, running backfills and their last heartbeat', async () => {
     const { code, out } = await chandler('status');
     expect(code).toBe(0);
     expect(out).toMatch(/^24h +usd +2 +24 +16 +8 +1 +69\.6% +7 +/m);
     expect(out).toMatch(/^2 +24h usd +2024-01-01 … 2024-02-01 +0 of 12 +1h ago +\d+ s ago +host:2$/m);
   });
 
-  test('does not call a run running whose process gives no sign of life', async () => {
+  test('does not call a run running whose process sends no heartbeat', async () => {
     const { out } = await chandler('status');
     expect(out).toMatch(
-      /^Backfill 1 \(24h usd, 2024-01-01 … 2024-02-01\): no sign of life since .*Z \(10m( \d+s)? ago\)\.\nIts process host:1 was killed/m,
+      /^Backfill 1 \(24h usd, 2024-01-01 … 2024-02-01\): no heartbeat since .*Z \(10m( \d+s)? ago\)\.\nIts process host:1 was killed/m,
     );
-    expect(out).toMatch(new RegExp(`^Backfill 3 .*: no sign of life since .*\\nIts process ${GONE} was killed`, 'm'));
+    expect(out).toMatch(new RegExp(`^Backfill 3 .*: no heartbeat since .*\\nIts process ${GONE} was killed`, 'm'));
   });
 
   test('says the same as JSON', async () => {
@@ -381,7 +381,7 @@ describe('doctor', () => {
     expect(code).toBe(0);
     expect(out).toMatch(/^ ok {3}Node +(20|22|24)\./m);
     expect(out).toMatch(/ ok {3}database +Postgres 1[5-8]/);
-    expect(out).toMatch(/warn {2}backfill 1 +host:1 gave its last sign of life 10m( \d+s)? ago\n +→ run the same/);
+    expect(out).toMatch(/warn {2}backfill 1 +host:1 sent its last heartbeat 10m( \d+s)? ago\n +→ run the same/);
     expect(out).toMatch(/Chandler is ready, 1 warning\.\n$/);
   });
 

@@ -202,7 +202,7 @@ describe('acting', () => {
     const path = `/ui/do/pause?backfill=${id}`;
     const asked = await dashboard.page(path);
     expect(asked).toContain(`Pause backfill ${id}?`);
-    expect(asked).toContain('It costs no request now.');
+    expect(asked).toContain('It costs no requests now.');
     expect(asked).toContain('Only an operator may do this');
     expect(await stateOf(id)).toBe('queued');
 

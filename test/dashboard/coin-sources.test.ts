@@ -57,13 +57,13 @@ describe('days of which only later ones can be made of hours', () => {
     const { text } = await world.get(`${PAGE}?interval=24h&from=2024-01-01`);
     expect(rowsOf(text)).toEqual([
       '2024-01-03 not asked yet, 2 slots until 2024-01-05',
-      '2024-01-02 34 67 29 57.57 852 final, made of finer candles',
-      '2024-01-01 10 43 5 33.33 276 final, made of finer candles',
+      '2024-01-02 34 67 29 57.57 852 final, aggregated from finer candles',
+      '2024-01-01 10 43 5 33.33 276 final, aggregated from finer candles',
     ]);
     const { bars, states } = JSON.parse((await world.get(`${PAGE}/candles?interval=24h&span=all`)).text);
     expect(bars.map((bar: number[]) => states[bar[8]!]).filter((state: string) => state !== 'final')).toEqual([
-      'final, made of finer candles',
-      'final, made of finer candles',
+      'final, aggregated from finer candles',
+      'final, aggregated from finer candles',
     ]);
     const storyOf = async (at: string) =>
       textOf(sectionOf((await world.get(`${PAGE}?interval=24h&at=${at}`)).text, 'story'));
@@ -79,7 +79,7 @@ describe('days of which only later ones can be made of hours', () => {
   test('an old bar of which parts are missing is incomplete', async () => {
     const { text } = await world.get(`${PAGE}?interval=36h&from=2024-01-02&to=2024-01-05`);
     expect(rowsOf(text).find((row) => /^2024-01-0[234].* \d/.test(row) && row.includes('incomplete'))).toMatch(
-      /incomplete, made of finer candles$/,
+      /incomplete, aggregated from finer candles$/,
     );
     expect(text).not.toContain('provisional, made');
   });
@@ -102,7 +102,7 @@ test('a bar that was not final when it was stored is made of finer candles that 
   await storeAnswer(world.sql, hourly, { span: { from: days.from, to: days.from + DAY }, slots: hours });
   const { text } = await world.get(`/ui/coins/${id}?interval=24h&from=2024-01-01`);
   const [second, first] = rowsOf(text).slice(-2);
-  expect(first).toBe('2024-01-01 10 43 5 33.33 276 final, made of finer candles');
+  expect(first).toBe('2024-01-01 10 43 5 33.33 276 final, aggregated from finer candles');
   expect(second).toMatch(/^2024-01-02 600 610 590 606 1 provisional$/);
 });
 

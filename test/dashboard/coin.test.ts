@@ -89,7 +89,7 @@ describe('the page', () => {
   test('a width that nothing stored makes up', async () => {
     const { text } = await world.get(`${PAGE}?interval=1h`);
     expect(textOf(text)).toContain(
-      'There are no 1h candles in usd, and no finer ones of which they could be made. There is 24h usd.',
+      'There are no 1h candles in usd, and no finer candles to aggregate. Stored: 24h usd.',
     );
   });
 
@@ -97,7 +97,7 @@ describe('the page', () => {
     ['interval=7x', 'interval must be a multiple of 5 minutes'],
     ['interval=7m', 'interval must be a multiple of 5 minutes'],
     ['interval=0h', 'interval must be a multiple of 5 minutes'],
-    ['quote=eur', 'quote must be usd or btc; got &quot;eur&quot;'],
+    ['quote=eur', 'quote must be usd or btc, got &quot;eur&quot;'],
     ['span=2y', 'span must be one of 30d, 90d, 1y, 5y, all'],
     ['from=yesterday', 'from must be a date'],
     ['to=9999999999999999', 'to must be a date'],

@@ -76,9 +76,9 @@ const told = (rows: readonly [number, number], days: readonly [number, number]) 
 
 it.each([
   ['all is final', [0, 1], [10, 20], 'There is nothing to request: final.'],
-  ['too young', [1, 2], [70, 80], 'There is nothing to request: provisional: too young to be final.'],
+  ['too young', [1, 2], [70, 80], 'There is nothing to request: provisional: too recent to be final.'],
   ['not wanted', [2, 3], [45, 55], 'There is nothing to request: no slot in it is wanted.'],
-  ['refused', [3, 4], [0, 9], 'There is nothing to request: refused: forbidden to this account.'],
+  ['refused', [3, 4], [0, 9], 'There is nothing to request: refused: this account may not read it.'],
 ] as const)('%s: no price, and why', (_, rows, days, why) => {
   const { text, asked } = told(rows, days);
   expect(asked).toEqual([]);
@@ -113,12 +113,12 @@ it('says of a cell what its slots are, and nothing of slots beside it into which
   const twice = [COVERAGE_STATES.indexOf('told twice'), ...widened(10 * DAY, 12 * DAY)];
   const row = { ...ROWS[0]!, stretches: [0, ...widened(0, 30 * DAY), ...twice] };
   expect(cell(row, step, 9 * DAY, 10 * DAY)).toBe('final.');
-  expect(cell(row, step, 10 * DAY, 11 * DAY)).toBe('final; empty, told by two answers.');
+  expect(cell(row, step, 10 * DAY, 11 * DAY)).toBe('final; empty, confirmed by two answers.');
   expect(cell(row, step, 12 * DAY, 13 * DAY)).toBe('final.');
   // What is missing up to now ends within a slot, or just after it has begun.
   const now = [COVERAGE_STATES.indexOf('provisional'), ...widened(30 * DAY, 30 * DAY + 60)];
-  expect(cell({ ...row, stretches: now }, step, 30 * DAY, 31 * DAY)).toContain('too young to be final');
-  expect(cell({ ...row, stretches: [now[0]!, 30, 31] }, DAY, 30 * DAY, 31 * DAY)).toContain('too young to be final');
+  expect(cell({ ...row, stretches: now }, step, 30 * DAY, 31 * DAY)).toContain('too recent to be final');
+  expect(cell({ ...row, stretches: [now[0]!, 30, 31] }, DAY, 30 * DAY, 31 * DAY)).toContain('too recent to be final');
 });
 
 it('says that it does not know a cell that lies beside what was read', () => {

@@ -71,10 +71,10 @@ describe('gaps', () => {
     expect(await look()).toContain(NOTHING);
     await sql`delete from ops.backfill`;
     expect(await look()).toMatch(
-      /760 slots of them are older than the plan gives by its documents: the price is that of finding out\. The map shows where\. 1 request Fill them/,
+      /760 slots of them are older than the plan documents: the cost includes only the requests that check this limit\. The map shows where\. 1 request Fill them/,
     );
     expect(await look('/ui/do/fill-gaps')).toMatch(
-      /One request finds out whether the upstream gives more; if it does, all of it costs 5 requests\..*It costs 1 request/,
+      /One request checks whether the upstream gives more; if it does, everything costs 5 requests\..*It costs 1 request/,
     );
   });
 
@@ -181,7 +181,7 @@ describe('requests that are held', () => {
       ]);
     expect(await look()).toMatch(/Broken , since [-\d: ]+Z: The upstream refuses the key/);
     expect(await look()).not.toContain(NOTHING);
-    expect(await look('/ui/quota')).not.toContain('Nothing holds requests back.');
+    expect(await look('/ui/quota')).not.toContain('No request is held.');
   });
 
   test('by a spent day are a need', async () => {
@@ -269,7 +269,7 @@ describe('failed backfills', () => {
     await database.sql`update ops.backfill set left_requests = 0`;
     const home = await look();
     expect(home).toContain(
-      `Backfill ${id} ended without all that was asked for, and more requests would not bring it: ${message}. See the backfill`,
+      `Backfill ${id} ended incomplete, and more requests would not change that: ${message}. See the backfill`,
     );
     expect(home).not.toMatch(/Broken|Resume|backfill failed /);
   });

@@ -36,7 +36,7 @@ export function whyAccountWaits({ state, budget, refusal }: AccountState): strin
 
 export const NO_SERVICE = 'No service is running. Start one with: chandler service';
 /** Replaces `NO_SERVICE` while another session holds a lock: a service may be waiting for that lock before it renews its lease. */
-export const NO_SERVICE_HEARD = 'No service gives a sign of life: none runs, or it waits for the lock.';
+export const NO_SERVICE_HEARD = 'No service sends a heartbeat: none runs, or it waits for the lock.';
 
 export function noService(lock: HeldLock | null): string {
   return lock === null ? NO_SERVICE : NO_SERVICE_HEARD;
@@ -75,8 +75,8 @@ export function whyBackfillWaits(
 }
 
 function silence({ owner, isDetached }: BackfillDetails['row'], lock: HeldLock | null): string {
-  if (lock !== null) return `Its process ${owner} gives no sign of life; it may wait for the lock.`;
-  return `Its process ${owner} gives no sign of life; ${isDetached ? 'a running service takes it over' : 'run the same command again'}.`;
+  if (lock !== null) return `Its process ${owner} sends no heartbeat; it may wait for the lock.`;
+  return `Its process ${owner} sends no heartbeat; ${isDetached ? 'a running service takes it over' : 'run the same command again'}.`;
 }
 
 function named(ids: readonly number[]): string {

@@ -42,8 +42,7 @@ function printDetails(out: Output, details: BackfillDetails, reasons: readonly s
 
 function pairsOf({ row, chunks }: BackfillDetails, now: Instant): [string, string][] {
   const { owner, requestedBy, leftRequests, heartbeatAt } = row;
-  const by =
-    row.state === 'running' ? ` by ${owner}, last sign of life ${formatRelative(heartbeatAt ?? now, now)}` : '';
+  const by = row.state === 'running' ? ` by ${owner}, last heartbeat ${formatRelative(heartbeatAt ?? now, now)}` : '';
   const part = row.progress === null ? 'unknown' : formatPercent(row.progress, 1);
   const said = describeLeft(row);
   const left =

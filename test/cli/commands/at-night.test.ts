@@ -160,7 +160,7 @@ describe('backfills show: why it does not advance', () => {
         clock.advanceTo(NOON + MINUTE);
         return id;
       },
-      'Its process a:1 gives no sign of life; a running service takes it over.',
+      'Its process a:1 sends no heartbeat; a running service takes it over.',
     ],
   ])('%s', async (_why, make, reason) => {
     const id = await make();
@@ -176,7 +176,7 @@ describe('backfills show: why it does not advance', () => {
     await answer(id, 'unavailable', NOON - 5 * SECOND);
     const out = await chandler('backfills', 'show', String(id));
     expect(out).toMatch(/^Backfill 1: 24h usd, .* 1 coin$/m);
-    expect(out).toMatch(/^ {2}state +running by a:1, last sign of life now$/m);
+    expect(out).toMatch(/^ {2}state +running by a:1, last heartbeat now$/m);
     expect(out).toMatch(/^ {2}requested +1h ago by ann@desk$/m);
     expect(out).toMatch(/^ {2}progress +66.7%, 30 requests left of 90$/m);
     expect(out).toMatch(/^ {2}done +between 12:30Z and 14:00Z$/m);
