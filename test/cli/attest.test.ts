@@ -348,13 +348,13 @@ describe('verify --against', () => {
       (${ids[1]!}, '24h', '2021-05-01Z', -1, 1, -1, 1), (${ids[1]!}, '24h', '2021-05-02 06:00Z', 1, 1, 1, 1), (${ids[1]!}, '24h', '2021-05-03Z', 1, 1, 1, 1)`;
     const { code, out } = await chandler('verify');
     expect(code).toBe(1);
-    expect(out).toContain('2021-05-01 00:00Z to 2021-05-02 00:00Z: 1 candle that cannot be true');
+    expect(out).toContain('2021-05-01 00:00Z to 2021-05-02 00:00Z: 1 candle with impossible values');
     expect(out).toContain('2021-05-02 00:00Z to 2021-05-03 00:00Z: 1 candle off the 24h grid');
-    expect(out).toContain('1 candle that retention has yet to remove');
+    expect(out).toContain('1 candle that retention has not removed yet');
     for (const [, statement] of out.matchAll(/chandler sql "(.*)"/g)) await database.sql.unsafe(statement!);
     expect(await chandler('verify')).toMatchObject({
       code: 0,
-      out: expect.stringContaining('1 candle that retention has yet to remove'),
+      out: expect.stringContaining('1 candle that retention has not removed yet'),
     });
   });
 
@@ -507,7 +507,7 @@ describe('verify --against', () => {
           month: null,
           verdict: 'tampered',
           detail: expect.stringContaining(
-            '1 step of its evidence from before 2024-01-24T00:00:00.000Z (the attestation has no such series)',
+            '1 step of its evidence from before 2024-01-24T00:00:00.000Z (the attestation does not have this series)',
           ),
         },
       ]);
@@ -612,7 +612,7 @@ describe('verify --against', () => {
     expect([ofVerify, err]).toEqual([1, '']);
     expect(out).toMatch(/btc-bitcoin +24h usd .* DIFFERS/);
     expect(out).toMatch(/eth-ethereum +24h usd .* DIFFERS/);
-    expect(out).toContain('2022-05-10 00:00Z to 2022-05-11 00:00Z: the candle is not the one that the answer told');
+    expect(out).toContain('2022-05-10 00:00Z to 2022-05-11 00:00Z: the stored candle differs from the answer');
   });
 
   describe('rows of histories that are older than the attestation, which has none of them', () => {

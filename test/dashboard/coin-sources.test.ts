@@ -68,12 +68,12 @@ describe('days of which only later ones can be made of hours', () => {
     const storyOf = async (at: string) =>
       textOf(sectionOf((await world.get(`${PAGE}?interval=24h&at=${at}`)).text, 'story'));
     expect(await storyOf('2023-02-01')).toMatch(
-      /^The story of 2023-02-01 00:00Z, 24h usd .* The slot is final: open 131/,
+      /^History of the slot 2023-02-01 00:00Z, 24h usd .* The slot is final: open 131/,
     );
     expect(await storyOf('2024-01-02')).toMatch(
-      /^The story of 2024-01-02 00:00Z, 1h usd The bar of .* is made of 1h candles.*The slot is final: open 34/,
+      /^History of the slot 2024-01-02 00:00Z, 1h usd The bar of .* is aggregated from 1h candles.*The slot is final: open 34/,
     );
-    expect(await storyOf('2024-01-04')).toMatch(/^The story of 2024-01-04 00:00Z, 1h usd .*The slot is wanted/);
+    expect(await storyOf('2024-01-04')).toMatch(/^History of the slot 2024-01-04 00:00Z, 1h usd .*The slot is wanted/);
   });
 
   test('an old bar of which parts are missing is incomplete', async () => {
@@ -114,7 +114,7 @@ test('a bar reads no more rows than a page may read', async () => {
     // 8,783 hours are 105,396 candles of five minutes.
     const { status, text } = await world.get(`${path}?interval=8783h`);
     expect(status).toBe(400);
-    expect(text).toMatch(/interval must be less wide, got (&quot;|\\?")8783h.*more than 60,000 candles of 5m/);
+    expect(text).toMatch(/interval must be shorter, got (&quot;|\\?")8783h.*more than 60,000 5m candles/);
   }
   const { text } = await world.get(`/ui/coins/${id}?interval=2001h`);
   expect(rowsOf(text).length).toBeLessThanOrEqual(2);
@@ -148,7 +148,7 @@ test('each link to fill a series opens its price, also where what is wanted ends
     expect({ link, text: textOf(price.text) }).toEqual({
       link,
       text: expect.stringMatching(
-        /Fill [\d,]+ slots?|Ask whether the upstream gives more|nothing (is missing|can be requested)/,
+        /Fill [\d,]+ slots?|Check whether the upstream gives more|(no slot is missing|nothing can be requested)/,
       ),
     });
     expect(price.text).not.toContain('must be a date');

@@ -76,7 +76,7 @@ describe('the page', () => {
     const { status, text } = await world.get('/ui/coins/xbt-bitcoin');
     expect(status).toBe(200);
     expect(textOf(text)).toContain('xbt-bitcoin is now btc-bitcoin');
-    expect(textOf(text)).toContain('seen 2020-02-03 00:00Z');
+    expect(textOf(text)).toContain('noticed 2020-02-03 00:00Z');
   });
 
   test('an id that no coin had', async () => {
@@ -101,8 +101,8 @@ describe('the page', () => {
     ['span=2y', 'span must be one of 30d, 90d, 1y, 5y, all'],
     ['from=yesterday', 'from must be a date'],
     ['to=9999999999999999', 'to must be a date'],
-    ['from=2024-02-01&to=2024-01-01', 'from must lie before to'],
-    ['at=2190-01-01', 'at must not lie in the future'],
+    ['from=2024-02-01&to=2024-01-01', 'from must be before to'],
+    ['at=2190-01-01', 'at must not be in the future'],
     ['drawdown=1', 'drawdown must be true or false'],
   ])('%s is refused, for the script as well', async (query, message) => {
     for (const path of [PAGE, `${PAGE}/candles`]) {
@@ -124,7 +124,7 @@ describe('a story', () => {
   test('of a revised day, from the link in the table', async () => {
     const { text } = await world.get(`${PAGE}?interval=24h&quote=usd&at=2024-01-06`);
     const story = textOf(sectionOf(text, 'story'));
-    expect(story).toContain('The story of 2024-01-06 00:00Z, 24h usd');
+    expect(story).toContain('History of the slot 2024-01-06 00:00Z, 24h usd');
     expect(story).toMatch(/wanted The series was wanted for the first time/);
     expect(story).toMatch(/open 105/);
     expect(story).toMatch(/now The slot is final: open 50/);
@@ -133,8 +133,8 @@ describe('a story', () => {
   test('of a bar that is made of finer candles is that of the first of them', async () => {
     const { text } = await world.get('/ui/coins/eth-ethereum?interval=24h&at=2024-01-02T13:30Z');
     const story = textOf(sectionOf(text, 'story'));
-    expect(story).toContain('The bar of 2024-01-02 00:00Z is made of 1h candles');
-    expect(story).toContain('The story of 2024-01-02 00:00Z, 1h usd');
+    expect(story).toContain('The bar of 2024-01-02 00:00Z is aggregated from 1h candles');
+    expect(story).toContain('History of the slot 2024-01-02 00:00Z, 1h usd');
   });
 });
 
@@ -207,8 +207,8 @@ describe('tracking', () => {
   test('shows its price to a visitor, who cannot do it', async () => {
     const { text } = await world.get(TRACK);
     // One an hour, less the five minutes between two ticks of the schedule.
-    expect(textOf(text)).toMatch(/it costs 27 requests a day\./);
-    expect(textOf(text)).toMatch(/Its past costs [\d,]+ requests? once\./);
+    expect(textOf(text)).toMatch(/Its target age of \w+ costs 27 requests a day\./);
+    expect(textOf(text)).toMatch(/Its past costs [\d,]+ requests?, once\./);
     expect(text).toContain('Only an operator may do this.');
     expect((await world.confirm(TRACK, '')).location).toMatch(/^\/ui\/sign-in/);
     expect(await rules()).toEqual([]);
@@ -220,9 +220,9 @@ describe('tracking', () => {
     expect(status).toBe(303);
     expect(await rules()).toEqual([{ coinId: COIN, interval: '1h' }]);
     const after = await world.get(location!, cookie);
-    expect(textOf(after.text)).toContain('1h usd of btc-bitcoin is tracked; 1 series are in all.');
+    expect(textOf(after.text)).toContain('1h usd of btc-bitcoin is tracked; 1 series in total.');
     expect(rowsOf(sectionOf(after.text, 'series')).find((row) => row.startsWith('1h usd'))).toMatch(
-      /yes, named 1h .*untrack$/,
+      /yes, by id 1h .*untrack$/,
     );
 
     expect(textOf((await world.get(TRACK)).text)).toContain(`A rule tracks it already, since ${since}`);

@@ -174,7 +174,7 @@ describe('the page', () => {
     expect((await pages.get(`/ui/coverage?${marks}&row=3`)).text).toContain(
       `<a href="/ui/coverage?${marks.replace('&', '&amp;')}">Previous rows</a>`,
     );
-    expect((await pages.get('/ui/coverage?row=99')).text).toContain('There is no row 100: 13 rows in all.');
+    expect((await pages.get('/ui/coverage?row=99')).text).toContain('There is no row 100: there are 13 rows.');
     expect((await pages.get('/ui/coverage?coin=nobody')).text).toContain('No series matches.');
   });
   it('shows a coin with a hostile name, and does nothing that it says', async () => {
@@ -195,11 +195,11 @@ describe('a wrong address', () => {
     ['quote=eur', 'quote must be usd or btc, got &quot;eur&quot;.'],
     ['row=-1', 'row must be a whole number from 0'],
     ['from=yesterday', 'from must be a date like 2024-01-31'],
-    ['from=2024-02-01&to=2024-01-01', 'from must lie before to'],
+    ['from=2024-02-01&to=2024-01-01', 'from must be before to'],
     ['cursor=12', 'cursor must be the number of a series and a time, like 12,2024-01-31T12:00Z, got &quot;12&quot;.'],
     ['cursor=a,2024-01-01', 'cursor must be a whole number from 1 to 2147483647, got &quot;a&quot;.'],
     ['cursor=1,yesterday', 'cursor must be a date like 2024-01-31'],
-    ['selected=1,2,2024-01-01', 'selected must be two numbers of series and two times like'],
+    ['selected=1,2,2024-01-01', 'selected must be two numbers of series and two times, like'],
     ['selected=1,2,2024-01-02,2024-01-01', 'selected must have its earlier time first'],
     ['selected=1,2,,2024-01-01', 'selected must be a date like 2024-01-31'],
     [`coin=${'x'.repeat(101)}`, 'coin must be one line of at most 100 characters, got 101.'],
@@ -215,7 +215,7 @@ describe('a wrong address', () => {
       'rows must be a whole number from 1 to 400, got &quot;401&quot;.',
     ],
     ['from=2024-01-01&to=2024-02-01&rows=10&step=0', 'step must be a whole number from 1 to'],
-    ['from=2014-01-01&to=2024-02-01&rows=10&step=60', 'more than 20000'],
+    ['from=2014-01-01&to=2024-02-01&rows=10&step=60', 'the most is 20000'],
   ])('of the data: %s', async (query, message) => {
     const { status, text } = await pages.get(`/ui/coverage/data?${query}`);
     expect([status, text]).toEqual([400, expect.stringContaining(message)]);

@@ -77,7 +77,7 @@ const told = (rows: readonly [number, number], days: readonly [number, number]) 
 it.each([
   ['all is final', [0, 1], [10, 20], 'There is nothing to request: final.'],
   ['too young', [1, 2], [70, 80], 'There is nothing to request: provisional: too recent to be final.'],
-  ['not wanted', [2, 3], [45, 55], 'There is nothing to request: no slot in it is wanted.'],
+  ['not wanted', [2, 3], [45, 55], 'There is nothing to request: no slot there is wanted.'],
   ['refused', [3, 4], [0, 9], 'There is nothing to request: refused: this account may not read it.'],
 ] as const)('%s: no price, and why', (_, rows, days, why) => {
   const { text, asked } = told(rows, days);
@@ -122,12 +122,12 @@ it('says of a cell what its slots are, and nothing of slots beside it into which
 });
 
 it('says that it does not know a cell that lies beside what was read', () => {
-  expect(cell(ROWS[0]!, DAY, 99 * DAY, 101 * DAY)).toBe('move the map there to see it.');
+  expect(cell(ROWS[0]!, DAY, 99 * DAY, 101 * DAY)).toBe('not loaded, move the map there.');
 });
 
 it('says how many confirmed empty slots are drawn as final', () => {
   const text = describeCell({ frame, row: { ...ROWS[0]!, toldTwiceElsewhere: 7 }, from: 0, to: DAY });
-  expect(text).toMatch(/: final\. Somewhere this series has 7 confirmed empty slots, drawn as final here: zoom in/);
+  expect(text).toMatch(/: final\. This series has 7 confirmed empty slots, drawn as final at this zoom: zoom in/);
   expect(describeUnreadRows(ROWS)).toBe('');
   const unread = ROWS.map((row, i) => ({ ...row, toldTwiceElsewhere: i }));
   expect(describeUnreadRows(unread)).toMatch(/^3 rows have confirmed empty slots that are drawn as final/);

@@ -194,7 +194,7 @@ test.each([
   ['53100', 'The disk of the database is full', 'was not done'],
   ['25006', 'The database is read-only', 'was not done'],
   ['55P03', 'The database is locked', 'was not done'],
-  ['57P01', 'The database cannot be reached', 'may have been done, or not'],
+  ['57P01', 'The database cannot be reached', 'may have been done or not'],
 ])('what cannot be stored (%s) says why, and what became of it', async (code, title, said) => {
   await page.signIn();
   await database.sql.unsafe(`

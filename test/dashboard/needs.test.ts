@@ -47,10 +47,10 @@ describe('gaps', () => {
     try {
       const home = textOf(await page.page('/'));
       expect(home).toContain('760 slots of 3 series are missing');
-      expect(home).toMatch(/The map shows where\. 5 requests Fill them See the worst/);
+      expect(home).toMatch(/The map shows where\. 5 requests Fill the gaps See the worst series/);
       const asked = textOf(await page.page('/ui/do/fill-gaps'));
       expect(asked).toContain('Fill the gaps of 3 series?');
-      expect(asked).toContain('This records 2 backfills. Coins that miss the same time share one.');
+      expect(asked).toContain('This records 2 backfills. Coins with the same gaps share one backfill.');
       expect(asked).toContain(
         '24h usd of btc-bitcoin, eth-ethereum, 2024-01-01 00:00Z to 2024-01-11 00:00Z: 2 requests.',
       );
@@ -62,7 +62,9 @@ describe('gaps', () => {
         { coinIds: ['ltc-litecoin'], plannedRequests: 3, requestedBy: 'Ada (dashboard)' },
         { coinIds: ['btc-bitcoin', 'eth-ethereum'], plannedRequests: 2 },
       ]);
-      expect(textOf(await page.page('/ui/do/fill-gaps', { status: 400 }))).toContain('nothing is missing');
+      expect(textOf(await page.page('/ui/do/fill-gaps', { status: 400 }))).toContain(
+        'no slot is missing that can be requested now',
+      );
       expect(page.errors).toEqual([]);
     } finally {
       await page.close();
@@ -87,7 +89,7 @@ describe('gaps', () => {
       env: { ...ENV, CHANDLER_PLAN: 'enterprise' },
     });
     try {
-      expect(textOf(await page.page('/'))).toMatch(/20 slots of 1 series are missing.* 2 requests Fill them/);
+      expect(textOf(await page.page('/'))).toMatch(/20 slots of 1 series are missing.* 2 requests Fill the gaps/);
       expect(textOf(await page.page('/ui/do/fill-gaps'))).toMatch(
         /Fill the gaps of 1 series\? This records 2 backfills/,
       );
@@ -96,10 +98,10 @@ describe('gaps', () => {
       // More becomes missing while the page is open.
       const eth = await seedSeries(sql, { ...btc, coinId: 'eth-ethereum', wanted });
       const dearer = textOf(await (await page.ask('/ui/do/fill-gaps', { session, form: cheap })).text());
-      expect(dearer).toMatch(/Nothing was done: it costs more now than the page showed\..* It costs 3 requests/);
+      expect(dearer).toMatch(/Nothing was done: it now costs more than the page showed\..* It costs 3 requests/);
       for (const requests of ['', 'many']) {
         const odd = await page.ask('/ui/do/fill-gaps', { session, form: { ...cheap, requests } });
-        expect(textOf(await odd.text())).toContain('Nothing was done: it costs more now');
+        expect(textOf(await odd.text())).toContain('Nothing was done: it now costs more than the page showed');
       }
       expect(await sql`select from ops.backfill`).toHaveLength(0);
       await sql`delete from market.series where id = ${eth}`;
@@ -140,7 +142,7 @@ describe('gaps', () => {
         ],
       },
     });
-    expect(await look()).toMatch(/3,661 slots are wanted and missing.*what a part of it costs\. See the worst/);
+    expect(await look()).toMatch(/3,661 slots are missing.*what it costs to fill a part\. See the worst series/);
   });
 
   test('of many series that nobody has counted are not known', async () => {
@@ -155,7 +157,7 @@ describe('gaps', () => {
     await database.sql`
       insert into market.series (coin_id, quote, interval) select 'c' || i || '-coin', 'usd', '24h' from generate_series(1, 2001) i`;
     const text = await look();
-    expect(text).toContain('Whether something is missing is not known');
+    expect(text).toContain('The number of gaps is not known');
     expect(text).not.toContain(NOTHING);
   });
 });
@@ -232,7 +234,9 @@ test('series that are less fresh than wanted: how many requests a day more they 
   const page = await createTestDashboard(database.url, { states: () => [state], env: ENV });
   try {
     const text = textOf(await page.page('/'));
-    const perDay = Number(/Less fresh\. ([\d,]+) requests a day more See the quota/.exec(text)?.[1]?.replace(',', ''));
+    const perDay = Number(
+      /Less fresh\. ([\d,]+) requests more per day See the quota/.exec(text)?.[1]?.replace(',', ''),
+    );
     // At each tick of five minutes one of each series, 28,800 in all; the plan has some hundreds.
     expect(perDay).toBeGreaterThan(28_000);
     expect(perDay).toBeLessThan(28_800);

@@ -81,8 +81,8 @@ describe('quota', () => {
     expect(text).toMatch(
       /tickers \| \*\/15 \* \* \* \* \| 1 \| 96 \| 2,976 \| 14\.9% \| 2030-05-15 10:15Z \| never \|/,
     );
-    expect(text).toContain('Backfills that are queued or run need 500 requests; paused ones are not counted.');
-    expect(text).toMatch(/free, yours \| 20,000 \| 1,000 \|.* the last 1d \| 24h \|/);
+    expect(text).toContain('Queued and running backfills need 500 requests; paused backfills are not counted.');
+    expect(text).toMatch(/free \(yours\) \| 20,000 \| 1,000 \|.* the last 1d \| 24h \|/);
     expect(text).toMatch(
       /enterprise \| unlimited \| unlimited \| [\d,]+ \| 0 \| unlimited \| all \| 5m 15m 30m 1h 6h 12h 24h \|/,
     );
@@ -106,7 +106,7 @@ describe('quota', () => {
     const { text } = await page.look('/ui/quota');
     // Of the day before yesterday, as if nothing was removed.
     expect(text).toMatch(/2030-05-13 00:00Z \| 100 \| 100 \| 18,800 \|/);
-    expect(text).toContain('Of 1,000 requests the ledger knows only the number');
+    expect(text).toContain('Chandler has no records of 1,000 requests that it counted');
   });
 
   test('under the present plan, what is spent is not left; paused backfills and intervals of no plan', async () => {
@@ -117,9 +117,9 @@ describe('quota', () => {
     await backfill('queued', '5m', 10);
     await backfill('paused', '24h', 9_000);
     const { text } = await page.look('/ui/quota');
-    expect(text).toContain('Backfills that are queued or run need 10 requests');
+    expect(text).toContain('Queued and running backfills need 10 requests');
     const [, sent, left, done] =
-      /free, yours \| 20,000 \| 1,000 \| [\d,]+ \| ([\d,]+) \| ([\d,]+) \| [^|]+\| [^|]+\| ([^|]+) \|/.exec(text)!;
+      /free \(yours\) \| 20,000 \| 1,000 \| [\d,]+ \| ([\d,]+) \| ([\d,]+) \| [^|]+\| [^|]+\| ([^|]+) \|/.exec(text)!;
     expect([sent, done]).toEqual(['5,000', 'not possible']);
     expect(Number(left!.replaceAll(',', ''))).toBeLessThanOrEqual(15_000);
     expect(text).toMatch(/enterprise \|.* 5m 15m 30m 1h 6h 12h 24h \| (2030|no limit)/);
@@ -149,10 +149,10 @@ describe('one backfill', () => {
     const { text, html } = await page.look(`/ui/backfills/${id}`);
     expect(text).toContain(`Backfill ${id} 24h usd, 2020-01-01 … 2024-01-01, 1 coin`);
     expect(text).toContain('No service is running. Start one with: chandler service');
-    expect(text).toContain('6 sent of 4 planned, the minimum, 2 more than the minimum, 33 left');
+    expect(text).toContain('6 sent of at least 4 planned, 2 more than the minimum, 33 left');
     expect(text).toContain('between 2030-05-15 11:00Z and 2030-05-15 12:00Z');
     expect(text).toContain('10m ago: the quota is shared');
-    expect(text).toContain('2 in progress, 30 in the queue, 1 waiting for a retry');
+    expect(text).toContain('2 in progress, 30 queued, 1 waiting for a retry');
     expect(text).toContain(
       'btc-bitcoin | 2020-01-01 … 2021-01-01 | 2030-05-15 11:00Z | 3 | the upstream asked for a pause |',
     );
@@ -206,7 +206,7 @@ describe('what the warehouse lacks', () => {
       insert into market.refusal (account_plan, interval, reason, message, refused_at, depth)
       values ('free', '24h', 'history limit', 'upgrade <b>now</b>', ${NOW - HOUR}, interval '1 day')`;
     const { text, html } = await page.look('/');
-    expect(text).toContain('Requests met a history limit of the plan free: it gives');
+    expect(text).toContain('Requests reached a history limit of the plan free, which gives the last');
     expect(text).toContain('upgrade <b>now</b>');
     expect(html).toContain('href="/ui/quota#plans">history limit</a>');
   });

@@ -34,7 +34,7 @@ describe('the newest data', () => {
     expect(await top()).toContain('no data requested yet');
     await send(1, NOW - DAY, 'stored');
     await send(2_500, NOW - HOUR, 'unavailable');
-    expect(await top()).toMatch(/data of 2030-05-14 10:30Z/);
+    expect(await top()).toMatch(/newest data 2030-05-14 10:30Z/);
   });
 
   test('is not claimed to be that of no request, when none of the last ones brought any', async () => {

@@ -43,8 +43,8 @@ export async function readLacking(
 
 function limitsMet(limits: readonly MetHistoryLimit[], plan: string): Lack {
   const each = limits.map(({ interval, depthMs }) => {
-    const depth = depthMs === null ? 'none' : `the last ${formatDuration(depthMs)}`;
-    return `of ${describeInterval(interval)} ${depth}`;
+    const candles = describeInterval(interval);
+    return depthMs === null ? `no ${candles}` : `the last ${formatDuration(depthMs)} of ${candles}`;
   });
   return {
     need: {

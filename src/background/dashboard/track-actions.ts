@@ -118,7 +118,9 @@ function readSince(given: Arguments, now: Instant): Instant {
   const text = given.get('since') || new Date(now).toISOString().slice(0, 10);
   const at = /^\d{4}-\d{2}-\d{2}$/.test(text) ? Date.parse(text) : Number.NaN;
   if (!(at >= EARLIEST && at <= now))
-    throw new BadAddress(`since must be a date like 2024-01-31 that is not in the future, got ${JSON.stringify(text)}.`);
+    throw new BadAddress(
+      `since must be a date like 2024-01-31 that is not in the future, got ${JSON.stringify(text)}.`,
+    );
   return at;
 }
 

@@ -115,7 +115,7 @@ function backfillNotices(ended: EndedBackfill): RaisedNotice[] {
   const event = state === 'done' ? 'backfill-done' : 'backfill-failed';
   const span = `${formatDay(from)} to ${formatDay(to)}`;
   const name = `Backfill ${id} (${formatSeries(ended)} of ${formatCounted(coins, 'coin')}, ${span})`;
-  const took = `It was asked for ${formatInstant(requestedAt)}, and ended ${formatInstant(finishedAt)}.`;
+  const took = `It was requested ${formatInstant(requestedAt)}, and ended ${formatInstant(finishedAt)}.`;
   if (state === 'done') {
     const text = `${name} is done: nothing is left to fetch. ${took}`;
     return [{ event, topic: topicOf(ended), text, quietMs: BACKFILL_QUIET_MS }];

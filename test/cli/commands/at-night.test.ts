@@ -180,7 +180,7 @@ describe('backfills show: why it does not advance', () => {
     expect(out).toMatch(/^ {2}requested +1h ago by ann@desk$/m);
     expect(out).toMatch(/^ {2}progress +66.7%, 30 requests left of 90$/m);
     expect(out).toMatch(/^ {2}done +between 12:30Z and 14:00Z$/m);
-    expect(out).toMatch(/^ {2}chunks +4 in progress, 20 in the queue, 3 waiting for a retry$/m);
+    expect(out).toMatch(/^ {2}chunks +4 in progress, 20 queued, 3 waiting for a retry$/m);
     expect(out).toContain('It advances: its last request was sent 5 s ago.');
     expect(out).toContain('Chunks that wait for a retry (1 of 3)');
     expect(out).toMatch(

@@ -297,13 +297,13 @@ test('verify names what differs in an imported series, with its source', async (
   const { code, out } = await runCommand(['verify'], { env });
   expect(code).toBe(1);
   expect(out).toContain(
-    'market.imported_series: btc-bitcoin 1h usd of source binance has other candles than were imported',
+    'market.imported_series: btc-bitcoin 1h usd of source binance has other candles than the import',
   );
   const json = JSON.parse((await runCommand(['verify', '--json'], { env })).out);
   expect(json.at(-1).differences).toHaveLength(1);
   await database.sql`delete from market.imported_candle where open_time = ${HOURS[0]!.openTime}::timestamptz`;
   expect((await runCommand(['verify'], { env })).out).toMatch(
-    /btc-bitcoin 1h usd of source binance has 499 candles, and 500 were imported/,
+    /btc-bitcoin 1h usd of source binance has 499 candles, but 500 were imported/,
   );
   await database.sql`update market.imported_candle set series_id = series_id + 1`;
   expect((await runCommand(['verify'], { env })).out).toContain('market.imported_candle: 499 rows of series');

@@ -86,23 +86,23 @@ describe('verify', () => {
       'high below low',
       (id) =>
         database.sql`update market.candle set high = low / 2, open = null, close = null where series_id = ${id} and open_time = '2024-01-05Z'`,
-      /^2024-01-05 00:00Z to 2024-01-06 00:00Z: 1 candle that cannot be true/,
+      /^2024-01-05 00:00Z to 2024-01-06 00:00Z: 1 candle with impossible values/,
     ],
     [
       'close above high',
       (id) =>
         database.sql`update market.candle set close = high * 2 where series_id = ${id} and open_time = '2024-01-05Z'`,
-      /^2024-01-05 00:00Z to 2024-01-06 00:00Z: 1 candle that cannot be true/,
+      /^2024-01-05 00:00Z to 2024-01-06 00:00Z: 1 candle with impossible values/,
     ],
     [
       'a negative volume',
       (id) => database.sql`update market.candle set volume = -1 where series_id = ${id} and open_time = '2024-01-05Z'`,
-      /^2024-01-05 00:00Z to 2024-01-06 00:00Z: 1 candle that cannot be true/,
+      /^2024-01-05 00:00Z to 2024-01-06 00:00Z: 1 candle with impossible values/,
     ],
     [
       'a price that is no number',
       (id) => database.sql`update market.candle set open = 'NaN' where series_id = ${id} and open_time = '2024-01-05Z'`,
-      /^2024-01-05 00:00Z to 2024-01-06 00:00Z: 1 candle that cannot be true/,
+      /^2024-01-05 00:00Z to 2024-01-06 00:00Z: 1 candle with impossible values/,
     ],
     [
       'coverage without an end',
