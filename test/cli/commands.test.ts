@@ -328,7 +328,7 @@ describe('doctor', () => {
         found: `one a day in ${path.join(folder, 'new')}, not signed`,
       });
       const file = { CHANDLER_ATTEST_DIR: import.meta.filename };
-      expect(await checked(file)).toMatchObject({ state: 'fail', found: `${import.meta.filename} is no folder` });
+      expect(await checked(file)).toMatchObject({ state: 'fail', found: `${import.meta.filename} is not a folder` });
       const key = { CHANDLER_ATTEST_DIR: folder, CHANDLER_ATTEST_KEY: path.join(folder, 'none.pem') };
       const failed = await checked(key);
       expect(failed?.state).toBe('fail');
@@ -365,7 +365,7 @@ describe('doctor', () => {
       await writeFile(file, 'mine\n');
       expect(await checked(folder)).toMatchObject({
         state: 'fail',
-        found: `manifest.json in ${folder} is no manifest of an export`,
+        found: `manifest.json in ${folder} is not a manifest of an export`,
       });
       expect(await checked(import.meta.filename)).toMatchObject({
         state: 'fail',

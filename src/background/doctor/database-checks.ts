@@ -103,7 +103,7 @@ async function checkQuota({ quota, accountId }: Budget): Promise<Check> {
     return warn(
       'quota',
       `${accountId}: all requests wait, because ${waitingFor(reason)} (${message})`,
-      `they continue by themselves ${formatRelative(until, state.now)}`,
+      `they continue automatically ${formatRelative(until, state.now)}`,
     );
   }
   const { spent, limit } = state.month;

@@ -125,7 +125,7 @@ function backfillNotices(ended: EndedBackfill): RaisedNotice[] {
     const text = `${failed} When the cause is gone: chandler backfills resume ${id}`;
     return [{ event, topic: topicOf(ended), text, quietMs: BACKFILL_QUIET_MS }];
   }
-  const text = `${failed} It is about the past of tracked series: the service tries again each day, and you are told again when it fails for another reason. chandler gaps shows what is missing.`;
+  const text = `${failed} It is about the past of tracked series: the service tries again each day, and notifies you again when it fails for another reason. chandler gaps shows what is missing.`;
   const topic = `history ${formatSeries(ended)} failed since ${formatInstant(failingSince)}`;
   return [{ event, topic, text, quietMs: HISTORY_QUIET_MS }];
 }

@@ -57,7 +57,7 @@ export function whyBackfillWaits(
   const { row, services, before, beside, isAlive } = details;
   const { id, state, message, waitUntil, finishedAt } = row;
   if (finishedAt !== null || state === 'done')
-    return [`It is over (${state})${message === null ? '.' : `: ${message}`}`];
+    return [`It has ended (${state})${message === null ? '.' : `: ${message}`}`];
   if (state === 'paused') return [`It is paused. Continue it with: chandler backfills resume ${id}`];
   const reasons: string[] = lock === null ? [] : [lockSentence(lock)];
   if (row.isDetached && services === 0) reasons.push(noService(lock));
@@ -100,7 +100,7 @@ function whyRunningWaits(
   const reasons: string[] = [];
   const { retrying, retryFrom } = row;
   if (chunks !== null && retrying > 0 && retrying >= (row.leftRequests ?? 0) && retryFrom !== null)
-    reasons.push(`All that is left waits for a retry, the first until ${formatMoment(retryFrom, now)}.`);
+    reasons.push(`All remaining chunks wait for a retry, the first until ${formatMoment(retryFrom, now)}.`);
   if (beside.length > 0)
     reasons.push(
       `It takes turns with ${beside.length === 1 ? 'backfill' : 'backfills'} ${beside.slice(0, 5).join(', ')}: about one request in ${beside.length + 1} is for it.`,

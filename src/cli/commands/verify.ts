@@ -183,7 +183,7 @@ export async function verify(
     out.write(
       `Imported: ${formatCounted(imported.series, 'series')}, ${formatCounted(imported.candles, 'candle')}, recounted as well.\n`,
     );
-  if (others.length > 0) out.write(`\nBeside the series:\n${others.map((text) => `  ${text}\n`).join('')}`);
+  if (others.length > 0) out.write(`\nOutside the series:\n${others.map((text) => `  ${text}\n`).join('')}`);
   if (differing > 0) printCorrections(out, wrong, differing);
   return isProved(verified) ? EXIT.done : EXIT.failed;
 }
@@ -223,7 +223,7 @@ function printCorrections(out: Output, wrong: readonly SeriesProof[], differing:
     for (const span of mending.slice(0, MOST_CORRECTED)) {
       const where = isAllTime(span)
         ? 'the whole series, with its evidence'
-        : `between ${bound(span.from, formatInstant) ?? 'ever'} and ${bound(span.to, formatInstant) ?? 'ever'}`;
+        : `between ${bound(span.from, formatInstant) ?? 'the beginning'} and ${bound(span.to, formatInstant) ?? 'the end'}`;
       out.write(`    ${where}:\n      ${mend(proof, span)}\n`);
     }
     const more = mending.length - MOST_CORRECTED;

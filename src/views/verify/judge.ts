@@ -201,7 +201,7 @@ function judgeSeries(
   if (rest.candles !== 0 || rest.digest !== 0n) {
     // A difference that the steps do not explain lies where no step reports anything.
     const isExplained = rest.candles === byRows.candles && rest.digest === byRows.digest;
-    const text = `${formatCounted(all.candles, 'stored candle')} do not match the digest of the series`;
+    const text = `together, ${formatCounted(all.candles, 'stored candle')} do not match the digest of the series`;
     if (isExplained) say(text, []);
     else if (outside.length === 0) sayBroken(text);
     else say(`${text}, and candles outside coverage may differ too`, slots(outside));

@@ -43,7 +43,7 @@ async function findRowsOfUnknownSeries(sql: Sql): Promise<string[]> {
     ),
     ...others.map(
       (o) =>
-        `${o.what}: ${o.rows} rows of series ${o.seriesId}, which ${o.what === 'market.price' ? 'is no price series' : 'does not exist'}`,
+        `${o.what}: ${o.rows} rows of series ${o.seriesId}, which ${o.what === 'market.price' ? 'is not a price series' : 'does not exist'}`,
     ),
   ];
 }

@@ -150,7 +150,7 @@ describe('backfills show: why it does not advance', () => {
         await record();
         return run(2, 2);
       },
-      'All that is left waits for a retry, the first until 2026-11-03 12:00:12Z (in 12 s).',
+      'All remaining chunks wait for a retry, the first until 2026-11-03 12:00:12Z (in 12 s).',
     ],
     [
       'its process has died',

@@ -57,11 +57,11 @@ test('both commands say how many wait, what they cost, when the next run is, and
   } as const;
   await recordHistoryLimit(sql, limit);
   expect(await said(['quota'])).toContain(
-    '(2 of them are out of reach: further back than the plan sees, or longer than a request), about 1 request;',
+    '(2 of them are out of reach: older than the history limit of the plan, or longer than one request), about 1 request;',
   );
   await recordHistoryLimit(sql, { ...limit, depthMs: null });
   expect(await said(['quota'])).toBe(
-    'Holes: 3 slots without a candle or price have one answer only. No second one is asked for: out of reach (further back than the plan sees, or longer than a request).',
+    'Holes: 3 slots without a candle or price have one answer only. Chandler requests no second answer: out of reach (older than the history limit of the plan, or longer than one request).',
   );
   await recordHistoryLimit(sql, limit);
   for (const command of ['quota', 'schedule']) {

@@ -88,7 +88,7 @@ test('a part of a file that is not there is an error', async () => {
   await put('file', 'abc');
   expect(Buffer.from(await readRange(destination, 'file', { from: 1, to: 3 })).toString()).toBe('bc');
   await expect(readRange(destination, 'file', { from: 1, to: 4 })).rejects.toThrow(/shorter than 4 bytes/);
-  await expect(readRange(destination, 'other', { from: 0, to: 1 })).rejects.toThrow(/other is gone/);
+  await expect(readRange(destination, 'other', { from: 0, to: 1 })).rejects.toThrow(/other no longer exists/);
 });
 
 test('one place has one name, whichever link leads there, also before it is made', () => {

@@ -101,7 +101,7 @@ test('what is stored while an export runs is not in it: all of it is of one inst
 describe('what an export does not touch', () => {
   test('a folder with something else', async () => {
     writeFileSync(path.join(folder, 'thesis.txt'), 'mine');
-    await expect(exportTo(database, folder, SERIES)).rejects.toThrow(/is not empty, and has no export/);
+    await expect(exportTo(database, folder, SERIES)).rejects.toThrow(/is not empty, but has no export/);
     expect(Object.keys(filesIn())).toEqual(['thesis.txt']);
   });
 

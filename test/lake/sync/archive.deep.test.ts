@@ -55,7 +55,7 @@ test('evidence of a removal that says something else than the archived file is a
   const { code, findings } = await verified();
   expect(code).toBe(1);
   expect(findings.map(({ problem }) => problem)).toContainEqual(
-    expect.stringMatching(/its archived rows are not those that retention removed/),
+    expect.stringMatching(/its archived rows differ from those that retention removed/),
   );
 });
 
@@ -75,7 +75,7 @@ test('a candle that changes between the check and the removal stays, and so does
   expect(row!.candles).toBeGreaterThan(0);
   // The lake has the former value, and no later run takes that for the present one.
   expect(await retain()).toMatchObject(STAYS);
-  expect(log.join()).toMatch(/is archived, and Postgres has another row: btc-bitcoin at 2023-12-0[34]/);
+  expect(log.join()).toMatch(/is archived, but Postgres has a row that it lacks: btc-bitcoin at 2023-12-0[34]/);
   expect((await verified()).findings).toEqual([]);
 });
 
@@ -219,7 +219,7 @@ test('candles of a time that is archived: the manifest does not say that the lak
     ['2024-01-01T00:00:00.000Z', '2024-03-01T00:00:00.000Z'],
   ]);
   expect(await retain()).toMatchObject(STAYS);
-  expect(log.join()).toContain('is archived, and Postgres has another row: new-coin at 2023-01-01');
+  expect(log.join()).toContain('is archived, but Postgres has a row that it lacks: new-coin at 2023-01-01');
 });
 
 test('candles that are older than what is archived get files of their own', async () => {

@@ -69,10 +69,10 @@ test('an older manifest beside files that only a newer one names is refused; ret
   writeFileSync(file, older);
   const newer = readdirSync(path.dirname(path.join(folder, fileOf2023().path)));
   await expect(sync()).rejects.toThrow(
-    /the manifest of .* is as of .*, and this warehouse wrote one as of .*, and only a newer one can name candles\/.*; restore the newer manifest/,
+    /the manifest of .* is as of .*, but this warehouse wrote one as of .*, and only a newer one can name candles\/.*; restore the newer manifest/,
   );
   expect(await retain()).toMatchObject(STAYS);
-  expect(log.join()).toMatch(/and this warehouse wrote one as of/);
+  expect(log.join()).toMatch(/but this warehouse wrote one as of/);
   expect(await checked()).toMatchObject([{ state: 'warn', found: expect.stringContaining('is as of') }]);
   expect(readdirSync(path.dirname(path.join(folder, fileOf2023().path)))).toEqual(newer);
   expect((await accept('--yes')).code).toBe(0);
@@ -180,8 +180,8 @@ test('storage that shows another manifest at any moment of a removal removes not
     if (reading < 4) expect(manifest()).toEqual(newest);
   }
   expect(said).toEqual([
-    expect.stringContaining('and this warehouse wrote one as of'),
-    expect.stringMatching(/is not there, or has another size|is not up to date/),
+    expect.stringContaining('but this warehouse wrote one as of'),
+    expect.stringMatching(/is missing, or has a different size|is not up to date/),
     expect.stringMatching(/does not name candles\/.* any more/),
     expect.stringMatching(/does not show that candles\/.* is archived/),
   ]);

@@ -37,7 +37,7 @@ test('a folder that is gone, emptied or another one is refused, with what was ex
   const kept = `${folder}-kept`;
   renameSync(was, kept);
   const missed =
-    /has no manifest of a lake, and this warehouse wrote its lake to .* \(as of .*\)\. Candles that retention removed may be in that lake alone; mount or restore it, or correct CHANDLER_LAKE_URL; .*: chandler lake accept$/;
+    /has no manifest of a lake, but this warehouse wrote its lake to .* \(as of .*\)\. Candles that retention removed may be in that lake alone; mount or restore it, or correct CHANDLER_LAKE_URL; .*: chandler lake accept$/;
   await expect(sync()).rejects.toThrow(missed);
   expect(existsSync(was)).toBe(false);
   mkdirSync(was);

@@ -85,10 +85,10 @@ test('coverage of weeks and months whose days are not there', async () => {
     update market.calendar_coverage set spans = spans + '{[2027-01-04Z,2027-01-11Z)}' where coin_id = 'coin-0' and quote = 'usd' and period = 'week'`;
   expect(await found(invented)).toEqual([
     expect.stringMatching(
-      /^market.calendar_coverage: the weeks of coin-0 in usd have \["2027-01-04 .*, and not all days there are final$/,
+      /^market.calendar_coverage: the weeks of coin-0 in usd have \["2027-01-04 .*, but not all days there are final$/,
     ),
     expect.stringMatching(
-      /^market.calendar_coverage: the months of coin-0 in btc have \["2024-03-01 .*, and not all days there are final$/,
+      /^market.calendar_coverage: the months of coin-0 in btc have \["2024-03-01 .*, but not all days there are final$/,
     ),
   ]);
 });

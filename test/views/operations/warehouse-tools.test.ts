@@ -213,7 +213,7 @@ describe('the tools of a warehouse', () => {
     for (const wrong of [{}, { coinId: 'no-nowhere' }, { interval: '24h', quote: 'btc' }]) {
       expect(await errorOf(post, wrong)).toEqual({
         code: -32000,
-        message: '404: there is no such series: getCoverage lists those of a coin',
+        message: '404: there is no such series; getCoverage lists the series of a coin',
         data: { status: 404 },
       });
     }
