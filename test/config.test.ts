@@ -226,7 +226,7 @@ describe('parseConfig', () => {
       '5m',
       /"5m", which is not a cron expression; write minute.*like \*\/15 \* \* \* \*, or off\.$/,
     ],
-    ['CHANDLER_SCHEDULE_COINS', '0 25 * * *', /no cron expression \(25 is no hour\)/],
+    ['CHANDLER_SCHEDULE_COINS', '0 25 * * *', /not a cron expression \(25 is not a valid hour\)/],
     ['CHANDLER_SCHEDULE_COINS', '* * * * * *', /more than once a minute/],
     ['CHANDLER_SCHEDULE_GAPS', 'of', /or off \(did you mean off\?\)/],
   ])('says of %s=%s what is wrong and what would be right', (name, value, expected) => {

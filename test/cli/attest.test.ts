@@ -196,7 +196,7 @@ describe('attest', () => {
     await writeFile(path, key);
     expect(await chandler('attest', '--out', path, '--sign', path)).toMatchObject({
       code: 2,
-      err: expect.stringContaining('is no attestation'),
+      err: expect.stringContaining('is not an attestation'),
     });
     expect(await readFile(path, 'utf8')).toBe(key);
     expect((await attest()).code).toBe(0);
@@ -560,10 +560,10 @@ describe('verify --against', () => {
     });
     expect(await against(text.slice(0, text.length / 2))).toMatchObject({
       code: 1,
-      err: expect.stringContaining('is cut off'),
+      err: expect.stringContaining('is truncated'),
     });
     expect(await against('')).toMatchObject({ code: 1, err: expect.stringContaining('is empty') });
-    expect(await against('{}\n')).toMatchObject({ code: 1, err: expect.stringContaining('is no attestation') });
+    expect(await against('{}\n')).toMatchObject({ code: 1, err: expect.stringContaining('is not an attestation') });
     await rm(file);
     expect(await chandler('verify', '--against', file)).toMatchObject({
       code: 2,

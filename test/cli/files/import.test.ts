@@ -116,7 +116,7 @@ test('a title, or the address of the source, above the header is no header', asy
   expect(await imported(titled, ...bitcoin)).toMatchObject({ added: 3 });
   expect((await stored()).map(({ openTime }) => openTime)).toEqual(HOURS.slice(0, 3).map(({ openTime }) => openTime));
   const wrong = files.write('wrong.csv', 'a title\ntime,open,high,low,close\n1704067200,1,2,1\n');
-  expect((await chandler(wrong, ...bitcoin)).out).toContain('wrong.csv, record 3: has 4 fields, and the header has 5');
+  expect((await chandler(wrong, ...bitcoin)).out).toContain('wrong.csv, record 3: has 4 fields, but the header has 5');
   const alone = files.write('alone.csv', 'a title\nof nothing\n');
   expect((await chandler(alone, ...bitcoin)).err).toContain(
     'has the columns a title, but Chandler recognizes none as time',
@@ -158,7 +158,7 @@ test('one wrong row stops it: which, how many, and why', async () => {
   expect(out).toContain(', record 6: open is not a number: "much"\n');
   expect(out).toContain(', record 7: time is not a valid time: "tomorrow"\n');
   expect(out).toContain(', record 8: time lies in the future: "2200-01-01T00:00:00.000Z"\n');
-  expect(out).toContain(', record 9: has 5 fields, and the first record has 6\n');
+  expect(out).toContain(', record 9: has 5 fields, but the first record has 6\n');
   expect(out.match(/, record \d+: /g)).toHaveLength(20);
   expect(out).toMatch(/Nothing was stored\. Correct the files, or leave these rows out with --skip-wrong\.\n$/);
   expect(await database.sql`select from market.imported_series`).toHaveLength(0);

@@ -109,10 +109,10 @@ describe('what an export does not touch', () => {
     await exportTo(database, folder, SERIES);
     const before = filesIn();
     await expect(exportTo(database, folder, { ...SERIES, format: 'csv' })).rejects.toThrow(
-      /another --format \(parquet, and not csv\); give the same options, or name another folder/,
+      /a different --format \(parquet, not csv\); give the same options, or name another folder/,
     );
     await expect(exportTo(database, folder, { ...SERIES, coinIds: ['btc-bitcoin'] })).rejects.toThrow(
-      /another --coins \(all, and not btc-bitcoin\)/,
+      /a different --coins \(all, not btc-bitcoin\)/,
     );
     expect(differing(before, filesIn())).toEqual([]);
   });

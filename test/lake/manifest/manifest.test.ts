@@ -95,7 +95,7 @@ test('there is none', async () => {
 
 test.each<[string, (text: string) => string, RegExp]>([
   ['empty', () => '', /is empty/],
-  ['something else', () => '{"name":"x"}\n', /is no manifest/],
+  ['something else', () => '{"name":"x"}\n', /is not a manifest/],
   ['no JSON', (text) => text.replace('"sha256":', '"sha256"'), /is damaged: it has a line that is not JSON/],
   ['of a later version', (text) => text.replace('"manifest":1', '"manifest":2'), /has format 2.*use a newer version/],
   ['cut off', (text) => text.slice(0, -80), /is truncated|not JSON/],
