@@ -118,7 +118,7 @@ test('a bar reads no more rows than a page may read', async () => {
   }
   const { text } = await world.get(`/ui/coins/${id}?interval=2001h`);
   expect(rowsOf(text).length).toBeLessThanOrEqual(2);
-  expect(text).toContain('Earlier ones');
+  expect(text).toContain('Earlier bars');
   const { from, to, hasEarlier } = JSON.parse((await world.get(`/ui/coins/${id}/candles?interval=2001h&from=0`)).text);
   expect({ slots: (to - from) / (2001 * 3600), hasEarlier }).toEqual({ slots: 2, hasEarlier: true });
 });

@@ -168,7 +168,7 @@ const Shown: FC<{
                 to: bars.bars.length + bars.holes.length === 0 ? window.from : oldestOf(rows, window),
               })}
             >
-              Earlier ones
+              Earlier bars
             </a>
           </p>
         )}

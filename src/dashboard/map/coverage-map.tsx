@@ -82,14 +82,19 @@ export const CoverageMap: FC<CoverageMapProps> = ({ window: { from, to }, row, t
       </ul>
       <details>
         <summary>Keyboard and mouse</summary>
-        <p id="map-help">
-          Keyboard: the arrow keys move the cursor; with Shift they select. Page Up and Page Down move by a page of
-          rows, Home and End to the first and the last row. Plus and minus zoom. Enter shows what it costs to fill the
-          selection. Escape clears the selection. Mouse: a drag selects; with Shift it moves the map. A click sets the
-          cursor; with Shift it selects up to that cell. A double click opens the coin. The wheel scrolls the rows; over
-          the time axis, or with Ctrl, it zooms; with Shift it moves in time. Touch: two fingers zoom; one finger moves
-          the map or selects, whichever the button for drags shows.
-        </p>
+        <div id="map-help">
+          <p>
+            Keyboard: the arrow keys move the cursor; with Shift they select. Page Up and Page Down move by a page of
+            rows, Home and End to the first and the last row. Plus and minus zoom. Enter shows what it costs to fill the
+            selection. Escape clears the selection.
+          </p>
+          <p>
+            Mouse: a drag selects; with Shift it moves the map. A click sets the cursor; with Shift it selects up to
+            that cell. A double click opens the coin. The wheel scrolls the rows; over the time axis, or with Ctrl, it
+            zooms; with Shift it moves in time.
+          </p>
+          <p>Touch: two fingers zoom; one finger moves the map or selects, whichever the button for drags shows.</p>
+        </div>
       </details>
     </section>
   </div>

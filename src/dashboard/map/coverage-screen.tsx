@@ -103,9 +103,9 @@ const Filters: FC<{ readonly address: CoverageAddress }> = ({ address: { filter,
     />
     <Choice
       name="reason"
-      label="With"
+      label="State"
       value={filter.reason ?? ''}
-      options={[['', 'anything'], ...FILTER_REASONS.map((reason) => [reason, STATE_WORDS[reason].text] as const)]}
+      options={[['', 'any'], ...FILTER_REASONS.map((reason) => [reason, STATE_WORDS[reason].text] as const)]}
     />
     <Choice
       name="interval"
@@ -134,7 +134,7 @@ function describeFilter({ filter: { sort, byTier, reason, interval, quote, coin 
   const parts = [
     `Sorted by: ${SORTS[sort].toLowerCase()}`,
     byTier ? 'grouped by tier' : '',
-    reason === undefined ? '' : `with: ${STATE_WORDS[reason].text}`,
+    reason === undefined ? '' : `state: ${STATE_WORDS[reason].text}`,
     interval === undefined ? '' : describeInterval(interval),
     quote ?? '',
     coin === undefined ? '' : `coins with "${coin}"`,
