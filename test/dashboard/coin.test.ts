@@ -52,7 +52,7 @@ describe('the page', () => {
     expect(rows[0]).toBe('2024-02-07 not asked yet, 3 slots until 2024-02-10');
     expect(rows[1]).toBe('2024-02-06 500 600 400 505 5 provisional');
     expect(rows[2]).toBe('2024-02-05 135 145 125 136.35 1,000 final');
-    expect(rows).toContain('2024-01-11 empty, told once, 2 slots until 2024-01-13');
+    expect(rows).toContain('2024-01-11 empty, not confirmed yet, 2 slots until 2024-01-13');
     expect(rows).toContain('2024-01-06 50 60 40 50.5 7 final, revised');
     expect(text).toContain('href="https://www.tradingview.com/"');
     expect(text).not.toMatch(/ style=/);
@@ -157,7 +157,7 @@ describe('the bars for the script', () => {
     const day = (n: number) => (FIRST + n * DAY) / 1000;
     expect({ from, to, hasEarlier }).toEqual({ from: day(9), to: day(13), hasEarlier: true });
     expect(bars.map(([at]: number[]) => at)).toEqual([day(9), day(12)]);
-    expect(holes).toEqual([[day(10), day(12), 2, 'empty, told once', null]]);
+    expect(holes).toEqual([[day(10), day(12), 2, 'empty, not confirmed yet', null]]);
   });
 
   test('are the newest 3,000 of a longer span', async () => {

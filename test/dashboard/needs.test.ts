@@ -181,7 +181,7 @@ describe('requests that are held', () => {
         path,
         expect.stringContaining('The upstream refuses the key: no such key'),
       ]);
-    expect(await look()).toMatch(/Broken , since [-\d: ]+Z: The upstream refuses the key/);
+    expect(await look()).toMatch(/Problem , since [-\d: ]+Z: The upstream refuses the key/);
     expect(await look()).not.toContain(NOTHING);
     expect(await look('/ui/quota')).not.toContain('No request is held.');
   });
@@ -191,7 +191,7 @@ describe('requests that are held', () => {
     await spend(1_000);
     const text = await look();
     expect(text).not.toContain(NOTHING);
-    expect(text).toMatch(/Look : .{0,300}Of the requests of the day 1,000 of 1,000 are sent/);
+    expect(text).toMatch(/Warning : .{0,300}Of the requests of the day 1,000 of 1,000 are sent/);
   });
 });
 
@@ -203,7 +203,7 @@ test('an upstream that gives no valid answers is a need, while requests wait for
     return look();
   };
   const held = await down(systemClock.now() + HOUR);
-  expect(held).toMatch(/Look : All requests wait until .*status 502/);
+  expect(held).toMatch(/Warning : All requests wait until .*status 502/);
   expect(held).not.toContain(NOTHING);
   const tried = await down(systemClock.now() - 1_000);
   expect(tried).toContain('The upstream gave no usable answer to the last requests: status 502');

@@ -165,7 +165,7 @@ describe('one backfill', () => {
   test('one that failed says so, and can go on; one that is not there is a 404, a wrong number a 400', async () => {
     const id = await seedBackfill({ state: 'failed', message: 'no answer' });
     const { text, html } = await page.look(`/ui/backfills/${id}`);
-    expect(text).toContain('It is over (failed): no answer');
+    expect(text).toContain('It has ended (failed): no answer');
     expect(html).toContain(`href="/ui/do/resume?backfill=${id}"`);
     expect((await page.look('/ui/backfills/99')).status).toBe(404);
     const wrong = await page.look('/ui/backfills/0x1');

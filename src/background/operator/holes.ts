@@ -41,8 +41,8 @@ export function describeHoles(holes: HolesReport, now: Instant): string {
   if (outOfReach === slots)
     return `Holes: ${counted} ${slots === 1 ? 'has' : 'have'} one answer only. Chandler requests no second answer: out of reach (${why}).`;
   const without = outOfReach === 0 ? '' : ` (${formatCount(outOfReach)} of them are out of reach: ${why})`;
-  const when = nextRun === null ? `the schedule ${CONFIRM_HOLES} is off` : `next ${formatRelative(nextRun, now)}`;
-  const leftOver = waitsFor !== null ? WAITS_FOR[waitsFor] : allowed === null ? 'any number' : formatCount(allowed);
+  const when = nextRun === null ? `the schedule ${CONFIRM_HOLES} is off` : `next run ${formatRelative(nextRun, now)}`;
+  const leftOver = waitsFor !== null ? WAITS_FOR[waitsFor] : allowed === null ? 'unlimited' : formatCount(allowed);
   const ofMonth = share === null ? '' : `, ${formatCount(spent)} of ${formatCount(share)} sent this month`;
   return (
     `Holes: ${counted} ${slots === 1 ? 'waits' : 'wait'} for a second answer${without}, ` +

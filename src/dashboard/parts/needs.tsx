@@ -28,7 +28,7 @@ export const Needs: FC<{ readonly needs: readonly Need[] }> = ({ needs }) =>
       {needs.map(({ text, since, kind, button, more, ...price }) => (
         <li>
           <p>
-            <span class={kind}>{kind === 'bad' ? 'Broken' : 'Look'}</span>
+            <span class={kind}>{kind === 'bad' ? 'Problem' : 'Warning'}</span>
             {since !== null && `, since ${formatInstant(since)}`}: {text}
           </p>
           <Price {...price} />

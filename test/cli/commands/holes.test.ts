@@ -32,14 +32,14 @@ test('both commands say how many wait, what they cost, when the next run is, and
 
   const id = await newDailySeries(sql, 'a-coin');
   await storeAnswer(sql, id, [0, 90], 92, { without: [5, 6, 80] });
-  const all = 'Holes: 3 slots without a candle or price wait for a second answer, about 1 request; next in 27m.';
+  const all = 'Holes: 3 slots without a candle or price wait for a second answer, about 1 request; next run in 27m.';
   for (const command of ['quota', 'schedule'])
     expect(await said([command])).toBe(`${all} Requests left over for them: 500, 0 of 1,000 sent this month.`);
   expect(await said(['quota'], { CHANDLER_SCHEDULE_CONFIRM_HOLES: 'off' })).toContain(
     '; the schedule confirm_holes is off.',
   );
   expect(await said(['quota'], { CHANDLER_MONTHLY_REQUESTS: 'unlimited' })).toContain(
-    'left over for them: any number.',
+    'left over for them: unlimited.',
   );
   expect(await said(['quota'], { CHANDLER_CANDLES_PER_REQUEST: '10' })).toContain(' about 2 requests;');
 
