@@ -1,4 +1,4 @@
-/** The alert rules of .observe/: that they tell all events, ask for metrics that there are, and do what their own test says. */
+/** The alert rules of .observe/ cover all events, use existing metrics, and pass their own test. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
@@ -25,7 +25,7 @@ if (!hasPromtool) {
   process.stderr.write(`\n${message}; what the alert rules do is not tested\n\n`);
 }
 
-/** A process that knows everything, and has counted one of each. */
+/** The metrics of a process that knows every state and has counted one event of each kind. */
 async function exposed(): Promise<string> {
   const metrics = createMetrics();
   const window = { start: 0, reset: 1, spent: 0, limit: 10 };
@@ -57,11 +57,11 @@ async function exposed(): Promise<string> {
 }
 
 describe('the alert rules', () => {
-  test('tell every event that a webhook would tell, and silence', () => {
+  test('cover every event that the webhook sends, and silence', () => {
     expect(new Set(rules.map(({ labels }) => labels.event))).toEqual(new Set([...NOTICE_EVENTS, 'silence']));
   });
 
-  test('ask for metrics and labels that there are', async () => {
+  test('use existing metrics and labels', async () => {
     const text = await exposed();
     for (const { alert, expr } of rules) {
       for (const { metric } of metricsIn(expr)) {
@@ -72,7 +72,7 @@ describe('the alert rules', () => {
     }
   });
 
-  test('what rules look at for an increase is there before it increases', async () => {
+  test('have their counters exposed before these increase', async () => {
     const { text } = await createMetrics().text(async () => ({
       ...{ warehouse: null, ledger: null, queued: null, states: null, disks: [], incidents: [], isReady: true },
     }));
@@ -82,7 +82,7 @@ describe('the alert rules', () => {
       for (const kind of ['backfill', 'freshness', 'holes']) expect(text).toContain(`\n${metric}{kind="${kind}"} 0\n`);
   });
 
-  test('a process reports each state, whether it holds or not', async () => {
+  test('get each state from a process, whether it holds or not', async () => {
     const text = await exposed();
     expect(text).toMatch(/^chandler_alert\{event="stuck"\} 1$/m);
     expect(text).toMatch(/^chandler_alert\{event="key-refused"\} 0$/m);
@@ -90,7 +90,7 @@ describe('the alert rules', () => {
     expect(text).toMatch(/^chandler_incident\{what="the database"\} 1$/m);
   });
 
-  test.runIf(hasPromtool)('do what .observe/alerts.test.yml says, in every rule', () => {
+  test.runIf(hasPromtool)('pass .observe/alerts.test.yml, which tests every rule', () => {
     const run = (...argv: string[]) => execFileSync('promtool', argv, { cwd: `${ROOT}/.observe`, encoding: 'utf8' });
     expect(run('check', 'config', 'prometheus.yml')).toMatch(/SUCCESS: \d+ rules found/);
     expect(run('test', 'rules', 'alerts.test.yml')).toMatch(/SUCCESS/);

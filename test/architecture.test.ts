@@ -12,13 +12,13 @@ function sourcesOfTheHouse(): Map<string, string> {
   return new Map(files.map((file) => [file.replaceAll('\\', '/'), readFileSync(join(ROOT, 'src', file), 'utf8')]));
 }
 
-test('the house is in order', () => {
+test('no source breaks a rule', () => {
   const sources = sourcesOfTheHouse();
   expect(sources.size).toBeGreaterThan(10);
   expect(violations(sources)).toEqual([]);
 });
 
-describe('a command loads what it needs', () => {
+describe('a command loads only the packages it needs', () => {
   const sources = sourcesOfTheHouse();
   const SERVER = ['hono', '@hono/node-server', '@modelcontextprotocol/server', 'prom-client'];
   const QUEUE = ['bullmq', 'pg'];
@@ -36,7 +36,7 @@ describe('a command loads what it needs', () => {
   });
 });
 
-test('the top level holds what the design says, and nothing else', () => {
+test('the top level of the repository has the files of the design, and no others', () => {
   const allowed = new Set([
     ...[
       'docs',
@@ -56,11 +56,11 @@ test('the top level holds what the design says, and nothing else', () => {
   expect(surplus).toEqual([]);
 });
 
-describe('the rules notice', () => {
+describe('the rules', () => {
   const good = { 'core/span.ts': 'export const span = 1;', 'clock.ts': 'export type Instant = number;' };
   const check = (files: Record<string, string>) => violations(new Map(Object.entries({ ...good, ...files })));
 
-  test('nothing in a house that is in order', () => {
+  test('accept sources that keep them', () => {
     expect(
       check({
         'core/gap.ts': "import type { Instant } from '../clock.ts';\nimport { span } from './span.ts';",
@@ -179,11 +179,11 @@ describe('the rules notice', () => {
       { 'core/a.ts': "const a = /'/.test(b);\nDate.now();" },
       'core/a.ts: reads the time of day: take a Clock',
     ],
-  ])('%s', (_, files, expected) => {
+  ])('report %s', (_, files, expected) => {
     expect(check(files)).toEqual([expected]);
   });
 
-  test('nothing that only stands in a comment or a string', () => {
+  test('ignore comments and strings', () => {
     // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the source of a template
     const text = "/* Date.now() */ const a = 'Date.now()'; const b = `Date.now() ${c} Date.now()`; // Date.now()";
     expect(strip(text).bare).not.toContain('Date');

@@ -1,4 +1,4 @@
-/** docker-compose.yml, Dockerfile and what they read, as far as they can be judged without an engine that runs them. */
+/** docker-compose.yml, the Dockerfile and what they read, checked without Docker. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -19,7 +19,7 @@ import {
   variablesIn,
 } from './support/compose-file.ts';
 
-/** Debian's, as in the image of Postgres. */
+/** Debian's client, as in the image of Postgres. */
 const hasClient = existsSync('/usr/lib/postgresql') && readdirSync('/usr/lib/postgresql').length === 1;
 const FILLED = { POSTGRES_PASSWORD: 'c0ffee' };
 const file = readComposeFile(FILLED);
@@ -30,20 +30,20 @@ const isOneShot = ({ restart }: Service) => restart === 'no' || restart === 'on-
 const seconds = (text: string | undefined) => Number(/^(\d+)s$/.exec(text ?? '')?.[1]);
 
 describe('docker-compose.yml', () => {
-  test('is what the Compose specification allows', () => {
-    // That schema is older than the name of the project, which has been allowed since; and it knows numbers as numbers only.
+  test('follows the Compose specification', () => {
+    // The schema is older than the `name` of a project, which is allowed by now, and accepts only numbers as numbers.
     const text = JSON.stringify(readRaw()).replace(/"\$\{WORKERS:-(\d)\}"/, '$1');
     const { name, ...rest } = JSON.parse(text) as { name: string };
     expect(name).toBe('chandler');
     const ajv = new Ajv({ strict: false, validateSchema: false, validateFormats: false, allErrors: true });
-    // It has its names under their old keyword, and refers to none of them.
+    // The schema has ids under their old keyword, and refers to none of them.
     ajv.removeKeyword('id');
     const isValid = ajv.validate(composeSchema, rest);
     expect({ isValid, errors: ajv.errors }).toEqual({ isValid: true, errors: null });
     expect(ajv.validate(composeSchema, { services: { worker: { comand: ['service'] } } })).toBe(false);
   });
 
-  test('starts what keeps the warehouse, and more only where a profile is asked for', () => {
+  test('starts what keeps the warehouse up to date, and other services only by profile', () => {
     const always = services.filter(([, { profiles }]) => profiles.length === 0).map(([name]) => name);
     expect(always).toEqual(['postgres', 'redis', 'migrate', 'scheduler', 'worker', 'http']);
     expect(of('backup')).toEqual(['backup']);
@@ -53,18 +53,18 @@ describe('docker-compose.yml', () => {
       for (const needed of Object.keys(depends_on)) {
         const other = file.services[needed];
         expect(other, `${name} depends on ${needed}`).toBeDefined();
-        // Otherwise it would depend on what is not started.
+        // Otherwise it would depend on a service that is not started.
         expect([[], profiles]).toContainEqual(other!.profiles);
       }
     }
-    // What the demo keeps fresh is chosen from a list that the simulator answers, which may fail for once.
+    // The demo chooses what to track from a list that the simulator sends, which may fail once.
     expect(file.services.track).toMatchObject({
       restart: 'on-failure',
       depends_on: { simulator: { condition: 'service_healthy' } },
     });
   });
 
-  test.each(ours)('%s gets settings that there are, and they are good', (_, service) => {
+  test.each(ours)('gives %s existing settings with valid values', (_, service) => {
     const environment = environmentOf(service, {});
     for (const name of Object.keys(service.environment)) expect(VARIABLES).toContain(name);
     expect(parseConfig(environment)).toHaveProperty('ok');
@@ -73,33 +73,33 @@ describe('docker-compose.yml', () => {
   });
 
   test.each(['migrate', 'scheduler', 'worker', 'http', 'track', 'backup'])(
-    'every setting can be made in .env for %s',
+    'accepts every setting of %s in .env',
     (name) => {
       const known = Object.keys(file.services[name]!.environment);
-      // A new setting of Chandler belongs into x-environment of docker-compose.yml, too.
+      // A new setting of Chandler must also be added to x-environment in docker-compose.yml.
       expect(VARIABLES.filter((variable) => !known.includes(variable))).toEqual(['CHANDLER_HOME']);
     },
   );
 
-  test('asks for a password instead of having one', () => {
+  test('requires a password instead of having one', () => {
     expect(() => readComposeFile({})).toThrow('POSTGRES_PASSWORD: fill in .env, see .env.example');
     expect(readText('docker-compose.yml')).not.toMatch(/PASSWORD: [^$]/);
     const example = readText('.env.example');
     for (const name of variablesIn(readText('docker-compose.yml')))
       expect(example).toMatch(new RegExp(`^#?${name}=`, 'm'));
-    // Nothing but comments, names, and what holds without it.
+    // Only comments, names, and defaults.
     expect(Object.entries(readEnvFile('.env.example'))).toEqual([['POSTGRES_PASSWORD', '']]);
     expect(readText('.gitignore').split('\n')).toContain('.env');
   });
 
-  test('lets there be any number of workers', () => {
+  test('allows any number of workers', () => {
     const { container_name, ports, deploy } = file.services.worker!;
     expect({ container_name, ports }).toEqual({ container_name: undefined, ports: [] });
     expect(deploy.replicas).toBe('2');
     expect(readComposeFile({ ...FILLED, WORKERS: '7' }).services.worker!.deploy.replicas).toBe('7');
   });
 
-  test('is reached from this machine only, unless it is told otherwise', () => {
+  test('is reachable from this machine only, unless configured otherwise', () => {
     const published = services.flatMap(([name, { ports }]) => ports.map((port) => [name, port]));
     expect(published).toEqual([
       ['http', '127.0.0.1:8080:8080'],
@@ -108,7 +108,7 @@ describe('docker-compose.yml', () => {
     ]);
   });
 
-  test.each(services)('%s can be left alone', (_, service) => {
+  test.each(services)('keeps %s running without an operator', (_, service) => {
     const { image, logging, restart, healthcheck, deploy, volumes } = service;
     if (service.build === undefined) expect(image).toMatch(/^[a-z/-]+:v?\d+\.\d+(\.\d+)?(-[a-z]+)?$/);
     expect(logging).toEqual({ driver: 'json-file', options: { 'max-size': '10m', 'max-file': '5' } });
@@ -122,7 +122,7 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  test.each(ours)('%s may do nothing that it does not need, and is given time to stop', (_, service) => {
+  test.each(ours)('grants %s no right that it does not need, and time to stop', (_, service) => {
     expect(service).toMatchObject({
       init: true,
       read_only: true,
@@ -132,7 +132,7 @@ describe('docker-compose.yml', () => {
     expect(seconds(service.stop_grace_period)).toBeGreaterThan(10);
   });
 
-  test('tells that a backup of today is there, and that there is none', () => {
+  test('reports whether there is a backup of today', () => {
     const folder = mkdtempSync(join(tmpdir(), 'chandler-backups-'));
     const [, , , script] = file.services.backup!.healthcheck!.test as [string, string, string, string];
     const check = () => spawnSync(process.execPath, ['-e', script.replaceAll('/backups', folder)]).status;
@@ -151,9 +151,9 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  test('keeps what Postgres and Redis have', () => {
+  test('keeps the data of Postgres and Redis', () => {
     const { postgres, redis } = file.services;
-    // From version 18 on, a volume at …/data would stay empty.
+    // Since version 18, a volume at …/data would stay empty.
     expect(postgres!.volumes).toEqual(['postgres:/var/lib/postgresql']);
     expect(redis!.volumes).toEqual(['redis:/data']);
   });
@@ -169,19 +169,19 @@ describe('Dockerfile', () => {
   const all = (instruction: string) =>
     lines.filter((line) => line.startsWith(`${instruction} `)).map((line) => line.slice(instruction.length + 1));
 
-  test('is built on one base by its exact version, which this package runs on', () => {
+  test('uses one base image with an exact version, which this package supports', () => {
     const bases = [...new Set(all('FROM').map((line) => line.replace(/ AS \w+$/, '')))];
     expect(bases.filter((base) => !base.startsWith('postgres:'))).toEqual([
       expect.stringMatching(/^node:2[24]\.\d+\.\d+-bookworm-slim$/),
     ]);
   });
 
-  test('takes pg_dump from the version of Postgres that runs, built for its own base', () => {
+  test('takes pg_dump from the version of Postgres that compose runs, built for the same base', () => {
     const [, version] = /^postgres:([\d.]+)-/.exec(file.services.postgres!.image!)!;
     expect(all('FROM')).toContain(`postgres:${version}-bookworm AS client`);
   });
 
-  test('takes the client with all it needs: it runs where nothing of it is installed', { skip: !hasClient }, () => {
+  test('copies the client with all its libraries: it runs where none is installed', { skip: !hasClient }, () => {
     const [step] = all('RUN').filter((line) => line.includes('pg_dump'));
     const to = mkdtempSync(join(tmpdir(), 'chandler-client-'));
     try {
@@ -211,7 +211,7 @@ describe('Dockerfile', () => {
     expect(lines).toContain('RUN ln -s /app/dist/main.js /usr/local/bin/chandler');
   });
 
-  test('copies what is here, and is sent that and nothing else', () => {
+  test('copies existing files, and .dockerignore admits exactly these', () => {
     const sources = all('COPY')
       .filter((line) => !line.startsWith('--from'))
       .flatMap((line) => line.split(' ').slice(0, -1));

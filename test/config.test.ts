@@ -18,7 +18,7 @@ function problems(env: Record<string, string>): readonly string[] {
 }
 
 describe('parseConfig', () => {
-  test('with nothing set is the free plan, anonymous, with the embedded server', () => {
+  test('without any setting gives the free plan, no key, and the embedded server', () => {
     expect(config({})).toEqual({
       databaseUrl: null,
       attest: null,
@@ -50,11 +50,11 @@ describe('parseConfig', () => {
     });
   });
 
-  test('with a key goes to the paid host and leaves the plan to /users/me', () => {
+  test('with a key uses the paid host and takes the plan from /users/me', () => {
     expect(config({ CHANDLER_API_KEY: 'abc' })).toMatchObject({ baseUrl: PAID_BASE_URL, plan: null, apiKey: 'abc' });
   });
 
-  test('takes a variable set to nothing as not set, as compose files write it', () => {
+  test('treats an empty variable as not set, as compose files write it', () => {
     expect(config({ CHANDLER_API_KEY: '', DATABASE_URL: ' ', LOG_LEVEL: '' })).toEqual(config({}));
   });
 
@@ -229,7 +229,7 @@ describe('parseConfig', () => {
     ['CHANDLER_SCHEDULE_COINS', '0 25 * * *', /not a cron expression \(25 is not a valid hour\)/],
     ['CHANDLER_SCHEDULE_COINS', '* * * * * *', /more than once a minute/],
     ['CHANDLER_SCHEDULE_GAPS', 'of', /or off \(did you mean off\?\)/],
-  ])('says of %s=%s what is wrong and what would be right', (name, value, expected) => {
+  ])('explains what is wrong with %s=%s and what would be right', (name, value, expected) => {
     const found = problems({ [name]: value });
     expect(found).toHaveLength(1);
     expect(found[0]).toMatch(new RegExp(`^${name} .*\\.$`));
@@ -239,7 +239,7 @@ describe('parseConfig', () => {
   test.each([
     ['CHANDLER_NOTIFY', 'all'],
     ['CHANDLER_REVISIONS_A_DAY', '7'],
-  ])('refuses %s=%s where there is no webhook that it could be of', (name, value) => {
+  ])('rejects %s=%s without a webhook', (name, value) => {
     expect(problems({ [name]: value, CHANDLER_WEBHOOK_URL: ' ' })).toEqual([
       `${name} is "${value}", but there is no webhook; set CHANDLER_WEBHOOK_URL too, or remove this setting.`,
     ]);
@@ -249,7 +249,7 @@ describe('parseConfig', () => {
   test.each([
     ['CHANDLER_ATTEST_KEY', 'key.pem'],
     ['CHANDLER_SCHEDULE_ATTEST', '0 4 * * *'],
-  ])('refuses %s=%s where no attestations are written', (name, value) => {
+  ])('rejects %s=%s when no attestations are written', (name, value) => {
     expect(problems({ [name]: value })).toEqual([
       `${name} is "${value}", but there is no folder for attestations; set CHANDLER_ATTEST_DIR too, or remove this setting.`,
     ]);
@@ -271,32 +271,32 @@ describe('parseConfig', () => {
     [{ CHANDLER_LAKE_URL: 'x', CHANDLER_LAKE_DATASETS: 'coin' }, '"coin" is not a dataset; the datasets are candles, '],
     [{ AWS_ENDPOINT_URL: 'https://id:hidden@x' }, 'AWS_ENDPOINT_URL is "***@x", which contains keys; leave them out'],
     [{ AWS_ENDPOINT_URL_S3: 'storage:9000' }, 'which is not a web address; it must start with https:// or http://'],
-  ])('refuses %j', (env, message) => {
+  ])('rejects %j', (env, message) => {
     const found = problems(env);
     expect(found).toEqual([expect.stringContaining(message)]);
     expect(found[0]).not.toContain('hidden');
   });
 
-  test('a bucket is a part of the path where another address than that of AWS is given, unless that is set', () => {
+  test('puts the bucket into the path at addresses other than that of AWS, unless configured', () => {
     const styleOf = (env: Record<string, string>) => config(env).s3.pathStyle;
     expect([styleOf({}), styleOf({ AWS_ENDPOINT_URL: 'https://x' })]).toEqual([false, true]);
     expect(styleOf({ AWS_ENDPOINT_URL: 'https://x', CHANDLER_S3_PATH_STYLE: 'off' })).toBe(false);
-    // Half of a key is none: then the machine's own count.
+    // Half of a key counts as none: then the credentials of the machine are used.
     expect(config({ AWS_ACCESS_KEY_ID: 'id' }).s3.credentials).toBeNull();
   });
 
-  test('candles may be kept for one time, whatever their interval', () => {
+  test('accepts one retention for the candles of all intervals', () => {
     const { candles } = config({ CHANDLER_KEEP_CANDLES: '3y' }).keep;
     expect(new Set(Object.values(candles))).toEqual(new Set([3 * 365 * DAY]));
   });
 
-  test('names every problem at once', () => {
+  test('reports every problem at once', () => {
     expect(problems({ LOG_LEVEL: 'x', CHANDLER_PLAN: 'y', DATABASE_URL: 'z', CHANDLER_FOO_BAR_BAZ: '1' })).toHaveLength(
       4,
     );
   });
 
-  test('proposes the name a misspelt variable probably meant', () => {
+  test('suggests the variable that a misspelt name probably meant', () => {
     expect(problems({ CHANDLER_APIKEY: 'secret' })).toEqual([
       'CHANDLER_APIKEY is not a setting of Chandler (did you mean CHANDLER_API_KEY?).',
     ]);
@@ -330,7 +330,7 @@ describe('parseConfig', () => {
 });
 
 describe('effectiveLimits', () => {
-  test('is the plan’s; the limit per day binds only without a key', () => {
+  test('are those of the plan; the daily limit binds only without a key', () => {
     expect(effectiveLimits('free', config({}))).toEqual({ perMonth: 20_000, perDay: 1000, perSecond: 10 });
     expect(effectiveLimits('free', config({ CHANDLER_API_KEY: 'k' }))).toMatchObject({
       perMonth: 20_000,
@@ -338,31 +338,31 @@ describe('effectiveLimits', () => {
     });
   });
 
-  test('gives way to what was set by hand, one by one; unlimited lifts a limit', () => {
+  test('give way to single configured limits; unlimited removes a limit', () => {
     const byHand = config({ CHANDLER_DAILY_REQUESTS: 'unlimited', CHANDLER_REQUESTS_PER_SECOND: '2' });
     expect(effectiveLimits('free', byHand)).toEqual({ perMonth: 20_000, perDay: null, perSecond: 2 });
   });
 
-  test('candles per request likewise', () => {
+  test('have a configurable number of candles per request', () => {
     expect(candlesPerRequest('free', config({}))).toBe(366);
     expect(candlesPerRequest('free', config({ CHANDLER_CANDLES_PER_REQUEST: '10' }))).toBe(10);
   });
 });
 
-test('the secrets of a configuration are the key and the passwords, as written and as meant', () => {
+test('the secrets of a configuration are the key and the passwords, raw and decoded', () => {
   expect(
     secretsOf(config({ CHANDLER_API_KEY: 'key1', DATABASE_URL: 'postgres://u:p%40ss@h/x', REDIS_URL: 'redis://h' })),
   ).toEqual(['key1', 'p%40ss', 'p@ss']);
 });
 
-test('so is the address of the heartbeat monitor', () => {
+test('the address of the heartbeat monitor is a secret, too', () => {
   const CHANDLER_HEARTBEAT_URL = 'https://hc.example.com/0b7e3f4a-5d66';
   const parts = [CHANDLER_HEARTBEAT_URL, '/0b7e3f4a-5d66'];
   expect(secretsOf(config({ CHANDLER_HEARTBEAT_URL }))).toEqual(parts);
   expect(secretsIn({ CHANDLER_HEARTBEAT_URL })).toEqual([CHANDLER_HEARTBEAT_URL, ...parts]);
 });
 
-test('the address of the webhook is one of them, and what of it is not the host', () => {
+test('the address of the webhook is a secret, and its parts other than the host', () => {
   const CHANDLER_WEBHOOK_URL = 'https://hooks.example.com/services/T0/B0/x?y=z';
   const parts = [CHANDLER_WEBHOOK_URL, '/services/T0/B0/x?y=z'];
   expect(secretsOf(config({ CHANDLER_WEBHOOK_URL }))).toEqual(parts);
@@ -371,7 +371,7 @@ test('the address of the webhook is one of them, and what of it is not the host'
   expect(secretsIn({ CHANDLER_WEBHOOK_URL: 'hooks.example.com/T0' })).toEqual(['hooks.example.com/T0']);
 });
 
-test('what is printed is masked for real secrets only: not for a password that is a word of the address as well', () => {
+test('only real secrets are masked in output: not a password that is also a word of the address', () => {
   const env = {
     CHANDLER_API_KEY: ' abcd-1234 ',
     DATABASE_URL: 'postgres://postgres:postgres@h/x',

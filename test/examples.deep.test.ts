@@ -1,4 +1,4 @@
-/** The examples answer the same questions with each tool, from files that `chandler export` wrote: each tool that can be had here. */
+/** The examples answer the same questions with each tool, from files of `chandler export`; tools that are not installed are skipped. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -19,18 +19,18 @@ const TO = Date.UTC(2024, 7, 1);
 const DAYS = (TO - FROM) / DAY;
 const LARGEST = 3;
 
-/** Where a coin's price goes, a day. The first one is the largest, and dies; the last one grows into the first three. */
+/** Daily prices of each coin. The first coin is the largest and dies; the last one grows into the first three. */
 const COINS = [
   { id: 'a-alpha', cap: 9_000, growth: -0.005, dies: 130 },
   { id: 'b-beta', cap: 8_000, growth: 0.002, dies: DAYS },
   { id: 'c-gamma', cap: 7_000, growth: 0.001, dies: DAYS },
   { id: 'd-delta', cap: 4_000, growth: 0.009, dies: DAYS },
 ] as const;
-/** Days of which it is known that there was no candle, and days that nobody has asked for. */
+/** Days known to have no candle, and days that were never requested. */
 const EMPTY = [40, 41];
-/** The last day of March: all lack it. */
+/** The last day of March, which no coin has. */
 const LACKING = 90;
-/** The last days of this coin are not final, and nobody wants them yet. */
+/** The last days of this coin are not final, and not wanted yet. */
 const PROVISIONAL = { coin: 'd-delta', days: 2 };
 const UNASKED = { coin: 'c-gamma', from: 60, to: 63 };
 
@@ -103,13 +103,13 @@ type Answers = {
   readonly missing: readonly { coin_id: string; reason: string; days: number }[];
 };
 
-/** From what was stored, day by day. */
+/** The answers, computed from what was stored, day by day. */
 function expected(): Answers {
   const begins = [1, 2, 3, 4, 5, 6, 7].map((month) => (Date.UTC(2024, month, 1) - FROM) / DAY);
   const lastDay = (coin: (typeof COINS)[number], before: number) => {
     for (let day = before - 1; ; day--) if (isThere(coin, day)) return day;
   };
-  // The last day, or the one before it where that is missing.
+  // The last day, or the one before it if that is missing.
   const priceAt = (coin: (typeof COINS)[number], day: number) => closeAt(coin, lastDay(coin, day));
   const known = (day: number) =>
     COINS.filter((coin) => isThere(coin, day - 1) || isThere(coin, day - 2)).sort(
@@ -138,7 +138,7 @@ function expected(): Answers {
   });
   const as_of = COINS.flatMap((coin) =>
     begins.slice(0, -1).map((day) => {
-      // At noon of the next day the candle of `day` is the newest one that has ended.
+      // At noon of the next day, the candle of `day` is the newest one that has ended.
       const found = lastDay(coin, day + 1);
       return { coin_id: coin.id, day: name(day + 1), close: closeAt(coin, found), age_hours: (day - found) * 24 + 12 };
     }),
@@ -153,7 +153,7 @@ function expected(): Answers {
   return { universe, volatility, as_of, missing };
 }
 
-/** Numbers that differ by rounding are equal. */
+/** Numbers that differ only by rounding are equal. */
 function expectSame(found: Answers, hasCaps: boolean): void {
   const wanted = { ...expected(), ...(hasCaps ? {} : { universe: [] }) };
   expect(Object.keys(found).sort()).toEqual(Object.keys(wanted).sort());
@@ -167,7 +167,7 @@ function expectSame(found: Answers, hasCaps: boolean): void {
   }
 }
 
-test('the data distinguish what was the largest then from what is the largest today', () => {
+test('the data distinguish the largest coins of then from those of today', () => {
   const { universe } = expected();
   const total = (of: 'largest_then' | 'largest_today') => universe.reduce((sum, row) => sum + row[of], 0);
   expect(total('largest_then')).toBeLessThan(total('largest_today') - 0.1);
@@ -188,7 +188,7 @@ function rowsOf(csv: string): Record<string, string | number>[] {
 
 const hasR = spawnSync('Rscript', ['--version']).status === 0;
 
-/** A recording of candles has no market caps, as that of the demo. */
+/** A recording of candles has no market caps, like that of the demo. */
 describe.each([
   ['with market caps', '', true],
   ['without', 'no-caps-', false],
@@ -258,7 +258,7 @@ describe.each([
   });
 });
 
-test('in CI all are there that can be had from Debian', () => {
+test('in CI, every tool that Debian has is installed', () => {
   if (!process.env.CI) return;
   expect([pythonWith('pandas') !== null, hasR]).toEqual([true, true]);
 });

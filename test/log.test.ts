@@ -22,13 +22,13 @@ describe('createLog', () => {
     });
   });
 
-  test('leaves out what lies below the level', () => {
+  test('leaves out lines below the level', () => {
     const { log, lines } = capture();
     log.debug('quiet');
     expect(lines).toEqual([]);
   });
 
-  test.each([false, true])('never writes a secret, wherever it turns up (readable: %s)', (readable) => {
+  test.each([false, true])('never writes a secret, wherever it occurs (readable: %s)', (readable) => {
     const { log, lines } = capture({ readable, secrets: ['s3cret-key'] });
     log.info({ apiKey: 'other', header: 'Bearer s3cret-key' }, 'sent s3cret-key');
     log.error(new Error('postgres://chandler:hunter2@db:5432/x refused s3cret-key'));
@@ -37,7 +37,7 @@ describe('createLog', () => {
     expect(text).toContain('postgres://chandler:***@db:5432/x');
   });
 
-  test('on a terminal writes the time, the level, the message and the fields on one line', () => {
+  test('writes the time, the level, the message and the fields on one line of a terminal', () => {
     const { log, lines } = capture({ readable: true });
     log.warn({ coin: 'btc-bitcoin', tries: 2 }, 'waiting');
     expect(lines[0]).toMatch(/^\d\d:\d\d:\d\d warn {2}waiting coin=btc-bitcoin tries=2\n$/);
@@ -72,7 +72,7 @@ describe('failures that an outage multiplies', () => {
     return { fail, told, pass, stop };
   };
 
-  test('are one line at once, and one a minute with their count, for each cause; without a stack', async () => {
+  test('are written at once, then once a minute with their count, for each cause, without a stack', async () => {
     const { fail, told, pass } = failing();
     for (const coin of ['a', 'b', 'c']) fail(coin);
     fail('d', '502');
@@ -91,13 +91,13 @@ describe('failures that an outage multiplies', () => {
     fail('e');
     await pass(60_000);
     expect(told()).toMatchObject([{ count: 1, names: ['e'] }]);
-    // A minute without a failure: the next one is told at once again.
+    // After a minute without a failure, the next one is written at once again.
     await pass(60_000);
     fail('f');
     expect(told()).toMatchObject([{ coin: 'f' }]);
   });
 
-  test('are one cause also when an upstream puts a time or the id of a request into its message', async () => {
+  test('share a cause even if the upstream puts a time or a request id into its message', async () => {
     const { fail, told, pass } = failing();
     fail('a', 'HTTP 503: busy (request 7f3c2a9e-11 at 10:00:01)');
     fail('b', 'HTTP 503: busy (request 0b9d-4e21 at 10:00:02)');
@@ -107,7 +107,7 @@ describe('failures that an outage multiplies', () => {
     expect(told()).toMatchObject([{ count: 1, names: ['b'] }]);
   });
 
-  test('are counted to the end when the process stops', async () => {
+  test('are all counted when the process stops', async () => {
     const { fail, told, stop } = failing();
     for (let i = 0; i < 30; i++) fail(`coin ${i}`);
     expect(told()).toHaveLength(1);

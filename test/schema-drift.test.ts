@@ -1,4 +1,4 @@
-/** `drizzle-kit generate` starts from the newest snapshot in `migrations/meta`: it must say what the schema files say. */
+/** `drizzle-kit generate` starts from the newest snapshot in `migrations/meta`, which must agree with the schema files. */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { type DrizzleSnapshotJSON, generateDrizzleJson } from 'drizzle-kit/api';
@@ -12,7 +12,7 @@ const newest = snapshots.sort().at(-1)!;
 
 const read = (file: string) => JSON.parse(readFileSync(path.join(META, file), 'utf8'));
 
-/** Without the two ids, which only chain the snapshots. */
+/** Leaves out the two ids, which only link the snapshots. */
 function comparable({ id: _id, prevId: _prevId, ...snapshot }: DrizzleSnapshotJSON): unknown {
   return JSON.parse(JSON.stringify(snapshot));
 }
@@ -22,13 +22,13 @@ test('the newest migration has a snapshot', () => {
   expect(Number(newest.slice(0, 4))).toBe(entries.at(-1)!.idx);
 });
 
-test('each migration is dated later than the one before it: drizzle applies no other to a database that has that one', () => {
+test('each migration has a later date than the one before it, otherwise drizzle would skip it', () => {
   const { entries } = read('_journal.json') as { entries: { tag: string; when: number }[] };
   const early = entries.filter(({ when }, i) => i > 0 && when <= entries[i - 1]!.when).map(({ tag }) => tag);
   expect(early).toEqual([]);
 });
 
-test('no migration is missing for what the schema files say (write it with: npx drizzle-kit generate)', async () => {
+test('the schema files contain nothing that no migration makes (npx drizzle-kit generate writes one)', async () => {
   const tables = await loadSchemaFiles();
   const snapshot = comparable(read(newest));
   expect(comparable(generateDrizzleJson(tables))).toEqual(snapshot);

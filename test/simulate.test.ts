@@ -27,7 +27,7 @@ const historical = (from: number, to: number, interval: '24h' | '1h' = '24h') =>
   `/v1${ohlcvPath('btc-bitcoin')}?${new URLSearchParams(ohlcvParameters({ from, to, interval, quote: 'usd', limit: 366 }))}`;
 
 describe('the simulator', () => {
-  it('holds a caller without a key to the free plan', async () => {
+  it('limits a caller without a key to the free plan', async () => {
     const { get } = simulator();
     expect((await get(historical(today, today))).status).toBe(200);
     const refused = await get(historical(today - DAY, today));
@@ -48,7 +48,7 @@ describe('the simulator', () => {
     });
   });
 
-  it('answers what its market knows', async () => {
+  it('answers with the data of its market', async () => {
     const { get, sim } = simulator({ unlimited: true });
     const from = today - 365 * DAY;
     const truth = await sim.data.ohlcv({
@@ -63,7 +63,7 @@ describe('the simulator', () => {
     expect(await (await get(historical(from, today))).text()).toBe(writeOhlcvRows(truth!));
   });
 
-  it('plays the recorded market as well', async () => {
+  it('can play the recorded market', async () => {
     const { get } = simulator({ market: 'recorded', unlimited: true });
     const day = Date.UTC(2019, 0, 1);
     expect(await (await get(historical(day, day))).json()).toEqual([
@@ -80,7 +80,7 @@ describe('the simulator', () => {
     ]);
   });
 
-  it('serves old answers with the values of then', async () => {
+  it('serves stale answers with the values of their time', async () => {
     const { get, sim } = simulator({ unlimited: true, faults: { seed: 1, rates: { stale: 1 }, mostInARow: 99 } });
     const answer = await get(historical(today, today));
     const age = Number(answer.headers.get('age'));
@@ -90,7 +90,7 @@ describe('the simulator', () => {
     expect(sim.counters().accounts).toMatchObject([{ requests: 1 }]);
   });
 
-  it('counts every request, whatever became of it, and shows the counts to other processes', async () => {
+  it('counts every request, however it ended, and shows the counts to other processes', async () => {
     const { get, sim } = simulator({ unlimited: true, faults: { seed: 1, rates: { reset: 1 }, mostInARow: 1 } });
     await expect(get(historical(today, today))).rejects.toThrow('fetch failed');
     await get(historical(today, today));
@@ -107,8 +107,8 @@ describe('the simulator', () => {
   });
 });
 
-describe('the simulator, as hard as the upstream', () => {
-  it('tells what is left of the month, and holds a key to one auth scheme', async () => {
+describe('the simulator in its strict mode', () => {
+  it('reports what is left of the month, and accepts one auth scheme for a key', async () => {
     const { get } = simulator({ limits: { keys: { abc: 'starter' }, scheme: 'bare' } });
     const answer = await get('/v1/coins', { Authorization: 'abc' });
     const told = ['limit', 'remaining', 'reset'].map((name) => Number(answer.headers.get(`ratelimit-${name}`)));
@@ -119,7 +119,7 @@ describe('the simulator, as hard as the upstream', () => {
     expect(headers.get('ratelimit-limit')).toBeNull();
   });
 
-  it('asks tool calls why they are made, and its list of tools says so', async () => {
+  it('requires a rationale for tool calls, and its list of tools says so', async () => {
     const { sim } = simulator({ unlimited: true, requireRationale: true });
     const post = async (method: string, params: object) => {
       const init = { method: 'POST', headers: { 'Content-Type': 'application/json' } };

@@ -1,15 +1,15 @@
-/** Processor time of the server's process behind a pool of one connection: what a statement costs, however busy the machine is. */
+/** Processor time of the server process behind a pool of one connection: what a statement costs, however busy the machine is. */
 import { readFileSync } from 'node:fs';
 import type { Sql } from '../../src/store/connection/connect.ts';
 import { secondsOf } from './process-use.ts';
 
-/** Seconds so far; null where the server is not on this machine, or the machine does not tell. */
+/** Seconds so far; null where the server is not on this machine, or the machine does not report them. */
 export async function backendSeconds(sql: Sql): Promise<number | null> {
   const [row] = await sql<{ pid: number }[]>`select pg_backend_pid() as pid`;
   return serverSecondsOf(row!.pid);
 }
 
-/** The same of each session of others on this database, by its process. */
+/** The same for each other session on this database, by its process. */
 export async function sessionSeconds(sql: Sql): Promise<ReadonlyMap<number, number>> {
   const rows = await sql<{ pid: number }[]>`
     select pid from pg_stat_activity where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid()`;

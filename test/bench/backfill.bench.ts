@@ -1,6 +1,6 @@
 /**
- * A whole backfill as a user runs it, against the two things it cannot do without: fetching the same URLs with the same client
- * (nothing parsed), and writing the same rows with the same statements. All at the same concurrency, each in a new process.
+ * A whole backfill as a user runs it, compared with its two unavoidable halves: fetching the same URLs with the same client (without
+ * parsing), and writing the same rows with the same statements. All with the same concurrency, each in a new process.
  */
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -26,7 +26,7 @@ const START = '2015-07-01';
 const END = '2025-07-01';
 const SPAN = { from: Date.parse(START), to: Date.parse(END) };
 const PATIENCE_MS = 30_000;
-/** Without limits. At ten requests a second, the fastest pace of any plan, a hundredth of it is needed. */
+/** Without limits. At ten requests a second, the fastest pace of any plan, a hundredth of it is enough. */
 const LEAST_RATIO = 0.35;
 const YARDSTICK = fileURLToPath(new URL('yardstick-process.mjs', import.meta.url));
 const ENGINES = ['postgres', 'redis'] as const;
@@ -41,7 +41,7 @@ afterAll(async () => {
   await simulator?.stop();
 });
 
-/** It comes once a minute to whichever half is being measured then, and takes a second of what is a matter of five. */
+/** Autovacuum runs once a minute during whichever half is measured then, and takes one of about five seconds. */
 async function setAutovacuum(to: '= off' | 'to default'): Promise<void> {
   const admin = createClient({ url: testAdminUrl(), max: 1 });
   try {
@@ -55,7 +55,7 @@ async function setAutovacuum(to: '= off' | 'to default'): Promise<void> {
 type Whole = Measured & {
   readonly requests: number;
   readonly candles: number;
-  /** From the first to the last statement of the run: without starting Node, reading the catalogue and planning. */
+  /** From the first to the last statement of the run, without starting Node, reading the catalogue and planning. */
   readonly runMs: number;
   readonly asked: readonly Asked[];
 };
@@ -90,7 +90,7 @@ async function askedOf(sql: Sql): Promise<Asked[]> {
     select s.coin_id, f.span from ops.fetch f join market.series s on s.id = f.series_id order by f.id`;
 }
 
-/** Milliseconds one half of the work took, in a process that is as new as the command's was. */
+/** Milliseconds that one half of the work took, in a process as new as that of the command. */
 async function yardstick(half: 'fetch' | 'write', asked: readonly Asked[]): Promise<number> {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'chandler-bench-'));
   const database = await createTestDatabase({ max: 1 });
@@ -120,11 +120,11 @@ async function yardstick(half: 'fetch' | 'write', asked: readonly Asked[]): Prom
   }
 }
 
-it('fills the warehouse at 0.35 of the speed of its slower half or better', async () => {
+it('a backfill fills the warehouse at 0.35 of the speed of its slower half or better', async () => {
   const engines = ENGINES.filter((engine) => engine === 'postgres' || testRedisUrl() !== null);
   const warmUp = await wholeBackfill('postgres', COINS);
   const { asked } = warmUp;
-  // A machine that others use changes by a fifth within a minute: each run stands between two writings.
+  // The speed of a shared machine changes by a fifth within a minute: each run stands between two writing halves.
   const rounds: { fetch: number; writes: number[]; whole: Whole[] }[] = [];
   for (let round = 0; round < ROUNDS; round++) {
     const fetch = await yardstick('fetch', asked);
@@ -171,7 +171,7 @@ it('fills the warehouse at 0.35 of the speed of its slower half or better', asyn
   }
 });
 
-it('needs less than 250 MB, however large the backfill', async () => {
+it('a backfill needs less than 250 MB, however large it is', async () => {
   const [small, large] = [await wholeBackfill('postgres', COINS), await wholeBackfill('postgres', COINS_4)];
   const line = ({ rssMb, requests, candles, runMs }: Whole) =>
     `${rssMb.toFixed(0)} MB for ${thousands(requests)} requests, ${thousands(candles)} candles at ${thousands((candles / runMs) * 1000)} a second`;

@@ -1,4 +1,4 @@
-/** Candles and prices as the rows of a binary `COPY`: the fastest way into Postgres that there is, and the yardstick of the store path. */
+/** Candles and prices as rows of a binary `COPY`: the fastest way into Postgres, and the yardstick of the store path. */
 import { once } from 'node:events';
 import type pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
@@ -8,7 +8,7 @@ import type { Interval } from '../../src/core/interval.ts';
 const COPY = `copy market.candle (open_time, open, high, low, close, volume, market_cap, series_id, interval)
   from stdin (format binary)`;
 const HEADER = Buffer.from('PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0', 'latin1');
-/** Postgres counts from 2000-01-01, in microseconds. */
+/** Postgres counts microseconds from 2000-01-01. */
 const EPOCH_MS = Date.UTC(2000, 0, 1);
 
 /** One `COPY` in a transaction of its own. */
@@ -18,13 +18,13 @@ export async function copyCandles(
   candles: CandleColumns,
 ): Promise<void> {
   const stream = client.query(copyFrom(COPY));
-  // Rejects when the server objects.
+  // Rejects when the server reports an error.
   const finished = once(stream, 'finish');
   stream.end(encode(series, candles));
   await finished;
 }
 
-/** The same of prices, into `table`, which has the columns of market.price. */
+/** The same for prices, into `table`, which has the columns of market.price. */
 export async function copyPrices(
   client: pg.Client,
   table: string,
@@ -43,7 +43,7 @@ function encode({ id, interval }: { readonly id: number; readonly interval: Inte
   return encodeRows(c.openTime, [c.open, c.high, c.low, c.close, c.volume, c.marketCap], id, interval);
 }
 
-/** Time, numbers, number of the series, and its interval if it is given. */
+/** Time, numbers, number of the series, and the interval if given. */
 function encodeRows(
   times: readonly number[],
   numbers: readonly (readonly (number | null)[])[],

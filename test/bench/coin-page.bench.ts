@@ -13,7 +13,7 @@ const RUNS = 20;
 const COIN = 'c77-coin-77';
 let world: CoinWorld;
 
-/** One coin of them has ten years of hours, and half a year of five minutes. */
+/** One of the coins has ten years of hours, and half a year of five minutes. */
 beforeAll(async () => {
   world = await createCoinWorld();
   const { sql } = world;
@@ -34,7 +34,7 @@ beforeAll(async () => {
       update market.series set covered = tstzmultirange(tstzrange(${span.from}::timestamptz, ${span.to}::timestamptz))
       where coin_id = ${COIN} and quote = 'usd' and interval = ${interval}::market.candle_interval`;
   }
-  // A middling list of coins: the made-up one has a coin for each 46 series.
+  // The usual number of coins: the made-up warehouse has one coin for each 46 series.
   await sql`
     insert into market.coin (id, name, symbol, rank, type, is_new, is_active, first_seen_at, last_seen_at, rank_seen_at)
     select 'x' || i || '-more-' || i, 'More ' || i, 'X' || i, 0, 'coin', false, true, now(), now(), now() from generate_series(1, 60000) i`;
@@ -55,7 +55,7 @@ const PATHS: readonly (readonly [string, number])[] = [
   [`/ui/coins/${COIN}/candles?interval=90m`, 200],
 ];
 
-it('the page of a coin is answered soon', { timeout: 600_000 }, async () => {
+it('the page of a coin and search are answered soon', { timeout: 600_000 }, async () => {
   const lines: [string, string][] = [];
   for (const [path, status] of PATHS) {
     const took: number[] = [];

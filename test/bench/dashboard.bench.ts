@@ -1,6 +1,6 @@
 /**
- * The dashboard over 50,000 series × 10 years, in Chromium and from a real process: how long answers take, when the coverage map is drawn, how
- * smoothly it moves, and what the tab needs.
+ * The dashboard over 50,000 series × 10 years, in Chromium and from a real process: how long answers take, when the coverage map is drawn,
+ * how smoothly it moves, and how much memory the tab needs.
  */
 import { readFileSync } from 'node:fs';
 import type { Browser, Page } from 'playwright-core';
@@ -16,13 +16,13 @@ const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 7);
 const ANSWERS = Number(process.env.BENCH_ANSWERS ?? 200);
 const COINS = Math.ceil(SERIES / SERIES_OF_A_COIN);
 const SORTS = ['rank', 'name', 'worst'] as const;
-/** A part of the id of each coin: as filters they are different, and have the same series. */
+/** Parts that the ids of all coins contain: different filters that select the same series. */
 const PARTS_OF_ALL = ['c', 'co', 'coi', 'coin', '-c', '-co', '-coin', '-coin-'] as const;
 
 const ANSWER_MS = 300;
 const DRAWN_MS = 500;
 const FRAMES = 60;
-/** A screen of 60 Hz shows 59.9 of them in a second. */
+/** A screen of 60 Hz shows 59.9 frames per second. */
 const FRAMES_MEASURED = 59;
 const TAB_MB = 200;
 
@@ -68,7 +68,7 @@ async function get(path: string): Promise<void> {
   expect(answer.status, path).toBe(200);
 }
 
-/** Of one address after the other, at changing places. */
+/** The times of answers to one address after the other, at changing places. */
 async function answers(pathOf: (i: number) => string): Promise<number[]> {
   const took: number[] = [];
   for (let i = 0; i < ANSWERS; i++) took.push(await timed(() => get(pathOf(i))));
@@ -78,7 +78,7 @@ async function answers(pathOf: (i: number) => string): Promise<number[]> {
 async function openMap(page: Page, query = '?sort=worst'): Promise<number> {
   await page.goto(`${base}/ui/coverage${query}`, { waitUntil: 'load' });
   await page.waitForSelector('#map-canvas[data-drawn]');
-  // As text: what runs in the browser has types of its own.
+  // As text: the code for the browser has types of its own.
   return page.evaluate<number>(
     "Number(document.querySelector('#map-canvas').dataset.drawn) - performance.getEntriesByType('navigation')[0].loadEventStart",
   );
@@ -113,7 +113,7 @@ async function wheel(page: Page): Promise<void> {
   for (let i = 0; i < 120; i++) await page.mouse.wheel(0, 90);
 }
 
-/** What the process of the tab has for itself, with its part of what processes share. */
+/** The memory of the tab's process, with its share of memory that processes share. */
 async function tabMegabytes(): Promise<number> {
   const session = await browser.newBrowserCDPSession();
   const { processInfo } = await session.send('SystemInfo.getProcessInfo');

@@ -1,11 +1,11 @@
-/** Candles for the benchmark of exports: the recorded hours, of as many coins as it takes, each with its own noise in all digits. */
+/** Candles for the benchmark of exports: the recorded hours for as many coins as needed, each with its own noise in all digits. */
 import { HOUR } from '../../src/core/interval.ts';
 import { readRecordedSeries } from '../../src/simulator/recorded/recorded-series.ts';
 import type { Sql } from '../../src/store/connection/connect.ts';
 import { ensurePartitions } from '../../src/store/upkeep/partition.ts';
 import { makeSeriesOf } from './prepared.ts';
 
-/** Resolves to the ids of the coins and how many candles each has. Market caps were not recorded: they are null, unless `withCaps`. */
+/** Resolves to the ids of the coins and the number of candles of each. Market caps were not recorded: they are null, unless `withCaps`. */
 export async function fillRecorded(
   sql: Sql,
   rows: number,
@@ -16,7 +16,7 @@ export async function fillRecorded(
   }: {
     readonly withCaps?: boolean;
     readonly prefix?: string;
-    /** High and low are the highest and the lowest also behind the noise. */
+    /** High and low stay the highest and the lowest despite the noise. */
     readonly isPossible?: boolean;
   } = {},
 ): Promise<{ readonly coinIds: readonly string[]; readonly each: number }> {
@@ -31,7 +31,7 @@ export async function fillRecorded(
   const column = (name: 'open' | 'high' | 'low' | 'close' | 'volume') => candles.map((candle) => candle[name]!);
   for (const id of ids) {
     const noise = sql.unsafe('* f.scale * (1 + random() * 1e-6)');
-    // One coin a statement, as a backfill leaves them: series by series.
+    // One coin per statement, as a backfill leaves them: series by series.
     await sql`
       insert into market.candle (series_id, interval, open_time, open, high, low, close, volume, market_cap)
       select ${id}::int, '1h', to_timestamp(at), open, case when ${isPossible} then greatest(open, high, low, close) else high end,

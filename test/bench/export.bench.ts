@@ -1,7 +1,7 @@
 /**
- * `chandler export` in a process of its own, against yardsticks in the same run: Postgres' own COPY of the same rows as CSV, and
- * hyparquet-writer alone on the same columns. `BENCH_EXPORT_ROWS` says how many rows (default: one million; fifty million are possible),
- * `BENCH_EXPORT_FORMATS` which formats (default: all).
+ * `chandler export` in a process of its own, compared with yardsticks in the same run: Postgres' own COPY of the same rows as CSV, and
+ * hyparquet-writer alone on the same columns. `BENCH_EXPORT_ROWS` sets the number of rows (default: one million; fifty million are
+ * possible), `BENCH_EXPORT_FORMATS` the formats (default: all).
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import os from 'node:os';
@@ -67,7 +67,7 @@ const csvOnly = () =>
     }),
   );
 
-/** A group of rows, as the export gives it to the writer. */
+/** A group of rows as the export passes it to the writer. */
 async function oneBatch(): Promise<Batch> {
   const batch = createBatch(
     columnsIn(CANDLES.columns, true).map(({ type }) => type),
@@ -103,7 +103,7 @@ async function exportAs(format: string, name: string, more: readonly string[] = 
   return { ...measured, ...exported };
 }
 
-it('exports 100,000 rows a second or more as Parquet, at 34 bytes a candle or fewer', async () => {
+it('exports 100,000 rows a second or more as Parquet, with at most 34 bytes a candle', async () => {
   const batch = await oneBatch();
   const rounds: { csv: number; writer: number; runs: Record<string, Run> }[] = [];
   for (let round = 0; round < ROUNDS; round++) {
@@ -154,7 +154,7 @@ it('needs no more memory for more rows', async () => {
   console.info(table('peak resident memory of chandler export --format parquet (goal: below 250 MB)', found));
 });
 
-it('writes nothing again when nothing has changed, and recounts', async () => {
+it('writes no file of unchanged data again, and verifies the export', async () => {
   const out = path.join(folder, 'again');
   const argv = ['export', '--what', 'candles', '--out', out, '--json'];
   const env = { DATABASE_URL: database.url };

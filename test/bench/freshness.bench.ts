@@ -1,4 +1,4 @@
-/** What keeping 50,000 tracked series fresh costs the database: the rules applied, the ages planned, the next ones chosen. */
+/** What keeping 50,000 tracked series fresh costs the database: applying the rules, planning the ages, choosing the next series. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { DAY, HOUR, type Interval } from '../../src/core/interval.ts';
 import type { HistoryLimit } from '../../src/ingest/limits/history-limit.ts';
@@ -23,7 +23,7 @@ const plan = { name: 'enterprise', candlesPerRequest: 366 };
 let database: TestDatabase;
 beforeAll(async () => {
   database = await createTestDatabase({ max: 1 });
-  // A thousand of the best-ranked hourly as well, so that many coins have two series.
+  // A thousand of the best-ranked coins also have hours, so that many coins have two series.
   const ids = Array.from({ length: SERIES - 1_000 }, (_, i) => `c${i}-coin`);
   const coins = ids.map((id, i) => ({
     id,
@@ -77,7 +77,7 @@ async function rounds(work: () => Promise<unknown>): Promise<number[]> {
   return ms;
 }
 
-/** Processor seconds of the database for one run of each, again and again. */
+/** Processor seconds of the database for one run of each, several times. */
 async function cycles(work: readonly (() => Promise<unknown>)[]): Promise<number[]> {
   const seconds: number[] = [];
   for (let i = 0; i < ROUNDS; i++) {
@@ -96,7 +96,7 @@ it(`keeps ${thousands(SERIES)} tracked series in turn in under two seconds a loo
   const again = await rounds(applied);
   const planning = await rounds(planned);
   const fresh = await rounds(() => chosen(NOW));
-  // Everything was asked within the last two days and holds half a year but for its newest end.
+  // Every series was requested within the last two days and has half a year, except for its newest end.
   await sql`
     update market.series s set covered = tstzmultirange(tstzrange('2025-01-01', '2025-06-27'), tstzrange('2025-06-28', '2025-06-29'))`;
   await sql`

@@ -1,6 +1,7 @@
 /**
- * `chandler import` in a process of its own, against the yardstick in the same run: a raw binary COPY, of rows that are encoded already, into a
- * table like market.imported_candle. `BENCH_IMPORT_ROWS` says how many rows (default: one million), `BENCH_IMPORT_FORMATS` which formats.
+ * `chandler import` in a process of its own, compared with a yardstick in the same run: a raw binary COPY of rows that are already encoded,
+ * into a table like market.imported_candle. `BENCH_IMPORT_ROWS` sets the number of rows (default: one million), `BENCH_IMPORT_FORMATS` the
+ * formats.
  */
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
@@ -48,10 +49,10 @@ async function withClient<T>(work: (client: pg.Client) => Promise<T>): Promise<T
   }
 }
 
-/** The bytes are kept in memory up to this many rows, and sent again for the others: reading them is no part of the yardstick. */
+/** Up to this many rows, their bytes are kept in memory and sent again for the rest: reading them is no part of the yardstick. */
 const KEPT_ROWS = 1_000_000;
 
-/** What a COPY of the rows sends. */
+/** The bytes that a COPY of the rows sends. */
 function encodedRows(): Promise<Buffer[]> {
   return withClient(async (client) => {
     const chunks: Buffer[] = [];
@@ -63,7 +64,7 @@ function encodedRows(): Promise<Buffer[]> {
   });
 }
 
-/** Rows a second. */
+/** Rows per second. */
 async function copyRows(chunks: readonly Buffer[]): Promise<number> {
   const kept = Math.min(rows, KEPT_ROWS);
   return withClient(async (client) => {
@@ -84,7 +85,7 @@ type Run = Measured & { readonly speed: number };
 
 async function importFrom(format: string): Promise<Run> {
   const out = path.join(folder, format);
-  // The file alone: an export is recounted twice, before and after.
+  // The single file: an export would be verified twice, before and after.
   const file = path.join(out, readdirSync(out).find((name) => name.startsWith('candles'))!);
   const run = await runMeasured(['import', file, '--source', format, '--json'], { DATABASE_URL: database.url });
   expect(run.err).toBe('');
@@ -93,14 +94,14 @@ async function importFrom(format: string): Promise<Run> {
   return { ...run, speed: (rows * 1_000) / run.ms };
 }
 
-it('imports at 0.6 of a raw COPY or faster, in 250 MB or less', async () => {
+it('imports at 0.6 of the speed of a raw COPY or faster, with at most 250 MB', async () => {
   const chunks = await encodedRows();
   const rounds: { copy: number; runs: Record<string, Run> }[] = [];
   for (let round = 0; round < ROUNDS; round++) {
     const runs: Record<string, Run> = {};
     const before = await copyRows(chunks);
     for (const format of FORMATS) runs[format] = await importFrom(format);
-    // Before and after: whatever else the machine does hits both.
+    // Before and after: other load on the machine affects both.
     rounds.push({ copy: (before + (await copyRows(chunks))) / 2, runs });
   }
   const lines = FORMATS.map((format) => {

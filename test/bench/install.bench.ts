@@ -1,4 +1,4 @@
-/** From a fresh checkout to the first stored candles, as the README says it: `npm ci`, then `npm run demo`. */
+/** From a fresh checkout to the first stored candles, as the README describes it: `npm ci`, then `npm run demo`. */
 import { execFileSync, spawn } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
@@ -11,16 +11,16 @@ import { table, verdict } from './rounds.ts';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const PROMISED_S = 90;
 
-it('shows stored candles within 90 seconds of a fresh checkout, packages downloaded', async () => {
+it('a fresh checkout shows stored candles within 90 seconds, once the packages are downloaded', async () => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'chandler-install-'));
-  // As root, the embedded server's user must be able to walk through.
+  // As root: the user of the embedded server must be able to enter the folder.
   chmodSync(folder, 0o755);
   const project = path.join(folder, 'chandler');
   const env = cleanEnvironment();
   const npm = (...args: string[]) => execFileSync('npm', args, { cwd: project, env, stdio: 'pipe' });
   try {
     execFileSync('git', ['clone', '--quiet', ROOT, project], { stdio: 'pipe' });
-    // Downloads what is not in npm's cache yet.
+    // Downloads what npm's cache lacks.
     npm('ci', '--no-audit', '--no-fund');
     rmSync(path.join(project, 'node_modules'), { recursive: true });
     rmSync(path.join(project, 'dist'), { recursive: true });
@@ -52,7 +52,7 @@ function demo(cwd: string, env: NodeJS.ProcessEnv): Promise<{ firstRowsAt: numbe
     let firstRowsAt: number | null = null;
     const read = (part: Buffer) => {
       text += part;
-      // A line of progress, or the report: whichever comes first with a number above 0.
+      // A line of progress or the report, whichever first has a number above 0.
       if (firstRowsAt === null && /\d+ requests, [1-9][\d,]* candles|stored +[1-9][\d,]* candles/.test(text)) {
         firstRowsAt = systemClock.now();
       }
@@ -67,7 +67,7 @@ function demo(cwd: string, env: NodeJS.ProcessEnv): Promise<{ firstRowsAt: numbe
   });
 }
 
-/** What a user's shell has: nothing of the test runner, no setting of ours. */
+/** The environment of a user's shell: without variables of the test runner and settings of Chandler. */
 function cleanEnvironment(): NodeJS.ProcessEnv {
   const ours =
     /^(CHANDLER_|DATABASE_URL$|REDIS_URL$|TEST_|VITEST|NODE_ENV$|NODE_OPTIONS$|INIT_CWD$|npm_(lifecycle|package|command|execpath|node_execpath))/;

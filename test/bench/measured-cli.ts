@@ -1,4 +1,4 @@
-/** `chandler` in a process of its own, with what it needed: seconds, memory, processor time. */
+/** Runs `chandler` in a process of its own, and measures seconds, memory and processor time. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -9,7 +9,7 @@ export type Measured = CliResult & { readonly ms: number; readonly rssMb: number
 
 const PRELOAD = new URL('report-peak.mjs', import.meta.url).href;
 
-/** Needs of a run that ended by itself; `nodeOptions` are added, for a profile. */
+/** What a run needed that ended on its own; `nodeOptions` are added, for a profile. */
 export async function runMeasured(
   args: readonly string[],
   env: Readonly<Record<string, string>>,

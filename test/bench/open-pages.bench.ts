@@ -1,4 +1,4 @@
-/** What fifty open pages of the dashboard cost a service when nothing happens, against the same service without any. Real processes. */
+/** What fifty open pages of the dashboard cost a service when nothing happens, compared with the same service without any. Real processes. */
 import http from 'node:http';
 import { expect, it } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
@@ -13,7 +13,7 @@ const SECONDS = Number(process.env.BENCH_SECONDS ?? 60);
 
 it('open pages cost little while nothing happens', { timeout: 10 * 60_000 }, async () => {
   const database = await createTestDatabase({ max: 1 });
-  // Nobody answers there, and this process asks nothing.
+  // Nothing answers at this address, and this process sends no requests.
   const env = { DATABASE_URL: database.url, CHANDLER_BASE_URL: 'http://127.0.0.1:9/v1', CHANDLER_PLAN: 'pro' };
   const service = await startServiceProcess('http', { ...env, ...UNWATCHED });
   const open: http.ClientRequest[] = [];

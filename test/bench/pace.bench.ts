@@ -1,7 +1,7 @@
 /**
- * How much of the allowed pace a service uses while a backfill has work for it, and what that costs: ten worker processes on one
- * quota, and one process with every role at the pace of the plans, beside a bare process that sends as many; and what a service costs
- * that has nothing to do. Real processes.
+ * How much of the allowed rate a service uses while a backfill has work for it, and what that costs: ten worker processes on one quota, and
+ * one process with every role at the rate of the plans, beside a bare process that sends as many requests; and what an idle service costs.
+ * Real processes.
  */
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -21,12 +21,12 @@ const PACES = (process.env.BENCH_PACES ?? '10,50,100').split(',').map(Number);
 const SECONDS = Number(process.env.BENCH_SECONDS ?? 30);
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 2);
 const CANDLES = process.env.BENCH_CANDLES;
-/** From the first chunk on, until every worker has begun. */
+/** From the first chunk until every worker has begun. */
 const SETTLE_MS = 5_000;
 /** Until the first runs of the schedules are over. */
 const IDLE_AFTER_MS = Number(process.env.BENCH_IDLE_AFTER ?? 60) * 1000;
 const IDLE_SECONDS = Number(process.env.BENCH_IDLE_SECONDS ?? 120);
-/** What the image sets, too. */
+/** A setting of the image, too. */
 const OF_THE_IMAGE = { MALLOC_ARENA_MAX: '2' };
 const COINS = 1_500;
 const BARE = fileURLToPath(new URL('paced-bare-process.mjs', import.meta.url));
@@ -43,15 +43,15 @@ afterAll(async () => {
 });
 
 type Paced = {
-  /** Requests sent a second, as a part of what is allowed. */
+  /** Requests sent per second, as a part of the allowed ones. */
   readonly used: number;
-  /** Turns that the ledger counted while they were sent, as a part of what is allowed: lost ones too. */
+  /** Permits that the ledger counted meanwhile, as a part of the allowed ones; lost ones included. */
   readonly granted: number;
-  /** Seconds in which less than half of the pace was sent. */
+  /** Seconds in which less than half of the allowed requests were sent. */
   readonly slackSeconds: number;
-  /** Of one core, all processes of the service together. */
+  /** Of one core, for all processes of the service together. */
   readonly cpu: number;
-  /** Milliseconds of a processor for each request, all processes of the service together. */
+  /** Milliseconds of processor time per request, for all processes of the service together. */
   readonly cpuMsPerRequest: number;
 };
 
@@ -69,7 +69,7 @@ async function pacedRun(engine: Engine, perSecond: number, roles: readonly strin
   try {
     services.push(...(await Promise.all(roles.map((role) => startServiceProcess(role, env)))));
     await Promise.all(services.map((service) => service.said(/^ready/)));
-    // More than can be asked meanwhile.
+    // More than the service can request meanwhile.
     const args = ['backfill', '--all', '--start', '2010-01-01', '--end', '2026-01-01', '--detach', '--json'];
     const recorded = await runCli(args, env);
     if (recorded.code !== 0) throw new Error(`the backfill was not recorded: ${recorded.err}`);
@@ -116,7 +116,7 @@ async function standing({ sql }: TestDatabase, services: readonly ServiceProcess
   return { at: systemClock.now(), spent: ledger!.spent, cpuMs };
 }
 
-/** What the least that the same libraries need for a request takes, in milliseconds of a processor; with Redis, a job of a queue as well. */
+/** The least processor time of a request with the same libraries, in milliseconds; with Redis, also of a job of a queue. */
 async function bareCpuMsPerRequest(redisUrl: string | null): Promise<number> {
   const database = await createEmptyDatabase({ max: 1 });
   try {
@@ -140,7 +140,7 @@ const percent = (values: readonly number[]) =>
     1,
   )} %`;
 
-it(`${WORKERS} workers use 98 % of the pace they share`, async () => {
+it(`${WORKERS} workers use 98 % of the rate they share`, async () => {
   const lines: [string, string][] = [];
   for (const perSecond of PACES) {
     for (const engine of engines()) {
@@ -163,7 +163,7 @@ it(`${WORKERS} workers use 98 % of the pace they share`, async () => {
   );
 });
 
-it('one service holds the pace of the plans with a twentieth of a core', async () => {
+it('one service holds the rate of the plans with a twentieth of a core', async () => {
   const perSecond = 10;
   const lines: [string, string][] = [];
   for (const engine of engines()) {
@@ -189,7 +189,7 @@ it('one service holds the pace of the plans with a twentieth of a core', async (
   console.info(table(`one service process, ${perSecond}/s, one backfill, ${SECONDS} s, median of ${ROUNDS}`, lines));
 });
 
-it('a service without work takes a hundredth of a core', async () => {
+it('an idle service takes a hundredth of a core', async () => {
   const lines: [string, string][] = [];
   for (const engine of engines()) {
     const database = await createTestDatabase({ max: 2 });

@@ -1,4 +1,4 @@
-/** Planning for as many series as there can be, and running again when nothing is missing. */
+/** Planning for the largest number of series, and running again when nothing is missing. */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -81,7 +81,7 @@ it('plans 50,000 series of which everything is missing', () => {
 it('plans 50,000 series half covered, with holes, pending edges and refusals', async () => {
   const { sql } = database;
   const day = (n: number) => SPAN.from + n * DAY;
-  // A fifth is complete, a fifth untouched; the others have their newer half, with a hole every hundred days or with none.
+  // A fifth is complete, a fifth untouched; the others have their newer half, with a hole every hundred days or none.
   const newer = { from: day(Math.floor(SLOTS / 2)), to: TO };
   const holes = Array.from({ length: 18 }, (_, i) => day(Math.floor(SLOTS / 2) + 60 + i * 100));
   const holed = [newer.from, ...holes.map((at) => at + DAY)].map((from, i) => ({ from, to: holes[i] ?? TO }));
@@ -100,7 +100,7 @@ it('plans 50,000 series half covered, with holes, pending edges and refusals', a
   expect(planned.rssMb).toBeLessThan(300);
 });
 
-it('asks nothing when 1,000 series are covered, in under a second', async () => {
+it('requests nothing when 1,000 series are covered, in under a second', async () => {
   const covered = await createTestDatabase({ max: 10 });
   const simulator = await startSimulator(COVERED_SERIES * 2);
   try {
@@ -108,7 +108,7 @@ it('asks nothing when 1,000 series are covered, in under a second', async () => 
     const unlimited = ['MONTHLY_REQUESTS', 'DAILY_REQUESTS', 'REQUESTS_PER_SECOND'];
     const free = Object.fromEntries(unlimited.map((name) => [`CHANDLER_${name}`, 'unlimited']));
     const which = ['--top', `${COVERED_SERIES}`, '--start', '2015-07-01', '--end', '2025-07-01'];
-    // Reads the catalogue, so that no later command has to.
+    // Reads the catalogue, so that later commands need not.
     await runMeasured(['plan', ...which], { ...env, ...free });
     const coinIds = (await topCoins(covered.sql, COVERED_SERIES)).map((coin) => coin.id);
     const { sql } = covered;
@@ -189,7 +189,7 @@ async function runInside({ sql, url }: TestDatabase, coinIds: readonly string[])
           },
         ),
       );
-      // The first one warms up.
+      // The first round warms up.
       if (i === 0) continue;
       planning.push(planMs);
       running.push(runMs);

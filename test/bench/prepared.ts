@@ -1,4 +1,4 @@
-/** Series and answers made ahead of the clock, for benchmarks of what is done with them. */
+/** Series and answers that are made before the measurement, for benchmarks that use them. */
 import type { CandleColumns } from '../../src/core/candle.ts';
 import { chunksNewestFirst } from '../../src/core/chunk.ts';
 import { INTERVAL_MS, type Interval, isPriceInterval, settledUntil, settleMs } from '../../src/core/interval.ts';
@@ -12,7 +12,7 @@ import { recordCoins } from '../../src/store/snapshot/coin.ts';
 
 export const ROWS_PER_CHUNK = 366;
 
-/** Resolves to their numbers. `prefix` keeps rounds apart: each has coins that nobody has written to. */
+/** Resolves to their numbers. `prefix` separates rounds: each has coins without rows. */
 export async function makeSeries(
   sql: Sql,
   prefix: string,
@@ -24,7 +24,7 @@ export async function makeSeries(
   return makeSeriesOf(sql, coinIds, interval, span);
 }
 
-/** Ranked as they are given; resolves to the numbers of their series in the same order. */
+/** Ranks the coins in the given order. Resolves to the numbers of their series in the same order. */
 export async function makeSeriesOf(
   sql: Sql,
   coinIds: readonly string[],
@@ -68,7 +68,7 @@ export function prepareChunks(
 
 function makeCandles({ from, to }: Span, interval: Interval, seed: number): CandleColumns {
   const c: CandleColumns = { openTime: [], open: [], high: [], low: [], close: [], volume: [], marketCap: [] };
-  // A price is a candle that never moves.
+  // A price is a candle with one value.
   const [high, low, close] = isPriceInterval(interval) ? [1, 1, 1] : [1.0371, 1.0293, 1.0113];
   for (let at = from; at < to; at += INTERVAL_MS[interval]) {
     const open = (1 + ((at / 60_000 + seed * 7919) % 9973)) / 7.3;
@@ -83,7 +83,7 @@ function makeCandles({ from, to }: Span, interval: Interval, seed: number): Cand
   return c;
 }
 
-/** Stores a prepared chunk as if it had been answered at `asOf`, and been stored at `now`. */
+/** Stores a prepared chunk as if it had been answered at `asOf` and stored at `now`. */
 export function storePrepared(
   sql: Sql,
   { series, span, candles }: PreparedChunk,

@@ -1,4 +1,4 @@
-/** Storing answers of 5,000 prices against raw binary COPY of the same rows into a table of the same shape; bytes on disk; verify. */
+/** Storing answers of 5,000 prices compared with raw binary COPY of the same rows into a table of the same shape; bytes on disk; verify. */
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { MAX_PRICES } from '../../src/contract/plan/plans.ts';
@@ -49,14 +49,14 @@ it('stores answers of 5,000 prices at 0.40 of the speed of raw binary COPY or be
   let grown = 0;
   for (let round = 0; round <= ROUNDS; round++) {
     const [copied, stored] = [await fresh(`copy${round}`), await fresh(`store${round}`)];
-    // Whoever goes second finds the caches and the checkpoints of the first: turn about.
+    // The second one profits from the caches and checkpoints of the first, so they take turns.
     const early = round % 2 === 0 ? await copyAll(copied) : null;
     const store = await storeAll(stored, AS_OF);
     const copy = early ?? (await copyAll(copied));
     const before = await sizeOfPrices();
     const again = await storeAll(stored, AS_OF + DAY);
     grown += (await sizeOfPrices()) - before;
-    // The first round only warms up.
+    // The first round warms up.
     if (round > 0) rounds.push({ copy, store, again });
   }
   const perSecond = (name: 'copy' | 'store' | 'again') =>
@@ -86,10 +86,10 @@ async function sizeOfPrices(): Promise<number> {
   return row!.bytes;
 }
 
-/** Series whose answers take turns in a backfill. */
+/** Series whose answers alternate in a backfill. */
 const SIDE_BY_SIDE = 16;
 
-it('tells how many bytes a price needs, and how fast it is verified', async () => {
+it('reports how many bytes a price needs, and how fast it is verified', async () => {
   const lean = await createTestDatabase({ max: 4 });
   const { sql } = lean;
   try {

@@ -1,7 +1,7 @@
-/** What a process of this machine needed so far, read from outside, so that what is measured does not measure itself. Linux only. */
+/** The processor time and memory of a process of this machine, read from outside, so that the measurement does not count itself. Linux only. */
 import { readFileSync } from 'node:fs';
 
-/** Of Linux, wherever it runs. */
+/** The value of Linux on every machine. */
 const TICKS_A_SECOND = 100;
 
 /** Processor time of these processes, user and system, in seconds. */
@@ -17,7 +17,7 @@ export function rssMbOf(pid: number): number {
 
 /** From the text of `/proc/<pid>/stat`. */
 export function secondsOf(stat: string): number {
-  // The name in parentheses may hold anything; user and system time are the 14th and 15th field.
+  // The name in parentheses may contain anything; user and system time are the 14th and 15th field.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return (Number(fields[11]) + Number(fields[12])) / TICKS_A_SECOND;
 }

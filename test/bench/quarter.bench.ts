@@ -1,7 +1,8 @@
 /**
- * A quarter of a year of the service in virtual time, under four plans; some days of the same are in every test run
- * (`test/system/quarter-*.test.ts`). `QUARTER_DAYS=20` is a quick look, `-t pro` one plan, `QUARTER_SEED=7` another story, `QUARTER_SERVICES=1` the same with
- * one service. Prints how old series became at the ticks against what was promised, and how far the reservation was from what was needed.
+ * A quarter of a year of the service in virtual time, under four plans; every test run has some days of the same
+ * (`test/system/quarter-*.test.ts`). `QUARTER_DAYS=20` is a quick look, `-t pro` one plan, `QUARTER_SEED=7` another story,
+ * `QUARTER_SERVICES=1` the same with one service. Prints how old series became at the ticks compared with the promised age, and how far the
+ * reservation was from what was needed.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type OwnRedis, startOwnRedis } from '../support/redis-server.ts';
@@ -30,7 +31,7 @@ beforeAll(async () => {
 afterAll(() => redis?.kill());
 
 test.each(Object.keys(QUARTER_PLANS) as QuarterPlan[])(
-  'a quarter, plan: %s; cadence, quota, ages and what is stored are as promised',
+  'a quarter with the plan %s keeps its promises: cadence, quota, ages and what is stored',
   async (name) => {
     const plan = QUARTER_PLANS[name];
     const seed = Number(QUARTER_SEED ?? plan.seed);

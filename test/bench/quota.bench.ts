@@ -1,4 +1,4 @@
-/** How many requests a second the ledger can hand out when no limit binds, against the least a shared counter can cost. */
+/** How many permits a second the ledger can grant when no limit binds, compared with the cheapest shared counter. */
 import { performance } from 'node:perf_hooks';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
@@ -37,8 +37,8 @@ async function measure(concurrency: number, work: () => Promise<unknown>): Promi
   return { perSecond: (times.length / elapsed) * 1000, p50: at(0.5), p99: at(0.99) };
 }
 
-it('hands out at least 1,000 requests a second when no limit binds', async () => {
-  // Limits that are there, and never bind: the statement does all of its work.
+it('grants at least 1,000 requests a second when no limit binds', async () => {
+  // Limits that exist and never bind: the statement does all of its work.
   const quota = createQuota({
     sql: database.ledger,
     clock: systemClock,
@@ -59,7 +59,7 @@ it('hands out at least 1,000 requests a second when no limit binds', async () =>
   const lines = [`Postgres ${server!.version}, fsync ${server!.fsync}, synchronous_commit ${server!.sync}`];
   let best = 0;
   for (const concurrency of [1, 8, 32]) {
-    // Turn and turn about, best of each: whatever else the machine does hits both.
+    // In turns, best of each: other load on the machine affects both.
     let takes: Result | null = null;
     let yardstick: Result | null = null;
     for (let round = 0; round < ROUNDS; round++) {

@@ -1,4 +1,4 @@
-/** Figures of work that takes turns: each round does every kind of work once, so that whatever else the machine does hits all of them. */
+/** Figures of work in turns: each round does every kind of work once, so that other load on the machine affects all of them. */
 import { performance } from 'node:perf_hooks';
 
 /** Milliseconds that `work` took. */
@@ -28,7 +28,7 @@ export function thousands(value: number): string {
   return Math.round(value).toLocaleString('en-US');
 }
 
-/** One figure a line, the names aligned. */
+/** One figure per line, with aligned names. */
 export function table(title: string, rows: readonly (readonly [string, string])[]): string {
   const width = Math.max(...rows.map(([name]) => name.length));
   return [title, ...rows.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`)].join('\n');

@@ -18,7 +18,7 @@ beforeAll(async () => {
   database = await createTestDatabase();
   const { sql } = database;
   await makeManySeries(sql, { coins: Math.ceil(SERIES / SERIES_OF_A_COIN), requests: 0 });
-  // Spread over the month so far; all but every fifth are those of backfill 1.
+  // Spread over the month so far; four in five are those of backfill 1.
   await sql`
     insert into ops.fetch (sent_at, as_of, account_id, endpoint, series_id, span, backfill_id, attempt, status, outcome, duration_ms, rows,
       stored, revised, quarantined, bytes)
@@ -27,12 +27,12 @@ beforeAll(async () => {
     from generate_series(1, ${REQUESTS}::int) n,
       lateral (select timestamptz '2030-05-01Z' + n * interval '1 ms' * (${NOW - Date.UTC(2030, 4, 1)}::float8 / ${REQUESTS}::int) as at) t`;
   await sql`vacuum analyze ops.fetch`;
-  // An audit log with a million entries, every tenth of which is a start of the service.
+  // An audit log with a million entries; every tenth is a start of the service.
   await sql`
     insert into ops.audit (at, actor, command, ended_at, settings)
     select timestamptz '2029-05-01Z' + n * interval '30 s', 'me@here', case when n % 10 = 0 then 'service' else 'track top 10' end, now(),
       case when n % 10 = 0 then jsonb_build_object('CHANDLER_PLAN', n::text) end from generate_series(1, 1000000) n`;
-  // The first start of a machine: there is none before it.
+  // The first start of a machine: none precedes it.
   await sql`
     insert into ops.audit (at, actor, command, settings) values (to_timestamp(${NOW / 1000}), 'new@there', 'service', '{}')`;
   await sql`vacuum analyze ops.audit`;

@@ -1,4 +1,4 @@
-/** What a person waits for when two million series are wanted: `status`, `gaps`, `backfills list`. Real processes. */
+/** The commands that a person waits for when two million series are wanted: `status`, `gaps`, `backfills list`. Real processes. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { countWhenDue } from '../../src/background/service/counting.ts';
 import { systemClock } from '../../src/clock.ts';
@@ -13,7 +13,7 @@ const SERIES = Number(process.env.BENCH_SERIES ?? 2_000_000);
 const REQUESTS = Number(process.env.BENCH_REQUESTS ?? 864_000);
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5);
 const COINS = Math.ceil(SERIES / SERIES_OF_A_COIN);
-/** Nobody promised anything of the last two. */
+/** The last two have no promised time. */
 const COMMANDS = [['status'], ['gaps', '--limit', '50'], ['backfills', 'list'], ['backfills', 'show', '1'], ['quota']];
 const PROMISED = 3;
 
@@ -31,7 +31,7 @@ it(`answers within a second with ${thousands(SERIES)} series wanted`, async () =
     for (const [i, args] of [['--version'], ...COMMANDS].entries()) {
       const runs: Measured[] = [];
       for (let round = 0; round < ROUNDS; round++) {
-        // A service that is alive and does nothing meanwhile, or one that died long ago.
+        // A running service that does nothing meanwhile, or one that died long ago.
         const at = systemClock.now() - (isServed ? 0 : DAY);
         await database.sql`delete from ops.instance`;
         await keepInstance(database.sql, { owner: 'a:1', roles: ['worker'], startedAt: at, heartbeatAt: at });

@@ -1,8 +1,8 @@
 /**
- * What is served, against a bare handler of the same HTTP library with the same bytes; and what has to be read, with millions of candles
- * (CHANDLER_BENCH_CANDLES, default two million; 50000000 takes minutes and 6 GB). CHANDLER_BENCH_DATABASE_URL names a migrated
- * database that is filled the first time on a day, and left behind; with shared_buffers of its size no disk is measured.
- * CHANDLER_BENCH_SOAK_SECONDS of load tell whether memory grows.
+ * The service compared with a bare handler of the same HTTP library and the same bytes, and reads with millions of candles
+ * (CHANDLER_BENCH_CANDLES, default two million; 50000000 takes minutes and 6 GB). CHANDLER_BENCH_DATABASE_URL names a migrated database
+ * that is filled on its first use on a day, and kept; if shared_buffers is as large, no disk is measured. CHANDLER_BENCH_SOAK_SECONDS of
+ * load show whether memory grows.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -71,7 +71,7 @@ afterAll(async () => {
   await database?.drop();
 });
 
-/** A given one outlives the benchmark. */
+/** A given database outlives the benchmark. */
 async function openDatabaseToFill(): Promise<TestDatabase> {
   if (GIVEN === undefined) return createTestDatabase();
   const given = await openDatabase({ url: GIVEN, max: 10, applicationName: 'chandler test' });
@@ -108,7 +108,7 @@ async function fillCoins(): Promise<void> {
     from market.coin where rank <= ${LISTED}`;
 }
 
-/** Of the first coins, ten years of each; coin by coin, as backfills write them. */
+/** Ten years of each of the first coins, coin by coin, as backfills write them. */
 async function fillCandles(interval: Extract<CandleInterval, '24h' | '1h'>): Promise<void> {
   const { sql } = database;
   const step = interval === '24h' ? DAY : HOUR;
@@ -151,7 +151,7 @@ const CASES = [
   { name: `/tickers with ${thousands(LISTED)} coins`, path: '/v1/tickers', least: 0.5, mostP99: null },
 ] as const;
 
-it('serves as fast as it should, in no more memory', async () => {
+it('the service is as fast as promised, without more memory', async () => {
   const bodies = await Promise.all(
     CASES.map(async ({ path: asked }) => [asked.replace(/\?.*/, ''), await (await fetch(servedAt + asked)).text()]),
   );
@@ -188,7 +188,7 @@ it('serves as fast as it should, in no more memory', async () => {
     sizes.push(rssMbOf(serving.process.pid!));
     rows.push([`${name}, requests/s`, thousands(median(rates))]);
     rows.push([`  of the yardstick's (≥ ${least})`, `${spread(ratios)} ${verdict(median(ratios) >= least)}`]);
-    // Where other programs run beside it, this says more than requests a second do.
+    // Where other programs run beside it, this figure is more reliable than requests per second.
     const micros = (values: readonly number[]) => (median(values) * 1e6).toFixed(0);
     rows.push([
       '  processor time a request, µs',
@@ -208,7 +208,7 @@ it('serves as fast as it should, in no more memory', async () => {
     under.push(rssMbOf(serving.process.pid!));
   }
   if (under.length > 1) {
-    // Between two collections it is as large as the lists in flight: what stays is in the least of them.
+    // Between two garbage collections the process also holds the lists in flight: the smallest sizes show what stays.
     const half = Math.ceil(under.length / 2);
     const growth = Math.min(...under.slice(half)) / Math.min(...under.slice(0, half));
     rows.push([
@@ -226,16 +226,16 @@ async function backendsOf(name: string): Promise<number[]> {
 }
 
 const QUESTIONS = 1_000;
-/** Of those that are made of finer candles when they are asked for: each takes its time. */
+/** Requests for candles that are made of finer ones: each takes a while. */
 const COARSER = 100;
 
-/** Of two coins more, little more than a year of candles of one width only: what is asked of them is made of those. */
+/** Stores a year and more of candles of a single width for two further coins; wider candles are made of those. */
 async function fillForCoarser(fine: '5m' | '1h'): Promise<string> {
   const { sql } = database;
   const from = UNTIL - 380 * DAY;
   const rank = WITH_CANDLES + (fine === '5m' ? 1 : 2);
   const coinId = `c${rank}-coin-number-${rank}`;
-  // A given database has them from the first time.
+  // A given database has them from an earlier run.
   const [known] = await sql`select 1 from market.series where coin_id = ${coinId}`;
   if (known !== undefined) {
     await sql`delete from market.rollup_coverage r using market.series s where s.id = r.series_id and s.coin_id = ${coinId}`;
@@ -293,13 +293,13 @@ it('reads 366 candles, and finds a name among 50,000, in milliseconds', async ()
     const coinId = await fillForCoarser(fine);
     for (const isRolledUp of [false, true]) {
       if (isRolledUp) await rollUp(sql);
-      // One that has kept nothing.
+      // A warehouse with empty caches.
       const fresh = createWarehouse({ sql, clock: systemClock });
       const times: number[] = [];
       const questions = isRolledUp ? QUESTIONS : COARSER;
       for (let i = 0; i < questions; i++) {
         const to = UNTIL - (i % 14) * DAY;
-        // No two are the same question.
+        // Each query is different.
         const query = {
           coinId,
           quote: 'usd',
@@ -329,7 +329,7 @@ it('reads 366 candles, and finds a name among 50,000, in milliseconds', async ()
     `search over ${thousands(COINS)} coins: p99, ms (< 10)`,
     `${p(found, 0.99).toFixed(1)} ${verdict(p(found, 0.99) < 10)}`,
   ]);
-  // As a snapshot of tickers writes them.
+  // Like a snapshot of tickers.
   await sql`update market.coin set rank = rank where rank < 0`;
   rows.push(['the first search after ranks that are the same, ms', (await timed(() => search('coin'))).toFixed(0)]);
   await sql`update market.coin set rank = rank % 1000 + 1 where rank <= 1000`;
@@ -338,8 +338,8 @@ it('reads 366 candles, and finds a name among 50,000, in milliseconds', async ()
 });
 
 /**
- * The time of the server is asked for, and not that of the disk: what fits into the memory that Postgres was given is read into it
- * before. Resolves to what there was, and whether it did fit.
+ * The benchmark measures the server and not the disk: whatever fits into the memory of Postgres is read beforehand. Resolves to how much
+ * there was, and whether it fitted.
  */
 async function readAhead(): Promise<string> {
   const { sql } = database;

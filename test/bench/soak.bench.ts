@@ -1,6 +1,6 @@
 /**
- * Ten minutes (`BENCH_SECONDS`) of the service in processes of their own at 50 requests a second, with faults, one process killed
- * every 20 seconds: nothing lost, nothing doubled, no request uncounted, no process growing, no loop held up.
+ * Ten minutes (`BENCH_SECONDS`) of the service in processes of their own at 50 requests a second, with faults, and one process killed every
+ * 20 seconds: nothing is lost or doubled, every request is counted, no process grows, no event loop is blocked.
  */
 import { expect, it } from 'vitest';
 import { testRedisUrl } from '../support/database.ts';
@@ -12,7 +12,7 @@ const PER_SECOND = Number(process.env.BENCH_PACE ?? 50);
 const WORKERS = Number(process.env.BENCH_WORKERS ?? 4);
 const SEED = Number(process.env.BENCH_SEED ?? 1);
 const ENGINES = (process.env.BENCH_ENGINES ?? 'redis').split(',');
-/** What a coin of the made-up market takes, roughly, from 2014 to 2026. */
+/** What a coin of the made-up market needs, roughly, from 2014 to 2026. */
 const REQUESTS_PER_COIN = 7;
 
 function placeLine({ role, kills, lives }: Place): [string, string] {
@@ -63,7 +63,7 @@ function reportOf(engine: string, report: SoakReport): string {
 
 for (const engine of ENGINES) {
   it.skipIf(engine === 'redis' && testRedisUrl() === null)(
-    `${engine}: loses nothing, doubles nothing, grows nowhere`,
+    `${engine}: the service loses nothing, doubles nothing, and does not grow`,
     {
       timeout: 4 * SECONDS * 1000 + 20 * 60_000,
     },

@@ -1,4 +1,4 @@
-/** What analysts ask: once with the views and functions, and once as the best statement on the tables that one can write by hand. */
+/** The questions of analysts, each in two forms: with the views and functions, and as the best statement on the tables that one can write by hand. */
 import { coinOf } from './sql-warehouse.ts';
 
 export type Question = {
@@ -7,7 +7,7 @@ export type Question = {
   readonly byHand: string;
   /** Milliseconds that it may take with 50 million candles. */
   readonly goalMs?: number;
-  /** How many times as long as by hand it may take; null: it is told, and not judged. */
+  /** How many times as long as the statement by hand it may take; null: reported, not checked. */
   readonly most?: number | null;
 };
 
@@ -36,7 +36,7 @@ const HOURS = (columns: string) => `
   select ${columns} from market.candle where series_id = ${seriesOf(HOURLY, '1h')} and interval = '1h'
     and open_time >= ${utc('2024-01-01')} and open_time < ${utc('2025-01-01')}`;
 
-/** Log-returns of days within 2024, with the last day of 2023 before them. */
+/** Logarithmic returns of days within 2024, with the last day of 2023 before them. */
 const LOGS = (coin: string) => `
   select open_time, r from (select open_time, ln(close / lag(close) over (order by open_time)) as r
     from (${DAYS(coin, 'open_time, close', '2023-12-31')}) d) l where open_time >= ${utc('2024-01-01')}`;

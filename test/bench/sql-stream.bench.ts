@@ -1,4 +1,4 @@
-/** `chandler sql` with a large result: memory must not grow with it. The copy is the yardstick of the rows as JSON. */
+/** `chandler sql` with a large result: memory must not grow with it. The copy is the yardstick for the rows as JSON. */
 import { expect, it } from 'vitest';
 import { migrate } from '../../src/store/migration/migrate.ts';
 import { createTestDatabase } from '../support/database.ts';
@@ -7,10 +7,10 @@ import { table, thousands, verdict } from './rounds.ts';
 
 const ROWS = Number(process.env.BENCH_ROWS ?? 10_000_000);
 const MOST_MB = 150;
-// In the `from` clause they would all be made first.
+// In the `from` clause, Postgres would make all of them first.
 const SELECT = `select generate_series(1, ${ROWS}) as i`;
 
-it('prints millions of rows in little memory', async () => {
+it('chandler sql prints millions of rows in little memory', async () => {
   const database = await createTestDatabase();
   try {
     await migrate(database);

@@ -1,4 +1,4 @@
-/** A warehouse of so many candles for the benchmark of SQL: a tenth of them daily, three tenths hourly, the rest of five minutes. */
+/** A warehouse with many candles for the benchmark of SQL: a tenth daily, three tenths hourly, the rest of five minutes. */
 import { type CandleInterval, DAY, INTERVAL_MS } from '../../src/core/interval.ts';
 import type { Sql } from '../../src/store/connection/connect.ts';
 import { ensurePartitions, ensurePartitionsOf, TICKER_HISTORY } from '../../src/store/upkeep/partition.ts';
@@ -12,7 +12,7 @@ const PARTS: readonly {
   readonly days: number;
   readonly least: number;
 }[] = [
-  // A hundred coins' returns are asked for.
+  // One of the questions needs the returns of a hundred coins.
   { interval: '24h', share: 0.1, days: 1_826, least: 110 },
   { interval: '1h', share: 0.3, days: 730, least: 2 },
   { interval: '5m', share: 0.6, days: 365, least: 1 },
@@ -21,7 +21,7 @@ const PARTS: readonly {
 /** `24h-00001`: coins of one interval each. */
 export const coinOf = (interval: CandleInterval, n = 1) => `${interval}-${String(n).padStart(5, '0')}`;
 
-/** Resolves to how many series of each interval there are. Each has all candles of its span, and all are final. */
+/** Resolves to the number of series of each interval. Each has all candles of its span, and all are final. */
 export async function fillWarehouse(sql: Sql, candles: number): Promise<Readonly<Record<string, number>>> {
   const counts: Record<string, number> = {};
   for (const { interval, share, days, least } of PARTS) {
@@ -52,7 +52,7 @@ export async function fillWarehouse(sql: Sql, candles: number): Promise<Readonly
   return counts;
 }
 
-/** Three snapshots a day of a month, of all coins with daily candles. */
+/** Three snapshots a day for a month, of all coins with daily candles. */
 async function fillTickers(sql: Sql): Promise<void> {
   const span = { from: TO - 31 * DAY, to: TO };
   await ensurePartitionsOf(sql, TICKER_HISTORY, span);

@@ -1,6 +1,6 @@
 /**
- * Views and functions for analysts against the best statement on the tables that one can write by hand: `BENCH_CANDLES=50000000` is what the
- * goals are about; without it, two million.
+ * Views and functions for analysts compared with the best statement on the tables that one can write by hand: the goals hold for
+ * `BENCH_CANDLES=50000000`; the default is two million.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { rollUp } from '../../src/store/candle/rollup.ts';
@@ -12,7 +12,7 @@ import { fillWarehouse } from './sql-warehouse.ts';
 
 const CANDLES = Number(process.env.BENCH_CANDLES ?? 2_000_000);
 const ROUNDS = 9;
-/** A round repeats what is quicker until it has taken so long. */
+/** A round repeats faster statements until this time has passed. */
 const LEAST_MS = 15;
 
 let database: TestDatabase;
@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => database?.drop());
 
-it('answers in at most twice the time of a statement written by hand', async () => {
+it('views and functions take at most twice the time of a statement written by hand', async () => {
   const { sql } = database;
   let counts: Readonly<Record<string, number>> = {};
   const fillMs = await timed(async () => {
@@ -65,7 +65,7 @@ it('answers in at most twice the time of a statement written by hand', async () 
 
 async function compare(sql: Sql, { ours, byHand, goalMs, most = 2 }: Question) {
   const [first, second] = [await sql.unsafe(ours), await sql.unsafe(byHand)];
-  // Both must find the same, or the comparison means nothing.
+  // Both must return the same rows, otherwise the comparison is meaningless.
   expect(rounded(first)).toEqual(rounded(second));
   expect(first.length).toBeGreaterThan(0);
   const [a, b] = [await repeatsOf(sql, ours), await repeatsOf(sql, byHand)];
@@ -94,14 +94,14 @@ async function repeatsOf(sql: Sql, statement: string): Promise<number> {
   return Math.min(50, Math.max(1, Math.ceil(LEAST_MS / (await timed(() => sql.unsafe(statement))))));
 }
 
-/** To nine digits: the order of additions is not theirs to keep. */
+/** To nine digits: the order of additions may differ. */
 function rounded(rows: readonly object[]): unknown {
   return rows.map((row) =>
     Object.values(row).map((value) => (typeof value === 'number' ? Number(value.toPrecision(9)) : value)),
   );
 }
 
-/** Its beginning: below are the partitions, all of them. */
+/** The beginning of the plan: below it are all the partitions. */
 async function planOf(sql: Sql, { name, ours }: Question): Promise<string> {
   const rows = await sql.unsafe(`explain (costs off) ${ours}`);
   return [`the plan of: ${name}`, ...rows.slice(0, 12).map((row) => `  ${Object.values(row)[0]}`)].join('\n');

@@ -1,4 +1,4 @@
-/** The store path (candles, coverage and the record of the request, one connection) against raw binary COPY of the same rows. */
+/** The store path (candles, coverage and the record of the request, one connection) compared with raw binary COPY of the same rows. */
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
@@ -47,7 +47,7 @@ it('stores answers at 0.40 of the speed of raw binary COPY or better', async () 
   let grown = 0;
   for (let round = 0; round <= ROUNDS; round++) {
     const [copied, stored] = [await fresh(`copy${round}`), await fresh(`store${round}`)];
-    // Whoever goes second finds the caches and the checkpoints of the first: turn about.
+    // The second one profits from the caches and checkpoints of the first, so they take turns.
     const copyFirst = round % 2 === 0;
     const early = copyFirst ? await copyAll(copied) : null;
     const store = await storeAll(stored, AS_OF);
@@ -55,7 +55,7 @@ it('stores answers at 0.40 of the speed of raw binary COPY or better', async () 
     const before = await candleBytes();
     const again = await storeAll(stored, AS_OF + DAY);
     grown += (await candleBytes()) - before;
-    // The first round only warms up.
+    // The first round warms up.
     if (round > 0) rounds.push({ copy, store, again });
   }
   const perSecond = (name: 'copy' | 'store' | 'again') =>
@@ -78,7 +78,7 @@ it('stores answers at 0.40 of the speed of raw binary COPY or better', async () 
   expect(grown).toBe(0);
 });
 
-it('tells how many bytes a candle needs, its key included', async () => {
+it('reports how many bytes a candle needs, its key included', async () => {
   const lean = await createTestDatabase({ max: 1 });
   const { sql } = lean;
   const sizes = async () => {
@@ -93,7 +93,7 @@ it('tells how many bytes a candle needs, its key included', async () => {
     return size!;
   };
   try {
-    // A backfill ends at some day of a year, and its series take turns.
+    // A backfill ends on any day of a year, and its series alternate.
     const to = Date.UTC(2025, 6, 13);
     const span = { from: to - CHUNKS_EACH * ROWS_PER_CHUNK * DAY, to };
     await ensurePartitions(sql, '24h', span);
@@ -129,7 +129,7 @@ it('tells how many bytes a candle needs, its key included', async () => {
   }
 });
 
-it('keeps the evidence of a year of daily answers in few bytes', async () => {
+it('stores the evidence of a year of daily answers in few bytes', async () => {
   const [refreshed, days] = [60, 365];
   const lean = await createTestDatabase({ max: 1 });
   const { sql } = lean;
@@ -140,7 +140,7 @@ it('keeps the evidence of a year of daily answers in few bytes', async () => {
     for (let at = span.from; at < span.to; at += DAY) {
       const chunks = prepareChunks(ids, '24h', { from: at, to: at + DAY });
       for (const chunk of chunks) await storePrepared(sql, chunk, at + 3 * DAY);
-      // Autovacuum comes after a fifth of the rows have changed; in a year of the benchmark it would not come in time.
+      // Autovacuum starts when a fifth of the rows have changed; during the benchmark it would not start in time.
       await sql`vacuum market.evidence`;
     }
     const [size] = await sql<{ bytes: number; steps: number; rows: number }[]>`
@@ -159,7 +159,7 @@ it('keeps the evidence of a year of daily answers in few bytes', async () => {
   }
 });
 
-/** Series whose chunks take turns in a backfill. */
+/** Series whose chunks alternate in a backfill. */
 const SIDE_BY_SIDE = 16;
 
 function takingTurns(chunks: readonly PreparedChunk[]): PreparedChunk[] {

@@ -1,4 +1,4 @@
-/** One snapshot of 50,000 tickers, fetched over HTTP, checked and stored, against `COPY` of the same rows. */
+/** One snapshot of 50,000 tickers, fetched over HTTP, checked and stored, compared with `COPY` of the same rows. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import http from 'node:http';
@@ -20,7 +20,7 @@ import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { median, spread, table, thousands, timed, verdict } from './rounds.ts';
 
 const COINS = 50_000;
-/** One in six of the simulator's coins is dead, and in no ticker. */
+/** One in six of the simulator's coins is dead and has no ticker. */
 const COINS_MADE = 60_500;
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5);
 
@@ -87,7 +87,7 @@ type Taken = {
   readonly stored: number;
 };
 
-/** In a process of its own, after which the server is free to answer it. */
+/** In a process of its own, so that this process is free to answer it. */
 async function takeSnapshots(count: number): Promise<{ readonly taken: readonly Taken[]; readonly rssMb: number }> {
   const script = fileURLToPath(new URL('snapshot-process.mjs', import.meta.url));
   const { port } = server.address() as AddressInfo;

@@ -1,4 +1,4 @@
-/** verify and attest against the least that reading the same candles can cost: their count and the sum of their closes. */
+/** verify and attest compared with the cheapest read of the same candles: their count and the sum of their closes. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { DAY, HOUR } from '../../src/core/interval.ts';
 import { ensurePartitions } from '../../src/store/upkeep/partition.ts';
@@ -71,9 +71,9 @@ it('verifies and attests 500,000 candles a second or more', async () => {
   for (let round = 0; round <= ROUNDS; round++) {
     const times = {} as { [name in Name]: number };
     const read = await readAll();
-    // Turn about: whoever goes first finds other caches.
+    // In turns, because the first one finds other caches.
     for (const name of round % 2 === 0 ? NAMES : [...NAMES].reverse()) times[name] = await timed(WORK[name]);
-    // The first round only warms up.
+    // The first round warms up.
     if (round > 0) rounds.push({ read, ...times });
   }
   const perSecond = (times: readonly number[]) => (candles / median(times)) * 1000;

@@ -1,6 +1,7 @@
 /**
- * A year of the service in virtual time: 300 coins tracked daily under each plan, undisturbed. Every day of each coin must be there and final, never
- * with one request too many. `YEAR_DAYS=30` is a quick look, `-t free` one plan. With prices beside it: `test/system/year.deep.test.ts`.
+ * A year of the service in virtual time: 300 coins tracked daily under each plan, undisturbed. Every day of each coin must be stored and
+ * final, never with one request too many. `YEAR_DAYS=30` is a quick look, `-t free` one plan. With prices beside it:
+ * `test/system/year.deep.test.ts`.
  */
 import { expect, test } from 'vitest';
 import { HOUR } from '../../src/core/interval.ts';
@@ -8,11 +9,11 @@ import { liveAYear } from '../system/year.ts';
 
 const DAYS = Number(process.env.YEAR_DAYS ?? 365);
 const STEP_MS = Number(process.env.YEAR_STEP_HOURS ?? 2) * HOUR;
-/** Of each plan: days of candles behind the start. */
+/** How many days of candles before the start each plan allows. */
 const SINCE = { free: 1, starter: 28, business: 300 } as const;
 
 test.each(['free', 'starter', 'business'] as const)(
-  'a year of 300 coins: %s',
+  'a year of 300 coins with the plan %s',
   { timeout: 6 * 3_600_000 },
   async (plan) => {
     const begun = performance.now();

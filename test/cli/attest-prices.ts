@@ -1,4 +1,4 @@
-/** Attestations of price series: what may happen to them, and that nobody who can write every table can hide from them. */
+/** Attestations of price series: which changes are allowed, and that even a person who can write every table cannot hide a change. */
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ export function testAttestedPrices(intervals: readonly PriceInterval[]): void {
     const width = INTERVAL_MS[interval];
     const from = Math.ceil(FROM / width) * width;
     const span = { from, to: from + 120 * width };
-    /** In the midst: the slots of which the tests change one. */
+    /** In the middle: the slots of which the tests change one. */
     const at = (n: number) => from + (60 + n) * width;
     const time = (n: number) => `'${new Date(at(n)).toISOString()}'::timestamptz`;
     const monthOf = (n: number) => new Date(at(n)).toISOString().slice(0, 7);
@@ -54,7 +54,7 @@ export function testAttestedPrices(intervals: readonly PriceInterval[]): void {
       for (let n = 0; n < 5; n++) await store(ids[0]!, span.to + n * width);
       const attested = await runCommand(['attest', '--out', file], {
         env: { DATABASE_URL: database.url },
-        // What a test stores later comes after it.
+        // What a test stores later comes after the attestation.
         clock: { ...systemClock, now: () => AS_OF },
       });
       expect(attested).toMatchObject({ code: 0, err: '' });
@@ -74,7 +74,7 @@ export function testAttestedPrices(intervals: readonly PriceInterval[]): void {
     const chunkOf = (id: number, start: number, slots: number): PreparedChunk =>
       prepareChunks([id], interval, { from: start, to: start + slots * width })[0]!;
     const store = (id: number, start: number, asOf = AS_OF) => storePrepared(database.sql, chunkOf(id, start, 1), asOf);
-    /** Another answer, a day later, that has other prices for these slots. */
+    /** Stores another answer, a day later, with other prices for these slots. */
     async function revise(id: number, start: number, slots: number): Promise<void> {
       const chunk = chunkOf(id, start, slots);
       const price = chunk.candles.close.map((close) => close! * 0.999);
@@ -82,7 +82,7 @@ export function testAttestedPrices(intervals: readonly PriceInterval[]): void {
       await storePrepared(database.sql, { ...chunk, candles }, AS_OF + DAY);
     }
 
-    test('is in the file with its months, and equal until something changes', async () => {
+    test('is in the attestation with its months, and equal until something changes', async () => {
       const lines = (await readFile(file, 'utf8')).split('\n').filter((line) => line.startsWith('['));
       const attested = lines.map((line) => readSeries(JSON.parse(line))!);
       expect(attested.map(({ coinId, quote, interval: of }) => [coinId, quote, of])).toEqual([
@@ -90,14 +90,14 @@ export function testAttestedPrices(intervals: readonly PriceInterval[]): void {
         ['eth-ethereum', 'usd', interval],
       ]);
       expect(attested.map(({ months }) => months.reduce((sum, { candles }) => sum + candles, 0))).toEqual([125, 120]);
-      // Nothing is missing in a month in between: the file says no number of it.
+      // No month in between lacks anything, so the file has no count of missing slots.
       const told = (JSON.parse(lines[0]!) as [...unknown[]])[4] as unknown[] | undefined;
       expect(told?.length ?? 0).toBeLessThanOrEqual(2);
       expect(attested[0]!.months.length).toBeGreaterThan(1);
       expect(await compare()).toMatchObject({ code: 0, findings: [], counts: { tampered: 0, grown: 0, revised: 0 } });
     });
 
-    test('grown, revised on record, mended and asked again, and copied into another database: no difference', async () => {
+    test('does not differ after growth, recorded revisions, a repair with new answers, and a copy to another database', async () => {
       await store(ids[1]!, span.to);
       await revise(ids[1]!, at(0), 3);
       await database.sql`select ops.uncover(${ids[0]!}, ${at(0)}::timestamptz, ${at(4)}::timestamptz)`;
@@ -147,13 +147,13 @@ export function testAttestedPrices(intervals: readonly PriceInterval[]): void {
         `update market.evidence set known_at = known_at - interval '1 day' where series_id = :id and number = 1`,
         false,
       ],
-    ])('a hand that writes every table cannot hide: %s', async (_, change, isOfMonth) => {
+    ])('reveals a change by a person who can write every table: %s', async (_, change, isOfMonth) => {
       const ofSeries = change.replaceAll(':id', `${ids[0]!}`).replaceAll(':other', `${ids[1]!}`);
       await forge(database, ids[0]!, ofSeries, interval);
       const { code, findings } = await compare();
       expect(code).toBe(1);
       expect(findings.every(({ subject }) => subject === name)).toBe(true);
-      // Two slots side by side may lie in two months.
+      // Two neighbouring slots may lie in two months.
       const months = new Set(
         findings.flatMap(({ month, verdict }) => (verdict === 'tampered' && month ? [month] : [])),
       );
@@ -163,7 +163,7 @@ export function testAttestedPrices(intervals: readonly PriceInterval[]): void {
       );
     });
 
-    test('coverage that no evidence tells of, and a series that is gone', async () => {
+    test('reveals coverage without evidence, and the removal of the series', async () => {
       await database.sql`update market.series set covered = covered + ${[{ from: from - 50 * width, to: from }]}::tstzmultirange where id = ${ids[0]!}`;
       expect(await compare()).toMatchObject({ code: 1 });
       await database.sql`delete from market.price where series_id = ${ids[1]!}`;

@@ -1,4 +1,4 @@
-/** Attestations: what they say, who signed them, and that nobody who can write every table can hide from them. */
+/** Attestations: their contents, their signatures, and that even a person who can write every table cannot hide a change. */
 import { execFile } from 'node:child_process';
 import { createHash, generateKeyPairSync } from 'node:crypto';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -54,7 +54,7 @@ afterEach(async () => {
 
 const chandler = (...argv: string[]) => runCommand(argv, { env: { DATABASE_URL: database.url } });
 const KEEPING = { CHANDLER_KEEP_CANDLES: '700d' };
-/** Of the instant when the last of these answers was stored: what a test stores later comes after it. */
+/** The time at which the last of these answers was stored. What a test stores later comes after it. */
 const THEN = { ...systemClock, now: () => AS_OF };
 const attest = (...argv: string[]) =>
   runCommand(['attest', '--out', file, ...argv], { env: { DATABASE_URL: database.url }, clock: THEN });
@@ -79,7 +79,7 @@ function chunkOf(id: number, at: number, days = 1): PreparedChunk {
 }
 const store = (id: number, at: number, asOf = AS_OF) => storePrepared(database.sql, chunkOf(id, at), asOf);
 
-/** Another answer, a day later, that has other prices for these days. */
+/** Stores another answer, a day later, with other prices for these days. */
 async function revise(id: number, at: number, days: number): Promise<void> {
   const chunk = chunkOf(id, at, days);
   const candles = { ...chunk.candles, close: chunk.candles.close.map((close) => close! * 0.999) };
@@ -87,7 +87,7 @@ async function revise(id: number, at: number, days: number): Promise<void> {
 }
 
 describe('attest', () => {
-  test('says the same of the same state, in few bytes, and what anybody can compute from the candles', async () => {
+  test('writes the same file for the same state, in few bytes, with digests that anybody can compute from the candles', async () => {
     expect(await attest()).toMatchObject({ code: 0, err: '' });
     const first = (await readFile(file, 'utf8')).split('\n');
     expect(await attest()).toMatchObject({ code: 0, err: '' });
@@ -125,7 +125,7 @@ describe('attest', () => {
     expect(INTERVAL_MS['24h']).toBe(DAY);
   });
 
-  test('takes at most 200 bytes of a series that has one year alone', () => {
+  test('writes at most 200 bytes for a series of one year', () => {
     const months = Array.from({ length: 12 }, (_, i) => {
       const [from, to] = [Date.UTC(2024, i), Date.UTC(2024, i + 1)];
       return { from, candles: (to - from) / DAY, slots: (to - from) / DAY, digest: Buffer.alloc(32, i) };
@@ -137,7 +137,7 @@ describe('attest', () => {
     expect(readSeries(JSON.parse(line))).toMatchObject({ ...name, steps: 400, months: { length: 12 } });
   });
 
-  test('signs with Ed25519, and OpenSSL can check it', async () => {
+  test('signs with Ed25519, and OpenSSL can verify the signature', async () => {
     const run = promisify(execFile);
     const [key, pub] = [join(folder, 'key.pem'), join(folder, 'pub.pem')];
     await run('openssl', ['genpkey', '-algorithm', 'ed25519', '-out', key]);
@@ -163,13 +163,13 @@ describe('attest', () => {
     ];
     expect((await run('openssl', check)).stdout).toContain('Verified Successfully');
 
-    // Another instant in the head, or another key.
+    // Another time in the head, or another key.
     await writeFile(file, [lines[0]!.replace(/"at":"\d{4}/, '"at":"1999'), ...lines.slice(1), ''].join('\n'));
     const changed = await chandler('verify', '--against', file, '--key', pub);
     expect([changed.code, changed.err]).toEqual([1, expect.stringContaining('that the given key did not make')]);
   });
 
-  test('names what is wrong with a key: exit code 2', async () => {
+  test('says what is wrong with a key and ends with 2', async () => {
     const path = join(folder, 'key.pem');
     expect(await attest('--sign', path)).toMatchObject({ code: 2, err: expect.stringContaining('cannot be read') });
     const pem = { type: 'pkcs8', format: 'pem' } as const;
@@ -184,13 +184,13 @@ describe('attest', () => {
     expect(await attest('--sign', path)).toMatchObject({ code: 2, err: expect.stringContaining('but one for ec') });
     await writeFile(path, 'no key');
     expect(await attest('--sign', path)).toMatchObject({ code: 2, err: expect.stringContaining('openssl genpkey') });
-    // The advice never names the file that was given: that one is somebody's.
+    // The advice never names the given file, which may hold something else.
     expect((await attest('--sign', path)).err).not.toContain(`-out ${path}`);
     expect(await chandler('attest', '--out', join(folder, 'none', 'a'))).toMatchObject({ code: 2 });
     expect(await readdir(folder)).toEqual(['key.pem']);
   });
 
-  test('never takes the place of another file, nor an unsigned one that of a signed one', async () => {
+  test('never overwrites another file, and replaces a signed attestation only by a signed one', async () => {
     const path = join(folder, 'key.pem');
     const key = generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
     await writeFile(path, key);
@@ -209,7 +209,7 @@ describe('attest', () => {
       code: 2,
       err: expect.stringContaining('it is a folder'),
     });
-    // What it says of the size is what lies there.
+    // The size that it prints is the size of the file.
     await writeFile(file, '');
     expect((await attest()).out).toContain(formatBytes((await readFile(file)).length));
     expect(await chandler('verify', '--against', file, '--key', path)).toMatchObject({
@@ -220,7 +220,7 @@ describe('attest', () => {
 });
 
 describe('verify --since', () => {
-  test('looks at the series with an answer since then, and at no other', async () => {
+  test('reads only series with an answer since then', async () => {
     const eth = ids[1]!;
     await database.sql`update market.series set created_at = '2024-01-01', answered_at = '2024-01-01' where id = ${eth}`;
     await database.sql`update market.evidence set known_at = '2024-01-01' where series_id = ${eth}`;
@@ -232,7 +232,7 @@ describe('verify --since', () => {
     expect(await seriesSince('2023-12-31')).toEqual(['btc-bitcoin', 'eth-ethereum']);
   });
 
-  test('says when nothing is that new, and refuses a time that has not come', async () => {
+  test('says when no series has such a new answer, and refuses a time in the future', async () => {
     const { code, out } = await chandler('verify', '--since', 'now');
     expect(code).toBe(0);
     expect(out).toContain('no such series has a new answer since');
@@ -244,8 +244,8 @@ describe('verify --since', () => {
 });
 
 describe('verify', () => {
-  test('prints the commands of twenty stretches, and says how many more there are', async () => {
-    // Each is a row of evidence of its own: no one continues the one before.
+  test('prints commands for twenty stretches, and says how many more there are', async () => {
+    // Each answer has its own row of evidence: none continues the one before.
     for (let day = 62; day > 12; day -= 2) await store(ids[0]!, TO + day * DAY, AS_OF + 62 * DAY);
     await database.sql`update market.candle set close = close * 0.999 where series_id = ${ids[0]!} and open_time > ${TO + 12 * DAY}`;
     const { code, out } = await chandler('verify');
@@ -254,7 +254,7 @@ describe('verify', () => {
     expect(out).toContain('and in 5 more of its stretches (--json lists all)');
   });
 
-  test('asks again for what was answered or wanted, a command for each stretch, and for nothing between or beside', async () => {
+  test('prints one command for each answered or wanted stretch, and none for the time between or beside them', async () => {
     const { sql } = database;
     const strangers = [Date.UTC(2023, 11, 25), Date.UTC(2024, 0, 20)];
     await sql`update market.series set wanted = covered where id = ${ids[1]!}`;
@@ -279,7 +279,7 @@ describe('verify', () => {
     expect((await commands()).commands?.filter((command) => command.includes('backfill'))).toEqual(backfills);
   });
 
-  test('says how to remove what no command can name, and how to mend what ends later', async () => {
+  test('says how to remove rows that no command can name, and how to repair coverage in the future', async () => {
     const { sql } = database;
     await sql.unsafe(
       `create table market.candle_24h_after partition of market.candle_24h for values from ('9000-01-01Z') to (maxvalue)`,
@@ -294,7 +294,7 @@ describe('verify', () => {
       expect.stringMatching(/^delete from market.candle where series_id = /),
       `select ops.uncover(${ids[1]!}, '2024-01-20T00:00:00.000Z', 'infinity')`,
     ]);
-    // Nobody can ask for what has not come yet.
+    // The future cannot be requested yet.
     expect(out).toMatch(/backfill eth-ethereum .* --start 2024-01-20T00:00:00.000Z --end 2024-02-01T00:00:00.000Z/);
     const json = JSON.parse((await chandler('verify', '--json')).out) as { coinId: string; commands: string[] }[];
     expect(
@@ -310,7 +310,7 @@ describe('verify --against', () => {
     expect(await attest()).toMatchObject({ code: 0, err: '' });
   });
 
-  test('equal, then grown and revised on record, then mended: nothing of it is a difference', async () => {
+  test('finds no difference when nothing changed, after growth and recorded revisions, and after a repair', async () => {
     expect(await compare()).toMatchObject({ code: 0, counts: { tampered: 0, grown: 0, revised: 0 }, findings: [] });
     for (let day = 12; day < 15; day++) await store(ids[0]!, TO + day * DAY, AS_OF + DAY);
     await store(ids[1]!, TO, AS_OF + DAY);
@@ -324,24 +324,24 @@ describe('verify --against', () => {
     await database.sql`select ops.uncover(${ids[0]!}, '2021-03-05Z', '2021-03-09Z')`;
     const mended = await compare();
     expect(mended).toMatchObject({ code: 0, counts: { tampered: 0 } });
-    // The answer that comes afterwards may say something else.
+    // The answer that arrives afterwards may have other values.
     await revise(ids[0]!, Date.UTC(2021, 2, 5), 4);
     expect(await compare()).toMatchObject({ code: 0, counts: { tampered: 0 } });
   });
 
-  /** Only while candles are kept for a limited time: another hand may write the same step of evidence. */
+  /** Used only where candles are kept for a limited time. Another person may write the same step of evidence. */
   async function removeOldCandles() {
     const keep = { ...DEFAULT_KEEP, candles: { ...DEFAULT_KEEP.candles, '24h': 700 * DAY } };
     return removeOld(database, { keep, now: AS_OF });
   }
 
-  test('what retention removed is told, and is no difference, unless candles of that age are kept', async () => {
+  test('reports what retention removed, but as a difference only when candles of that age are kept', async () => {
     expect((await removeOldCandles())?.partitions).toEqual(['candle_24h_2021']);
     expect(await compareWith(KEEPING)).toMatchObject({ code: 0, counts: { removed: 24, tampered: 0 } });
     expect(await compare()).toMatchObject({ code: 1, counts: { removed: 0, tampered: 24 } });
   });
 
-  test('what cannot be true, where retention removed everything, is named', async () => {
+  test('names impossible rows where retention had removed everything', async () => {
     await removeOldCandles();
     await ensurePartitions(database.sql, '24h', { from: FROM, to: FROM + DAY });
     await database.sql`insert into market.candle (series_id, interval, open_time, open, high, low, close) values
@@ -358,9 +358,9 @@ describe('verify --against', () => {
     });
   });
 
-  test('retention of small answers that share a row of evidence is no difference, before and after another attestation', async () => {
+  test('finds no difference after retention of small answers that share a row of evidence, before and after another attestation', async () => {
     const id = await refreshedAcrossNewYear();
-    // In the midst of the row: its later steps come after the attestation.
+    // In the middle of the row: its later steps come after the attestation.
     await attest();
     for (let day = 40; day < 50; day++) await store(id, Date.UTC(2021, 11, 12) + day * DAY);
     await removeOldCandles();
@@ -373,7 +373,7 @@ describe('verify --against', () => {
     );
   });
 
-  /** A third series, of 40 answers of a day each. */
+  /** A third series, with 40 answers of one day each. */
   async function refreshedAcrossNewYear(): Promise<number> {
     const [id] = await makeSeriesOf(database.sql, ['ltc-litecoin'], '24h', { from: Date.UTC(2021, 11, 12), to: AS_OF });
     for (let day = 0; day < 40; day++) await store(id!, Date.UTC(2021, 11, 12) + day * DAY);
@@ -415,19 +415,19 @@ describe('verify --against', () => {
         delete from ops.fetch`,
       null,
     ],
-  ])('a hand that writes every table cannot hide: %s', async (_, change, month) => {
+  ])('reveals a change by a person who can write every table: %s', async (_, change, month) => {
     await forge(database, ids[0]!, change.replaceAll(':id', String(ids[0])));
     const { code, findings } = await compare();
     expect(code).toBe(1);
     expect(findings.every(({ subject }) => subject === 'btc-bitcoin usd 24h')).toBe(true);
     expect(findings).toContainEqual(expect.objectContaining({ month, verdict: 'tampered' }));
-    // And no other month.
+    // No other month differs.
     expect(new Set(findings.map((found) => found.month).filter((at) => at !== null))).toEqual(
       new Set(month === null ? [] : [month]),
     );
   });
 
-  test('whether an old value was a candle', async () => {
+  test('reveals that the empty flag of a revision was changed', async () => {
     await revise(ids[0]!, Date.UTC(2022, 4, 10), 3);
     await attest();
     await database.sql`update market.revision set was_empty = true where series_id = ${ids[0]!}`;
@@ -437,7 +437,7 @@ describe('verify --against', () => {
     expect((await chandler('verify')).code).toBe(1);
   });
 
-  test('a change of id is told; one that only the evidence tells of is not believed', async () => {
+  test('reports a change of id, but does not believe one that only the evidence has', async () => {
     await database.sql.unsafe(`
       insert into market.coin select (c).* from (select jsonb_populate_record(c, '{"id": "new-bitcoin"}') as c from market.coin c where id = 'btc-bitcoin') n;
       update market.series set coin_id = 'new-bitcoin', steps = steps + 1, link = ops.add_evidence(id, 'renamed', '{}', now(), now(), 0, 0, 0,
@@ -455,7 +455,7 @@ describe('verify --against', () => {
   test.each([
     ['another coin that had it is given a third id', 'btc-bitcoin', 'other-bitcoin', 1],
     ['another coin is given it', 'eth-ethereum', 'btc-bitcoin', 2],
-  ])('an old id that is in use again is no tampering: %s', async (_, oldId, newId, renamed) => {
+  ])('does not report an old id that is in use again as tampering: %s', async (_, oldId, newId, renamed) => {
     const { sql } = database;
     const seen = { name: 'x', symbol: 'X', rank: 1, is_new: false, is_active: true, type: 'coin' };
     const [first, second] = [Date.UTC(2025, 0, 1), Date.UTC(2025, 6, 1)];
@@ -476,7 +476,7 @@ describe('verify --against', () => {
     expect(await compare()).toMatchObject({ code: 1, counts: { tampered: 1 } });
   });
 
-  test('an attestation of an empty warehouse fits every later state', async () => {
+  test('accepts every later state for an attestation of an empty warehouse', async () => {
     const empty = await createTestDatabase({ max: 1 });
     try {
       const env = { DATABASE_URL: empty.url };
@@ -489,15 +489,15 @@ describe('verify --against', () => {
     }
   });
 
-  describe('answers that are said to have been known before the attestation, which has none of them', () => {
+  describe('forged answers dated before the attestation, which has none of them, are revealed:', () => {
     const EARLIER = AS_OF - 100 * DAY;
     const told = (id: number) => storePrepared(database.sql, chunkOf(id, Date.UTC(2020, 11, 1), 20), EARLIER);
 
-    test('a whole series', async () => {
+    test('for a whole series', async () => {
       const [id] = await makeSeriesOf(database.sql, ['eve-coin'], '24h', { from: FROM, to: AS_OF });
       await ensurePartitions(database.sql, '24h', { from: Date.UTC(2020, 0, 1), to: AS_OF });
       await told(id!);
-      // Nothing in the database contradicts it.
+      // Nothing in the database contradicts the forged series.
       expect((await chandler('verify')).code).toBe(0);
       const { code, findings } = await compare();
       expect(code).toBe(1);
@@ -513,10 +513,10 @@ describe('verify --against', () => {
       ]);
     });
 
-    test('older candles of a series that is there; one more step that shares its row with an attested one', async () => {
+    test('as older candles of an existing series, and as a step that shares its row with an attested one', async () => {
       await ensurePartitions(database.sql, '24h', { from: Date.UTC(2020, 0, 1), to: AS_OF });
       await told(ids[1]!);
-      // As after an answer, but for its time.
+      // As after an answer, except for its time.
       await store(ids[0]!, TO + 12 * DAY);
       await database.sql`update market.evidence set known_at = known_at - interval '100 days' where series_id = ${ids[1]!} and number > 1`;
       await forge(
@@ -538,7 +538,7 @@ describe('verify --against', () => {
     });
   });
 
-  test('coverage that no evidence tells of, and series that are gone', async () => {
+  test('reveals coverage without evidence, and removed series', async () => {
     await database.sql`update market.series set covered = '{[2020-06-01Z,2024-06-01Z)}' where id = ${ids[0]!}`;
     expect(await compare()).toMatchObject({ code: 1 });
     await database.sql`delete from market.candle where series_id = ${ids[1]!}`;
@@ -548,7 +548,7 @@ describe('verify --against', () => {
     );
   });
 
-  test('a file that is damaged, cut, empty, unsigned or absent is told from a difference', async () => {
+  test('distinguishes a damaged, cut, empty, unsigned or missing file from a difference', async () => {
     const text = await readFile(file, 'utf8');
     const against = async (content: string, ...argv: string[]) => {
       await writeFile(file, content);
@@ -615,7 +615,7 @@ describe('verify --against', () => {
     expect(out).toContain('2022-05-10 00:00Z to 2022-05-11 00:00Z: the stored candle differs from the answer');
   });
 
-  describe('rows of histories that are older than the attestation, which has none of them', () => {
+  describe('forged rows of histories older than the attestation, which has none of them', () => {
     const ago = (days: number, minutes = 0) => new Date(Date.now() - days * DAY + minutes * 60_000).toISOString();
     const rates = (...at: string[]) =>
       database.sql`insert into market.rate (currency, at, updated_at, price) select 'EUR', t, t, 1.1 from unnest(${at}::text[]::timestamptz[]) t`;
@@ -628,12 +628,12 @@ describe('verify --against', () => {
       ['nothing was there', []],
       ['some months were', [ago(70), ago(40), ago(40, 30)]],
       ['the rows of one hour were', [ago(40), ago(40, 30)]],
-    ])('are found: %s', async (_, then) => {
+    ])('are revealed: %s', async (_, then) => {
       if (then.length > 0) await rates(...then);
       const again = { code: 0, counts: expect.objectContaining({ tampered: 0 }) };
       expect(await chandler('attest', '--out', file)).toMatchObject({ code: 0 });
       expect(await compare()).toMatchObject({ ...again, counts: expect.objectContaining({ grown: 0 }) });
-      // Also an answer whose server was a week late, from a cache.
+      // This includes an answer whose server was a week late, from a cache.
       await rates(ago(0), ago(7.9));
       await change(ago(7.9));
       expect(await compare()).toMatchObject(again);
@@ -648,7 +648,7 @@ describe('verify --against', () => {
     });
   });
 
-  test('a copy of every table in another database is the same warehouse', async () => {
+  test('accepts a copy of every table in another database as the same warehouse', async () => {
     const other = await createTestDatabase({ max: 1 });
     try {
       await ensurePartitions(other.sql, '24h', { from: FROM, to: AS_OF });

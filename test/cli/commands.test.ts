@@ -33,7 +33,7 @@ beforeAll(async () => {
   database = await createTestDatabase();
   env = { DATABASE_URL: database.url };
   const { sql } = database;
-  // Twenty days wanted; a hole of three in the middle, and the newest five missing. One of those is pending.
+  // Twenty days are wanted. Three in the middle and the newest five are missing. One of those is waiting.
   const id = await seedSeries(sql, {
     coinId: 'btc-bitcoin',
     interval: '24h',
@@ -55,14 +55,14 @@ beforeAll(async () => {
       (now() - interval '1 hour', now() - interval '1 hour', 'running', '{}', '[2024-01-01,2024-02-01)', '24h', 'usd', 12, 'host:2', now() - interval '5 seconds'),
       (now() - interval '1 hour', now() - interval '1 hour', 'running', '{}', '[2024-01-01,2024-02-01)', '24h', 'usd', 12, ${GONE}, now() - interval '5 seconds')`;
 });
-// Two of the three owners have renewed their leases just now, however long the tests before took.
+// Two of the three owners renewed their leases just now, however long the earlier tests took.
 beforeEach(async () => {
   await database.sql`update ops.backfill set heartbeat_at = now() - interval '5 seconds' where owner <> 'host:1'`;
 });
 afterAll(() => database.drop());
 
 describe('migrate', () => {
-  test('brings an empty database up to date, and then has nothing to do', async () => {
+  test('migrates an empty database, and then has nothing to do', async () => {
     const empty = await createEmptyDatabase();
     try {
       const there = { env: { DATABASE_URL: empty.url } };
@@ -82,14 +82,14 @@ describe('migrate', () => {
 });
 
 describe('status', () => {
-  test('shows series by interval, running backfills and their last heartbeat', async () => {
+  test('shows series by interval, and running backfills with their last heartbeat', async () => {
     const { code, out } = await chandler('status');
     expect(code).toBe(0);
     expect(out).toMatch(/^24h +usd +2 +24 +16 +8 +1 +69\.6% +7 +/m);
     expect(out).toMatch(/^2 +24h usd +2024-01-01 … 2024-02-01 +0 of 12 +1h ago +\d+ s ago +host:2$/m);
   });
 
-  test('does not call a run running whose process sends no heartbeat', async () => {
+  test('does not show a run as running when its process has no heartbeat', async () => {
     const { out } = await chandler('status');
     expect(out).toMatch(
       /^Backfill 1 \(24h usd, 2024-01-01 … 2024-02-01\): no heartbeat since .*Z \(10m( \d+s)? ago\)\.\nIts process host:1 was killed/m,
@@ -97,7 +97,7 @@ describe('status', () => {
     expect(out).toMatch(new RegExp(`^Backfill 3 .*: no heartbeat since .*\\nIts process ${GONE} was killed`, 'm'));
   });
 
-  test('says the same as JSON', async () => {
+  test('shows the same as JSON', async () => {
     const status = await json('status');
     expect(status.series).toMatchObject([
       {
@@ -121,7 +121,7 @@ describe('status', () => {
 });
 
 describe('gaps', () => {
-  test('lists each gap with its reason and when it is asked again', async () => {
+  test('lists each gap with its reason and the time of its next request', async () => {
     const { code, out } = await chandler('gaps');
     expect(code).toBe(0);
     expect(out).toMatch(new RegExp(`btc-bitcoin +24h usd +${day(13)} +${day(10)} +3 +not asked yet`));
@@ -131,7 +131,7 @@ describe('gaps', () => {
     );
   });
 
-  test('says a long answer of the upstream once, however many gaps it explains', async () => {
+  test('prints a long message of the upstream once, however many gaps it explains', async () => {
     const { sql } = database;
     const account = { id: 'a@upstream.test', origin: 'http://upstream.test', plan: 'free' } as const;
     const answer =
@@ -152,13 +152,13 @@ describe('gaps', () => {
     }
   });
 
-  test('adds up to what the status calls missing', async () => {
+  test('adds up to the missing slots in status', async () => {
     const rows: { slots: number }[] = await json('gaps');
     const status = await json('status');
     expect(rows.reduce((sum, gap) => sum + gap.slots, 0)).toBe(status.series[0].slotsMissing);
   });
 
-  test('narrows by coin, reason and limit', async () => {
+  test('filters by coin, reason and limit', async () => {
     expect(await json('gaps', 'eth-ethereum')).toEqual([]);
     expect(await json('gaps', '--reason', 'malformed')).toMatchObject([
       { coinId: 'btc-bitcoin', from: `${day(5)}T00:00:00.000Z`, to: `${day(4)}T00:00:00.000Z`, slots: 1 },
@@ -167,7 +167,7 @@ describe('gaps', () => {
     expect((await chandler('gaps', '--limit', '1')).out).toContain('3 gaps (1 shown; --all shows every one)');
   });
 
-  test('claims no more than was looked at', async () => {
+  test('does not claim more than it has read', async () => {
     expect((await chandler('gaps', '--reason', 'history limit')).out).toBe(
       'No gaps with the reason history limit; 8 slots missing for other reasons.\n',
     );
@@ -180,7 +180,7 @@ describe('gaps', () => {
     expect((await chandler('gaps', '--quote', 'btc')).out).toBe('There are no series of any interval in btc.\n');
   });
 
-  test.each(['btc-bitcion', 'BTC'])('%s is no id: an error that names the nearest', async (given) => {
+  test.each(['btc-bitcion', 'BTC'])('refuses %s, which is no id, and names the nearest', async (given) => {
     const { code, err } = await chandler('gaps', given);
     expect(code).toBe(2);
     expect(err).toBe(
@@ -190,7 +190,7 @@ describe('gaps', () => {
 });
 
 describe('quota', () => {
-  test('shows both windows of the account, what is left, and asks nothing', async () => {
+  test('shows both windows of the account and what is left, and sends no request', async () => {
     await schedulerSeen(database, { accountId: 'anonymous@api.coinpaprika.com', at: systemClock.now() });
     const quota = await json('quota');
     expect(quota).toMatchObject({
@@ -237,7 +237,7 @@ describe('sql', () => {
     expect(out).toBe('CREATE TABLE\nINSERT 2\n a  b\n──  ─\n 1  x\n20\n(2 rows)\n');
   });
 
-  test('reads statements that are piped in', async () => {
+  test('reads statements from a pipe', async () => {
     expect(
       (await runCommand(['sql'], { env, stdin: 'select count(*) as series\nfrom market.series;\n' })).out,
     ).toContain('     2\n(1 row)\n');
@@ -265,13 +265,13 @@ describe('sql', () => {
     );
   });
 
-  test('prints any number of rows as JSON, and says when a table does not show them all', async () => {
+  test('prints any number of rows as JSON, and says when a table does not show all', async () => {
     expect(await json('sql', 'select g from generate_series(1, 20000) g')).toHaveLength(20_000);
     const { out } = await chandler('sql', 'select g from generate_series(1, 10001) g');
     expect(out).toMatch(/^\(10,001 rows; 1 more are not shown: --json prints all\)$/m);
   });
 
-  test('an error is one sentence with its position; what came before it is done', async () => {
+  test('prints an error as one sentence with its position, and keeps what earlier statements did', async () => {
     const { code, out, err } = await chandler('sql', 'select 1 as one;\nselect *\n  from market.candels');
     expect(code).toBe(1);
     expect(out).toContain('(1 row)');
@@ -282,7 +282,7 @@ describe('sql', () => {
     expect((await chandler('sql', 'select 1/0')).err).toBe('error: division by zero\n');
   });
 
-  test('prints what is copied to stdout as it comes', async () => {
+  test('prints the output of copy to stdout as it arrives', async () => {
     const copy = "copy (select i, 'a,b' as text from generate_series(1, 3) i) to stdout";
     const csv = await chandler('sql', `select 1 as one; ${copy} (format csv, header); select 2 as two`);
     expect(csv).toMatchObject({ code: 0, err: '' });
@@ -302,7 +302,7 @@ describe('sql', () => {
 });
 
 describe('doctor', () => {
-  test('goes on to what does not need the check that failed', async () => {
+  test('goes on with the checks that do not depend on the failed one', async () => {
     const gone = { CHANDLER_HOME: `${import.meta.filename}/deeper`, REDIS_URL: 'redis://127.0.0.1:1' };
     const { code, out } = await runCommand(['doctor', '--json'], { env: gone });
     expect(code).toBe(1);
@@ -341,7 +341,7 @@ describe('doctor', () => {
     }
   });
 
-  test('says whether the lake can be written, and what is there', async () => {
+  test('says whether the lake can be written, and what it contains', async () => {
     const folder = await mkdtemp(path.join(tmpdir(), 'lake-'));
     const checked = async (lake: string) => {
       const env = { CHANDLER_HOME: `${import.meta.filename}/deeper`, CHANDLER_LAKE_URL: lake };
@@ -376,7 +376,7 @@ describe('doctor', () => {
     }
   });
 
-  test('says what it found, warns of work left lying, and is content', async () => {
+  test('prints its findings, warns of abandoned work, and succeeds', async () => {
     const { code, out } = await chandler('doctor');
     expect(code).toBe(0);
     expect(out).toMatch(/^ ok {3}Node +(20|22|24)\./m);
@@ -385,7 +385,7 @@ describe('doctor', () => {
     expect(out).toMatch(/Chandler is ready, 1 warning\.\n$/);
   });
 
-  test('fails when something must be mended, and says how', async () => {
+  test('fails when something must be repaired, and says how', async () => {
     const absent = { DATABASE_URL: 'postgres://u:hunter2@127.0.0.1:1/x', REDIS_URL: 'redis://:hunter2@127.0.0.1:1' };
     const { code, out } = await runCommand(['doctor', '--json'], { env: absent });
     expect(code).toBe(1);
@@ -407,7 +407,7 @@ describe('doctor', () => {
     expect(out).not.toContain('hunter2');
   });
 
-  test('names settings that do not go together', async () => {
+  test('names settings that contradict each other', async () => {
     const lines = async (more: Record<string, string>) =>
       (await runCommand(['doctor'], { env: { ...env, ...more } })).out;
     expect(await lines({ CHANDLER_PLAN: 'pro' })).toMatch(/FAIL {2}plan +pro needs a key/);

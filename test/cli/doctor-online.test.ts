@@ -6,7 +6,7 @@ import { type SimulatedUpstream, startUpstream } from '../support/simulated-upst
 
 let database: TestDatabase;
 let upstream: SimulatedUpstream;
-/** Answers instead of the simulator when it is set. */
+/** Replaces the simulator's answers when set. */
 let instead: (() => Response) | null = null;
 /** The upstream has no such endpoint. */
 let withoutAccount = false;
@@ -35,7 +35,7 @@ async function doctor(settings: Record<string, string>) {
 }
 
 describe('doctor --online', () => {
-  test('is content with an upstream that answers, with the right key and without one', async () => {
+  test('succeeds with an upstream that answers, with the right key and without a key', async () => {
     expect(await doctor({})).toMatchObject({ code: 0, about: { state: 'ok' } });
     expect(await doctor({ CHANDLER_API_KEY: 'right' })).toMatchObject({
       code: 0,
@@ -43,7 +43,7 @@ describe('doctor --online', () => {
     });
   });
 
-  test('tells an upstream without an account endpoint from a wrong path at the right host', async () => {
+  test('distinguishes an upstream without an account endpoint from a wrong path at the right host', async () => {
     const wrong = { CHANDLER_API_KEY: 'right', CHANDLER_BASE_URL: `${upstream.url}/somewhere/v1` };
     expect(await doctor(wrong)).toMatchObject({
       code: 1,
@@ -91,7 +91,7 @@ describe('doctor --online', () => {
       /answered 503/,
       /try again later/,
     ],
-  ])('says of %s that it is about the upstream, and what would mend it', async (_, settings, answer, found, fix) => {
+  ])('reports %s as a problem of the upstream, and says what would help', async (_, settings, answer, found, fix) => {
     instead = answer;
     try {
       const { code, about } = await doctor(settings);
@@ -104,7 +104,7 @@ describe('doctor --online', () => {
     }
   });
 
-  test('sends the webhook a message, and says what it answers instead; without --online only who is told', async () => {
+  test('sends a message to the webhook and reports a failed response; without --online it only names the host', async () => {
     const hook = await startHook();
     const env = { DATABASE_URL: database.url, CHANDLER_BASE_URL: `${upstream.url}/v1`, CHANDLER_WEBHOOK_URL: hook.url };
     const ask = async (...options: string[]) => {

@@ -1,8 +1,8 @@
-/** Changes rows of a series so that nothing in the database contradicts it. */
+/** Changes rows of a series so that nothing in the database contradicts them. */
 import type { Interval } from '../../src/core/interval.ts';
 import type { TestDatabase } from '../support/database.ts';
 
-/** As a hand would that can write every table: rows are changed, and everything that follows from them is made to agree. */
+/** Changes rows as a person could who can write every table, and makes everything that follows from them agree. */
 export async function forge(
   { sql }: TestDatabase,
   id: number,

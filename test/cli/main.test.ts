@@ -36,16 +36,16 @@ const ended = (child: ChildProcessWithoutNullStreams) =>
   });
 
 describe('the program', () => {
-  test('is small when it has been loaded, whatever the version of Node', async () => {
+  test('uses little memory after loading, on any version of Node', async () => {
     const tell = "process.on('exit', () => console.error('peak', process.resourceUsage().maxRSS / 1024, 'MB'))";
     const args = ['--import', `data:text/javascript,${encodeURIComponent(tell)}`, program, '--version'];
     const { code, err } = await ended(spawn(process.execPath, args, { env: { PATH: process.env.PATH } }));
     expect(code).toBe(0);
-    // About 110 MB. Node 24 took 280 MB where the heap was told to stay small only after everything had been loaded.
+    // About 110 MB. Node 24 took 280 MB when the heap limit was set only after everything had been loaded.
     expect(Number(/^peak (\S+) MB$/m.exec(err)?.[1])).toBeLessThan(200);
   });
 
-  test('ends quietly when its reader goes away', async () => {
+  test('ends without an error when the reader of its output goes away', async () => {
     const day = 86_400_000;
     const from = Date.UTC(2020, 0, 1);
     // Every second day is covered: 25,000 gaps, more than a pipe holds.
@@ -67,7 +67,7 @@ describe('the program', () => {
     expect(await ended(child)).toEqual({ code: 0, err: '' });
   });
 
-  test('the first Ctrl-C ends a command with 130, and cancels its statement on the server', async () => {
+  test('ends a command with 130 at the first Ctrl-C, and cancels its statement on the server', async () => {
     const child = start('sql', '--json', 'select 1; select pg_sleep(60)');
     const end = ended(child);
     await outputUntil(child, /\]/);
@@ -78,7 +78,7 @@ describe('the program', () => {
     expect(left).toHaveLength(0);
   });
 
-  test('SIGTERM is how a server is asked to end', async () => {
+  test('ends a server with 0 at SIGTERM', async () => {
     const child = start('simulate', '--port', '0');
     const end = ended(child);
     await outputUntil(child, /Ctrl-C ends it/);

@@ -7,13 +7,13 @@ import { runCommand } from '../support/cli.ts';
 const ABSENT = 'postgres://chandler:hunter2@127.0.0.1:1/chandler';
 
 describe('the command line', () => {
-  test('without a command shows what there is, and is wrong usage', async () => {
+  test('without a command shows the commands, and is wrong usage', async () => {
     const { code, err } = await runCommand([]);
     expect(code).toBe(2);
     expect(err).toMatch(/Usage: chandler[\s\S]*status[\s\S]*gaps[\s\S]*Exit codes/);
   });
 
-  test('--help and --version are what was asked for', async () => {
+  test('--help and --version are printed to stdout with exit code 0', async () => {
     const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
     expect(await runCommand(['--version'])).toEqual({ code: 0, out: `${version}\n`, err: '' });
     const help = await runCommand(['gaps', '--help']);
@@ -21,7 +21,7 @@ describe('the command line', () => {
     expect(help.out).toContain('--reason');
   });
 
-  test('--help shows defaults as one would type them', async () => {
+  test('--help shows defaults as a user would type them', async () => {
     const { out: backfill } = await runCommand(['backfill', '--help']);
     expect(backfill).toMatch(/\(default:\s+5m\)/);
     expect(backfill).toContain('(default: 24h)');
@@ -47,14 +47,14 @@ describe('the command line', () => {
     [['simulate', '--faults', '500'], /argument '500' is invalid/],
     [['simulate', '--key', 'pro'], /--key abc=pro/],
     [['simulate', '--key', 'abc=prro'], /did you mean pro/],
-  ])('%j is wrong usage, and says what would be right', async (argv, message) => {
+  ])('%j is wrong usage, and the error says what would be right', async (argv, message) => {
     const { code, out, err } = await runCommand(argv, { env: { DATABASE_URL: ABSENT } });
     expect(code).toBe(2);
     expect(out).toBe('');
     expect(err).toMatch(message);
   });
 
-  test('names every wrong setting before anything is begun', async () => {
+  test('names every wrong setting before it starts anything', async () => {
     const env = { LOG_LEVEL: 'loud', CHANDLER_APIKEY: 'hunter2', DATABASE_URL: 'nonsense' };
     const { code, err } = await runCommand(['status'], { env });
     expect(code).toBe(2);
@@ -63,7 +63,7 @@ describe('the command line', () => {
     expect(err).not.toContain('hunter2');
   });
 
-  test('a database that does not answer is one sentence, without the password and without a stack', async () => {
+  test('reports a database that does not answer in one sentence, without the password and without a stack', async () => {
     const { code, err } = await runCommand(['status'], { env: { DATABASE_URL: ABSENT } });
     expect(code).toBe(1);
     expect(err).toBe(
@@ -71,20 +71,20 @@ describe('the command line', () => {
     );
   });
 
-  test('sql without psql says what to do instead', async () => {
+  test('says what to use in place of sql when psql is not installed', async () => {
     const { code, err } = await runCommand(['sql', '\\d market.candles'], { env: { PATH: '' } });
     expect(code).toBe(2);
     expect(err).toMatch(/psql is not on the PATH for \\d market.candles.*chandler sql "select/);
   });
 
-  test('sql with nothing to run is wrong usage', async () => {
+  test('calls sql without a statement wrong usage', async () => {
     expect(await runCommand(['sql'], { stdin: '  \n' })).toMatchObject({
       code: 2,
       err: expect.stringContaining('no statement'),
     });
   });
 
-  test('a command that is interrupted before it begins does not begin', async () => {
+  test('does not start a command that was interrupted before its start', async () => {
     const { code, err } = await runCommand(['status'], {
       signal: AbortSignal.abort(new Interrupted('interrupted by SIGINT')),
     });
@@ -94,7 +94,7 @@ describe('the command line', () => {
 });
 
 describe('simulate', () => {
-  test('answers at the address it prints until it is interrupted, and then counts', async () => {
+  test('serves at the printed address until it is interrupted, and then prints the number of requests', async () => {
     const stop = new AbortController();
     let answered: Promise<unknown> | undefined;
     const { code, out } = await runCommand(['simulate', '--port', '0', '--market', 'recorded', '--plan', 'ultimate'], {
@@ -113,7 +113,7 @@ describe('simulate', () => {
     expect(out).toContain('Answered 1 request (0 for candles), 0 faults.');
   });
 
-  test('names a port that is taken', async () => {
+  test('names a port that is in use', async () => {
     const taken = net.createServer().listen(0, '127.0.0.1');
     await new Promise((resolve) => taken.once('listening', resolve));
     const { port } = taken.address() as net.AddressInfo;

@@ -20,7 +20,7 @@ describe('times of the API', () => {
     ['2022-11-15T15:40', '2022-11-15T15:40:00Z'],
     ['2022-11-15T15:40:00', '2022-11-15T15:40:00Z'],
     ['2024-02-29t00:00:00z', '2024-02-29T00:00:00Z'],
-  ])('may be %s', (text, same) => {
+  ])('may be written as %s', (text, same) => {
     expect(parseTime(text)).toBe(new Date(same).getTime());
   });
 
@@ -32,9 +32,9 @@ describe('times of the API', () => {
     '2022-01-01T24:00:00Z',
     '2022-01-01T0x:00:00Z',
     '2022-01-01',
-  ])('are not %j', (text) => expect(parseTime(text)).toBeNaN());
+  ])('cannot be written as %j', (text) => expect(parseTime(text)).toBeNaN());
 
-  it('read a date as midnight UTC, and only a date', () => {
+  it('include a date, which means its midnight in UTC', () => {
     expect(parseDate('2022-01-19')).toBe(Date.UTC(2022, 0, 19));
     for (const text of ['2022-1-19', '2022-02-30', '2022-01-19 ']) expect(parseDate(text)).toBeNaN();
   });

@@ -9,26 +9,26 @@ const attempts = fc.oneof(fc.nat({ max: 60 }), fc.constantFrom(1_023, 1_024, 1e6
 const randoms = fc.double({ min: 0, max: 1, noNaN: true });
 
 describe('backoff', () => {
-  test('doubles from the first wait up to the longest', () => {
+  test('doubles the wait after each attempt, from the first wait up to the longest', () => {
     const backoff = createBackoff({ firstMs: 1_000, mostMs: 10_000 });
     expect([0, 1, 2, 3, 4, 5].map((attempt) => backoff(attempt, 1))).toEqual([
       1_000, 2_000, 4_000, 8_000, 10_000, 10_000,
     ]);
   });
 
-  test('grows by another factor where one is given', () => {
+  test('multiplies the wait by another factor when the caller gives one', () => {
     const backoff = createBackoff({ firstMs: 60_000, mostMs: 86_400_000, factor: 4 });
     expect([0, 1, 2, 5, 6, 2_000].map((attempt) => backoff(attempt, 1))).toEqual([
       60_000, 240_000, 960_000, 61_440_000, 86_400_000, 86_400_000,
     ]);
   });
 
-  test('jitters the whole wait', () => {
+  test('applies jitter to the whole wait', () => {
     const backoff = createBackoff({ firstMs: 1_000, mostMs: 10_000 });
     expect([0, 0.25, 0.5, 1].map((random) => backoff(2, random))).toEqual([0, 1_000, 2_000, 4_000]);
   });
 
-  test('is a whole number between zero and the bound of its attempt, however many attempts there were', () => {
+  test('is a whole number between zero and the bound of its attempt, for any number of attempts', () => {
     fc.assert(
       fc.property(waits, attempts, randoms, ({ firstMs, mostMs }, attempt, random) => {
         const backoff = createBackoff({ firstMs, mostMs });
@@ -41,7 +41,7 @@ describe('backoff', () => {
     );
   });
 
-  test('has a bound that never falls from one attempt to the next, and ends at the longest wait', () => {
+  test('has a bound that never falls from one attempt to the next and ends at the longest wait', () => {
     fc.assert(
       fc.property(waits, fc.nat({ max: 2_000 }), ({ firstMs, mostMs }, attempt) => {
         const backoff = createBackoff({ firstMs, mostMs });
@@ -53,7 +53,7 @@ describe('backoff', () => {
     );
   });
 
-  test('grows with the random number within one attempt', () => {
+  test('gives a longer wait for a larger random number within one attempt', () => {
     fc.assert(
       fc.property(waits, attempts, randoms, randoms, (options, attempt, one, other) => {
         const backoff = createBackoff(options);

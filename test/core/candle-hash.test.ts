@@ -9,7 +9,7 @@ function byLibrary(words: Int32Array): bigint {
   return createHash('sha256').update(bytes).digest().readBigInt64BE(0);
 }
 
-test('adds up the first eight bytes of the SHA-256 of each candle, modulo 2^64', () => {
+test('the hash of candles is the sum of the first eight bytes of each SHA-256, modulo 2^64', () => {
   const random = randomOf(1);
   const sum = { upper: 0, lower: 0 };
   let expected = 0n;

@@ -7,13 +7,13 @@ import { contains, intersect, normalize, type Span, subtract, union } from '../.
 const interval: Interval = '1h';
 const HOUR = INTERVAL_MS[interval];
 
-/** Gaps made of whole slots, as the planner has them. */
+/** Gaps of whole slots, as the planner makes them. */
 const gaps = fc
   .array(fc.tuple(fc.integer({ min: 0, max: 120 }), fc.integer({ min: 1, max: 20 })), { maxLength: 8 })
   .map((list) => normalize(list.map(([from, length]) => ({ from: from * HOUR, to: (from + length) * HOUR }))));
 const limits = fc.integer({ min: 1, max: 30 });
 
-/** The least number of windows that touch all slots, found the slow and obvious way: slot by slot from the left. */
+/** The smallest number of windows that touch all slots, computed in the slow and obvious way: slot by slot from the left. */
 function fewest(spans: readonly Span[], limit: number): number {
   let count = 0;
   let reach = Number.NEGATIVE_INFINITY;
@@ -28,7 +28,7 @@ function fewest(spans: readonly Span[], limit: number): number {
 }
 
 describe('cutting gaps into chunks', () => {
-  test('uses the fewest requests that any cutting could', () => {
+  test('uses the smallest possible number of requests', () => {
     fc.assert(
       fc.property(gaps, limits, (spans, limit) => {
         const chunks = [...chunksNewestFirst(spans, interval, limit)];
@@ -39,7 +39,7 @@ describe('cutting gaps into chunks', () => {
     );
   });
 
-  test('touches every missing slot exactly once, in windows no longer than the limit, newest first', () => {
+  test('covers every missing slot exactly once, in windows no longer than the limit, newest first', () => {
     fc.assert(
       fc.property(gaps, limits, (spans, limit) => {
         const chunks = [...chunksNewestFirst(spans, interval, limit)];
@@ -55,7 +55,7 @@ describe('cutting gaps into chunks', () => {
     );
   });
 
-  test('asks for what two small gaps need in one request when they fit one', () => {
+  test('fetches two small gaps with one request when they fit into one', () => {
     const two = [
       { from: 0, to: 2 * HOUR },
       { from: 5 * HOUR, to: 6 * HOUR },
@@ -67,7 +67,7 @@ describe('cutting gaps into chunks', () => {
     ]);
   });
 
-  test('is lazy: the first chunk of ten years of 5-minute candles costs no more than itself', () => {
+  test('is lazy: the first chunk of ten years of 5-minute candles does not compute the others', () => {
     const years = [{ from: 0, to: 3650 * 24 * HOUR }];
     const first = chunksNewestFirst(years, '5m', 366).next();
     expect(first.value).toEqual({ from: 3650 * 24 * HOUR - 366 * INTERVAL_MS['5m'], to: 3650 * 24 * HOUR });
@@ -80,7 +80,7 @@ describe('span arithmetic', () => {
     .array(fc.tuple(fc.integer({ min: 0, max: 50 }), fc.integer({ min: 0, max: 10 })), { maxLength: 8 })
     .map((list) => normalize(list.map(([from, length]) => ({ from, to: from + length }))));
 
-  test('agrees with sets of points', () => {
+  test('agrees with arithmetic on sets of points', () => {
     fc.assert(
       fc.property(spans, spans, (a, b) => {
         const pointsOf = (holds: (at: number) => boolean) => Array.from({ length: 62 }, (_, at) => at).filter(holds);
@@ -95,7 +95,7 @@ describe('span arithmetic', () => {
     );
   });
 
-  test('counts the slots whose open time lies inside', () => {
+  test('counts the slots whose open time lies inside a span', () => {
     expect(countSlots([{ from: 1, to: HOUR + 1 }], interval)).toBe(1);
     expect(countSlots([{ from: 0, to: 3 * HOUR }], interval)).toBe(3);
     expect(countSlots([{ from: 1, to: 2 }], interval)).toBe(0);
@@ -103,10 +103,10 @@ describe('span arithmetic', () => {
 });
 
 describe('chunks that hold stretches whole', () => {
-  /** Holes with a slot on either side, as `confirm_holes` asks for them: neighbours share one. */
+  /** Holes with one slot on either side, as `confirm_holes` requests them. Neighbours share a slot. */
   const stretches = gaps.map((holes) => holes.map(({ from, to }) => ({ from: from - HOUR, to: to + HOUR })));
 
-  /** The least number of windows that hold all of them, from the left: any order but that of the code. */
+  /** The smallest number of windows that hold all of them, counted from the left. The code goes in the other direction. */
   function fewestWhole(spans: readonly Span[], limit: number): number {
     let count = 0;
     let reach = Number.NEGATIVE_INFINITY;
@@ -118,7 +118,7 @@ describe('chunks that hold stretches whole', () => {
     return count;
   }
 
-  test('each stretch lies whole in one chunk, the chunks are the fewest, and none asks for more than it needs', () => {
+  test('puts each stretch whole into one chunk, makes the fewest chunks, and requests no more than needed', () => {
     fc.assert(
       fc.property(stretches, limits, (spans, limit) => {
         const chunks = wholeChunksNewestFirst(spans, interval, limit);
@@ -135,7 +135,7 @@ describe('chunks that hold stretches whole', () => {
     );
   });
 
-  test('a stretch that no request can hold is left out, and the others are not', () => {
+  test('leaves out only the stretches that no request can hold', () => {
     const long = { from: 0, to: 11 * HOUR };
     const short = { from: 20 * HOUR, to: 23 * HOUR };
     expect(wholeChunksNewestFirst([long, short], interval, 10)).toEqual([short]);

@@ -12,7 +12,7 @@ import {
   formatShare,
 } from '../../src/core/format.ts';
 
-describe('formats', () => {
+describe('formatting', () => {
   test.each([
     [0, '0 ms'],
     [999, '999 ms'],
@@ -21,11 +21,11 @@ describe('formats', () => {
     [3_600_000, '1h'],
     [7_500_000, '2h 5m'],
     [86_400_000 * 12 + 3_600_000 * 4, '12d 4h'],
-  ])('%d ms reads %s', (ms, text) => {
+  ])('%d ms is shown as %s', (ms, text) => {
     expect(formatDuration(ms)).toBe(text);
   });
 
-  test('instants are UTC, with seconds only where there are some', () => {
+  test('instants are in UTC and show seconds only when they have some', () => {
     expect(formatInstant(Date.UTC(2024, 0, 31, 12))).toBe('2024-01-31 12:00Z');
     expect(formatInstant(Date.UTC(2024, 0, 31, 12, 0, 5))).toBe('2024-01-31 12:00:05Z');
     expect(formatDay(Date.UTC(2024, 0, 31))).toBe('2024-01-31');
@@ -35,7 +35,7 @@ describe('formats', () => {
     expect([formatRoughly(0), formatRoughly(61_500)]).toEqual(['under 1 s', '1m 1s']);
   });
 
-  test('100% is all of it, and 0% nothing', () => {
+  test('only the whole is shown as 100%, and only nothing as 0%', () => {
     expect([0, 1, 500, 99_999, 100_000].map((part) => formatPercent(part, 100_000))).toEqual([
       '0%',
       '0.1%',
@@ -44,14 +44,14 @@ describe('formats', () => {
       '100%',
     ]);
     expect(formatPercent(0, 0)).toBe('–');
-    // Of a limit, which may be exceeded.
+    // A part of a limit, which may be exceeded.
     expect([50, 100, 100.01, 105, 1_234].map((part) => formatShare(part, 100))).toEqual([
       ...['50%', '100%', '100.1%', '105%', '1234%'],
     ]);
     expect(formatShare(1, 0)).toBe('–');
   });
 
-  test('counts agree with their noun', () => {
+  test('counts agree with their noun in number', () => {
     expect(formatCounted(1, 'request')).toBe('1 request');
     expect(formatCounted(1.2, 'request')).toBe('1 request');
     expect([1, 2].map((n) => formatCounted(n, 'series'))).toEqual(['1 series', '2 series']);
@@ -63,7 +63,7 @@ describe('formats', () => {
 describe('formatTable', () => {
   const titles = [{ title: 'coin' }, { title: 'slots', align: 'right' as const }];
 
-  test('puts numbers to the right and texts to the left', () => {
+  test('aligns numbers to the right and texts to the left', () => {
     expect(
       formatTable(titles, [
         ['btc-bitcoin', '1,234'],
@@ -72,23 +72,23 @@ describe('formatTable', () => {
     ).toBe(['coin         slots', '───────────  ─────', 'btc-bitcoin  1,234', 'x                7', ''].join('\n'));
   });
 
-  test('shortens the widest text to fit a terminal, and never a number', () => {
+  test('shortens the widest text to fit the terminal, but never a number', () => {
     const lines = formatTable(titles, [['a-coin-with-quite-a-long-id', '1,234,567']], 24).split('\n');
     expect(lines[2]).toBe('a-coin-with-…  1,234,567');
     expect(Math.max(...lines.map(displayWidth))).toBe(24);
   });
 
-  test('leaves whole what means nothing when it is cut', () => {
+  test('does not cut values that mean nothing when they are cut, such as hashes', () => {
     const whole = [{ title: 'hash', isWhole: true }, { title: 'why' }];
     const lines = formatTable(whole, [['c876244cbecb545f', 'a long explanation']], 26).split('\n');
     expect(lines[2]).toBe('c876244cbecb545f  a long …');
   });
 
-  test('lets no text steer the terminal', () => {
+  test('removes control characters, so that no text can steer the terminal', () => {
     expect(formatTable([{ title: 'name' }], [['a\u001b[2Jb\nc\u202e']])).toContain('a[2Jb c\n');
   });
 
-  test('counts wide letters as two', () => {
+  test('counts a wide character as two columns', () => {
     expect(displayWidth('币安🚀a')).toBe(7);
   });
 });

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { depthOf, rawElements, rawMember, withoutFalseZeros } from '../../src/core/raw-json.ts';
 
-test('elements and members are given as they stand in the text', () => {
+test('elements and members of JSON are returned exactly as the text has them', () => {
   expect(rawElements(' [ 1.50 , {"a" : [1 , 2]},"x,]\\"" ,null , [ ] ]\n')).toEqual([
     '1.50',
     '{"a" : [1 , 2]}',
@@ -20,7 +20,7 @@ test('elements and members are given as they stand in the text', () => {
   expect([depthOf('1'), depthOf('"[["'), depthOf('[{"a":[]},[]]')]).toEqual([0, 0, 3]);
 });
 
-test('whatever the JSON, the parts mean what the whole means', () => {
+test('the parts of any JSON mean the same as in the whole', () => {
   const spaced = (value: unknown) => fc.constantFrom(0, 1, 2).map((width) => JSON.stringify(value, null, width));
   fc.assert(
     fc.property(
@@ -52,15 +52,15 @@ test.each([
   [`[0.${'0'.repeat(330)}7]`, `["0.${'0'.repeat(8)}…${'0'.repeat(5)}7 (too small)"]`],
   ['[-0,-0.00 ,-0e-400]', '[0,0 ,0]'],
   ['-0', '0'],
-  // Zeros, numbers that a double holds, and texts that look like numbers stay.
+  // These stay: zeros, numbers that a double can hold, and strings that look like numbers.
   ['[0,0.0,0e-500,5e-324,1e-300,-0.5,"-0,","1e-400","\\"-0,"]', null],
-  // What is no JSON stays none.
+  // A text that is no JSON stays no JSON.
   ['[--0]', null],
   ['[01e-400]', '[01e-400]'],
   ['[-0', '[0'],
   ['["-0,', null],
   ['[-0,x1e-400]', '[0,x1e-400]'],
-] as const)('of %.40s no number silently becomes 0', (text, expected) => {
+] as const)('no number of %.40s silently becomes 0', (text, expected) => {
   const isJson = (some: string) => {
     try {
       JSON.parse(some);
@@ -75,7 +75,7 @@ test.each([
   expect(isJson(found)).toBe(isJson(text));
 });
 
-test('any JSON means the same without false zeros, when it has none', () => {
+test('replacing false zeros does not change JSON that has none', () => {
   const zeroed = (text: string) => JSON.parse(text, (_, value) => (Object.is(value, -0) ? 0 : value)) as unknown;
   fc.assert(
     fc.property(fc.array(fc.oneof(fc.jsonValue(), fc.constantFrom('-0', '-0,', '1e-400'))), (value) => {

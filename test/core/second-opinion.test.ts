@@ -14,11 +14,11 @@ import {
 const NOON = Date.UTC(2026, 10, 1, 12);
 const MINUTE = 60_000;
 
-/** Two answers, ten minutes apart; forgotten after a day. */
+/** A claim needs two answers, ten minutes apart. It is forgotten after a day. */
 const RULE: Rule = { agreeing: 2, waitMs: 10 * MINUTE, believedMs: HOUR, forgetMs: DAY };
 const FIRST: Standing = { answers: 1, requestedAt: NOON, retryAt: NOON + 10 * MINUTE };
 
-/** An answer whose request was sent so long after noon, and took no time. */
+/** An answer to a request that was sent this long after noon and took no time. */
 const answer = (afterMs: number, change: Partial<ClaimAnswer> = {}): ClaimAnswer => {
   const sentAt = NOON + afterMs;
   return { says: 'agrees', sentAt, heardAt: sentAt, ageMs: 0, ...change };
@@ -30,7 +30,7 @@ const counted = (kind: 'waiting' | 'believed', answers: number, requestedMs: num
 });
 const uncounted = (standing: Standing): Weighed => ({ kind: 'waiting', standing, isCounted: false });
 
-describe('one more answer about a claim', () => {
+describe('another answer about a claim', () => {
   test.each<[string, Standing | null, ClaimAnswer, Weighed]>([
     ['the first one waits', null, answer(0), counted('waiting', 1, 0, 10 * MINUTE)],
     [
@@ -107,7 +107,7 @@ describe('one more answer about a claim', () => {
     expect(weighAnswer(before, next, RULE)).toEqual(expected);
   });
 
-  test('the first two waits for a better row are seconds, then each is longer, also when the answers differ, up to the longest', () => {
+  test('the first two waits for a better row are seconds; each later wait is longer, even if the answers differ, up to the longest', () => {
     let standing: Standing | null = null;
     const waits: number[] = [];
     for (let i = 0; i < 7; i++) {
@@ -121,7 +121,7 @@ describe('one more answer about a claim', () => {
   });
 });
 
-test('a wait that a cache has prolonged is followed by the next longer one', () => {
+test('after a cache has prolonged a wait, the next wait is the next longer one', () => {
   const cached = { requestedAt: NOON, retryAt: NOON + MINUTE };
   expect(nextWait(cached, RULES.malformed)).toBe(2 * MINUTE);
 });
@@ -145,7 +145,7 @@ test('an answer that is weighed twice, because its transaction was repeated, fin
   expect(weighAnswer(standing, { ...second, says: 'differs' }, RULE).kind).toBe('waiting');
 });
 
-test('whatever is answered: no claim is believed by answers that are not independent, nor by one that was contradicted since', () => {
+test('a claim is never believed if its answers are not independent, or if one has contradicted it since', () => {
   const answers = fc.array(
     fc.record({
       says: fc.constantFrom('agrees' as const, 'differs' as const, 'contradicts' as const),
@@ -158,7 +158,7 @@ test('whatever is answered: no claim is believed by answers that are not indepen
     fc.property(answers, (list) => {
       let standing: Standing | null = null;
       let now = NOON;
-      /** When the answers were made that the claim rests on. */
+      /** The times at which the answers were made that support the claim. */
       let made: number[] = [];
       for (const { says, afterMs, takesMs, ageMs } of list) {
         const sentAt = now + afterMs;
@@ -173,7 +173,7 @@ test('whatever is answered: no claim is believed by answers that are not indepen
         if (weighed.isCounted)
           made = says === 'agrees' && weighed.standing.answers > 1 ? [...made, sentAt - ageMs] : [sentAt - ageMs];
         expect(weighed.standing.answers).toBe(made.length);
-        // What was believed stays believed when the same answer is weighed once more.
+        // A claim that is believed stays believed when the same answer is weighed once more.
         const isBelieved = made.length >= RULE.agreeing && (weighed.isCounted || says === 'agrees');
         expect(weighed.kind === 'believed').toBe(isBelieved);
         for (const [i, at] of made.entries()) if (i > 0) expect(at).toBeGreaterThan(made[i - 1]!);

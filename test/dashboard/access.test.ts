@@ -1,4 +1,4 @@
-/** Who may look at the dashboard and act on it, and what strangers and their pages cannot do. */
+/** Who may see the dashboard and act on it, and what strangers and their pages cannot do. */
 import { readdirSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
@@ -29,7 +29,7 @@ afterAll(async () => {
 
 const PAGES = ['/', '/ui/backfills', '/ui/events', '/ui/do/pause?backfill=1', '/ui/no-such-page'];
 
-test('each script that the pages name exists', async () => {
+test('each script that a page loads exists', async () => {
   const folder = new URL('../../src/dashboard/client/', import.meta.url);
   const sources = new Set(readdirSync(folder).map((file) => file.replace(/\.ts$/, '.js')));
   const pages = await Promise.all(['/', '/ui/coverage', '/ui/backfills'].map((path) => dashboard.page(path)));
@@ -38,8 +38,8 @@ test('each script that the pages name exists', async () => {
   expect(named.size).toBeGreaterThan(5);
 });
 
-describe('looking', () => {
-  test('is for everybody on this machine', async () => {
+describe('the dashboard', () => {
+  test('opens without a key for any visitor on this machine', async () => {
     const host = new URL(ORIGIN).host;
     for (const [address, name] of [
       ['127.0.0.1', host],
@@ -56,7 +56,7 @@ describe('looking', () => {
     ['a page whose name was led to this machine', { headers: { host: 'evil.example:8080' } }],
     ['a proxy that only tells the scheme', { headers: { 'x-forwarded-proto': 'https' } }],
     ['no known address', { address: 'unknown' }],
-  ])('takes an operator’s key from %s', async (_, asking) => {
+  ])('requires an operator’s key from %s', async (_, asking) => {
     for (const path of PAGES) {
       const answer = await dashboard.ask(path, asking);
       expect([path, answer.status]).toEqual([path, 303]);
@@ -65,12 +65,12 @@ describe('looking', () => {
     const { key } = await createKey(database.sql);
     const session = await dashboard.signIn(key);
     expect(await dashboard.page('/', { ...asking, session })).toContain('Signed in with the key Ada');
-    // What a stranger sees tells nothing of the warehouse.
+    // A stranger sees nothing about the warehouse.
     expect(await dashboard.page('/ui/sign-in', asking)).not.toMatch(/requests left|<nav aria-label="Screens"><ul><li>/);
   });
 });
 
-test('a proxy on this machine that is named as one lets nobody in unseen, whatever it leaves out', async () => {
+test('a trusted proxy on this machine lets nobody in without a key, whatever headers it leaves out', async () => {
   const behind = await createTestDashboard(database.url, { env: { CHANDLER_TRUSTED_PROXIES: '127.0.0.1,::1' } });
   try {
     expect((await behind.ask('/')).status).toBe(303);
@@ -80,7 +80,7 @@ test('a proxy on this machine that is named as one lets nobody in unseen, whatev
   }
 });
 
-test('a page of somebody else may lead here, and ask for nothing', async () => {
+test('a page of another site may link to the dashboard, but may not load anything from it', async () => {
   const cross = { 'sec-fetch-site': 'cross-site' };
   const led = { ...cross, 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' };
   expect((await dashboard.ask('/', { headers: led })).status).toBe(200);
@@ -100,7 +100,7 @@ describe('signing in', () => {
     expect(await answer.text()).toContain('This is not a valid operator key');
   };
 
-  test('takes the whole valid key of an operator', async () => {
+  test('accepts only the whole valid key of an operator', async () => {
     const { sql } = database;
     const { key, prefix } = await createKey(sql);
     const other = await createKey(sql);
@@ -122,14 +122,14 @@ describe('signing in', () => {
     expect(cookie).toMatch(/; HttpOnly/);
     expect(cookie).toMatch(/; SameSite=Strict/);
     expect(cookie).not.toContain(key);
-    // Nobody who reads the database can sign in with what is there.
+    // A reader of the database cannot sign in with what it stores.
     const [{ text }] = (await sql`select string_agg(s::text, '') as text from ops.dashboard_session s`) as unknown as [
       { text: string },
     ];
     expect(text).not.toContain(/chandler_session=([\w-]+)/.exec(cookie)![1]);
   });
 
-  test('is slowed down for an address that guesses', async () => {
+  test('is throttled for an address that guesses keys', async () => {
     const guesses = Array.from({ length: 30 }, () =>
       dashboard.ask('/ui/sign-in', { address: '192.0.2.8', form: { key: 'x', next: '/' } }),
     );
@@ -141,14 +141,14 @@ describe('signing in', () => {
     );
   });
 
-  test('takes no form that is longer than a key', async () => {
+  test('refuses a form that is longer than a key needs', async () => {
     const form = { key: 'x'.repeat(20_000), next: '/' };
     expect((await dashboard.ask('/ui/sign-in', { form })).status).toBe(413);
     const headers = { 'transfer-encoding': 'chunked' };
     expect((await dashboard.ask('/ui/sign-in', { form: { key: 'x' }, headers })).status).toBe(411);
   });
 
-  test('goes back to a page of ours, and to nobody else’s', async () => {
+  test('redirects to a page of the dashboard, and never to another site', async () => {
     const { key } = await createKey(database.sql);
     for (const [next, to] of [
       ['/ui/backfills?all=true', '/ui/backfills?all=true'],
@@ -161,7 +161,7 @@ describe('signing in', () => {
       expect((await dashboard.ask('/ui/sign-in', { form: { key, next: next! } })).headers.get('location')).toBe(to);
   });
 
-  test('ends with the day, with the key, and when the operator signs out', async () => {
+  test('ends after twelve hours, when the key is revoked, and when the operator signs out', async () => {
     const clock = createVirtualClock(systemClock.now());
     const later = await createTestDashboard(database.url, { clock });
     const isIn = async (session: string) => (await later.ask('/', { address: '192.0.2.7', session })).status === 200;
@@ -186,7 +186,7 @@ describe('signing in', () => {
   });
 });
 
-describe('acting', () => {
+describe('an action of an operator', () => {
   const queued = () =>
     queueBackfill(database.sql, {
       ...{ requestedAt: systemClock.now(), requestedBy: null, plannedRequests: 3, priority: 0, spec: {} },
@@ -197,7 +197,7 @@ describe('acting', () => {
     return row!.state;
   };
 
-  test('is shown with its price first, and done when the operator confirms it', async () => {
+  test('is shown with its price first, and runs when the operator confirms it', async () => {
     const id = await queued();
     const path = `/ui/do/pause?backfill=${id}`;
     const asked = await dashboard.page(path);
@@ -217,7 +217,7 @@ describe('acting', () => {
     expect(entry).toEqual({ actor: 'Grace (dashboard)', command: `chandler backfills pause ${id}`, message: null });
   });
 
-  test('that fails is in the audit log with its reason', async () => {
+  test('is recorded in the audit log with its reason when it fails', async () => {
     const id = await queued();
     const { key } = await createKey(database.sql);
     const session = await dashboard.signIn(key);
@@ -230,7 +230,7 @@ describe('acting', () => {
     expect(entry).toEqual({ message: `backfill ${id} is queued and cannot be resumed`, ended: true });
   });
 
-  test('that is confirmed after the session has ended is not done, and the page to sign in says so', async () => {
+  test('does not run when the session has ended before the operator confirms it, and the sign-in page says so', async () => {
     const id = await queued();
     const path = `/ui/do/pause?backfill=${id}`;
     const session = await dashboard.signIn((await createKey(database.sql)).key);
@@ -274,8 +274,8 @@ describe('acting', () => {
   });
 });
 
-describe('every answer', () => {
-  test('forbids scripts, frames and forms of others, and is kept by no cache', async () => {
+describe('every response', () => {
+  test('forbids scripts, frames and forms of other sites, and is not cached', async () => {
     for (const path of [...PAGES.filter((one) => one !== '/ui/events'), '/ui/sign-in']) {
       const { headers } = await dashboard.ask(path);
       const policy = headers.get('content-security-policy')!;
@@ -288,7 +288,7 @@ describe('every answer', () => {
     }
   });
 
-  test('to a wrong address names what is wrong, and is no error of ours', async () => {
+  test('to a wrong address says what is wrong, and logs no error', async () => {
     const pages = [
       ['/ui/do/pause', 'backfill must be the number of a backfill'],
       ['/ui/do/pause?backfill=<script>', 'got &quot;&lt;script&gt;&quot;'],

@@ -1,8 +1,8 @@
-/** How far a backfill is that learns while it runs how much is left. */
+/** The progress of a backfill that learns while it runs how much is left. */
 import { expect, test } from 'vitest';
 import { become, closers, open, record, service, stateOf, until, world } from '../ingest/backfill/backfill-runner.ts';
 
-test('one that was planned as a single request, to learn how far back the plan reaches, knows what is left as soon as it has learned it', async () => {
+test('a backfill planned as one request, which finds the history limit, knows what is left as soon as it has found it', async () => {
   const wall = { overrides: { historyDepthMs: null } };
   await open({ plan: 'free', simulator: { seed: 5, coins: 12, latencyMs: 20, unlimited: true, limits: wall } });
   try {

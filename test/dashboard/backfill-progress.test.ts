@@ -1,4 +1,4 @@
-/** How far a backfill is, as the pages and the commands say it: never all of it while it goes on. */
+/** The progress of a backfill, as pages and commands show it: never 100% while it goes on. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { renewClaim } from '../../src/store/backfill/backfill-queue.ts';
 import { readBackfills } from '../../src/views/backfills/backfills.ts';
@@ -6,7 +6,7 @@ import { runCommand } from '../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { NOW, type Visit, visit } from './visiting.ts';
 
-describe('with nothing left of what was planned', () => {
+describe('a backfill with nothing left of its plan', () => {
   let database: TestDatabase;
   let page: Visit;
   beforeEach(async () => {
@@ -34,7 +34,7 @@ describe('with nothing left of what was planned', () => {
     ['queued', null, 'none known, it looks again'],
     ['queued', 'another backfill', 'others fetch it'],
     ['paused', null, 'none known; resume it to look again'],
-  ])('one that is %s (%s) says: %s', async (state, message, left) => {
+  ])('that is %s (%s) is shown with: %s', async (state, message, left) => {
     const id = await seed(state, message);
     const env = { DATABASE_URL: database.url };
     const { out: list } = await runCommand(['backfills', 'list'], { env });
@@ -47,7 +47,7 @@ describe('with nothing left of what was planned', () => {
     }
   });
 
-  test('one that left everything to others, which failed, has done no part of it', async () => {
+  test('that left everything to other backfills, which failed, has no progress', async () => {
     const id = await seed('queued');
     const { sql } = database;
     await sql`update ops.backfill set progress = 0, planned_requests = 100 where id = ${id}`;
@@ -61,7 +61,7 @@ describe('with nothing left of what was planned', () => {
     }
   });
 
-  test('one that is done is done', async () => {
+  test('that is done is shown as 100%', async () => {
     const id = await seed('done');
     expect((await page.look('/ui/backfills?all=true')).text).toContain('| 100% | 0 | |');
     expect((await page.look(`/ui/backfills/${id}`)).text).toContain('100%');

@@ -14,10 +14,10 @@ import { type SimulatedUpstream, startUpstream } from '../support/simulated-upst
 
 const EXECUTABLE = findBrowser();
 const WAIT = { timeout: 60_000 };
-/** A day that is final. */
+/** A day whose candles are final. */
 const RECENT = new Date(systemClock.now() - 10 * DAY).toISOString().slice(0, 10);
 
-describe.skipIf(EXECUTABLE === null)('in a browser', () => {
+describe.skipIf(EXECUTABLE === null)('the dashboard in a browser', () => {
   let database: TestDatabase;
   let upstream: SimulatedUpstream;
   let relay: Relay;
@@ -102,7 +102,7 @@ describe.skipIf(EXECUTABLE === null)('in a browser', () => {
     ...['/ui/search?q=e', '/ui/search?q=nobody-has-it', '/ui/sign-in', '/ui/do/pause?backfill=1', '/ui/no-such-page'],
   ];
 
-  test.each(SCREENS)('%s has no barriers, and needs nothing from anywhere else', async (path) => {
+  test.each(SCREENS)('%s passes the accessibility check and loads nothing from another site', async (path) => {
     for (const [look, options] of Object.entries(LOOKS)) {
       const seen = await browser.newContext(options);
       const one = await seen.newPage();
@@ -110,7 +110,7 @@ describe.skipIf(EXECUTABLE === null)('in a browser', () => {
       await one.goto(`${origin}${path.replace('RECENT', RECENT)}`);
       await one.waitForLoadState('load');
       expect([look, await barriersOf(one)]).toEqual([look, []]);
-      // Nothing reaches beyond the side of the screen.
+      // Nothing is wider than the screen.
       expect(await one.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
       expect(said.filter((text) => !text.includes('status of 40'))).toEqual([]);
       await takePicture(one, `${path.replaceAll(/[^\w]+/g, '-')}-${look}`);
@@ -118,11 +118,11 @@ describe.skipIf(EXECUTABLE === null)('in a browser', () => {
     }
   });
 
-  test('a backfill is paused, resumed and cancelled with three buttons, and the page shows it by itself', async () => {
+  test('pauses, resumes and cancels a backfill with three buttons, and the page updates automatically', async () => {
     await signIn();
     const id = await detached('--top', '20', '--start', '-2000d', '--interval', '1h');
     await open('/');
-    // Another page, which nobody touches, shows it, too.
+    // Another open page, which nobody touches, shows it too.
     const other = await context.newPage();
     await other.goto(`${origin}/ui/backfills`);
     await other.getByRole('link', { name: `pause backfill ${id}` }).waitFor();
@@ -134,7 +134,7 @@ describe.skipIf(EXECUTABLE === null)('in a browser', () => {
     await page.getByRole('button', { name: `Resume backfill ${id}` }).click();
     await other.getByRole('link', { name: `pause backfill ${id}` }).waitFor();
     await page.getByRole('link', { name: `cancel backfill ${id}` }).click();
-    // On a slow way everybody else sees what was done before who did it.
+    // On a slow connection other visitors see what was done before its operator does.
     await page.route('**/ui/do/cancel**', async (route) => {
       if (route.request().method() !== 'POST') return route.fallback();
       const answer = await route.fetch({ maxRedirects: 0 });
@@ -146,13 +146,13 @@ describe.skipIf(EXECUTABLE === null)('in a browser', () => {
     expect(complaints).toEqual([]);
   });
 
-  test('a backfill is seen to end', async () => {
+  test('shows the end of a backfill while the page stays open', async () => {
     await open('/ui/backfills?all=true');
     const id = await detached('eth-ethereum', '--start', '-40d');
     await page.getByRole('row', { name: new RegExp(`^${id} done`) }).waitFor();
   });
 
-  test('a gap is repaired from the map: a box, its price, and then it is filled', async () => {
+  test('repairs a gap from the map: the operator selects a box, sees the price, and the gap is filled', async () => {
     const { sql } = database;
     const gaps = () =>
       sql`select from market.gaps where coin_id = 'btc-bitcoin' and interval = '24h' and reason = 'not asked yet'`;
@@ -186,7 +186,7 @@ describe.skipIf(EXECUTABLE === null)('in a browser', () => {
     expect(complaints).toEqual([]);
   });
 
-  test('a coin is found by its old id, and a candle tells its story', async () => {
+  test('finds a coin by its old id and shows the story of a candle', async () => {
     const { sql } = database;
     await sql`insert into market.coin_rename (old_id, new_id, renamed_at, source) values ('xbt-old', 'btc-bitcoin', '2020-02-03', 'changelog')`;
     await open('/');
@@ -200,12 +200,12 @@ describe.skipIf(EXECUTABLE === null)('in a browser', () => {
     await page.locator('#story').waitFor();
     expect(await page.locator('#story').textContent()).toMatch(await tellingOf(`${RECENT} 00:00Z`));
 
-    // The same with a click on the chart: the line above it says which candle lies below the pointer.
+    // The same with a click on the chart. The line above the chart shows which candle lies below the pointer.
     await page.locator('#chart').scrollIntoViewIfNeeded();
     const chart = (await page.locator('#chart').boundingBox())!;
     const slotIn = async (readout: RegExp) => readout.exec((await page.locator('#chart-readout').textContent())!)?.[1];
     await expect.poll(() => slotIn(/^(\d{4}-\d\d-\d\d) 00:00Z {2}open/)).toBeDefined();
-    // A slot may be empty, or its bar made of the finer candles that another test has asked for: then the next one to the right.
+    // A slot may be empty, or its bar may be made of the finer candles that another test has fetched. Then the test takes the next slot to the right.
     let there: string | undefined;
     for (let step = 0; there === undefined || there === RECENT; step++) {
       await page.mouse.move(chart.x + chart.width / 3 + step, chart.y + chart.height / 3);
@@ -218,7 +218,7 @@ describe.skipIf(EXECUTABLE === null)('in a browser', () => {
     expect(await page.locator('#story').textContent()).toMatch(await tellingOf(`${there} 00:00Z`));
     expect(complaints).toEqual([]);
 
-    /** What only the story of this candle of a day has. */
+    /** The part that only the story of this candle has. */
     async function tellingOf(slot: string): Promise<RegExp> {
       const [candle] = await sql<{ open: number; close: number }[]>`
         select open, close from market.candles
@@ -228,7 +228,7 @@ describe.skipIf(EXECUTABLE === null)('in a browser', () => {
     }
   });
 
-  test('on paper, the chart of a coin is a picture in light colours, and the chart is back after it', async () => {
+  test('prints the chart of a coin as a picture in light colours, and shows the chart again afterwards', async () => {
     await page.emulateMedia({ colorScheme: 'dark' });
     await open('/ui/coins/btc-bitcoin');
     await page.getByText(/^\d{4}-\d\d-\d\d 00:00Z {2}open/).waitFor();
@@ -245,7 +245,7 @@ describe.skipIf(EXECUTABLE === null)('in a browser', () => {
     expect(complaints).toEqual([]);
   });
 
-  test('ten thousand notices, and hostile words in them, are a page like any other', async () => {
+  test('shows ten thousand notices, some with hostile text, like any other page', async () => {
     const { sql } = database;
     const now = systemClock.now();
     await raiseNotice(
@@ -262,7 +262,7 @@ describe.skipIf(EXECUTABLE === null)('in a browser', () => {
     expect(complaints).toEqual([]);
   });
 
-  test('a wrong key opens nothing', async () => {
+  test('does not let a wrong key sign in', async () => {
     await open('/ui/sign-in');
     await page.getByLabel('Operator').fill('chandler_12345678_12345678901234567890123456789012');
     await page.getByRole('button', { name: 'Sign in' }).click();
@@ -270,7 +270,7 @@ describe.skipIf(EXECUTABLE === null)('in a browser', () => {
     expect(await context.cookies()).toEqual([]);
   });
 
-  test('while the database is away the page says so, and it recovers', async () => {
+  test('says so while the database is unavailable, and recovers', async () => {
     await open('/ui/backfills');
     await page.getByRole('heading', { name: 'Backfills' }).waitFor();
     relay.cut();
@@ -283,9 +283,9 @@ describe.skipIf(EXECUTABLE === null)('in a browser', () => {
     await fresh.getByRole('heading', { name: 'Needs attention' }).waitFor(WAIT);
   });
 
-  test('with the service gone the page says so, and finds it again', async () => {
+  test('says so while the service is gone, and finds it again', async () => {
     await open('/');
-    // Not by a function of the page: its policy allows no script that is not served by us.
+    // Not `waitForFunction`: the page's policy allows no script that we do not serve.
     await page.locator('body[data-followed="true"]').waitFor(WAIT);
     const port = new URL(origin).port;
     await service.stop();

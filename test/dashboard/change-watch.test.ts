@@ -1,4 +1,4 @@
-/** What open pages are told: that something changed, and nothing when nothing did. */
+/** What open pages are sent: that something changed, and nothing when nothing changed. */
 import { describe, expect, test } from 'vitest';
 import { createChangeWatch, type Versions } from '../../src/dashboard/live/change-watch.ts';
 import { createVirtualClock } from '../support/virtual-clock.ts';
@@ -7,7 +7,7 @@ const NOW = Date.UTC(2026, 0);
 const SECOND = 1_000;
 const GONE = new Error('no database');
 
-/** A watch over versions that the test sets; null: they cannot be read. */
+/** A watch over versions that the test sets. Null when they cannot be read. */
 function watching() {
   const clock = createVirtualClock(NOW);
   const errors: unknown[] = [];
@@ -22,7 +22,7 @@ function watching() {
       return state.versions;
     },
   });
-  /** A page that listens, and what it has been told. */
+  /** A page that listens, and the messages it has received. */
   const open = () => {
     const leaving = new AbortController();
     const reader = watch.follow(leaving.signal).getReader();
@@ -50,7 +50,7 @@ const eventsOf = (told: readonly string[]) =>
   told.flatMap((text) => /event: (\w+)\ndata:(.*)\n/.exec(text)?.slice(1) ?? []);
 
 describe('open pages', () => {
-  test('are told what changed, all by the same look', async () => {
+  test('are told what changed, all from the same read of the database', async () => {
     const { watch, state, open, pass } = watching();
     const pages = Array.from({ length: 50 }, open);
     await pass(10 * SECOND);
@@ -66,7 +66,7 @@ describe('open pages', () => {
     expect(watch.size()).toBe(50);
   });
 
-  test('hear only that the connection lives while nothing happens', async () => {
+  test('receive only keep-alive messages while nothing changes', async () => {
     const { open, pass } = watching();
     const { told } = open();
     await pass(60 * SECOND);
@@ -74,7 +74,7 @@ describe('open pages', () => {
     expect(told.length).toBeGreaterThan(2);
   });
 
-  test('are told that the database is away, once, and that it is back', async () => {
+  test('are told once that the database is unavailable, and once that it is back', async () => {
     const { state, open, pass } = watching();
     const { told } = open();
     await pass(4 * SECOND);
@@ -85,7 +85,7 @@ describe('open pages', () => {
     expect(eventsOf(told)).toEqual(['open', '', 'away', '', 'back', '']);
   });
 
-  test('that come while the database is away are told so, too; another error is told to us', async () => {
+  test('that connect while the database is unavailable are told so too; another error is logged', async () => {
     const { state, open, pass, errors } = watching();
     open();
     state.versions = null;
@@ -103,13 +103,13 @@ describe('open pages', () => {
     expect(errors).toEqual([new TypeError('a defect')]);
   });
 
-  test('that have left before they were listened to are not kept', () => {
+  test('that left before the watch followed them are not kept', () => {
     const { watch } = watching();
     for (let i = 0; i < 10; i++) watch.follow(AbortSignal.abort());
     expect(watch.size()).toBe(0);
   });
 
-  test('are looked for no more when all have left, and again when one comes', async () => {
+  test('are served by reads of the database only while at least one of them is connected', async () => {
     const { watch, state, open, pass } = watching();
     const [first, second] = [open(), open()];
     await pass(4 * SECOND);
@@ -125,7 +125,7 @@ describe('open pages', () => {
     expect(state.reads).toBeGreaterThan(reads);
   });
 
-  test('that do not read are left, and may come back', async () => {
+  test('that do not read are dropped, and may connect again', async () => {
     const { watch, state, pass } = watching();
     watch.follow(new AbortController().signal);
     for (let i = 0; i < 120; i++) {

@@ -1,4 +1,4 @@
-/** The page of a coin that has candles of several widths over different times. */
+/** The page of a coin that has candles of several intervals over different times. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { DAY, HOUR } from '../../src/core/interval.ts';
 import { givenSeries, storeAnswer } from '../support/given-candles.ts';
@@ -11,7 +11,7 @@ const DAYS = { from: Date.UTC(2023, 0, 1), to: Date.UTC(2023, 3, 1) };
 const HOURS = { from: Date.UTC(2024, 0, 1), to: Date.UTC(2024, 0, 4) };
 let world: CoinWorld;
 
-/** Days of early 2023; hours of three days of 2024, of which the last six are missing, and so is the whole day after. */
+/** Days of early 2023, and hours of three days of 2024. The last six of those hours and the whole day after them are missing. */
 beforeAll(async () => {
   world = await createCoinWorld();
   const { sql } = world;
@@ -38,11 +38,11 @@ const rowsOf = (html: string) =>
     .slice(1)
     .map(([, row]) => textOf(row!));
 
-describe('days of which only later ones can be made of hours', () => {
+describe('days of which only the later ones can be made of hours', () => {
   const captionOf = (html: string) => /<caption.*?<\/caption>/.exec(html)?.[0];
 
-  // By what the upstream says of the coin, too: what is stored is shown nevertheless.
-  test.each([null, '2024-01-01'])('all of them are shown, where the coin has data since %s', async (since) => {
+  // Whatever the upstream says about the start of the coin, what is stored is shown.
+  test.each([null, '2024-01-01'])('are all shown when the coin has data since %s', async (since) => {
     await world.sql`update market.coin set first_data_at = ${since} where id = ${COIN}`;
     const all = await world.get(`${PAGE}?interval=24h&span=all`);
     expect(captionOf(all.text)).toContain('369 slots from 2023-01-01 to 2024-01-05');
@@ -53,7 +53,7 @@ describe('days of which only later ones can be made of hours', () => {
     expect(rowsOf(text)[3]).toBe('2023-02-01 131 141 121 132.31 1,000 final');
   });
 
-  test('chart, table and story agree about each kind of slot', async () => {
+  test('have chart, table and story that agree about each kind of slot', async () => {
     const { text } = await world.get(`${PAGE}?interval=24h&from=2024-01-01`);
     expect(rowsOf(text)).toEqual([
       '2024-01-03 not asked yet, 2 slots until 2024-01-05',
@@ -76,7 +76,7 @@ describe('days of which only later ones can be made of hours', () => {
     expect(await storyOf('2024-01-04')).toMatch(/^History of the slot 2024-01-04 00:00Z, 1h usd .*The slot is wanted/);
   });
 
-  test('an old bar of which parts are missing is incomplete', async () => {
+  test('include a bar marked incomplete when it is old and parts of it are missing', async () => {
     const { text } = await world.get(`${PAGE}?interval=36h&from=2024-01-02&to=2024-01-05`);
     expect(rowsOf(text).find((row) => /^2024-01-0[234].* \d/.test(row) && row.includes('incomplete'))).toMatch(
       /incomplete, aggregated from finer candles$/,
@@ -85,7 +85,7 @@ describe('days of which only later ones can be made of hours', () => {
   });
 });
 
-test('a bar that was not final when it was stored is made of finer candles that are', async () => {
+test('a bar that was stored before it was final is made of finer candles that are final', async () => {
   const id = 'link-chainlink';
   const days = { from: HOURS.from, to: HOURS.from + 2 * DAY };
   const daily = await givenSeries(world.sql, { coinId: id, interval: '24h', span: days });
@@ -123,7 +123,7 @@ test('a bar reads no more rows than a page may read', async () => {
   expect({ slots: (to - from) / (2001 * 3600), hasEarlier }).toEqual({ slots: 2, hasEarlier: true });
 });
 
-test('each link to fill a series opens its price, also where what is wanted ends within a millisecond', async () => {
+test('each link to fill a series opens a page with its price, even if the wanted span ends within a millisecond', async () => {
   const id = 'ada-cardano';
   await world.sql`
     insert into market.coin (id, name, symbol, rank, type, is_new, is_active, first_seen_at, last_seen_at, rank_seen_at)

@@ -9,9 +9,9 @@ export type CoinWorld = {
     path: string,
     cookie?: string,
   ): Promise<{ readonly status: number; readonly location: string | null; readonly text: string }>;
-  /** Signs in with a new key; resolves to the value of the cookie. */
+  /** Signs in with a new key. Resolves to the value of the cookie. */
   signIn(): Promise<string>;
-  /** Opens the page of an action and presses its button; or sends another token than that of the page. */
+  /** Opens the page of an action and presses its button, or sends another token than the page has. */
   confirm(
     path: string,
     cookie: string,

@@ -9,7 +9,7 @@ const COIN = 'btc-bitcoin';
 const PAGE = `/ui/coins/${COIN}`;
 let world: CoinWorld;
 
-/** Forty days: a revised one, two that are empty, one that is provisional, three that nobody answered. */
+/** Forty days: one was revised, two are empty, one is provisional, three have no answer. */
 beforeAll(async () => {
   world = await createCoinWorld();
   const { sql } = world;
@@ -41,8 +41,8 @@ const sectionOf = (html: string, id: string) =>
   new RegExp(`<section id="${id}".*?</section>\\s*(?=<)`, 's').exec(html)?.[0] ?? '';
 const rowsOf = (html: string) => [...html.matchAll(/<tr[^>]*>(.*?)<\/tr>/gs)].slice(1).map(([, row]) => textOf(row!));
 
-describe('the page', () => {
-  test('says what the coin is, shows its bars, and why others are missing', async () => {
+describe('the page of a coin', () => {
+  test('describes the coin, shows its bars, and says why others are missing', async () => {
     const { status, text } = await world.get(PAGE);
     expect(status).toBe(200);
     expect(text).toContain('<h1>Bitcoin (BTC)</h1>');
@@ -58,7 +58,7 @@ describe('the page', () => {
     expect(text).not.toMatch(/ style=/);
   });
 
-  test('of a series that is kept up to now shows its bars, too', async () => {
+  test('shows the bars of a series that is wanted without an end', async () => {
     const { sql } = world;
     await sql`update market.series set wanted = wanted + tstzmultirange(tstzrange(${FIRST}, null)) where coin_id = ${COIN}`;
     try {
@@ -72,21 +72,21 @@ describe('the page', () => {
     }
   });
 
-  test('by an old id it says what became of the id', async () => {
+  test('opened by an old id says what became of the id', async () => {
     const { status, text } = await world.get('/ui/coins/xbt-bitcoin');
     expect(status).toBe(200);
     expect(textOf(text)).toContain('xbt-bitcoin is now btc-bitcoin');
     expect(textOf(text)).toContain('noticed 2020-02-03 00:00Z');
   });
 
-  test('an id that no coin had', async () => {
+  test('is a 404 for an id that no coin ever had', async () => {
     const { status, text } = await world.get('/ui/coins/%3Cb%3Enone');
     expect(status).toBe(404);
     expect(text).toContain('&lt;b&gt;none');
     expect(text).not.toContain('<b>none');
   });
 
-  test('a width that nothing stored makes up', async () => {
+  test('says when no stored candles can make bars of the chosen interval', async () => {
     const { text } = await world.get(`${PAGE}?interval=1h`);
     expect(textOf(text)).toContain(
       'There are no 1h candles in usd, and no finer candles to aggregate. Stored: 24h usd.',
@@ -104,7 +104,7 @@ describe('the page', () => {
     ['from=2024-02-01&to=2024-01-01', 'from must be before to'],
     ['at=2190-01-01', 'at must not be in the future'],
     ['drawdown=1', 'drawdown must be true or false'],
-  ])('%s is refused, for the script as well', async (query, message) => {
+  ])('refuses %s, for the script as well', async (query, message) => {
     for (const path of [PAGE, `${PAGE}/candles`]) {
       const { status, text } = await world.get(`${path}?${query}`);
       expect(status).toBe(400);
@@ -112,7 +112,7 @@ describe('the page', () => {
     }
   });
 
-  test('the drawdown is from the highest close of the span', async () => {
+  test('computes the drawdown from the highest close of the span', async () => {
     const { text } = await world.get(`${PAGE}?drawdown=true&from=2024-01-01&to=2024-01-08`);
     const rows = rowsOf(sectionOf(text, 'bars').split('</table>')[0]!);
     expect(rows[0]).toBe('2024-01-07 106 116 96 107.06 1,000 0.0% final');
@@ -120,8 +120,8 @@ describe('the page', () => {
   });
 });
 
-describe('a story', () => {
-  test('of a revised day, from the link in the table', async () => {
+describe('the story of a slot', () => {
+  test('shows the revision of a revised day, from the link in the table', async () => {
     const { text } = await world.get(`${PAGE}?interval=24h&quote=usd&at=2024-01-06`);
     const story = textOf(sectionOf(text, 'story'));
     expect(story).toContain('History of the slot 2024-01-06 00:00Z, 24h usd');
@@ -130,7 +130,7 @@ describe('a story', () => {
     expect(story).toMatch(/now The slot is final: open 50/);
   });
 
-  test('of a bar that is made of finer candles is that of the first of them', async () => {
+  test('shows the first finer candle when the bar is made of finer candles', async () => {
     const { text } = await world.get('/ui/coins/eth-ethereum?interval=24h&at=2024-01-02T13:30Z');
     const story = textOf(sectionOf(text, 'story'));
     expect(story).toContain('The bar of 2024-01-02 00:00Z is aggregated from 1h candles');
@@ -138,10 +138,10 @@ describe('a story', () => {
   });
 });
 
-describe('the bars for the script', () => {
+describe('the bars for the chart script', () => {
   const read = async (path: string) => JSON.parse((await world.get(path)).text);
 
-  test.each(['2h', '3h', '24h', '1w', '1mo'])('%s is what market.ohlcv makes', async (interval) => {
+  test.each(['2h', '3h', '24h', '1w', '1mo'])('of %s are those that market.ohlcv makes', async (interval) => {
     const width = { '2h': '2 hours', '3h': '3 hours', '24h': '1 day', '1w': '1 week', '1mo': '1 month' }[interval]!;
     const rows = await world.sql<Record<string, number>[]>`
       select open_time as at, open, high, low, close, volume, complete::int from market.ohlcv('eth-ethereum', ${width}::interval, null::timestamptz)`;
@@ -152,7 +152,7 @@ describe('the bars for the script', () => {
     );
   });
 
-  test('holes have their reason, and a span only its own', async () => {
+  test('come with the reason of each hole, and only with the holes of the requested span', async () => {
     const { from, to, hasEarlier, bars, holes } = await read(`${PAGE}/candles?from=2024-01-10&to=2024-01-14`);
     const day = (n: number) => (FIRST + n * DAY) / 1000;
     expect({ from, to, hasEarlier }).toEqual({ from: day(9), to: day(13), hasEarlier: true });
@@ -180,7 +180,7 @@ describe('the bars for the script', () => {
     });
   });
 
-  test('prices have one value', async () => {
+  test('of a price series have one value', async () => {
     const span = { from: FIRST, to: FIRST + 3 * DAY };
     const candles = [FIRST, FIRST + 2 * DAY];
     await seedSeries(world.sql, { coinId: 'xrp-xrp', interval: 'prices-1d', wanted: [span], covered: [span], candles });
@@ -193,7 +193,7 @@ describe('the bars for the script', () => {
   });
 });
 
-describe('tracking', () => {
+describe('tracking from the page', () => {
   const since = new Date(Date.now() - 400 * DAY).toISOString().slice(0, 10);
   const TRACK = `/ui/do/track?coin=${COIN}&interval=1h&quote=usd&since=${since}`;
   const rules = () => world.sql<{ coinId: string; interval: string }[]>`select coin_id, interval from ops.track`;
@@ -204,9 +204,9 @@ describe('tracking', () => {
       >`select actor, command, message from ops.audit order by id`
     ).map((row) => ({ ...row }));
 
-  test('shows its price to a visitor, who cannot do it', async () => {
+  test('shows a visitor the price, but does not let the visitor track', async () => {
     const { text } = await world.get(TRACK);
-    // One an hour, less the five minutes between two ticks of the schedule.
+    // One an hour, minus the five minutes between two ticks of the schedule.
     expect(textOf(text)).toMatch(/Its target age of \w+ costs 27 requests a day\./);
     expect(textOf(text)).toMatch(/Its past costs [\d,]+ requests?, once\./);
     expect(text).toContain('Only an operator may do this.');
@@ -214,7 +214,7 @@ describe('tracking', () => {
     expect(await rules()).toEqual([]);
   });
 
-  test('an operator tracks and untracks; the audit log has both', async () => {
+  test('lets an operator track and untrack, and records both in the audit log', async () => {
     const cookie = await world.signIn();
     const { status, location } = await world.confirm(TRACK, cookie);
     expect(status).toBe(303);
@@ -253,13 +253,13 @@ describe('tracking', () => {
     [`track?coin=${COIN}&quote=eur`, 'quote must be usd or btc'],
     [`track?coin=${COIN}&since=2190-01-01`, 'since must be a date'],
     [`untrack?coin=${COIN}&interval=24h`, 'no rule names btc-bitcoin with 24h usd'],
-  ])('%s is refused', async (path, message) => {
+  ])('refuses %s', async (path, message) => {
     const { status, text } = await world.get(`/ui/do/${path}`);
     expect(status).toBe(400);
     expect(text).toContain(message);
   });
 
-  test('a form without the token of the session changes nothing', async () => {
+  test('changes nothing when the form lacks the token of the session', async () => {
     const cookie = await world.signIn();
     const { status, text } = await world.confirm(TRACK, cookie, 'guessed');
     expect(status).toBe(400);

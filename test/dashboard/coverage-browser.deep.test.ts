@@ -1,4 +1,4 @@
-/** The coverage map in a real browser: under fingers, in links, and on paper. */
+/** The coverage map in a real browser: touched, in links, and on paper. */
 import type { Browser, BrowserContextOptions, CDPSession, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { complaintsOf, findBrowser, LOOKS, startBrowser } from '../support/browser.ts';
@@ -7,7 +7,7 @@ import { type RunningCli, startCli } from '../support/program.ts';
 import { makeEveryReason } from './coverage-world.ts';
 
 const EXECUTABLE = findBrowser();
-/** As a phone has it. */
+/** Like a phone. */
 const PHONE: BrowserContextOptions = { ...LOOKS.narrow, hasTouch: true, isMobile: true };
 
 describe.skipIf(EXECUTABLE === null)('the coverage map', () => {
@@ -59,7 +59,7 @@ describe.skipIf(EXECUTABLE === null)('the coverage map', () => {
     return `from=${at(60)}&to=${at(0)}`;
   })();
 
-  test('is zoomed by two fingers, moved by one, and a tap sets the cursor', async () => {
+  test('zooms with two fingers, moves with one, and sets the cursor with a tap', async () => {
     const page = await openMap(`/ui/coverage?${SIXTY_DAYS}`, PHONE);
     const fingers = await page.context().newCDPSession(page);
     await page.locator('#map-scroll').scrollIntoViewIfNeeded();
@@ -83,7 +83,7 @@ describe.skipIf(EXECUTABLE === null)('the coverage map', () => {
         ];
       };
       await touch(fingers, pinch);
-      // On a busy machine the address may be written on the way, too.
+      // On a busy machine the page may write the address during the gesture too.
       await expect.poll(() => shownDays(page) / before).toBeCloseTo(between(pinch(0)) / between(pinch(1)), 2);
     }
     const [from, days] = [fieldOf(page, 'from')!, shownDays(page)];
@@ -95,7 +95,7 @@ describe.skipIf(EXECUTABLE === null)('the coverage map', () => {
     expect(fieldOf(page, 'selected')).toBeNull();
   });
 
-  test('does not hold up the page under a finger when all of its rows are shown', async () => {
+  test('lets a finger scroll the page when all rows of the map are visible', async () => {
     const page = await openMap('/ui/coverage?coin=holes', PHONE);
     const fingers = await page.context().newCDPSession(page);
     await page.locator('#map-scroll').scrollIntoViewIfNeeded();
@@ -105,13 +105,13 @@ describe.skipIf(EXECUTABLE === null)('the coverage map', () => {
     await expect.poll(() => page.evaluate<number>('scrollY')).toBeGreaterThan(before + 50);
   });
 
-  test('has its selection in the address, of the same series in whatever order', async () => {
+  test('keeps its selection in the address, with the same series in any order', async () => {
     const page = await openMap(`/ui/coverage?sort=name&${SIXTY_DAYS}`, LOOKS.light);
     const box = (await page.locator('#map-canvas').boundingBox())!;
-    // Broken and Closed: the first two by name.
+    // Broken and Closed are the first two by name.
     await page.mouse.move(box.x + 600, box.y + 30);
     await page.mouse.down();
-    // At once: on a busy machine the address would be written on the way, too.
+    // In one step: on a busy machine the page would write the address during the move too.
     await page.mouse.move(box.x + 900, box.y + 50);
     await page.mouse.up();
     await expect.poll(() => fieldOf(page, 'selected')).toMatch(/^\d+,\d+,\d{4}-/);
@@ -144,9 +144,9 @@ describe.skipIf(EXECUTABLE === null)('the coverage map', () => {
     expect(await other.locator('#map-selection').isVisible()).toBe(false);
   });
 
-  test('is black on white on paper, as wide as the sheet, and without its controls', async () => {
+  test('is printed black on white, as wide as the sheet, and without its controls', async () => {
     const page = await openMap('/ui/coverage?sort=name', LOOKS.dark);
-    // What the browser draws is what is there when it has told of it.
+    // The browser has drawn the map when it reports that the drawing is done.
     await page.evaluate(`{
       const canvas = document.querySelector('#map-canvas');
       const corner = () => {
@@ -174,7 +174,7 @@ type Finger = { readonly x: number; readonly y: number };
 
 const between = ([one, other]: readonly [Finger, Finger]) => Math.hypot(one.x - other.x, one.y - other.y);
 
-/** Fingers that move from part 0 to part 1 of their way. */
+/** Fingers that move along their way from part 0 to part 1. */
 async function touch(session: CDPSession, at: (part: number) => readonly Finger[]): Promise<void> {
   const send = (type: 'touchStart' | 'touchMove' | 'touchEnd', points: readonly Finger[]) =>
     session.send('Input.dispatchTouchEvent', { type, touchPoints: points.map((point, id) => ({ ...point, id })) });

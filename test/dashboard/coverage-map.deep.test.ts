@@ -1,6 +1,6 @@
 /**
- * The coverage map of 50,000 series looks at each of them only when their order is not known. It reads no candle but of rows with slots
- * that two answers told to be empty, and of these no more than it may. Judged by what Postgres read, not by time.
+ * The coverage map of 50,000 series reads each of them only when their order is not known. It reads no candles, except of rows with slots
+ * that two answers reported as empty, and of these no more than its limit. The tests count the rows that Postgres read, not the time.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { ensurePartitions } from '../../src/store/upkeep/partition.ts';
@@ -25,7 +25,7 @@ afterAll(() => database?.drop());
 
 type Read = { readonly series: number; readonly candles: number; readonly opinions: number };
 
-/** Rows of tables that were read so far; an index look-up counts those that it found. */
+/** Rows read from tables so far. An index look-up counts the rows that it found. */
 async function readRows(): Promise<Read> {
   const { sql } = database;
   await sql`select pg_stat_force_next_flush()`;
@@ -51,14 +51,14 @@ async function readBy(ask: () => Promise<unknown>): Promise<Read> {
   };
 }
 
-it.each(COVERAGE_SORTS)('sorted by %s, each series is read once for all pages', async (sort) => {
+it.each(COVERAGE_SORTS)('sorted by %s, the map reads each series once for all pages', async (sort) => {
   const data = (row: number) => pages.data({ ...WINDOW, sort, row, rows: ROWS });
   let total = 0;
   const first = await readBy(async () => {
     total = (await data(0)).total;
   });
   expect(total).toBe(SERIES);
-  // All once for the order; of the rows that are shown a few looks more.
+  // Every series once for the order, and the rows of the page a few more times.
   expect(first.series).toBeGreaterThanOrEqual(SERIES);
   expect(first.series).toBeLessThan(SERIES + 10 * ROWS);
   for (const row of [ROWS, 25_000, SERIES - ROWS]) {
@@ -68,14 +68,14 @@ it.each(COVERAGE_SORTS)('sorted by %s, each series is read once for all pages', 
     expect(next.opinions).toBeLessThan(10 * ROWS);
     expect(next.candles).toBe(0);
   }
-  // The page shares the list with its map.
+  // The page and its map share the list.
   const page = await readBy(() => pages.get(`/ui/coverage?sort=${sort}&row=30000`));
   expect(page.series).toBeGreaterThan(0);
   expect(page.series).toBeLessThan(10 * ROWS);
   expect(page.candles).toBe(0);
 });
 
-it('filtered by a reason, each series and each answer that waits is read once, and no candle', async () => {
+it('filtered by a reason, the map reads each series and each waiting answer once, and no candle', async () => {
   const query = { ...WINDOW, reason: 'unconfirmed', rows: ROWS };
   const first = await readBy(() => pages.data(query));
   const [{ waiting }] = (await database.sql`select count(*) as waiting from ops.second_opinion`) as [
@@ -87,9 +87,9 @@ it('filtered by a reason, each series and each answer that waits is read once, a
   expect((await readBy(() => pages.data(query))).series).toBeLessThan(10 * ROWS);
 });
 
-it('an answer has no more stretches than the map has pixels, whatever the series is like', async () => {
+it('the data of a row has at most two stretches for each pixel of the map, whatever the series is like', async () => {
   const { sql } = database;
-  // Every other slot of ten years is missing.
+  // Every second slot of ten years is missing.
   const [{ id }] = (await sql`
     update market.series set wanted = tstzmultirange(tstzrange('2016-01-01', '2026-01-01')), covered = (
       select range_agg(tstzrange(at, at + interval '1 hour')) from generate_series(timestamptz '2016-01-01', '2025-12-31', interval '2 hours') at)
@@ -108,7 +108,7 @@ it('an answer has no more stretches than the map has pixels, whatever the series
   expect(row.stretches.length / 3).toBeLessThanOrEqual(2 * pixels);
 });
 
-it('where all series have slots that two answers told to be empty, an answer reads so many candles and no more', async () => {
+it('when all series have slots that two answers reported as empty, the map reads candles only up to its limit', async () => {
   const { sql } = database;
   await ensurePartitions(sql, '24h', { from: Date.parse('2020-01-01'), to: Date.parse('2026-01-01') });
   await sql`update market.series set covered = tstzmultirange(tstzrange('2020-01-01', '2026-01-01')), covered_candles = 2191
@@ -125,7 +125,7 @@ it('where all series have slots that two answers told to be empty, an answer rea
   expect(all.candles).toBeGreaterThan(100_000);
   expect(all.candles).toBeLessThan(160_000);
   expect(unread).toBe(ROWS - Math.floor(150_000 / 2_192));
-  // Of fewer days all rows are read.
+  // For fewer days all rows are read.
   const part = await readBy(() => pages.data({ ...query, from: '2023-05-01', to: '2023-06-01' }));
   expect(part.candles).toBeGreaterThanOrEqual(ROWS * 30);
   expect(part.candles).toBeLessThan(ROWS * 40);

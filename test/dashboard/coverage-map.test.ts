@@ -1,4 +1,4 @@
-/** The coverage map: what its data say is what `market.gaps` says, in the order and with the filter of its address. */
+/** The coverage map shows the same as `market.gaps`, in the order and with the filter of its address. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
 import { COVERAGE_STATES } from '../../src/views/dashboard/coverage-map.ts';
@@ -6,7 +6,7 @@ import { GAP_REASONS } from '../../src/views/operations/gaps.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { type CoveragePages, makeEveryReason, openCoveragePages, TODAY } from './coverage-world.ts';
 
-/** Of the data. */
+/** The whole time of the data. */
 const WIDE = { from: new Date(TODAY - 70 * DAY).toISOString(), to: new Date(TODAY + DAY).toISOString(), rows: 100 };
 const HALF_AN_HOUR = 1_800;
 
@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => database?.drop());
 
-/** `coin interval quote: reason from..to`, in steps since the begin of the window; what the page draws. */
+/** `coin interval quote: reason from..to`, in steps since the begin of the window, as the page draws it. */
 async function drawn(step: number, change: object = {}): Promise<string[]> {
   const { rows, states, from } = await pages.data({ ...WIDE, step, ...change });
   expect(states).toHaveLength(COVERAGE_STATES.length);
@@ -32,7 +32,7 @@ async function drawn(step: number, change: object = {}): Promise<string[]> {
   );
 }
 
-/** The same as Postgres says it, each gap widened to steps. */
+/** The same computed by Postgres, with each gap widened to steps. */
 async function inSql(step: number, from: number, to: number): Promise<string[]> {
   const rows = await database.sql<{ text: string }[]>`
     select format('%s %s %s: %s %s..%s', coin_id, interval, quote, reason, lower(r), upper(r)) as text
@@ -53,8 +53,8 @@ const coinsOf = async (query: string) => {
   );
 };
 
-describe('every reason appears exactly where market.gaps says', () => {
-  it('for series that have all of them', async () => {
+describe('the map shows every reason exactly where market.gaps has it', () => {
+  it('for series that have all reasons', async () => {
     const [{ reasons }] = (await database.sql`select array_agg(distinct reason) as reasons from market.gaps`) as [
       { reasons: string[] },
     ];
@@ -70,7 +70,7 @@ describe('every reason appears exactly where market.gaps says', () => {
       new Date(TODAY - 28 * DAY).toISOString(),
       new Date(TODAY - 22 * DAY).toISOString(),
     ],
-  ])('%s', async (_, step, from, to) => {
+  ])('in steps: %s', async (_, step, from, to) => {
     const gaps = (await drawn(step, { from, to })).filter((line) => !/: (final|told once) /.test(line));
     const begin = Math.floor(Date.parse(from) / 1000 / step) * step;
     const end = Math.ceil(Date.parse(to) / 1000 / step) * step;
@@ -79,7 +79,7 @@ describe('every reason appears exactly where market.gaps says', () => {
     expect(gaps.sort()).toEqual(expected.sort());
   });
 
-  it('and beside them what is final, and what one answer told to be empty', async () => {
+  it('beside the final stretches and those that one answer reported as empty', async () => {
     const lines = (await drawn(86_400, { coin: 'holes' })).map((line) =>
       line.replace(/\d{10}/g, (at) => String((Number(at) * 1000 - TODAY) / DAY)),
     );
@@ -92,25 +92,25 @@ describe('every reason appears exactly where market.gaps says', () => {
   });
 });
 
-describe('the order', () => {
-  it('is that of the ranks, with coins without one last', async () => {
+describe('the order of the map', () => {
+  it('follows the ranks, with coins without a rank last', async () => {
     expect(await coinsOf('')).toEqual([
       ...['complete', 'unasked', 'young', 'doubtful', 'broken', 'odd', 'unknown', 'closed', 'wrong', 'mixed'],
       ...['mixed 6h btc', 'mixed 1h usd', 'holes'],
     ]);
   });
-  it('is that of the names', async () => {
+  it('follows the names', async () => {
     expect((await coinsOf('sort=name')).slice(0, 4)).toEqual(['broken', 'closed', 'complete', 'doubtful']);
   });
-  it('has first what misses the longest time, as market.gaps counts it', async () => {
+  it('begins with the series that miss the longest time, as market.gaps counts it', async () => {
     const worst = await coinsOf('sort=worst');
     expect(worst.slice(0, 2)).toEqual(['mixed 6h btc', 'mixed 1h usd']);
     expect(worst.slice(-2)).toEqual(['holes', 'complete']);
   });
-  it('groups by tier: named coins, all coins, and what nothing tracks', async () => {
+  it('groups by tier: named coins, all coins, and series that nothing tracks', async () => {
     expect((await coinsOf('group=tier')).slice(0, 3)).toEqual(['wrong', 'odd', 'complete']);
   });
-  it('is cut into pages', async () => {
+  it('is divided into pages', async () => {
     const all = await coinsOf('');
     expect([
       ...(await coinsOf('rows=5')),
@@ -119,7 +119,7 @@ describe('the order', () => {
     ]).toEqual(all);
     expect(await coinsOf('row=99')).toEqual([]);
   });
-  it('has a series that was added at once, and another worst one after a while', async () => {
+  it('includes a new series at once, and changes with the missing time after a while', async () => {
     const { sql } = database;
     await coinsOf('sort=worst&interval=12h');
     await sql`insert into market.series (coin_id, quote, interval, wanted) values
@@ -134,8 +134,8 @@ describe('the order', () => {
   });
 });
 
-describe('the filter', () => {
-  it.each(GAP_REASONS)('by "%s" has the series that market.gaps has with it', async (reason) => {
+describe('the filter of the map', () => {
+  it.each(GAP_REASONS)('by "%s" selects the series that have this reason in market.gaps', async (reason) => {
     const rows = await database.sql<{ text: string }[]>`
       select distinct coin_id || ' ' || interval || ' ' || quote as text from market.gaps where reason = ${reason}`;
     const { rows: shown } = await pages.data({ ...WIDE, step: 86_400, reason });
@@ -144,10 +144,10 @@ describe('the filter', () => {
       rows.map(({ text }) => text).sort(),
     );
   });
-  it('by what one answer told to be empty', async () => {
+  it('selects series with slots that one answer reported as empty', async () => {
     expect(await coinsOf('reason=told+once')).toEqual(['holes']);
   });
-  it('by interval, quote, and a part of a name, whatever its letters are for a pattern', async () => {
+  it('selects by interval, quote, and a part of a name, in which pattern characters have no special meaning', async () => {
     expect(await coinsOf('interval=1h')).toEqual(['mixed 1h usd']);
     expect(await coinsOf('quote=btc')).toEqual(['mixed 6h btc']);
     expect(await coinsOf('coin=NKNO')).toEqual(['unknown']);
@@ -155,8 +155,8 @@ describe('the filter', () => {
   });
 });
 
-describe('the page', () => {
-  it('says the same without a script: slots, gaps and reasons', async () => {
+describe('the page of the map', () => {
+  it('shows the same slots, gaps and reasons without a script', async () => {
     const { status, text } = await pages.get('/ui/coverage?coin=closed');
     expect(status).toBe(200);
     expect(text).toContain('Rows 1 to 1 of 1');
@@ -165,7 +165,7 @@ describe('the page', () => {
     expect(text).toMatch(/not asked yet: 6 slots in 2 gaps/);
     expect(text).toMatch(/<td class="num"[^>]*>50<\/td><td class="num"[^>]*>40<\/td>.*<td class="num"[^>]*>10<\/td>/);
   });
-  it('leads to the rows before and after, with the same filter', async () => {
+  it('links to the rows before and after, with the same filter', async () => {
     const { text } = await pages.get('/ui/coverage?sort=name&row=3');
     expect(text).toContain('Rows 4 to 13 of 13');
     expect(text).toContain('<a href="/ui/coverage?sort=name">Previous rows</a>');
@@ -177,7 +177,7 @@ describe('the page', () => {
     expect((await pages.get('/ui/coverage?row=99')).text).toContain('There is no row 100: there are 13 rows.');
     expect((await pages.get('/ui/coverage?coin=nobody')).text).toContain('No series matches.');
   });
-  it('shows a coin with a hostile name, and does nothing that it says', async () => {
+  it('shows a hostile coin name as text', async () => {
     const { sql } = database;
     await sql`update market.coin set name = '<script>alert(1)</script>', symbol = '"><img src=x>' where id = 'odd-coin'`;
     const { text } = await pages.get('/ui/coverage?coin=odd');
@@ -186,7 +186,7 @@ describe('the page', () => {
   });
 });
 
-describe('a wrong address', () => {
+describe('an address with a wrong value is refused', () => {
   it.each([
     ['sort=best', 'sort must be one of rank, name, worst, got &quot;best&quot;.'],
     ['group=coin', 'group must be one of none, tier, got &quot;coin&quot;.'],
@@ -216,7 +216,7 @@ describe('a wrong address', () => {
     ],
     ['from=2024-01-01&to=2024-02-01&rows=10&step=0', 'step must be a whole number from 1 to'],
     ['from=2014-01-01&to=2024-02-01&rows=10&step=60', 'the most is 20000'],
-  ])('of the data: %s', async (query, message) => {
+  ])('for the data: %s', async (query, message) => {
     const { status, text } = await pages.get(`/ui/coverage/data?${query}`);
     expect([status, text]).toEqual([400, expect.stringContaining(message)]);
   });

@@ -1,4 +1,4 @@
-/** Many visitors of the map at once keep two connections of the database busy, not all. */
+/** Many visitors of the map at once use two connections of the database, not all. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { createCoverageOrders } from '../../src/views/dashboard/coverage-order.ts';
@@ -14,7 +14,10 @@ afterAll(() => database?.drop());
 
 const BASE = { sort: 'rank', byTier: false } as const;
 
-/** The most statements at once that make an order and wait for the table of coins: looked at until there are `least`, and a while longer. */
+/**
+ * The highest number of concurrent statements that make an order and wait for the table of coins. It polls until there are `least`, and a
+ * little longer.
+ */
 async function waitingWhile(coins: readonly string[], least: number): Promise<number> {
   const { sql } = database;
   const orders = createCoverageOrders(sql, systemClock);
@@ -24,7 +27,7 @@ async function waitingWhile(coins: readonly string[], least: number): Promise<nu
     let most = 0;
     for (let looks = 0, late = 0; late < 5 && looks < 1_200; looks++) {
       await new Promise((resolve) => setTimeout(resolve, 50));
-      // Else a transaction sees what it saw first.
+      // Without this a transaction keeps its first snapshot of the statistics.
       await locked`select pg_stat_clear_snapshot()`;
       const [row] = await locked<{ waiting: number }[]>`
         select count(*)::int as waiting from pg_stat_activity
@@ -32,7 +35,7 @@ async function waitingWhile(coins: readonly string[], least: number): Promise<nu
       most = Math.max(most, row!.waiting);
       if (most >= least) late++;
     }
-    // Not awaited here: they wait for the end of this transaction.
+    // Not awaited here: the orders wait for the end of this transaction.
     return { made: [made], most };
   });
   const found = await made[0]!;
@@ -40,10 +43,10 @@ async function waitingWhile(coins: readonly string[], least: number): Promise<nu
   return most;
 }
 
-it('makes two orders at a time, and the others after them', async () => {
+it('the map makes two orders at a time, and the others after them', async () => {
   expect(await waitingWhile(['complete', 'unasked', 'young', 'doubtful', 'broken'], 2)).toBe(2);
 });
 
-it('makes one for a text in capitals and in small letters', async () => {
+it('the map makes one order for the same text in upper and lower case', async () => {
   expect(await waitingWhile(['complete', 'COMPLETE', 'Complete'], 1)).toBe(1);
 });

@@ -1,4 +1,4 @@
-/** What the map says of a box: prices of what can be asked for, or why there is nothing to ask for. */
+/** What the map says about a selected box: the prices of what can be requested, or why nothing can. */
 import { expect, it } from 'vitest';
 import { CAN_BE_ASKED, STATE_WORDS } from '../../src/dashboard/map/coverage-states.ts';
 import { COVERAGE_STATES, type CoverageRow, type CoverageState } from '../../src/views/dashboard/coverage-map.ts';
@@ -12,7 +12,7 @@ type Data = {
   readonly statesIn: (row: number, from: number, to: number) => readonly State[] | null;
 };
 
-// Scripts of the browser have the types of the browser, which the tests have not: their paths are no literals for the compiler.
+// Scripts of the browser use the types of the browser, which the tests lack. So the path is not a literal that the compiler would follow.
 const load = (name: string) => import(`../../src/dashboard/client/${name}.ts`);
 const { statesOf } = (await load('coverage-data')) as {
   statesOf: (row: Row, frame: object, from: number, to: number) => readonly State[] | null;
@@ -30,7 +30,7 @@ const states = COVERAGE_STATES.map((state) => ({
 }));
 const frame = { from: 0, to: 100 * DAY, step: DAY, states };
 
-/** Stretches of so many days each, from the first day on; null: not wanted. */
+/** Stretches of this many days each, from the first day on. Null when they are not wanted. */
 function rowOf(
   symbol: string,
   interval: '1h' | '24h',
@@ -79,13 +79,13 @@ it.each([
   ['too young', [1, 2], [70, 80], 'There is nothing to request: provisional: too recent to be final.'],
   ['not wanted', [2, 3], [45, 55], 'There is nothing to request: no slot there is wanted.'],
   ['refused', [3, 4], [0, 9], 'There is nothing to request: refused: this account may not read it.'],
-] as const)('%s: no price, and why', (_, rows, days, why) => {
+] as const)('a box with nothing to request has no price and says why: %s', (_, rows, days, why) => {
   const { text, asked } = told(rows, days);
   expect(asked).toEqual([]);
   expect(text).toContain(why);
 });
 
-it('prices only the series with something to ask for', () => {
+it('a box has prices only for series with something to request', () => {
   const { text, asked } = told([0, 4], [55, 70]);
   expect(text).toBe('Selected: DONE, HOLE, SOME, SHUT, 1970-02-25 to 1970-03-12.');
   expect(asked.map(({ href }) => new URLSearchParams(href.split('?')[1]).getAll('coin'))).toEqual([
@@ -94,20 +94,20 @@ it('prices only the series with something to ask for', () => {
   ]);
 });
 
-it('counts the whole slot into which a box reaches', () => {
+it('a box counts the whole slot into which it reaches', () => {
   expect(told([1, 2], [59.5, 59.9]).asked).toHaveLength(1);
   expect(told([1, 2], [60, 60.5]).asked).toHaveLength(0);
 });
 
-it('prices what it was not told of: the page says what it is', () => {
+it('a box beyond the data that was read has a price: the page of the fill says what there is', () => {
   expect(told([0, 1], [90, 110]).asked).toHaveLength(1);
 });
 
-/** Without what it is a cell of. */
+/** The text without the cell that it describes. */
 const cell = (row: Row, step: number, from: number, to: number) =>
   describeCell({ frame: { ...frame, step }, row, from, to }).replace(/^.*? to [^:]*: /, '');
 
-it('says of a cell what its slots are, and nothing of slots beside it into which a step reaches', () => {
+it('a cell describes its own slots, and not the slots beside it that a step covers', () => {
   const step = 7 * 3_600;
   const widened = (from: number, to: number) => [Math.floor(from / step), Math.ceil(to / step)];
   const twice = [COVERAGE_STATES.indexOf('told twice'), ...widened(10 * DAY, 12 * DAY)];
@@ -115,17 +115,17 @@ it('says of a cell what its slots are, and nothing of slots beside it into which
   expect(cell(row, step, 9 * DAY, 10 * DAY)).toBe('final.');
   expect(cell(row, step, 10 * DAY, 11 * DAY)).toBe('final; empty, confirmed by two answers.');
   expect(cell(row, step, 12 * DAY, 13 * DAY)).toBe('final.');
-  // What is missing up to now ends within a slot, or just after it has begun.
+  // The missing stretch of the newest time ends within a slot, or just after a slot has begun.
   const now = [COVERAGE_STATES.indexOf('provisional'), ...widened(30 * DAY, 30 * DAY + 60)];
   expect(cell({ ...row, stretches: now }, step, 30 * DAY, 31 * DAY)).toContain('too recent to be final');
   expect(cell({ ...row, stretches: [now[0]!, 30, 31] }, DAY, 30 * DAY, 31 * DAY)).toContain('too recent to be final');
 });
 
-it('says that it does not know a cell that lies beside what was read', () => {
+it('a cell outside the data that was read says that it is not known', () => {
   expect(cell(ROWS[0]!, DAY, 99 * DAY, 101 * DAY)).toBe('not loaded, move the map there.');
 });
 
-it('says how many confirmed empty slots are drawn as final', () => {
+it('a cell says how many confirmed empty slots are drawn as final', () => {
   const text = describeCell({ frame, row: { ...ROWS[0]!, toldTwiceElsewhere: 7 }, from: 0, to: DAY });
   expect(text).toMatch(/: final\. This series has 7 confirmed empty slots, drawn as final at this zoom: zoom in/);
   expect(describeUnreadRows(ROWS)).toBe('');

@@ -1,4 +1,4 @@
-/** A dashboard over a database whose series have every reason that a slot can be missing for. */
+/** A dashboard over a database whose series have every reason for which a slot can be missing. */
 import { systemClock } from '../../src/clock.ts';
 import { DAY } from '../../src/core/interval.ts';
 import { createDashboard } from '../../src/dashboard/dashboard.ts';
@@ -8,9 +8,9 @@ import { isDatabaseUnavailable } from '../../src/store/connection/database-unava
 
 export type CoveragePages = {
   get(path: string): Promise<{ readonly status: number; readonly text: string }>;
-  /** Of `/ui/coverage/data`. */
+  /** Reads `/ui/coverage/data`. */
   data(query: Readonly<Record<string, string | number>>): Promise<CoverageAnswer>;
-  /** Lists that are kept for a while are old by now. */
+  /** Moves the clock, so that cached lists expire. */
   later(ms: number): void;
 };
 
@@ -25,7 +25,7 @@ export function openCoveragePages(sql: Sql): CoveragePages {
     clock: { ...systemClock, now: () => systemClock.now() + ahead },
     readHead: async () => ({ plan: 'free', windows: [], holds: [], chips: [], dataAt: { at: null, lookedAt: 0 } }),
     readNeeds: async () => [],
-    // Of other screens.
+    // Needed only by other screens.
     readQuota: notShown,
     readBackfill: notShown,
     readChecks: notShown,
@@ -56,13 +56,13 @@ export function openCoveragePages(sql: Sql): CoveragePages {
   };
 }
 
-/** Midnight. */
+/** Midnight of today. */
 export const TODAY = Math.floor(Date.now() / DAY) * DAY;
 const day = (n: number) => new Date(TODAY + n * DAY).toISOString();
 
 /**
- * Each coin misses something else of the last 60 days. Of `mixed` the reasons overlap in every way: a refusal speaks before an answer that
- * waits, the newest refusal and the newest answer before older ones, and a refusal of the series before the history limit of its interval.
+ * Each coin misses something else of the last 60 days. The reasons of `mixed` overlap in every way: a refusal has precedence over an answer
+ * that waits, the newest refusal and the newest answer over older ones, and a refusal of the series over the history limit of its interval.
  */
 export async function makeEveryReason(sql: Sql): Promise<void> {
   const coins = [
@@ -91,10 +91,10 @@ export async function makeEveryReason(sql: Sql): Promise<void> {
         else tstzmultirange(tstzrange(${day(-60)}, ${day(-30)}), tstzrange(${day(-20)}, ${day(-10)})) end
     from market.coin`;
   await sql`update market.series set empty_once = tstzmultirange(tstzrange(${day(-50)}, ${day(-48)})) where coin_id = 'holes-coin'`;
-  // Each covered slot has a candle, or is empty as one answer told; the map believes the figures.
+  // Each covered slot has a candle, or one answer reported it as empty. The map trusts these numbers.
   await sql`update market.series s set covered_candles = (
     select coalesce(sum(extract(epoch from upper(r) - lower(r))), 0) / 86400 from unnest(s.covered - s.empty_once) r)`;
-  // Of the hour: behind the history limit of its interval, up to now, and not wanted before its data begin.
+  // The hour series lies behind the history limit of its interval, is wanted up to now, and not before its data begin.
   await sql`update market.coin set first_data_at = ${day(-40)}::timestamptz + interval '90 minutes' where id = 'mixed-coin'`;
   await sql`insert into market.series (coin_id, quote, interval, wanted, covered, covered_candles)
     values ('mixed-coin', 'usd', '1h', tstzmultirange(tstzrange(${day(-60)}, null)), tstzmultirange(tstzrange(${day(-3)}, ${day(-2)})), 24),

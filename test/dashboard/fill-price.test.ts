@@ -1,4 +1,4 @@
-/** What the page of a fill says about slots that were answered, but not finally: what is requested now, what later, and what never. */
+/** What the page of a fill says about slots without a final answer: what is requested now, what later, and what never. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { DAY, HOUR } from '../../src/core/interval.ts';
@@ -45,7 +45,7 @@ async function look(status = 200): Promise<string> {
 
 const minute = (at: number) => `${new Date(at).toISOString().slice(0, 16).replace('T', ' ')}`;
 
-test('malformed slots that are due are requested now; those that are not are said to be requested later, with their price', async () => {
+test('the page of a fill requests malformed slots that are due now, and shows later slots with their price', async () => {
   const [soon, later] = [systemClock.now() + 2 * HOUR, systemClock.now() + 5 * HOUR];
   await doubt('malformed', 0, 5, systemClock.now() - HOUR);
   await doubt('malformed', 10, 13, later);
@@ -61,12 +61,12 @@ test('malformed slots that are due are requested now; those that are not are sai
   expect(text).not.toContain('any more');
 });
 
-test('what is due only after the backfill would have ended, another one requests', async () => {
+test('the page of a fill leaves slots that are due after the end of the backfill to a later backfill', async () => {
   await doubt('malformed', 10, 13, systemClock.now() + 3 * DAY);
   expect(await look()).toContain('This backfill ends before that: a later one sends about 1 more request.');
 });
 
-test('where the last word of the upstream cannot be used, nothing is promised', async () => {
+test('the page of a fill promises nothing for slots whose last answer cannot be used', async () => {
   await doubt('malformed', 10, 13, 'infinity');
   const text = await look();
   expect(text).toContain('Fill 37 slots of 1 coin?');
@@ -76,7 +76,7 @@ test('where the last word of the upstream cannot be used, nothing is promised', 
   expect(text).not.toContain('wait for a second answer');
 });
 
-test('with nothing to request now, it says until when', async () => {
+test('the page of a fill with nothing to request now says until when', async () => {
   const at = systemClock.now() + 3 * HOUR;
   await doubt('malformed', 0, 40, at);
   expect(await look(400)).toContain(

@@ -1,4 +1,4 @@
-/** With very many series, the dashboard has counted what is due before it is open: nobody waits for a look at each series. */
+/** With very many series, the service has counted what is due before the dashboard opens. No visitor waits for a read of each series. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { makeManySeries, SERIES_OF_A_COIN } from '../support/many-series.ts';
@@ -16,7 +16,7 @@ afterAll(async () => {
   await database?.drop();
 });
 
-test('the first visitor of the quota and of any other page looks at no tracked series', async () => {
+test('the first visitor of the quota or of any other page causes no read of the tracked series', async () => {
   await page.prepare();
   await database.sql`alter table ops.tracked rename to tracked_away`;
   const quota = await page.look('/ui/quota');

@@ -1,4 +1,4 @@
-/** Keys: what everybody sees of them, and what operators do with them. No key is ever anywhere but in the answer that creates it. */
+/** API keys: what every visitor sees of them, and what operators do with them. A key appears only in the response that creates it. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { hashApiKey, makeApiKey } from '../../src/core/caller/api-key.ts';
 import { createApiKey, findApiKey } from '../../src/store/callers/api-key.ts';
@@ -33,7 +33,7 @@ async function seedKey(name: string, more: { expiresAt?: number } = {}) {
   return { key, prefix };
 }
 
-test('each key with its plan, its use of this month and its limit; names are texts', async () => {
+test('the list shows each key with its plan, its use of this month and its limit, and names as plain text', async () => {
   const { prefix } = await seedKey('<script>alert(1)</script>');
   const expired = await seedKey('old', { expiresAt: NOW - 1000 });
   const row = await findApiKey(database.sql, prefix);
@@ -49,7 +49,7 @@ test('each key with its plan, its use of this month and its limit; names are tex
   expect((await page.look('/ui/keys?all=true')).text).toContain(`${expired.prefix} | old | pro`);
 });
 
-test('whoever is not signed in cannot create or revoke', async () => {
+test('a visitor who is not signed in cannot create or revoke a key', async () => {
   const { prefix } = await seedKey('bob');
   for (const path of ['/ui/do/create-key?plan=pro', `/ui/do/revoke-key?key=${prefix}`]) {
     const { text, html } = await page.look(path);
@@ -58,7 +58,7 @@ test('whoever is not signed in cannot create or revoke', async () => {
   }
 });
 
-test('an operator creates a key: it is shown once, works, and is kept nowhere', async () => {
+test('an operator creates a key, which is shown once, works, and is stored nowhere', async () => {
   await page.signIn();
   const path = "/ui/do/create-key?plan=starter&name=Bob's+bot&operator=false&expires=2031-01-01";
   const asked = await page.look(path);
@@ -97,7 +97,7 @@ test('an operator creates a key: it is shown once, works, and is kept nowhere', 
   expect(JSON.stringify(audit) + page.log()).not.toContain(secret);
 });
 
-test('loading the answer with the key again creates no second key', async () => {
+test('loading the response with the new key again creates no second key', async () => {
   await page.signIn();
   const [first, again] = await page.confirmTwice('/ui/do/create-key?plan=pro&name=Cy');
   expect(first!.text).toMatch(KEY);
@@ -105,12 +105,12 @@ test('loading the answer with the key again creates no second key', async () => 
   expect(again!.html).not.toMatch(KEY);
   const keys = () => database.sql`select from ops.api_key where name = 'Cy'`;
   expect(await keys()).toHaveLength(1);
-  // Whoever opens the form again wants another one.
+  // Opening the form again means that another key is wanted.
   expect((await page.confirm('/ui/do/create-key?plan=pro&name=Cy')).text).toMatch(KEY);
   expect(await keys()).toHaveLength(2);
 });
 
-test('the form of a key works once, whichever process gets it', async () => {
+test('the form of a key works once, whichever process receives it', async () => {
   const processes = await Promise.all([1, 2].map(() => createTestDashboard(database.url, { states: () => [] })));
   try {
     const [one, other] = processes as [TestDashboard, TestDashboard];
@@ -123,7 +123,7 @@ test('the form of a key works once, whichever process gets it', async () => {
       return { status: answer.status, hasKey: KEY.test(await answer.text()) };
     };
     const keys = () => database.sql`select from ops.api_key where name = 'Di'`;
-    // At the same time, and once more.
+    // Two at the same time, and one more.
     const answers = await Promise.all([send(one), send(other), send(other)]);
     expect(answers.map(({ hasKey }) => hasKey).sort()).toEqual([false, false, true]);
     expect(await keys()).toHaveLength(1);
@@ -135,7 +135,7 @@ test('the form of a key works once, whichever process gets it', async () => {
   }
 });
 
-test('the form of a key that could not be created may be sent again', async () => {
+test('the form of a key may be sent again when the key could not be created', async () => {
   await page.signIn();
   const path = '/ui/do/create-key?plan=pro&name=Ed';
   await database.sql`alter table ops.api_key add constraint no_ed check (name <> 'Ed')`;
@@ -146,7 +146,7 @@ test('the form of a key that could not be created may be sent again', async () =
   (page.errors as unknown[]).length = 0;
 });
 
-test('an operator revokes a key, once', async () => {
+test('an operator can revoke a key once', async () => {
   await page.signIn();
   const { prefix } = await seedKey('bob');
   const path = `/ui/do/revoke-key?key=${prefix}`;
@@ -159,7 +159,7 @@ test('an operator revokes a key, once', async () => {
   expect((await page.look('/ui/system')).text).toContain(`ann (dashboard) | chandler keys revoke ${prefix} | done in`);
 });
 
-test('wrong terms are refused by their field, and a whole key in an address is not repeated', async () => {
+test('wrong terms are refused with the name of their field, and a whole key in an address is not repeated', async () => {
   const { key } = await seedKey('bob');
   for (const [path, message] of [
     ['create-key', 'plan must be one of free, starter, pro, business, ultimate, enterprise, unlimited, got "".'],
@@ -178,7 +178,7 @@ test('wrong terms are refused by their field, and a whole key in an address is n
   }
 });
 
-test('no screen shows anything of a secret setting', async () => {
+test('no screen shows any part of a secret setting', async () => {
   await page.look('/ui/system');
   // The checks take a moment.
   await expect.poll(async () => (await page.look('/ui/system')).text).toContain('set, sent only to 127.0.0.1:9');
@@ -195,7 +195,7 @@ test.each([
   ['25006', 'The database is read-only', 'was not done'],
   ['55P03', 'The database is locked', 'was not done'],
   ['57P01', 'The database cannot be reached', 'may have been done or not'],
-])('what cannot be stored (%s) says why, and what became of it', async (code, title, said) => {
+])('an action that cannot be stored (%s) says why, and whether it was done', async (code, title, said) => {
   await page.signIn();
   await database.sql.unsafe(`
     create function public.refuse() returns trigger language plpgsql as $$ begin raise 'no' using errcode = '${code}'; end $$;

@@ -1,4 +1,4 @@
-/** The screens with lists on a phone, and on paper, in a real browser: without its scripts, which change neither. */
+/** The screens with lists on a phone and on paper, in a real browser, without scripts, which change neither. */
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
@@ -12,7 +12,7 @@ const SCREENS = ['/', '/ui/backfills?all=true', '/ui/requests', '/ui/quota', '/u
 /** A sheet of A4 without its margins, in CSS pixels. */
 const SHEET = Math.floor(((210 - 2 * 12) / 25.4) * 96);
 
-describe.skipIf(EXECUTABLE === null)('lists', () => {
+describe.skipIf(EXECUTABLE === null)('the lists', () => {
   let database: TestDatabase;
   let dashboard: TestDashboard;
   let browser: Browser;
@@ -44,7 +44,7 @@ describe.skipIf(EXECUTABLE === null)('lists', () => {
     await database?.drop();
   });
 
-  /** A page whose answers come from the dashboard itself. */
+  /** A page whose responses come from the dashboard itself. */
   async function open(path: string, options: BrowserContextOptions): Promise<Page> {
     const context = await browser.newContext({ ...options, javaScriptEnabled: true });
     await context.route('**/*', async (route) => {
@@ -59,7 +59,7 @@ describe.skipIf(EXECUTABLE === null)('lists', () => {
     return page;
   }
 
-  test.each(SCREENS)('%s on a phone: nothing scrolls sideways, every button is in sight, no barriers', async (path) => {
+  test.each(SCREENS)('of %s fit a phone, show every button, and pass the accessibility check', async (path) => {
     for (const colorScheme of ['light', 'dark'] as const) {
       const page = await open(path, { viewport: { width: 390, height: 844 }, colorScheme });
       const beyond = await page.evaluate<string[]>(`(() => {
@@ -75,12 +75,12 @@ describe.skipIf(EXECUTABLE === null)('lists', () => {
     }
   });
 
-  test('a table that became blocks on a phone is a table for who cannot see it, with the names of its columns', async () => {
+  test('drawn as blocks on a phone are still tables with column names for a screen reader', async () => {
     const page = await open('/ui/keys', { viewport: { width: 390, height: 844 } });
     const row = page.getByRole('row', { name: /operator/ });
     expect(await row.getByRole('cell').count()).toBe(10);
     expect(await page.getByRole('columnheader', { name: 'This month' }).count()).toBe(1);
-    // Whoever sees it reads the name before the value.
+    // A sighted reader sees the column name before the value.
     const label = await page.evaluate<string>(
       `getComputedStyle(document.querySelector('td[data-label="For"]'), '::before').content`,
     );
@@ -88,7 +88,7 @@ describe.skipIf(EXECUTABLE === null)('lists', () => {
     await page.context().close();
   });
 
-  test.each(SCREENS)('%s on paper: black on white, whole, and without what only a screen can use', async (path) => {
+  test.each(SCREENS)('of %s on paper are black on white, complete, and without controls', async (path) => {
     const page = await open(path, { viewport: { width: SHEET, height: 1000 }, colorScheme: 'dark' });
     await page.emulateMedia({ media: 'print', colorScheme: 'dark' });
     const paper = await page.evaluate(`(() => {

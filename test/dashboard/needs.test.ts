@@ -1,4 +1,4 @@
-/** What Home says that needs attention: gaps, held requests, failed backfills; and when it may say that nothing does. */
+/** What Home shows under needs attention: gaps, held requests, failed backfills. And when it may say that nothing does. */
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { DAY, HOUR, INTERVAL_MS } from '../../src/core/interval.ts';
@@ -19,13 +19,13 @@ const btc = { coinId: 'btc-bitcoin', interval: '24h', covered: [], candles: [] }
 describe('gaps', () => {
   const wanted = [{ from: Date.UTC(2024, 0, 1), to: Date.UTC(2024, 0, 11) }];
 
-  test('are named, without those that an open backfill fetches', async () => {
+  test('are listed, without those that an open backfill fetches', async () => {
     await seedSeries(database.sql, { ...btc, wanted });
     const first = await look();
     expect(first).toContain('10 slots of 1 series are missing and can be requested now');
     expect(first).toContain(' gaps ');
     expect(first).not.toContain(NOTHING);
-    // Of another coin, of another stretch, paused: they fetch nothing of it.
+    // Of another coin, of another stretch, paused: these backfills fetch nothing of the gap.
     await seedBackfill({ state: 'queued', span: '[2020-01-01,2025-01-01)', coin: 'eth-ethereum' });
     await seedBackfill({ state: 'running', span: '[2020-01-01,2024-01-01)' });
     await seedBackfill({ state: 'paused', span: '[2020-01-01,2025-01-01)' });
@@ -36,9 +36,9 @@ describe('gaps', () => {
     expect(await look()).toContain(NOTHING);
   });
 
-  test('have a price, and a button that records what fills them', async () => {
+  test('have a price and a button that records a backfill for them', async () => {
     const { sql } = database;
-    // Two coins miss the same stretch, a third one more than a request holds; what is beyond the plan has no price.
+    // Two coins miss the same stretch, a third one misses more than one request holds. What is beyond the plan has no price.
     for (const coinId of ['btc-bitcoin', 'eth-ethereum']) await seedSeries(sql, { ...btc, coinId, wanted });
     const years = [{ from: Date.UTC(2022, 0, 1), to: Date.UTC(2024, 0, 11) }];
     await seedSeries(sql, { ...btc, coinId: 'ltc-litecoin', wanted: years });
@@ -69,7 +69,7 @@ describe('gaps', () => {
     } finally {
       await page.close();
     }
-    // The plan free gives one day.
+    // The plan free shows one day.
     expect(await look()).toContain(NOTHING);
     await sql`delete from ops.backfill`;
     expect(await look()).toMatch(
@@ -80,7 +80,7 @@ describe('gaps', () => {
     );
   });
 
-  test('are filled and nothing else: what is not wanted between them stays so', async () => {
+  test('are filled without the time between them, which stays not wanted', async () => {
     const { sql } = database;
     const apart = [{ from: Date.UTC(2020, 0, 1), to: Date.UTC(2020, 0, 11) }, ...wanted];
     await seedSeries(sql, { ...btc, wanted: apart });
@@ -116,7 +116,7 @@ describe('gaps', () => {
     }
   });
 
-  test('that reach the present are named, without what is younger than two days', async () => {
+  test('that reach up to now are listed, without slots that are younger than two days', async () => {
     const today = Math.floor(systemClock.now() / DAY) * DAY;
     const from = today - 10 * INTERVAL_MS['24h'];
     const id = await seedSeries(database.sql, { ...btc, wanted: [{ from, to: today }] });
@@ -126,7 +126,7 @@ describe('gaps', () => {
     expect(await look()).toContain(NOTHING);
   });
 
-  test('of many series are what a service counted', async () => {
+  test('of many series are those that a service counted', async () => {
     await database.sql`
       insert into market.coin (id, name, symbol, rank, type, is_new, is_active, first_seen_at, last_seen_at, rank_seen_at)
       select 'c' || i || '-coin', 'c', 'C', i, 'coin', false, true, now(), now(), now() from generate_series(1, 2001) i`;
@@ -145,7 +145,7 @@ describe('gaps', () => {
     expect(await look()).toMatch(/3,661 slots are missing.*what it costs to fill a part\. See the worst series/);
   });
 
-  test('of many series that nobody has counted are not known', async () => {
+  test('of many series that no service has counted are shown as not known', async () => {
     await seedSeries(database.sql, { ...btc, wanted });
     const coins = Array.from({ length: 2001 }, (_, i) => `c${i + 1}-coin`);
     const rest = { name: 'c', symbol: 'C', rank: 0, is_new: false, is_active: true, type: 'coin' } as const;
@@ -163,7 +163,7 @@ describe('gaps', () => {
 });
 
 describe('requests that are held', () => {
-  test('by a refused key: Home, the top and the quota say so', async () => {
+  test('by a refused key are shown on Home, at the top of each page and on the quota page', async () => {
     const account = await readAccount(database.sql, ACCOUNT);
     expect(account).toBeNull();
     const seed = {
@@ -186,7 +186,7 @@ describe('requests that are held', () => {
     expect(await look('/ui/quota')).not.toContain('No request is held.');
   });
 
-  test('by a spent day are a need', async () => {
+  test('by an exhausted day are listed', async () => {
     expect(await look()).toContain(NOTHING);
     await spend(1_000);
     const text = await look();
@@ -195,7 +195,7 @@ describe('requests that are held', () => {
   });
 });
 
-test('an upstream that gives no valid answers is a need, while requests wait for it and after', async () => {
+test('an upstream that gives no valid answers is listed while requests wait for it, and afterwards', async () => {
   await spend(0);
   const down = async (until: number) => {
     await database.sql`
@@ -222,7 +222,7 @@ async function spend(requests: number) {
       day_start = excluded.day_start, day_spent = excluded.day_spent`;
 }
 
-test('series that are less fresh than wanted: how many requests a day more they need', async () => {
+test('series that are less fresh than wanted are listed with the additional requests a day that they need', async () => {
   await database.sql`
     insert into market.coin (id, name, symbol, rank, type, is_new, is_active, first_seen_at, last_seen_at, rank_seen_at)
     select 'c' || i || '-coin', 'c', 'C', i, 'coin', false, true, now(), now(), now() from generate_series(1, 100) i`;
@@ -237,7 +237,7 @@ test('series that are less fresh than wanted: how many requests a day more they 
     const perDay = Number(
       /Less fresh\. ([\d,]+) requests more per day See the quota/.exec(text)?.[1]?.replace(',', ''),
     );
-    // At each tick of five minutes one of each series, 28,800 in all; the plan has some hundreds.
+    // One request for each series at each tick of five minutes, 28,800 in all. The plan has some hundreds.
     expect(perDay).toBeGreaterThan(28_000);
     expect(perDay).toBeLessThan(28_800);
   } finally {
@@ -248,7 +248,7 @@ test('series that are less fresh than wanted: how many requests a day more they 
 describe('failed backfills', () => {
   const span = '[2020-01-01,2021-01-01)';
 
-  test('of the last week, also behind hundreds of newer ones; only one of the service is resumed here', async () => {
+  test('of the last week are listed even behind hundreds of newer ones, and only those of the service can be resumed here', async () => {
     const failed = { state: 'failed', span, finishedAt: systemClock.now() - DAY };
     const ours = await seedBackfill({ ...failed, message: 'no answer' });
     const command = await seedBackfill({ ...failed, isDetached: false });
@@ -266,7 +266,7 @@ describe('failed backfills', () => {
     expect(html).not.toContain(`Backfill ${old} failed`);
   });
 
-  test('that more requests do not mend are not called broken, and have no button that does nothing', async () => {
+  test('that more requests cannot mend are not called broken, and have no button without effect', async () => {
     const message = 'left: 39 slots history limit';
     const id = await seedBackfill({ state: 'failed', span, finishedAt: systemClock.now() - HOUR, message });
     expect(await look('/ui/quota')).toContain(' 1 backfill failed ');
@@ -278,13 +278,13 @@ describe('failed backfills', () => {
     expect(home).not.toMatch(/Broken|Resume|backfill failed /);
   });
 
-  test('of many, the others are counted', async () => {
+  test('are counted when there are too many to list', async () => {
     for (let i = 0; i < 8; i++) await seedBackfill({ state: 'failed', span, finishedAt: systemClock.now() - HOUR });
     expect(await look()).toMatch(/3 more backfills failed in the last seven days\. 21 requests See the backfills/);
   });
 });
 
-test('of more open backfills than are shown, the pages say how many there are', async () => {
+test('a page that does not show all open backfills says how many there are', async () => {
   await database.sql`
     insert into ops.backfill (requested_at, state, spec, span, interval, quote, planned_requests, is_detached, coin_ids)
     select now(), 'queued', '{}', tstzrange('2020-01-01', '2021-01-01'), '24h', 'usd', 1, true, '{btc-bitcoin}' from generate_series(1, 230)`;

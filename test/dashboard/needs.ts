@@ -1,4 +1,4 @@
-/** Pages of a dashboard that are opened once, and backfills for them. */
+/** Pages of a dashboard that each opens anew, and backfills for them. */
 import { afterEach, beforeEach } from 'vitest';
 import { type Clock, systemClock } from '../../src/clock.ts';
 import { HOUR } from '../../src/core/interval.ts';
@@ -17,7 +17,7 @@ export function useDatabase(): void {
   afterEach(() => database.drop());
 }
 
-/** Of a page that was never opened before, so that nothing is kept of it. */
+/** A page of a new dashboard, which has nothing cached. */
 export async function look(path = '/', clock: Clock = systemClock): Promise<string> {
   const page = await createTestDashboard(database.url, { clock, states: () => [], env: ENV });
   try {
@@ -31,7 +31,7 @@ export function textOf(html: string): string {
   return html.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ');
 }
 
-/** Of one coin, for the daily candles of a stretch. */
+/** A backfill of the daily candles of one coin over a span. */
 export async function seedBackfill(row: {
   state: string;
   span: string;

@@ -1,4 +1,4 @@
-/** The screens of the quota, of one backfill, and of the system; and what the home screen says that the warehouse lacks. */
+/** The screens of the quota, of one backfill and of the system, and what Home says that the warehouse lacks. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { recordCoins } from '../../src/store/snapshot/coin.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
@@ -20,7 +20,7 @@ afterEach(async () => {
   expect(page.errors).toEqual([]);
 });
 
-/** `n` requests a day from the first of the month up to now, every second one for backfill 1. */
+/** `n` requests a day from the first of the month up to now. Every second one belongs to backfill 1. */
 async function seedMonth(n: number) {
   await database.sql`
     insert into ops.fetch (sent_at, as_of, account_id, endpoint, backfill_id, attempt, status, outcome, duration_ms, rows, stored, revised,
@@ -30,7 +30,7 @@ async function seedMonth(n: number) {
       lateral (select timestamptz '2030-05-01Z' + i * interval '1 day' / ${n}::int as at) t`;
 }
 
-/** So many sent in the month. */
+/** A ledger with this many requests of the month spent. */
 async function seedLedger(spent: number) {
   await database.sql`
     insert into ops.quota (account_id, month_start, month_spent, day_start, day_spent)
@@ -64,8 +64,8 @@ async function seedBackfill(row: { readonly state: string; readonly message?: st
   return made!.id;
 }
 
-describe('quota', () => {
-  test('the month burns down by day and spender, with the forecast; the ledger, the schedules and other plans', async () => {
+describe('the quota page', () => {
+  test('shows how the month is used by day and spender, the forecast, the ledger, the schedules and other plans', async () => {
     await seedMonth(100);
     await seedLedger(1_400);
     await database.sql`
@@ -76,7 +76,7 @@ describe('quota', () => {
     expect(text).toContain(`Account ${ACCOUNT} , plan free (as configured)`);
     expect(text).toContain('1,400 requests sent, 18,600 of 20,000 left');
     expect(html).toContain('<polygon class="spender-1"');
-    // The second day of May is over: two hundred requests, half of them for the backfill.
+    // At the end of the second day of May: two hundred requests, half of them for the backfill.
     expect(text).toContain('2030-05-03 00:00Z | 100 | 100 | 19,800 |');
     expect(text).toMatch(
       /tickers \| \*\/15 \* \* \* \* \| 1 \| 96 \| 2,976 \| 14\.9% \| 2030-05-15 10:15Z \| never \|/,
@@ -89,7 +89,7 @@ describe('quota', () => {
     expect(html).not.toContain('style="');
   });
 
-  test('every page says what is left of the day and of the month, and that an unlimited plan has no such limit', async () => {
+  test('and every other page show what is left of the day and the month, or that the plan is unlimited', async () => {
     await seedLedger(1_400);
     expect((await page.look('/')).html).toMatch(
       /<p>day: 1,000 of 1,000 requests left, .*<p>month: 18,600 of 20,000 requests left, /,
@@ -99,17 +99,17 @@ describe('quota', () => {
     expect((await page.look('/')).html).toContain('<p>plan enterprise: requests are unlimited</p>');
   });
 
-  test('where older rows are removed, what was left comes from the ledger', async () => {
+  test('takes what was left from the ledger where older rows have been removed', async () => {
     await seedMonth(100);
     await seedLedger(1_400);
     await database.sql`delete from ops.fetch where sent_at < '2030-05-11Z'`;
     const { text } = await page.look('/ui/quota');
-    // Of the day before yesterday, as if nothing was removed.
+    // The day before yesterday is shown as if nothing had been removed.
     expect(text).toMatch(/2030-05-13 00:00Z \| 100 \| 100 \| 18,800 \|/);
     expect(text).toContain('Chandler has no records of 1,000 requests that it counted');
   });
 
-  test('under the present plan, what is spent is not left; paused backfills and intervals of no plan', async () => {
+  test('compares the plans: spent requests are not left in the present one, and a plan without a queued interval is not possible', async () => {
     await seedLedger(5_000);
     const backfill = (state: string, interval: string, left: number) => database.sql`
       insert into ops.backfill (requested_at, state, spec, span, interval, quote, planned_requests, is_detached, coin_ids, left_requests)
@@ -125,7 +125,7 @@ describe('quota', () => {
     expect(text).toMatch(/enterprise \|.* 5m 15m 30m 1h 6h 12h 24h \| (2030|no limit)/);
   });
 
-  test('of very many requests a part tells how the month went', async () => {
+  test('estimates the use of the month from a sample when there are very many requests', async () => {
     await seedMonth(5_000);
     const { text } = await page.look('/ui/quota');
     expect(text).toContain('estimated from every 12th request');
@@ -138,7 +138,7 @@ describe('quota', () => {
   });
 });
 
-describe('one backfill', () => {
+describe('the page of a backfill', () => {
   test('says why it does not advance, what it cost, where its chunks are and what failed', async () => {
     const id = await seedBackfill({ state: 'queued', by: '<script>alert(1)</script>' });
     await database.sql`
@@ -162,7 +162,7 @@ describe('one backfill', () => {
     expect(html).toContain(`href="/ui/requests?backfill=${id}"`);
   });
 
-  test('one that failed says so, and can go on; one that is not there is a 404, a wrong number a 400', async () => {
+  test('offers to resume one that failed, is a 404 for an unknown number and a 400 for a wrong one', async () => {
     const id = await seedBackfill({ state: 'failed', message: 'no answer' });
     const { text, html } = await page.look(`/ui/backfills/${id}`);
     expect(text).toContain('It has ended (failed): no answer');
@@ -173,8 +173,8 @@ describe('one backfill', () => {
   });
 });
 
-describe('system', () => {
-  test('versions, services, connections, sizes, and who changed something: settings by name only', async () => {
+describe('the system page', () => {
+  test('shows versions, services, connections, sizes and the changes with their users, and settings by name only', async () => {
     await database.sql`
       insert into ops.instance (owner, roles, started_at, heartbeat_at) values ('host:7', '{scheduler,http}', ${NOW - DAY}, ${NOW})`;
     await database.sql`
@@ -190,7 +190,7 @@ describe('system', () => {
     expect(html).not.toContain('hidden-value');
   });
 
-  test('shows what chandler doctor checks without a request', async () => {
+  test('shows the checks of chandler doctor that need no request', async () => {
     await expect.poll(async () => (await page.look('/ui/system')).text).toMatch(/time zone \| (ok|warn) \|/);
     const { text } = await page.look('/ui/system');
     expect(text).toContain('key | ok | none: anonymous |');
@@ -200,8 +200,8 @@ describe('system', () => {
   });
 });
 
-describe('what the warehouse lacks', () => {
-  test('history limits that requests met', async () => {
+describe('Home', () => {
+  test('shows the history limits that requests met', async () => {
     await database.sql`
       insert into market.refusal (account_plan, interval, reason, message, refused_at, depth)
       values ('free', '24h', 'history limit', 'upgrade <b>now</b>', ${NOW - HOUR}, interval '1 day')`;

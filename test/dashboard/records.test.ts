@@ -24,7 +24,7 @@ afterEach(async () => {
   expect(page.errors).toEqual([]);
 });
 
-/** `n` requests, one a minute up to now; every tenth is refused with `message`. */
+/** `n` requests, one a minute up to now. Every tenth is refused with `message`. */
 async function seedRequests(
   n: number,
   { series = null as number | null, endpoint = 'ohlcv', message = 'no such coin' } = {},
@@ -47,8 +47,8 @@ function rowsOf(html: string): number {
   );
 }
 
-describe('requests', () => {
-  test('the newest first, with all that is known of each, and a link to each', async () => {
+describe('the list of requests', () => {
+  test('shows the newest first, with all that is known of each, and a link to its page', async () => {
     const series = await seedSeries(database.sql, {
       coinId: 'btc-bitcoin',
       interval: '24h',
@@ -64,13 +64,13 @@ describe('requests', () => {
     expect(html).toContain('href="/ui/requests?id=10"');
     const one = await page.look('/ui/requests?id=10');
     expect(one.text).toContain('HTTP status 404 Outcome not found Message no such coin Duration 120 ms');
-    // The digest in full, and its beginning in the list.
+    // The page shows the whole digest, the list its beginning.
     const digest = /SHA-256 of the body ([0-9a-f]{64})/.exec(one.text)![1]!;
     expect(html).toContain(`title="${digest}">${digest.slice(0, 12)}<`);
     expect((await page.look('/ui/requests?id=11')).status).toBe(404);
   });
 
-  test('a page at a time, each request once, and back to the newest', async () => {
+  test('shows a page at a time and each request once, and links back to the newest', async () => {
     await seedRequests(120);
     const found: string[] = [];
     let path: string | undefined = '/ui/requests';
@@ -83,7 +83,7 @@ describe('requests', () => {
     expect((await page.look('/ui/requests?before=50')).text).toContain('Back to the newest');
   });
 
-  test('by outcome, endpoint, coin and time, all in the address', async () => {
+  test('is filtered by outcome, endpoint, coin and time, which the address contains', async () => {
     const series = await seedSeries(database.sql, {
       coinId: 'btc-bitcoin',
       interval: '24h',
@@ -108,7 +108,7 @@ describe('requests', () => {
     expect(html).toContain('value="2030-05-15"');
   });
 
-  describe('the coin', () => {
+  describe('filtered by a coin', () => {
     const AT = Date.UTC(2030, 0, 1);
     const coin = (id: string, name: string, symbol: string, rank: number, is_active = true) =>
       ({ id, name, symbol, rank, is_active, is_new: false, type: 'coin' }) as const;
@@ -133,7 +133,7 @@ describe('requests', () => {
     });
 
     test.each(['pol-polygon', 'POL', 'pol', 'Polygon Ecosystem', 'matic-polygon', 'MATIC'])(
-      'by its symbol, name, id or old id: %s',
+      'finds it by its symbol, name, id or old id: %s',
       async (text) => {
         const seen = await page.look(`/ui/requests?${new URLSearchParams({ coin: text })}`);
         expect(rowsOf(seen.html) - 1).toBe(15);
@@ -143,7 +143,7 @@ describe('requests', () => {
       },
     );
 
-    test('that a text does not tell alone: the candidates are links to the same filter', async () => {
+    test('links to each candidate with the same filter when the text can mean several coins', async () => {
       const { text, html, status } = await page.look('/ui/requests?coin=UNI&outcome=stored&before=9');
       expect(status).toBe(200);
       expect(text).toContain(
@@ -154,7 +154,7 @@ describe('requests', () => {
       expect((await page.look('/ui/requests?coin=uni-uniswap')).text).toContain('No request matches.');
     });
 
-    test('that is unknown', async () => {
+    test('says so when the coin is unknown', async () => {
       const { text, html, status } = await page.look('/ui/requests?coin=%3Cb%3Enobody');
       expect([status, text]).toEqual([
         200,
@@ -163,7 +163,7 @@ describe('requests', () => {
       expect(html).not.toContain('<b>');
     });
 
-    test('has no exchange or tag of the same name: those have a link of their own', async () => {
+    test('does not include an exchange or tag of the same name, which has its own link', async () => {
       const { html } = await page.look('/ui/requests?endpoint=exchange');
       expect(html).toContain('href="/ui/requests?endpoint=exchange&amp;about=uni"');
       const about = await page.look('/ui/requests?about=uni');
@@ -172,7 +172,7 @@ describe('requests', () => {
     });
   });
 
-  test('says how far back a filter has looked, and goes on there', async () => {
+  test('says how far back a filter has looked, and goes on from there', async () => {
     await seedRequests(1, { endpoint: 'global' });
     await seedRequests(100_500);
     const { text, html } = await page.look('/ui/requests?endpoint=global');
@@ -184,7 +184,7 @@ describe('requests', () => {
     expect(further.text).not.toContain('Searched');
   });
 
-  test('an address that is wrong says which field, and what would be right', async () => {
+  test('refuses a wrong address with the field and what would be right', async () => {
     for (const [query, message] of [
       ['id=x', 'id must be a whole number above 0, got "x".'],
       ['before=-1', 'before must be a whole number above 0, got "-1".'],
@@ -203,7 +203,7 @@ describe('requests', () => {
     }
   });
 
-  test('hostile texts are texts', async () => {
+  test('shows hostile texts as plain text', async () => {
     await seedRequests(10, { message: SCRIPT, endpoint: SCRIPT });
     for (const path of [
       '/ui/requests',
@@ -218,13 +218,13 @@ describe('requests', () => {
   });
 });
 
-describe('notices', () => {
+describe('the list of notices', () => {
   async function seedNotice(row: Partial<typeof notice.$inferInsert>) {
     const filled = { topic: `t${Math.random()}`, event: 'quota', text: 'x', raisedAt: NOW, ...row } as const;
     await tables(database.sql).insert(notice).values(filled);
   }
 
-  test('states that last come first; each says whether it was sent, and why not', async () => {
+  test('shows ongoing states first, and whether each notice was sent or why not', async () => {
     await seedNotice({ event: 'stuck', text: 'Nothing goes on.', beganAt: NOW - 2 * DAY, sentAt: NOW - DAY });
     await seedNotice({ text: '80 % is used.', sentAt: NOW - MINUTE });
     await seedNotice({ text: 'given up', message: 'hook says 410', attempts: 7 });
@@ -243,7 +243,7 @@ describe('notices', () => {
     expect(was!.indexOf('behind')).toBeLessThan(was!.indexOf('80 %'));
   });
 
-  test('10,000 are as fast as ten, a page at a time', async () => {
+  test('shows 10,000 notices a page at a time, each page as small as with ten', async () => {
     await database.sql`
       insert into ops.notice (event, topic, text, raised_at, sent_at)
       select 'quota', 't' || i, 'notice ' || i, now(), now() from generate_series(1, 10000) i`;

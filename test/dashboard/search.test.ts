@@ -29,7 +29,7 @@ beforeAll(async () => {
     ...{ coinId: 'bch-bitcoin-cash', interval: '24h', candles: [AT] },
     ...{ wanted: [{ from: AT, to: AT + 864e5 }], covered: [{ from: AT, to: AT + 864e5 }] },
   });
-  // Seeding tells of the coin anew.
+  // Seeding overwrites the coin.
   await world.sql`update market.coin set name = 'Bitcoin Cash', rank = 20 where id = 'bch-bitcoin-cash'`;
 });
 afterAll(() => world.close());
@@ -42,7 +42,7 @@ const rowsOf = (text: string) =>
       .trim(),
   );
 
-describe('what only one coin can be called', () => {
+describe('a search that can mean only one coin', () => {
   test.each([
     ['an id', 'uni-uniswap', '/ui/coins/uni-uniswap'],
     ['a symbol, in any case', 'bch', '/ui/coins/bch-bitcoin-cash'],
@@ -50,12 +50,12 @@ describe('what only one coin can be called', () => {
     ['an old id, which stays in the address', 'matic-polygon', '/ui/coins/matic-polygon'],
     ['the symbol that it had under its old id', 'MATIC', '/ui/coins/pol-polygon'],
     ['a hostile id', 'x-<script>alert(1)</script>', '/ui/coins/x-%3Cscript%3Ealert(1)%3C%2Fscript%3E'],
-  ])('%s leads to it', async (_, q, to) => {
+  ])('by %s leads to its page', async (_, q, to) => {
     const { status, location } = await world.get(`/ui/search?${new URLSearchParams({ q })}`);
     expect({ status, location }).toEqual({ status: 303, location: to });
   });
 
-  test('the page at the end of a hostile id is there, and runs nothing', async () => {
+  test('leads to a page that shows a hostile id as text', async () => {
     const { status, text } = await world.get('/ui/coins/x-%3Cscript%3Ealert(1)%3C%2Fscript%3E');
     expect(status).toBe(200);
     expect(text).toContain('&lt;script&gt;alert(1)&lt;/script&gt; (&lt;b&gt;X&lt;/b&gt;)');
@@ -69,7 +69,7 @@ test('a symbol of two coins lists both, the better-ranked first', async () => {
   expect(rowsOf(text)).toEqual(['30 Uniswap UNI uni-uniswap yes', '900 Unicorn UNI uni-unicorn yes']);
 });
 
-test('all=true lists what one name could mean, with what is stored of each', async () => {
+test('all=true lists every coin that the text can mean, with what is stored of each', async () => {
   const { text } = await world.get('/ui/search?q=bitcoin&all=true');
   expect(rowsOf(text)).toEqual([
     '1 Bitcoin BTC btc-bitcoin yes',
@@ -78,12 +78,12 @@ test('all=true lists what one name could mean, with what is stored of each', asy
   ]);
 });
 
-test('a part of an old id finds the coin of today, and says which id it had', async () => {
+test('a part of an old id finds the coin of today and shows its old id', async () => {
   const { text } = await world.get('/ui/search?q=matic-p');
   expect(rowsOf(text)).toEqual(['25 Polygon Ecosystem POL pol-polygon was matic-polygon yes']);
 });
 
-test('nothing found, nothing asked, and too long a text', async () => {
+test('a search that finds nothing, an empty one and one that is too long each say so', async () => {
   expect((await world.get('/ui/search?q=%25')).text).toContain(
     'No coin matches this text by its symbol, name, id or an old id',
   );
@@ -93,7 +93,7 @@ test('nothing found, nothing asked, and too long a text', async () => {
   expect(text).toContain('q must be one line of at most 100 characters, got 101.');
 });
 
-test('a control character is refused, and is in no id', async () => {
+test('a control character is refused, because no id has one', async () => {
   for (const code of ['%00', '%0A1', '%1F', '%7F']) {
     const { status, text } = await world.get(`/ui/search?q=a${code}b`);
     expect({ code, status, text }).toEqual({
@@ -111,7 +111,7 @@ test('a control character is refused, and is in no id', async () => {
   }
 });
 
-test('hostile names in the list are text', async () => {
+test('the list shows hostile names as text', async () => {
   const { text } = await world.get('/ui/search?q=%3Cscript%3E&all=true');
   expect(rowsOf(text)).toHaveLength(1);
   expect(text).not.toContain('<script>alert');

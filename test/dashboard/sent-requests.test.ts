@@ -1,4 +1,4 @@
-/** What the pages say of the requests that were sent: how new the data is, and how each hour of the last day went. */
+/** What the pages say about the requests sent: how new the data is, and the requests of each hour of the last day. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { DAY, HOUR } from '../../src/core/interval.ts';
 import { createDataAt } from '../../src/views/dashboard/data-at.ts';
@@ -22,7 +22,7 @@ async function send(n: number, from: number, outcome: string, everyMs = 1_000) {
     from generate_series(0, ${n - 1}::int) i, lateral (select ${from}::timestamptz + i * ${everyMs}::float8 * interval '1 ms' as at) t`;
 }
 
-describe('the newest data', () => {
+describe('the time of the newest data', () => {
   const top = async () => {
     const page = await createTestDashboard(database.url, { clock: createVirtualClock(NOW), states: () => [] });
     const html = await page.page('/ui/keys');
@@ -37,20 +37,20 @@ describe('the newest data', () => {
     expect(await top()).toMatch(/newest data 2030-05-14 10:30Z/);
   });
 
-  test('is not claimed to be that of no request, when none of the last ones brought any', async () => {
+  test('is shown as unknown, not as never, when none of the last requests brought data', async () => {
     await send(1_300, NOW - HOUR, 'unavailable');
     const text = await top();
     expect(text).toContain('none of the last 1,300 requests brought data');
     expect(text).not.toContain('no request yet');
   });
 
-  test('is looked for within a bound, and then only in what is new', async () => {
+  test('is searched up to a limit, and then only in new requests', async () => {
     const { sql } = database;
     const read = createDataAt(sql);
     await send(1, NOW - DAY, 'stored');
     await send(112_000, NOW - 20 * HOUR, 'unavailable', 100);
     expect(await read()).toEqual({ at: null, lookedAt: 111_000 });
-    // It is not looked at again, also when it would say something else.
+    // The row is not read again, even if it has changed.
     await sql`update ops.fetch set outcome = 'stored' where id = 50000`;
     await send(1_500, NOW - HOUR, 'unavailable');
     expect(await read()).toEqual({ at: null, lookedAt: 111_000 });
@@ -65,7 +65,7 @@ describe('the requests of the last day by hour', () => {
     hours.filter((hour) => hour.stored + hour.refused + hour.failed > 0);
   const [eight, ten] = [Date.UTC(2030, 4, 15, 8), Date.UTC(2030, 4, 15, 10)];
 
-  test('an hour that is over is counted once, the current one each time', async () => {
+  test('count an hour that is over once, and the current hour each time', async () => {
     const read = createRequestsByHour(database.sql);
     await send(5, eight, 'stored');
     await send(3, eight, 'unavailable');
@@ -79,14 +79,14 @@ describe('the requests of the last day by hour', () => {
     await send(1, eight, 'stored');
     await send(4, ten, 'stored');
     expect(seen(await read(NOW + 60_000))).toEqual([first[0], { from: ten, stored: 4, refused: 2, failed: 0 }]);
-    // An hour later the current one is over; what is recorded some minutes late is counted.
+    // An hour later the current hour is over. Requests recorded some minutes late are counted.
     expect(seen(await read(NOW + 33 * 60_000)).at(-1)).toMatchObject({ from: ten, stored: 4 });
     await send(1, ten + 59 * 60_000, 'stored');
     expect(seen(await read(NOW + 34 * 60_000)).at(-1)).toMatchObject({ from: ten, stored: 5 });
     expect(seen(await read(NOW + 22 * HOUR))).toEqual([{ from: ten, stored: 5, refused: 2, failed: 0 }]);
   });
 
-  test('hours that the bound cuts are said to be not counted', async () => {
+  test('mark the hours beyond the limit as not counted', async () => {
     const read = createRequestsByHour(database.sql, 100);
     await send(100, eight, 'stored');
     await send(50, ten, 'stored');
@@ -97,7 +97,7 @@ describe('the requests of the last day by hour', () => {
     expect((await read(NOW + DAY)).uncountedBefore).toBeNull();
   });
 
-  test('the bound never cuts the current hour', async () => {
+  test('always include the whole current hour, whatever the limit', async () => {
     const read = createRequestsByHour(database.sql, 100);
     await send(100, eight, 'stored');
     await send(250, ten, 'stored');
@@ -109,7 +109,7 @@ describe('the requests of the last day by hour', () => {
     }
   });
 
-  test('are read once for all visitors of a minute', async () => {
+  test('are read once a minute for all visitors', async () => {
     const clock = createVirtualClock(NOW);
     const page = await createTestDashboard(database.url, { clock, states: () => [] });
     try {

@@ -1,4 +1,4 @@
-/** The slots that two answers told to be empty: the map shows each of them where it is, or says that it does not. */
+/** Slots that two answers reported as empty: the map shows each where it is, or says that it does not. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DAY, HOUR, INTERVAL_MS, type Interval, isPriceInterval, MINUTE } from '../../src/core/interval.ts';
 import { ensurePartitions } from '../../src/store/upkeep/partition.ts';
@@ -27,7 +27,7 @@ beforeAll(async () => {
 });
 afterAll(() => database?.drop());
 
-/** Covered from begin to end but for two days; of the first ten slots without a candle, one answer told. */
+/** Covered from begin to end, except for two days. Five of the first ten slots without a candle were reported by one answer only. */
 async function fill(interval: Interval, has: (at: number) => boolean): Promise<void> {
   const { sql } = database;
   const wide = INTERVAL_MS[interval];
@@ -55,7 +55,7 @@ async function fill(interval: Interval, has: (at: number) => boolean): Promise<v
 
 type Window = { readonly from: number; readonly to: number; readonly step: number };
 
-/** As the map draws them: seconds from..to of each stretch. */
+/** The stretches that the map draws, as seconds from..to. */
 async function drawn(interval: Interval, { from, to, step }: Window): Promise<string[]> {
   const { rows, ...answer } = await pages.data({ interval, from: iso(from), to: iso(to), step, rows: 1 });
   const { stretches, toldTwiceElsewhere } = rows[0]!;
@@ -67,7 +67,7 @@ async function drawn(interval: Interval, { from, to, step }: Window): Promise<st
   return found;
 }
 
-/** Slot by slot, widened to steps. */
+/** The same, slot by slot, widened to steps. */
 async function inSql(interval: Interval, window: Window): Promise<string[]> {
   const step = window.step;
   const from = Math.floor(window.from / 1000 / step) * step;
@@ -85,7 +85,7 @@ async function inSql(interval: Interval, window: Window): Promise<string[]> {
   return rows.map(({ text }) => text);
 }
 
-describe.each(SERIES)('of %s, each is drawn where no candle is', (interval) => {
+describe.each(SERIES)('slots of %s that two answers reported as empty are drawn where no candle is', (interval) => {
   it.each<[string, Window]>([
     ['slot by slot', { from: BEGIN - 2 * DAY, to: END + DAY, step: Math.max(300, INTERVAL_MS[interval] / 4_000) }],
     ['with several slots in a step', { from: BEGIN, to: END, step: 4 * 86_400 }],
@@ -101,7 +101,7 @@ describe.each(SERIES)('of %s, each is drawn where no candle is', (interval) => {
   });
 });
 
-it('a series with too many slots to read says how many it has, and where it is asked for less it shows them', async () => {
+it('a series with too many slots to read shows how many it has, and shows them when a shorter time is requested', async () => {
   const { sql } = database;
   await sql`insert into market.series (coin_id, quote, interval, wanted, covered, covered_candles)
     select 'z-coin', 'usd', '5m', spans, spans, 12 * 24 * 366 * 2 - 7
@@ -113,12 +113,12 @@ it('a series with too many slots to read says how many it has, and where it is a
   const part = (await ask('2024-01-01', '2024-02-01')).rows[0]!;
   expect(part.toldTwiceElsewhere).toBe(0);
   expect(part.stretches.slice(3, 6)).toEqual([TOLD_TWICE, 0, 31]);
-  // Nothing of it is there to be read.
+  // This part has no slots to read.
   expect((await ask('2025-02-01', '2026-01-01')).rows[0]!.toldTwiceElsewhere).toBe(0);
   await sql`delete from market.series where coin_id = 'z-coin'`;
 });
 
-it('the filter has the series that market.coverage counts some of', async () => {
+it('the filter selects the series in which market.coverage counts such slots', async () => {
   const { sql } = database;
   await sql`insert into market.series (coin_id, quote, interval, wanted, covered, covered_candles, empty_once)
     select 'z-coin', 'usd', '24h', spans, spans, 9, tstzmultirange(tstzrange('2024-01-01', '2024-01-02'))

@@ -6,7 +6,7 @@ import type { TestDatabase } from '../support/database.ts';
 
 /** In the middle of a day and of a month, so that no window ends during a test. */
 export const NOW = Date.UTC(2030, 4, 15, 10);
-/** Nobody answers there. */
+/** An upstream that nobody runs. */
 export const ACCOUNT = 'anonymous@127.0.0.1:9';
 
 export type Seen = { readonly status: number; readonly html: string; readonly text: string; readonly headers: Headers };
@@ -16,10 +16,10 @@ export type Visit = {
   readonly look: (path: string) => Promise<Seen>;
   /** Sends the form that the page at this address shows, as an operator who is signed in. */
   readonly confirm: (path: string) => Promise<Seen>;
-  /** The same, and then the same form again, as a browser does that loads the answer again. */
+  /** The same, and then the same form again, as a browser does when it reloads the response. */
   readonly confirmTwice: (path: string) => Promise<readonly Seen[]>;
   readonly signIn: () => Promise<void>;
-  /** Everything that was logged, and every error that a visitor did not see. */
+  /** Everything that was logged, and every error that no visitor saw. */
   readonly log: () => string;
   readonly errors: readonly unknown[];
   prepare(): Promise<void>;
@@ -68,7 +68,7 @@ async function seen(answer: Response): Promise<Seen> {
   return { status: answer.status, html, text: textOf(html), headers: answer.headers };
 }
 
-/** What a reader sees of the page's content, with `|` between cells. */
+/** The text of the page's content as a reader sees it, with `|` between cells. */
 function textOf(html: string): string {
   return html
     .slice(html.indexOf('<main'), html.indexOf('</main>'))

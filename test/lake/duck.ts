@@ -1,8 +1,8 @@
-/** DuckDB, as a reader of files that is not ours. */
+/** DuckDB, a reader of the files that Chandler did not write. */
 import { DuckDBInstance } from '@duckdb/node-api';
 
 export type Duck = {
-  /** Rows of a statement, instants as microseconds, big integers as texts. */
+  /** The rows of a statement, with instants as microseconds and big integers as text. */
   rows(statement: string): Promise<unknown[][]>;
 };
 

@@ -1,4 +1,4 @@
-/** A warehouse with something in every dataset: candles and prices of several intervals, holes, nulls, what is not final, and rows of every table. */
+/** A warehouse with rows for every dataset: candles and prices of several intervals, holes, nulls, values that are not final, and every table. */
 import { DAY, HOUR, type Interval, MINUTE } from '../../src/core/interval.ts';
 import { DATASETS } from '../../src/lake/dataset/datasets.ts';
 import { openFolder } from '../../src/lake/destination/folder.ts';
@@ -30,7 +30,7 @@ export const ALL: Selection = {
   layout: 'hive',
 };
 
-/** Exports into a folder, all unless `selection` says less. */
+/** Exports everything into a folder, or only what `selection` names. */
 export async function exportTo(
   database: ExportOptions['database'],
   folder: string,
@@ -50,7 +50,7 @@ export async function exportTo(
 
 export const datasets = (...names: string[]) => DATASETS.filter(({ name }) => names.includes(name));
 
-/** Resolves to the series of the first coin, by interval. */
+/** Fills the database. Resolves to the series of the first coin, by interval. */
 export async function fillAll(sql: Sql): Promise<Map<Interval, number>> {
   await fillProved(sql);
   const first = new Map<Interval, number>();
@@ -66,13 +66,13 @@ export async function fillAll(sql: Sql): Promise<Map<Interval, number>> {
   return first;
 }
 
-/** Without some rows in the middle, which are known to be empty then, and with nulls. */
+/** Removes some rows in the middle, so that their slots are known to be empty, and sets some values to null. */
 export function withHoles({ candles, ...chunk }: PreparedChunk): PreparedChunk {
   const keep = candles.openTime.map((_, i) => i % 17 !== 8);
   const kept = <T>(values: readonly T[]) => values.filter((_, i) => keep[i]);
   const nulls = (values: readonly (number | null)[], every: number) =>
     kept(values).map((value, i) => (i % every === every - 1 ? null : value));
-  // Now and then a slot of which the upstream knows nothing but that it was.
+  // Now and then a slot in which the upstream knows no value.
   const prices = (values: readonly (number | null)[]) => nulls(values, 23);
   return {
     ...chunk,
@@ -95,7 +95,7 @@ async function storeProvisional(sql: Sql): Promise<void> {
   for (const chunk of prepareChunks([id!], '24h', span)) await storePrepared(sql, chunk, span.to - HOUR);
 }
 
-/** Of each table one row with everything, and one with nothing that may be null. */
+/** One row of each table with every value, and one with every nullable value null. */
 async function fillTables(sql: Sql): Promise<void> {
   await ensurePartitionsOf(sql, TICKER_HISTORY, { from: FROM, to: FROM + 70 * DAY });
   await sql`update market.coin set first_data_at = ${FROM}::timestamptz where id = ${COINS[0]}`;

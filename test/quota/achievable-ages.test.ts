@@ -28,7 +28,7 @@ const daily = (rest: Partial<TierDemand>): TierDemand => ({
 });
 const plan = (requestsPerDay: number | null, ...tiers: TierDemand[]) => planFreshness({ tiers, requestsPerDay });
 
-/** Up to six tiers of some priorities. */
+/** Up to six tiers with different priorities. */
 const tiersOf = (most: number) =>
   fc
     .array(
@@ -43,7 +43,7 @@ const tiersOf = (most: number) =>
     .map((list) => list.map((tier, id): TierDemand => ({ id, rowsPerRequest: 366, ...tier })));
 
 describe('the plan of freshness', () => {
-  it('2,000 daily series with 1,000 requests a day are two days old', () => {
+  it('refreshes 2,000 daily series every two days with 1,000 requests a day', () => {
     expect(plan(1_000, daily({}))).toEqual({
       tiers: [{ id: 1, achievableAgeMs: 2 * DAY, refreshAfterMs: 2 * DAY, requestsPerDay: 1_000, keepsUp: true }],
       requestsPerDay: 1_000,
@@ -51,7 +51,7 @@ describe('the plan of freshness', () => {
     });
   });
 
-  it('meets every target, and costs no more than that, when there is enough', () => {
+  it('meets every target when there are enough requests, and uses no more than that takes', () => {
     const { tiers, requestsPerDay } = plan(
       10_000,
       daily({ series: 100 }),
@@ -62,7 +62,7 @@ describe('the plan of freshness', () => {
     expect(plan(null, daily({})).tiers[0]?.achievableAgeMs).toBe(DAY);
   });
 
-  it('serves the higher priority first, and leaves a tenth to the lower ones', () => {
+  it('serves the higher priority first, and leaves a tenth of the requests to the lower ones', () => {
     const [list, all] = plan(
       1_000,
       daily({ priority: 20, series: 800 }),
@@ -75,25 +75,25 @@ describe('the plan of freshness', () => {
     expect(rest?.achievableAgeMs).toBe(500 * DAY);
   });
 
-  it('a lower priority is never better off, however few its series', () => {
+  it('never favours a lower priority, however few series it has', () => {
     const [list, all] = plan(100, daily({ priority: 20, series: 1_000 }), daily({ id: 2, series: 1 })).tiers;
     expect(list!.achievableAgeMs).toBeLessThanOrEqual(all!.achievableAgeMs!);
     expect(list!.achievableAgeMs! / DAY).toBeCloseTo(10.01);
   });
 
-  it('without any request nothing is promised', () => {
+  it('promises no age when there are no requests', () => {
     expect(plan(0, daily({})).tiers[0]).toMatchObject({ achievableAgeMs: null, requestsPerDay: 0, keepsUp: false });
   });
 
-  it('says when candles come faster than requests can bring them', () => {
+  it('reports when candles appear faster than requests can fetch them', () => {
     const fine = daily({ interval: '5m', series: 1_000, targetAgeMs: DAY });
     expect(plan(1_000, fine).tiers[0]).toMatchObject({ achievableAgeMs: DAY, keepsUp: true });
     expect(plan(500, fine).tiers[0]).toMatchObject({ achievableAgeMs: 2 * DAY, keepsUp: false });
-    // A target of three days would leave candles out: one request holds thirty and a half hours.
+    // A target of three days would miss candles: one request holds thirty and a half hours.
     expect(plan(null, { ...fine, targetAgeMs: 3 * DAY }).tiers[0]?.achievableAgeMs).toBe(366 * 5 * 60_000);
   });
 
-  it('never costs more than the budget, and starves nobody', () => {
+  it('never uses more than the budget, and leaves no series without requests', () => {
     fc.assert(
       fc.property(tiersOf(5_000), fc.integer({ min: 1, max: 100_000 }), (tiers, requestsPerDay) => {
         const planned = planFreshness({ tiers, requestsPerDay });
@@ -103,7 +103,7 @@ describe('the plan of freshness', () => {
     );
   });
 
-  it('a higher priority is never worse off than a lower one', () => {
+  it('never gives a higher priority a worse age than a lower one', () => {
     const stretches = (tiers: readonly TierDemand[], requestsPerDay: number) =>
       planFreshness({ tiers: tiers.map((tier) => ({ ...tier, rowsPerRequest: 1e6 })), requestsPerDay }).tiers.flatMap(
         (t, i) =>
@@ -121,7 +121,7 @@ describe('the plan of freshness', () => {
     );
   });
 
-  it('more budget makes nothing older, and another series nothing younger', () => {
+  it('makes no series older when the budget grows', () => {
     const ages = (tiers: readonly TierDemand[], requestsPerDay: number) =>
       planFreshness({ tiers, requestsPerDay }).tiers.map((t) => t.achievableAgeMs!);
     fc.assert(
@@ -139,7 +139,7 @@ describe('the plan of freshness', () => {
   });
 });
 
-describe('choosing who is asked next', () => {
+describe('choosing the series to refresh next', () => {
   const candidate = (seriesId: number, rest: Partial<RefreshCandidate>): RefreshCandidate => ({
     seriesId,
     priority: 0,
@@ -152,7 +152,7 @@ describe('choosing who is asked next', () => {
   const choose = (candidates: readonly RefreshCandidate[], all: number, late = all) =>
     chooseDue(candidates, { now, tickMs: HOUR, room: { all, late } }).map(({ candidate }) => candidate.seriesId);
 
-  it('takes the highest priority first, of it the latest relative to its time, then those never asked by time and rank', () => {
+  it('takes the highest priority first; within it the most overdue for its refresh time, then new series by refresh time and rank', () => {
     const some = [
       candidate(1, { dueAt: now + 1 }),
       candidate(2, { dueAt: now - 2 * HOUR, refreshAfterMs: HOUR }),
@@ -169,36 +169,36 @@ describe('choosing who is asked next', () => {
     expect(choose(some, -1)).toEqual([]);
   });
 
-  it('that became due just now is refreshed, however many are late', () => {
+  it('refreshes a series that has just become due, however many series are late', () => {
     const late = [1, 2, 3].map((id) => candidate(id, { priority: 20, dueAt: now - DAY }));
-    // It counts as one of those that the day is to have room for.
+    // It counts against the day's room.
     expect(choose([...late, candidate(4, { dueAt: now - HOUR })], 10, 2)).toEqual([1, 4]);
     expect(choose([...late, candidate(4, { dueAt: now - HOUR })], 2, 2)).toEqual([1, 4]);
   });
 
-  it('when the quota allows more than before, the oldest come first: none becomes older than was told', () => {
+  it('refreshes the oldest series first when the quota grows, so that none exceeds its promised age', () => {
     const shorter = { refreshAfterMs: 2 * DAY, achievableAgeMs: 3 * DAY + HOUR };
     const threeDays = [1, 2].map((id) => candidate(id, { ...shorter, dueAt: now - DAY }));
     const twoDays = [3, 4, 5].map((id) => candidate(id, { ...shorter, dueAt: now }));
     expect(choose([...twoDays, ...threeDays], 3, 3)).toEqual([1, 2, 3]);
-    // Those that are told to be three days old at most can wait; they get what the day has beside those that cannot.
+    // Series with a promised age of three days can wait. They get what the day has left beside those that cannot.
     expect(choose([...twoDays, ...threeDays], 10, 4)).toEqual([1, 2, 3, 4]);
     expect(choose([...twoDays, ...threeDays], 10, 0)).toEqual([1, 2]);
-    // Once it is told, they are late.
+    // Once the shorter age is promised, they are late.
     const told = threeDays.map((one) => ({ ...one, achievableAgeMs: 2 * DAY + HOUR }));
     const others = twoDays.map((one) => ({ ...one, achievableAgeMs: 2 * DAY + HOUR }));
     expect(choose([...others, ...told], 10, 3)).toEqual([3, 4, 5]);
   });
 
-  it('who is late keeps its refresh times', () => {
+  it('keeps the refresh times of a series that is late', () => {
     const series = { seriesId: 1, refreshAfterMs: 6 * HOUR, refreshAt: now };
     expect(lastRefreshTime(series, now + 7 * HOUR)).toBe(now + 6 * HOUR);
     expect(lastRefreshTime(series, now + 19 * HOUR)).toBe(now + 18 * HOUR);
-    // It was asked once more, before its time.
+    // It was requested once more, before its time.
     expect(lastRefreshTime(series, now + HOUR)).toBe(now);
   });
 
-  it('refresh times that were recorded to the millisecond come to whole minutes, or seconds where they are frequent', () => {
+  it('rounds refresh times that were recorded in milliseconds to whole minutes, or to seconds when refreshes are frequent', () => {
     const refreshAt = now + 83_456;
     expect(lastRefreshTime({ seriesId: 1, refreshAfterMs: 6 * HOUR, refreshAt }, now + 7 * HOUR)).toBe(
       now + 6 * HOUR + 60_000,
@@ -208,7 +208,7 @@ describe('choosing who is asked next', () => {
     );
   });
 
-  it('where answers are about days, refresh times are at midnight and evenly after it', () => {
+  it('starts the refresh times at midnight and spaces them evenly when answers are about days', () => {
     const series = { seriesId: 1, refreshAfterMs: 8 * HOUR, refreshAt: null };
     expect(lastRefreshTimeOfDay(series, now + 9 * HOUR)).toBe(now + 8 * HOUR);
     expect(lastRefreshTimeOfDay({ ...series, refreshAfterMs: DAY, refreshAt: now + 8 * HOUR }, now + 40 * HOUR)).toBe(
@@ -220,9 +220,9 @@ describe('choosing who is asked next', () => {
     expect(new Set(times)).toEqual(new Set([now, now - DAY, now - 2 * DAY]));
   });
 
-  /** From look to look. */
+  /** The time between two runs. */
   const STEPS = [10 * 60_000, HOUR / 2, 6 * HOUR];
-  it('never spends more than the budget of a day, and asks every series within its achievable age', () => {
+  it('never exceeds the budget of a day, and refreshes every series within its achievable age', () => {
     fc.assert(
       fc.property(
         tiersOf(40),
@@ -252,8 +252,8 @@ describe('choosing who is asked next', () => {
             })),
           );
           const oldest = Math.max(...series.map((s) => s.achievableAgeMs));
-          // At first all are due at once, and once more at the times that they keep. When a day begins, all of them have had both, and none is late,
-          // the figure holds to the millisecond from then on, also where requests are short.
+          // At first all series are due at once, and once more at their own refresh times. From the first midnight after both, with no
+          // series late, the promised age holds to the millisecond, even if requests are short.
           let settledAt = Number.POSITIVE_INFINITY;
           const isSettled = (at: number) => series.every((s) => s.refreshes > 1 && at - s.dueAt! <= step);
           const worst = { late: 0, of: 0 };
@@ -261,7 +261,7 @@ describe('choosing who is asked next', () => {
           for (let at = 0; at < Math.min(90 * DAY, settledAt + 3 * Math.max(oldest, DAY)); at += step) {
             if (at % DAY === 0) spentToday = 0;
             if (at % DAY === 0 && settledAt > at && isSettled(at)) settledAt = at;
-            // Just before the tick it is as old as it becomes.
+            // The age is highest just before the tick.
             for (const s of at < settledAt ? [] : series) {
               const late = at - s.waitsSince - s.achievableAgeMs;
               if (late > worst.late) Object.assign(worst, { late, of: s.achievableAgeMs });
@@ -281,7 +281,7 @@ describe('choosing who is asked next', () => {
             }
             expect(spentToday).toBeLessThanOrEqual(perDay);
           }
-          // To get there, each series needs one request of those that are not planned.
+          // To get there, each series needs one of the requests that are not planned.
           const mostDays = 3 + 3 * (oldest / DAY) + series.length / (perDay * (1 - HEADROOM));
           if (series.length > 0 && mostDays < 90) expect(settledAt / DAY).toBeLessThan(mostDays);
           expect(worst).toEqual({ late: 0, of: 0 });
@@ -291,12 +291,12 @@ describe('choosing who is asked next', () => {
     );
   });
 
-  it('a target is met although requests are sent at ticks only: they are sent as much earlier', () => {
+  it('meets a target although requests are sent only at ticks, by sending them one tick earlier', () => {
     const hourly = { interval: '1h', targetAgeMs: 2 * HOUR, series: 10 } as const;
     const tickMs = HOUR / 2;
     const [tier] = planFreshness({ tiers: [daily(hourly)], requestsPerDay: null, tickMs }).tiers;
     expect(tier).toMatchObject({ refreshAfterMs: 1.5 * HOUR, achievableAgeMs: 2 * HOUR });
-    // No refresh is more frequent than the ticks: a target as short as that cannot be met, and is not promised.
+    // No refresh is more frequent than the ticks. A shorter target cannot be met and is not promised.
     const [short] = planFreshness({
       tiers: [daily({ ...hourly, targetAgeMs: HOUR / 2 })],
       requestsPerDay: null,
@@ -305,7 +305,7 @@ describe('choosing who is asked next', () => {
     expect(short).toMatchObject({ refreshAfterMs: HOUR / 2, achievableAgeMs: HOUR });
   });
 
-  it('what is known of days only is due at each midnight, however long the ticks, and a tick older until it comes', () => {
+  it('makes series whose answers are about days due at each midnight, however long the ticks, and adds one tick to their age', () => {
     const ofDays = (targetAgeMs: number, requestsPerDay: number) =>
       planFreshness({
         tiers: [daily({ isOfDays: true, targetAgeMs, rowsPerRequest: 1, series: 40 })],
@@ -314,15 +314,15 @@ describe('choosing who is asked next', () => {
       }).tiers[0]!;
     expect(ofDays(DAY, 100)).toMatchObject({ refreshAfterMs: DAY, achievableAgeMs: DAY + HOUR / 2, keepsUp: true });
     expect(ofDays(2 * DAY, 100)).toMatchObject({ refreshAfterMs: DAY, requestsPerDay: 40 });
-    // The last day at midnight, and the open one twice: whatever the last day tells, it is about the time before midnight.
+    // The last day is requested at midnight and the open day twice. The last day says nothing about the time after midnight.
     expect(ofDays(12 * HOUR, 120)).toMatchObject({ refreshAfterMs: 8 * HOUR, requestsPerDay: 120 });
     expect(ofDays(12 * HOUR, 119)).toMatchObject({ refreshAfterMs: 12 * HOUR, requestsPerDay: 80 });
     expect(ofDays(12 * HOUR, 79)).toMatchObject({ refreshAfterMs: DAY, requestsPerDay: 40 });
-    // Of every second day nothing is known for good.
+    // Every second day is never final.
     expect(ofDays(12 * HOUR, 39)).toMatchObject({ refreshAfterMs: 2 * DAY, requestsPerDay: 20, keepsUp: false });
   });
 
-  it('what is known of days only is not asked now every second and now every third day, when requests are at the border', () => {
+  it('does not alternate between every second and every third day when the number of requests is at the border', () => {
     const daysOf = (requestsPerDay: number, before: number | null) => {
       const tier = daily({ isOfDays: true, targetAgeMs: DAY, rowsPerRequest: 1, series: 40, refreshAfterMs: before });
       return planFreshness({ tiers: [tier], requestsPerDay, tickMs: HOUR / 2 }).tiers[0]!.refreshAfterMs! / DAY;
@@ -332,17 +332,17 @@ describe('choosing who is asked next', () => {
     expect(daysOf(21.5, 3 * DAY)).toBe(2);
     expect(daysOf(20, 2 * DAY)).toBe(2);
     expect(daysOf(19, 2 * DAY)).toBe(3);
-    // The same where all targets are met.
+    // The same holds when all targets are met.
     expect([daysOf(39.9, DAY), daysOf(40, 2 * DAY), daysOf(41, 2 * DAY), daysOf(42, 2 * DAY), daysOf(40, DAY)]).toEqual(
       [2, 2, 2, 1, 1],
     );
-    // As short as there are requests to spare for, not as it was; and never what is no part of a day.
+    // The interval is as short as the spare requests allow, whatever it was before, and always divides the day.
     expect([daysOf(40, 5 * DAY), daysOf(42, 5 * DAY), daysOf(41.6, 1.25 * DAY)]).toEqual([2, 1, 1]);
   });
 });
 
-describe('the room of refreshes', () => {
-  it('late series have what the day has beside those that will be due', () => {
+describe('the room for refreshes', () => {
+  it('gives late series what the day has left beside the refreshes that will become due', () => {
     const room = (spentToday: number, coming: number) => refreshRoom({ most: 2_400, left: 3_000, spentToday, coming });
     expect(room(0, 2_160)).toEqual({ all: 3_000, late: 240 });
     expect(room(0, 1_080)).toMatchObject({ late: 1_320 });
@@ -350,7 +350,7 @@ describe('the room of refreshes', () => {
     expect(room(2_500, 90)).toMatchObject({ late: -190 });
   });
 
-  it('is no more than what is left of day and month, and any number where nothing is limited', () => {
+  it('is at most what day and month have left, and unlimited when nothing is limited', () => {
     expect(refreshRoom({ most: 2_400, left: 7, spentToday: 0, coming: 3 })).toEqual({ all: 7, late: 4 });
     expect(refreshRoom({ most: null, left: 500, spentToday: 0, coming: 300, atOnce: 90 })).toEqual({
       all: 90,
@@ -360,11 +360,11 @@ describe('the room of refreshes', () => {
     expect(refreshRoom({ most: null, left: any, spentToday: 5, coming: 3 })).toEqual({ all: any, late: any });
   });
 
-  it('what comes is asked for at the runs of the day: what is due after the last one belongs to the next', () => {
+  it('counts coming refreshes at the runs of the day, and leaves those due after the last run to the next day', () => {
     const series = [{ dueAt: 10 * HOUR, refreshAfterMs: 6 * HOUR, series: 2 }];
     const coming = (hours: number, everyHours: number) =>
       refreshesToday(series, { now: hours * HOUR, nextAt: (hours + everyHours) * HOUR });
-    // At 10, 16 and 22 o'clock.
+    // At 10:00, 16:00 and 22:00.
     expect(coming(0, 1)).toBe(6);
     expect(coming(10, 1)).toBe(4);
     expect(coming(12, 6)).toBe(2);
@@ -373,7 +373,7 @@ describe('the room of refreshes', () => {
   });
 });
 
-describe('the budget of freshness', () => {
+describe('the budget for refreshes', () => {
   const at = (text: string) => Date.parse(text);
   const state = (
     now: string,
@@ -387,7 +387,7 @@ describe('the budget of freshness', () => {
   });
   const nothing = () => ({ day: 0, month: 0 });
 
-  it('is what the plan sustains after the other schedules, and what is left of the month lasts for', () => {
+  it('is what the plan sustains after the other schedules, and no more than the rest of the month can pay for', () => {
     const fresh = state('2024-03-02T00:00:00Z', { day: 0, month: 0 }, { day: 1_000, month: 30_000 });
     expect(freshnessBudget({ state: fresh, reserved: nothing })).toEqual({
       planned: 900,
@@ -421,7 +421,7 @@ describe('the budget of freshness', () => {
       coming: 0,
     });
     const unlimited = { ...fresh, month: { ...fresh.month, limit: null }, day: { ...fresh.day, limit: null } };
-    // 855 a day at most, of which the schedules have theirs.
+    // 855 a day at most, minus what the schedules need.
     const slow = { ...unlimited, rate: { ...fresh.rate, limit: 0.01 } };
     expect(freshnessBudget({ state: slow, reserved }).most).toBe(755);
     const rate = { ...fresh.rate, limit: null };
@@ -429,7 +429,7 @@ describe('the budget of freshness', () => {
     expect(freshnessBudget({ state: { ...unlimited, rate }, reserved: nothing })).toEqual(none);
   });
 
-  it('does not shrink when backfills have had what is theirs: there is no second share of what they left', () => {
+  it('does not shrink when backfills have used their share, and gives them no second share of the rest', () => {
     const planned = (backfillSpent: number, others: number) =>
       freshnessBudget({
         state: state('2024-03-02T00:00:00Z', { day: 0, month: backfillSpent + others }, { day: null, month: 30_000 }),
@@ -439,11 +439,11 @@ describe('the budget of freshness', () => {
     expect(planned(0, 0)).toBeCloseTo(900);
     expect(planned(3_000, 0)).toBeCloseTo(900);
     expect(planned(0, 3_000)).toBeCloseTo(810);
-    // What they took while little was tracked is gone.
+    // What backfills used while few series were tracked is gone.
     expect(planned(15_000, 0)).toBeCloseTo(500);
   });
 
-  it('stays what it is all day long, however many refreshes it has had', () => {
+  it('stays the same all day, however many refreshes it has paid for', () => {
     const budget = (now: string, spentToday: number, others = 0) => {
       const { most, planned } = freshnessBudget({
         state: state(now, { day: spentToday, month: 20_000 + others + spentToday }, { day: null, month: 30_000 }),
@@ -455,12 +455,12 @@ describe('the budget of freshness', () => {
     const morning = budget('2024-03-12T00:00:00Z', 0);
     expect(morning).toEqual({ most: 500, planned: 450 });
     expect(budget('2024-03-12T18:00:00Z', 337)).toEqual(morning);
-    // Other requests, of new series and retries, are missing on all days that come.
+    // Other requests, for new series and retries, reduce the budget of all coming days.
     expect(budget('2024-03-12T18:00:00Z', 337, 200)).toEqual({ most: 490, planned: 441 });
     expect(budget('2024-03-31T18:00:00Z', 9_800)).toEqual({ most: 1_000, planned: 900 });
   });
 
-  it('does not change for a few requests that backfills did not leave, or the ages would grow a little again and again', () => {
+  it('ignores a few requests that backfills used beyond their share, so that ages do not grow a little again and again', () => {
     const planned = (left: number) =>
       freshnessBudget({
         state: state('2024-03-12T00:00:00Z', { day: 0, month: 30_000 - left }, { day: null, month: 30_000 }),
@@ -471,7 +471,7 @@ describe('the budget of freshness', () => {
     expect(planned(17_000)).toBe(850);
   });
 
-  it('is shared out among the runs of a day', () => {
+  it('is divided among the runs of a day', () => {
     expect(freshnessPerRun(0, 48)).toBe(0);
     expect(freshnessPerRun(960, 48)).toBe(20);
     expect(freshnessPerRun(12, 48)).toBe(0.25);

@@ -1,4 +1,4 @@
-/** When a month has more requests than before, refreshes become more frequent: meanwhile no series is older than was told. */
+/** When a month has more requests than the one before, refreshes become more frequent. Meanwhile no series exceeds its promised age. */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { DAY, HOUR } from '../../src/core/interval.ts';
@@ -9,14 +9,14 @@ type Series = {
   readonly seriesId: number;
   readonly tier: TierDemand;
   refreshAt: number | null;
-  /** Its newest data are of then. */
+  /** The time of its newest data. */
   seenUntil: number;
   refreshes: number;
 };
 
 const STEP = HOUR / 2;
 
-/** Each tier as the service plans it at a run: `told` follows as in `recordPlannedAges`. */
+/** Each tier as the service plans it at a run. `told` follows the rule of `recordPlannedAges`. */
 function planned(
   tiers: readonly TierDemand[],
   perDay: number,
@@ -41,7 +41,7 @@ function planned(
   );
 }
 
-it('no series is older than was told while the ages become shorter', () => {
+it('no series exceeds its promised age while the promised ages become shorter', () => {
   const tiers = fc
     .array(
       fc.record({

@@ -1,4 +1,4 @@
-/** What is foretold of the coming runs is what the runs then request, one series and one item at a time. */
+/** The forecast of the coming runs equals what the runs then request, one series and one item at a time. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { DAY, HOUR, MINUTE } from '../../src/core/interval.ts';
@@ -20,7 +20,7 @@ type Series = {
   refreshAt: number | null;
 };
 
-/** As the service does it. */
+/** The runs as the service does them. */
 function live(
   all: readonly Series[],
   terms: {
@@ -52,7 +52,7 @@ function live(
   });
 }
 
-/** As the database tells it. */
+/** The series as the database groups them. */
 function grouped(all: readonly Series[]) {
   const groups = new Map<string, { priority: number; refreshAfterMs: number; dueAt: number | null; series: number }>();
   for (const { priority, refreshAfterMs, dueAt } of all) {
@@ -99,7 +99,7 @@ const seriesOf = (lateMs: number) =>
     );
 
 describe('coming refreshes', () => {
-  it('are as many at each run as the service then sends, also where requests are short and many series are late', () => {
+  it('are forecast as the service then sends them at each run, even if requests are short and many series are late', () => {
     fc.assert(
       fc.property(
         seriesOf(2 * DAY),
@@ -118,7 +118,7 @@ describe('coming refreshes', () => {
     );
   });
 
-  it('new series come when there is room, and then at refresh times that are spread', () => {
+  it('include new series when there is room, and then at refresh times that are spread evenly', () => {
     const budget = { planned: 9, most: 10, mostPerDay: null, left: 100, coming: 0 };
     const groups = [
       { priority: 0, refreshAfterMs: 2 * DAY, dueAt: null, series: 16 },
@@ -126,14 +126,14 @@ describe('coming refreshes', () => {
     ];
     const runs = runsOf(HOUR, 6);
     const coming = comingRefreshes(groups, { runs, tickMs: HOUR, budget, spentToday: 0, now: NOW });
-    // Eight of the new ones, beside the two that are due at noon; the others on the next day.
+    // Eight of the new series, beside the two that are due at noon. The others follow on the next day.
     expect(coming[0]!.requests).toBe(8);
     const perDay = [0, 0, 0, 0, 0, 0];
     for (const { at, requests } of coming) perDay[Math.floor((at - NOW) / DAY)]! += requests;
     for (const requests of perDay.slice(2)) expect(Math.abs(requests - 10)).toBeLessThanOrEqual(2);
   });
 
-  it('an interval that was refused is tried once a day, when a day has passed and there is room', () => {
+  it('include a refused interval once a day, when a day has passed and there is room', () => {
     const budget = { planned: 10, most: 10, mostPerDay: null, left: 100, coming: 0 };
     const tried = { priority: 0, refreshAfterMs: DAY + 1, dueAt: NOW + HOUR + 1, series: 1, isTry: true };
     const runs = runsOf(HOUR / 2, 3);
@@ -147,7 +147,7 @@ describe('coming refreshes', () => {
 });
 
 describe('coming items', () => {
-  it('are as many at each run as it then requests, the oldest first', () => {
+  it('are forecast as each run then requests them, the oldest first', () => {
     const item = fc.record({ asked: fc.option(fc.integer({ min: 1, max: 6 * 24 })), isIdle: fc.boolean() });
     fc.assert(
       fc.property(
@@ -176,7 +176,7 @@ describe('coming items', () => {
       ),
       {
         numRuns: 200,
-        // Two that were requested together, and are wanted unlike often.
+        // Two items that were requested together, but are wanted at different frequencies.
         examples: [
           [
             [
@@ -193,6 +193,6 @@ describe('coming items', () => {
   });
 });
 
-it('the first instant at or after another is found', () => {
+it('the search finds the first instant at or after another', () => {
   expect([0, 5, 10, 12, 30, 31].map((at) => firstAtLeast([10, 20, 30], at))).toEqual([0, 0, 0, 1, 2, 3]);
 });

@@ -10,7 +10,7 @@ const nothing = () => ({ day: 0, month: 0 });
 const base = { spent: { day: 0, month: 0 }, now: NOON, reserved: nothing };
 
 describe('a forecast', () => {
-  it('is the pace when nothing else binds', () => {
+  it('follows the rate when nothing else limits it', () => {
     const limits = { perSecond: 10, perDay: null, perMonth: null };
     expect(forecast({ ...base, limits, requests: 1001 })).toEqual({
       finishAt: NOON + 101_000,
@@ -21,11 +21,11 @@ describe('a forecast', () => {
     expect(forecast({ ...base, limits, requests: 1 })).toMatchObject({ finishAt: NOON, bindingWindow: null });
   });
 
-  it('waits for the days that a daily limit costs', () => {
+  it('waits for the days that a daily limit requires', () => {
     const limits = { perSecond: 10, perDay: 1000, perMonth: null };
     const spent = { day: 400, month: 400 };
     expect(forecast({ ...base, spent, limits, requests: 600 })).toMatchObject({ bindingWindow: 'second' });
-    // 600 today, 1000 on each of two days, the last one on the third.
+    // 600 today, 1,000 on each of two days, the last one on the third day.
     expect(forecast({ ...base, spent, limits, requests: 2601 })).toEqual({
       finishAt: at('2024-03-13T00:00:02Z'),
       bindingWindow: 'day',
@@ -33,16 +33,16 @@ describe('a forecast', () => {
     });
   });
 
-  it('waits for the months that a monthly limit costs, years of them', () => {
+  it('waits for the months that a monthly limit requires, for years if need be', () => {
     const limits = { perSecond: 10, perDay: null, perMonth: 20_000 };
     const result = forecast({ ...base, limits, requests: 500_000 });
     expect(result.bindingWindow).toBe('month');
     expect(result.perDay).toBe(666);
-    // The 25th month is April 2026; its 20,000 take 101 ms each.
+    // The 25th month is April 2026. Its 20,000 requests take 101 ms each.
     expect(result.finishAt).toBe(at('2026-03-01T00:00:02Z') + 19_999 * 101);
   });
 
-  it('is never when the schedules need it all', () => {
+  it('says never when the schedules need all requests', () => {
     const reserved = () => ({ day: 10, month: 0 });
     const limits = { perSecond: 10, perDay: 10, perMonth: null };
     expect(forecast({ ...base, limits, reserved, requests: 1 })).toEqual({
@@ -53,7 +53,7 @@ describe('a forecast', () => {
     expect(forecast({ ...base, limits: { ...limits, perMonth: 0 }, requests: 1 }).bindingWindow).toBe('month');
   });
 
-  it('without limits is now', () => {
+  it('says now when there are no limits', () => {
     const limits = { perSecond: null, perDay: null, perMonth: null };
     expect(forecast({ ...base, limits, requests: 1e9 })).toEqual({ finishAt: NOON, bindingWindow: null, perDay: null });
   });
@@ -63,7 +63,7 @@ describe('a forecast', () => {
     const arbitrary = fc.record({
       requests: fc.integer({ min: 0, max: 300 }),
       limits: fc.record({
-        // Gaps of whole milliseconds, so that adding them up and multiplying are the same.
+        // Gaps of whole milliseconds, so that adding them up equals multiplying them.
         perSecond: fc.option(fc.constantFrom(10.1, 1.01, 0.101, 0.00101, 0.0000101)),
         perDay: limit,
         perMonth: limit,
@@ -85,7 +85,7 @@ describe('a forecast', () => {
       fc.property(arbitrary, ({ needs, ...rest }) => {
         const args = { ...rest, reserved: (instant: number) => reservedAt(instant, needs) };
         const { finishAt } = forecast(args);
-        // And with a stop on the way.
+        // With an interruption on the way.
         const { requests, ...terms } = args;
         expect(forecastEach([Math.floor(requests / 3), requests], terms)[1]!.finishAt).toBe(finishAt);
         const slowly = oneByOne(args);
@@ -98,10 +98,10 @@ describe('a forecast', () => {
 });
 
 const HORIZON = 3 * 365 * DAY;
-/** Days since 1970 → their dates, which take most of the time to make. */
+/** Days since 1970 and their dates, which take most of the time to compute. */
 const DAYS = new Map<number, string>();
 
-/** The rules of the ledger, one request at a time; null when it takes longer than `HORIZON`. */
+/** The rules of the ledger, one request at a time. Null when it takes longer than `HORIZON`. */
 function oneByOne({ requests, limits, spent, now, reserved }: ForecastArgs): number | null {
   const gap = limits.perSecond === null ? 0 : Math.round(1010 / limits.perSecond);
   const dayOf = (t: number) => {
@@ -155,31 +155,31 @@ function every(periodMs: number): Need['ticks'] {
   return (from, to) => Math.max(0, Math.ceil(to / periodMs) - Math.ceil(from / periodMs));
 }
 
-describe('what is reserved', () => {
+describe('the reservation', () => {
   const needs: readonly Need[] = [
     { name: 'coins', requests: 2, ticks: every(DAY) },
     { name: 'account', requests: 1, ticks: every(6 * HOUR), isAccountRequest: true },
   ];
 
-  it('is what the schedules will ask until the day and the month end, tick by tick', () => {
+  it('is what the schedules will request until the end of the day and of the month, tick by tick', () => {
     expect(reservedAt(at('2024-03-10T00:00:00Z'), needs)).toEqual({
       day: 2 + 4,
       month: 22 * (2 + 4),
       account: { day: 4, month: 22 * 4 },
     });
-    // Of the 31st nothing but the account's run at 18:00 is left, and at 18:01 not even that.
+    // On the 31st only the account's run at 18:00 is left, and at 18:01 not even that.
     expect(reservedAt(at('2024-03-31T17:59:59.999Z'), needs)).toMatchObject({ day: 1, month: 1 });
     expect(reservedAt(at('2024-03-31T18:01:00Z'), needs)).toMatchObject({ day: 0, month: 0 });
   });
 
-  it('keeps what a run that is due this minute will ask', () => {
+  it('includes a run that is due in this minute', () => {
     expect(reservedAt(at('2024-03-31T18:00:59.999Z'), needs)).toMatchObject({ day: 1, month: 1 });
-    // Nothing of the day before.
+    // Nothing of the day before counts.
     expect(reservedAt(at('2024-03-31T00:00:30Z'), needs)).toMatchObject({ day: 2 + 4, month: 2 + 4 });
   });
 });
 
-describe('a forecast from how an account stands', () => {
+describe('a forecast from the state of an account', () => {
   const limits = { perSecond: 10, perDay: 1000, perMonth: 20_000 };
   const standing = (hold: number | null, spent = 1000, perMonth: number | null = 20_000) => ({
     accountId: 'me',
@@ -193,16 +193,16 @@ describe('a forecast from how an account stands', () => {
   const finish = (state: ReturnType<typeof standing>, requests: number) =>
     forecastFrom(state, { requests, limits, reserved: nothing }).finishAt;
 
-  it('knows that a day that is waited out begins anew', () => {
+  it('starts a new day after waiting for the end of the current one', () => {
     const next = at('2024-03-11T00:05:00Z');
     expect(finish(standing(next), 11)).toBe(next + 1_010);
     expect(finish(standing(null), 11)).toBeLessThan(next);
-    // A month that is held has begun anew as well, whatever was spent of the one before.
+    // A new month starts after a hold as well, whatever was spent in the month before.
     const april = at('2024-04-01T00:05:00Z');
     expect(finish(standing(april, 20_000), 11)).toBe(april + 1_010);
   });
 
-  it('goes by the month that the upstream has named, where that is less than the plan', () => {
+  it('uses the month that the upstream has reported when it has less than the plan', () => {
     expect(finish(standing(null, 0, 100), 101)).toBeGreaterThan(at('2024-04-01T00:00:00Z'));
   });
 });

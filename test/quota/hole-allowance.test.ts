@@ -1,4 +1,4 @@
-/** What is left over for holes: never more than a twentieth, and nothing that anybody else needs. */
+/** The quota left over for confirming holes: never more than a twentieth, and nothing that any other spender needs. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { dayReset, dayStart, monthReset, monthStart } from '../../src/core/calendar.ts';
@@ -27,8 +27,8 @@ function stateAt(
 const ask = (state: QuotaState, more: Partial<Parameters<typeof holeAllowance>[0]> = {}) =>
   holeAllowance({ state, reserved: NO_NEED, spent: 0, isBackfillOpen: false, ...more });
 
-describe('the allowance of holes', () => {
-  test('is a twentieth of the month, and grows evenly from its start', () => {
+describe('the allowance for confirming holes', () => {
+  test('is a twentieth of the month, and grows evenly from the start of the month', () => {
     const limits = { perMonth: 20_000, perDay: null };
     const at = (day: number) => ask(stateAt(Date.UTC(2026, 10, day), limits));
     expect(at(1)).toMatchObject({ share: 1_000, allowed: 0, waitsFor: 'share' });
@@ -37,11 +37,11 @@ describe('the allowance of holes', () => {
     expect(ask(stateAt(LATE, limits), { spent: 1_000 })).toMatchObject({ allowed: 0, waitsFor: 'share' });
   });
 
-  test('of a plan with a limit a day only is a twentieth of what its days add up to', () => {
+  test('is a twentieth of the sum of the days when the plan has only a daily limit', () => {
     expect(ask(stateAt(LATE, { perMonth: null, perDay: 1_000 }))).toMatchObject({ share: 1_500 });
   });
 
-  test('without limits is any number', () => {
+  test('is unlimited without limits', () => {
     const state = stateAt(LATE, { perMonth: null, perDay: null });
     expect(ask(state)).toEqual({ share: null, spent: 0, allowed: null, waitsFor: null });
   });
@@ -54,14 +54,14 @@ describe('the allowance of holes', () => {
     expect(ask(daily, { reserved: { day: 90, month: 90 } })).toMatchObject({ allowed: 0, waitsFor: 'quota' });
   });
 
-  test('is nothing while everybody waits, and while a backfill is open', () => {
+  test('is 0 while all requests are held and while a backfill is open', () => {
     const state = stateAt(LATE, { perMonth: 20_000, perDay: null });
     expect(ask(state, { isBackfillOpen: true })).toMatchObject({ allowed: 0, waitsFor: 'backfills' });
     const hold = { until: LATE + 1, reason: 'limited', message: '' } as const;
     expect(ask({ ...state, hold })).toMatchObject({ allowed: 0, waitsFor: 'hold' });
   });
 
-  test('whatever the numbers are: never above the share, never into what is reserved, and why when it is 0', () => {
+  test('never exceeds its share, never takes from the reservation, and gives a reason when it is 0, for any numbers', () => {
     const n = fc.integer({ min: 0, max: 30_000 });
     const limit = fc.option(n);
     fc.assert(

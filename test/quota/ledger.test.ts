@@ -22,7 +22,7 @@ const NO_LIMITS: Limits = { perMonth: null, perDay: null, perSecond: null };
 let accounts = 0;
 type Bench = { readonly quota: Quota; readonly clock: ManualClock; readonly accountId: string };
 
-/** A fresh account on a clock that stands still; options given again for the same account make a second process of it. */
+/** A new account on a clock that stands still. Options for an existing account make a second process of it. */
 function open(limits: Partial<Limits>, options: Partial<QuotaOptions> & { clock?: ManualClock } = {}): Bench {
   const clock = options.clock ?? createManualClock(NOON);
   const accountId = options.accountId ?? `account-${++accounts}`;
@@ -44,14 +44,14 @@ function granted(take: Take): number {
   return take.kind === 'granted' ? take.sendAt : Number.NaN;
 }
 
-/** What denied, and how far ahead of the clock it is worth asking again. */
+/** What denied the take, and how many milliseconds later it is worth trying again. */
 function denied(take: Take, clock: ManualClock): [string, number] {
   expect(take).toMatchObject({ kind: 'denied' });
   return take.kind === 'denied' ? [take.reason, take.until - clock.now()] : ['', Number.NaN];
 }
 
-describe('one connection', () => {
-  it('that is cut in the midst of a change, with takes behind it, is made anew', async () => {
+describe('the connection of the ledger', () => {
+  it('is replaced when it is cut in the middle of a change while other takes wait behind it', async () => {
     const own = createClient({ url: database.url, max: 1, applicationName: 'ledger to be cut' });
     const { quota, clock, accountId } = open({ perSecond: 10 }, { sql: own });
     granted(await quota.take(backfill));
@@ -66,7 +66,7 @@ describe('one connection', () => {
       await database.sql`select pg_terminate_backend(${cut!.pid})`;
       expect(await told).toBe('cut');
       await locked`rollback`;
-      // Those behind it may have been lost with it, or are answered on the new one.
+      // The takes behind the change may have been lost with it, or the new connection answers them.
       await Promise.all(takes);
     } finally {
       locked.release();
@@ -76,7 +76,7 @@ describe('one connection', () => {
     await own.end();
   });
 
-  it('is not waited for by who only looks', async () => {
+  it('does not block a caller that only reads, while a take waits on it', async () => {
     const own = createClient({ url: database.url, max: 1, applicationName: 'ledger that waits' });
     const { quota, accountId } = open({ perSecond: 10 }, { sql: own, reads: database.sql });
     granted(await quota.take(backfill));
@@ -103,8 +103,8 @@ function waitingForLock(name: string) {
     where application_name = ${name} and datname = current_database() and wait_event_type = 'Lock'`;
 }
 
-describe('the pace', () => {
-  it('spaces grants by a hundredth more than the limit, and refuses to run further ahead than two seconds', async () => {
+describe('the rate', () => {
+  it('leaves one percent more time between grants than the limit requires, and grants at most two seconds ahead', async () => {
     const { quota, clock } = open({ perSecond: 10 });
     const sendAts: number[] = [];
     let last = await quota.take(scheduled);
@@ -117,7 +117,7 @@ describe('the pace', () => {
     expect(denied(last, clock)).toEqual(['queue', 20]);
   });
 
-  it('lets backfill run half as far ahead, so that scheduled work finds a place however many wait', async () => {
+  it('lets backfills take at most one second ahead, so that scheduled work finds a place however many backfills wait', async () => {
     const { quota, clock } = open({ perSecond: 10 });
     for (let i = 0; i < 10; i++) granted(await quota.take(backfill));
     expect(denied(await quota.take(backfill), clock)).toEqual(['queue', 10]);
@@ -125,7 +125,7 @@ describe('the pace', () => {
     expect(denied(await quota.take(backfill), clock)).toEqual(['queue', 111]);
   });
 
-  it('does not save up what was not used', async () => {
+  it('does not save up unused requests', async () => {
     const { quota, clock } = open({ perSecond: 10 });
     granted(await quota.take(backfill));
     clock.advance(HOUR);
@@ -133,7 +133,7 @@ describe('the pace', () => {
     expect(granted(await quota.take(backfill))).toBe(clock.now() + 101);
   });
 
-  it('is not stopped by a clock that was set back by a day', async () => {
+  it('keeps granting when the clock is set back by a day', async () => {
     const { quota, clock } = open({ perSecond: 10 });
     granted(await quota.take(scheduled));
     clock.advance(-24 * HOUR);
@@ -143,15 +143,15 @@ describe('the pace', () => {
     expect(granted(await quota.take(scheduled))).toBe(clock.now() + 2000);
   });
 
-  it('may be slower than one a second', async () => {
+  it('may be slower than one request a second', async () => {
     const { quota, clock } = open({ perSecond: 0.1 });
     granted(await quota.take(scheduled));
     expect(denied(await quota.take(scheduled), clock)).toEqual(['queue', 8100]);
   });
 });
 
-describe('a window', () => {
-  it('gives exactly its limit, then says when it begins anew', async () => {
+describe('a quota window', () => {
+  it('grants exactly its limit, then says when the next window begins', async () => {
     const { quota, clock } = open({ perDay: 3 });
     for (let i = 0; i < 3; i++) granted(await quota.take(scheduled));
     expect(denied(await quota.take(scheduled), clock)).toEqual(['day', 12 * HOUR + 2000]);
@@ -170,7 +170,7 @@ describe('a window', () => {
     expect(await quota.take(scheduled)).toEqual({ kind: 'denied', reason: 'month', until: at('2025-01-01T00:00:02Z') });
   });
 
-  it('takes from all or from none: a day that is spent costs the month nothing', async () => {
+  it('is charged together with the others or not at all: a take that the day denies costs the month nothing', async () => {
     const { quota } = open({ perDay: 1, perMonth: 100 });
     granted(await quota.take(scheduled));
     for (let i = 0; i < 5; i++) await quota.take(scheduled);
@@ -178,19 +178,19 @@ describe('a window', () => {
     expect([state.day.spent, state.month.spent]).toEqual([1, 1]);
   });
 
-  it('is the one in which the request will be sent, not the one in which it was asked for', async () => {
+  it('counts a request at its send time, not at the time of the take', async () => {
     const { quota, clock } = open(
       { perDay: 2, perSecond: 1 },
       { clock: createManualClock(at('2024-03-10T23:59:57Z')), runAheadMs: 60_000 },
     );
     expect(granted(await quota.take(scheduled))).toBe(at('2024-03-10T23:59:57Z'));
-    // Would be sent at :58.01, within two seconds of midnight.
+    // It would be sent at :58.01, within two seconds of midnight.
     expect(granted(await quota.take(scheduled))).toBe(at('2024-03-11T00:00:02Z'));
     expect(granted(await quota.take(scheduled))).toBe(at('2024-03-11T00:00:03.010Z'));
     expect(denied(await quota.take(scheduled), clock)[0]).toBe('day');
   });
 
-  it('has a quiet zone around its border: nothing is sent within two seconds of it', async () => {
+  it('has a guard time at its border: no request is sent within two seconds of it', async () => {
     for (const [asked, sent] of [
       ['2024-03-31T23:59:57.999Z', '2024-03-31T23:59:57.999Z'],
       ['2024-03-31T23:59:58.000Z', '2024-04-01T00:00:02.000Z'],
@@ -210,20 +210,20 @@ describe('a window', () => {
     const { quota, clock } = open({ perDay: 2 }, { clock: createManualClock(at('2024-03-11T00:00:10Z')) });
     granted(await quota.take(scheduled));
     clock.set(at('2024-03-10T23:00:00Z'));
-    // A day is left in yesterday, as far as this clock knows; the ledger has already seen today.
+    // By this clock, yesterday has a day left. The ledger has already seen today.
     granted(await quota.take(scheduled));
     expect(denied(await quota.take(scheduled), clock)).toEqual(['day', 25 * HOUR + 2000]);
     expect((await quota.state()).day).toMatchObject({ start: at('2024-03-11T00:00:00Z'), spent: 2 });
   });
 });
 
-describe('the border of a window', () => {
+describe('the border of a quota window', () => {
   const LAST_MS = at('2024-02-29T23:59:59.999Z');
   const MARCH = at('2024-03-01T00:00:00Z');
-  /** The border itself is tested, so nothing is kept away from it. */
+  /** The tests are about the border itself, so the guard time is zero. */
   const atTheBorder = () => ({ clock: createManualClock(LAST_MS), graceMs: 0, runAheadMs: 0 });
 
-  it('a take in the last millisecond of a day counts in that day, one at midnight in the next', async () => {
+  it('counts a take in the last millisecond of a day in that day, and a take at midnight in the next', async () => {
     const { quota, clock } = open({ perDay: 2 }, atTheBorder());
     for (let i = 0; i < 2; i++) expect(granted(await quota.take(scheduled))).toBe(LAST_MS);
     expect(await quota.take(scheduled)).toEqual({ kind: 'denied', reason: 'day', until: MARCH });
@@ -238,7 +238,7 @@ describe('the border of a window', () => {
     expect(await quota.spenders()).toMatchObject([{ day: 2, month: 2 }]);
   });
 
-  it('a take in the last millisecond of a month counts in that month, one at midnight in the next', async () => {
+  it('counts a take in the last millisecond of a month in that month, and a take at midnight in the next', async () => {
     const { quota, clock } = open({ perMonth: 2 }, atTheBorder());
     for (let i = 0; i < 2; i++) expect(granted(await quota.take(scheduled))).toBe(LAST_MS);
     expect(await quota.take(scheduled)).toEqual({ kind: 'denied', reason: 'month', until: MARCH });
@@ -253,8 +253,8 @@ describe('the border of a window', () => {
   });
 });
 
-describe('what is reserved', () => {
-  it('is left by backfill and used by the schedules', async () => {
+describe('the reservation', () => {
+  it('is left alone by backfills and used by the schedules', async () => {
     const { quota, clock } = open({ perDay: 10 }, { reserved: () => ({ day: 3, month: 40 }) });
     for (let i = 0; i < 7; i++) granted(await quota.take(backfill));
     expect(denied(await quota.take(backfill), clock)).toEqual(['reserved', 12 * HOUR + 2000]);
@@ -263,7 +263,7 @@ describe('what is reserved', () => {
     expect(denied(await quota.take(backfill), clock)[0]).toBe('day');
   });
 
-  it('shrinks with time, and backfill goes on', async () => {
+  it('shrinks with time, and backfills go on', async () => {
     let aside: Reserved = { day: 0, month: 5 };
     const { quota, clock } = open({ perMonth: 6 }, { reserved: () => aside });
     granted(await quota.take(backfill));
@@ -272,7 +272,7 @@ describe('what is reserved', () => {
     granted(await quota.take(backfill));
   });
 
-  it('keeps the account askable when everything else is spent', async () => {
+  it('keeps one request for the account when everything else is spent', async () => {
     const account: Spender = { class: 'scheduled', name: 'account', isAccountRequest: true };
     const { quota, clock } = open(
       { perMonth: 5 },
@@ -286,14 +286,14 @@ describe('what is reserved', () => {
   });
 });
 
-describe('429', () => {
+describe('a 429', () => {
   const limited = (sentAt: number, retryAfterMs: number | null = null) => ({
     sentAt,
     retryAfterMs,
     message: 'slow down',
   });
 
-  it('holds everybody until Retry-After, slows the pace, more when it comes again, and the pace comes back within minutes', async () => {
+  it('holds all takes until Retry-After and slows the rate, more for each further 429; the rate recovers within minutes', async () => {
     const a = open({ perSecond: 10 });
     const b = open({ perSecond: 10 }, { accountId: a.accountId, clock: a.clock });
     granted(await a.quota.take(scheduled));
@@ -307,11 +307,11 @@ describe('429', () => {
       a.clock.advance(gap);
       return gap;
     };
-    // One in a while means that an instant was too full.
+    // A single 429 means that one instant was too full.
     expect(await gapNow()).toBe(127);
     a.clock.set(NOON + 67_000);
     expect(await gapNow()).toBeCloseTo(114, -1);
-    // Another one soon after means that the pace is too fast.
+    // Another one soon after means that the rate is too high.
     await a.quota.limited(limited(NOON + 67_000, 0));
     a.clock.set(NOON + 68_000);
     expect(await gapNow()).toBeCloseTo(225, -1);
@@ -322,7 +322,7 @@ describe('429', () => {
     expect((await b.quota.state()).rate).toMatchObject({ limit: 10 });
   });
 
-  it('counts once for all requests that were under way together', async () => {
+  it('counts once for all requests that were in flight together', async () => {
     const { quota, clock } = open({ perSecond: 10 });
     const sent = Array.from({ length: 8 }, (_, i) => NOON + i);
     clock.advance(100);
@@ -333,7 +333,7 @@ describe('429', () => {
     expect((await quota.state()).rate.now).toBeCloseTo(4);
   });
 
-  it('counts once also for what other processes send with permits that they had before', async () => {
+  it('counts once for requests that other processes send with permits from before it', async () => {
     const a = open({ perSecond: 10 });
     const { clock } = a;
     const others = Array.from({ length: 5 }, () => open({ perSecond: 10 }, { accountId: a.accountId, clock }));
@@ -351,7 +351,7 @@ describe('429', () => {
     expect((await a.quota.state()).rate.now).toBeCloseTo(8);
   });
 
-  it('again and again, backs off longer each time, to five minutes and a thirty-second of the pace', async () => {
+  it('that repeats makes the backoff longer each time, up to five minutes and a thirty-second of the rate', async () => {
     const { quota, clock } = open({ perSecond: 10 });
     const waits: number[] = [];
     for (let i = 0; i < 12; i++) {
@@ -364,7 +364,7 @@ describe('429', () => {
     expect(waits).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300].map((s) => s * 1000));
   });
 
-  it('with a Retry-After of nothing does not make a loop', async () => {
+  it('with a Retry-After of 0 does not cause a busy loop', async () => {
     const { quota, clock } = open({ perSecond: 10 });
     let wait = 0;
     for (let i = 0; i < 6; i++) {
@@ -376,7 +376,7 @@ describe('429', () => {
     expect(wait).toBeGreaterThan(10_000);
   });
 
-  it('is forgotten, but for the pace, when answers come again', async () => {
+  it('is forgotten, except for the rate, when answers arrive again', async () => {
     const { quota, clock } = open({ perSecond: 10 });
     for (let i = 0; i < 5; i++) {
       await quota.limited(limited(clock.now()));
@@ -387,7 +387,7 @@ describe('429', () => {
     expect(denied(await quota.take(backfill), clock)[1]).toBe(1000);
   });
 
-  it('back-offs are spread by the random that was given', async () => {
+  it('has a backoff with jitter from the given random numbers', async () => {
     const { quota, clock } = open({}, { random: () => 0.5 });
     await quota.limited(limited(NOON));
     expect(denied(await quota.take(backfill), clock)[1]).toBe(750);
@@ -397,7 +397,7 @@ describe('429', () => {
 describe('an outage', () => {
   const down = (sentAt: number, retryAfterMs: number | null = null) => ({ sentAt, retryAfterMs, message: 'refused' });
 
-  it('is four failures in a row; then everybody waits, longer each time, and one at a time tries', async () => {
+  it('begins with four failures in a row: then all takes wait, longer each time, and one request at a time probes', async () => {
     const a = open({});
     const b = open({}, { accountId: a.accountId, clock: a.clock });
     const { clock } = a;
@@ -423,7 +423,7 @@ describe('an outage', () => {
     expect((await a.quota.state()).hold).toBeNull();
   });
 
-  it('lets another one try when the one that was to try never came back', async () => {
+  it('lets another request probe when the first probe never returned', async () => {
     const { quota, clock } = open({});
     for (let i = 0; i < 4; i++) await quota.unavailable(down(NOON));
     clock.advance(1000);
@@ -435,17 +435,17 @@ describe('an outage', () => {
     expect(denied(await quota.take(backfill), clock)).toEqual(['unavailable', 60_000]);
   });
 
-  it('is not made worse by the requests that were under way when it began', async () => {
+  it('does not get longer through requests that were in flight when it began', async () => {
     const { quota, clock } = open({});
     clock.advance(100);
     for (let i = 0; i < 32; i++) await quota.unavailable(down(NOON + i));
     expect(denied(await quota.take(backfill), clock)[1]).toBe(1000);
   });
 
-  it('is not made worse by requests whose permits had been granted before it began', async () => {
+  it('does not get longer through requests whose permits were granted before it began', async () => {
     const { quota, clock } = open({});
     for (let i = 0; i < 4; i++) await quota.unavailable(down(NOON));
-    // Ten a second, granted a second ahead.
+    // Ten a second, granted up to a second ahead.
     for (let i = 0; i < 9; i++) {
       clock.advance(100);
       await quota.unavailable(down(clock.now()));
@@ -453,7 +453,7 @@ describe('an outage', () => {
     expect(denied(await quota.take(backfill), clock)).toEqual(['unavailable', 100]);
   });
 
-  it('is not what single failures among answers are, in any number of processes', async () => {
+  it('does not begin through single failures between answers, in any number of processes', async () => {
     const a = open({});
     const b = open({}, { accountId: a.accountId, clock: a.clock });
     for (let i = 0; i < 10; i++) {
@@ -465,7 +465,7 @@ describe('an outage', () => {
     granted(await a.quota.take(backfill));
   });
 
-  it('is not four that hang while what was asked after them is answered', async () => {
+  it('does not begin through four requests that hang while later requests are answered', async () => {
     const { quota, clock } = open({});
     clock.advance(30_000);
     await quota.answered({ sentAt: clock.now() });
@@ -473,7 +473,7 @@ describe('an outage', () => {
     granted(await quota.take(backfill));
   });
 
-  it('may tell how long, once, and that is kept to', async () => {
+  it('of one failure with Retry-After holds all takes for exactly that time', async () => {
     const { quota, clock } = open({});
     await quota.unavailable(down(NOON, 20_000));
     expect(denied(await quota.take(backfill), clock)).toEqual(['unavailable', 20_000]);
@@ -482,7 +482,7 @@ describe('an outage', () => {
     granted(await quota.take(backfill));
   });
 
-  it('leaves the good times cheap: an answer without trouble asks the database nothing', async () => {
+  it('costs nothing while there is none: an answer sends the database no statement', async () => {
     let statements = 0;
     const sql = new Proxy(database.sql, {
       apply: (target, self, args) => {
@@ -499,7 +499,7 @@ describe('an outage', () => {
     statements = 0;
     for (let i = 0; i < 50; i++) await quota.answered({ sentAt: clock.now() });
     expect(statements).toBe(0);
-    // And once another process has met trouble, the next take tells this one.
+    // Once another process has met a failure, the next take reports it to this one.
     await open({}, { accountId, clock }).quota.unavailable(down(NOON));
     granted(await quota.take(backfill));
     statements = 0;
@@ -509,10 +509,10 @@ describe('an outage', () => {
   });
 });
 
-describe('a spent month', () => {
+describe('an exhausted quota', () => {
   const event = { window: 'month', message: 'you have reached maximum request limit' } as const;
 
-  it('holds everybody until the month ends, and then one goes first', async () => {
+  it('of a month holds all takes until the month ends; then one request goes first', async () => {
     const { quota, clock } = open({ perMonth: 100 });
     granted(await quota.take(backfill));
     await quota.exhausted({ sentAt: clock.now(), ...event });
@@ -529,7 +529,7 @@ describe('a spent month', () => {
     granted(await quota.take(scheduled));
   });
 
-  it('or day', async () => {
+  it('of a day holds all takes until the day ends', async () => {
     const { quota, clock } = open({ perDay: 100 });
     await quota.exhausted({ sentAt: clock.now(), ...event, window: 'day' });
     expect(await quota.take(scheduled)).toEqual({
@@ -539,13 +539,13 @@ describe('a spent month', () => {
     });
   });
 
-  it('is not believed for a month that has only begun: a cache may still tell of the last', async () => {
+  it('of a month that has just begun holds takes for minutes only, because a cache may still repeat the answer of the last month', async () => {
     const { quota } = open({}, { clock: createManualClock(at('2024-04-01T00:00:30Z')) });
     await quota.exhausted({ sentAt: at('2024-04-01T00:00:29Z'), ...event });
     expect(await quota.take(scheduled)).toMatchObject({ reason: 'quota exhausted', until: at('2024-04-01T00:15:02Z') });
   });
 
-  it('still lets the account be asked, and what the account says ends it', async () => {
+  it('still allows the request for the account, whose answer ends the hold', async () => {
     const { quota, clock } = open({ perMonth: 100 });
     await quota.exhausted({ sentAt: clock.now(), ...event });
     granted(await quota.take({ class: 'scheduled', name: 'account', isAccountRequest: true }));
@@ -559,8 +559,8 @@ describe('a spent month', () => {
   });
 });
 
-describe('what the account says', () => {
-  it('that others have used up the month does not keep it from being asked, which is how a larger plan is found', async () => {
+describe('the account endpoint', () => {
+  it('is still requested when others have used up the month, because a larger plan is found that way', async () => {
     const account: Spender = { class: 'scheduled', name: 'account', isAccountRequest: true };
     const { quota, clock } = open({ perMonth: 20 });
     for (let i = 0; i < 3; i++) granted(await quota.take(scheduled));
@@ -572,7 +572,7 @@ describe('what the account says', () => {
     expect((await quota.state()).month).toMatchObject({ limit: 100 });
   });
 
-  it('is not asked when the month is used up by us, nor beyond what the operator allows', async () => {
+  it('is not requested when we have used up the month ourselves, nor beyond the limit of the operator', async () => {
     const account: Spender = { class: 'scheduled', name: 'account', isAccountRequest: true };
     const ours = open({ perMonth: 5 });
     for (let i = 0; i < 5; i++) granted(await ours.quota.take(scheduled));
@@ -583,7 +583,7 @@ describe('what the account says', () => {
     expect(denied(await capped.quota.take(account), capped.clock)[0]).toBe('month');
   });
 
-  it('wins when it is higher than our count, and its limit is the limit', async () => {
+  it('overrides our count when its own is higher, and sets the limit', async () => {
     const { quota, clock } = open({ perMonth: 5 });
     for (let i = 0; i < 5; i++) granted(await quota.take(scheduled));
     await quota.reconcile({ made: 3, left: 17 });
@@ -597,7 +597,7 @@ describe('what the account says', () => {
     granted(await quota.take(scheduled));
   });
 
-  it('may lower a limit the operator set, and not raise it', async () => {
+  it('may lower a limit that the operator set, but not raise it', async () => {
     const { quota, clock } = open({ perMonth: 5 }, { perMonthFixed: true });
     await quota.reconcile({ made: 0, left: 1000 });
     for (let i = 0; i < 5; i++) granted(await quota.take(scheduled));
@@ -609,7 +609,7 @@ describe('what the account says', () => {
     expect((await quota.state()).month.limit).toBe(3);
   });
 
-  it('around the turn of the month is not taken for the new month', async () => {
+  it('does not change the new month with an answer from around the turn of the month', async () => {
     const { quota, clock } = open(
       { perMonth: 20_000 },
       { clock: createManualClock(at('2024-03-31T23:59:59Z')), runAheadMs: 5000 },
@@ -626,8 +626,8 @@ describe('what the account says', () => {
   });
 });
 
-describe('who spent it', () => {
-  it('adds up to what was spent, most first, and begins anew with the month', async () => {
+describe('the list of spenders', () => {
+  it('adds up to all that was spent, largest first, and starts anew with the month', async () => {
     const { quota, clock } = open({ perMonth: 100 });
     for (let i = 0; i < 3; i++) granted(await quota.take(backfill));
     granted(await quota.take(scheduled));
@@ -644,14 +644,14 @@ describe('who spent it', () => {
   });
 });
 
-it('accounts do not share anything', async () => {
+it('accounts share nothing', async () => {
   const a = open({ perDay: 1, perSecond: 1 });
   const b = open({ perDay: 1, perSecond: 1 });
   granted(await a.quota.take(scheduled));
   expect(granted(await b.quota.take(scheduled))).toBe(NOON);
 });
 
-it('a clock that is set back by a day while a request is taken makes nobody wait for a day', async () => {
+it('nobody waits for a day when the clock is set back by a day during a take', async () => {
   const { quota, clock } = open({ perSecond: 10 }, { useDatabaseClock: true });
   granted(await quota.take(scheduled));
   const taking = quota.take(scheduled);
@@ -661,7 +661,7 @@ it('a clock that is set back by a day while a request is taken makes nobody wait
   expect(granted(await quota.take(scheduled)) - clock.now()).toBeLessThanOrEqual(1_000);
 });
 
-it('on the database clock, the grant is told on ours, however far off that is', async () => {
+it('a grant on the database clock is converted to our clock, however far off ours is', async () => {
   const { quota, clock } = open(
     { perSecond: 10 },
     { useDatabaseClock: true, clock: createManualClock(at('1999-01-01')) },

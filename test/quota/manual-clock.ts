@@ -1,4 +1,4 @@
-/** A clock that only moves when told, or when somebody sleeps on it. */
+/** A clock that moves only when a test moves it or when a caller sleeps on it. */
 import type { Clock, Instant } from '../../src/clock.ts';
 
 export type ManualClock = Clock & { set(now: Instant): void; advance(ms: number): void };

@@ -56,7 +56,7 @@ const step = fc.oneof(
   },
   {
     weight: 6,
-    // Mostly on; sometimes the clock is set back.
+    // The clock mostly goes forward, and is sometimes set back.
     arbitrary: fc.record({
       do: fc.constant('pass' as const),
       ms: fc.oneof(
@@ -90,7 +90,7 @@ const lastOf = (take: Take) => (take.kind === 'granted' ? take.goodUntil : take.
 const near = (isNear: boolean) => ({ sendAt: null, until: null, goodUntil: null, near: isNear });
 const areNear = (a: Take, b: Take) => Math.abs(timeOf(a) - timeOf(b)) <= 1 && Math.abs(lastOf(a) - lastOf(b)) <= 2;
 
-it('the SQL does what the rules say, whatever happens in whatever order', async () => {
+it('the SQL of the ledger agrees with the rules for any events in any order', async () => {
   let account = 0;
   const seen = new Map<string, number>();
   await fc.assert(
@@ -109,7 +109,7 @@ it('the SQL does what the rules say, whatever happens in whatever order', async 
       });
       let ledger: Ledger = EMPTY;
       let own: Own = { month: 0, spent: 0 };
-      // What a process knows by itself: whether an answer is news, and since when upstream answered.
+      // What a process keeps in memory: whether an answer is to be recorded after a failure, and since when the upstream has answered.
       let troubled = false;
       let lastAnswered = Number.NEGATIVE_INFINITY;
       const note = (next: Ledger) => {
@@ -119,13 +119,13 @@ it('the SQL does what the rules say, whatever happens in whatever order', async 
       for (const s of steps) {
         const now = clock.now();
         if (s.do === 'take' || s.do === 'takes') {
-          // Many at once get what they would get one after the other.
+          // Takes at the same moment get what they would get one after the other.
           const takes = await Promise.all(
             Array.from({ length: s.do === 'take' ? 1 : s.count }, () => quota.take(s.by)),
           );
           for (const take of takes) {
             const expected = takeFrom(ledger, now, given, s.by, own);
-            // The database counts in microseconds; the grid of milliseconds may fall on either side.
+            // The database counts in microseconds, so a value may fall on either side of the millisecond grid.
             expect({ ...take, ...near(areNear(take, expected.take)) }).toEqual({ ...expected.take, ...near(true) });
             ({ ledger, own } = expected);
             if (ledger.downStreak > 0 || ledger.limitedStreak > 0 || ledger.probe !== null) troubled = true;
@@ -164,7 +164,7 @@ it('the SQL does what the rules say, whatever happens in whatever order', async 
     }),
     { numRuns: 40 },
   );
-  // The property means something only if much of everything happened in it.
+  // The property means something only if enough of each kind of event happened.
   expect(seen.size).toBeGreaterThanOrEqual(5);
   expect(seen.get('granted')).toBeGreaterThan(50);
 });

@@ -1,4 +1,4 @@
-/** The ledger's rules in plain arithmetic on one object: what the SQL of `takeRequests` must agree with, to the millisecond. */
+/** The ledger's rules as plain arithmetic on one object. The SQL of `takeRequests` must agree with it to the millisecond. */
 import type { Instant } from '../../src/clock.ts';
 import { DAY } from '../../src/core/interval.ts';
 import type { Limits, Reserved, Spender, Take } from '../../src/quota/quota.ts';
@@ -37,10 +37,10 @@ const startOfDay = (at: Instant) => at - (at % DAY);
 const startOfMonth = (at: Instant) => Date.parse(`${new Date(at).toISOString().slice(0, 7)}-01`);
 const endOfMonth = (at: Instant) => startOfMonth(startOfMonth(at) + 32 * DAY);
 
-/** What was granted in the month in which something was granted last: the account may have more behind it. */
+/** What was granted in the month of the latest grant. The account may have spent more than that. */
 export type Own = { readonly month: Instant; readonly spent: number };
 
-/** The take, and the ledger after it. */
+/** The result of the take, and the ledger after it. */
 export function takeFrom(
   ledger: Ledger,
   now: Instant,

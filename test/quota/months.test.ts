@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-/** A clock for `sleepers` tasks: when all of them sleep, it is the time the first one wants to wake up at. */
+/** A clock for `sleepers` tasks. When all of them sleep, it moves to the time at which the first one wants to wake up. */
 function createSharedClock(start: Instant, sleepers: number): Clock & { leave(): void } {
   let now = start;
   let present = sleepers;
@@ -38,7 +38,7 @@ function createSharedClock(start: Instant, sleepers: number): Clock & { leave():
   };
 }
 
-it('twelve takers of three processes live through three months, and every day and month is used to its limit and not beyond', async () => {
+it('twelve takers in three processes use every day and month for three months exactly to its limit', async () => {
   const start = Date.parse('2024-01-30T23:59:40Z');
   const end = Date.parse('2024-04-02T00:00:00Z');
   const TAKERS = 12;
@@ -62,7 +62,7 @@ it('twelve takers of three processes live through three months, and every day an
     for (let n = 0; clock.now() < end; n++) {
       const turn = await waitForPermit({ quota, spender: { class: 'backfill', name: `taker ${i}` }, clock });
       if (turn.kind === 'denied') await clock.sleep(turn.until - clock.now());
-      // Every seventh dies between taking and sending; what it took stays spent.
+      // Every seventh dies between taking and sending. Its request stays counted.
       else if (n % 7 === 3) lost++;
       else sent.push(turn.sendAt);
     }
@@ -75,7 +75,7 @@ it('twelve takers of three processes live through three months, and every day an
   for (const at of sent) expect(Math.abs(at - Math.round(at / DAY) * DAY)).toBeGreaterThanOrEqual(2000);
   expect(most(sent, (at) => new Date(at).toISOString().slice(0, 10))).toBeLessThanOrEqual(60);
   expect(most(sent, (at) => new Date(at).toISOString().slice(0, 7))).toBeLessThanOrEqual(400);
-  // One evening and one day of January, three months (February and March whole), the first evening of April.
+  // One evening and one day of January, three months (February and March are whole), the first evening of April.
   expect(lost).toBeGreaterThan(100);
   const byMonth = await database.sql<{ spent: number }[]>`
     select sum(month_spent)::int as spent from ops.quota_spent where account_id = 'months'

@@ -8,14 +8,14 @@ const spender = { class: 'backfill', name: 'b' } as const;
 
 const granted = (sendAt: number, goodFor = 2000) => ({ kind: 'granted', sendAt, goodUntil: sendAt + goodFor }) as const;
 
-/** A quota that answers from a list, and counts how often it was asked. */
+/** A quota that answers from a list and counts the takes. */
 function scripted(takes: readonly Take[], gate: Gate = createGate(null)) {
   let asked = 0;
   const quota = { gate, take: async () => takes[asked++]! } as unknown as Quota;
   return { quota, asked: () => asked };
 }
 
-it('sleeps until its turn, and never comes before it', async () => {
+it('a caller sleeps until the send time of its permit and never continues before it', async () => {
   const clock = createManualClock(1000);
   // This timer fires early, as real ones may.
   const early = { ...clock, sleep: (ms: number) => clock.sleep(Math.ceil(ms / 2)) };
@@ -25,7 +25,7 @@ it('sleeps until its turn, and never comes before it', async () => {
   expect(asked()).toBe(1);
 });
 
-it('takes another when it overslept: what it took may count in another second or day by now', async () => {
+it('a caller that overslept takes another permit, because the first may count in another second or day by now', async () => {
   const clock = createManualClock(1000);
   let suspended = true;
   const sleepy = {
@@ -40,7 +40,7 @@ it('takes another when it overslept: what it took may count in another second or
   expect(asked()).toBe(2);
 });
 
-it('takes another when the clock was set back while it slept, instead of sleeping on', async () => {
+it('a caller takes another permit when the clock was set back while it slept, instead of sleeping longer', async () => {
   const clock = createManualClock(1_000_000);
   const sleeping: number[] = [];
   const turned = {
@@ -56,7 +56,7 @@ it('takes another when the clock was set back while it slept, instead of sleepin
   expect(sleeping).toEqual([500, 300]);
 });
 
-it('sits out the queue, and tells of every other denial', async () => {
+it('a caller waits out the queue, and is told of every other denial', async () => {
   const clock = createManualClock(0);
   const denied = { kind: 'denied', reason: 'limited', until: 60_000 } as const;
   const { quota, asked } = scripted([{ kind: 'denied', reason: 'queue', until: 400 }, denied]);
@@ -65,7 +65,7 @@ it('sits out the queue, and tells of every other denial', async () => {
   expect(clock.now()).toBe(400);
 });
 
-it('stops when told to, before it has taken anything', async () => {
+it('a caller that is told to stop before it has taken a permit stops', async () => {
   const clock = createManualClock(0);
   const stop = new AbortController();
   const { quota, asked } = scripted([{ kind: 'denied', reason: 'queue', until: 500 }]);
@@ -78,7 +78,7 @@ it('stops when told to, before it has taken anything', async () => {
 });
 
 it.each(['while it is taken', 'while it is waited for'])(
-  'uses a turn that was granted although it is told to stop %s: it is counted already',
+  'a caller that is told to stop %s still uses its granted permit, because that is already counted',
   async (when) => {
     const clock = createManualClock(0);
     const stop = new AbortController();
@@ -102,7 +102,7 @@ it.each(['while it is taken', 'while it is waited for'])(
   },
 );
 
-it('does not use a turn that is late, and takes another', async () => {
+it('a caller does not use a permit that is late, and takes another', async () => {
   for (const [late, asks] of [
     [101, 1],
     [102, 2],
@@ -115,7 +115,7 @@ it('does not use a turn that is late, and takes another', async () => {
   }
 });
 
-it('never sends more in a second than the limit, however many turns have come due, and loses those it cannot use in time', async () => {
+it('the gate never lets more requests through in a second than the limit, and drops permits that cannot be used in time', async () => {
   const clock = createManualClock(0);
   const due = Array.from({ length: 40 }, () => granted(0, 3000));
   const { quota } = scripted([...due, granted(9_000)], createGate(10));
@@ -127,7 +127,7 @@ it('never sends more in a second than the limit, however many turns have come du
   expect(sent).toEqual([...Array(10).fill(0), ...Array(10).fill(1002), ...Array(10).fill(2004), 9_000]);
 });
 
-it('a clock that was set back does not close the gate for the difference', async () => {
+it('the gate does not close for a day when the clock is set back', async () => {
   const clock = createManualClock(1_000_000);
   const { quota } = scripted([granted(1_000_000), granted(500)], createGate(1));
   await waitForPermit({ quota, spender, clock });
@@ -136,7 +136,7 @@ it('a clock that was set back does not close the gate for the difference', async
   expect(clock.now()).toBe(500);
 });
 
-it('a turn that was granted before upstream asked to wait is lost; nothing more is taken until then', async () => {
+it('a permit granted before the upstream asked for a pause is lost, and no other is taken until the pause ends', async () => {
   const clock = createManualClock(0);
   const gate = createGate(null);
   const told = {
@@ -155,7 +155,7 @@ it('a turn that was granted before upstream asked to wait is lost; nothing more 
   expect(await waitForPermit({ quota, spender, clock })).toEqual(granted(20_000));
 });
 
-it('an answer to what was asked since lifts the wait of an outage, and none that of a limit', () => {
+it('an answer to a later request ends the hold of an outage, but not the hold of a limit', () => {
   const gate = createGate(null);
   gate.hold(100, { reason: 'unavailable', until: 5_000 });
   gate.answered(100);

@@ -1,4 +1,4 @@
-/** Several processes share a quota at a hundred a second, and one process whose loop stands still; the rest is in `processes.test.ts`. */
+/** Several processes share a quota of a hundred requests a second, and one process has a blocked event loop. The rest is in `processes.test.ts`. */
 import { expect, it } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { waitForPermit } from '../../src/quota/permit.ts';
@@ -9,7 +9,7 @@ useDatabase();
 
 let races = 0;
 
-it('at a hundred a second too', { retry: 2 }, async () => {
+it('processes at a hundred requests a second keep the quota too', { retry: 2 }, async () => {
   const { sendAts, sent } = await race(`fast ${++races}`, { perSecond: 100, perDay: null, perMonth: null }, 4000);
   atMost('granted in a second', mostInAnySecond(sendAts), 100);
   const seconds = (sendAts.at(-1)! - sendAts[0]!) / 1000;
@@ -22,7 +22,7 @@ it('at a hundred a second too', { retry: 2 }, async () => {
 
 testOverruns();
 
-/** Takers of this process, as `taker.mjs` has them in one of its own. */
+/** Takers in this process, like those that `taker.mjs` has in a process of its own. */
 async function takeTurns(accountId: string, limits: Limits, until: (sent: readonly number[]) => boolean) {
   const quota = quotaOf(accountId, limits);
   const sent: number[] = [];
@@ -36,7 +36,7 @@ async function takeTurns(accountId: string, limits: Limits, until: (sent: readon
   return { sent, spent: (await quota.state()).month.spent };
 }
 
-it('a process whose loop stands still does not make up for it afterwards', async () => {
+it('a process whose event loop was blocked does not catch up with a burst afterwards', async () => {
   let stalls = 0;
   const { sent, spent } = await takeTurns('stalled', { perSecond: 10, perDay: null, perMonth: null }, (soFar) => {
     if (soFar.length === 10 * (stalls + 1) && stalls < 2) {
@@ -48,6 +48,6 @@ it('a process whose loop stands still does not make up for it afterwards', async
   });
   expect(stalls).toBe(2);
   expect(mostInAnySecond(sent)).toBeLessThanOrEqual(10);
-  // What was lost by it stays counted.
+  // The permits that it lost stay counted.
   expect(spent).toBeGreaterThan(sent.length);
 });

@@ -1,4 +1,4 @@
-/** Several processes share a quota: together they keep it, and use it. */
+/** Several processes share a quota. Together they keep it and use all of it. */
 import { expect, it } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import {
@@ -17,9 +17,9 @@ useDatabase();
 
 let races = 0;
 
-// A machine so busy that a turn is lost loses its time with it: for once, not each time. What must never happen is counted apart.
-// At the same time as the next test: both mostly wait for their turns.
-it.concurrent('four processes of eight takers keep 10/s, 100/day and 1,000/month to the request, and lose no more than 2 % of the pace', {
+// A very busy machine may lose a permit and its time, sometimes but not each time. Overruns, which must never happen, are counted
+// separately. This test runs at the same time as the next one: both mostly wait for their permits.
+it.concurrent('four processes with eight takers each keep 10/s, 100/day and 1,000/month exactly, and lose at most 2 % of the rate', {
   retry: 2,
 }, async () => {
   const accountId = `racing ${++races}`;
@@ -35,9 +35,9 @@ it.concurrent('four processes of eight takers keep 10/s, 100/day and 1,000/month
     days.set(day, (days.get(day) ?? 0) + 1);
   }
   atMost('in a day', Math.max(...days.values()), 100);
-  // Unless midnight came between, that is all of one day's.
+  // Unless midnight came between them, all belong to one day.
   if (days.size === 1) {
-    // A busy machine may come too late for one.
+    // A busy machine may be too late for some.
     expect(sendAts.length).toBeGreaterThanOrEqual(98);
     expect(new Set(ends)).toEqual(new Set(['day']));
     const seconds = (sendAts.at(-1)! - sendAts[0]!) / 1000;
@@ -55,7 +55,7 @@ it.concurrent('four processes of eight takers keep 10/s, 100/day and 1,000/month
   expect(spenders.reduce((sum, s) => sum + s.month, 0)).toBe(spent);
 });
 
-it.concurrent('one of several processes that is suspended does not make up for it: all together send at most one too many', async () => {
+it.concurrent('a process that was suspended does not catch up: all processes together send at most one request too many', async () => {
   const limits = { perSecond: 10, perDay: null, perMonth: null };
   const args = { accountId: 'suspended', limits, takers: 8, forMs: 5_000 };
   const [one, two] = [startTakers({ ...args, name: 'one' }), startTakers({ ...args, name: 'two' })];
@@ -76,7 +76,7 @@ it.concurrent('one of several processes that is suspended does not make up for i
 
 testOverruns();
 
-it('a request that was taken stays counted when its process is killed before it could send', async () => {
+it('a request stays counted when its process is killed between the take and the send', async () => {
   const limits = { perSecond: 20, perDay: 1000, perMonth: null };
   const quota = quotaOf('killed', limits);
   const taker = startTakers({ accountId: 'killed', limits, takers: 8, name: 'victim', forMs: 30_000 });
@@ -85,14 +85,14 @@ it('a request that was taken stays counted when its process is killed before it 
   while (taker.sent.length < 10) await systemClock.sleep(5);
   taker.child.kill('SIGKILL');
   await taker.ended;
-  // A statement under way ends by itself.
+  // A running statement ends without help.
   while ((await busyElsewhere()) > 0) await systemClock.sleep(10);
   const { spent } = (await quota.state()).month;
-  // What was sent and reported, and at most one for each taker that had taken and was still waiting.
+  // The requests that were sent and reported, and at most one for each taker that had taken a permit and was still waiting.
   expect(spent).toBeGreaterThanOrEqual(taker.sent.length);
   expect(spent).toBeLessThanOrEqual(taker.sent.length + 8 + 8);
   expect(spent).toBeGreaterThan(taker.sent.length);
-  // And those after it get what is left, exactly.
+  // Later takers get exactly what is left.
   const rest = quotaOf('killed', { ...limits, perSecond: null, perDay: 50 });
   let granted = 0;
   while ((await rest.take({ class: 'backfill', name: 'heir' })).kind === 'granted') granted++;

@@ -19,7 +19,7 @@ export function useDatabase(): void {
   afterAll(() => database.drop());
 }
 
-/** What was too much in any race, also in one that is run again for its pace: that may be lost to a busy machine, a limit not. */
+/** The overruns of all races, including a race that is repeated because it was slow: a busy machine may lose permits, but may not exceed a limit. */
 const overruns: string[] = [];
 export const atMost = (what: string, found: number, limit: number) => {
   if (found > limit) overruns.push(`${what}: ${found} of ${limit}`);
@@ -33,7 +33,7 @@ type Process = {
   readonly ended: Promise<string[]>;
 };
 
-/** Waits for the word on its standard input, then takes turns until denied. */
+/** Waits for a message on standard input, then takes permits until denied. */
 export function startTakers(args: {
   accountId: string;
   limits: Limits;
@@ -86,7 +86,7 @@ export function mostInAnySecond(instants: readonly number[]): number {
   return most;
 }
 
-/** When they were really sent. */
+/** The times at which the requests were really sent. */
 export function nowsOf(sent: readonly Sent[]): number[] {
   return sent.map((s) => s.now).sort((a, b) => a - b);
 }
@@ -103,7 +103,7 @@ export async function race(accountId: string, limits: Limits, forMs: number) {
 }
 
 export function testOverruns(): void {
-  it('in no race, however busy the machine, was there one too many', () => {
+  it('no race had a request too many, however busy the machine was', () => {
     expect(overruns).toEqual([]);
   });
 }

@@ -1,4 +1,4 @@
-/** A turn that is only taken for what is still worth a request, found out in the same statement. */
+/** A permit that is taken only for what is still worth a request. One statement decides both. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
 import type { Span } from '../../src/core/span.ts';
@@ -73,7 +73,7 @@ const cover = (coin: number, spans: readonly Span[]) =>
 const spent = async () => (await quota.state()).month.spent;
 
 describe('a permit for a stretch', () => {
-  it('comes with what of it is worth the request', async () => {
+  it('comes with the part of the stretch that is worth the request', async () => {
     await cover(0, [span(0, 100), span(150, 200)]);
     await database.sql`insert into ops.second_opinion (series_id, span, claim, answers, requested_at, retry_at)
       values (${series[0]!}, ${span(290, 300)}::tstzrange, 'unconfirmed', 1,
@@ -108,7 +108,7 @@ describe('a permit for a stretch', () => {
     expect(await spent()).toBe(0);
   });
 
-  it('is not denied either when nobody wants it any more', async () => {
+  it('is not denied either when nobody wants the stretch any more', async () => {
     const tight = open({ perDay: 1 });
     await tight.take(spender);
     await cover(0, [span(0, 300)]);
@@ -116,12 +116,12 @@ describe('a permit for a stretch', () => {
     expect(await tight.take(spender, stretch(1))).toMatchObject({ kind: 'denied', reason: 'day' });
   });
 
-  it('taken by many at once is given to those who still want it, as far as it goes', async () => {
+  it('goes to those callers that still want their stretch, as far as the quota lasts', async () => {
     const tight = open({ perDay: 3 });
     await cover(1, [span(0, 300)]);
     await cover(3, [span(0, 299)]);
     const writes = await countLedgerWrites(database.sql);
-    // All of one moment are served together.
+    // All takes of one moment are served together.
     const takes = await Promise.all([
       tight.take(spender),
       tight.take(spender, stretch(1)),
@@ -133,7 +133,7 @@ describe('a permit for a stretch', () => {
     expect(takes[2]).toMatchObject({ gaps: [span(0, 300)] });
     expect(takes[3]).toMatchObject({ gaps: [span(299, 300)] });
     expect(takes[4]).toMatchObject({ reason: 'day' });
-    // One finds no ledger yet, one serves all of them, and one says until when nothing is left.
+    // One statement finds no ledger yet, one serves all takes, and one says until when nothing is left.
     expect(await writes()).toBe(3);
     expect(await spent()).toBe(3);
   });

@@ -1,4 +1,4 @@
-/** The ledger as a command has it: whatever the pool is busy with, a request is counted at once. */
+/** The ledger as a command uses it: a request is counted at once, however busy the pool is. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type App, openApp } from '../../src/app.ts';
 import { quotaOf } from '../../src/budget.ts';
@@ -21,7 +21,7 @@ afterEach(async () => {
   await database.drop();
 });
 
-test('a take, and what is tracked that it must know of, need no connection that stores', async () => {
+test('a take, and the look at tracked series that it needs, wait for no connection that stores answers', async () => {
   const limits = { perMonth: 20_000, perDay: null, perSecond: 10 };
   const quota = quotaOf(app, { accountId: 'free@test', limits, plan: 'free' });
   const storing = await app.database.sql.reserve();

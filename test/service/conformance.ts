@@ -1,4 +1,4 @@
-/** What the service promises over any `MarketData`: run it over each implementation. */
+/** What the service promises over any `MarketData`. Each implementation runs this suite. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Clock, createScaledClock } from '../../src/clock.ts';
 import type { Missing } from '../../src/contract/answer/not-found.ts';
@@ -25,26 +25,26 @@ import { type AnswerPath, createAnswerCheck } from './upstream-schema.ts';
 export type Subject = {
   readonly data: MarketData<Missing>;
   readonly clock: Clock;
-  /** An active coin with a closed daily usd candle on each of the 20 days from `firstDay` (midnight UTC) on. */
+  /** An active coin with a closed daily candle in usd on each of the 20 days from `firstDay` (midnight UTC) on. */
   readonly coinId: string;
   readonly firstDay: number;
-  /** `bare`: a source that lacks whole parts of the catalogue, and values here and there; they are then empty, and null. */
+  /** `bare`: a source that lacks whole parts of the catalogue and some values; they are then empty or null. */
   readonly catalogue?: 'full' | 'bare';
-  /** `coins`: a source that nobody has told a rate of fiat currencies; values in them are null. */
+  /** `coins`: a source without rates of fiat currencies; values in them are null. */
   readonly rates?: 'all' | 'coins';
-  /** A coin that nobody has asked about by itself, and all that is known of it by lists. */
+  /** A coin that was never requested on its own, and everything that lists say about it. */
   readonly listed?: CoinDetails;
   readonly close?: () => Promise<void>;
 };
 
 type ContractRow = { readonly address: string; readonly id: string };
 
-/** A clock that stands still. */
+/** A clock that does not move. */
 export function frozenClock(at: number): Clock {
   return createScaledClock({ speed: 0, startAt: at });
 }
 
-/** Admits every caller, and hides nothing. */
+/** Admits every caller and hides nothing. */
 export const openAccess: Access = {
   admit: () => ({ kind: 'admitted', plan: 'enterprise' }),
   refuseHistory: () => null,
@@ -82,18 +82,18 @@ export function describeService(title: string, prepare: () => Promise<Subject>):
     const daysFrom = (n: number, count: number) =>
       Array.from({ length: count }, (_, i) => subject.firstDay + (n + i) * DAY);
 
-    it('includes both ends of the range, ascending', async () => {
+    it('includes both ends of the range, in ascending order', async () => {
       expect(await times(`start=${day(2)}&end=${day(12)}`)).toEqual(daysFrom(2, 11));
       expect(await times(`start=${day(2)}&end=${day(2)}`)).toEqual(daysFrom(2, 1));
     });
 
-    it('gives one candle without end and limit, and the first `limit` of them otherwise', async () => {
+    it('returns one candle without end and limit, otherwise the first `limit` ones', async () => {
       expect(await times(`start=${day(2)}`)).toEqual(daysFrom(2, 1));
       expect(await times(`start=${day(2)}&limit=5`)).toEqual(daysFrom(2, 5));
       expect(await times(`start=${day(2)}&end=${day(12)}&limit=5`)).toEqual(daysFrom(2, 5));
     });
 
-    it('begins with the first candle that opens at or after the start', async () => {
+    it('starts with the first candle that opens at or after the start', async () => {
       const start = (subject.firstDay + 2 * DAY + 1000) / 1000;
       expect(await times(`start=${start}&limit=2`)).toEqual(daysFrom(3, 2));
     });
@@ -120,26 +120,26 @@ export function describeService(title: string, prepare: () => Promise<Subject>):
       expect(answer.headers.get('content-type')).toBe('application/json');
     });
 
-    it('has the same candles under both paths', async () => {
+    it('returns the same candles under both paths', async () => {
       const query = `start=${day(2)}&end=${day(9)}&interval=24h`;
       const rows = await json(`/coins/${subject.coinId}/ohlcv?${query}`);
       expect(rows).toHaveLength(8);
       expect(rows).toEqual(await json(`/coins/${subject.coinId}/ohlcv/historical?${query}`));
     });
 
-    it('says of an unknown coin that it has no candles, and no ticker', async () => {
+    it('returns no candles for an unknown coin, and 404 for its ticker', async () => {
       const ohlcv = await get(`/coins/nono-nowhere/ohlcv/historical?start=${day(2)}`);
       expect([ohlcv.status, await ohlcv.text()]).toEqual([200, '[]']);
       const ticker = await get('/tickers/nono-nowhere');
       expect([ticker.status, await ticker.json()]).toEqual([404, { error: 'id not found' }]);
     });
 
-    it('never answers a candle of the future', async () => {
+    it('never returns a candle of the future', async () => {
       const tomorrow = Math.floor(subject.clock.now() / DAY) * DAY + DAY;
       expect(await times(`start=${formatTime(tomorrow)}&end=${formatTime(tomorrow + 5 * DAY)}`)).toEqual([]);
     });
 
-    it('lists coins; the active ones have tickers with the requested quotes', async () => {
+    it('lists coins; the active ones have tickers in the requested quotes', async () => {
       const coins = readRecord(coinsSchema, await json('/coins'));
       const tickers = readRecord(tickersSchema, await json('/tickers?quotes=BTC,USD'));
       if (!coins.ok || !tickers.ok) throw new Error(JSON.stringify([coins, tickers]));
@@ -149,11 +149,11 @@ export function describeService(title: string, prepare: () => Promise<Subject>):
       for (const ticker of tickers.value) expect(Object.keys(ticker.quotes).sort()).toEqual(['BTC', 'USD']);
     });
 
-    it('answers one ticker as it is in the list', async () => {
+    it('returns one ticker as it is in the list', async () => {
       const list = (await json('/tickers')) as Ticker[];
       const one = readRecord(tickerSchema, await json(`/tickers/${subject.coinId}`));
       expect(one.ok && one.value.id).toBe(subject.coinId);
-      // As the vendor's own client for JavaScript asks.
+      // The vendor's own JavaScript client sends such a path.
       expect(await json(`/tickers//${subject.coinId}`)).toEqual(await json(`/tickers/${subject.coinId}`));
       expect(await json(`/tickers/${subject.coinId}?quotes=BTC?`)).toEqual(
         await json(`/tickers/${subject.coinId}?quotes=BTC`),
@@ -162,12 +162,12 @@ export function describeService(title: string, prepare: () => Promise<Subject>):
       expect(await json(`/tickers/${subject.coinId}/`)).toEqual(list.find((ticker) => ticker.id === subject.coinId));
     });
 
-    it('has an overview and exchanges of the documented shape', async () => {
+    it('returns an overview and exchanges in the documented shape', async () => {
       expect(readRecord(globalSchema, await json('/global'))).toMatchObject({ ok: true });
       expect(readRecord(exchangesSchema, await json('/exchanges?quotes=USD'))).toMatchObject({ ok: true });
     });
 
-    describe('by the shapes of the vendor’s document', () => {
+    describe('in the shapes of the vendor’s document', () => {
       const isFull = () => subject.catalogue !== 'bare';
       const checked = async <T>(path: AnswerPath, filled: string): Promise<T> => {
         const body = await json(filled);
@@ -177,7 +177,7 @@ export function describeService(title: string, prepare: () => Promise<Subject>):
       };
       type Row = { readonly id: string };
 
-      it('answers the market', async () => {
+      it('returns the market', async () => {
         await checked('/global', '/global');
         await checked('/coins', '/coins');
         for (const quotes of ['', '?quotes=BTC', '?quotes=usd,EUR']) {
@@ -190,14 +190,14 @@ export function describeService(title: string, prepare: () => Promise<Subject>):
         await checked('/ticker/{coin_id}', `/ticker/${subject.coinId}`);
       });
 
-      it('answers prices a hundred to a page', async () => {
+      it('returns a hundred prices a page', async () => {
         const all = (await json('/tickers')) as Row[];
         const pages = [await json('/tickers/simple'), await json('/tickers/simple?page=2')] as Row[][];
         expect(pages.flat().map(({ id }) => id)).toEqual(all.slice(0, 200).map(({ id }) => id));
         expect(pages[0]!.length).toBeLessThanOrEqual(100);
       });
 
-      it('answers history', async () => {
+      it('returns history', async () => {
         const range = `start=${day(2)}&end=${day(9)}`;
         for (const path of ['/coins/{coin_id}/ohlcv', '/coins/{coin_id}/ohlcv/historical'] as const) {
           expect(await checked(path, `${path.replace('{coin_id}', subject.coinId)}?${range}`)).toHaveLength(8);
@@ -218,7 +218,7 @@ export function describeService(title: string, prepare: () => Promise<Subject>):
         expect(two).toEqual(daily.slice(0, 2));
       });
 
-      it('answers one coin, where it is traded and what happens around it', async () => {
+      it('returns a coin, its markets and its events', async () => {
         const { coinId } = subject;
         const coin = await checked<Row>('/coins/{coin_id}', `/coins/${coinId}`);
         expect(coin.id).toBe(coinId);
@@ -235,7 +235,7 @@ export function describeService(title: string, prepare: () => Promise<Subject>):
         }
       });
 
-      it('answers a coin without a document of its own from the lists, and leaves out what no list has', async () => {
+      it('answers for a coin without details from the lists, and leaves out what no list has', async () => {
         const { listed } = subject;
         if (listed === undefined) return;
         const coin = await json(`/coins/${listed.id}`);
@@ -243,14 +243,14 @@ export function describeService(title: string, prepare: () => Promise<Subject>):
         expect(coin).toEqual(listed);
       });
 
-      it('answers one exchange and its markets', async () => {
+      it('returns an exchange and its markets', async () => {
         const [exchange] = (await json('/exchanges')) as Row[];
         const path = `/exchanges/${exchange!.id}`;
         expect(await checked('/exchanges/{exchange_id}', path)).toEqual(exchange);
         expect(await checked('/exchanges/{exchange_id}/markets', `${path}/markets`)).not.toEqual([]);
       });
 
-      it('answers tags, with their coins and icos only on request', async () => {
+      it('returns tags, and their coins and icos only on request', async () => {
         const tags = await checked<Row[]>('/tags', '/tags');
         if (!isFull()) return expect(tags).toEqual([]);
         const path = `/tags/${tags[0]!.id}`;
@@ -267,7 +267,7 @@ export function describeService(title: string, prepare: () => Promise<Subject>):
         return undefined;
       });
 
-      it('answers the people of a team', async () => {
+      it('returns the people of a team', async () => {
         const { team } = (await json(`/coins/${subject.coinId}`)) as { team: Row[] };
         if (!isFull()) return expect(team).toEqual([]);
         const person = await checked<{ positions: { coin_id: string }[] }>(
@@ -278,7 +278,7 @@ export function describeService(title: string, prepare: () => Promise<Subject>):
         return undefined;
       });
 
-      it('leads from a contract to the ticker of its coin, by a relative address that keeps the query', async () => {
+      it('redirects from a contract to the ticker of its coin, by a relative address that keeps the query', async () => {
         const platforms = await checked<string[]>('/contracts', '/contracts');
         if (!isFull()) return expect(platforms).toEqual([]);
         const rows = await checked<{ id: string; address: string }[]>(
@@ -297,7 +297,7 @@ export function describeService(title: string, prepare: () => Promise<Subject>):
         return undefined;
       });
 
-      it('finds what is searched for and nothing else, with and without a slash', async () => {
+      it('finds what is searched for and nothing else, with and without a trailing slash', async () => {
         const { symbol, name } = (await json(`/tickers/${subject.coinId}`)) as { symbol: string; name: string };
         const found = await checked<{ currencies: Row[] }>('/search', `/search?q=${encodeURIComponent(name)}`);
         expect(found.currencies[0]!.id).toBe(subject.coinId);
@@ -314,7 +314,7 @@ export function describeService(title: string, prepare: () => Promise<Subject>):
         }
       });
 
-      it('converts, nothing by default', async () => {
+      it('converts an amount, and by default none', async () => {
         const path = `/price-converter?base_currency_id=${subject.coinId}&quote_currency_id=usd-us-dollars`;
         expect(await checked('/price-converter', path)).toMatchObject({ amount: 0, price: 0 });
         const { quotes } = (await json(`/tickers/${subject.coinId}`)) as { quotes: { USD: { price: number } } };
@@ -322,7 +322,7 @@ export function describeService(title: string, prepare: () => Promise<Subject>):
         expect(price / (2.5 * quotes.USD.price)).toBeCloseTo(1, 9);
       });
 
-      it('answers the ids of a coin elsewhere, by each of them', async () => {
+      it('returns the ids of a coin at other providers, by each of them', async () => {
         const path = `/coins/mappings?coinpaprika=${subject.coinId}`;
         const mapping = await checked<Record<string, string>>('/coins/mappings', path);
         expect(mapping.coinpaprika).toBe(subject.coinId);
@@ -333,7 +333,7 @@ export function describeService(title: string, prepare: () => Promise<Subject>):
         }
       });
 
-      it('answers changes of ids', async () => {
+      it('returns changes of ids', async () => {
         await checked('/changelog/ids', '/changelog/ids');
         expect(await checked('/changelog/ids', '/changelog/ids?page=1000')).toEqual([]);
       });
@@ -356,7 +356,7 @@ export function describeService(title: string, prepare: () => Promise<Subject>):
       '/contracts/nono-nowhere',
       '/contracts/eth-ethereum/0x00',
       '/price-converter?base_currency_id=nono-nowhere&quote_currency_id=usd-us-dollars',
-    ])('does not know %s', async (path) => {
+    ])('returns 404 for %s', async (path) => {
       const answer = await get(path);
       expect([answer.status, await answer.json()]).toEqual([404, { error: 'id not found' }]);
     });
@@ -395,7 +395,7 @@ export function describeService(title: string, prepare: () => Promise<Subject>):
         400,
         /amount must be a number of at least 0, got "-1"/,
       ],
-      // Times a price it would be beyond every number, and the answer null: as if nobody had told the price.
+      // Times a price, the amount would exceed every number, and the result would be null, as if there were no price.
       [
         '/price-converter?base_currency_id={id}&quote_currency_id={id}&amount=1e308',
         400,
@@ -408,13 +408,13 @@ export function describeService(title: string, prepare: () => Promise<Subject>):
       ['/coins/mappings?messari=bitcoin', 400, /messari is unknown: exactly one of/],
       ['/coins/mappings?coinpaprika={id}&limit=1', 400, /limit is unknown: exactly one of/],
       ['/changelog/ids?page=two', 400, /page must be a whole number from 1/],
-    ])('refuses %s', async (path, status, message) => {
+    ])('rejects %s', async (path, status, message) => {
       const answer = await get(path.replaceAll('{id}', subject.coinId));
       expect(answer.status).toBe(status);
       expect(await answer.json()).toEqual({ error: expect.stringMatching(message) });
     });
 
-    it('answers tools with what REST answers', async () => {
+    it('tools return what REST returns', async () => {
       const { coinId } = subject;
       const idOf = async (path: string) => ((await json(path)) as { id: string }[])[0]?.id;
       const exchangeId = await idOf('/exchanges');

@@ -1,8 +1,8 @@
-/** The requests that `/docs` shows to be copied. */
+/** The requests that `/docs` shows for copying. */
 
 export type Copied = { readonly address: string; readonly headers: Headers; readonly body: string | undefined };
 
-/** The requests that a reader of the page can copy, as a shell would read them. */
+/** The requests that a reader of the page can copy, parsed as a shell parses them. */
 export function copied(text: string): Copied[] {
   const plain = (html: string) =>
     html

@@ -1,4 +1,4 @@
-/** Whoever starts `chandler simulate` and copies an example of its `/docs` gets an answer: every one that the plan includes. */
+/** The examples of `/docs` on `chandler simulate` work as copied: every one that the plan includes gets an answer. */
 import { expect, it } from 'vitest';
 import { ENDPOINTS, type EndpointName } from '../../src/contract/interface/endpoints.ts';
 import { PLAN_NAMES, type PlanName } from '../../src/contract/plan/plans.ts';
@@ -22,7 +22,7 @@ function simulator(plan: PlanName, seed: number) {
   });
 }
 
-/** What the plan does not include, by operation or tool. Nobody collects feedback. */
+/** Operations and tools that the plan does not include. Nothing collects feedback. */
 function missingIn(plan: PlanName): string[] {
   const mappings = ['getMappings', 'tool getMappings'];
   const changes = ['getChangelogIDs', 'tool getChangelogIDs', 'getTickersSimple'];
@@ -30,7 +30,7 @@ function missingIn(plan: PlanName): string[] {
   return plan === 'starter' || plan === 'pro' ? mappings : [];
 }
 
-/** The operation or the tool that it asks. */
+/** The operation or the tool that a request calls. */
 function nameOf({ address, body }: Copied): string {
   if (body !== undefined) return `tool ${(JSON.parse(body) as { params: { name: string } }).params.name}`;
   const { pathname } = new URL(address);

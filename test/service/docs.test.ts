@@ -79,7 +79,7 @@ const ask = (address: string, init?: RequestInit) => service(new Request(address
 const document = async () => (await (await ask('http://service/openapi.json')).json()) as OpenApiDocument;
 const pageAt = async (origin: string, headers: Record<string, string> = {}) =>
   (await ask(`${origin}/docs`, { headers })).text();
-/** Tools that say that this server does not have what they are for. */
+/** Tools that reply that this server does not offer them. */
 const NOT_ANSWERED = ['submitFeedback'];
 
 let page = '';
@@ -87,15 +87,15 @@ beforeAll(async () => {
   page = await pageAt('http://service');
 });
 
-/** Lists cut to their first row, lists of names to three. */
+/** Cuts lists to their first row, and lists of names to three. */
 function shortened(value: unknown): unknown {
   if (Array.isArray(value)) return value.slice(0, typeof value[0] === 'object' ? 1 : 3).map(shortened);
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, shortened(one)]));
 }
 
-describe('the page for people', () => {
-  it('shows every endpoint with its parameters, and every tool with its arguments, and loads and runs nothing', async () => {
+describe('the page /docs', () => {
+  it('shows every endpoint with its parameters and every tool with its arguments, and loads and runs nothing', async () => {
     const answer = await ask('http://service/docs');
     expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/html; charset=UTF-8']);
     for (const [path, { get: operation }] of Object.entries((await document()).paths)) {
@@ -123,7 +123,7 @@ describe('the page for people', () => {
     expect(page).not.toMatch(/<script|<link|<img| src=| style=| on\w+=/);
   });
 
-  it('says what the headers of answers mean, as the document does', async () => {
+  it('explains the headers of answers as the OpenAPI document does', async () => {
     const { paths } = await document();
     const responses = Object.values(paths)
       .filter(({ get: operation }) => operation.tags[0] !== 'Account')
@@ -157,7 +157,7 @@ describe('the page for people', () => {
     expect(page).not.toContain('[object');
   });
 
-  it('writes addresses as its reader reached it; of a proxy it believes the scheme, and no other host', async () => {
+  it('writes addresses with the host that the reader used; from a proxy it accepts the scheme, and no other host', async () => {
     expect(copied(await pageAt('https://data.example.com'))[0]!.address).toBe('https://data.example.com/v1/global');
     expect(copied(await pageAt('http://[::1]:8080'))[0]!.address).toBe('http://[::1]:8080/v1/global');
     const forwarded = await pageAt('http://data.example.com', {
@@ -169,7 +169,7 @@ describe('the page for people', () => {
     expect(await pageAt("http://a'b;c")).not.toContain("a'b");
   });
 
-  it('has examples that work as copied, on the free plan where it has the endpoint', async () => {
+  it('has examples that work as copied, on the free plan where the plan includes them', async () => {
     const examples = copied(page);
     expect(examples.length).toBe(ENDPOINT_NAMES.length + Object.keys(EXAMPLES.tools).length);
     const tooOld = (start: number, depth: number | null) =>
@@ -200,7 +200,7 @@ describe('the page for people', () => {
     }
   });
 
-  it('has an example answer of every endpoint and tool', async () => {
+  it('has an example answer for every endpoint and tool', async () => {
     const requests = copied(page);
     const endpoints: Record<string, unknown> = {};
     for (const name of ENDPOINT_NAMES) {

@@ -1,4 +1,4 @@
-/** More than a thousand hostile requests over a real socket, over any source: the service must withstand all of them. */
+/** More than a thousand hostile requests over a real socket, to any source: the service must survive all of them. */
 import net from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Clock } from '../../src/clock.ts';
@@ -56,7 +56,7 @@ export function describeHostile(title: string, prepare: () => Promise<Victim>): 
 
     const get = (path: string, headers = '') =>
       converse(port, [`GET ${path} HTTP/1.1\r\nHost: x\r\n${headers}Connection: close\r\n\r\n`]);
-    /** Asks all of them, a few at a time, and tells of those whose answer is not among `expected`. */
+    /** Sends all of them, a few at a time, and returns those whose status is not among `expected`. */
     const surprises = async (paths: readonly string[], expected: readonly (number | null)[]) => {
       const out: string[] = [];
       const rest = paths.values();
@@ -70,20 +70,20 @@ export function describeHostile(title: string, prepare: () => Promise<Victim>): 
       );
       return out;
     };
-    /** It lives, answers strangers as before, and has complained of nothing. */
+    /** Checks that the server runs, answers other callers as before, and has reported no error. */
     const isWell = async () => {
       expect(await get(`/v1/tickers/${victim.coinId}`)).toBe(200);
       expect(errors).toEqual([]);
     };
 
-    it('names what is wrong with every wrong parameter: 400', async () => {
+    it('answers every wrong parameter with 400 and names what is wrong', async () => {
       const paths = wrongParameters(victim.coinId);
       expect(paths.length).toBeGreaterThan(500);
       expect(await surprises(paths, [400])).toEqual([]);
       await isWell();
     });
 
-    it('knows no id that was made up: 404, or no candles', async () => {
+    it('answers every made-up id with 404, or without candles', async () => {
       const paths = strangeIds();
       expect(paths.length).toBeGreaterThan(400);
       expect(
@@ -101,13 +101,13 @@ export function describeHostile(title: string, prepare: () => Promise<Victim>): 
       await isWell();
     });
 
-    it('searches for any text without harm', async () => {
+    it('can search for any text', async () => {
       const paths = STRANGE.map((text) => `/v1/search?q=${text}`);
       expect(await surprises(paths, [200, 400, 431])).toEqual([]);
       await isWell();
     });
 
-    it('has no routes but its own, and no methods but GET, HEAD, POST and OPTIONS', async () => {
+    it('accepts its own routes only, and the methods GET, HEAD, POST and OPTIONS only', async () => {
       const paths = ['/', '//', '/v1', '/v1/', '/V1/tickers', '/v1/tickers/a/b/c', '/v2/tickers', '/admin'];
       const climbs = [
         '/v1/../../etc/passwd',
@@ -125,16 +125,16 @@ export function describeHostile(title: string, prepare: () => Promise<Victim>): 
       await isWell();
     });
 
-    it('refuses what is no HTTP', async () => {
+    it('refuses what is not HTTP', async () => {
       for (const [what, bytes] of Object.entries(NO_HTTP)) {
         const status = await converse(port, [bytes]);
-        // A connection that is cut without a word is an answer as well.
+        // A connection that is closed without an answer is accepted as well.
         expect([what, status === null || (status >= 400 && status < 500)]).toEqual([what, true]);
       }
       await isWell();
     });
 
-    it('withstands bodies that are deep, wrong or large', async () => {
+    it('survives bodies that are deep, wrong or large', async () => {
       const deep = '['.repeat(100_000) + ']'.repeat(100_000);
       const bodies: [string, string][] = [
         ['application/json', deep],
@@ -158,7 +158,7 @@ export function describeHostile(title: string, prepare: () => Promise<Victim>): 
       await isWell();
     });
 
-    it('cuts clients that do not finish: half a line, half a head, half a body', async () => {
+    it('disconnects clients that do not finish: half a line, half a head, half a body', async () => {
       const head = 'POST /v1/global HTTP/1.1\r\nHost: x\r\n';
       const halves = [
         'GET /v1/gl',
@@ -174,8 +174,8 @@ export function describeHostile(title: string, prepare: () => Promise<Victim>): 
 }
 
 /**
- * Sends the pieces and waits for the server to close: resolves to the status of its answer, null when there was none. Rejects when
- * the connection stays.
+ * Sends the pieces and waits until the server closes the connection. Resolves to the status of its answer, null if there was none. Rejects
+ * when the connection stays open.
  */
 function converse(port: number, pieces: readonly string[]): Promise<number | null> {
   return new Promise((resolve, reject) => {
@@ -190,7 +190,7 @@ function converse(port: number, pieces: readonly string[]): Promise<number | nul
     socket.on('data', (data) => {
       if (heard.length < 100) heard += data.toString('latin1');
     });
-    // What was sent after the server had said its word resets the connection: the word counts.
+    // Bytes that arrive after the server has answered reset the connection: the answer counts.
     socket.on('error', () => socket.destroy());
     socket.on('close', () => {
       clearTimeout(hung);
@@ -209,7 +209,7 @@ const SQL = [
   '%22%29%3b--',
   'pg_sleep(9)',
 ];
-/** As they stand in a request's target, so without spaces. */
+/** As they stand in the target of a request, so without spaces. */
 const STRANGE = [
   ...SQL,
   ...[
@@ -304,7 +304,7 @@ const DATES = [
 ];
 const WORDS = ['USD;', 'usd%00', '__proto__', 'constructor', '%', 'XAU', ...SQL];
 
-/** Each endpoint that looks at a parameter, with values that it cannot have, alone and beside good ones. */
+/** Each endpoint that checks a parameter, with values that it must reject, alone and beside good ones. */
 function wrongParameters(coinId: string): string[] {
   const wrong: Record<string, readonly string[]> = {
     limit: NUMBERS,
@@ -338,7 +338,7 @@ function wrongParameters(coinId: string): string[] {
     const filled = path.replace('{coin_id}', coinId).replaceAll(/\{\w+\}/g, 'nobody-nowhere');
     for (const parameter of asked) {
       for (const value of wrong[parameter.name] ?? []) {
-        // Nothing but blanks is nothing at all, for an interval as for a limit.
+        // A value of blanks counts as no value, for an interval as for a limit.
         if (value === '%20' && parameter.name !== 'q') continue;
         const query = asked
           .filter(({ name: other, required }) => required || other === parameter.name)

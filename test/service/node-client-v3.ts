@@ -1,13 +1,13 @@
 /**
- * What version 3 of the vendor's client for Node.js sends. It is not in the registry (3.0.0 is in its repository only, April 2026), so its
- * requests are written down here: the bare key in `Authorization`, lists joined by commas, redirects followed. The client itself was run once
- * beside them, and read the same answers.
+ * The requests of version 3 of the vendor's client for Node.js. It is not in the registry (3.0.0 is in its repository only, April 2026), so
+ * its requests are written down here: the bare key in `Authorization`, lists joined by commas, redirects followed. The client itself was
+ * run once beside them, and read the same answers.
  */
 import type { AnswerPath } from './upstream-schema.ts';
 
 type Query = Readonly<Record<string, string | number | readonly string[]>>;
 
-/** The request of one of its methods, and whose answer it is in the vendor's document. */
+/** The request of one of its methods, and the operation of the vendor's document that describes the answer. */
 export type MethodCall = {
   readonly method: string;
   readonly path: string;
@@ -18,7 +18,7 @@ export type MethodCall = {
 const COIN = 'btc-bitcoin';
 const QUOTES = { quotes: ['USD', 'BTC'] };
 
-/** Every method, but the one for Twitter timelines, which nobody answers any more. `day`: so many days from now. */
+/** Every method except the one for Twitter timelines, which no server answers any more. `day`: this many days from now. */
 export function callsOfVersion3(day: (n: number) => string, contract: string): readonly MethodCall[] {
   const call = (method: string, path: string, answer: AnswerPath, query: Query = {}) => ({
     method,
@@ -31,7 +31,7 @@ export function callsOfVersion3(day: (n: number) => string, contract: string): r
     call('getGlobal', '/global', '/global'),
     call('getCoins', '/coins', '/coins'),
     call('getCoin', `/coins/${COIN}`, '/coins/{coin_id}'),
-    // It sends neither an interval nor a limit.
+    // The client sends neither an interval nor a limit.
     call('getCoinsOHLCVHistorical', `/coins/${COIN}/ohlcv/historical`, '/coins/{coin_id}/ohlcv/historical', {
       start: day(-9),
       end: day(-3),
@@ -67,7 +67,7 @@ export function callsOfVersion3(day: (n: number) => string, contract: string): r
   ];
 }
 
-/** `host`: what the client's `baseUrl` is set to, in place of the vendor's paid host. */
+/** `host`: the `baseUrl` that the client is given instead of the vendor's paid host. */
 export function askAsVersion3(host: string, key: string, { path, query }: Pick<MethodCall, 'path' | 'query'>) {
   const given = Object.entries(query).map(([name, value]): [string, string] => [
     name,

@@ -39,7 +39,7 @@ describe('the OpenAPI document', () => {
     for (const path of UNANSWERED) expect(paths).not.toHaveProperty([path]);
   });
 
-  it('is sound: its names are there and its own, and a path’s parameters are those in its braces', async () => {
+  it('is consistent: its references resolve, its names are unique, and each path has the parameters in its braces', async () => {
     const { paths, components, tags } = await document();
     const operations = Object.entries(paths).map(([path, { get }]) => ({ path, ...get }));
     expect(new Set(operations.map(({ operationId }) => operationId)).size).toBe(operations.length);
@@ -58,7 +58,7 @@ describe('the OpenAPI document', () => {
     expect(unused).toEqual([]);
   });
 
-  it('describes the answers that are given', async () => {
+  it('describes the answers that the service gives', async () => {
     const { paths, components } = await document();
     const ajv = new Ajv2020({ strict: false });
     ajv.addSchema({ $id: 'doc', components });
@@ -112,7 +112,7 @@ describe('the OpenAPI document', () => {
     for (const { get: operation } of Object.values(paths)) expect(operation.responses).toHaveProperty('500');
   });
 
-  it('does not promise what is only accepted from the upstream: no empty text for a number', () => {
+  it('does not promise what is only accepted from the upstream, such as an empty text for a number', () => {
     const text = JSON.stringify(openApiDocument({ version: '1.2.3' }));
     expect(text).toContain('"version":"1.2.3"');
     expect(text).not.toMatch(/"const"|"anyOf":\[\]/);

@@ -1,4 +1,4 @@
-/** Public clients of the upstream work unchanged, with only the address set: over the simulator and over a warehouse, on real sockets. */
+/** Public clients of the upstream work unchanged when only the address is set, over the simulator and over a warehouse, on real sockets. */
 import { createRequire } from 'node:module';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { EXAMPLE_ARGUMENTS } from '../../src/contract/interface/examples.ts';
@@ -21,7 +21,7 @@ import { createAnswerCheck } from './upstream-schema.ts';
 const NOW = Date.UTC(2024, 5, 1, 12, 3, 20);
 const day = (n: number) => new Date(NOW + n * DAY).toISOString().slice(0, 10);
 
-/** The part of the client that is called here; it has no types of its own. */
+/** The part of the client that is called here; the client has no types. */
 type Client = {
   url: string;
   getGlobal(): Promise<unknown>;
@@ -31,7 +31,7 @@ type Client = {
   getCoin(coinId: string): Promise<unknown>;
   getCoinsOHLCVHistorical(args: object): Promise<unknown>;
 };
-// The vendor's own, for Node.js.
+// The vendor's own client for Node.js.
 const VendorsClient = createRequire(import.meta.url)('@coinpaprika/api-nodejs-client') as new () => Client;
 
 const KEY = makeApiKey();
@@ -55,7 +55,7 @@ beforeAll(async () => {
   const warehouse = createService({ data, access: openAccess, clock, onError });
   const simulated = { market: 'made-up', seed: 1, coins: 6, unlimited: true, clock, onError } as const;
   const simulator = createSimulator(simulated).fetch;
-  // As the vendor's paid host: a key is needed, and alone in its header.
+  // Like the vendor's paid host: a key is required, and stands alone in its header.
   const limits = { requireKey: true, scheme: 'bare', keys: { [KEY.key]: 'enterprise' } } as const;
   const paidSimulator = createSimulator({ ...simulated, limits }).fetch;
   const terms = {
@@ -78,7 +78,7 @@ afterAll(async () => {
   await world?.close();
 });
 
-describe.each(['simulator', 'warehouse'])('the vendor’s client for Node.js, against the %s', (name) => {
+describe.each(['simulator', 'warehouse'])('the vendor’s client for Node.js, against the %s,', (name) => {
   const open = () => {
     const url = `${servers.get(name)!.url}/v1`;
     const client = new VendorsClient();
@@ -110,7 +110,7 @@ describe.each(['simulator', 'warehouse'])('the vendor’s client for Node.js, ag
     for (const [read, path] of calls) {
       const answer = await read;
       expect([path, answer]).toEqual([path, await get(path)]);
-      // Something is there, and it is no error.
+      // The answer has content, and is not an error.
       expect([path, Object.keys(answer as object).length > 0]).toEqual([path, true]);
       expect([path, answer]).not.toHaveProperty('1.error');
     }
@@ -127,22 +127,22 @@ describe.each(['simulator', 'warehouse'])('the vendor’s client for Node.js, ag
   });
 });
 
-describe.each(['paidSimulator', 'paidWarehouse'])('what version 3 of that client sends, to the %s', (name) => {
+describe.each(['paidSimulator', 'paidWarehouse'])('a request of version 3 of that client to the %s', (name) => {
   const host = () => servers.get(name)!.url;
   const calls = callsOfVersion3(day, String(EXAMPLE_ARGUMENTS.contractAddress));
   const check = createAnswerCheck({ nulls: 'documented' });
 
-  it.each(calls.map((call) => [call.method, call] as const))('%s is answered as documented', async (_, call) => {
+  it.each(calls.map((call) => [call.method, call] as const))('is answered as documented: %s', async (_, call) => {
     const answer = await askAsVersion3(host(), KEY.key, call);
     const body = (await answer.json()) as object;
     expect(answer.status).toBe(200);
     expect(answer.headers.get('content-type')).toMatch(/^application\/json/);
     check(call.answer, body);
-    // No id has changed in so small a market.
+    // In so small a market no id has changed.
     if (call.method !== 'getChangelogIds') expect(Object.keys(body).length).toBeGreaterThan(0);
   });
 
-  it('says in JSON what it does not answer, and refuses no key and a wrong one', async () => {
+  it('that is not answered gets JSON that says so; a missing or wrong key is refused', async () => {
     const twitter = await askAsVersion3(host(), KEY.key, { path: '/coins/btc-bitcoin/twitter', query: {} });
     expect([twitter.status, await twitter.json()]).toEqual([404, { error: 'not available here' }]);
     const wrong = await askAsVersion3(host(), 'wrong', { path: '/key/info', query: {} });

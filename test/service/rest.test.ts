@@ -29,7 +29,7 @@ function serviceOver(data: MarketData, access: Access = openAccess) {
     service(new Request(`http://service/v1${path}`, { headers, method }));
 }
 
-/** A source with provenance, whose answers are current until the test says that the data changed. */
+/** A source with provenance, whose answers are current until the test calls `changed`. */
 function standing(data: MarketData, provenance: Provenance) {
   const answers = new Map<string, object>();
   let asked = 0;
@@ -54,7 +54,7 @@ const PATHS = [OHLCV, '/tickers', '/tickers/btc-bitcoin', '/coins/btc-bitcoin', 
 describe('an answer of a source with provenance', () => {
   const provenance = completeAsOf(Date.UTC(2024, 5, 1, 12, 1));
 
-  it('has it in headers: full, partial or none', async () => {
+  it('has its provenance in headers: full, partial or none', async () => {
     const standings: [Provenance, string, string | null][] = [
       [provenance, 'full', '2024-06-01T12:01:00Z'],
       [
@@ -77,7 +77,7 @@ describe('an answer of a source with provenance', () => {
     expect(headers.get('access-control-expose-headers')).toContain('X-Chandler-Coverage');
   });
 
-  it('has an ETag that changes with it, and is not sent to a client that has it already', async () => {
+  it('has an ETag that changes with it, and is not sent to a client that has it', async () => {
     const { source, changed } = standing(market, provenance);
     const get = serviceOver(source);
     for (const path of PATHS) {
@@ -102,7 +102,7 @@ describe('an answer of a source with provenance', () => {
     expect((await serviceOver(dearer)('/tickers/btc-bitcoin')).headers.get('etag')).not.toBe(before);
   });
 
-  it('is separate for callers of different plans, and for different questions', async () => {
+  it('is separate for callers of different plans, and for different queries', async () => {
     let plan: PlanName = 'free';
     const { source, asked } = standing(market, provenance);
     const get = serviceOver(source, { ...openAccess, admit: () => ({ kind: 'admitted', plan }) });
@@ -125,7 +125,7 @@ describe('an answer of a source with provenance', () => {
     expect(asked()).toBe(11);
   });
 
-  it('has its headers on HEAD as on GET', async () => {
+  it('has the same headers on HEAD as on GET', async () => {
     const get = serviceOver(standing(market, provenance).source);
     const [head, whole] = [await get(OHLCV, {}, 'HEAD'), await get(OHLCV)];
     expect([head.status, await head.text()]).toEqual([200, '']);
@@ -133,7 +133,7 @@ describe('an answer of a source with provenance', () => {
   });
 });
 
-describe('ticker history by plan', () => {
+describe('ticker history', () => {
   const ask = async (plan: PlanName, interval: string, start: number) => {
     const get = serviceOver(market, createPlanLimits({ clock, plan }));
     const answer = await get(`/tickers/btc-bitcoin/historical?interval=${interval}&start=${start / 1_000}&limit=1`);
@@ -146,7 +146,7 @@ describe('ticker history by plan', () => {
     ['starter', '12h', 30 * DAY],
     ['starter', '5m', 7 * DAY],
     ['business', '45m', 365 * DAY],
-  ])('of %s at %s goes so far back, and no further', async (plan, interval, depth) => {
+  ])('of the plan %s at %s reaches back to its limit, and no further', async (plan, interval, depth) => {
     const limit = Math.ceil((now - depth) / 1_000) * 1_000;
     expect(await ask(plan, interval, limit)).toEqual([200, null]);
     const [status, error] = await ask(plan, interval, limit - 1_000);
@@ -155,7 +155,7 @@ describe('ticker history by plan', () => {
     expect(parseHistoryLimit(String(error))!.notBefore).toBeGreaterThanOrEqual(now - depth);
   });
 
-  it('has no minutes on the free plan, and no history limit on the largest', async () => {
+  it('has no minutes on the free plan, and no limit on the largest plan', async () => {
     expect(await ask('free', '5m', now - 60_000)).toEqual([
       402,
       'Getting minute historical data is not allowed in this plan. Check plans on coinpaprika.com/api',
@@ -165,18 +165,18 @@ describe('ticker history by plan', () => {
   });
 });
 
-it('has pages of prices only for paid plans, as the upstream', async () => {
+it('pages of prices exist only for paid plans, as upstream', async () => {
   const answer = await serviceOver(market, createPlanLimits({ clock, plan: 'free' }))('/tickers/simple');
   expect([answer.status, await answer.text()]).toEqual([404, '404 page not found']);
   expect(answer.headers.get('content-type')).toBe('text/plain');
 });
 
-it('says of what it has no data about that it is not available, in JSON', async () => {
+it('a path without data in this service gives 404 in JSON: not available here', async () => {
   const answer = await serviceOver(market)('/coins/btc-bitcoin/twitter');
   expect([answer.status, await answer.json()]).toEqual([404, { error: 'not available here' }]);
 });
 
-it.each(['/fiats', '/coins/a/b/c'])('says of %s that there is no such route', async (path) => {
+it.each(['/fiats', '/coins/a/b/c'])('%s is an unknown route', async (path) => {
   const answer = await serviceOver(market)(path);
   expect([answer.status, answer.headers.get('content-type'), await answer.text()]).toEqual([
     404,
@@ -190,14 +190,14 @@ it.each([
   ['free', 'a-key', 402],
   ['starter', 'a-key', 200],
   ['enterprise', 'a-key', 200],
-] as const)('the changelog of ids is for paying plans: %s', async (plan, key, status) => {
+] as const)('the changelog of ids needs a paid plan: %s', async (plan, key, status) => {
   const access = createPlanLimits({ clock, plan: 'free', keys: { 'a-key': plan } });
   const headers: Record<string, string> = key === null ? {} : { Authorization: `Bearer ${key}` };
   const answer = await serviceOver(market, access)('/changelog/ids', headers);
   expect(answer.status).toBe(status);
   const text = 'Getting changes of ids is not allowed in this plan. Check plans on coinpaprika.com/api';
   if (status === 402) expect(await answer.json()).toEqual({ error: text });
-  // A history limit without a date, to whoever looks for one.
+  // A parser of history limits reads one without a date.
   expect(parseHistoryLimit(text)).toEqual({ notBefore: null });
 });
 
@@ -209,23 +209,26 @@ it.each([
   ['ultimate', 'a-key', 200],
   ['enterprise', 'a-key', 200],
   ['business', 'another-key', 403],
-] as const)('the ids of a coin elsewhere are for the plan business and larger ones: %s', async (plan, key, status) => {
-  const access = createPlanLimits({ clock, plan: 'free', keys: { 'a-key': plan } });
-  const headers: Record<string, string> = key === null ? {} : { Authorization: key };
-  const answer = await serviceOver(market, access)('/coins/mappings?coinpaprika=btc-bitcoin', headers);
-  expect(answer.status).toBe(status);
-  const text = 'Getting mappings of ids is not allowed in this plan. Check plans on coinpaprika.com/api';
-  if (status === 402) expect(await answer.json()).toEqual({ error: text });
-  expect(parseHistoryLimit(text)).toEqual({ notBefore: null });
-});
+] as const)(
+  'the ids of a coin at other providers need the plan business or a larger one: %s',
+  async (plan, key, status) => {
+    const access = createPlanLimits({ clock, plan: 'free', keys: { 'a-key': plan } });
+    const headers: Record<string, string> = key === null ? {} : { Authorization: key };
+    const answer = await serviceOver(market, access)('/coins/mappings?coinpaprika=btc-bitcoin', headers);
+    expect(answer.status).toBe(status);
+    const text = 'Getting mappings of ids is not allowed in this plan. Check plans on coinpaprika.com/api';
+    if (status === 402) expect(await answer.json()).toEqual({ error: text });
+    expect(parseHistoryLimit(text)).toEqual({ notBefore: null });
+  },
+);
 
-it('ignores parameters that it does not know, and takes the first of two', async () => {
+it('unknown parameters are ignored, and the first of two equal ones counts', async () => {
   const get = serviceOver(market);
   expect((await get(`${OHLCV}&quotes=EUR&junk=%00`)).status).toBe(200);
   expect(await (await get(`${OHLCV}&limit=2&limit=junk`)).json()).toHaveLength(2);
 });
 
-it('reads no data for an id that nothing can have', async () => {
+it('no data is read for an impossible id', async () => {
   const untouched = new Proxy(market, {
     get: (_, name) => () => {
       throw new Error(`${String(name)} was asked`);

@@ -50,7 +50,7 @@ describe('the service', () => {
     }
   });
 
-  it('can be read by any web page, and answers its preflight', async () => {
+  it('may be read by any web page, and answers its preflight', async () => {
     expect((await get('/v1/coins')).headers.get('access-control-allow-origin')).toBe('*');
     const preflight = await get('/v1/coins', { method: 'OPTIONS' });
     expect([preflight.status, preflight.headers.get('access-control-allow-headers')]).toEqual([
@@ -90,7 +90,7 @@ describe('the service', () => {
     expect((await get('/v1/global')).headers.get('date')).toBe('Sat, 01 Jun 2024 12:03:20 GMT');
   });
 
-  it('lets shared caches keep public answers, and nothing else', async () => {
+  it('allows shared caches to keep public answers only', async () => {
     const cacheOf = async (path: string, key?: string) =>
       (await get(path, { headers: key ? { Authorization: key } : {} })).headers.get('cache-control');
     expect(await cacheOf('/v1/coins')).toMatch(/^public, max-age=60/);
@@ -100,7 +100,7 @@ describe('the service', () => {
     expect((await get('/v1/coins')).headers.get('vary')).toContain('Authorization');
   });
 
-  it('shows the open candle of today up to the minute, and yesterday as the latest', async () => {
+  it('returns the open candle of today up to the minute, and yesterday as the latest', async () => {
     const row = async (path: string) =>
       ((await (await get(`/v1/coins/btc-bitcoin/ohlcv/${path}`)).json()) as Record<string, unknown>[])[0];
     const today = await row('today');
@@ -128,7 +128,7 @@ describe('the service', () => {
     expect(await shown.json()).toHaveLength(2_000);
   });
 
-  it('tells a mistake of the client from one of its own', async () => {
+  it('distinguishes a mistake of the client from one of its own', async () => {
     const seen: unknown[] = [];
     const broken = { ...data, coins: () => Promise.reject(new Error('disk on fire')) };
     const answer = await serviceWith(
@@ -180,7 +180,7 @@ describe('admission to the service', () => {
     expect(asked).toEqual(['data', 'account', 'account', 'data']);
   });
 
-  it('is not asked for an unknown path or method, which costs nothing', async () => {
+  it('is not requested for an unknown path or method, which costs nothing', async () => {
     let asked = 0;
     const get = serviceWith({
       admit: () => {
@@ -206,7 +206,7 @@ describe('admission to the service', () => {
     expect(asked).toBe(0);
   });
 
-  it('answers 402 with its text beyond the history limit, judged by the start as given', async () => {
+  it('answers 402 with its text beyond the history limit, judged by the given start', async () => {
     const starts: number[] = [];
     const get = serviceWith({
       refuseHistory: (_, __, start) => {
@@ -219,7 +219,7 @@ describe('admission to the service', () => {
     expect(starts).toEqual([1_717_156_801_000]);
   });
 
-  it('describes the account of a key under both paths, and answers nothing without a valid key', async () => {
+  it('describes the account of a key under both paths, and returns nothing without a valid key', async () => {
     const info = {
       plan: 'pro',
       plan_started_at: null,

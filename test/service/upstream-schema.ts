@@ -5,13 +5,13 @@ import { ANSWERS, SHAPES, type Shape } from './upstream-shapes.ts';
 export type Tolerance = {
   /** For sources that lack much (a recorded market has no capitalisation): any value may be null. */
   readonly nulls: 'documented' | 'anywhere';
-  /** Currencies that the source has no rate of: their values are null, and no others (decision 64). */
+  /** Currencies without a rate in the source: their values are null, and no others (decision 64). */
   readonly unrated?: readonly string[];
-  /** For what nobody has asked about by itself: any field may be left out, as the document has none that is required. */
+  /** For coins that were never requested on their own: any field may be missing, as the document requires none. */
   readonly absent?: 'some' | 'any';
 };
 
-/** Fields that recorded answers or the document's own notes have as null, though its shapes do not say so (upstream-api.md, 1.4 to 1.20). */
+/** Fields that are null in recorded answers or in notes of the document, though its shapes do not allow it (upstream-api.md, 1.4 to 1.20). */
 const NULL_ALL_THE_SAME = new Set([
   // "Missing values" of tickers, which are documented for all of them, and null in practice.
   ...Object.keys(SHAPES.quote)
@@ -27,7 +27,7 @@ const NULL_ALL_THE_SAME = new Set([
   'simple_quote.price',
 ]);
 
-/** Fields that answers may leave out: no such thing, not in the plan, or not asked for (1.4, 1.9, 1.18, 1.22). */
+/** Fields that answers may leave out: nothing to tell, not in the plan, or not requested (1.4, 1.9, 1.18, 1.22). */
 const MAY_BE_ABSENT = new Set([
   'tick.circulating_supply',
   ...['parent', 'contract', 'platform', 'contracts', 'whitepaper', 'logo'].map((field) => `coin_extended.${field}`),
@@ -42,7 +42,7 @@ const MAY_BE_ABSENT = new Set([
 
 export type AnswerPath = keyof typeof ANSWERS;
 
-/** Throws with the first field that is not as the document says. */
+/** Throws for the first field that disagrees with the document. */
 export function createAnswerCheck({
   nulls,
   unrated = [],

@@ -272,7 +272,7 @@ export const SHAPES = {
   },
 } as const satisfies Record<string, Shape>;
 
-/** What a 200 of each path has. */
+/** The content of a 200 of each path. */
 export const ANSWERS = {
   '/key/info': '#info',
   // Only in the API document.

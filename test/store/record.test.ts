@@ -67,7 +67,7 @@ const fetchRow: FetchRow = {
 };
 
 describe('recordFetch', () => {
-  test('keeps what was observed, to the millisecond', async () => {
+  test('stores what was observed, to the millisecond', async () => {
     const id = await recordFetch(database.sql, { ...fetchRow, seriesId, span });
     const [row] = await database.sql`
       select sent_at as sent, as_of, duration_ms, encode(body_sha256, 'hex') as hash, lower(span) as from, rows, quarantined
@@ -83,7 +83,7 @@ describe('recordFetch', () => {
     });
   });
 
-  test('is found again, among however many', async () => {
+  test('finds a request again without reading the whole table', async () => {
     await database.sql`insert into ops.fetch (sent_at, as_of, account_id, endpoint, series_id, attempt, outcome, duration_ms, rows,
         stored, revised, quarantined, bytes)
       select at, at, 'anonymous@example', 'ohlcv', case when n % 4 > 0 then ${seriesId} + n % 100 end, 1, 'stored', 1, 1, 1, 0, 0, 1
@@ -93,7 +93,7 @@ describe('recordFetch', () => {
     const ids = [await recordFetch(database.sql, of), await recordFetch(database.sql, list)];
     await database.sql`vacuum analyze ops.fetch`;
     await database.sql.begin(async (tx) => {
-      // What this connection read before may not have been counted yet.
+      // Postgres may not have counted the earlier reads of this connection yet.
       const scans = async () => {
         const [row] = await tx<
           { n: number }[]
@@ -104,12 +104,12 @@ describe('recordFetch', () => {
       expect([(await findFetch(tx, of))?.id, (await findFetch(tx, list))?.id]).toEqual(ids);
       expect(await findFetch(tx, { ...of, seriesId: null })).toBeNull();
       expect(await findFetch(tx, { ...list, seriesId })).toBeNull();
-      // Of a table with millions of rows none may read all.
+      // In a table with millions of rows, no look-up may read all of them.
       expect((await scans()) - before).toBe(0);
     });
   });
 
-  test('takes whatever an upstream calls a message', async () => {
+  test('accepts any text as a message of the upstream', async () => {
     const message = `\0<html>\ud800${'x'.repeat(10_000)}`;
     const id = await recordFetch(database.sql, { ...fetchRow, status: null, bodySha256: null, message });
     const [row] = await database.sql<{ length: number }[]>`select length(message) from ops.fetch where id = ${id}`;
@@ -118,7 +118,7 @@ describe('recordFetch', () => {
 });
 
 describe('refusals', () => {
-  test('a history limit is known once per plan and interval, and the latest word counts', async () => {
+  test('a history limit is stored once per plan and interval, and the latest one counts', async () => {
     const limit = { plan: 'free', interval: '24h', message: 'one day', refusedAt: NOON } as const;
     await recordHistoryLimit(database.sql, { ...limit, depthMs: 86_400_000 });
     await recordHistoryLimit(database.sql, { ...limit, depthMs: 30 * 86_400_000, message: '30 days' });
@@ -140,7 +140,7 @@ describe('refusals', () => {
     expect((await readHistoryLimits(database.sql, 'free'))[1]).toMatchObject({ open: false, depthMs: 5_000 });
   });
 
-  test('of one series are told with their span, per plan, and renewed rather than repeated', async () => {
+  test('of one series are stored with span and plan, and renewed instead of repeated', async () => {
     const refusal = { plan: 'free', seriesId, span, reason: 'bad request', message: 'first', refusedAt: NOON } as const;
     await recordRefusal(database.sql, refusal);
     await recordRefusal(database.sql, { ...refusal, reason: 'forbidden', message: 'second', refusedAt: NOON + 1 });
@@ -167,7 +167,7 @@ describe('accounts', () => {
     monthLimit: 5_000_000_000,
   };
 
-  test('come back as they were saved; one of them is the current one', async () => {
+  test('are read back as they were saved; one of them is the current one', async () => {
     expect(await currentAccount(database.sql)).toBeNull();
     await saveAccount(database.sql, ANONYMOUS);
     await saveAccount(database.sql, { ...keyed, plan: 'free', authScheme: null });
@@ -179,7 +179,7 @@ describe('accounts', () => {
     expect(await readAccount(database.sql, 'nobody')).toBeNull();
   });
 
-  test('when several commands decide at once, exactly one account is current', async () => {
+  test('when several commands choose an account at once, exactly one is current', async () => {
     await saveAccount(database.sql, ANONYMOUS);
     await saveAccount(database.sql, keyed);
     await Promise.all(
@@ -208,7 +208,7 @@ describe('backfills', () => {
     owner: 'host:1',
   } as const;
 
-  test('what one did is counted from the requests it made', async () => {
+  test('the figures of a backfill are counted from the requests it sent', async () => {
     const id = await startBackfill(database.sql, started);
     expect(await readBackfill(id)).toEqual({ id, ...started, state: 'running', finishedAt: null, heartbeatAt: NOON });
     await recordFetch(database.sql, { ...fetchRow, backfillId: id });
@@ -238,7 +238,7 @@ describe('backfills', () => {
     expect(await renewRun(database.sql, id, NOON)).toBe(false);
   });
 
-  test('one whose owner has fallen silent is interrupted, one that beats is not', async () => {
+  test('a backfill whose owner stopped sending heartbeats is interrupted; one whose owner sends them is not', async () => {
     const silent = await startBackfill(database.sql, started);
     const alive = await startBackfill(database.sql, started);
     expect(await renewRun(database.sql, alive, NOON + 10 * MINUTE)).toBe(true);

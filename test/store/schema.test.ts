@@ -1,4 +1,4 @@
-/** A snapshot proves nothing about SQL that was written by hand: here Postgres compares what the two make. */
+/** Here Postgres compares the tables of the migrations with those of the schema files: a snapshot proves nothing about SQL written by hand. */
 import { generateDrizzleJson, generateMigration } from 'drizzle-kit/api';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/database.ts';
@@ -6,7 +6,7 @@ import { loadSchemaFiles } from '../support/schema-files.ts';
 import { tableDefinitions } from '../support/table-definitions.ts';
 
 let migrated: TestDatabase;
-/** Made of nothing but the schema files. */
+/** Made from the schema files alone. */
 let described: TestDatabase;
 beforeAll(async () => {
   migrated = await createTestDatabase({ max: 1 });
@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([migrated?.drop(), described?.drop()]));
 
-test('the migrations make the tables that the schema files describe: columns, constraints and indexes', async () => {
+test('the migrations create the tables that the schema files describe: columns, constraints and indexes', async () => {
   const expected = await tableDefinitions(described.sql);
   expect(expected.filter((line) => line.startsWith('table ')).length).toBeGreaterThan(40);
   expect(await tableDefinitions(migrated.sql)).toEqual(expected);
@@ -34,7 +34,7 @@ test.each([
   'alter table market.rollup_coverage drop constraint rollup_coverage_series_id_series_id_fk',
   'alter table ops.second_opinion drop constraint second_opinion_span',
   'drop index market.coin_by_rank',
-])('the comparison notices: %s', async (change) => {
+])('the comparison finds a difference: %s', async (change) => {
   const expected = await tableDefinitions(migrated.sql);
   await described.sql.unsafe(`begin; ${change}`);
   const changed = await tableDefinitions(described.sql);

@@ -6,7 +6,7 @@ import { database, day, useSeries } from './views.ts';
 
 useSeries();
 
-test('the views answer for 50,000 series, all of them', { timeout: 300_000 }, async () => {
+test('the views return all of 50,000 series', { timeout: 300_000 }, async () => {
   await database.sql`
     insert into market.coin select 'c' || i, 'c' || i, 'C', i, 'coin', false, true, null, now(), now(), now() from generate_series(1, 50000) i`;
   await database.sql`

@@ -40,13 +40,13 @@ async function coverage() {
 }
 
 describe('market.gaps', () => {
-  test('is empty when all that is wanted is covered', async () => {
+  test('has no row when everything wanted is covered', async () => {
     await cover([days(1, 11)]);
     expect(await gaps()).toEqual([]);
     expect(await coverage()).toMatchObject({ slotsWanted: 10, slotsCovered: 10, slotsMissing: 0, percent: 100 });
   });
 
-  test('says of each span why it is missing and when it is asked again', async () => {
+  test('says for each span why it is missing and when it is requested again', async () => {
     await cover([days(3, 5)]);
     await suspend(days(5, 6), 'unconfirmed', day(20));
     await recordRefusal(database.sql, {
@@ -68,7 +68,7 @@ describe('market.gaps', () => {
     expect(await coverage()).toMatchObject({ slotsWanted: 10, slotsCovered: 2, slotsMissing: 8, percent: 20 });
   });
 
-  test('a history limit hides what lies behind it, moves with time, and falls with the plan', async () => {
+  test('a history limit hides what lies behind it, moves with time, and ends with the plan', async () => {
     const refusedAt = Date.now();
     await want([{ from: day(1), to: Number.POSITIVE_INFINITY }]);
     await recordHistoryLimit(database.sql, {
@@ -83,13 +83,13 @@ describe('market.gaps', () => {
       ['history limit', 'only 30 days'],
       ['not asked yet', null],
     ]);
-    // The first day that opens within reach.
+    // The first day that begins after the limit.
     expect(before[1]!.span.from).toBe(Math.ceil((refusedAt - 30 * DAY) / DAY) * DAY);
     await saveAccount(database.sql, { ...ANONYMOUS, plan: 'business' });
     expect((await gaps()).map((gap) => gap.reason)).toEqual(['not asked yet']);
   });
 
-  test('an interval that the plan does not see is refused altogether', async () => {
+  test('refuses a whole interval that the plan does not include', async () => {
     await recordHistoryLimit(database.sql, {
       plan: 'free',
       interval: '24h',
@@ -102,13 +102,13 @@ describe('market.gaps', () => {
     ]);
   });
 
-  test('what may have been a passing mood of the upstream is asked again a day later', async () => {
+  test('a refusal that may have been temporary is requested again a day later', async () => {
     const refusal = { plan: 'free', seriesId, span: days(1, 11), message: 'no', refusedAt: day(12) };
     await recordRefusal(database.sql, { ...refusal, reason: 'bad request' });
     expect((await gaps())[0]).toMatchObject({ reason: 'bad request', nextAskAt: day(13) });
   });
 
-  test('nothing is missing from before the coin began, nor from the future', async () => {
+  test('has nothing before the coin began, nor in the future', async () => {
     // Data that begin in the middle of a day belong to that day.
     await recordTickers(database.sql, { coinId: [BTC.id], rank: [1], firstDataAt: [day(4) + 5 * HOUR] }, JANUARY);
     expect(await gaps()).toMatchObject([{ span: days(4, 11), slots: 7 }]);
@@ -119,7 +119,7 @@ describe('market.gaps', () => {
     expect(gap!.span.to).toBeLessThan(today + DAY);
   });
 
-  test('slots too young to be final count as missing, not against completeness', async () => {
+  test('counts slots that are too young to be final as missing, but not against completeness', async () => {
     const today = Math.floor(Date.now() / DAY) * DAY;
     await want([{ from: today - 9 * DAY, to: Number.POSITIVE_INFINITY }]);
     await cover([{ from: today - 9 * DAY, to: today - DAY }]);
@@ -130,7 +130,7 @@ describe('market.gaps', () => {
       slotsUnsettled: 2,
       percent: 100,
     });
-    // Gaps say the same, whatever the reasons are.
+    // Gaps return the same, whatever the reasons are.
     await suspend({ from: today - DAY, to: today }, 'provisional', today + DAY);
     const totals = await readGapTotals(database.sql, {});
     expect(totals).toHaveLength(2);
@@ -149,7 +149,7 @@ describe('market.gaps', () => {
     expect(counted).toEqual({ slots: 5, young: 2 });
   });
 
-  test('splits what is missing into pieces that never overlap and lose nothing, whatever is pending and refused', async () => {
+  test('splits the missing time into pieces without overlap and without loss, whatever is pending and refused', async () => {
     const span = fc
       .tuple(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 1, max: 8 }))
       .map(([at, n]) => days(at, at + n));
@@ -215,7 +215,7 @@ describe('market.gaps', () => {
 });
 
 describe('market.candles', () => {
-  test('shows each candle with its coin, its close and whether it is final', async () => {
+  test('has each candle with its coin, its close time and whether it is final', async () => {
     await ensurePartitions(database.sql, '24h', days(1, 3));
     await database.sql`
       insert into market.candle (open_time, open, high, low, close, volume, market_cap, series_id, interval)
@@ -246,7 +246,7 @@ describe('market.candles', () => {
     ]);
   });
 
-  test('reads only the partitions that interval and time ask for', async () => {
+  test('reads only the partitions that the interval and the time filter need', async () => {
     await ensurePartitions(database.sql, '24h', { from: Date.UTC(2022, 0, 1), to: Date.UTC(2025, 0, 1) });
     await ensurePartitions(database.sql, '1h', days(1, 3));
     const plan = await database.sql.unsafe(`
@@ -259,7 +259,7 @@ describe('market.candles', () => {
 });
 
 describe('market.freshness', () => {
-  test('tells how old the newest final answer is, and whether the series is still being kept', async () => {
+  test('has the age of the newest final answer, and whether the series is still tracked', async () => {
     await cover([days(1, 5)]);
     const read = () => database.sql`
       select final_until, is_tracked, age > interval '300 days' as old from market.freshness where coin_id = 'btc-bitcoin'`;

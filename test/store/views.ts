@@ -1,4 +1,4 @@
-/** A database with one series, and what the views say of it. */
+/** A database with one series, and readers of its views. */
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
 import type { Span } from '../../src/core/span.ts';

@@ -1,12 +1,12 @@
-/** The rules of the house as a function of the sources: who may import whom, and what may be touched where. */
+/** The architecture rules as a function of the sources: who may import whom, and what may be used where. */
 import { posix } from 'node:path';
 
 /** Path below `src/` → text. */
 export type Sources = ReadonlyMap<string, string>;
 
 /**
- * Folders (or single files) by row, lowest first. A file imports from its own unit and from lower rows only. Where files
- * share a unit they may import each other: `core`, the clock and the log; the composition root; `main.ts` and the commands.
+ * Folders (or single files) by row, lowest first. A file imports from its own unit and from lower rows only. Files in one unit may import
+ * each other: `core`, the clock and the log; the composition root; `main.ts` and the commands.
  */
 const ROWS: readonly (readonly (readonly string[])[])[] = [
   [['core', 'clock.ts', 'log.ts']],
@@ -19,11 +19,11 @@ const ROWS: readonly (readonly (readonly string[])[])[] = [
 ];
 
 const MOST_LINES = 300;
-/** More than this in one folder is an alphabet, not a map. */
+/** A folder with more files must be split by subject. */
 const MOST_FILES = 16;
 const FORBIDDEN_NAMES = /(^|\/)(utils?|helpers?|common|types|shared|misc|lib)(\/|\.tsx?$)|(^|\/)index\.tsx?$/;
 
-/** Packages that only one unit may know. */
+/** Packages that only one unit may import. */
 const PACKAGES: Readonly<Record<string, string>> = {
   bullmq: 'ingest',
   'node-cron': 'ingest',
@@ -39,12 +39,12 @@ const PACKAGES: Readonly<Record<string, string>> = {
   'pg-copy-streams': 'store',
 };
 
-/** What runs in the browser of a visitor. */
+/** The files that run in the browser. */
 const BROWSER = /^dashboard\/client\//;
 
 type Ban = { readonly pattern: RegExp; readonly what: string; readonly allowed: readonly RegExp[] };
 
-/** What code may say only in the files listed. Comments and strings do not count. */
+/** Code that is allowed only in the listed files. Comments and strings do not count. */
 const BANS: readonly Ban[] = [
   {
     pattern:
@@ -68,7 +68,7 @@ const BANS: readonly Ban[] = [
     allowed: [/^main\.ts$/],
   },
   {
-    // The embedded server's launcher asks who it runs as, where, and whether a server it left is still alive.
+    // The launcher of the embedded server needs its user, its folder, and whether a server it left is still alive.
     pattern: /(?<![\w.])process\s*\.\s*(?!(?:env|exit|exitCode|abort)\b)/,
     what: 'touches the process: only main.ts and cli/ do',
     allowed: [/^main\.ts$/, /^cli\//, /^store\/embedded[\w-]*(\/[\w-]+)?\.ts$/],
@@ -78,7 +78,7 @@ const BANS: readonly Ban[] = [
   { pattern: /(?<![\w.])console\s*\./, what: 'writes to the console: take a log', allowed: [] },
 ];
 
-/** One line for each rule a file breaks, sorted; none when the house is in order. */
+/** One line for each rule that a file breaks, sorted; none when all rules are kept. */
 export function violations(sources: Sources): string[] {
   const found: string[] = [];
   const graph = new Map<string, string[]>();
@@ -116,12 +116,12 @@ function crowdedFolders(sources: Sources): string[] {
   );
 }
 
-/** A circle of files alone is in `cyclesIn(graph)` already. */
+/** A cycle within one folder is in `cyclesIn(graph)` already. */
 function folderCyclesIn(graph: ReadonlyMap<string, readonly string[]>): string[] {
   return cyclesIn(folderGraph(graph)).filter((cycle) => /\/( →|:)/.test(cycle));
 }
 
-/** What the folders inside each top folder import of each other. A file beside the folders stands for itself. */
+/** What the folders inside each top folder import from each other. A file beside the folders stands for itself. */
 function folderGraph(graph: ReadonlyMap<string, readonly string[]>): Map<string, string[]> {
   const folders = new Map<string, string[]>();
   for (const [path, targets] of graph) {
@@ -176,7 +176,7 @@ function importsIn(code: string): string[] {
   return [...statements, ...calls].map((match) => match[2]!);
 }
 
-/** The packages that are loaded with a file, whoever of those it imports asks for them; what is imported later, or as a type, is not. */
+/** The packages that are loaded with a file, directly or through its imports. Dynamic and type imports do not count. */
 export function packagesWith(sources: Sources, start: string): Set<string> {
   const seen = new Set<string>();
   const packages = new Set<string>();
@@ -223,7 +223,7 @@ function cyclesIn(graph: ReadonlyMap<string, readonly string[]>): string[] {
   return found;
 }
 
-/** The text without comments (`code`), and without the insides of strings and regular expressions as well (`bare`). */
+/** The text without comments (`code`), and also without the contents of strings and regular expressions (`bare`). */
 export function strip(text: string): { readonly code: string; readonly bare: string } {
   let code = '';
   let bare = '';
@@ -231,7 +231,7 @@ export function strip(text: string): { readonly code: string; readonly bare: str
     code += part;
     bare += inside ? '' : part;
   };
-  /** Depths of `{` at which a template literal goes on. */
+  /** Depths of `{` at which a template literal continues. */
   const templates: number[] = [];
   let depth = 0;
   let i = 0;
@@ -281,7 +281,7 @@ export function strip(text: string): { readonly code: string; readonly bare: str
   return { code, bare };
 }
 
-/** The string or regular expression that starts at `start`, with its delimiters. */
+/** The string or regular expression that begins at `start`, with its delimiters. */
 function quotedFrom(text: string, start: number): string {
   const delimiter = text[start]!;
   let inClass = false;
@@ -295,7 +295,7 @@ function quotedFrom(text: string, start: number): string {
   return text.slice(start);
 }
 
-/** A slash is a division after a value, and starts a regular expression after anything else. */
+/** A slash divides after a value, and starts a regular expression elsewhere. */
 function startsRegex(before: string): boolean {
   const tail = before.trimEnd();
   return !/[\w)\]}$'"`]$/.test(tail) || /\b(return|typeof|case|in|of|await|yield)$/.test(tail);

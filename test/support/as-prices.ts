@@ -1,4 +1,4 @@
-/** The price series that stands for candles of an interval, in tests of what holds for both. */
+/** The price interval that replaces a candle interval in tests that run for both. */
 import { type CandleInterval, type PriceInterval, priceInterval } from '../../src/core/interval.ts';
 
 export function asPrices(interval: CandleInterval): PriceInterval {

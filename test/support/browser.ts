@@ -5,10 +5,10 @@ import path from 'node:path';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
-/** Pictures of the screens, which a run of CI keeps. */
+/** Screenshots, which CI keeps. */
 const PICTURES = path.join(import.meta.dirname, '../../coverage/screens');
 
-/** Null when there is none here; in CI there must be one. `TEST_CHROMIUM` names another than that of the path. */
+/** Null when there is none; in CI that is an error. `TEST_CHROMIUM` names one outside the PATH. */
 export function findBrowser(): string | null {
   const folders = (process.env.PATH ?? '').split(path.delimiter);
   const files = folders.flatMap((folder) => NAMES.map((name) => path.join(folder, name)));
@@ -19,18 +19,18 @@ export function findBrowser(): string | null {
 }
 
 export function startBrowser(executablePath: string): Promise<Browser> {
-  // Whoever runs in a container may have no rights for a sandbox; only our own pages are opened.
+  // A container may not allow a sandbox, and only our own pages are opened.
   return chromium.launch({ executablePath, args: ['--no-sandbox'] });
 }
 
-/** The same screen as different people see it. */
+/** Settings with which people see the same screen differently. */
 export const LOOKS: Readonly<Record<'light' | 'dark' | 'narrow', BrowserContextOptions>> = {
   light: { viewport: { width: 1280, height: 900 }, colorScheme: 'light' },
   dark: { viewport: { width: 1280, height: 900 }, colorScheme: 'dark' },
   narrow: { viewport: { width: 390, height: 844 }, colorScheme: 'light' },
 };
 
-/** What a page complains about in its console: blocked by the policy, not found, thrown. Also requests to anywhere else. */
+/** What a page reports in its console: blocked by the policy, not found, thrown. Also requests to other origins. */
 export function complaintsOf(page: Page, origin: string): string[] {
   const complaints: string[] = [];
   page.on('console', (message) => {
@@ -51,9 +51,9 @@ export async function takePicture(page: Page, name: string): Promise<void> {
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-/** What is hard or impossible to use for some people (WCAG 2.2 AA), in one line each. */
+/** What is hard or impossible to use for some people (WCAG 2.2 AA), one line each. */
 export async function barriersOf(page: Page): Promise<string[]> {
-  // Not as a script of the page: its policy allows none that is not served by us.
+  // Not as a script of the page: its policy allows only scripts that we serve.
   await page.evaluate(AXE);
   return page.evaluate(async () => {
     const { axe } = globalThis as unknown as { axe: { run(options: unknown): Promise<AxeResults> } };

@@ -1,4 +1,7 @@
-/** The budget of the account of a test's services, as `chandler quota`, `plan` and `schedule` read it. By the true time: a connection may be older than the database's clock. */
+/**
+ * The budget of a test's account, as `chandler quota`, `plan` and `schedule` read it. By the true time, because a connection may have been
+ * opened before the database's clock was replaced.
+ */
 import { type Budget, readBudget } from '../../src/budget.ts';
 import type { ServiceWorld } from './service-world.ts';
 

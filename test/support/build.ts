@@ -1,4 +1,4 @@
-/** `dist/` as the sources are now: for tests that start processes of their own, which cannot run TypeScript. */
+/** Builds `dist/` from the present sources, for tests that start processes of their own, which cannot run TypeScript. */
 import { spawnSync } from 'node:child_process';
 import {
   closeSync,
@@ -17,13 +17,13 @@ import { systemClock } from '../../src/clock.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const DIST = path.join(ROOT, 'dist');
-// Inside, so that whoever removes the build removes the claim that there is one.
+// Inside `dist/`, so that the stamp is removed with the build.
 const STAMP = path.join(DIST, '.built-for-tests');
 const LOCK = path.join(ROOT, 'node_modules', '.chandler-build.lock');
 
 /**
- * Builds when a source is newer than the last build, one test file at a time; the others wait for it. Types are not
- * checked here, that is `npm run types`. Returns the folder of the built files.
+ * Builds when a source is newer than the last build. One test file builds at a time, and the others wait. Types are not checked here; `npm
+ * run types` does that. Returns the folder of the built files.
  */
 export async function ensureBuilt(): Promise<string> {
   while (!isFresh()) {
@@ -45,7 +45,7 @@ export async function ensureBuilt(): Promise<string> {
 function build(): void {
   const startedAt = new Date(systemClock.now());
   const tsc = path.join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
-  // As `npm run build`: the program, and what runs in the browser.
+  // Like `npm run build`: the program, and the code for the browser.
   for (const project of ['tsconfig.build.json', 'src/dashboard/client']) {
     const args = [tsc, '-p', path.join(ROOT, project), '--noCheck'];
     const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8' });
@@ -53,7 +53,7 @@ function build(): void {
   }
   mkdirSync(DIST, { recursive: true });
   writeFileSync(STAMP, '');
-  // A source saved while tsc ran must count as newer.
+  // A source that was saved while tsc ran must count as newer.
   utimesSync(STAMP, startedAt, startedAt);
 }
 
@@ -69,7 +69,7 @@ function modifiedAt(file: string): number | null {
   return statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? null;
 }
 
-/** An open file, or null when another process holds the lock. A lock whose owner is gone is taken away. */
+/** An open file, or null when another process holds the lock. A lock whose owner is gone is removed. */
 function tryLock(): number | null {
   try {
     const lock = openSync(LOCK, 'wx');

@@ -1,13 +1,13 @@
-/** A cache between us and the upstream, as before the free host: it repeats what it has, and says how old that is. */
+/** A cache between Chandler and the upstream, like the one before the free host: it repeats answers and sends their age. */
 import type { Clock } from '../../src/clock.ts';
 import type { FetchFunction } from '../../src/upstream/wire.ts';
 
-/** A minute, and ten more while the upstream fails: here it always takes its time. */
+/** A minute, and ten more while the upstream fails. This cache always uses the full time. */
 export const LONGEST_CACHED_MS = 660_000;
 
 type Kept = { readonly at: number; readonly body: string; readonly headers: readonly (readonly [string, string])[] };
 
-/** Keeps whole answers about candles, whatever they say, as long as it may. */
+/** Caches whole answers about candles, whatever they contain, for the longest time. */
 export function behindCache(upstream: FetchFunction, clock: Clock): FetchFunction {
   const kept = new Map<string, Kept>();
   return async (request) => {
@@ -27,7 +27,7 @@ export function behindCache(upstream: FetchFunction, clock: Clock): FetchFunctio
   };
 }
 
-/** What was cut on its way no cache keeps. */
+/** No cache keeps an answer that was cut off. */
 function isWhole(body: string): boolean {
   try {
     JSON.parse(body);

@@ -1,4 +1,4 @@
-/** Runs command lines in this process, with streams in place of a terminal. */
+/** Runs command lines in this process, with streams instead of a terminal. */
 import { PassThrough, Readable } from 'node:stream';
 import { runCli } from '../../src/cli/program.ts';
 import { createIo } from '../../src/cli/shell/io.ts';
@@ -8,13 +8,13 @@ export type CommandOptions = {
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly clock?: Clock;
   readonly signal?: AbortSignal;
-  /** Piped in; without it standard input is an empty pipe. */
+  /** The text on standard input; by default an empty pipe. */
   readonly stdin?: string;
-  /** Width of the terminal that both outputs are; without it they are pipes. */
+  /** The width of the terminal that both outputs are; by default they are pipes. */
   readonly columns?: number;
-  /** Called with everything standard output has got so far. */
+  /** Called with everything that standard output has received so far. */
   readonly onOutput?: (text: string) => void;
-  /** The same of standard error. */
+  /** The same for standard error. */
   readonly onError?: (text: string) => void;
 };
 
@@ -38,7 +38,7 @@ export async function runCommand(argv: readonly string[], options: CommandOption
   return { code, out: out(), err: err() };
 }
 
-/** A stream that keeps what is written to it; a terminal when it has a width. */
+/** A stream that keeps what is written to it; a terminal if it has a width. */
 export function sink(columns?: number, onOutput?: (text: string) => void): [PassThrough, () => string] {
   let text = '';
   const stream = new PassThrough();

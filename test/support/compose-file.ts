@@ -46,22 +46,22 @@ export function readText(path: string): string {
   return readFileSync(`${ROOT}/${path}`, 'utf8');
 }
 
-/** As it is written: anchors merged, nothing filled in. */
+/** As written: anchors merged, no variables filled in. */
 export function readRaw(): unknown {
   return parse(readText('docker-compose.yml'), { merge: true });
 }
 
-/** @throws when a variable that must be set is not */
+/** @throws when a required variable is not set */
 export function readComposeFile(variables: Variables): ComposeFile {
   return composeSchema.parse(fillIn(readRaw(), variables));
 }
 
-/** `.env.demo` and its like. */
+/** Reads `.env.demo` and similar files. */
 export function readEnvFile(path: string): Record<string, string> {
   return Object.fromEntries(Object.entries(parseEnv(readText(path))).map(([name, value]) => [name, value ?? '']));
 }
 
-/** What a container of it has in its environment: a variable without a value is passed on, if it is set. */
+/** The environment of a container of the service: a variable without a value is passed on if it is set. */
 export function environmentOf({ environment }: Service, variables: Variables): Record<string, string> {
   return Object.fromEntries(
     Object.entries(environment).flatMap(([name, value]) => {
@@ -73,7 +73,7 @@ export function environmentOf({ environment }: Service, variables: Variables): R
 
 const VARIABLE = /\$(?:\$|\{([A-Z_]+)(?::([-?])([^}]*))?\})/g;
 
-/** Names of the variables that the file itself asks for. */
+/** Names of the variables that the file refers to. */
 export function variablesIn(text: string): string[] {
   return [...new Set([...text.matchAll(VARIABLE)].flatMap(([, name]) => (name === undefined ? [] : [name])))];
 }

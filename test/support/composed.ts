@@ -1,22 +1,22 @@
-/** Services of docker-compose.yml as processes here: their commands, their environment, their health checks. Only addresses differ. */
+/** Services of docker-compose.yml as processes of this machine: with their commands, environments and health checks. Only addresses differ. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { vi } from 'vitest';
 import { ensureBuilt } from './build.ts';
 import { type ComposeFile, environmentOf, type Service, type Variables } from './compose-file.ts';
 
-/** What stands in the file → what it is here. */
+/** Address in the file → address here. */
 export type Addresses = Readonly<Record<string, string>>;
 
 export type Ended = { readonly code: number | null; readonly signal: NodeJS.Signals | null };
 export type Composed = {
   readonly name: string;
   readonly output: () => string;
-  /** Of the port for operators where there is one, else of the only one, as it says itself: `127.0.0.1:41234`. */
+  /** The address that the service reports, such as `127.0.0.1:41234`: of the port for operators if it has one, else of its only port. */
   readonly address: () => Promise<string>;
   /** The exit code of its health check. */
   readonly health: () => Promise<number | null>;
   readonly ended: Promise<Ended>;
-  /** As Compose does it: SIGTERM, and SIGKILL when its time to stop is over. */
+  /** Stops it as Compose does: SIGTERM, and SIGKILL after the grace period. */
   readonly stop: () => Promise<Ended>;
 };
 
@@ -29,7 +29,7 @@ export function createStarter(file: ComposeFile, variables: Variables): Starter 
     const here = (text: string) =>
       Object.entries(addresses).reduce((all, [there, address]) => all.replaceAll(there, address), text);
     const environment = Object.entries(environmentOf(service, variables)).map(([key, value]) => [key, here(value)]);
-    // The image adds NODE_ENV, and so many processes on one machine cannot all have its port.
+    // The image sets NODE_ENV. Processes on one machine cannot share the port of the image.
     const child = spawn(process.execPath, [`${dist}/main.js`, ...service.command.map(here)], {
       cwd: '/',
       env: { PATH: process.env.PATH, NODE_ENV: 'production', ...Object.fromEntries(environment) },

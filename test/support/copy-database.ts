@@ -1,19 +1,19 @@
-/** A dump and its restore, without pg_dump: the one on this machine may be older than the server, and would refuse. */
+/** A dump and restore without pg_dump: the one on this machine may be older than the server, and then it refuses. */
 import { pipeline } from 'node:stream/promises';
 import pg from 'pg';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
 import type { TestDatabase } from './database.ts';
 
-/** What a dump has of our schemas. The queue is left out: the plan knows what was in it. */
+/** The tables of our schemas that a dump has. The queue is left out: a plan creates its jobs anew. */
 const OURS = `n.nspname in ('market', 'ops')`;
 
-/** Replaces all rows of `to`, a migrated database, by those of `from`, table by table, and makes the partitions that lack. */
+/** Replaces all rows of `to`, a migrated database, by those of `from`, table by table, and makes missing partitions. */
 export async function copyDatabase(from: TestDatabase, to: TestDatabase): Promise<void> {
   const [source, target] = [new pg.Client(from.url), new pg.Client(to.url)];
   await Promise.all([source.connect(), target.connect()]);
   try {
     await source.query('begin isolation level repeatable read read only');
-    // As pg_restore loads rows: before triggers and foreign keys.
+    // Like pg_restore, which loads rows before triggers and foreign keys exist.
     await target.query('begin; set local session_replication_role = replica');
     await makePartitions(source, target);
     const tables = await tablesOf(source);
@@ -32,7 +32,7 @@ export async function copyDatabase(from: TestDatabase, to: TestDatabase): Promis
   }
 }
 
-/** The tables that hold rows, and their columns, but for those that are computed. */
+/** The tables that hold rows, and their columns except generated ones. */
 async function tablesOf(client: pg.Client): Promise<{ name: string; columns: string }[]> {
   const { rows } = await client.query(`
     select c.oid::regclass::text as name, string_agg(quote_ident(a.attname), ', ' order by a.attnum) as columns

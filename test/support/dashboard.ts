@@ -1,4 +1,4 @@
-/** The dashboard over a test's database, asked as a browser asks: without a port, and with what the connection would say of the visitor. */
+/** The dashboard over a test's database, called as a browser calls it, without a port. The test chooses the address of the visitor. */
 import { type App, openApp } from '../../src/app.ts';
 import { openDashboard } from '../../src/background/dashboard/open-dashboard.ts';
 import type { State } from '../../src/background/notice/states.ts';
@@ -10,7 +10,7 @@ import { createLog } from '../../src/log.ts';
 import { type ApiKeyTerms, createApiKey } from '../../src/store/callers/api-key.ts';
 import type { Sql } from '../../src/store/connection/connect.ts';
 
-/** What a test changes of a request of a browser on the same machine. */
+/** What a test changes in a request of a browser on the same machine. */
 export type Asking = {
   readonly address?: string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -27,13 +27,13 @@ export type TestDashboard = {
   readonly errors: readonly unknown[];
   /** Everything that was logged. */
   readonly log: () => string;
-  /** The answer as it is, redirects included. */
+  /** The answer, without following redirects. */
   ask(path: string, asking?: Asking): Promise<Response>;
-  /** The page's text. Rejects when the status is another one. */
+  /** The text of the page. Rejects when the status is another one. */
   page(path: string, asking?: Asking & { readonly status?: number }): Promise<string>;
-  /** Signs in; resolves to the value of the cookie. */
+  /** Signs in. Resolves to the value of the cookie. */
   signIn(key: string): Promise<string>;
-  /** Confirms an action as the operator of this session does. Resolves to the address that the browser goes to next. */
+  /** Confirms an action as the operator of this session. Resolves to the address of the redirect. */
   confirm(path: string, session: string): Promise<string>;
   prepare(): Promise<void>;
   close(): Promise<void>;
@@ -50,7 +50,7 @@ export async function createTestDashboard(
   }: {
     readonly clock?: Clock;
     readonly states?: () => readonly State[] | null;
-    /** Settings beside the address of the database; default: the plan `pro`. */
+    /** Settings besides the address of the database; by default the plan `pro`. */
     readonly env?: Readonly<Record<string, string>>;
   } = {},
 ): Promise<TestDashboard> {
@@ -117,14 +117,14 @@ export function fieldsIn(page: string): Record<string, string> {
   return { ...(Object.fromEntries(fields) as Record<string, string>), token: formTokenIn(page) };
 }
 
-/** The hidden token of the forms of a page. */
+/** The hidden token in the forms of a page. */
 export function formTokenIn(page: string): string {
   const token = /name="token" value="([^"]+)"/.exec(page)?.[1];
   if (token === undefined) throw new Error('the page has no form that changes something');
   return token;
 }
 
-/** A key of an operator, or with other terms. */
+/** Creates the key of an operator, or one with other terms. */
 export async function createKey(sql: Sql, terms: Partial<ApiKeyTerms> = {}): Promise<{ key: string; prefix: string }> {
   const { key, prefix, hash } = makeApiKey();
   const all = { name: 'Ada', plan: 'unlimited', requestsPerMonth: null, requestsPerSecond: null, expiresAt: null };

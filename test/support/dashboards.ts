@@ -1,4 +1,4 @@
-/** The dashboards of .observe/, as far as tests look at them. */
+/** Reads the dashboards of .observe/ for the tests. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { parser } from '@prometheus-io/lezer-promql';
 import { z } from 'zod';
@@ -36,11 +36,11 @@ export function readDashboards(): Dashboard[] {
 
 export type Selected = {
   readonly metric: string;
-  /** That it is selected or grouped by. */
+  /** The labels by which it is selected or grouped. */
   readonly labels: readonly string[];
 };
 
-/** The metrics a question of Prometheus asks for, each with all labels of the question. @throws when it is not PromQL */
+/** The metrics in a Prometheus query, each with all labels of the query. @throws when it is not PromQL */
 export function metricsIn(expr: string): Selected[] {
   const text = expr.replaceAll('$__rate_interval', '2m');
   const metrics: string[] = [];
@@ -56,7 +56,7 @@ export function metricsIn(expr: string): Selected[] {
   return metrics.map((metric) => ({ metric, labels }));
 }
 
-/** What Grafana makes of a question to Postgres before it sends it. @throws when something of it is not known here */
+/** Expands the macros of Grafana in a Postgres query. @throws on a macro that is not supported here */
 export function expandSql(
   sql: string,
   {

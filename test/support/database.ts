@@ -1,10 +1,10 @@
-/** A migrated database of its own for whoever asks, in a few tens of milliseconds: a clone of the run's template. */
+/** Creates migrated databases in a few tens of milliseconds, as clones of the template that the run has made. */
 import { randomUUID } from 'node:crypto';
 import { inject } from 'vitest';
 import { createClient, type Database, openDatabase } from '../../src/store/connection/connect.ts';
 
 export type TestDatabase = Database & {
-  /** Closes the connections and removes the database; also while other processes are still connected to it. */
+  /** Closes the connections and removes the database, even while other processes are connected to it. */
   drop(): Promise<void>;
 };
 
@@ -14,23 +14,23 @@ export async function createTestDatabase(options: { readonly max?: number } = {}
   return createDatabase(options, template);
 }
 
-/** A database in which nothing has been migrated yet. */
+/** A database without migrations. */
 export async function createEmptyDatabase(options: { readonly max?: number } = {}): Promise<TestDatabase> {
   return createDatabase(options, 'template0');
 }
 
-/** What tests begin with that each change their own copy of it. */
+/** A filled database of which each test gets a copy. */
 export type FilledDatabase = {
   copy(options?: { readonly max?: number }): Promise<TestDatabase>;
   drop(): Promise<void>;
 };
 
-/** Filled once, instead of once for each test. Call `drop` in `afterAll`. */
+/** Fills a database once, instead of once for each test. Call `drop` in `afterAll`. */
 export async function fillDatabase(fill: (database: TestDatabase) => Promise<void>): Promise<FilledDatabase> {
   const database = await createTestDatabase({ max: 4 });
   try {
     await fill(database);
-    // Postgres copies no database that somebody is connected to.
+    // Postgres does not copy a database with connections.
     await database.close();
   } catch (error) {
     await database.drop();
@@ -40,12 +40,12 @@ export async function fillDatabase(fill: (database: TestDatabase) => Promise<voi
   return { copy: (options = {}) => createDatabase(options, name), drop: database.drop };
 }
 
-/** A superuser's address on the run's server, for what needs more than one database. */
+/** A superuser's address on the run's server, for tests that need more than one database. */
 export function testAdminUrl(): string {
   return inject('testDatabase').adminUrl;
 }
 
-/** The run's Redis, or null when there is none here (the run has said so; in CI it has failed). Each suite should use a key prefix of its own. */
+/** The run's Redis, or null when there is none (the run has reported it; in CI it has failed). Each suite should use its own key prefix. */
 export function testRedisUrl(): string | null {
   return inject('testRedisUrl');
 }

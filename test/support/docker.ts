@@ -1,8 +1,8 @@
-/** Is there a Docker that answers? Asked once, quickly and without a word. */
+/** Checks once, quickly and silently, whether a Docker engine answers. */
 import { existsSync } from 'node:fs';
 import net from 'node:net';
 
-/** Where the engine listens by default; `DOCKER_HOST` overrides it. */
+/** The default socket of the engine; `DOCKER_HOST` overrides it. */
 const DEFAULT_SOCKET = '/var/run/docker.sock';
 const PATIENCE_MS = 1_000;
 

@@ -1,4 +1,4 @@
-/** A database as the build before left it: all migrations but the newest were applied. */
+/** A database as the previous build leaves it: all migrations except the newest are applied. */
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -9,7 +9,7 @@ import { createEmptyDatabase, type TestDatabase } from './database.ts';
 
 const MIGRATIONS = new URL('../../migrations', import.meta.url);
 
-/** Call `drop` of the database. `newest`: the name of the migration that it lacks. */
+/** Call `drop` of the database. `newest`: the name of the migration that is not applied. */
 export async function createEarlierDatabase(): Promise<{ readonly database: TestDatabase; readonly newest: string }> {
   const folder = mkdtempSync(path.join(tmpdir(), 'chandler-migrations-'));
   const database = await createEmptyDatabase();
@@ -20,7 +20,7 @@ export async function createEarlierDatabase(): Promise<{ readonly database: Test
     const journal = JSON.parse(readFileSync(file, 'utf8')) as { entries: { tag: string }[] };
     const newest = journal.entries.pop()!.tag;
     writeFileSync(file, JSON.stringify(journal));
-    // What is there before the first migration (src/store/migration/migrate.ts).
+    // What exists before the first migration (src/store/migration/migrate.ts).
     await client`create schema ops`;
     await client`create table ops.lock (name text primary key)`;
     await migrate(drizzle(client), {

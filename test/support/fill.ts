@@ -1,4 +1,4 @@
-/** Runs backfills one after the other until nothing is left that time alone would bring, the clock set forward between them. */
+/** Runs backfills one after the other, with the clock set forward between them, until waiting longer would bring nothing more. */
 import { expect } from 'vitest';
 import type { Interval } from '../../src/core/interval.ts';
 import type { Chandler, World } from './world.ts';
@@ -12,11 +12,11 @@ export type FillTarget = {
   readonly concurrency?: number;
 };
 
-/** Longer waits are not sat out. */
+/** A run does not wait longer than this. */
 const MAX_WAIT_MS = 20_000;
 const MOST_RUNS = 60;
 
-/** Resolves to how many runs it took. */
+/** Resolves to the number of runs. */
 export async function fill(world: World, chandler: Chandler, target: FillTarget): Promise<number> {
   for (let runs = 1; ; runs++) {
     expect(runs, 'runs without an end').toBeLessThan(MOST_RUNS);
@@ -31,7 +31,7 @@ export async function fill(world: World, chandler: Chandler, target: FillTarget)
   }
 }
 
-/** When the next pending span is worth asking about again; null when none is, ever. */
+/** When the next pending span may be requested again; null when there is none. */
 export async function nextDue({ database }: World): Promise<number | null> {
   const [row] = await database.sql<{ due: number | null }[]>`
     select min(retry_at) as due from ops.second_opinion where series_id is not null and retry_at < 'infinity'`;

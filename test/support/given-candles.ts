@@ -1,4 +1,4 @@
-/** Answers with candles of any interval, stored as the ingestion stores them, that prove what the test says they prove. */
+/** Stores answers with candles of any interval as the ingestion stores them, with the evidence that the test chooses. */
 import type { CandleColumns } from '../../src/core/candle.ts';
 import { type CandleInterval, INTERVAL_MS } from '../../src/core/interval.ts';
 import type { Span } from '../../src/core/span.ts';
@@ -11,7 +11,7 @@ import { ensurePartitions } from '../../src/store/upkeep/partition.ts';
 
 export type GivenSeries = { readonly id: number; readonly coinId: string; readonly interval: CandleInterval };
 
-/** The series of a coin, which is made if there is none of that name. */
+/** The series of a coin, which is created if it does not exist. */
 export async function givenSeries(
   sql: Sql,
   { coinId, interval, span }: { readonly coinId: string; readonly interval: CandleInterval; readonly span: Span },
@@ -28,15 +28,15 @@ export type CandleValues = readonly [open: number, high: number | null, low: num
 
 export type GivenAnswer = {
   readonly span: Span;
-  /** What it has for each slot of the span; null: no candle. */
+  /** The candle of each slot in the span; null for a slot without one. */
   readonly slots: readonly (CandleValues | null)[];
-  /** Default true: it covers all it was requested for. */
+  /** Default true: the answer covers the whole span. */
   readonly isFinal?: boolean;
-  /** Those that had not closed, and until when their data reach. Default: none. */
+  /** The candles that had not closed, and the end of their data. Default: none. */
   readonly open?: readonly OpenCandle[];
 };
 
-/** Of the first answer; each one is a second younger than the one before. */
+/** The instant of the first answer; each later one is a second younger. */
 const FIRST_AS_OF = Date.UTC(2025, 0, 1);
 let answers = 0;
 

@@ -1,6 +1,6 @@
 /**
- * One Postgres (and, when there is one, one Redis) for the whole run: `TEST_DATABASE_URL` / `TEST_REDIS_URL`, else a container
- * when Docker answers, else the embedded server / a Redis on the path. Workers are told where through vitest's `inject`.
+ * One Postgres (and one Redis, if available) for the whole run: `TEST_DATABASE_URL` / `TEST_REDIS_URL`, else a container if Docker answers,
+ * else the embedded server / a Redis on the PATH. Workers get the addresses through vitest's `inject`.
  */
 import { randomUUID } from 'node:crypto';
 import type { TestProject } from 'vitest/node';
@@ -13,18 +13,18 @@ import { startRedis } from './redis-server.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** A superuser's address; `testDatabase.template` on it is migrated and only ever cloned. */
+    /** A superuser's address; `testDatabase.template` on it is migrated and is only cloned. */
     testDatabase: { readonly adminUrl: string; readonly template: string; readonly strategy: CloneStrategy };
-    /** Null: there is no Redis here. */
+    /** Null when there is no Redis. */
     testRedisUrl: string | null;
   }
 }
 
-/** Copying files takes less than half the work, but begins with a checkpoint. Where that waits for a disk, all tests would wait for it. */
+/** Copying files takes less than half the work, but starts with a checkpoint. If that waits for a disk, all tests wait for it. */
 export type CloneStrategy = 'file_copy' | 'wal_log';
 
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
-  // Redis first: where it must be there and is not, nothing else has been started yet.
+  // Redis first: if it is required and missing, nothing else has been started yet.
   const redis = await startRedis();
   const postgres = await startPostgres({ isDurable: project.name === 'bench' }).catch(async (error: unknown) => {
     await redis?.stop();
@@ -41,7 +41,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     const database = await openDatabase({ url, max: 2 });
     try {
       await migrate(database);
-      // The first queue on a database makes tables of its own there: not once more for every test.
+      // The first queue on a database creates tables. In the template that happens once, instead of once per test.
       const queues = await openQueueHost({ engine: { kind: 'postgres', url }, onError: () => undefined });
       await queues.close();
       const [row] = await database.sql<{ fsync: string }[]>`select current_setting('fsync') as fsync`;

@@ -1,4 +1,4 @@
-/** A webhook on a port of its own that keeps what it is sent, and answers as it is told. */
+/** A webhook on a port of its own that keeps what it receives and answers as configured. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
@@ -6,13 +6,13 @@ export type Hook = {
   /** With a secret in its path. */
   readonly url: string;
   readonly secret: string;
-  /** Bodies as they came, oldest first. */
+  /** The bodies as they arrived, oldest first. */
   readonly posts: readonly string[];
-  /** How many GETs came. */
+  /** How many GETs arrived. */
   gets: number;
-  /** The texts of the messages it has taken. */
+  /** The texts of the messages that it accepted. */
   texts(): string[];
-  /** How it answers from now on; null: it takes everything. */
+  /** How it answers from now on; null: it accepts everything. */
   answer: ((request: IncomingMessage, response: ServerResponse) => void) | null;
   close(): Promise<void>;
 };

@@ -1,6 +1,7 @@
 /**
- * A clock that runs `speed` times as fast as the machine's, and can be set forward while nobody sleeps. It stands still while this process does:
- * a second in which a busy machine does not run us would be minutes of the test's time, in which nobody could do what is due.
+ * A clock that runs `speed` times as fast as the machine's, and can be set forward while nothing sleeps. It stands still while this process
+ * does not run: a second in which a busy machine suspends us would otherwise be minutes of the test's time, in which nothing could do what
+ * is due.
  */
 import { type Clock, createScaledClock } from '../../src/clock.ts';
 
@@ -8,7 +9,7 @@ export type JumpingClock = Clock & { advanceTo(at: number): void };
 
 const machine = createScaledClock({ speed: 1 });
 
-/** As often this process shows that it runs; what lies between two such signs beyond the longest is no time. */
+/** How often this process records that it runs. Of a longer pause between two records, at most LONGEST_MS count as time. */
 const SIGN_MS = 10;
 const LONGEST_MS = 10 * SIGN_MS;
 

@@ -1,4 +1,4 @@
-/** How many statements write the ledger's row: takes (those that are denied, too), and what upstream has told. */
+/** How many statements write the row of the ledger: permits (also refused ones), and limits that the upstream reported. */
 import type { Sql } from '../../src/store/connection/connect.ts';
 
 /** Counts from now on. */

@@ -1,7 +1,7 @@
-/** The order of test files: those that take minutes begin first, or the last of them would run alone while the other cores wait. */
+/** The order of test files: those that take minutes begin first. Otherwise the last of them would run alone while the other cores wait. */
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** Longest first. Only the order depends on it: a file that is not named here, or takes less by now, costs some time at the end at most. */
+/** Longest first. Only the order depends on it: if a file is missing or has become faster, the run takes a little longer at most. */
 const LONGEST = [
   'system/quarter-redis.deep',
   'system/seeds-1.deep',

@@ -1,13 +1,13 @@
-/** A warehouse with as many series as there can be, made by a few statements and not by requests. */
+/** A warehouse with the largest number of series, made by a few statements instead of requests. */
 import { ALL_INTERVALS } from '../../src/core/interval.ts';
 import type { Sql } from '../../src/store/connection/connect.ts';
 
-/** Of a coin: each interval, of candles and of prices, in both quotes. */
+/** The series of a coin: each interval of candles and of prices, in both quotes. */
 export const SERIES_OF_A_COIN = 2 * ALL_INTERVALS.length;
 
 /**
- * Seven of ten series are tracked, and end near now; the others want five years. One of ten is untouched, one has only its newer part, one
- * has holes. No candle is stored, but the figures say that each covered slot has one. Eight backfills of all coins are open, and `requests`
+ * Seven of ten series are tracked and end near now; the others want five years. One of ten is untouched, one has only its newer part, one
+ * has holes. No candle is stored, but the counts say that each covered slot has one. Eight backfills of all coins are open, and `requests`
  * were sent in the last day, ten a second.
  */
 export async function makeManySeries(

@@ -1,7 +1,7 @@
-/** Ports of this machine, for servers of a test. */
+/** Ports of this machine for the servers of tests. */
 import net from 'node:net';
 
-/** One that nobody listens on. */
+/** A port on which nothing listens. */
 export function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = net.createServer();
@@ -13,7 +13,7 @@ export function freePort(): Promise<number> {
   });
 }
 
-/** Does somebody listen there? */
+/** Whether something listens on the port. */
 export function accepts(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = net.connect({ port, host: '127.0.0.1' });

@@ -1,4 +1,4 @@
-/** pg_dump and pg_restore for the tests: they must be as new as the run's server, and the embedded one brings none. */
+/** pg_dump and pg_restore for the tests: they must be as new as the run's server, and the embedded server has none. */
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { findClients, fittingClient } from '../../src/cli/backup/postgres-client.ts';
@@ -14,8 +14,8 @@ export type TestClient = {
 };
 
 /**
- * Of the folder in TEST_POSTGRES_BIN, else of the PATH; `path` finds it. Null, and one line that says so, when there is none that
- * fits; in CI that is an error.
+ * Looks in the folder TEST_POSTGRES_BIN, else on the PATH; `path` finds them. Null, with one line of explanation, when none fits; in CI
+ * that is an error.
  */
 export async function findTestClient(): Promise<TestClient | null> {
   const { TEST_POSTGRES_BIN = '', PATH = '' } = process.env;
@@ -33,7 +33,7 @@ export async function findTestClient(): Promise<TestClient | null> {
   return null;
 }
 
-/** Puts a program of this name, a script of the shell, before all others. Resolves to the PATH that finds it first. */
+/** Puts a shell script under this name before all other programs. Resolves to the PATH that finds it first. */
 export function putBefore(
   { path: rest }: { readonly path: string },
   folder: string,

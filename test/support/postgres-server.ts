@@ -1,4 +1,4 @@
-/** The Postgres the tests run on. */
+/** The Postgres that the tests run on. */
 import { chmodSync, existsSync, mkdtempSync, rmSync, statfsSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -13,11 +13,11 @@ export type PostgresServer = {
   stop(): Promise<void>;
 };
 
-/** Off where nothing is measured: no test kills this server, so nothing it has written must survive a crash. */
+/** Off where nothing is measured: no test kills this server, so its writes need not survive a crash. */
 const DURABILITY = ['fsync', 'full_page_writes', 'synchronous_commit'] as const;
 
 const MEMORY = '/dev/shm';
-/** The server's log of changes alone may grow to half of it. */
+/** The write-ahead log alone may grow to half of this. */
 const ROOMY_BYTES = 8 * 2 ** 30;
 
 export async function startPostgres({ isDurable }: { readonly isDurable: boolean }): Promise<PostgresServer> {
@@ -45,7 +45,7 @@ async function startContainer(): Promise<PostgresServer> {
 
 async function startFromPackage(isDurable: boolean): Promise<PostgresServer> {
   const home = mkdtempSync(path.join(isDurable ? os.tmpdir() : roomyFolder(), 'chandler-test-'));
-  // As root, the server's user must be able to walk through.
+  // As root: the user of the server must be able to enter the folder.
   chmodSync(home, 0o755);
   const server = await startEmbedded({ home, clock: systemClock });
   if (!isDurable) await giveUpDurability(server.url);
@@ -55,7 +55,7 @@ async function startFromPackage(isDurable: boolean): Promise<PostgresServer> {
   });
 }
 
-/** Memory, where there is plenty: each test's database is a thousand small files. */
+/** In memory if there is plenty: each test's database consists of a thousand small files. */
 function roomyFolder(): string {
   if (!existsSync(MEMORY)) return os.tmpdir();
   const { bavail, bsize } = statfsSync(MEMORY);
@@ -73,7 +73,7 @@ async function giveUpDurability(url: string): Promise<void> {
   }
 }
 
-/** A client hashes the password thousands of times for each connection, and every test opens a dozen. Here nobody wants to guess it. */
+/** A client hashes the password thousands of times per connection, and every test opens a dozen. Here the password protects nothing. */
 async function makeLoginsCheap(sql: Sql, url: string): Promise<void> {
   const { username, password } = new URL(url);
   await sql`set scram_iterations = 1`;

@@ -1,4 +1,4 @@
-/** The program itself, as its users start it: a process of its own, from the build. */
+/** Runs the program as its users do: as a process of its own, from the build. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { ensureBuilt } from './build.ts';
@@ -17,7 +17,7 @@ export type RunningCli = {
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** Starts `chandler …args` with this environment and no other setting of ours. */
+/** Starts `chandler …args` with this environment and no other Chandler setting. */
 export async function startCli(args: readonly string[], env: Readonly<Record<string, string>>): Promise<RunningCli> {
   const { main } = await built();
   const clean = Object.fromEntries(
@@ -45,7 +45,7 @@ export async function runCli(args: readonly string[], env: Readonly<Record<strin
   return (await startCli(args, env)).ended;
 }
 
-/** Until standard error has said this since now, or the program has ended. */
+/** Resolves when standard error prints this from now on, or the program has ended. */
 export function untilSaid({ process: child }: RunningCli, what: RegExp): Promise<void> {
   let said = '';
   return new Promise((resolve) => {
@@ -54,7 +54,7 @@ export function untilSaid({ process: child }: RunningCli, what: RegExp): Promise
       if (what.test(said)) resolve();
     });
     child.once('close', () => resolve());
-    // It has ended before: who waits goes on, and sees how.
+    // It has ended before: the caller continues and checks how.
     if (child.exitCode !== null || child.signalCode !== null) resolve();
   });
 }

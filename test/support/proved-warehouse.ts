@@ -1,4 +1,4 @@
-/** A warehouse with everything that `verify` and attestations look at, made in a moment. */
+/** A small warehouse with everything that `verify` and attestations read. */
 import { DAY } from '../../src/core/interval.ts';
 import { writeDocuments } from '../../src/store/catalogue/document.ts';
 import type { Sql } from '../../src/store/connection/connect.ts';
@@ -9,7 +9,7 @@ const FROM = Date.UTC(2023, 0, 1);
 const SPAN = { from: FROM, to: FROM + 700 * DAY };
 const AS_OF = Date.UTC(2025, 0, 1);
 
-/** Candles, a late answer that changes one, a stretch that was mended, and a document with an old version. Resolves to the first series. */
+/** Stores candles, a late answer that changes one, a mended stretch, and a document with an old version. Resolves to the first series. */
 export async function fillProved(sql: Sql): Promise<number> {
   await sql`insert into ops.origin (simulator) values ('made-up')`;
   await ensurePartitions(sql, '24h', SPAN);
@@ -26,7 +26,7 @@ export async function fillProved(sql: Sql): Promise<number> {
   return ids[0]!;
 }
 
-/** A later answer that changes the close of one candle of the newest year of this series. */
+/** Stores a later answer that changes the close of one candle of the newest year of this series. */
 export async function changeOne(sql: Sql, seriesId: number, row: number): Promise<void> {
   const [first] = prepareChunks([seriesId], '24h', SPAN);
   const close = first!.candles.close.map((value, i) => (i === row ? value! * 1.0001 : value));

@@ -1,4 +1,4 @@
-/** One queue on an engine of its own. */
+/** A queue with an engine of its own. */
 import type { ChunkQueue, QueueOptions } from '../../src/ingest/queue/chunk-queue.ts';
 import { openQueueHost } from '../../src/ingest/queue/chunk-queue.ts';
 import type { TickQueue } from '../../src/ingest/queue/tick-queue.ts';

@@ -1,18 +1,18 @@
 /**
- * Services in this process look ten times as often: most of the time of a test in which something is lost and comes back is the sleep
- * between two looks. Every other sleep lasts as long as ever: a pace, a deadline, a patience.
+ * Makes services in this process poll ten times as often. In a test in which something is lost and comes back, most of the time is the
+ * sleep between two polls. Every other sleep keeps its length: a pace, a deadline, a timeout.
  */
 import { afterAll, beforeAll, type MockInstance, vi } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 
 const TIMES = 10;
-/** Who sleeps less waits for a turn; who sleeps longer counts something. Neither looks. */
+/** A shorter sleep waits for a permit, and a longer one measures something: neither polls. */
 const LOOK_MS = { least: 2_000, most: 20_000 };
 
 /**
- * For the rest of the file. Returns what marks a service by the signal that stops it: a loop that goes on until then sleeps on that
- * signal, or on one that the service combines with it, and a deadline on one of its own. On the machine's own clock, by which services
- * know that they are no test.
+ * Lasts for the rest of the file. Returns a function that marks a service by the signal that stops it: a loop of the service sleeps on that
+ * signal or on one combined with it, and a deadline has a signal of its own. The clock stays that of the machine, by which services know
+ * that they are not in a test.
  */
 export function lookOften(): (stop: AbortSignal) => void {
   const stops = new WeakSet<AbortSignal>();

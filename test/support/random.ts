@@ -1,4 +1,4 @@
-/** mulberry32: small, and the same everywhere. */
+/** mulberry32: small, and the same on every machine. */
 export function randomOf(seed: number): () => number {
   let a = (seed * 0x9e3779b9) >>> 0;
   return () => {

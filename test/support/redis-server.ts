@@ -1,4 +1,4 @@
-/** The Redis the tests run on, when there is one. */
+/** The Redis that the tests run on, if there is one. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -14,7 +14,7 @@ export type RedisServer = { readonly url: string; stop(): Promise<void> };
 const PROGRAMS = ['redis-server', 'valkey-server'];
 const START_PATIENCE_MS = 10_000;
 
-/** Null, and one line that says so, when there is none; in CI that is an error. */
+/** Null, with one line of explanation, when there is none; in CI that is an error. */
 export async function startRedis(): Promise<RedisServer | null> {
   const given = process.env.TEST_REDIS_URL;
   if (given) return { url: given, stop: async () => undefined };
@@ -48,19 +48,19 @@ async function startContainer(): Promise<RedisServer> {
 
 export type OwnRedis = RedisServer & {
   readonly port: number;
-  /** Nothing it knew is left. */
+  /** Ends it; all its data are lost. */
   kill(): Promise<void>;
-  /** It stays there and says nothing; only `kill` ends it. */
+  /** It stays up and does not answer; only `kill` ends it. */
   suspend(): void;
 };
 
-/** One that a test may kill, from a program on the path; null, and one line that says so, when there is none. */
+/** A Redis that a test may kill, from a program on the PATH. Null, with one line of explanation, when there is none. */
 export async function startOwnRedis(port?: number, settings: readonly string[] = []): Promise<OwnRedis | null> {
   for (const program of PROGRAMS) {
     const server = await startProgram(program, port, settings);
     if (server) return server;
   }
-  // The run may have a Redis all the same: a container's, or one that is shared.
+  // The run may still have a Redis: that of a container, or a shared one.
   process.stderr.write(`\nno ${PROGRAMS.join(' or ')} on the path: the suites that kill a Redis are skipped\n\n`);
   return null;
 }
@@ -88,7 +88,7 @@ async function startProgram(
   ];
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'ignore'] });
   const life = { ended: false };
-  // It says so itself: what answers at this port may be somebody else's, who was faster.
+  // Its own output counts: what answers at this port may be another program that was faster.
   const ready = new Promise<void>((resolve) => {
     readline.createInterface({ input: child.stdout }).on('line', (line) => {
       if (line.includes('Ready to accept connections')) resolve();
@@ -119,7 +119,7 @@ async function startProgram(
     const url = `redis://127.0.0.1:${port}`;
     return { url, port, stop, kill: () => end('SIGKILL'), suspend: () => void child.kill('SIGSTOP') };
   }
-  // The program is there, and somebody else took the port.
+  // The program exists, and another one took the port.
   const isTaken = child.exitCode !== null && child.pid !== undefined;
   await stop();
   return isTaken && givenPort === undefined && tries > 1 ? startProgram(program, undefined, settings, tries - 1) : null;

@@ -1,19 +1,19 @@
-/** Stands between client and server: can be cut as a network is, and knows whether anything is going on. */
+/** A proxy between client and server that can be cut like a network, and knows whether anything is in progress. */
 import net from 'node:net';
 
 export type Relay = {
-  /** The server's address, through here. */
+  /** The server's address through this relay. */
   readonly url: string;
   /** Grows with everything that passes. */
   activity(): number;
-  /** Statements that Postgres has not answered yet; 0 of anything else. */
+  /** Statements that Postgres has not answered yet; 0 for other servers. */
   pending(): number;
-  /** Every connection is reset, and every new one, until it is mended. */
+  /** Resets every connection, and every new one, until it is mended. */
   cut(): void;
   mend(): void;
-  /** Nothing passes any more, and nobody is told: as of a host that hangs, or a network that drops packets. Until it is thawed or mended. */
+  /** Lets nothing pass and closes nothing, like a host that hangs or a network that drops packets. Until it is thawed or mended. */
   freeze(): void;
-  /** What was held passes. A relay that was cut stays cut. */
+  /** Lets pass what was held. A relay that was cut stays cut. */
   thaw(): void;
   close(): Promise<void>;
 };
@@ -28,8 +28,8 @@ export async function createRelay(target: string): Promise<Relay> {
   let isCut = false;
   let isFrozen = false;
   /**
-   * Came while nothing passes. The server does not hear of them either: Postgres would keep a process for each that never says who it is,
-   * and while there is one nobody can drop a database, of whatever test.
+   * Connections that arrived while nothing passed. The server does not see them either: Postgres would keep a process for each without
+   * knowing its database, and meanwhile no test could drop any database.
    */
   const held = new Set<net.Socket>();
   const admit = (client: net.Socket) => {
@@ -110,9 +110,9 @@ export async function createRelay(target: string): Promise<Relay> {
 
 const [QUERY, SYNC, READY] = [...'QSZ'].map((letter) => letter.charCodeAt(0));
 
-/** Reads the frames of Postgres' protocol: a query or a sync is answered when the server says that it is ready again. */
+/** Reads the frames of the Postgres protocol: a query or sync is answered when the server says that it is ready again. */
 function countStatements() {
-  // The first message, which has no type, is answered so, too.
+  // The first message has no type, and is answered the same way.
   let pending = 1;
   return {
     pending: () => Math.max(0, pending),
@@ -125,7 +125,7 @@ function countStatements() {
   };
 }
 
-/** Calls `each` with the type of each message; `isUntyped`: the first one has none. */
+/** Calls `each` with the type of each message; `isUntyped`: the first message has none. */
 function frames(isUntyped: boolean, each: (type: number) => void): (data: Buffer) => void {
   let left = Buffer.alloc(0);
   let skip = 0;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { rpcErrorSchema, rpcIdSchema, rpcVersion } from '../../src/contract/interface/json-rpc.ts';
 
-/** What answers a request: either `result` or `error`, which the reader tells apart by `in`. */
+/** The answer to a request: either `result` or `error`, which the reader distinguishes by `in`. */
 export const rpcResponseSchema = z.union(
   [
     z

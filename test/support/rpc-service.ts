@@ -13,7 +13,7 @@ export const NOW = Date.UTC(2024, 5, 1, 12, 3, 20);
 export const frozen = createScaledClock({ speed: 0, startAt: NOW });
 export const market = createMadeUpMarket({ world: createMadeUpWorld({ seed: 1, coins: 60 }), clock: frozen });
 
-/** Writes down who asked for what, and lets everybody in. */
+/** Records what was requested, and admits every caller. */
 export function countingAccess(overrides: Partial<Access> = {}) {
   const asked: ('data' | 'account')[] = [];
   const access: Access = {
@@ -51,7 +51,7 @@ export function rpcService(options: RpcServiceOptions = {}): Handler {
   return createService({ data, access, clock: frozen, warehouse, origins, isUnavailable, onError });
 }
 
-/** Sends `body` as JSON, or as it is when it is text. */
+/** Sends `body` as JSON, or unchanged if it is text. */
 export function sender(service: Handler, headers: Record<string, string> = {}) {
   return async (body: unknown, more: Record<string, string> = {}) => {
     const answer = await service(

@@ -1,4 +1,4 @@
-/** An S3-compatible server for a test file: moto's, in a process of its own. What it holds is gone with it. */
+/** An S3-compatible server for a test file: moto's, in a process of its own. Its data end with it. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
@@ -10,9 +10,9 @@ import { accepts, freePort } from './ports.ts';
 export type S3Server = {
   readonly url: string;
   readonly settings: S3Settings;
-  /** For what a test wants to see or do behind the back of the code. */
+  /** For what a test reads or changes without the code under test. */
   readonly client: S3Client;
-  /** As the program takes them. */
+  /** The settings for the program. */
   readonly env: Readonly<Record<string, string>>;
   readonly bucket: string;
   stop(): Promise<void>;
@@ -20,10 +20,10 @@ export type S3Server = {
 
 const FETCHED = path.join(import.meta.dirname, '../../node_modules/.cache/s3-server/bin/moto_server');
 const START_WITHIN_MS = 60_000;
-/** It believes any keys, unless it was told to check them. */
+/** It accepts any keys unless it was started to check them. */
 const KEYS = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'wJalrXUtnFEMI-EXAMPLEKEY', sessionToken: null };
 
-/** Null, and one line that says so, when there is none; in CI that is an error. `checksKeys`: it has no user, so whatever signs is wrong. */
+/** Null, with one line of explanation, when there is none; in CI that is an error. `checksKeys`: it has no user, so every signature is wrong. */
 export async function startS3({ checksKeys = false } = {}): Promise<S3Server | null> {
   const programs = [process.env.TEST_S3_SERVER ?? '', FETCHED].filter((file) => existsSync(file));
   for (const program of [...programs, 'moto_server']) {
@@ -75,7 +75,7 @@ async function describe(child: ChildProcess, port: number, checksKeys: boolean):
   return { url, settings, client, env, bucket, stop: () => end(child) };
 }
 
-/** With the children that it may have. */
+/** Ends the process and its children. */
 function end(child: ChildProcess): Promise<void> {
   if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
   return new Promise((resolve) => {

@@ -1,7 +1,7 @@
-/** Records as the upstream and the store have them, for tests to which any will do. */
+/** Records as the upstream and the store have them, for tests that need any valid one. */
 import type { SavedAccount } from '../../src/store/quota/account.ts';
 
-/** One of the list of coins. */
+/** An entry of the list of coins. */
 export const BTC = {
   id: 'btc-bitcoin',
   name: 'Bitcoin',

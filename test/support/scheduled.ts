@@ -1,11 +1,11 @@
-/** Runs schedules of the product once, as the service does when they are due, without waiting for their ticks. */
+/** Runs schedules once, as the service does when they are due, without waiting for their ticks. */
 import { createCatalogueRuns } from '../../src/ingest/catalogue/catalogue-run.ts';
 import { withoutRetry } from '../../src/ingest/request/outage-retry.ts';
 import { type Runs, SCHEDULES, type ScheduleName } from '../../src/ingest/schedule/schedules.ts';
 import { createSnapshots, snapshotRun } from '../../src/ingest/snapshot/snapshots.ts';
 import type { Chandler, World } from './world.ts';
 
-/** One run of each, in this order, as of now; a run may ask as much as is due. @throws when one does not come to its end. */
+/** One run of each, in this order, as of now; a run may request everything that is due. @throws when a run does not complete */
 export async function runSchedules(
   { database, clock }: Pick<World, 'database' | 'clock'>,
   { session }: Pick<Chandler, 'session'>,

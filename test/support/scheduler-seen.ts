@@ -1,4 +1,4 @@
-/** As if a service of this account had run its schedules a moment ago: what they still need stays reserved. */
+/** Records that a service of this account ran its schedules a moment ago, so that what they still need stays reserved. */
 import { SCHEDULE_NAMES } from '../../src/ingest/schedule/schedules.ts';
 import type { TestDatabase } from './database.ts';
 

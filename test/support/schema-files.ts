@@ -1,4 +1,4 @@
-/** What the schema files of drizzle (`src/store/schema/`) export, all taken together. */
+/** All exports of drizzle's schema files (`src/store/schema/`). */
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
 

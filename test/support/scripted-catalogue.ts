@@ -1,4 +1,4 @@
-/** A small catalogue that hangs together, for tests of what is asked of one and not of what is in it. */
+/** A small consistent catalogue, for tests that check which requests are made and not their content. */
 import type { Catalogue } from '../../src/contract/record/market-data.ts';
 import { BTC } from './sample-records.ts';
 
@@ -46,7 +46,7 @@ const EXCHANGE = {
   last_updated: '2024-06-01T12:03:00Z',
 };
 
-/** What is known is known of `btc-bitcoin`, `binance`, the tag `currency`, the person `jo-bloggs` and the platform `eth-ethereum`. */
+/** It knows `btc-bitcoin`, `binance`, the tag `currency`, the person `jo-bloggs` and the platform `eth-ethereum`. */
 export function scriptedCatalogue(overrides: Partial<Catalogue> = {}): Catalogue {
   const of =
     <T>(id: string, value: T) =>

@@ -14,7 +14,7 @@ type Reply = Response | (() => Response | Promise<Response>);
 
 export type SentToUpstream = { readonly path: string; readonly authorization: string | null };
 
-/** Answers in the order given; the last answer is repeated. `sent` is what arrived. */
+/** Sends the answers in this order and repeats the last one. `sent` holds the requests that arrived. */
 export function createScriptedUpstream({ key = null }: { readonly key?: string | null } = {}) {
   const clock: JumpingClock = createJumpingClock({ speed: 1, startAt: UPSTREAM_NOW });
   const sent: SentToUpstream[] = [];
@@ -47,7 +47,7 @@ export function createScriptedQuota(
     reserved: () => ({ day: 0, month: 0 }),
     useDatabaseClock: false,
     random: () => 0.5,
-    // A permit is not lost on a busy machine.
+    // A permit does not expire on a busy machine.
     lateMs: GRACE_MS,
   });
 }

@@ -1,9 +1,9 @@
-/** A whole Chandler whose upstream says what the test wants it to say; the simulator answers the rest. */
+/** A whole Chandler whose upstream answers as the test wants; the simulator answers the rest. */
 import { DAY } from '../../src/core/interval.ts';
 import { createScripted } from './scripted.ts';
 import { createWorld, type World, type WorldOptions } from './world.ts';
 
-/** When such a world begins: a noon, far from the border of any window. */
+/** The start of such a world: a noon, far from the border of any window. */
 export const NOW = Date.UTC(2026, 10, 18, 12);
 export const TODAY = Math.floor(NOW / DAY) * DAY;
 

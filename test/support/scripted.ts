@@ -1,4 +1,4 @@
-/** Stands between us and the simulator: answers some requests itself, and writes down all of them. */
+/** Stands between Chandler and the simulator, answers some requests itself, and records all of them. */
 import type { Clock } from '../../src/clock.ts';
 import type { FetchFunction } from '../../src/upstream/wire.ts';
 
@@ -8,21 +8,21 @@ export type Asked = {
   readonly path: string;
   readonly coin: string | null;
   readonly authorization: string | null;
-  /** Null while unanswered, and when the answer never comes. */
+  /** Null while unanswered, and if the answer never arrives. */
   status: number | null;
 };
 
 export type Script = (request: Request, simulated: FetchFunction, clock: Clock) => Response | Promise<Response> | null;
 
-/** `script` answers what it wants to; for null the simulator does. It may be exchanged while the world runs. */
+/** `script` returns an answer, or null to let the simulator answer. It may be replaced while the world runs. */
 export function createScripted(script: Script | null = null) {
   const log: Asked[] = [];
   const scripted = {
     script,
     log: log as readonly Asked[],
-    /** Those that asked for candles or for prices. */
+    /** The requests for candles or prices. */
     ohlcv: () => log.filter((asked) => asked.coin !== null),
-    /** Everything seen so far is forgotten. */
+    /** Forgets all requests so far. */
     forget: () => {
       log.length = 0;
     },

@@ -1,6 +1,6 @@
 /**
- * A certificate for localhost (the name, not its address) that no authority has signed, valid until 2126, and its key: for servers that must not be trusted.
- * The key is public by being here; it protects nothing.
+ * A certificate for localhost (the name, not its address) without a known signer, valid until 2126, and its key: for servers that must not
+ * be trusted. The key is public and protects nothing.
  */
 export const SELF_SIGNED = {
   key: `-----BEGIN PRIVATE KEY-----

@@ -1,4 +1,4 @@
-/** `chandler service` in a process of its own: what it says, how it is, and its end, asked for or not. */
+/** `chandler service` in a process of its own: its log, its vitals, and its end. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -7,13 +7,13 @@ import { type RunningCli, startCli } from './program.ts';
 
 export type LogLine = { readonly msg: string; readonly level: string; readonly [field: string]: unknown };
 
-/** As `vitals.mjs` leaves it, at most a second old. */
+/** As `vitals.mjs` writes it, at most a second old. */
 export type Vitals = {
   readonly upMs: number;
   readonly rssMb: number;
   readonly cpuMs: number;
   readonly delays: number;
-  /** How late its event loop was with a timer. */
+  /** How late the event loop fired a timer. */
   readonly delayP50Ms: number;
   readonly delayP99Ms: number;
   readonly delayMaxMs: number;
@@ -22,23 +22,23 @@ export type Vitals = {
 export type ServiceProcess = {
   readonly role: string;
   readonly pid: number;
-  /** Resolves when it has said so; rejects when it ends first. */
+  /** Resolves when it has logged such a line; rejects when it ends first. */
   said(like: RegExp): Promise<LogLine>;
-  /** What it said that was no information: warnings and errors. */
+  /** Its log lines above the level info: warnings and errors. */
   readonly complaints: readonly LogLine[];
   /** Null in its first second, and if it is `UNWATCHED`. */
   vitals(): Vitals | null;
-  /** SIGTERM; resolves to the code it ended with. */
+  /** Sends SIGTERM. Resolves to the exit code. */
   stop(): Promise<number | null>;
-  /** SIGKILL. */
+  /** Sends SIGKILL. */
   kill(): Promise<void>;
 };
 
-/** In its environment: it has no vitals, which take a quarter of what an idle service needs. */
+/** An environment without vitals, which need a quarter of what an idle service needs. */
 export const UNWATCHED = { NODE_OPTIONS: '' };
 
 const PRELOAD = new URL('vitals.mjs', import.meta.url).href;
-/** Waited for by `said`, which may come a little late. */
+/** How many lines `said` remembers, because it may be called a little late. */
 const REMEMBERED = 50;
 
 export async function startServiceProcess(

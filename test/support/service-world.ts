@@ -1,6 +1,6 @@
 /**
- * Whole services, as an operator starts them, in a time that passes only when told: real Postgres and queues behind relays that can
- * be cut, the simulator as upstream. Upstream and database have the true time; each service has the clock of its own host.
+ * Whole services, as an operator starts them, in a time that passes only on command: real Postgres and queues behind relays that can be
+ * cut, the simulator as upstream. Upstream and database have the true time; each service has the clock of its own host.
  */
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
@@ -21,9 +21,9 @@ import { createVirtualClock, type HostClock, type VirtualClock } from './virtual
 export type ServiceWorldOptions = {
   readonly startAt: number;
   readonly simulator: Omit<SimulatorOptions, 'clock' | 'onError' | 'market'>;
-  /** What the services are configured with, beside where everything is. */
+  /** The configuration of the services, besides addresses. */
   readonly env: Environment;
-  /** One of the test's own, which loses what it knows; null: the queue is in Postgres. */
+  /** A Redis of the test that loses its data; null: the queue is in Postgres. */
   readonly redis: OwnRedis | null;
   /** Stands between the services and the simulator; null: the simulator answers. */
   readonly script?: (request: Request, simulated: FetchFunction) => Promise<Response> | null;
@@ -32,20 +32,20 @@ export type ServiceWorldOptions = {
 export type Service = {
   readonly name: string;
   readonly clock: HostClock;
-  /** What it has said, newest last. */
+  /** Its log lines, newest last. */
   readonly lines: readonly string[];
-  /** As SIGTERM does; resolves when it has ended. */
+  /** Like SIGTERM. Resolves when it has ended. */
   stop(): Promise<void>;
-  /** As `kill -9` looks to everybody else: from now on nothing comes from it any more. */
+  /** Like `kill -9`, as others see it: from now on it sends nothing. */
   kill(): void;
-  /** Why it ended by itself; null: it did not. */
+  /** The error with which it ended on its own; null if it did not. */
   failure(): Error | null;
 };
 
-/** A question that reached the upstream, at the true time. */
+/** A request that reached the upstream, at the true time. */
 export type AskedBy = { readonly at: number; readonly by: string; readonly path: string };
 
-/** `down`: nobody answers. `broken`: a gateway answers in its place. */
+/** `down`: nothing answers. `broken`: a gateway answers in place of the upstream. */
 export type UpstreamState = 'up' | 'down' | 'broken';
 
 export type ServiceWorld = {
@@ -54,23 +54,23 @@ export type ServiceWorld = {
   readonly simulator: Simulator;
   readonly config: Config;
   upstream: UpstreamState;
-  /** Every question, whatever came of it. */
+  /** Every request, whatever its outcome. */
   readonly asked: readonly AskedBy[];
   /** Resolves when it has nothing to do for now. */
   start(name: string, options?: StartOptions): Promise<Service>;
   services(): readonly Service[];
-  /** Time passes until the list of coins has been read: who wants a coin reads it first. Resolves to their ids. */
+  /** Lets time pass until the list of coins has been read, which comes before any other data. Resolves to the ids. */
   untilListed(): Promise<readonly string[]>;
-  /** So much time passes at once, and everybody does what is due. */
+  /** Lets this much time pass at once, and then everything that is due happens. */
   advance(ms: number): Promise<void>;
-  /** Resolves when nothing is going on that needs no time. */
+  /** Resolves when nothing is in progress that needs no time. */
   settle(): Promise<void>;
-  /** Somebody sets the clock of the database's host: so far from the true time. */
+  /** Sets the clock of the database's host this far from the true time. */
   setDatabaseOff(ms: number): Promise<void>;
   cutDatabase(): void;
   cutRedis(): void;
   mend(): void;
-  /** Everything that is in the queues is gone, as after the start of a Redis without a disk. */
+  /** Removes everything from the queues, as the start of a Redis without a disk does. */
   wipeQueues(): Promise<void>;
   /** How much is in the queues: a job is one row or key, and on Redis each queue has a few keys of its own. */
   queued(): Promise<number>;
@@ -86,18 +86,18 @@ export type StartOptions = {
 const BASE_URL = 'http://upstream.test/v1';
 const ALL: readonly Role[] = ['scheduler', 'worker'];
 /**
- * The longest wait for a turn: the ledger grants it so far ahead, and nothing ends the wait for a granted one. Everybody else who sleeps so
- * long is one of the loops that look for work.
+ * The longest wait for a permit: the ledger grants it at most this far ahead, and nothing ends the wait for a granted permit. Every longer
+ * sleep is that of a loop that looks for work.
  */
 const TURN_MS = 2_000;
-/** Nothing passes, and nobody goes to sleep, for so many milliseconds of the machine's and so many looks: nothing is going on. */
+/** No bytes pass and nothing starts to sleep, for so many milliseconds of the machine and so many looks: then nothing is in progress. */
 const QUIET_MS = 6;
 const QUIET_LOOKS = 5;
-/** A queue that snoozes looks again and again: that is not waited for for ever. */
+/** A queue that snoozes polls again and again: `settle` does not wait for that forever. */
 const LONGEST_SETTLE_MS = 10_000;
 /**
- * How long a queue's wait is on the machine's time: soon it looks again, and then sees what time it is. While no time passes it
- * looks less and less often: queues that are held would keep the machine busy with looking, and nothing would ever be quiet.
+ * How long a queue really sleeps in the machine's time: it soon polls again and sees the world's time. While no time passes, it polls less
+ * and less often. Otherwise queues that are held would keep the machine busy, and the world would never be quiet.
  */
 const LOOK_AGAIN_MS = { least: 20, most: 320 };
 
@@ -120,7 +120,7 @@ export async function createServiceWorld(options: ServiceWorldOptions): Promise<
   let answers = 0;
   let databaseOff = 0;
   let movedAt = performance.now();
-  /** Waits of the queues: until when they mean to wait, and when, on the machine's time, they look again. */
+  /** Sleeps of the queues: until when in the world's time, and when, in the machine's time, they poll again. */
   const waits = new Set<{ readonly until: number; readonly looksAt: number }>();
   const shortened = (ms: number) => {
     const since = performance.now() - movedAt;
@@ -128,7 +128,7 @@ export async function createServiceWorld(options: ServiceWorldOptions): Promise<
     waits.add({ until: clock.now() + ms, looksAt: performance.now() + realMs });
     return realMs;
   };
-  /** Somebody's wait is over, and he has not seen it yet. */
+  /** Whether a sleep is over and its queue has not noticed yet. */
   const isOverslept = () => {
     const now = performance.now();
     let isOne = false;
@@ -208,7 +208,7 @@ export async function createServiceWorld(options: ServiceWorldOptions): Promise<
           void ended.then(() => {
             isOver = true;
           });
-          // Its own patience goes by the clock, too.
+          // Its own timeout follows the clock, too.
           for (let i = 0; i < 40 && !isOver; i++) {
             await world.settle();
             if (!isOver) await world.advance(500);
@@ -232,10 +232,10 @@ export async function createServiceWorld(options: ServiceWorldOptions): Promise<
       if (ms < 0) throw new RangeError(`Time does not go back: ${ms} ms`);
       const until = clock.now() + ms;
       while (true) {
-        // A connection that is opened again on the machine's time must not find one clock before the step and another one behind it.
+        // A connection that is opened again in the machine's time must not see one clock before the step and another one after it.
         const relays = services.flatMap((service) => service.relays);
         for (const one of relays) one.freeze();
-        // Those who wait for their turn are woken when it comes: who comes late has lost it.
+        // A sleeper that waits for a permit is woken on time: if it comes late, its permit is lost.
         const next = clock.firstWakes(TURN_MS);
         const left = until - clock.now();
         const step = next === null ? left : Math.min(left, next);
@@ -294,7 +294,7 @@ export async function createServiceWorld(options: ServiceWorldOptions): Promise<
     close: async () => {
       world.mend();
       for (const service of [...services]) await service.stop();
-      // Those that were killed sit out their own patience.
+      // Killed services wait for their own timeout.
       for (let i = 0; i < 20; i++) await world.advance(1_000);
       await Promise.race([Promise.all(closing), systemClock.sleep(5_000)]);
       direct?.disconnect();
@@ -316,7 +316,7 @@ function configOf(env: Environment, databaseUrl: string, redisUrl: string | null
   throw new Error(parsed.problems.join('\n'));
 }
 
-/** What the ledger goes by: `clock_timestamp()` of this database is ours, found before Postgres' own. */
+/** Sets the time that the ledger uses: this database has its own `clock_timestamp()`, found before that of Postgres. */
 async function giveClock({ sql }: TestDatabase, at: number): Promise<void> {
   await sql`create schema test_time`;
   await sql`create table test_time.now (at timestamptz not null)`;
@@ -324,7 +324,7 @@ async function giveClock({ sql }: TestDatabase, at: number): Promise<void> {
   await sql`create function test_time.clock_timestamp() returns timestamptz language sql volatile as 'select at from test_time.now'`;
   const [row] = await sql<{ name: string }[]>`select current_database() as name`;
   await sql.unsafe(`alter database ${row!.name} set search_path = test_time, pg_catalog, "$user", public`);
-  // A server that dies is another test's; here thousands of small transactions would wait for a disk.
+  // Another test covers a server that dies. Here thousands of small transactions would wait for a disk.
   await sql.unsafe(`alter database ${row!.name} set synchronous_commit = off`);
 }
 
@@ -337,14 +337,14 @@ function unreachable(): Error {
   return Object.assign(new TypeError('fetch failed'), { cause });
 }
 
-/** No service has given up. */
+/** Checks that no service has ended on its own. */
 export function expectAlive(world: ServiceWorld): void {
   for (const service of world.services()) expect(service.failure(), service.name).toBeNull();
 }
 
 /**
- * Until the service has logged that, from now on: connections that were cut are opened again on the machine's time, while minutes of the
- * world's pass in no time.
+ * Resolves when the service logs this text from now on: cut connections are opened again in the machine's time, while minutes of the
+ * world's time pass at once.
  */
 export async function untilLogged(world: ServiceWorld, { name, lines }: Service, text: string): Promise<void> {
   const from = lines.length;

@@ -1,20 +1,20 @@
-/** A simulated upstream on a port of this machine, for whoever asks it over the network. */
+/** A simulated upstream on a port of this machine, for programs that need the network. */
 import { systemClock } from '../../src/clock.ts';
 import type { Handler } from '../../src/contract/interface/handler.ts';
 import { type Listening, listen } from '../../src/service/http/listen.ts';
 import { createSimulator, type Simulator, type SimulatorOptions } from '../../src/simulate.ts';
 
 export type SimulatedUpstream = Listening & {
-  /** What `CHANDLER_BASE_URL` is to be. */
+  /** The value for `CHANDLER_BASE_URL`. */
   readonly baseUrl: string;
   readonly simulator: Simulator;
   /** Requests for candles that have arrived. */
   asked(): number;
-  /** So many requests for candles are answered; later ones wait until there may be more. So a run goes no further, however late the test acts. */
+  /** Answers this many requests for candles; later ones wait until more are allowed. So a run stops there, however late the test acts. */
   answerOnly(requests: number): void;
 };
 
-/** `before` stands before the simulator: counts, or answers in its place. */
+/** `before` stands before the simulator: it counts, or answers instead. */
 export async function startUpstream(
   options: Pick<SimulatorOptions, 'seed' | 'coins' | 'latencyMs' | 'limits'>,
   before: (simulated: Handler) => Handler = (simulated) => simulated,

@@ -1,6 +1,6 @@
 /**
- * The service as it is run, in processes of their own, while they are killed one after the other: at the end everything that was
- * wanted is there once, and no request was made that is not counted.
+ * The service as operators run it, in processes that are killed one after the other. At the end everything wanted is stored once, and every
+ * request was counted.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../../src/clock.ts';
@@ -15,7 +15,7 @@ import { randomOf } from './random.ts';
 import { type ServiceProcess, startServiceProcess, type Vitals } from './service-process.ts';
 
 export type SoakOptions = {
-  /** One is killed every so often, for so long or so many times; then what is left is worked off. Requests are those that upstream has seen. */
+  /** One process is killed at each interval, for a time or a number of times; then the remaining work is done. The upstream counts the requests. */
   readonly kills:
     | { readonly everyMs: number; readonly forMs: number }
     | { readonly everyRequests: number; readonly times: number };
@@ -27,15 +27,15 @@ export type SoakOptions = {
   readonly redisUrl: string | null;
   readonly seed: number;
   readonly coins: number;
-  /** How long the rest may take. */
+  /** How long the remaining work may take. */
   readonly patienceMs: number;
 };
 
-/** One place among the processes, whoever holds it. */
+/** One place among the processes, whichever process has it. */
 export type Place = {
   readonly role: string;
   readonly kills: number;
-  /** Of each life that was long enough to tell: its vitals after ten seconds, its largest size, and its last. */
+  /** Each life that was long enough: its vitals after ten seconds, its largest size, and its last vitals. */
   readonly lives: readonly { readonly first: Vitals; readonly peakMb: number; readonly last: Vitals }[];
 };
 
@@ -45,17 +45,17 @@ export type SoakReport = {
   readonly upstream: SimulatorCounters;
   /** Requests that the ledger has counted. */
   readonly counted: number;
-  /** Requests in `ops.fetch`; those of them that got an answer (one that found its connection cut may never have arrived); those for candles. */
+  /** Requests in `ops.fetch`; those of them with an answer (a request on a cut connection may never have arrived); those for candles. */
   readonly recorded: number;
   readonly answered: number;
   readonly recordedCandleRequests: number;
   readonly candles: number;
   readonly differences: readonly string[];
-  /** Spans of the large backfill that were wanted, are not covered, and have no other reason. */
+  /** Spans of the large backfill that are wanted and not covered, without another reason. */
   readonly missing: number;
-  /** Series whose candles are not the market's. */
+  /** Series whose candles differ from the market's. */
   readonly wrong: readonly string[];
-  /** Most requests that were sent in one second. */
+  /** The most requests that were sent in one second. */
   readonly fullestSecond: number;
   readonly tookMs: number;
   readonly restMs: number;
@@ -212,7 +212,7 @@ function createPlace(role: string, env: Readonly<Record<string, string>>) {
   };
 }
 
-/** Nothing is queued or running, but for what waits an hour for second answers; no refresh of a tracked series is in progress. */
+/** Nothing is queued or running, except what waits an hour for second opinions; no refresh of a tracked series is in progress. */
 async function isDone(sql: TestDatabase['sql']): Promise<boolean> {
   const [row] = await sql<{ left: number }[]>`
     select (select count(*)::int from ops.backfill
@@ -226,7 +226,7 @@ async function standing(sql: TestDatabase['sql']): Promise<string> {
   return JSON.stringify(rows);
 }
 
-/** What the database has against what the upstream has seen and has. */
+/** The counts of the database beside those of the upstream. */
 async function counted({ sql }: TestDatabase, simulator: Simulator) {
   const now = systemClock.now();
   const differences: string[] = [];
@@ -265,7 +265,7 @@ async function counted({ sql }: TestDatabase, simulator: Simulator) {
   };
 }
 
-/** Daily candles against the market itself, coin by coin. */
+/** Compares the daily candles with the market itself, coin by coin. */
 async function unlike(sql: TestDatabase['sql'], simulator: Simulator): Promise<string[]> {
   const wrong: string[] = [];
   const series = await sql<{ id: number; coinId: string }[]>`

@@ -1,9 +1,9 @@
-/** How much goes to and fro between a piece of work and the database: what asks row by row shows, on a machine of any speed. */
+/** How many packets a piece of work exchanges with the database: work that queries row by row is noticed on a machine of any speed. */
 import { createClient, type Sql } from '../../src/store/connection/connect.ts';
 import type { TestDatabase } from './database.ts';
 import { createRelay } from './relay.ts';
 
-/** Packets, a few of which a statement needs with its parameters, however many rows they have. */
+/** Packets: a statement needs a few for itself and its parameters, however many rows they have. */
 export async function packetsOf(database: TestDatabase, work: (sql: Sql) => Promise<unknown>): Promise<number> {
   const relay = await createRelay(database.url);
   const sql = createClient({ url: relay.url, max: 1 });

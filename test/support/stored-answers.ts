@@ -1,4 +1,4 @@
-/** Answers about days, stored as the ingestion stores them: without a queue, and without an upstream. */
+/** Stores answers about days as the ingestion stores them, without a queue or an upstream. */
 import type { CandleColumns } from '../../src/core/candle.ts';
 import { DAY, isPriceInterval, settledUntil } from '../../src/core/interval.ts';
 import type { Span } from '../../src/core/span.ts';
@@ -9,7 +9,7 @@ import type { Sql } from '../../src/store/connection/connect.ts';
 import { recordCoins } from '../../src/store/snapshot/coin.ts';
 import { candlesAt } from './warehouse.ts';
 
-/** Days are counted from here. */
+/** The first day; days are counted from here. */
 export const FIRST_DAY = Date.UTC(2024, 0, 1);
 export const day = (n: number) => FIRST_DAY + n * DAY;
 
@@ -34,30 +34,30 @@ export async function newDailySeries(sql: Sql, coinId: string, interval: DailyIn
 }
 
 export type AnswerOptions = {
-  /** Days that it has no candle for. */
+  /** Days without a candle. */
   readonly without?: readonly number[];
-  /** Candles of these days are null throughout. */
+  /** Days whose candles are null throughout. */
   readonly nulls?: readonly number[];
-  /** The volumes are so many times the usual ones. */
+  /** The factor for the usual volumes. */
   readonly times?: number;
-  /** Of a price series: the prices are so many times the usual ones. */
+  /** The factor for the usual prices, in a price series. */
   readonly priceTimes?: number;
-  /** How many days before it came it is dated; default 0. */
+  /** How many days before its arrival the answer is dated; default 0. */
   readonly ageDays?: number;
-  /** It was implausible, and one before it said the same. */
+  /** It was implausible, and an answer before it agreed. */
   readonly toldTwice?: boolean;
-  /** What the series is of; default: candles. */
+  /** The interval of the series; default: candles. */
   readonly interval?: DailyInterval;
 };
 
-/** Plausible prices, a different one for each time. As everywhere, each is a candle that is the price throughout. */
+/** Plausible prices, a different one for each time. As everywhere, a price is a candle with that price throughout. */
 export function pricesAt(times: readonly number[], factor = 1): CandleColumns {
   const candles = candlesAt(times);
   const price = candles.close.map((value) => value && value * factor);
   return { ...candles, open: price, high: price, low: price, close: price };
 }
 
-/** Stores the answer to a question about the days from `from` to `to` that came at the day `at`. */
+/** Stores the answer to a request for the days from `from` to `to` that arrived on the day `at`. */
 export function storeAnswer(
   sql: Sql,
   id: number,

@@ -1,9 +1,9 @@
-/** The tables of a database in Postgres' own words, so that two databases can be compared. */
+/** The tables of a database as Postgres describes them, so that two databases can be compared. */
 import type { SqlOrTransaction } from '../../src/store/connection/connect.ts';
 
 /**
- * One line for each table, column, constraint and index of the schemas market and ops, sorted. Partitioned tables and their
- * partitions are left out: drizzle cannot describe them. So is `ops.migration`, which drizzle itself makes.
+ * One line for each table, column, constraint and index of the schemas market and ops, sorted. Leaves out partitioned tables and their
+ * partitions, which drizzle cannot describe, and `ops.migration`, which drizzle itself makes.
  */
 export async function tableDefinitions(sql: SqlOrTransaction): Promise<readonly string[]> {
   const rows = await sql<{ line: string }[]>`

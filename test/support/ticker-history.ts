@@ -1,4 +1,4 @@
-/** Puts a history of tickers into a warehouse as answers about them would be: without any quota or schedule. */
+/** Stores a history of tickers as answers would, without quota or schedule. */
 import type { MarketData } from '../../src/contract/record/market-data.ts';
 import { pickTickers } from '../../src/core/ticker.ts';
 import { validateTickers } from '../../src/ingest/snapshot/validate-tickers.ts';
@@ -8,7 +8,7 @@ import { ensurePartitionsOf, TICKER_HISTORY } from '../../src/store/upkeep/parti
 
 const QUOTES = { quotes: ['USD'] } as const;
 
-/** A snapshot of the tickers at each of these instants, ascending, with the values of now. */
+/** A snapshot of the tickers at each of these instants, ascending, with the present values. */
 export async function fillTickerHistory(sql: Sql, data: MarketData, ats: readonly number[]): Promise<void> {
   await ensurePartitionsOf(sql, TICKER_HISTORY, { from: ats[0]!, to: ats.at(-1)! + 1 });
   const validated = validateTickers(await data.tickers(QUOTES), Number.MAX_SAFE_INTEGER);

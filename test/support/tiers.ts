@@ -1,8 +1,8 @@
-/** Which tests need a server: told by their imports, so that no list has to be kept. */
+/** Finds the tests that need a server by their imports, so that no list must be kept. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 
-/** A test that reaches one of these files starts or uses a Postgres, a Redis, or the built program in a process of its own. */
+/** A test that reaches one of these files uses a Postgres, a Redis, or the built program in a process of its own. */
 const NEEDS_SERVER = [
   'test/support/database.ts',
   'test/support/postgres-server.ts',
@@ -13,7 +13,7 @@ const NEEDS_SERVER = [
 /** These start an embedded Postgres through the code of `src` itself. */
 const NEEDS_SERVER_BY_ITSELF = ['test/store/embedded/embedded.test.ts'];
 
-/** The test files below `test/` (paths from the root, with `/`) that need no server. Deep tests are left out. */
+/** The test files below `test/` (paths from the root, with `/`) that need no server, without deep tests. */
 export function testsWithoutServer(root: string): string[] {
   const files = readdirSync(path.join(root, 'test'), { recursive: true, encoding: 'utf8' })
     .map((name) => `test/${name.replaceAll('\\', '/')}`)

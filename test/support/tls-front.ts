@@ -1,13 +1,13 @@
-/** A Postgres with TLS: stands before one without, speaks TLS with the certificate that nobody signed, and passes the rest on. */
+/** A Postgres with TLS: a proxy before one without, which uses the self-signed certificate and passes on the rest. */
 import { once } from 'node:events';
 import net from 'node:net';
 import tls from 'node:tls';
 import { SELF_SIGNED } from './self-signed.ts';
 
 export type TlsFront = {
-  /** The address, with the front in place of the server, and these parameters after the `?`. */
+  /** The address with the proxy in place of the server, and with these parameters after the `?`. */
   urlWith(parameters: Readonly<Record<string, string>>): string;
-  /** Connections that got as far as being encrypted. */
+  /** Connections that reached encryption. */
   encrypted(): number;
   stop(): Promise<void>;
 };
@@ -24,7 +24,7 @@ export async function startTlsFront(databaseUrl: string): Promise<TlsFront> {
   };
   const server = net.createServer((client) => {
     keep(client);
-    // The first word of a client that wants TLS is a request for it, and nothing else.
+    // A client that wants TLS first sends a request for it, and nothing else.
     client.once('data', () => {
       client.write('S');
       const secure = new tls.TLSSocket(client, { isServer: true, ...SELF_SIGNED });

@@ -1,27 +1,27 @@
-/** A clock that moves only when told; whoever sleeps on it wakes when it has come so far. It can also be set, which wakes nobody. */
+/** A clock that moves only on command, and wakes the sleepers whose time has come. It can also be set, which wakes none. */
 import type { Clock, Instant } from '../../src/clock.ts';
 
 export type VirtualClock = Clock & {
   /** Time passes. */
   advance(ms: number): void;
   advanceTo(at: Instant): void;
-  /** Somebody sets the clock of the machine. */
+  /** Sets the clock of the machine. */
   set(at: Instant): void;
   /** How many sleep on it. */
   sleepers(): number;
   /**
-   * In how long the first of those wakes who sleep for less than `below` milliseconds in all, or for just as long with nothing that could
-   * end their sleep; null when nobody does.
+   * In how long the first sleeper wakes among those that sleep for less than `below` milliseconds in all, or for exactly that long with
+   * nothing that could end their sleep; null when there is none.
    */
   firstWakes(below: number): number | null;
-  /** How often somebody went to sleep: grows as long as anything goes on. */
+  /** How often a sleep began: grows as long as anything is in progress. */
   slept(): number;
-  /** The same time as another host sees it, whose clock may be set by itself. */
+  /** The same time as another host sees it, whose clock may be set separately. */
   host(): HostClock;
 };
 
 export type HostClock = Clock & {
-  /** Somebody sets it: so far from the others' from now on. */
+  /** Sets it this far from the others' clocks from now on. */
   setOff(ms: number): void;
 };
 

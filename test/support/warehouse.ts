@@ -1,4 +1,4 @@
-/** Puts series and candles into a test database without asking any upstream. */
+/** Puts series and candles into a test database without an upstream. */
 import type { CandleColumns } from '../../src/core/candle.ts';
 import { INTERVAL_MS, type Interval, isCandleInterval } from '../../src/core/interval.ts';
 import type { Spans } from '../../src/core/span.ts';
@@ -13,7 +13,7 @@ export type SeriesSeed = {
   readonly quote?: 'usd' | 'btc';
   readonly wanted: Spans;
   readonly covered: Spans;
-  /** Open times of candles to store. */
+  /** Open times of the candles to store. */
   readonly candles: readonly number[];
   /** Default: how many of `candles` lie in `covered`. */
   readonly recorded?: number;

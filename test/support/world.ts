@@ -34,16 +34,16 @@ export type WorldOptions = {
   readonly limits?: Partial<Limits>;
   readonly apiKey?: string | null;
   readonly random?: () => number;
-  /** Stands between us and the simulator: counts, delays, or answers in its place. */
+  /** Stands between Chandler and the simulator: counts, delays, or answers instead. */
   readonly fetch?: (simulated: FetchFunction, clock: Clock) => FetchFunction;
   readonly reserved?: () => Reserved;
-  /** How late a permit may be used where a pace binds; default: two seconds of the machine, however much faster the clock runs. */
+  /** How late a permit may be used when a rate limit binds; default: two seconds of the machine, however fast the clock runs. */
   readonly lateMs?: number;
-  /** How late a permit may be used where none does; the same default. */
+  /** How late a permit may be used when none binds; the same default. */
   readonly graceMs?: number;
-  /** Of the JSON-RPC interface; default: none. */
+  /** The address of the JSON-RPC interface; default: none. */
   readonly rpcUrl?: string;
-  /** False: `open` asks for no list of coins, because the test says what upstream answers to that, too. */
+  /** False: `open` requests no list of coins, because the test also decides what the upstream answers to that. */
   readonly catalogue?: boolean;
 };
 
@@ -115,8 +115,8 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
 }
 
 /**
- * A run looks at its queue, which has no virtual time, several times a second. On a clock that is a hundred times as fast it would do nothing else:
- * no look comes sooner than this after the one before. The end of a chunk wakes the run all the same.
+ * A run polls its queue, which has no virtual time, several times a second. On a clock a hundred times as fast it would do nothing else, so
+ * polls are at least this far apart. The end of a chunk still wakes the run.
  */
 const LEAST_SLEEP_MS = 25;
 
@@ -171,7 +171,7 @@ async function openChandler(
         lateMs: options.lateMs ?? goodForMs,
         graceMs: options.graceMs ?? goodForMs,
       });
-      // What comes late is as many times later as the clock is faster, and the gate would hand all of it on to those after it.
+      // A late event is as many times later as the clock is faster, and the gate would delay all later ones by as much.
       return options.speed === 1 ? quota : { ...quota, gate: { ...quota.gate, opensAt: (now) => now } };
     },
     ...change,

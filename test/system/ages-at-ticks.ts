@@ -1,4 +1,4 @@
-/** The age that is told to be achievable holds just before each tick, when data is as old as it becomes; with two services. */
+/** The promised age holds just before each tick, when data is oldest, also with two services. */
 import { afterEach, expect, test } from 'vitest';
 import { DAY, HOUR } from '../../src/core/interval.ts';
 import { CATALOGUE_KINDS } from '../../src/store/catalogue/catalogue-item.ts';
@@ -8,19 +8,19 @@ import { createServiceWorld, type ServiceWorld } from '../support/service-world.
 
 const START = Date.UTC(2026, 0, 10);
 const TICK_MS = HOUR / 2;
-/** Answers of the tick have come by then. */
+/** The answers to the requests of a tick have arrived by then. */
 const BEFORE_MS = 1_000;
 const OFF = Object.fromEntries(CATALOGUE_KINDS.map((name) => [`CHANDLER_SCHEDULE_${name.toUpperCase()}`, 'off']));
 
 let world: ServiceWorld;
 
-/** How much is lived through: after how long ages are looked at, and before how many ticks. */
+/** How much time passes: from when ages are checked, and at how many ticks. */
 const CASES = {
   few: {
     coins: 8,
     afterMs: DAY / 4,
     ticks: 16,
-    // 7 series: a refresh of each an hour and a half after the last one takes 112 requests a day.
+    // 7 series, each refreshed every hour and a half: 112 requests a day.
     perMonth: { 'where there are enough requests': 16_000, 'where they are short': 2_500 },
   },
   many: {
@@ -36,7 +36,7 @@ type Budget = 'where there are enough requests' | 'where they are short';
 export function testAges(...cases: readonly (readonly [size: keyof typeof CASES, name: Budget])[]): void {
   afterEach(() => world?.close());
 
-  test.each(cases)('%s series, %s: no series is ever older', async (size, name) => {
+  test.each(cases)('with %s series, %s, no series ever exceeds its promised age', async (size, name) => {
     const { coins, afterMs, ticks } = CASES[size];
     const perMonth = CASES[size].perMonth[name];
     world = await createServiceWorld({
@@ -84,7 +84,7 @@ export function testAges(...cases: readonly (readonly [size: keyof typeof CASES,
     const { promised } = seen.at(-1)!;
     if (name === 'where there are enough requests') expect(promised).toBe(rule.targetAgeMs);
     else expect(promised).toBeGreaterThan(rule.targetAgeMs);
-    // It is no figure that always holds because it is far too high.
+    // The promised age is not so high that it would always hold.
     expect(Math.max(...seen.map(({ age }) => age))).toBeGreaterThan(0.6 * promised);
   });
 }

@@ -1,4 +1,4 @@
-/** Answers about the same slots that come in any order. */
+/** Answers about the same slots that arrive in any order. */
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { HOUR } from '../../src/core/interval.ts';
@@ -13,7 +13,7 @@ const LAST = 5;
 const given: fc.Arbitrary<Given> = fc
   .record({
     ends: fc.tuple(fc.integer({ min: FIRST, max: LAST }), fc.integer({ min: FIRST, max: LAST })),
-    // Few, so that many are of one instant; and hours apart, so that absences are confirmed.
+    // Few values, so that many answers have the same time, and hours apart, so that absences are confirmed.
     asOf: fc.integer({ min: -1, max: 5 }),
     slots: fc.array(
       fc.oneof(
@@ -38,7 +38,7 @@ export function testAnyOrder(interval: (typeof ORDERED)[number], cases: number):
     });
     afterAll(() => ordering?.world.close());
 
-    /** Everything the warehouse holds once these have been stored in this order; all of them were asked for before the first came. */
+    /** All contents of the warehouse after storing these answers in this order. All were requested before the first arrived. */
     async function tablesAfter(answers: readonly Given[], order: readonly number[]) {
       const { world } = ordering;
       const { sql } = world.database;
@@ -61,7 +61,7 @@ export function testAnyOrder(interval: (typeof ORDERED)[number], cases: number):
       return [candles, series, gaps, aside].map((rows) => rows.map((row) => ({ ...row })));
     }
 
-    test('the same answers make the same tables, in whatever order they are stored', async () => {
+    test('has the same tables after the same answers, in whatever order they are stored', async () => {
       const orders = fc.array(given, { minLength: 2, maxLength: 5 }).chain((answers) => {
         const inOrder = answers.map((_, i) => i);
         const anyOrder = fc.shuffledSubarray(inOrder, { minLength: inOrder.length });
@@ -71,16 +71,16 @@ export function testAnyOrder(interval: (typeof ORDERED)[number], cases: number):
         fc.asyncProperty(orders, async ({ answers, one, other }) => {
           expect(await tablesAfter(answers, one)).toEqual(await tablesAfter(answers, other));
         }),
-        // Always the same cases; for others: SEED=… RUNS=….
+        // Always the same cases. For others: SEED=… RUNS=….
         { numRuns: Number(process.env.RUNS ?? cases), seed: Number(process.env.SEED ?? 15), endOnFailure: true },
       );
     });
 
     /**
-     * Found by seed -506755116. Slot -1 is believed empty because the answers of hours 2 and 4 lack it. The last answer says nothing about slot -1,
-     * but it shows that the one before it was cut.
+     * Found by seed -506755116. Slot -1 is believed empty because the answers of hours 2 and 4 lack it. The last answer says nothing about
+     * slot -1, but shows that the one before it was truncated.
      */
-    test('an answer that shows that an older one was cut takes the belief back', async () => {
+    test('makes a slot missing again when a later answer shows that the answer which lacked it was truncated', async () => {
       const slots = (...prices: Prices[number][]): Prices =>
         Object.fromEntries(prices.map((price, i) => [i - 1, price]));
       const answers: readonly Given[] = [
@@ -93,7 +93,7 @@ export function testAnyOrder(interval: (typeof ORDERED)[number], cases: number):
       const { sql } = ordering.world.database;
       const [{ covered }] = (await sql`select covered::text from market.series`) as unknown as [{ covered: string }];
       expect(covered).toBe(await ordering.hours(0, 2));
-      // That it was known to be empty is an old value, and it was taken back by a step of its own.
+      // The former belief that it was empty is an old value, which a step of its own took back.
       expect(await ordering.revisions()).toEqual([
         { hour: -1, open: null, close: null, volume: null, marketCap: null },
       ]);

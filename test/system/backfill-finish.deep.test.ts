@@ -1,11 +1,11 @@
-/** When backfills are done, as it is told while two services run three of them, one request in nine fails, and all share the pace. */
+/** The forecast end of backfills while two services run three of them, one request in nine fails, and all share the rate. */
 import { afterEach, expect, test } from 'vitest';
 import { changeBackfill } from '../../src/store/backfill/backfill-queue.ts';
 import { begin, checkAccurate, checkSteady, record, watch, world } from './backfill-finish.ts';
 
 afterEach(() => world?.close());
 
-test('the end that is told is right to a tenth in the last half, and says why it changes', {
+test('the forecast end is right to a tenth in the last half of a backfill, and a change of it comes with a reason', {
   timeout: 240_000,
 }, async () => {
   const coinIds = await begin(['a', 'b']);
@@ -19,10 +19,10 @@ test('the end that is told is right to a tenth in the last half, and says why it
   }
 });
 
-/** The look before which it is resumed. */
+/** The look before which the backfill is resumed. */
 const RESUMED = 14;
 
-test('after a pause it says that it was resumed, and the others that it takes no turns meanwhile', {
+test('the forecast after a pause says that the backfill was resumed, and the others say that it takes no turns meanwhile', {
   timeout: 240_000,
 }, async () => {
   const coinIds = await begin(['a', 'b']);
@@ -32,7 +32,7 @@ test('after a pause it says that it was resumed, and the others that it takes no
   const paused = told[12]!.rows.get(other)!;
   expect(paused).toMatchObject({ state: 'paused', finishAt: null, finishFrom: null, finishTo: null });
   expect(paused.progress).toBeGreaterThan(0.1);
-  // It may be a little faster than forecast, too, and that is no news.
+  // It may also be a little faster than forecast, which needs no reason.
   const alone = told[10]!.rows.get(one)!;
   expect(alone.finishFrom).toBeLessThan(alone.finishAt! - 5_000);
   expect(checkSteady(told, one)).toEqual([
@@ -40,7 +40,7 @@ test('after a pause it says that it was resumed, and the others that it takes no
     `backfill ${other} goes before it or takes turns with it`,
   ]);
   expect(checkSteady(told, other)).toContain('it was resumed');
-  // Not before the other one is resumed, which nobody can foresee; and the forecast is made anew every half minute.
+  // Not before the other one is resumed, which nobody can foresee. The forecast is computed again every half minute.
   const resumed = told.slice(RESUMED + 8);
   for (const id of [one, other]) checkAccurate(resumed, id);
 });

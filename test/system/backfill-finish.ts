@@ -1,4 +1,4 @@
-/** When backfills are done, as it is told while they run: several services, failures, a pause, and others that share the pace. */
+/** The forecast end of backfills while they run: several services, failures, a pause, and other backfills that share the rate. */
 import { expect } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
 import { scheduleVariable } from '../../src/ingest/schedule/schedule-plan.ts';
@@ -14,7 +14,7 @@ const DAYS = 100;
 const SECOND = 1_000;
 const PER_SECOND = 5;
 const EVERY_MS = 4 * SECOND;
-/** One request in so many fails. */
+/** One request in this many fails. */
 const FAILS = 9;
 
 export let world: ServiceWorld;
@@ -50,7 +50,7 @@ export async function begin(services: readonly string[]): Promise<readonly strin
   return complete;
 }
 
-/** One request for each day of each coin. */
+/** A backfill of one request for each day of each coin. */
 export async function record(coinIds: readonly string[], days: number): Promise<number> {
   const { sql } = world.database;
   const target = { coinIds, interval: '24h', quote: 'usd', span: { from: TO - days * DAY, to: TO } } as const;
@@ -61,7 +61,7 @@ export async function record(coinIds: readonly string[], days: number): Promise<
 
 type Told = { readonly at: number; readonly rows: ReadonlyMap<number, BackfillRow> };
 
-/** What is told until all are done; `happenings` by the number of the look. */
+/** The forecasts until all backfills are done. `happenings` has the number of the look as its key. */
 export async function watch(
   happenings: Readonly<Record<number, () => Promise<unknown>>> = {},
 ): Promise<readonly Told[]> {
@@ -76,7 +76,7 @@ export async function watch(
   throw new Error('they are not done');
 }
 
-/** In the last half of its time, the end that was told is right to a tenth of its time. */
+/** Checks that in the last half of a backfill the forecast end is right to a tenth of the backfill's time. */
 export function checkAccurate(told: readonly Told[], id: number): void {
   const { startedAt, finishedAt } = told.at(-1)!.rows.get(id)!;
   const took = finishedAt! - startedAt!;
@@ -89,7 +89,7 @@ export function checkAccurate(told: readonly Told[], id: number): void {
   }
 }
 
-/** An end that leaves the range that was told before says why; and the part that is done never falls. */
+/** Checks that an end outside the former range comes with a reason, and that progress never falls. */
 export function checkSteady(told: readonly Told[], id: number): readonly string[] {
   const changes = new Set<string>();
   for (const [i, { rows }] of told.entries()) {

@@ -1,4 +1,4 @@
-/** When backfills of the service are done, as they are told: by the order in which they are worked off. */
+/** The forecast ends of the service's backfills follow the order in which the service runs them. */
 import { afterEach, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
 import { scheduleVariable } from '../../src/ingest/schedule/schedule-plan.ts';
@@ -12,7 +12,7 @@ import { createServiceWorld, type ServiceWorld } from '../support/service-world.
 const START = Date.UTC(2026, 5, 10, 12);
 const SECOND = 1_000;
 const PER_SECOND = 5;
-/** With a candle a request: so many of a coin. */
+/** With one candle a request: this many requests for a coin. */
 const DAYS = 100;
 
 let world: ServiceWorld;
@@ -49,14 +49,14 @@ async function record(coinIds: readonly string[], priority: number): Promise<num
 
 const readAll = async () => new Map((await readBackfills(world.database.sql, { all: true })).map((b) => [b.id, b]));
 
-/** From now until they are told to be done, in requests at the full pace. */
+/** The time until each forecast end, in requests at the full rate. */
 async function readWork(): Promise<ReadonlyMap<number, number | null>> {
   const rows = [...(await readAll()).values()];
   const pace = (PER_SECOND / 1.01) * SECOND ** -1;
   return new Map(rows.map(({ id, finishAt }) => [id, finishAt && (finishAt - world.clock.now()) * pace]));
 }
 
-test('those that run at once after the more urgent ones, and between equals as they alternate; those that wait after all before them', {
+test('a backfill is forecast after the more urgent ones, equals as they alternate, and waiting ones after all before them', {
   timeout: 240_000,
 }, async () => {
   const coinIds = await begin(['a', 'b', 'c']);
@@ -82,7 +82,7 @@ test('those that run at once after the more urgent ones, and between equals as t
     plannedRequests: ofCommand,
     owner: 'elsewhere:1',
   });
-  // Until the upkeep has reckoned, thirty seconds apart.
+  // Until the upkeep has computed the forecasts, thirty seconds apart.
   for (let i = 0; i < 3; i++) {
     await renewRun(world.database.sql, command, world.clock.now());
     await world.advance(12 * SECOND);

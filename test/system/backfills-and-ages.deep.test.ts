@@ -1,4 +1,4 @@
-/** A month's requests that are too few for what is tracked, and backfill after backfill: they have their part once, and ages stay. */
+/** A month with too few requests for the tracked series, and one backfill after another: backfills get their share once, and ages stay. */
 import { afterEach, expect, test } from 'vitest';
 import { DAY, HOUR } from '../../src/core/interval.ts';
 import { queueBackfill } from '../../src/store/backfill/backfill-queue.ts';
@@ -16,7 +16,7 @@ const BACKFILLS = 4;
 let world: ServiceWorld;
 afterEach(() => world?.close());
 
-test('however many backfills are recorded, the ages that can be achieved stay what they were', {
+test('the achievable ages stay the same, however many backfills are recorded', {
   timeout: 240_000,
 }, async () => {
   world = await createServiceWorld({
@@ -62,7 +62,7 @@ test('however many backfills are recorded, the ages that can be achieved stay wh
   } as const;
   await wantSeries(sql, { ...target, priority: 0 });
   for (let i = 0; i < BACKFILLS; i++) {
-    // Each is more urgent than those that wait already, and looks by itself what there is for it.
+    // Each is more urgent than those that wait already, and computes for itself how many requests there are.
     const requestedAt = world.clock.now();
     await queueBackfill(sql, { ...target, requestedAt, spec: {}, plannedRequests: 600, priority: i });
     await live(2 * HOUR);
@@ -70,7 +70,7 @@ test('however many backfills are recorded, the ages that can be achieved stay wh
   expect(await achievable()).toBeLessThan(1.02 * before);
   const [status] = await readTierStatus(sql, world.clock.now());
   expect(status!.oldestAgeMs).toBeLessThan(before + 2 * HOUR);
-  // Their tenth of the month.
+  // A tenth of the month.
   const spent = (await readBackfills(sql, { all: true })).reduce((sum, backfill) => sum + backfill.spent, 0);
   expect(spent).toBeGreaterThan(0.08 * PER_MONTH);
   expect(spent).toBeLessThan(0.12 * PER_MONTH);

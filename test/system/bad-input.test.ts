@@ -25,7 +25,7 @@ beforeAll(async () => {
   website = await listen(async () => page(), { host: '127.0.0.1', port: 0 });
   folder = mkdtempSync(path.join(os.tmpdir(), 'chandler-bad-input-'));
   good = { DATABASE_URL: database.url, CHANDLER_BASE_URL: `${upstream.url}/v1` };
-  // The list of coins is known, and something is there that nothing below may touch.
+  // The list of coins is known, and stored data exists that none of the tests below may change.
   const { code, err } = await runCommand(
     ['backfill', 'btc-bitcoin', '--start', '2024-01-01', '--end', '2024-02-01', '--yes', '--json'],
     { env: { ...good, CHANDLER_PLAN: 'enterprise' } },
@@ -41,7 +41,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** One sentence after `error:`; perhaps a list of problems, a proposal or the hint at the help below it. No stack, no secret. */
+/** One sentence after `error:`, perhaps with a list of problems, a proposal or a hint at the help. No stack, no secret. */
 function expectOneSentence({ out, err }: Pick<CliResult, 'out' | 'err'>, message: RegExp): void {
   const errors = err.split('\n').filter((line) => line.startsWith('error: '));
   expect(errors, err).toHaveLength(1);
@@ -50,7 +50,7 @@ function expectOneSentence({ out, err }: Pick<CliResult, 'out' | 'err'>, message
   expect(err + out).not.toMatch(/hunter2|node_modules|node:internal|"stack"/);
 }
 
-/** What the database holds of ours, but for what was asked. */
+/** All rows of our schemas, except for records of requests. */
 async function everything(): Promise<unknown> {
   const [row] = await database.sql`
     select (select count(*)::int from market.series) as series, (select count(*)::int from ops.backfill) as backfills,
@@ -60,7 +60,7 @@ async function everything(): Promise<unknown> {
 }
 
 const COIN = ['btc-bitcoin', '--start', '2024-01-01'];
-describe('what makes no sense is said in one sentence, ends with 2, and changes nothing', () => {
+describe('wrong usage is reported in one sentence, ends with 2 and changes nothing', () => {
   test.concurrent.each<[string[], RegExp]>([
     ...[
       [['btc-bitcion', '--start', '2024-01-01'], /the upstream has no coin btc-bitcion; did you mean btc-bitcoin\?/],
@@ -105,7 +105,7 @@ describe('what makes no sense is said in one sentence, ends with 2, and changes 
   });
 });
 
-describe('settings that make no sense are said in one sentence and end with 2', () => {
+describe('wrong settings are reported in one sentence and end with 2', () => {
   test.concurrent.each<[Record<string, string>, RegExp]>([
     [
       { DATABASE_URL: 'localhost:5432/x' },
@@ -153,7 +153,7 @@ describe('settings that make no sense are said in one sentence and end with 2', 
   });
 });
 
-describe('servers that are not there', () => {
+describe('a server that cannot be used is reported in one sentence', () => {
   const backfill = ['backfill', 'btc-bitcoin', '--start', '2023-01-01', '--end', '2024-01-01', '--yes'];
   test.concurrent.each<[string, () => Record<string, string>, RegExp, number]>([
     [
@@ -216,7 +216,7 @@ describe('servers that are not there', () => {
       /CHANDLER_BASE_URL does not answer like the market data API .*end in \/v1/,
       2,
     ],
-  ])('%s', { timeout: 120_000 }, async (_, settings, message, code) => {
+  ])('when %s', { timeout: 120_000 }, async (_, settings, message, code) => {
     const before = await database.sql`select coin_id, covered::text from market.series`;
     const result = await runCommand(backfill, { env: { ...good, ...settings() } });
     expectOneSentence(result, message);
@@ -224,11 +224,11 @@ describe('servers that are not there', () => {
     expect(await database.sql`select coin_id, covered::text from market.series`).toEqual(before);
   });
 
-  test('and none of that leaves a run that seems to be running', async () => {
+  test('and leaves no run that seems to be running', async () => {
     expect(await database.sql`select from ops.backfill where state = 'running'`).toHaveLength(0);
   });
 
-  test('a Redis that is not there is told before anything is asked or planned', { timeout: 120_000 }, async () => {
+  test('a missing Redis is reported before anything is requested or planned', { timeout: 120_000 }, async () => {
     const redis = 'redis://127.0.0.1:1';
     const settings = { DATABASE_URL: untouched.url, CHANDLER_BASE_URL: good.CHANDLER_BASE_URL!, REDIS_URL: redis };
     const result = await runCommand(backfill, { env: settings });
@@ -236,14 +236,14 @@ describe('servers that are not there', () => {
     expect(result.code).toBe(1);
     expect(result.out).toBe('');
     expect(await untouched.sql`select from ops.fetch`).toHaveLength(0);
-    // Looking at the plan needs no queue.
+    // A plan needs no queue.
     const planned = await runCommand([...backfill, '--dry-run'], { env: settings });
     expect(planned.code).toBe(0);
     await untouched.sql`delete from ops.fetch`;
     await untouched.sql`delete from market.coin`;
   });
 
-  test('an upstream that never answered is told at once, with what is asked first', { timeout: 120_000 }, async () => {
+  test('an upstream that never answered is reported at the first request', { timeout: 120_000 }, async () => {
     const plain = await listen(async () => new Response(''), { host: '127.0.0.1', port: 0 });
     const port = new URL(plain.url).port;
     try {
@@ -265,7 +265,7 @@ describe('servers that are not there', () => {
     expect(await untouched.sql`select outcome from ops.fetch`).toHaveLength(4);
   });
 
-  test('the upstream goes away: the run stops after its patience with 75, and nothing is half-written', {
+  test('a run stops with 75 after --max-wait when the upstream goes away, and leaves nothing half-written', {
     timeout: 120_000,
   }, async () => {
     const shortLived = await listen(async () => Response.json({ error: 'invalid key' }, { status: 403 }), {
@@ -273,7 +273,7 @@ describe('servers that are not there', () => {
       port: 0,
     });
     const settings = { ...good, CHANDLER_PLAN: 'enterprise', CHANDLER_BASE_URL: `${shortLived.url}/v1` };
-    // It has answered before, whatever it said: so it is not the address that is wrong.
+    // It has answered before, so its address is not wrong.
     await runCommand(['doctor', '--online'], { env: settings });
     await shortLived.close();
     const result = await runCli([...backfill, '--max-wait', '1s'], settings);
@@ -286,8 +286,8 @@ describe('servers that are not there', () => {
   });
 });
 
-describe('the machine says no', () => {
-  test('the port is taken', { timeout: 60_000 }, async () => {
+describe('the machine refuses', () => {
+  test('a port that is in use', { timeout: 60_000 }, async () => {
     const taken = net.createServer().listen(0, '127.0.0.1');
     await new Promise((resolve) => taken.once('listening', resolve));
     const { port } = taken.address() as net.AddressInfo;
@@ -300,7 +300,7 @@ describe('the machine says no', () => {
     expect(result.code).toBe(1);
   });
 
-  test('a file is where the data folder should be', { timeout: 60_000 }, async () => {
+  test('a data folder whose place a file has', { timeout: 60_000 }, async () => {
     const file = path.join(folder, 'a-file');
     writeFileSync(file, 'mine');
     for (const home of [file, path.join(file, 'deeper')]) {

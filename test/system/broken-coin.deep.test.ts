@@ -6,8 +6,8 @@ import { HEALTHY, make, missing, others, POISONED, upstream, WORK, world } from 
 
 afterEach(() => world?.close());
 
-describe('a backfill of two coins, one of which is broken, ends: that one failed, the other is complete', () => {
-  test('when the other was complete before, and many workers ask about the broken one alone', async () => {
+describe('a backfill of two coins, one of which always fails, ends with that one failed and the other complete', () => {
+  test('when the other was complete before, and many workers request only the broken one', async () => {
     await make({ speed: 25 });
     const chandler = await world.open({ candlesPerRequest: 20 });
     await chandler.backfill({ ...WORK, coins: HEALTHY });
@@ -23,12 +23,12 @@ describe('a backfill of two coins, one of which is broken, ends: that one failed
   testOthersDecide('status 500', 'no candles');
 });
 
-test('in an outage no coin is given up, and no attempt of a chunk is used up: the run goes on when the outage ends', async () => {
+test('an outage makes no coin fail and uses no attempt of a chunk: the run goes on when the outage ends', async () => {
   await make({ speed: 200 });
   const chandler = await world.open();
   const work = { ...WORK, concurrency: 1 };
   await chandler.backfill({ ...work, coins: HEALTHY });
-  // Until then nothing is answered. A chunk has eight attempts.
+  // Until then no request is answered. A chunk has eight attempts.
   const LONG = 8;
   upstream.script = () => (others().length > LONG ? null : says(503, 'down'));
   upstream.forget();

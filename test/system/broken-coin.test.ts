@@ -5,8 +5,8 @@ import { HEALTHY, make, missing, POISONED, upstream, WORK, world } from './poiso
 
 afterEach(() => world?.close());
 
-describe('a backfill of two coins, one of which is broken, ends: that one failed, the other is complete', () => {
-  test('when both are asked about by many workers, in many chunks', async () => {
+describe('a backfill of two coins, one of which always fails, ends with that one failed and the other complete', () => {
+  test('when many workers request both, in many chunks', async () => {
     await make({ speed: 25 });
     const chandler = await world.open({ candlesPerRequest: 20 });
     upstream.script = broken;
@@ -15,7 +15,7 @@ describe('a backfill of two coins, one of which is broken, ends: that one failed
     expect(exitOf([run])).toBe(1);
     expect(new Set(run.failed.map(({ coinId }) => coinId))).toEqual(new Set([POISONED]));
     expect(await missing()).toEqual([`${POISONED} not asked yet`]);
-    // Four workers may each have one request on its way when the eighth fails.
+    // Each of four workers may have one request in flight when the eighth fails.
     expect(chunksOf(POISONED).length).toBeLessThanOrEqual(8 + 2 * 4);
     expect(chunksOf(HEALTHY[0]!)).toHaveLength(30);
   });

@@ -1,11 +1,11 @@
-/** A coin that the upstream always fails on, when nothing else is left to be answered: is it the coin, or an outage? */
+/** A coin on which the upstream always fails, when nothing else is left to request: is it the coin, or an outage? */
 import { expect, test } from 'vitest';
 import { exitOf } from '../../src/cli/backfill/exit-of.ts';
 import { says } from '../support/scripted.ts';
 import { HEALTHY, MINUTE, make, others, POISONED, upstream, WORK, world } from './poisoned.ts';
 
 export const COINS = [POISONED, HEALTHY[0]!];
-/** As `chandler backfill` waits by itself. The clock runs no faster than a busy machine can follow within that time. */
+/** The default wait of `chandler backfill`. The clock runs no faster than a busy machine can follow within that time. */
 export const BY_DEFAULT = { maxWaitMs: 5 * MINUTE };
 export const isOf = (request: Request, coin: string) => request.url.includes(`${coin}/ohlcv`);
 export const chunksOf = (coin: string) =>
@@ -13,7 +13,7 @@ export const chunksOf = (coin: string) =>
 
 export const broken = (request: Request) => (isOf(request, POISONED) ? says(500, 'An unexpected server error') : null);
 
-/** What it answers about the broken coin. */
+/** What the upstream answers about the broken coin. */
 const ANSWERS = {
   'status 500': () => says(500, 'An unexpected server error'),
   'no JSON': () => new Response('oops', { headers: { 'content-type': 'application/json' } }),
@@ -22,7 +22,7 @@ const ANSWERS = {
 
 export function testOthersDecide(...kinds: (keyof typeof ANSWERS)[]): void {
   test.each(kinds)(
-    'when nothing else is asked, and the answer is always of this kind, %s: two requests about other coins decide it',
+    'after two requests about other coins when nothing else is requested, for answers of the kind %s',
     async (kind) => {
       const answer = ANSWERS[kind];
       await make({ speed: 25 });
@@ -38,7 +38,7 @@ export function testOthersDecide(...kinds: (keyof typeof ANSWERS)[]): void {
       expect(chunksOf(POISONED)).toHaveLength(8);
       expect(others()).toHaveLength(2);
       expect(others()).not.toContain(POISONED);
-      // They are counted and recorded like any other. A permit that came too late on a busy machine is counted as well.
+      // They are counted and recorded like any other request. A permit that came too late on a busy machine is counted as well.
       expect(run.totals!.requests).toBe(10);
       expect((await spent()) - before).toBeGreaterThanOrEqual(upstream.log.length);
       const recorded = await world.database.sql<{ subject: string; outcome: string }[]>`

@@ -1,4 +1,4 @@
-/** An answer that cannot be used, kept by a cache: the attempts of its chunk are not used up before the cache has forgotten it. */
+/** A cache keeps an unusable answer. The chunk's attempts must last until the cache has forgotten it. */
 import { afterEach, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
 import { LONGEST_CACHED_MS } from '../support/cache.ts';
@@ -12,7 +12,7 @@ afterEach(() => made.world.close());
 test.each([
   ['no JSON', '<html>Maintenance'],
   ['rows of another shape', JSON.stringify([{ surprise: 1 }, { surprise: 2 }])],
-])('%s: asked for again when the cache has forgotten it', async (_, body) => {
+])('a cached answer with %s is requested again until the cache has forgotten it', async (_, body) => {
   made = await createScriptedWorld({ speed: 600 });
   const { world, upstream } = made;
   const chandler = await world.open();
@@ -27,7 +27,7 @@ test.each([
   };
   upstream.forget();
   expect(await chandler.backfill(DAYS)).toMatchObject({ end: { kind: 'done' }, failed: [] });
-  // The first answer, one that a cache gave, and the true one.
+  // The first answer, one from the cache, and the true one.
   expect(upstream.ohlcv().length).toBeLessThanOrEqual(4);
   expect(await world.database.sql`select from market.gaps`).toHaveLength(0);
 });

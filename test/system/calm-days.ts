@@ -1,6 +1,6 @@
 /**
- * Days of two services under one of the plans of a quarter (`quarter-plans.ts`), lived from tick to tick, on which nothing happens to them: the schedules
- * request what is reserved for them, to the request, and no series is older than promised.
+ * Days of two services under one of the plans of a quarter (`quarter-plans.ts`), run tick by tick without disturbance: the schedules
+ * request exactly what is reserved for them, and no series exceeds its promised age.
  */
 import { expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
@@ -15,7 +15,7 @@ import { QUARTER_PLANS, type QuarterOptions, type QuarterPlan } from './quarter-
 const KEY = 'right';
 
 export function testCalmDays(name: QuarterPlan, days: number): void {
-  test(`${days} calm days, plan: ${name}; what is reserved until midnight is asked until midnight, at each tick`, {
+  test(`${days} calm days, plan: ${name}: at each tick, what is reserved until midnight is requested by midnight`, {
     timeout: 900_000,
   }, async () => {
     const figures = await liveCalmDays(name, days, Date.UTC(2026, 0, 1));
@@ -27,7 +27,7 @@ export function testCalmDays(name: QuarterPlan, days: number): void {
   });
 }
 
-/** On the first day everything is requested for the first time, and nobody knows yet what is there: it is looked at from the second one on. */
+/** On the first day everything is requested for the first time, and nobody knows yet what there is. The checks start on the second day. */
 async function liveCalmDays(name: QuarterPlan, days: number, startAt: number): Promise<PromiseFigures> {
   const options: Omit<QuarterOptions, 'redis'> = QUARTER_PLANS[name];
   const { plan, hasKey, limits, perSecond } = options;
@@ -37,7 +37,7 @@ async function liveCalmDays(name: QuarterPlan, days: number, startAt: number): P
     env: {
       ...CADENCES,
       ...options.env,
-      // Once a day the first run that uses them asks for the list of tools, too: nobody reserves that request.
+      // Once a day the first run that uses it also requests the list of tools, which is not reserved.
       CHANDLER_RPC_URL: 'off',
       ...(hasKey ? { CHANDLER_API_KEY: KEY, CHANDLER_SCHEDULE_ACCOUNT: '37 */12 * * *' } : {}),
       CHANDLER_PLAN: plan,
@@ -66,7 +66,7 @@ async function liveCalmDays(name: QuarterPlan, days: number, startAt: number): P
       const now = world.clock.now();
       const { schedules } = await budgetOf(world);
       const next = Math.min(...schedules.flatMap(({ cadence }) => (cadence === null ? [] : [cadence.next(now)])));
-      // Just before the tick: what the one before it has asked for is answered.
+      // Just before the tick, when the requests of the previous tick are answered.
       await world.advance(next - 1 - now);
       if (next > startAt + DAY) await figures.look({ withAges: true, isCalm: true });
       await world.advance(1);

@@ -1,4 +1,4 @@
-/** The catalogue against a simulator that fails: what is stored in the end is what upstream has, and each request is counted. */
+/** The catalogue against a simulator that fails: in the end the warehouse has what the upstream has, and each request is counted. */
 import { afterEach, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
 import { CATALOGUE_PLAN } from '../../src/ingest/catalogue/catalogue-plan.ts';
@@ -15,7 +15,7 @@ const NOW = Date.UTC(2026, 10, 18, 12);
 let world: World;
 afterEach(() => world?.close());
 
-test.each([1, 2])('faults lose nothing, and no request goes uncounted (seed %i)', async (seed) => {
+test.each([1, 2])('despite faults, the catalogue is complete and each request counted (seed %i)', async (seed) => {
   const parsed = parseFaultSpec(
     `429:0.06,429-silent:0.04,402-history-limit:0.03,402-spent:0.02,500:0.06,502:0.05,reset:0.06,truncated:0.06,seed=${seed}`,
   );
@@ -23,7 +23,7 @@ test.each([1, 2])('faults lose nothing, and no request goes uncounted (seed %i)'
   world = await createWorld({
     startAt: NOW,
     speed: 100,
-    // No permit is lost because the machine is slow, so that each one counted is one request.
+    // No permit is lost on a slow machine, so each counted permit is one request.
     graceMs: 100 * 60_000,
     simulator: { seed: 3, coins: 10, unlimited: true },
     rpcUrl: 'http://upstream.test/rpc',
@@ -53,7 +53,7 @@ test.each([1, 2])('faults lose nothing, and no request goes uncounted (seed %i)'
           throw error;
         },
       );
-      // A short wait is waited for; a long one is come back to.
+      // A short wait is waited out. After a long one the test comes back later.
       const until = outcome?.kind === 'held' ? Math.min(outcome.until, clock.now() + DAY) : clock.now() + 60_000;
       clock.advanceTo(Math.max(clock.now() + 1_000, until));
     }

@@ -1,6 +1,6 @@
 /**
- * Clocks of the machines that are set by a day while services run: time goes on as before, only what they call it changes. Nothing
- * falls silent for longer than its interval, nothing is lost, and the quota holds; also when a host dies a day ahead.
+ * The clocks of machines are set by a day while services run. Real time goes on, only its name changes. No schedule pauses longer than its
+ * interval, nothing is lost, and the quota holds. This includes a host that stops while its clock is a day ahead.
  */
 import { afterEach, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
@@ -21,12 +21,12 @@ import {
 afterEach(() => world?.close());
 
 test.each(JUMPS)(
-  'the clock of %s jumps a day %s: nothing is silent for longer than its interval, nothing is lost',
+  'the clock of %s jumps a day %s: no schedule pauses longer than its interval, and nothing is lost',
   { timeout: 420_000 },
   (whose, _how, offs) => jump(whose, offs),
 );
 
-test('what a host that was a day ahead leaves behind when it dies is taken over at once', {
+test('another service takes over at once from a host that stops while its clock is a day ahead', {
   timeout: 420_000,
 }, async () => {
   await begin({ CHANDLER_CANDLES_PER_REQUEST: '20' });
@@ -34,7 +34,7 @@ test('what a host that was a day ahead leaves behind when it dies is taken over 
   const [a, b] = world.services();
   await b!.stop();
   a!.clock.setOff(DAY);
-  // It has a backfill, runs and chunks in hand that do not end.
+  // It has a backfill, schedule runs and chunks in progress that do not end.
   world.upstream = 'down';
   const id = await record(['ltc-litecoin'], START - 10 * DAY);
   await live(20 * MINUTE);

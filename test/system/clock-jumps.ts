@@ -1,4 +1,4 @@
-/** Services whose hosts have clocks that can be set. */
+/** Services on hosts whose clocks can be set. */
 import { expect } from 'vitest';
 import { DAY, HOUR } from '../../src/core/interval.ts';
 import { queueBackfill } from '../../src/store/backfill/backfill-queue.ts';
@@ -12,7 +12,7 @@ export const MINUTE = 60_000;
 /** A Wednesday noon in the middle of a month. */
 export const START = Date.UTC(2026, 9, 14, 12);
 export const STEP = 5 * MINUTE;
-/** How often what is asked of the upstream is asked at least. */
+/** The longest time between two refreshes of a tracked series. */
 export const TARGET_AGE = HOUR;
 export const INTERVALS: Readonly<Record<string, number>> = {
   '/tickers': 15 * MINUTE,
@@ -62,7 +62,7 @@ export async function begin(env: Record<string, string> = {}, perDay: number | n
   );
 }
 
-/** So much time, step by step. */
+/** Lets this much time pass, step by step. */
 export async function live(ms: number): Promise<void> {
   for (let left = ms; left > 0; left -= STEP) {
     await world.advance(STEP);
@@ -81,10 +81,10 @@ export async function record(coinIds: readonly string[], to: number): Promise<nu
 
 export const stateOf = async (id: number) => (await readBackfills(world.database.sql, { all: true, id }))[0]!;
 
-/** What our clock says. Behind the true time nothing of a series is missing until it has caught up: it need not be asked. */
+/** Whether our clock is behind the true time. Then no slot of a series is missing until the clock has caught up, and no request is needed. */
 export const isBehind = (off: number) => off < 0;
 
-/** The longest times between two questions of a kind, or since the last one, that are longer than its interval. */
+/** The longest times between two requests of a kind, or since the last one, that exceed its interval. */
 export function silences(since: number, withSeries = true): readonly string[] {
   const now = world.clock.now();
   return Object.entries(INTERVALS).flatMap(([path, intervalMs]) => {
@@ -104,14 +104,14 @@ export async function expectComplete(): Promise<void> {
   }
 }
 
-/** Whose clock: that of one service's host, or that of the one machine on which everything runs, the database as well. */
+/** Whose clock is set: that of one service's host, or that of the only machine, which also runs the database. */
 export const JUMPS = [
   ['one host', 'forward, back again, and behind', [DAY, 0, -DAY]],
   ['the whole machine', 'forward and back again', [DAY, 0]],
   ['the whole machine', 'back and forward again', [-DAY, 0]],
 ] as const;
 
-/** Nothing is silent for longer than its interval, and nothing is lost. */
+/** Checks that no schedule pauses longer than its interval, and that nothing is lost. */
 export async function jump(whose: (typeof JUMPS)[number][0], offs: readonly number[]): Promise<void> {
   await begin();
   await live(HOUR);

@@ -9,11 +9,11 @@ import { readHoles, without } from './confirm-holes.ts';
 let world: ServiceWorld;
 afterEach(() => world?.close());
 
-test('a service that is killed while it confirms loses nothing: another one goes on with what is left', async () => {
+test('another service confirms the rest after a service was killed while it confirmed holes, and nothing is lost', async () => {
   const START = Date.UTC(2026, 10, 18, 12);
   const since = Date.UTC(2026, 10, 18) - 300 * DAY;
   let lies = true;
-  /** The request at which its process dies; counted from when the upstream tells the truth. */
+  /** The request at which the process dies, counted from when the upstream tells the truth. */
   const DIES_AT = 3;
   let asked = 0;
   let dies: (() => void) | null = null;
@@ -56,7 +56,7 @@ test('a service that is killed while it confirms loses nothing: another one goes
     })),
     world.clock.now(),
   );
-  // Without freshness nobody else applies the rules.
+  // Without the schedule of freshness nothing else applies the rules.
   await applyTracks(sql, world.clock.now());
   for (let i = 0; i < 12 && (await readHoles(sql)).once === 0; i++) await world.advance(HOUR / 4);
   const told = (await readHoles(sql)).once;
@@ -76,7 +76,7 @@ test('a service that is killed while it confirms loses nothing: another one goes
   const [row] = await sql<{ spent: number; kept: number }[]>`
     select (select sum(month_spent)::int from ops.quota_spent where name = 'confirm_holes') as spent,
       (select count(*)::int from ops.fetch f where f.backfill_id is null and f.series_id is not null) as kept`;
-  // The answer that the killed one waited for was asked for twice, and counted twice.
+  // The answer that the killed service waited for was requested and counted twice.
   expect(row!.spent).toBe(asked);
   expect(row!.kept).toBe(asked - 1);
   await world.advance(6 * HOUR);

@@ -1,4 +1,7 @@
-/** Holes are told once, and confirmed with quota that is left over: lies are found out, true holes are told twice, nobody else lacks a request. */
+/**
+ * Holes are reported once, and confirmed with quota that is left over: false holes are found, true holes are reported twice, and no other
+ * spender lacks a request.
+ */
 import { afterEach, describe, expect, test } from 'vitest';
 import { readHoleAllowance } from '../../src/budget.ts';
 import { DAY, HOUR } from '../../src/core/interval.ts';
@@ -15,14 +18,14 @@ const COINS = ['btc-bitcoin', 'eth-ethereum', 'ltc-litecoin'];
 const FROM = TODAY - 703 * DAY;
 const TARGET = { coins: COINS, from: FROM, to: TODAY - 3 * DAY };
 const dayOf = (at: number) => Math.round((at - FROM) / DAY);
-/** A few in a row, and some alone. */
+/** Some in a row, and some alone. */
 const isTrueHole = (at: number) => [50, 51, 52, 300, 600].includes(dayOf(at));
 const isLie = (at: number) => [53, 100, 101, 400, 650].includes(dayOf(at));
 
 let made: ScriptedWorld;
 afterEach(() => made?.world.close());
 
-/** A world whose backfill has met true holes and lies; from then on the upstream tells the truth. */
+/** A world whose backfill has met true and false holes. From then on the upstream tells the truth. */
 async function open(options: WorldOptions = {}, target = TARGET): Promise<Chandler> {
   made = await createScriptedWorld(options);
   const { world, upstream } = made;
@@ -57,7 +60,7 @@ async function expectSound(): Promise<void> {
 }
 
 describe('the schedule confirm_holes', () => {
-  test('reopens and stores what was a lie, with a revision and evidence; true holes are told twice, and never asked about again', async () => {
+  test('reopens and stores false holes with a revision and evidence; true ones are confirmed and never requested again', async () => {
     const chandler = await open();
     const { clock, database, simulator } = made.world;
     const { sql } = database;
@@ -72,7 +75,7 @@ describe('the schedule confirm_holes', () => {
     const before = simulator.counters().requests.ohlcv;
     expect(await run()).toEqual({ kind: 'done' });
     expect(await holes()).toEqual({ once: 0, twice: 15 });
-    // The holes of a series lie within 602 days: two requests each.
+    // The holes of a series lie within 602 days, which takes two requests for each series.
     expect(made.upstream.ohlcv()).toHaveLength(6);
     expect(simulator.counters().requests.ohlcv - before).toBe(6);
     expect(await spent(chandler)).toBe(6);
@@ -112,7 +115,7 @@ describe('the schedule confirm_holes', () => {
     });
     clock.advanceTo(NOW + 2 * HOUR);
     await run();
-    // Of the month 17.6 of 30 days are over.
+    // 17.6 of the month's 30 days are over.
     expect(made.upstream.ohlcv()).toHaveLength(7);
     expect(await allowance()).toMatchObject({ share: 12, spent: 7, allowed: 0, waitsFor: 'share' });
     await run();
@@ -131,7 +134,7 @@ describe('the schedule confirm_holes', () => {
     expect(await spent(chandler)).toBe(7);
   });
 
-  test('asks nothing when the schedules need the rest, when the month is spent, and while a backfill is open', async () => {
+  test('sends nothing when the schedules need the rest, when the month is used up, and while a backfill is open', async () => {
     const chandler = await open({ limits: { perMonth: 400 } });
     const { clock, database } = made.world;
     clock.advanceTo(NOW + 2 * HOUR);
@@ -154,7 +157,7 @@ describe('the schedule confirm_holes', () => {
     });
     await run();
     expect(await allowance()).toMatchObject({ allowed: 0, waitsFor: 'backfills' });
-    // One of a command counts as long as its process lives.
+    // A backfill of a command counts as open as long as its process lives.
     await database.sql`
       update ops.backfill set state = 'running', is_detached = false, owner = 'host:1', started_at = ${NOW}, heartbeat_at = ${clock.now()}
       where id = ${id}`;
@@ -169,11 +172,11 @@ describe('the schedule confirm_holes', () => {
     expect(await holes()).toEqual({ once: 30, twice: 0 });
   });
 
-  test('leaves alone what the plan does not see any more', async () => {
+  test('does not request holes that the plan does not show any more', async () => {
     const chandler = await open();
     const { clock } = made.world;
     clock.advanceTo(NOW + 2 * HOUR);
-    // The 600th and the 650th day are the only ones within: the candle before the 600th is the last slot that counts.
+    // Only days 600 and 650 lie within. The candle before day 600 is the last slot that counts.
     const depthMs = clock.now() - (FROM + 599 * DAY) + HOUR;
     await chandler.session.historyLimits.learn('24h', { depthMs, skewMs: 0, message: 'no further', fetchId: null });
     await scheduleOf(chandler).run();
@@ -181,7 +184,7 @@ describe('the schedule confirm_holes', () => {
     expect(await holes()).toEqual({ once: 24, twice: 3 });
   });
 
-  test('asks a week later, and not each time, where an answer settles nothing; an implausible one changes nothing', async () => {
+  test('retries after a week when an answer decides nothing; an implausible answer changes nothing', async () => {
     const chandler = await open({}, { ...TARGET, coins: [COINS[0]!] });
     const { clock, database } = made.world;
     const truth = await database.sql`select * from market.candle order by open_time`;
@@ -216,8 +219,8 @@ describe('the schedule confirm_holes', () => {
   });
 });
 
-test('holes all over an answer that one answer told so before are confirmed by the next one', async () => {
-  // The oldest stretch has a candle every second day only; the newer ones have no hole.
+test('confirms holes all over one answer with the next answer that agrees', async () => {
+  // The oldest stretch has a candle only every second day. The newer ones have no hole.
   const thin = (at: number) => dayOf(at) < 200 && dayOf(at) % 2 === 1;
   made = await createScriptedWorld({ speed: 300 });
   const { world, upstream } = made;

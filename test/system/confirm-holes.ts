@@ -1,9 +1,9 @@
-/** What both files about the confirmation of holes use. */
+/** Shared by both test files about confirming holes. */
 import type { Sql } from '../../src/store/connection/connect.ts';
 
 type Row = { readonly time_open: string };
 
-/** The answer without the candles of these instants. */
+/** The answer without the candles of these times. */
 export async function without(answer: Response, isHole: (openTime: number) => boolean): Promise<Response> {
   if (!answer.ok) return answer;
   const headers = new Headers(answer.headers);
@@ -15,7 +15,7 @@ export async function without(answer: Response, isHole: (openTime: number) => bo
   );
 }
 
-/** Slots that were told to be empty once, and twice. */
+/** Slots that were reported as empty once, and twice. */
 export async function readHoles(sql: Sql): Promise<{ once: number; twice: number }> {
   const [row] = await sql<{ once: number; twice: number }[]>`
     select sum(slots_empty_once)::int as once, sum(slots_empty_twice)::int as twice from market.coverage`;

@@ -1,4 +1,4 @@
-/** A Postgres that goes away and does not come back, or while Ctrl-C comes; and the embedded one, killed. */
+/** A Postgres that stops for good or during Ctrl-C, and the embedded one, killed. */
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { findEmbedded, startEmbedded, stopEmbedded } from '../../src/store/embedded/embedded.ts';
@@ -22,7 +22,7 @@ import {
 useServer();
 
 describe.each(engines)('the database of DATABASE_URL, with the queue on %s', (engine, env) => {
-  // Of the other one in `database-unavailable.test.ts`.
+  // The stops of the other one are in `database-unavailable.test.ts`.
   if (engine === 'Redis') testStoppedAndStarted(env, [0.2, 0.5]);
 
   test('that does not come back ends the run after --max-wait, with a report and code 75; the next run completes it', async () => {
@@ -44,12 +44,12 @@ describe.each(engines)('the database of DATABASE_URL, with the queue on %s', (en
     await startEmbedded({ home, clock: systemClock });
     const next = await runCli(RUN, all);
     expect(next.code, next.err).toBe(0);
-    // Only what was in hand is asked again.
+    // Only the requests in flight are sent again.
     expect(asked()).toBeLessThanOrEqual(requests + 4);
     expect(reportOf(next.out)).toMatchObject({ end: 'done', gaps: [] });
   });
 
-  test('away when Ctrl-C comes does not hold the run up', async () => {
+  test('that is unavailable during Ctrl-C does not delay the end of the run', async () => {
     const { url } = await startEmbedded({ home, clock: systemClock });
     upstream.answerOnly(40);
     const run = await startCli(['backfill', ...TARGET, '--yes'], { ...settings(), ...env(), DATABASE_URL: url });
@@ -68,7 +68,7 @@ describe.each(engines)('the database of DATABASE_URL, with the queue on %s', (en
 });
 
 describe('the embedded server', () => {
-  test('killed with SIGKILL is started again by the run itself, which completes', async () => {
+  test('killed with SIGKILL is started again by the run, which completes', async () => {
     const all = { ...settings(), CHANDLER_HOME: home };
     const requests = await plannedRequests();
     const some = Math.round(requests * 0.3);
@@ -84,7 +84,7 @@ describe('the embedded server', () => {
     expect(reportOf(out)).toMatchObject({ end: 'done', requests, gaps: [] });
     expect(asked()).toBe(requests);
     expect((await runCommand(['verify', '--json'], { env: all })).code).toBe(0);
-    // The last one to leave has stopped it.
+    // The last command to leave has stopped it.
     expect(findEmbedded(home)).toBeNull();
   });
 });

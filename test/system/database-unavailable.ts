@@ -1,4 +1,4 @@
-/** A run on a Postgres of its own that can be stopped and killed. */
+/** A run on its own Postgres, which can be stopped and killed. */
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -29,7 +29,7 @@ export const settings = () => ({
 });
 export const asked = () => upstream.asked();
 
-/** As a warehouse with nothing in it plans the run; not the one of the test, whose server would be started for it. */
+/** The number of requests that an empty warehouse plans for the run. It uses another database, because the test's server would be started for it. */
 export async function plannedRequests(): Promise<number> {
   const empty = await createTestDatabase();
   try {
@@ -41,12 +41,12 @@ export async function plannedRequests(): Promise<number> {
   }
 }
 
-/** Until so many requests have arrived, or the run has ended. */
+/** Resolves when so many requests have arrived, or the run has ended. */
 export async function untilAsked(run: RunningCli, requests: number): Promise<void> {
   while (asked() < requests && run.process.exitCode === null) await systemClock.sleep(5);
 }
 
-/** What the ledger, the records and the upstream have of the run's requests. */
+/** The requests of the run as the ledger, the records and the upstream have them. */
 export async function spentOf(url: string) {
   const sql = createClient({ url, max: 1 });
   try {
@@ -70,11 +70,11 @@ export const engines = [
   ...(testRedisUrl() === null ? [] : [['Redis', () => ({ REDIS_URL: testRedisUrl()! })] as const]),
 ] as const;
 
-/** For every test a folder for a server of its own, and an upstream. */
+/** Each test has a folder for its own server, and an upstream. */
 export function useServer(): void {
   beforeEach(async () => {
     home = mkdtempSync(path.join(os.tmpdir(), 'chandler-away-'));
-    // As root, the server's user must be able to walk through.
+    // As root, the server runs as another user, who must be able to enter the folder.
     chmodSync(home, 0o755);
     upstream = await startUpstream({ seed: 5, coins: 20, latencyMs: 15 });
   });
@@ -85,9 +85,9 @@ export function useServer(): void {
   });
 }
 
-/** `shares` of the requests after which it is stopped, and started again. */
+/** `shares` of the requests after which the database is stopped and started again. */
 export function testStoppedAndStarted(env: () => Record<string, string>, shares: readonly number[]): void {
-  test('stopped and started again is waited for: the run says so, goes on, and asks nothing twice', async () => {
+  test('is waited for when stopped and started again: the run says so, goes on, and requests nothing twice', async () => {
     const { url } = await startEmbedded({ home, clock: systemClock });
     const all = { ...settings(), ...env(), DATABASE_URL: url };
     const requests = await plannedRequests();
@@ -98,7 +98,7 @@ export function testStoppedAndStarted(env: () => Record<string, string>, shares:
       await untilAsked(run, asked);
       const told = untilSaid(run, /the database is unavailable; waiting up to/);
       await stopEmbedded({ home, clock: systemClock });
-      // What was in hand is answered, and cannot be stored.
+      // The requests in flight are answered, and cannot be stored.
       upstream.answerOnly(most[i + 1] ?? Number.POSITIVE_INFINITY);
       await told;
       const back = untilSaid(run, /the database recovered/);
@@ -113,7 +113,7 @@ export function testStoppedAndStarted(env: () => Record<string, string>, shares:
     expect(asked()).toBe(requests);
     const { ledger, recorded, stored } = await spentOf(url);
     expect([recorded, stored]).toEqual([requests, requests]);
-    // A unit whose grant nobody heard of stays counted.
+    // A permit whose grant reached no caller stays counted.
     expect(ledger).toBeGreaterThanOrEqual(requests);
     expect(ledger).toBeLessThanOrEqual(requests + shares.length * 4);
     expect((await runCommand(['verify', '--json'], { env: all })).code).toBe(0);

@@ -1,4 +1,4 @@
-/** Two sessions wait for each other, and Postgres ends the transaction of the one that has an answer: the answer is stored all the same. */
+/** Two sessions wait for each other, and Postgres ends the transaction that has an answer. The answer is stored all the same. */
 import { expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
 import { createOutageRetry } from '../../src/ingest/request/outage-retry.ts';
@@ -8,7 +8,7 @@ import { createClient } from '../../src/store/connection/connect.ts';
 import { createScriptedWorld, TODAY } from '../support/scripted-world.ts';
 import { until } from '../support/until.ts';
 
-test('an answer whose transaction was ended by a deadlock is stored again, and not asked for again', async () => {
+test('an answer whose transaction a deadlock ended is stored again without another request', async () => {
   const { world, upstream } = await createScriptedWorld();
   const { sql, url } = world.database;
   const other = createClient({ url, max: 1 });
@@ -27,7 +27,7 @@ test('an answer whose transaction was ended by a deadlock is stored again, and n
     const retry = createOutageRetry({ clock: world.clock, signal });
     const job = { kind: 'backfill', backfillId, seriesId: seriesId!, ...slot, ...span, askedSince: startedAt } as const;
     let storing: ReturnType<typeof session.ingestChunk> | undefined;
-    // The session that looks for a deadlock first is ended: the chunk, which waits first.
+    // Postgres ends the session that detects the deadlock first: the chunk, which waits first.
     await other`set deadlock_timeout = '3s'`;
     await other
       .begin(async (tx) => {
@@ -39,7 +39,7 @@ test('an answer whose transaction was ended by a deadlock is stored again, and n
         await until(async () => (await waits()).length > 0);
         await tx`select from market.series where id = ${seriesId!} for update`;
       })
-      // On a slow machine it is this session that is ended.
+      // On a slow machine this session may be ended.
       .catch(() => undefined);
     expect(await storing).toMatchObject({ kind: 'stored', requests: 1, stored: 30 });
     expect(upstream.ohlcv()).toHaveLength(1);

@@ -1,4 +1,4 @@
-/** What is left after a backfill, and its exit code, from what the upstream really answered. */
+/** What is left after a backfill, and its exit code, for real answers of the upstream. */
 import { afterEach, expect, test } from 'vitest';
 import { exitOf } from '../../src/cli/backfill/exit-of.ts';
 import { DAY, settledUntil } from '../../src/core/interval.ts';
@@ -14,7 +14,7 @@ const spoilt = rewriting((rows) => rows.map((row) => (atBad(row) ? { ...row, hig
 const stateOf = async (id: number) =>
   (await world.database.sql<{ state: string }[]>`select state from ops.backfill where id = ${id}`)[0]!.state;
 
-test('a row that is invalid once is asked for again by the same run, which is complete', async () => {
+test('a run requests a row again that is invalid once, and is complete', async () => {
   // Slow enough for a busy machine to show a wait of two seconds.
   await make({ speed: 5 });
   upstream.script = (...args) => (upstream.ohlcv().length < 2 ? spoilt(...args) : null);
@@ -28,8 +28,8 @@ test('a row that is invalid once is asked for again by the same run, which is co
   expect([exitOf([run]), run.left, await stateOf(run.id)]).toEqual([0, [], 'done']);
 });
 
-test('a row that stays invalid is asked for twice more, and then left to a later run, which the exit code says', async () => {
-  // On a faster clock a stall of the machine between the request and its answer would be as long as the waits.
+test('a run requests a row that stays invalid twice more, leaves it to a later run, and says so with its exit code', async () => {
+  // On a faster clock a stall of the machine between request and answer would be as long as the waits.
   await make({ speed: 4 });
   upstream.script = spoilt;
   const chandler = await world.open();
@@ -44,7 +44,7 @@ test('a row that stays invalid is asked for twice more, and then left to a later
   expect([exitOf([run]), await stateOf(run.id)]).toEqual([75, 'stopped']);
 });
 
-test('an invalid row that a cache repeats is no new opinion: the run does not ask again before the cache forgets it', async () => {
+test('a run does not request an invalid row again before the cache that repeats it forgets it', async () => {
   await make({ speed: 20 });
   upstream.script = async (...args) => {
     const response = await spoilt(...args)!;
@@ -57,7 +57,7 @@ test('an invalid row that a cache repeats is no new opinion: the run does not as
   expect(run.left![0]!.nextAskAt! - upstream.ohlcv()[0]!.at).toBeGreaterThanOrEqual(9 * 60_000);
 });
 
-test('a row whose last word is invalid is a failure: no later run asks for it', async () => {
+test('a row that is invalid in the last allowed answer is a failure, and no later run requests it', async () => {
   await make({ speed: 20 });
   upstream.script = spoilt;
   const chandler = await world.open();
@@ -70,7 +70,7 @@ test('a row whose last word is invalid is a failure: no later run asks for it', 
   expect(last.planned).toBe(0);
   expect(last.left).toEqual([{ reason: 'malformed', fate: 'failed', slots: 1, nextAskAt: null }]);
   expect([exitOf([last]), await stateOf(last.id)]).toEqual([1, 'failed']);
-  // Without it, the rest of the same series is complete.
+  // Without that row, the rest of the same series is complete.
   const beside = { coinIds: [COIN], quote: 'usd', interval: '24h', span: { from: BAD + DAY, to: DAYS.to } } as const;
   expect(
     await readLeft(world.database.sql, {
@@ -82,17 +82,17 @@ test('a row whose last word is invalid is a failure: no later run asks for it', 
   ).toEqual([]);
 });
 
-test('slots that were too young when the run began are no work left', async () => {
+test('slots that were too young when the run began do not count as work left', async () => {
   await make();
   const run = await (await world.open()).backfill({ ...DAYS, to: TODAY });
   expect(run.left).toMatchObject([{ reason: 'provisional', fate: 'too young' }]);
   expect([exitOf([run]), await stateOf(run.id)]).toEqual([0, 'done']);
 });
 
-test('what every attempt failed at is a failure, also where it was too young', async () => {
-  // One request waits for another: none may time out meanwhile on a busy machine.
+test('a chunk whose every attempt failed is a failure, even if it was too young as well', async () => {
+  // One request waits for another. None may time out meanwhile on a busy machine.
   await make({ speed: 10 });
-  // The two others are answered between the failures of the third: only so the run knows that this is no outage.
+  // The other two are answered between the failures of the third. Only so does the run know that this is no outage.
   let done = 0;
   let failed = 0;
   let others = 0;
@@ -116,7 +116,7 @@ test('what every attempt failed at is a failure, also where it was too young', a
   expect(exitOf([run])).toBe(1);
 });
 
-test('a refused span is a refusal', async () => {
+test('a span that the upstream refuses is reported as refused', async () => {
   await make();
   upstream.script = (request) => (request.url.includes('/ohlcv') ? says(404, 'id not found') : null);
   const run = await (await world.open()).backfill(DAYS);

@@ -1,4 +1,4 @@
-/** The first answer of a series is false, and nothing betrays it. What comes next to it later does. */
+/** The first answer of a series is false, and nothing reveals it. A later neighbouring answer does. */
 import { afterEach, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
 import type { Script } from '../support/scripted.ts';
@@ -21,7 +21,7 @@ function changed(answer: Response, rows: unknown): Response {
   return Response.json(rows, { headers });
 }
 
-/** Changes the prices of the simulator's rows: `factor` is given the number of the answer and the time of the row. */
+/** Changes the prices of the simulator's rows. `factor` gets the number of the answer and the time of the row. */
 const scaling = (factor: (answer: number, at: number) => number): Script =>
   (() => {
     let answers = 0;
@@ -57,7 +57,7 @@ const shifting = (days: number): Script =>
     };
   })();
 
-test('it is asked for again when a second answer has confirmed what contradicts it', async () => {
+test('a false first answer is requested again when a second answer has confirmed what contradicts it', async () => {
   made = await createScriptedWorld({ speed: 300 });
   const chandler = await made.world.open();
   made.upstream.script = scaling((answer) => (answer === 1 ? 1_000 : 1));
@@ -65,7 +65,7 @@ test('it is asked for again when a second answer has confirmed what contradicts 
   await chandler.backfill(OLDER);
   expect(await chandler.backfill(ALL)).toMatchObject({ end: { kind: 'done' }, failed: [] });
   await checkStored(made.world, 'mended');
-  // The lie; what contradicts it, twice; the truth instead of the lie.
+  // The lie, the contradicting answer twice, and the truth in place of the lie.
   expect(made.upstream.ohlcv()).toHaveLength(4);
   const { sql } = made.world.database;
   expect(await sql`select from market.gaps`).toHaveLength(0);
@@ -73,7 +73,7 @@ test('it is asked for again when a second answer has confirmed what contradicts 
   expect(kept).toEqual([{ reason: 'mended', candles: 60 }]);
 });
 
-test.each([1, -1])('so it is when each of its slots has the values of another day (%i)', async (days) => {
+test.each([1, -1])('a false first answer with values of other days is requested again (%i)', async (days) => {
   made = await createScriptedWorld({ speed: 300 });
   const chandler = await made.world.open();
   made.upstream.script = shifting(days);
@@ -86,7 +86,7 @@ test.each([1, -1])('so it is when each of its slots has the values of another da
   expect(await made.world.database.sql`select from market.gaps`).toHaveLength(0);
 });
 
-test('a market that did jump is asked about on both sides, and no more', async () => {
+test('a market that really jumped is requested again on both sides of the jump, and no more', async () => {
   made = await createScriptedWorld({ speed: 300 });
   const chandler = await made.world.open();
   made.upstream.script = scaling((_, at) => (at < BORDER ? 1_000 : 1));
@@ -122,7 +122,7 @@ test('a market that repeats a day costs two requests, and no more', async () => 
   };
   made.upstream.forget();
   await chandler.backfill(OLDER);
-  // The second answer about the newer days, and one more about the older ones, which a single answer told.
+  // The second answer about the newer days, and one more about the older ones, which a single answer reported.
   expect(await chandler.backfill(ALL)).toMatchObject({ end: { kind: 'done' }, failed: [] });
   expect(made.upstream.ohlcv()).toHaveLength(4);
   expect(await made.world.database.sql`select from market.gaps`).toHaveLength(0);

@@ -29,7 +29,7 @@ describe('an upstream that has never answered', () => {
     ['ERR_SSL_WRONG_VERSION_NUMBER', /does not speak TLS.*; write http:\/\/ if that server has no TLS/],
     ['DEPTH_ZERO_SELF_SIGNED_CERT', /certificate of upstream.test cannot be trusted.*NODE_EXTRA_CA_CERTS$/],
     ['HPE_INVALID_CONSTANT', /something that is not HTTP\); write https:\/\/ if that server wants TLS/],
-  ])('%s: one request, and one sentence that names the address', async (code, sentence) => {
+  ])('that fails with %s gets one request, and one sentence names the address', async (code, sentence) => {
     await make();
     upstream.script = nobodyThere(code);
     const error = await world.open().catch((e: unknown) => e);
@@ -44,7 +44,7 @@ describe('an upstream that has never answered', () => {
     expect(fetches[0]!.status).toBeNull();
   });
 
-  test('ends a backfill whose coins are known after the requests under way, and wants nothing more', async () => {
+  test('ends a backfill with known coins after the requests in flight, and leaves nothing wanted', async () => {
     await make();
     await world.open();
     // As if the list of coins came from an upstream at another address.
@@ -60,7 +60,7 @@ describe('an upstream that has never answered', () => {
     expect(await world.database.sql`select from market.candle`).toHaveLength(0);
   });
 
-  test('holds nobody back who corrects the address, however often it was tried', async () => {
+  test('does not delay a user who corrects the address, however often it was tried', async () => {
     await make();
     upstream.script = nobodyThere('ECONNREFUSED');
     for (let i = 0; i < 6; i++) await expect(world.open()).rejects.toThrow(ConfigurationError);
@@ -71,7 +71,7 @@ describe('an upstream that has never answered', () => {
   });
 });
 
-test('an upstream that has answered before, even another process, is waited for', async () => {
+test('a run waits for an upstream that has answered before, even to another process', async () => {
   await make();
   await world.open();
   upstream.forget();
@@ -83,7 +83,7 @@ test('an upstream that has answered before, even another process, is waited for'
 });
 
 test.each(['ERR_SSL_WRONG_VERSION_NUMBER', 'HPE_INVALID_CONSTANT'])(
-  'an upstream that answered over another protocol is not waited for in this one: %s',
+  'a run does not wait for an upstream that answered over another protocol: %s',
   async (code) => {
     await make();
     await world.open();
@@ -95,7 +95,7 @@ test.each(['ERR_SSL_WRONG_VERSION_NUMBER', 'HPE_INVALID_CONSTANT'])(
   },
 );
 
-test('a server that takes the connection and drops it was met: it is asked again', async () => {
+test('a run requests again when a server accepts the connection and then drops it', async () => {
   await make(50);
   let left = 2;
   upstream.script = () => (left-- > 0 ? nobodyThere('ECONNRESET')() : null);

@@ -1,18 +1,18 @@
-/** A forecast, with faults on the way. */
+/** A forecast while faults happen. */
 import { afterEach, describe, expect, test } from 'vitest';
 import { parseFaultSpec } from '../../src/simulator/faults/fault-spec.ts';
 import { forecastMs, make, WORK, world } from './forecast.ts';
 
 afterEach(() => world?.close());
 
-// On a machine that is busy elsewhere a run may be late for once; a wrong forecast is wrong each time.
-describe('a backfill with a pace of 5 requests per second', { retry: 2 }, () => {
-  test('ends within its forecast once faults stop, whatever they were', async () => {
+// On a busy machine a run may be late sometimes. A wrong forecast is wrong each time.
+describe('a backfill at 5 requests per second', { retry: 2 }, () => {
+  test('ends within its forecast once faults stop, whatever faults there were', async () => {
     let troubled = true;
     const parsed = parseFaultSpec('429:0.08,429-silent:0.05,500:0.1,502:0.05,reset:0.1,truncated:0.05,seed=9');
     if (!parsed.ok) throw new Error(parsed.problem);
     const chandler = await make({
-      // Faster, and a busy machine would send fewer requests than the pace.
+      // At a higher speed a busy machine would send fewer requests than the rate allows.
       speed: 8,
       faults: () => ({
         ...parsed.spec,
@@ -47,7 +47,7 @@ describe('a backfill with a pace of 5 requests per second', { retry: 2 }, () => 
     const run = await chandler.backfill(WORK);
     expect(run.planned).toBe(left);
     expect(run.end).toEqual({ kind: 'done' });
-    // What the 429s left of the pace is part of the forecast.
+    // The forecast includes the rate that the 429s left.
     expect(expected).toBeGreaterThan(left * 200);
     expect(run.tookMs).toBeLessThan(expected * 1.1);
     expect(run.tookMs).toBeGreaterThan(expected * 0.8);

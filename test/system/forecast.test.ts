@@ -3,8 +3,8 @@ import { forecastMs, make, WORK, world } from './forecast.ts';
 
 afterEach(() => world?.close());
 
-// On a machine that is busy elsewhere a run may be late for once; a wrong forecast is wrong each time.
-describe('a backfill with a pace of 5 requests per second', { retry: 2 }, () => {
+// On a busy machine a run may be late sometimes. A wrong forecast is wrong each time.
+describe('a backfill at 5 requests per second', { retry: 2 }, () => {
   test('without faults ends within its forecast', async () => {
     const chandler = await make();
     const expected = await forecastMs(chandler, 150);

@@ -25,7 +25,7 @@ export async function make(options: WorldOptions = {}): Promise<Chandler> {
   return world.open({ candlesPerRequest: 20 });
 }
 
-/** What `plan` and `--dry-run` print: when so many requests will have been sent under what the ledger says now. */
+/** What `plan` and `--dry-run` print: when so many requests will have been sent, by the ledger's present state. */
 export async function forecastMs({ session }: Chandler, requests: number): Promise<number> {
   const { now, day, month, rate, hold } = await session.quota.state();
   const start = Math.max(now, rate.nextFree, hold?.until ?? 0);

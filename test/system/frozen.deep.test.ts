@@ -1,4 +1,4 @@
-/** A process that stands still in the middle of a transaction: its machine sleeps, is paused, or is cut off. */
+/** A process that is frozen in the middle of a transaction: its machine sleeps, is paused, or is disconnected. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { runCommand } from '../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
@@ -6,9 +6,9 @@ import { startServiceProcess } from '../support/service-process.ts';
 import { type SimulatedUpstream, startUpstream } from '../support/simulated-upstream.ts';
 import { until } from '../support/until.ts';
 
-/** At once, without --concurrency. */
+/** Concurrent requests without --concurrency. */
 const IN_FLIGHT = 8;
-/** An advisory lock of this test's own. */
+/** An advisory lock of this test. */
 const GATE = 4_711_000_001;
 
 let database: TestDatabase;
@@ -22,7 +22,7 @@ afterAll(async () => {
   await database?.drop();
 });
 
-test('another service goes on, and finishes the work', { timeout: 300_000 }, async () => {
+test('another service finishes the work of a frozen process', { timeout: 300_000 }, async () => {
   const { sql } = database;
   const env = {
     DATABASE_URL: database.url,
@@ -49,7 +49,7 @@ test('another service goes on, and finishes the work', { timeout: 300_000 }, asy
     });
   expect((await runCommand(['backfill', ...target, '--detach', '--yes'], { env })).code).toBe(0);
   await frozen.said(/^backfill 1 started/);
-  // It stands still when it has locked the series and recorded the request, and has not committed.
+  // The process is frozen when it has locked the series and recorded the request, and has not committed.
   await untilTrue(`locktype = 'advisory' and not granted`);
   process.kill(frozen.pid, 'SIGSTOP');
   await holder`select pg_advisory_unlock(${GATE})`;
@@ -60,12 +60,12 @@ test('another service goes on, and finishes the work', { timeout: 300_000 }, asy
   process.kill(frozen.pid, 'SIGCONT');
   expect(await Promise.all([frozen.stop(), other.stop()])).toEqual([0, 0]);
   expect((await runCommand(['verify'], { env })).code).toBe(0);
-  // What had been answered to the frozen process is asked again: at most what it had in flight.
+  // What had been answered to the frozen process is requested again: at most its requests in flight.
   const [recorded] = await sql<{ spent: number; requests: number }[]>`
     select (select sum(month_spent)::int from ops.quota_spent where name = 'backfill 1') as spent,
       (select count(*)::int from ops.fetch where backfill_id = 1) as requests`;
   expect(upstream.asked() - recorded!.requests).toBeLessThanOrEqual(IN_FLIGHT);
-  // Permits that were lost while a process stood still stay counted.
+  // Permits that were lost while the process was frozen stay counted.
   expect(recorded!.spent).toBeGreaterThanOrEqual(upstream.asked());
   expect(recorded!.spent - recorded!.requests).toBeLessThanOrEqual(2 * IN_FLIGHT);
 });

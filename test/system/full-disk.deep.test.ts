@@ -5,12 +5,12 @@ import { canMount, expectOneSentence, FULL, onDisk, program, upstream, useUpstre
 useUpstream();
 
 describe.skipIf(!canMount)('the embedded server', () => {
-  test('whose disk fills up in the middle of a backfill says so; with more room the next run ends complete and proven', {
+  test('whose disk fills up in the middle of a backfill says so; with more room the next run is complete and proven', {
     timeout: 480_000,
   }, async () => {
     const target = '--top 12 --start 2025-06-01 --end 2026-06-01 --interval 1h --yes';
     const [first, second, third] = await onDisk(
-      // Room for an empty warehouse, a second file of Postgres' log (16 MB), and half of the candles.
+      // Room for an empty warehouse, a second WAL file of Postgres (16 MB), and half of the candles.
       'size=70m,mode=755',
       `chandler backfill ${target}
        mount -o remount,size=400m /mnt
@@ -19,9 +19,9 @@ describe.skipIf(!canMount)('the embedded server', () => {
     );
     expect(first!.code).toBe(1);
     expectOneSentence(first!.text, FULL);
-    // Of 288 chunks each is asked for once, and those again that were under way when the disk was full: nobody asks for what cannot be stored.
+    // Each of 288 chunks is requested once, and those in flight when the disk was full once more. Nothing is requested that cannot be stored.
     expect(upstream.asked()).toBeLessThan(288 + 20);
-    // The last slots of coins that have died wait for a second answer.
+    // The last slots of inactive coins wait for a second answer.
     expect(second!.code, second!.text).toBe(75);
     const { backfill } = JSON.parse(second!.text.slice(second!.text.indexOf('{"'))) as {
       backfill: { end: string; gaps: { reason: string }[]; stored: number };
@@ -32,17 +32,17 @@ describe.skipIf(!canMount)('the embedded server', () => {
     const proofs = JSON.parse(third!.text) as unknown;
     const series = (Array.isArray(proofs) ? proofs : (proofs as { series: unknown[] }).series) as { candles: number }[];
     const candles = series.reduce((sum, proof) => sum + proof.candles, 0);
-    // Part of them had been stored before the disk was full, and was still there.
+    // Some of them had been stored before the disk was full, and were still there.
     expect(candles).toBeGreaterThan(backfill.stored);
   });
 
-  test('whose disk fills up under a service: it says so, asks for nothing, and goes on when there is room', {
+  test('whose disk fills up under a service: the service says so, sends no requests, and goes on when there is room', {
     timeout: 480_000,
   }, async () => {
     const before = upstream.asked();
     const [, planned, log, proof] = await onDisk(
       'size=400m,mode=755',
-      // The log of Postgres is on another disk: a full one ends the server.
+      // The WAL of Postgres is on another disk: a full disk under the WAL ends the server.
       `chandler status
        mount -t tmpfs tmpfs /media
        mv /mnt/home/data/pg_wal /media/pg_wal && ln -s /media/pg_wal /mnt/home/data/pg_wal
@@ -68,7 +68,7 @@ describe.skipIf(!canMount)('the embedded server', () => {
       expect.stringMatching(/^the database: the disk of .* is full; make room and Chandler continues automatically/),
       'the database recovered',
     ]);
-    // Answers that had come were kept until there was room, and nobody asked twice.
+    // Answers that had arrived were kept until there was room, and nothing was requested twice.
     expect(lines.filter((msg) => /^queue:|^chunk failed/.test(msg))).toEqual([]);
     expect(lines).toContainEqual(expect.stringMatching(/^backfill 1: (done|queued)/));
     expect(upstream.asked() - before).toBeLessThan(288 + 20);

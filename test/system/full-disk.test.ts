@@ -16,7 +16,7 @@ describe.skipIf(!canMount)('the embedded server', () => {
     );
     expect(first!.code).toBe(1);
     expectOneSentence(first!.text, FULL);
-    // Between the two: what was left in the folder.
+    // What was left in the folder between the two.
     expect(second!.text).not.toMatch(/^data$/m);
     expect(second!.code).toBe(0);
   });

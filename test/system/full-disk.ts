@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect } from 'vitest';
 import { ensureBuilt } from '../support/build.ts';
 import { type SimulatedUpstream, startUpstream } from '../support/simulated-upstream.ts';
 
-/** A disk for one test is a tmpfs in a mount namespace, which goes with its shell. It needs the right to make one. */
+/** The disk of a test is a tmpfs in a mount namespace, which goes with its shell. The test needs the right to make one. */
 export const canMount = spawnSync('unshare', ['-m', 'mount', '-t', 'tmpfs', 'tmpfs', '/mnt']).status === 0;
 if (!canMount)
   process.stderr.write('\nthis user may not mount: the suites with full and read-only disks are skipped\n\n');
@@ -14,8 +14,8 @@ export let upstream: SimulatedUpstream;
 export let program: string;
 
 /**
- * Runs a script that has `/mnt` as a disk of its own and `chandler` as a command that ends with a line `code N`; resolves to
- * what each of them said.
+ * Runs a script that has `/mnt` as a disk of its own, and `chandler` as a command that ends with a line `code N`. Resolves to the output of
+ * each command.
  */
 export async function onDisk(options: string, script: string): Promise<{ code: number; text: string }[]> {
   const shell = `
@@ -45,7 +45,7 @@ export function expectOneSentence(text: string, message: RegExp): void {
 
 export const FULL = /error: the disk of the data folder \/mnt\/home is full; make room and run the command again/;
 
-/** For all tests one upstream, and the program as it is now. */
+/** One upstream for all tests, and the current program. */
 export function useUpstream(): void {
   beforeAll(async () => {
     program = path.join(await ensureBuilt(), 'main.js');

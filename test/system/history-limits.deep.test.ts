@@ -1,4 +1,4 @@
-/** History limits, the long way round: strays, clocks that differ, limits without a date, limits that come and go. */
+/** History limits, rarer cases: stray refusals, clocks that differ, limits without a date, limits that appear and disappear. */
 import { afterEach, describe, expect, test } from 'vitest';
 import { historyLimitText } from '../../src/contract/answer/errors.ts';
 import { DAY, HOUR } from '../../src/core/interval.ts';
@@ -23,13 +23,13 @@ import {
 afterEach(() => world?.close());
 
 describe('a history limit that nobody expected', () => {
-  test('holds for this plan only: with another one the same span is asked again', async () => {
+  test('holds for its plan only: under another plan the same span is requested again', async () => {
     await make({ ...NO_WALL_OF_OURS, ...wallAt(100) });
     await (await world.open()).backfill(YEARS);
     const [before] = await world.database.sql<{ n: number }[]>`select count(*)::int as n from market.candle`;
     upstream.script = (request, simulated) => {
       const url = new URL(request.url);
-      // The account was upgraded: the history limit has gone, for everybody.
+      // The account was upgraded, so nobody meets the history limit any more.
       return url.pathname.includes('ohlcv') ? simulatedWithoutWall(request) : simulated(request);
     };
     const open = await createWorld({ startAt: NOW, ...wallAt(null) });
@@ -49,8 +49,8 @@ describe('a history limit that nobody expected', () => {
     }
   });
 
-  test('without a date in its text is found in few requests, and what it lets us see is fetched', async () => {
-    // Upstream says "not in this plan" as it says "spent"; only the account shows that there is budget left.
+  test('without a date in its text is found in few requests, and what lies inside it is fetched', async () => {
+    // The upstream answers "not in this plan" as it answers "exhausted". Only the account shows that there is budget left.
     await make({
       apiKey: 'k',
       speed: 50,
@@ -62,7 +62,8 @@ describe('a history limit that nobody expected', () => {
     };
     const run = await (await world.open({ plan: null })).backfill(YEARS);
     expect(run.end).toEqual({ kind: 'done' });
-    // The first of each coin needs a second opinion; each one after halves what is still asked, and with it may come those in flight.
+    // The first refusal of each coin needs a second opinion. Each further one halves what is still unknown, and the requests in flight may
+    // come with it.
     expect(refusals()).toBeLessThanOrEqual(COINS.length + 4 * Math.ceil(Math.log2(1_500)));
     const [seen] = await world.database.sql<{ n: number }[]>`select count(*)::int as n from market.candle`;
     expect(seen!.n).toBeGreaterThanOrEqual(3 * 45);
@@ -73,7 +74,7 @@ describe('a history limit that nobody expected', () => {
     expect(upstream.ohlcv()).toEqual([]);
   });
 
-  test('costs no more of many coins', async () => {
+  test('costs no more refusals with many coins', async () => {
     await make({
       ...NO_WALL_OF_OURS,
       simulator: { seed: 3, coins: 60, unlimited: true, limits: { overrides: { historyDepthMs: 100 * DAY } } },
@@ -84,7 +85,7 @@ describe('a history limit that nobody expected', () => {
     expect(refusals()).toBeLessThanOrEqual(8 + 1);
   });
 
-  test('before the only chunk is believed when that is asked again, after the caches', async () => {
+  test('before the only chunk is believed when that chunk is requested again, after the caches have expired', async () => {
     await make({ ...NO_WALL_OF_OURS, ...wallAt(100) });
     const work = { ...YEARS, coins: ['btc-bitcoin'], from: TODAY - 300 * DAY };
     const run = await (await world.open()).backfill(work);
@@ -94,7 +95,7 @@ describe('a history limit that nobody expected', () => {
     expect(second!.at - first!.at).toBeGreaterThan(70_000);
   });
 
-  test('and begins to stand while a run is under way costs a few requests more', async () => {
+  test('that appears while a run is in progress costs a few more requests', async () => {
     await make({ ...NO_WALL_OF_OURS, ...wallAt(null) });
     let answers = 0;
     upstream.script = (request, _simulated, clock) => {
@@ -109,7 +110,7 @@ describe('a history limit that nobody expected', () => {
     expect(await reasons()).toEqual({ 'history limit': expect.any(Number) });
   });
 
-  test('costs no more when a coin is answered nothing, on either side of it', async () => {
+  test('costs no more when a coin has empty answers on both sides of it', async () => {
     await make({ ...NO_WALL_OF_OURS, ...wallAt(100) });
     upstream.script = async (request, simulated) => {
       const response = await simulated(request);
@@ -126,7 +127,7 @@ describe('a history limit that nobody expected', () => {
   });
 });
 
-describe('a refusal that tells of a history limit where none is', () => {
+describe('a refusal that reports a history limit where none is', () => {
   const DAY_AGO = (at: number) => says(402, historyLimitText(at - DAY));
   const CHUNKS = 3 * Math.ceil(1_497 / 366);
   const limits = async () => {
@@ -134,7 +135,7 @@ describe('a refusal that tells of a history limit where none is', () => {
     return row!.n;
   };
 
-  test('to every thirtieth request leaves nothing refused', async () => {
+  test('for every thirtieth request leaves nothing refused', async () => {
     await make({ ...NO_WALL_OF_OURS, ...wallAt(null), speed: 100 });
     let asked = 0;
     upstream.script = (request, _simulated, clock) =>
@@ -150,7 +151,7 @@ describe('a refusal that tells of a history limit where none is', () => {
   test.each([
     ['once, is asked again', 1, 2],
     ['twice, is a wrong address', 2, 2],
-  ])('to the list of coins, %s', async (_, strays, requests) => {
+  ])('for the list of coins, %s', async (_, strays, requests) => {
     await make({ ...NO_WALL_OF_OURS, ...wallAt(null), catalogue: false });
     let asked = 0;
     upstream.script = (_request, _simulated, clock) => (asked++ < strays ? DAY_AGO(clock.now()) : null);
@@ -161,7 +162,7 @@ describe('a refusal that tells of a history limit where none is', () => {
     expect(upstream.log.filter((entry) => entry.path.endsWith('/tickers'))).toHaveLength(requests);
   });
 
-  test('is a stray one within a history limit that was believed a moment ago, too', async () => {
+  test('is a stray one also within a history limit that was believed a moment ago', async () => {
     await make({ ...NO_WALL_OF_OURS, ...wallAt(1_000) });
     let stray = false;
     upstream.script = (request, _simulated, clock) => {
@@ -181,7 +182,7 @@ describe('a refusal that tells of a history limit where none is', () => {
     expect(rows).toEqual([{ days: 1_000 }]);
   });
 
-  test('to one chunk, whenever it is asked, while all others are answered, is a refusal of that one', async () => {
+  test('for one chunk, at each request, while all others are answered, is a refusal of that chunk', async () => {
     await make({ ...NO_WALL_OF_OURS, ...wallAt(null), speed: 100 });
     upstream.script = (request, _simulated, clock) => {
       const { pathname, searchParams } = new URL(request.url);
@@ -199,8 +200,8 @@ describe('a refusal that tells of a history limit where none is', () => {
   });
 });
 
-describe('a history limit that the documents of the plan tell of', () => {
-  test('that is not there after all is found open by that one request, and everything is fetched', async () => {
+describe('a history limit that the documents of the plan state', () => {
+  test('but that does not exist is found open by one probe, and everything is fetched', async () => {
     await make({ ...wallAt(null), plan: 'starter' });
     const chandler = await world.open();
     const run = await chandler.backfill(YEARS);
@@ -208,13 +209,13 @@ describe('a history limit that the documents of the plan tell of', () => {
     expect(run.refused.size).toBe(0);
     expect(refusals()).toBe(0);
     expect(await reasons()).toEqual({});
-    // The probe was one of the requests that had to be made anyway.
+    // The probe was one of the requests that were needed anyway.
     expect(upstream.ohlcv()).toHaveLength(3 * Math.ceil(1_497 / 366));
     for await (const proof of verifySeries(world.database.sql, {}, NOW)) expect(proof.differences).toEqual([]);
     expect((await world.open()).session.historyLimits.of('24h')).toEqual({ kind: 'open' });
   });
 
-  test('is still probed by one request when the probe meets a fault', async () => {
+  test('is probed once more when the probe meets a fault', async () => {
     await make({ ...wallAt(30), plan: 'starter', speed: 50 });
     let first = true;
     upstream.script = (request) => {
@@ -253,7 +254,7 @@ describe('a history limit that was met', () => {
     // A clock that is off by more than a week is not measured by the upstream's Date (decision 77).
     ['6 days behind', 6],
     ['6 days ahead', -6],
-  ])('by a clock that is %s stands where upstream has it, and costs two refusals', async (_, behindDays) => {
+  ])('by a clock that is %s is placed where the upstream has it, and costs two refusals', async (_, behindDays) => {
     await make({ ...NO_WALL_OF_OURS, ...wallAt(null) });
     let behind = behindDays * DAY;
     upstream.script = async (request, simulated, clock) => {
@@ -275,7 +276,7 @@ describe('a history limit that was met', () => {
       select extract(epoch from depth)::float8 * 1000 as depth from market.refusal`;
     expect(Math.abs(limit!.depth - 30 * DAY)).toBeLessThan(10_000);
     if (behind < 0) return;
-    // The clock is put right: what lies inside the history limit is asked for, and given.
+    // The clock is set right. What lies inside the history limit is requested and returned.
     world.clock.advanceTo(world.clock.now() + behind);
     behind = 0;
     upstream.forget();
@@ -285,7 +286,7 @@ describe('a history limit that was met', () => {
     expect([refusals(), mended.totals!.byOutcome]).toEqual([0, { stored: 3 }]);
   });
 
-  test('by a text whose date lies in the future is taken for one without a date: something is still asked for', async () => {
+  test('with a date in the future in its text is treated as one without a date, so requests go on', async () => {
     await make({ ...NO_WALL_OF_OURS, ...wallAt(null) });
     upstream.script = (request) => {
       const start = Date.parse(new URL(request.url).searchParams.get('start') ?? '');

@@ -18,7 +18,7 @@ import {
 afterEach(() => world?.close());
 
 describe('a history limit that nobody expected', () => {
-  test('costs two refused requests, and those in flight; it is remembered, shown, and never asked about again', async () => {
+  test('costs two refused requests, and those in flight; it is remembered, shown, and never requested again', async () => {
     await make({ ...NO_WALL_OF_OURS, ...wallAt(100) });
     const chandler = await world.open();
     const run = await chandler.backfill(YEARS);
@@ -26,7 +26,7 @@ describe('a history limit that nobody expected', () => {
     expect([...run.refused.keys()]).toEqual(['history limit']);
     expect(refusals()).toBeGreaterThanOrEqual(2);
     expect(refusals()).toBeLessThanOrEqual(4 + 1);
-    // What lies inside the history limit is complete: one request for each coin.
+    // What lies inside the history limit is complete, with one request for each coin.
     expect(upstream.ohlcv().filter((asked) => asked.status === 200)).toHaveLength(3);
     expect(await reasons()).toEqual({ 'history limit': expect.any(Number) });
     const [shown] = await world.database.sql`select * from market.gaps where coin_id = 'btc-bitcoin'`;
@@ -38,14 +38,14 @@ describe('a history limit that nobody expected', () => {
     const again = await chandler.backfill(YEARS);
     expect(again.planned).toBe(0);
     expect(again.end).toEqual({ kind: 'done' });
-    // Nor does another process, which knows it from the database.
+    // Another process, which knows the limit from the database, sends none either.
     const other = await world.open();
     expect(other.session.historyLimits.of('24h')).toMatchObject({ kind: 'met' });
     expect((await other.backfill(YEARS)).planned).toBe(0);
     expect(upstream.ohlcv()).toEqual([]);
   });
 
-  test('alone, one worker is refused exactly twice, and has not to wait for the second time', async () => {
+  test('refuses a single worker exactly twice, which does not wait before the second request', async () => {
     await make({ ...NO_WALL_OF_OURS, ...wallAt(100) });
     await (await world.open()).backfill({ ...YEARS, concurrency: 1 });
     expect(refusals()).toBe(2);
@@ -56,7 +56,7 @@ describe('a history limit that nobody expected', () => {
     expect(refused).toMatchObject([{ outcome: 'history limit', status: 402 }]);
   });
 
-  test('of an interval is believed once for all coins', async () => {
+  test('for a whole interval is believed once for all coins', async () => {
     await make({
       ...NO_WALL_OF_OURS,
       simulator: { seed: 3, coins: 10, unlimited: true, limits: { overrides: { intervals: ['24h'] } } },
@@ -73,7 +73,7 @@ describe('a history limit that nobody expected', () => {
   });
 });
 
-describe('a refusal that tells of a history limit where none is', () => {
+describe('a refusal that reports a history limit where none is', () => {
   const DAY_AGO = (at: number) => says(402, historyLimitText(at - DAY));
   const CHUNKS = 3 * Math.ceil(1_497 / 366);
   const limits = async () => {
@@ -81,13 +81,13 @@ describe('a refusal that tells of a history limit where none is', () => {
     return row!.n;
   };
 
-  // The first one, one of those after something was answered, and the probe of a history limit that the documents have elsewhere.
+  // The first request, one after something was answered, and the probe of a history limit that the documents state elsewhere.
   test.each([
     ['enterprise', 1],
     ['enterprise', 7],
     ['starter', 1],
-  ] as const)('is a stray one: asked again, and nothing is refused (%s, request %i)', async (plan, which) => {
-    // Each stray one is asked about again more than a minute later.
+  ] as const)('is a stray one: requested again, with nothing refused (%s, request %i)', async (plan, which) => {
+    // Each stray refusal is requested again more than a minute later.
     await make({ ...wallAt(null), plan, speed: 200 });
     let asked = 0;
     upstream.script = (request, _simulated, clock) =>
@@ -100,8 +100,8 @@ describe('a refusal that tells of a history limit where none is', () => {
   });
 });
 
-describe('a history limit that the documents of the plan tell of', () => {
-  test('is probed by exactly one request, and what stands inside it is fetched', async () => {
+describe('a history limit that the documents of the plan state', () => {
+  test('is probed by exactly one request, and what lies inside it is fetched', async () => {
     await make({ ...wallAt(30), plan: 'starter' });
     const run = await (await world.open()).backfill(YEARS);
     expect(run.end).toEqual({ kind: 'done' });
@@ -117,7 +117,7 @@ describe('a history limit that the documents of the plan tell of', () => {
 describe('a history limit that was met', () => {
   const MONTH = { ...YEARS, from: TODAY - 200 * DAY, concurrency: 1 };
 
-  test('is tried again a day later, by one request, and stays where it still stands', async () => {
+  test('is tested again a day later by one request, and stays where it still is', async () => {
     await make({ ...NO_WALL_OF_OURS, ...wallAt(100) });
     await (await world.open()).backfill(MONTH);
     world.clock.advanceTo(NOW + DAY + HOUR);
@@ -127,14 +127,14 @@ describe('a history limit that was met', () => {
     const run = await next.backfill(MONTH);
     expect(run.end).toEqual({ kind: 'done' });
     expect([run.planned, upstream.ohlcv().length, refusals()]).toEqual([1, 1, 1]);
-    // And no more on that day.
+    // No further request on that day.
     expect((await (await world.open()).backfill(MONTH)).planned).toBe(0);
     expect(upstream.ohlcv()).toHaveLength(1);
   });
 });
 
 describe('an upstream that silently leaves out what lies beyond its history limit', () => {
-  test('does not open the history limit, and nothing beyond it is taken for empty', async () => {
+  test('does not open the history limit, and nothing beyond it is stored as empty', async () => {
     await make({ ...wallAt(null), plan: 'starter' });
     upstream.script = async (request, simulated, clock) => {
       const answer = await simulated(request);
@@ -155,9 +155,9 @@ describe('an upstream that silently leaves out what lies beyond its history limi
       from market.series, unnest(covered) r`;
     expect(series!.candles).toBeGreaterThan(25);
     expect(series!.slots).toBeLessThanOrEqual(series!.candles + 1);
-    // One run that found it missing, one that was to confirm it, and then not before a day has passed.
+    // One run that found it missing, one that was to confirm it, and then none before a day has passed.
     expect(upstream.ohlcv()).toHaveLength(2 + 2);
-    // The plan was upgraded after all: one candle from beyond, and all of it is to be had.
+    // The plan was upgraded after all: one candle beyond the limit, and all of it is available.
     upstream.script = null;
     world.clock.advanceTo(world.clock.now() + DAY);
     const open = await world.open();

@@ -1,4 +1,4 @@
-/** A world whose upstream has a history limit, told of by its documents or not. */
+/** A world whose upstream has a history limit, documented or not. */
 import { DAY } from '../../src/core/interval.ts';
 import { createScripted } from '../support/scripted.ts';
 import { createWorld, type World, type WorldOptions } from '../support/world.ts';
@@ -14,11 +14,11 @@ export let upstream: ReturnType<typeof createScripted>;
 
 export async function make(options: WorldOptions): Promise<void> {
   upstream = createScripted();
-  // What needs a second opinion waits: seconds of its clock, up to 75.
+  // What needs a second opinion waits for seconds of the world's clock, up to 75.
   world = await createWorld({ startAt: NOW, speed: 20, fetch: upstream.fetch, ...options });
 }
 
-/** An upstream whose limit stands so many days back, whatever its documents say. */
+/** An upstream whose history limit lies this many days back, whatever its documents say. */
 export const wallAt = (days: number | null): Partial<WorldOptions> => ({
   simulator: { seed: 3, coins: 10, unlimited: true, limits: { overrides: { historyDepthMs: days && days * DAY } } },
 });

@@ -1,4 +1,4 @@
-/** Well-formed answers that are implausible: told once, they leave no trace; told twice, they are believed. */
+/** Well-formed but implausible answers: reported once, they leave no trace; reported twice, they are believed. */
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
 import type { ChunkJob } from '../../src/ingest/queue/chunk-job.ts';
@@ -34,7 +34,7 @@ async function changed(answer: Response, lie: (rows: Row[]) => Row[]): Promise<R
   return Response.json(lie((await answer.json()) as Row[]), { headers });
 }
 
-/** The first `times` answers about candles are changed by `lie`. */
+/** `lie` changes the first `times` answers about candles. */
 async function open(lie: (rows: Row[]) => Row[], times: number, speed = 300) {
   made = await createScriptedWorld({ speed });
   const chandler = await made.world.open();
@@ -50,7 +50,7 @@ async function open(lie: (rows: Row[]) => Row[], times: number, speed = 300) {
 }
 const candles = () => made.world.database.sql`select * from market.candle order by open_time`;
 
-/** What is stored where nobody lies. */
+/** What is stored when the upstream tells no lies. */
 let truth: Awaited<ReturnType<typeof candles>>;
 beforeAll(async () => {
   const chandler = await open((rows) => rows, 0);
@@ -59,8 +59,8 @@ beforeAll(async () => {
   await made.world.close();
 });
 
-describe.each(Object.entries(LIES))('%s', (_, lie) => {
-  test('told once is not stored, and asked again in the same run after 75 seconds', async () => {
+describe.each(Object.entries(LIES))('an implausible answer: %s', (_, lie) => {
+  test('is not stored after one answer, and is requested again in the same run after 75 seconds', async () => {
     const other = await open(lie, 1);
     expect(await other.backfill(OLDER)).toMatchObject({ end: { kind: 'done' }, failed: [] });
     expect(await candles()).toEqual(truth);
@@ -72,14 +72,14 @@ describe.each(Object.entries(LIES))('%s', (_, lie) => {
   });
 });
 
-test('told twice is believed: markets do crash', async () => {
+test('is believed after two answers, because markets do crash', async () => {
   const chandler = await open(LIES['a thousandth']!, 9);
   expect(await chandler.backfill(OLDER)).toMatchObject({ end: { kind: 'done' }, failed: [] });
   expect(made.upstream.ohlcv()).toHaveLength(2);
   expect(await candles()).toHaveLength(117);
 });
 
-test('what waits stands in market.gaps with what is implausible', async () => {
+test('has its slots in market.gaps with the reason implausible while it waits', async () => {
   // The wait for the second answer lasts until the test has seen it, however busy the machine.
   const chandler = await open(LIES['all zero']!, 1, 1);
   const stop = new AbortController();
@@ -94,9 +94,9 @@ test('what waits stands in market.gaps with what is implausible', async () => {
 });
 
 test.each(['all zero', 'all null', 'a thousandth'])(
-  '%s, about slots that another run has filled while the request was under way, changes nothing',
+  'an implausible answer (%s) changes nothing when another run has filled its slots meanwhile',
   async (name) => {
-    // One request waits for the other: a slow machine must be at the second before the first has timed out.
+    // One request waits for the other. A slow machine must reach the second before the first times out.
     await open((rows) => rows, 0, 10);
     const [chandler, other] = [await made.world.open(), await made.world.open()];
     let asked = 0;
@@ -108,7 +108,7 @@ test.each(['all zero', 'all null', 'a thousandth'])(
     const stored = new Promise<void>((resolve) => {
       isStored = resolve;
     });
-    // The first of the two is answered the truth, once the second is under way; the second a lie, once the first is stored.
+    // The first gets the truth once the second is in flight. The second gets a lie once the first is stored.
     made.upstream.script = async (request, simulated) => {
       if (!request.url.includes('/ohlcv')) return simulated(request);
       const isSecond = ++asked === 2;

@@ -1,4 +1,4 @@
-/** Rows that cannot be true, the rarer cases. */
+/** Impossible rows, rarer cases. */
 import { afterEach, describe, expect, test } from 'vitest';
 import { HOUR, INTERVAL_MS } from '../../src/core/interval.ts';
 import { fill } from '../support/fill.ts';
@@ -7,7 +7,7 @@ import { atBad, DAYS, make, quarantined, type Row, rewriting, stored, upstream, 
 afterEach(() => world?.close());
 
 describe('a row that stays impossible', () => {
-  test('but in another way each time is not upstream’s last word', async () => {
+  test('in another way each time is not taken as the final answer of the upstream', async () => {
     await make({ speed: 20 });
     let n = 0;
     upstream.script = rewriting((rows) => {
@@ -23,7 +23,7 @@ describe('a row that stays impossible', () => {
     expect((await world.database.sql`select from market.gaps`).length).toBe(0);
   });
 
-  test('with nothing but garbage in the whole answer is trouble, not an empty answer', async () => {
+  test('among nothing but garbage is a failed answer, not an empty one', async () => {
     await make({ speed: 100 });
     upstream.script = rewriting((rows) => rows.map(({ time_open }) => ({ time_open, price: 1 })));
     const run = await (await world.open()).backfill(DAYS);
@@ -38,7 +38,7 @@ describe('a row that stays impossible', () => {
 describe('a row that cannot be read', () => {
   const unreadable = rewriting((rows) => rows.map((row) => (atBad(row) ? { ...row, close: '12' } : row)));
 
-  test.each([1, 7])('ends so with answers of %i rows, too', async (candlesPerRequest) => {
+  test.each([1, 7])('is handled the same in answers of %i rows', async (candlesPerRequest) => {
     await make();
     upstream.script = unreadable;
     const chandler = await world.open({ candlesPerRequest });

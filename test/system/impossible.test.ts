@@ -21,8 +21,8 @@ import {
 
 afterEach(() => world?.close());
 
-describe('nothing impossible is stored', () => {
-  test('however many answers hold such rows: they are quarantined with their reason, the rest is kept, and the truth comes in the end', async () => {
+describe('impossible rows', () => {
+  test('are quarantined with their reason while the rest is stored, and the truth comes in the end, however many answers have them', async () => {
     const faults = parseFaultSpec('impossible:0.35,conflict:0.35,seed=8');
     if (!faults.ok) throw new Error(faults.problem);
     await make({ speed: 100, faults: () => faults.spec });
@@ -31,7 +31,7 @@ describe('nothing impossible is stored', () => {
     const chandler = await world.open({ candlesPerRequest: 50 });
     const first = await chandler.backfill(work);
     expect(first.end).toEqual({ kind: 'done' });
-    // After the first run: of each spoilt answer the sound rows are there already.
+    // After the first run, the valid rows of each spoilt answer are stored already.
     const slots = await world.database.sql<{ reason: string; slots: number }[]>`
       select reason, sum(slots)::int as slots from market.gaps group by reason`;
     const missing = slots.reduce((sum, row) => sum + row.slots, 0);
@@ -68,7 +68,7 @@ describe('nothing impossible is stored', () => {
     ['text for a number', { close: '12' }, /close/],
     ['another coin', { coin_id: 'eth-ethereum' }, /is of coin eth-ethereum/],
     ['characters that a database cannot hold', { coin_id: 'x\u0000y\ud800' }, /is of coin x/],
-  ])('%s is quarantined, all the other rows of the answer are kept', async (_, change, reason) => {
+  ])('with %s are quarantined, and all other rows of the answer are stored', async (_, change, reason) => {
     await make({ speed: 20 });
     upstream.script = rewriting((rows) => rows.map((row) => (atBad(row) ? { ...row, ...change } : row)));
     const run = await (await world.open()).backfill(DAYS);
@@ -77,7 +77,7 @@ describe('nothing impossible is stored', () => {
     expect((await stored()).map((row) => row.at)).toEqual(
       (await truth(COIN, DAYS.from, DAYS.to)).map((row) => row.at).filter((at) => at !== BAD),
     );
-    // Asked for twice more by the same run.
+    // The same run requests it twice more.
     const [aside, ...more] = await quarantined();
     expect(more.map(({ at, row }) => ({ at, row }))).toEqual([1, 2].map(() => ({ at: aside!.at, row: aside!.row })));
     expect(aside!.reason).toMatch(reason);
@@ -96,7 +96,7 @@ describe('nothing impossible is stored', () => {
       (row) => ({ ...row, time_open: '2020-01-01T00:00:00Z' }),
       /outside the requested span/,
     ],
-  ])('a row %s is quarantined too, and makes no other slot empty', async (_, change, reason) => {
+  ])('%s are quarantined too, and make no other slot empty', async (_, change, reason) => {
     await make({ speed: 20 });
     upstream.script = rewriting((rows) => rows.map((row) => (atBad(row) ? change(row) : row)));
     const chandler = await world.open();
@@ -105,7 +105,7 @@ describe('nothing impossible is stored', () => {
     expect(await stored()).toHaveLength(29);
     const gaps = await world.database.sql`select reason, slots::int from market.gaps`;
     expect(gaps).toMatchObject([{ reason: 'unconfirmed', slots: 1 }]);
-    // A sound answer later brings it.
+    // A later valid answer brings it.
     upstream.script = null;
     await fill(world, chandler, DAYS);
     expect(await stored()).toHaveLength(30);
@@ -113,7 +113,7 @@ describe('nothing impossible is stored', () => {
 });
 
 describe('a row that stays impossible', () => {
-  test('is asked again with growing spacing, is malformed after five answers, and is never asked again', async () => {
+  test('is requested again at growing intervals, is malformed after five answers, and is then never requested again', async () => {
     await make({ speed: 20 });
     upstream.script = rewriting((rows) => rows.map((row) => (atBad(row) ? { ...row, high: 1, low: 2 } : row)));
     const chandler = await world.open();
@@ -124,7 +124,7 @@ describe('a row that stays impossible', () => {
       for (const asked of upstream.ohlcv().slice(before)) askedAt.push(asked.at);
       const due = await nextDue(world);
       if (due === null) break;
-      // Too early is no request at all.
+      // Too early: no request is sent at all.
       world.clock.advanceTo(due - 60_000);
       expect((await chandler.backfill(DAYS)).planned).toBe(0);
       world.clock.advanceTo(due + 1_000);
@@ -152,7 +152,7 @@ describe('a row that stays impossible', () => {
 describe('a row that cannot be read', () => {
   const unreadable = rewriting((rows) => rows.map((row) => (atBad(row) ? { ...row, close: '12' } : row)));
 
-  test('is asked for five times and then taken as upstream’s last word, like one that is impossible', async () => {
+  test('is requested five times and then taken as the final answer of the upstream, like an impossible one', async () => {
     await make({ speed: 20 });
     upstream.script = unreadable;
     const chandler = await world.open();
@@ -166,7 +166,7 @@ describe('a row that cannot be read', () => {
   });
 });
 
-test('an upstream that hands out less than we ask for, and does not say so, hides no candle', async () => {
+test('no candle is lost when the upstream silently returns fewer rows than requested', async () => {
   await make();
   upstream.script = rewriting((rows) => rows.slice(0, 100));
   const work = { coins: [COIN], from: TODAY - 369 * DAY, to: TODAY - 3 * DAY };

@@ -1,4 +1,4 @@
-/** Rows of an upstream that cannot be true. */
+/** Impossible rows of an upstream. */
 import { SIMULATOR_HEADER } from '../../src/contract/interface/paths.ts';
 import { DAY } from '../../src/core/interval.ts';
 import type { Script } from '../support/scripted.ts';

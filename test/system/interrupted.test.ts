@@ -33,7 +33,7 @@ async function spentBy(id: number): Promise<number> {
 
 describe('a run that is interrupted while its workers wait for their permits', () => {
   test.each([1, 2, 7])(
-    'uses the permits that were granted: sent, recorded and counted agree (after %i requests)',
+    'uses the permits that were granted, so that sent, recorded and counted requests agree (after %i requests)',
     async (requests) => {
       await make({ limits: { perSecond: 5 } });
       const run = await interruptedAfter(requests, 8);
@@ -46,7 +46,7 @@ describe('a run that is interrupted while its workers wait for their permits', (
     },
   );
 
-  test('does not wait for a permit that is far away, and takes none any more', async () => {
+  test('does not wait for a permit that is far away, and takes no further permits', async () => {
     await make({ speed: 10, limits: { perSecond: 1 / 20 } });
     const run = await interruptedAfter(1, 4);
     expect(run.end).toEqual({ kind: 'interrupted' });

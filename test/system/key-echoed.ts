@@ -1,4 +1,4 @@
-/** An upstream that repeats the key in its answers, in whatever spelling: nobody sees it. */
+/** An upstream that repeats the key in its answers, in any spelling. The key must never be visible. */
 import { afterAll, expect, test } from 'vitest';
 import { runCommand } from '../support/cli.ts';
 import { createTestDatabase } from '../support/database.ts';
@@ -6,18 +6,18 @@ import { runCli } from '../support/program.ts';
 import { BTC } from '../support/sample-records.ts';
 import { http, JSON_TYPE, startRawServer } from '../upstream/raw-server.ts';
 
-// With a character that addresses write in another way.
+// With a character that addresses encode.
 const KEY = 'cHJv/ZmVzc2lv+bmFs7';
 const ENCODED = encodeURIComponent(KEY);
 const BASE64 = Buffer.from(`Bearer ${KEY}`).toString('base64');
 const HEX = Buffer.from(KEY).toString('hex');
-/** What must not be seen: the key, and its first characters, in every spelling that the upstream of these tests uses. */
+/** What must not be visible: the key and its first characters, in every spelling that the upstream of these tests uses. */
 const FORMS = [KEY, ENCODED, KEY.slice(0, 10), BASE64.slice(12, 28), HEX.slice(0, 20), HEX.slice(-20)];
 
 const databases: { drop(): Promise<void> }[] = [];
 const COIN = { ...BTC, quotes: { USD: { price: 95_000, volume_24h: 1, market_cap: 1 } } };
 
-/** One that repeats the key wherever it can; `candles` is what it says when it is asked for some. */
+/** An upstream that repeats the key wherever it can. `candles` is its answer to a request for candles. */
 async function echoing(candles: (n: number) => Buffer) {
   let asked = 0;
   return startRawServer((socket, { line }) => {
@@ -54,7 +54,7 @@ export function testEchoes(...ways: (keyof typeof ANSWERS)[]): void {
     for (const database of databases) await database.drop();
   });
 
-  test.each(ways)('an upstream that %s and repeats the key does not get it to be seen', async (way) => {
+  test.each(ways)('the key of an upstream that %s and repeats the key is never shown', async (way) => {
     const server = await echoing(ANSWERS[way]);
     const database = await createTestDatabase();
     databases.push(database);
@@ -80,7 +80,7 @@ export function testEchoes(...ways: (keyof typeof ANSWERS)[]): void {
     select schema_to_xml('ops', true, false, '')::text || schema_to_xml('market', true, false, '')::text as kept`;
     const { kept } = tables!;
     for (const form of FORMS) expect(kept).not.toContain(form);
-    // It was there to be seen.
+    // The key really was in the answer.
     const isAsked = (line: string) => line.includes('/ohlcv');
     expect(server.heard.some(({ line, headers }) => isAsked(line) && headers.authorization?.includes(KEY))).toBe(true);
   });

@@ -17,11 +17,11 @@ async function make(options: WorldOptions): Promise<void> {
 const sent = () => upstream.log.map((asked) => asked.authorization);
 
 describe('a wrong key', () => {
-  test('ends everything at once: two requests, Bearer and then bare', async () => {
+  test('ends everything after two requests, first as Bearer and then bare', async () => {
     await make({ apiKey: 'wrong', simulator: { seed: 3, unlimited: true, limits: { keys: { right: 'pro' } } } });
     await expect(world.open({ plan: null })).rejects.toThrow(ConfigurationError);
     expect(sent()).toEqual(['Bearer wrong', 'wrong']);
-    // Also for who says which plan it is; and who asks a moment later is told what was said then.
+    // Also when the plan is given. A later attempt soon after gets the stored refusal.
     const refused =
       /refused the key \(upstream.test answered 403: .*\), sent as Bearer and bare; set CHANDLER_API_KEY to a key that is valid/;
     await expect(world.open({ plan: 'pro' })).rejects.toThrow(refused);
@@ -41,7 +41,7 @@ describe('a wrong key', () => {
     }
   });
 
-  test('is asked about at once when it is to be sent in another way, and forgotten when it is accepted', async () => {
+  test('is sent again at once under another auth scheme, and the refusal is forgotten when the key is accepted', async () => {
     await make({
       apiKey: 'right',
       simulator: { seed: 3, unlimited: true, limits: { keys: { right: 'pro' }, scheme: 'bare' } },
@@ -54,7 +54,7 @@ describe('a wrong key', () => {
     expect(row).toEqual({ refusedAt: null, refusals: 0, refusal: null, plan: 'pro' });
   });
 
-  test('that is sent in one way only is asked about once', async () => {
+  test('with one auth scheme only is sent once', async () => {
     await make({ apiKey: 'wrong', simulator: { seed: 3, unlimited: true, limits: { keys: {} } } });
     await expect(world.open({ plan: null, authScheme: 'bare' })).rejects.toThrow(
       /refused the key \(.*\), sent as CHANDLER_AUTH_SCHEME says; .*, set CHANDLER_AUTH_SCHEME to auto/,
@@ -75,7 +75,7 @@ describe('a wrong key', () => {
   });
 });
 
-test('no key at all, where one is wanted, is not called a wrong one', async () => {
+test('a missing key, where the upstream wants one, is not called a wrong key', async () => {
   await make({});
   upstream.script = () => says(403, 'api key is required');
   await expect(world.open()).rejects.toThrow(
@@ -85,7 +85,7 @@ test('no key at all, where one is wanted, is not called a wrong one', async () =
 });
 
 describe('CHANDLER_AUTH_SCHEME=auto', () => {
-  test('finds out that the bare key is wanted, remembers it, and never tries Bearer again', async () => {
+  test('finds out that the upstream wants the bare key, remembers it, and never tries Bearer again', async () => {
     await make({
       apiKey: 'right',
       simulator: { seed: 3, unlimited: true, limits: { keys: { right: 'pro' }, scheme: 'bare' } },
@@ -119,7 +119,7 @@ describe('CHANDLER_AUTH_SCHEME=auto', () => {
   });
 
   test.each(['bearer', 'bare'] as const)(
-    'tries the other way, once, when the one it remembers is refused: %s is right',
+    'tries the other scheme once when the remembered one is refused: %s is right',
     async (wanted) => {
       await make({
         apiKey: 'right',
@@ -137,7 +137,7 @@ describe('CHANDLER_AUTH_SCHEME=auto', () => {
     },
   );
 
-  test('asks twice, not more, when a remembered key is refused either way, and keeps what it remembers', async () => {
+  test('sends two requests, not more, when both schemes are refused, and keeps the remembered scheme', async () => {
     await make({
       apiKey: 'right',
       simulator: { seed: 3, unlimited: true, limits: { keys: { right: 'pro' }, scheme: 'bare' } },
@@ -154,7 +154,7 @@ describe('CHANDLER_AUTH_SCHEME=auto', () => {
     expect(await world.database.sql`select auth_scheme from ops.account`).toEqual([{ authScheme: 'bare' }]);
   });
 
-  test('a single series that is forbidden once the key has worked does not make it try the other way', async () => {
+  test('does not try the other scheme when a single series is forbidden after the key has worked', async () => {
     await make({
       apiKey: 'right',
       simulator: { seed: 3, unlimited: true, limits: { keys: { right: 'pro' }, scheme: 'bare' } },

@@ -1,4 +1,4 @@
-/** Runs that are killed at any moment: real processes. */
+/** Real processes that are killed at any moment. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { DAY } from '../../src/core/interval.ts';
@@ -14,7 +14,7 @@ const COINS = ['btc-bitcoin', 'eth-ethereum', 'ltc-litecoin'];
 const TO = Math.floor(Date.now() / DAY) * DAY - 5 * DAY;
 const day = (at: number) => new Date(at).toISOString().slice(0, 10);
 
-/** Of prices a request brings five thousand, so these are fewer, and killed sooner. */
+/** A request for prices brings five thousand rows, so there are fewer requests, and the run is killed sooner. */
 const TARGETS = {
   candles: { options: [], from: TO - 366 * DAY * 3, least: 300, mostUntilKilled: 50, kills: 6 },
   'a few candles': { options: [], from: TO - 400 * DAY, least: 110, mostUntilKilled: 40, kills: 2 },
@@ -47,7 +47,7 @@ export function testKills(engine: 'Postgres' | 'Redis', of: keyof typeof TARGETS
         await database?.drop();
       });
 
-      test('loses nothing committed, asks again at most what was in flight, and ends complete', {
+      test('loses nothing that was committed, requests again at most what was in flight, and completes in the next run', {
         timeout: 240_000,
       }, async () => {
         const settings = {

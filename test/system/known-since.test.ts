@@ -1,4 +1,4 @@
-/** `market.candles_as_known`: an answer that could be stored only later was not known before that. */
+/** `market.candles_as_known`: an answer that could be stored only later was not known before it was stored. */
 import { expect, test } from 'vitest';
 import { DAY, HOUR } from '../../src/core/interval.ts';
 import type { ChunkJob } from '../../src/ingest/queue/chunk-job.ts';
@@ -7,7 +7,7 @@ import { startBackfill } from '../../src/store/backfill/backfill.ts';
 import { wantSeries } from '../../src/store/candle/series.ts';
 import { createScriptedWorld, NOW, TODAY } from '../support/scripted-world.ts';
 
-test('an answer that waits for an unavailable database is known since it was stored, and not since it came', async () => {
+test('an answer that waits for an unavailable database is known from when it was stored, not from when it arrived', async () => {
   const { world, upstream } = await createScriptedWorld();
   try {
     const { session } = await world.open();
@@ -41,7 +41,7 @@ test('an answer that waits for an unavailable database is known since it was sto
       ...span,
       askedSince: startedAt,
     };
-    // The database is away for two hours, as soon as the answer is there.
+    // The database is unavailable for two hours from when the answer arrives.
     let isAway = false;
     const retry: OutageRetry = async (work) => {
       if (isAway) world.clock.advanceTo(NOW + 2 * HOUR);

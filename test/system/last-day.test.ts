@@ -1,4 +1,4 @@
-/** Plans of which no daily candle becomes final within the history limit: the last full day comes from `/ohlcv/latest`. */
+/** Plans under which no daily candle becomes final within the history limit. The last full day comes from `/ohlcv/latest`. */
 import { afterEach, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
 import { wantSeries } from '../../src/store/candle/series.ts';
@@ -41,7 +41,7 @@ test('one request a coin brings one final candle, and the days before are refuse
   expect(first).toMatchObject({ end: { kind: 'done' }, failed: [], planned: coins.length + 1 });
   expect(asked().sort()).toEqual(['historical', ...coins.map(() => 'latest')]);
   expect((await finals()).map(({ days }) => days)).toEqual(coins.map(() => [TODAY - DAY]));
-  // It is the same candle as a plan that sees more would have.
+  // It is the same candle as under a plan that shows more.
   for (const { coinId } of await finals()) {
     const question = { coinId, quote: 'usd', interval: '24h', from: TODAY - DAY, to: TODAY - DAY, limit: 1 } as const;
     const [truth] = (await made.world.simulator.data.ohlcv(question))!;
@@ -58,7 +58,7 @@ test('one request a coin brings one final candle, and the days before are refuse
   expect(await differences()).toEqual([]);
 });
 
-test('where the upstream has not gone on to the last day yet, nobody asks about the other coins meanwhile', async () => {
+test('while the upstream is late with the last day, no request is sent about the other coins', async () => {
   const { chandler, coins } = await open(TODAY + 5 * MINUTE, { latestTurnsAfterMs: 40 * MINUTE });
   const span = { coins, from: TODAY - DAY, to: TODAY + DAY, concurrency: 1, maxWaitMs: 1_000 };
   const waiting = await chandler.backfill(span);
@@ -70,14 +70,14 @@ test('where the upstream has not gone on to the last day yet, nobody asks about 
   expect(await late()).toHaveLength(1);
   made.world.clock.advanceTo(TODAY + 41 * MINUTE);
   expect(await chandler.backfill(span)).toMatchObject({ end: { kind: 'done' } });
-  // Nobody is told to wait any more.
+  // No wait for a late day is recorded any more.
   expect(await late()).toHaveLength(0);
   expect((await finals()).map(({ days }) => days.at(-1))).toEqual(coins.map(() => TODAY - DAY));
   expect(await differences()).toEqual([]);
 });
 
-test('a last full day that says it has not closed yet is believed when a second answer says so', async () => {
-  // The second answer is asked for 75 seconds after the first.
+test('a last full day whose row says that it has not closed is believed when a second answer agrees', async () => {
+  // The second request follows 75 seconds after the first answer.
   const { chandler, coins } = await open(TODAY + 12 * 60 * MINUTE, { speed: 100 });
   const closesAt = new Date(TODAY - 9 * 60 * MINUTE).toISOString().replace('.000Z', 'Z');
   const latest = (path: string) => path.includes(coins[0]!) && path.includes('/latest');
@@ -103,8 +103,8 @@ test('a last full day that says it has not closed yet is believed when a second 
   expect((await finals()).map(({ days }) => days)).toEqual(coins.map(() => [TODAY - DAY]));
 });
 
-test('the open day does not keep a backfill from being complete', async () => {
-  // The views have the clock of the database.
+test('a backfill is complete although the open day is missing', async () => {
+  // The views use the clock of the database.
   const now = Date.now();
   const today = Math.floor(now / DAY) * DAY;
   const { chandler, coins } = await open(now);
@@ -113,12 +113,12 @@ test('the open day does not keep a backfill from being complete', async () => {
   expect(left).toEqual([{ reason: 'not asked yet', fate: 'too young', slots: coins.length, nextAskAt: null }]);
 });
 
-test('the open day is not asked for, whether the history limit is known or only documented', async () => {
+test('the open day is not requested, whether the history limit was met or is only documented', async () => {
   const { chandler, coins } = await open(TODAY + 12 * 60 * MINUTE);
   const today = { coins, from: TODAY, to: TODAY + DAY };
   expect(await chandler.backfill(today)).toMatchObject({ end: { kind: 'done' }, planned: 0 });
   expect(asked()).toEqual([]);
-  // The limit is met; then the last day is there, and the open one is not.
+  // The limit is met. Then the last day is stored and the open one is not.
   await chandler.backfill({ ...today, from: TODAY - 10 * DAY });
   made.upstream.forget();
   expect(await chandler.backfill(today)).toMatchObject({ end: { kind: 'done' }, planned: 0 });
@@ -133,7 +133,7 @@ test.each([1, 4])('a span of the last full day needs no probe, with %i requests 
   expect((await finals()).map(({ days }) => days)).toEqual(coins.map(() => [TODAY - DAY]));
 });
 
-test('where the last day is missing, and older ones between candles, the probe asks for the older ones', async () => {
+test('the probe requests older missing days when the last day is missing too', async () => {
   const { chandler, coins } = await open(TODAY - DAY + 12 * 60 * MINUTE);
   await chandler.backfill({ coins: coins.slice(0, 1), from: TODAY - 2 * DAY, to: TODAY - DAY });
   made.world.clock.advanceTo(TODAY + 12 * 60 * MINUTE);
@@ -148,8 +148,8 @@ const gapsOfDay = (day: number) => made.world.database.sql<
 >`
   select reason, detail, next_ask_at from market.gaps where gap_from <= ${day} and gap_to > ${day} order by coin_id`;
 
-test('the last full day is no gap beyond the history limit, and while it is late, its gap says so and when it is asked for', async () => {
-  // The views have the clock of the database.
+test('the last full day is no gap beyond the history limit; while it is late, its gap says so and when it is requested', async () => {
+  // The views use the clock of the database.
   const now = Date.now();
   const today = Math.floor(now / DAY) * DAY;
   const { chandler, coins } = await open(now, { latestTurnsAfterMs: DAY });
@@ -170,7 +170,7 @@ test('the last full day is no gap beyond the history limit, and while it is late
   expect(await gapsOfDay(today - DAY)).toEqual(
     coins.map(() => ({ reason: 'not asked yet', detail, nextAskAt: expect.closeTo(until, -4) })),
   );
-  // It is not too young: it is final as soon as it comes.
+  // It is not too young: it is final as soon as it arrives.
   expect(left).toContainEqual(expect.objectContaining({ reason: 'not asked yet', fate: 'later', slots: coins.length }));
   expect(left).toContainEqual(expect.objectContaining({ fate: 'too young', slots: coins.length }));
 });

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { CHUNKS, IN_FLIGHT, killed, reportOf, setScene } from './left-behind.ts';
 
-describe('a run that was suspended until another took it for dead', { concurrent: true }, () => {
-  test('goes on when it is woken, and completes: each chunk is asked once, but for those in flight', async (context) => {
+describe('a run that was suspended until another run took it for dead', { concurrent: true }, () => {
+  test('goes on when it is woken and completes: each chunk is requested once, except those in flight', async (context) => {
     const { database, askedOf, start, untilAsked, statesOf } = await setScene(context);
     const sleeper = await start('btc-bitcoin');
     await untilAsked(sleeper, 'btc-bitcoin', 20);
@@ -10,7 +10,7 @@ describe('a run that was suspended until another took it for dead', { concurrent
     const before = askedOf('btc-bitcoin');
     // As if it had slept for minutes.
     await database.sql`update ops.backfill set heartbeat_at = heartbeat_at - interval '5 minutes'`;
-    // At its pace this takes longer than a heartbeat.
+    // At this rate the other run takes longer than a heartbeat.
     const other = await start('eth-ethereum');
     const ended = await other.ended;
     expect(ended.code, ended.err).toBe(0);
@@ -23,20 +23,20 @@ describe('a run that was suspended until another took it for dead', { concurrent
     expect(code, err).toBe(0);
     expect(reportOf(out)).toMatchObject({ end: 'done', gaps: [], failed: [] });
     expect(await statesOf()).toEqual(['done', 'done']);
-    // An answer that was under way when it was suspended may have been too long ago.
+    // The answer to a request in flight at the suspension may have been too long ago.
     expect(askedOf('btc-bitcoin')).toBeGreaterThanOrEqual(CHUNKS);
     expect(askedOf('btc-bitcoin')).toBeLessThanOrEqual(CHUNKS + IN_FLIGHT);
   });
 });
 
 describe('the chunks of a run that was killed', { concurrent: true }, () => {
-  test('are dropped unasked while others run, whose own chunks stay', async (context) => {
+  test('are dropped without a request while other runs go on, and the chunks of those runs stay', async (context) => {
     const scene = await setScene(context);
     const { askedOf, queued, start, statesOf, untilAsked } = scene;
     const living = await start('ltc-litecoin');
     await untilAsked(living, 'ltc-litecoin', 5);
     await killed(scene, 'btc-bitcoin');
-    // Until somebody finds out that it was killed, the living one works for it.
+    // Until another run finds out that it was killed, the living run works on its chunks.
     const next = await start('eth-ethereum');
     const [one, two] = await Promise.all([living.ended, next.ended]);
     expect([one.code, two.code], one.err + two.err).toEqual([0, 0]);
@@ -44,7 +44,7 @@ describe('the chunks of a run that was killed', { concurrent: true }, () => {
     expect(reportOf(two.out)).toMatchObject({ end: 'done', requests: CHUNKS });
     expect(askedOf('btc-bitcoin')).toBeLessThan(CHUNKS);
     expect(askedOf('eth-ethereum')).toBe(CHUNKS);
-    // The killed run worked for the living one, too: what it had under way of its chunks is asked again.
+    // The killed run worked on chunks of the living run, too. Its requests in flight are sent again.
     expect(askedOf('ltc-litecoin')).toBeGreaterThanOrEqual(CHUNKS);
     expect(askedOf('ltc-litecoin')).toBeLessThanOrEqual(CHUNKS + IN_FLIGHT);
     expect(await queued()).toBe(0);

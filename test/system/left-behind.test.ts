@@ -3,11 +3,11 @@ import { runCli } from '../support/program.ts';
 import { backfill, CHUNKS, killed, reportOf, setScene } from './left-behind.ts';
 
 describe('the chunks of a run that was killed', () => {
-  test('are not asked by the next run, which takes them away', async (context) => {
+  test('are removed by the next run, which sends no request for them', async (context) => {
     const scene = await setScene(context);
     const { askedOf, queued, settings, statesOf } = scene;
     const before = await killed(scene, 'btc-bitcoin');
-    // What was left behind is in the queue already, so nothing depends on the pace any more.
+    // The abandoned chunks are in the queue already, so nothing depends on the rate any more.
     const { code, out, err } = await runCli(backfill('eth-ethereum'), {
       ...settings,
       CHANDLER_REQUESTS_PER_SECOND: '60',

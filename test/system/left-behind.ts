@@ -1,4 +1,4 @@
-/** Runs that are suspended, or killed, and what the others make of it: real processes. */
+/** Real processes that are suspended or killed, and what other runs do about it. */
 import { expect, type TestContext } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { DAY } from '../../src/core/interval.ts';
@@ -9,18 +9,18 @@ import { startUpstream } from '../support/simulated-upstream.ts';
 const TO = Math.floor(Date.now() / DAY) * DAY - 5 * DAY;
 const FROM = TO - 1_200 * DAY;
 export const CHUNKS = 120;
-/** At once, without --concurrency. */
+/** Concurrent requests without --concurrency. */
 export const IN_FLIGHT = 8;
 const day = (at: number) => new Date(at).toISOString().slice(0, 10);
 export const backfill = (coin: string) => ['backfill', coin, '--start', day(FROM), '--end', day(TO), '--yes', '--json'];
 
-/** What one test has for itself: most of its time it waits for a pace, so all of them run at once. */
+/** What each test has for itself. It mostly waits for the rate, so all tests run at once. */
 type Scene = {
   readonly database: TestDatabase;
   readonly settings: Readonly<Record<string, string>>;
   askedOf(coin: string): number;
   start(coin: string): Promise<RunningCli>;
-  /** Until so many requests for the coin have arrived, or the run has ended. */
+  /** Resolves when so many requests for the coin have arrived, or the run has ended. */
   untilAsked(run: RunningCli, coin: string, requests: number): Promise<void>;
   queued(): Promise<number>;
   statesOf(): Promise<string[]>;
@@ -72,7 +72,7 @@ export async function setScene({ onTestFinished }: Pick<TestContext, 'onTestFini
 export const reportOf = (out: string) =>
   (JSON.parse(out) as { backfill: { end: string; requests: number; gaps: unknown[]; failed: unknown[] } }).backfill;
 
-/** Starts a run of the coin and kills it; resolves to how many requests had arrived. */
+/** Starts a run for the coin and kills it. Resolves to the number of requests that had arrived. */
 export async function killed({ askedOf, queued, start, untilAsked }: Scene, coin: string): Promise<number> {
   const run = await start(coin);
   await untilAsked(run, coin, 20);

@@ -1,6 +1,6 @@
 /**
- * Lies told anywhere, each once: what is final in the end is what the market says, or it was told where docs/proof.md does not promise that it is found
- * out. Beside lies nothing goes wrong here: faults, restarts and runs that overlap are in `scenario.ts`.
+ * Lies anywhere, each told once: in the end each final slot equals the market, or docs/proof.md does not promise that its lie is found out.
+ * Nothing else goes wrong here: faults, restarts and overlapping runs are in `scenario.ts`.
  */
 import { describe, expect, test } from 'vitest';
 import { type CandleInterval, ceilToGrid, DAY, INTERVAL_MS, type Interval } from '../../src/core/interval.ts';
@@ -17,13 +17,13 @@ type Lie = Told & { readonly name: string };
 export type LiesCounted = {
   readonly told: number;
   readonly promised: number;
-  /** Final slots that are false in the end, all of them told where nothing is promised. */
+  /** Final slots that are false in the end. All of their lies were told where nothing is promised. */
   readonly falseSlots: number;
 };
 
 const MOST_RUNS = 60;
 
-/** @throws where a false candle became final that should have been found out. */
+/** @throws when a false candle became final although it should have been found out. */
 export async function runLies(seed: number, of: 'candles' | 'prices'): Promise<LiesCounted> {
   const random = randomOf(seed);
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)]!;
@@ -105,7 +105,7 @@ async function complete(world: World, work: Work, chandler: Awaited<ReturnType<W
   throw new Error(`not complete after ${MOST_RUNS} runs`);
 }
 
-/** @throws where a final slot is false that no lie explains. */
+/** @throws when a final slot is false without a lie. */
 async function count(world: World, lies: readonly Lie[], seed: number): Promise<LiesCounted> {
   let falseSlots = 0;
   for (const series of await seriesOf(world)) {
@@ -127,7 +127,7 @@ async function count(world: World, lies: readonly Lie[], seed: number): Promise<
   return { told: lies.length, promised: lies.filter(({ isPromised }) => isPromised).length, falseSlots };
 }
 
-/** Two final candles that follow each other, of another size, cannot both be true: what one answer told of them is asked again. */
+/** Two adjacent final candles of different magnitude cannot both be true. What a single answer reported of them is requested again. */
 async function checkSizes({ database }: World, { id, coinId, interval, covered }: SeenSeries, seed: number) {
   for (const { from, to } of covered) {
     const jumps = await database.sql`
@@ -142,7 +142,7 @@ async function checkSizes({ database }: World, { id, coinId, interval, covered }
   }
 }
 
-/** Final slots whose candle is not the market's, or that have none where the market has one. */
+/** Final slots whose candle differs from the market's, and final slots without a candle that the market has. */
 async function falseIn({ database, simulator }: World, series: SeenSeries) {
   const { id, interval, covered } = series;
   const out: number[] = [];
@@ -163,11 +163,11 @@ async function falseIn({ database, simulator }: World, series: SeenSeries) {
   return out;
 }
 
-/** `SEED=17` runs that one alone. */
+/** `SEED=17` runs only that one. */
 const only = process.env.SEED === undefined ? null : Number(process.env.SEED);
 
 export function testLies(seeds: readonly number[], of: 'candles' | 'prices'): void {
-  describe(`after lies told anywhere about ${of}, each once, what is final is the market, or was told where it need not be found out`, () => {
+  describe(`after lies anywhere about ${of}, each told once, final slots equal the market, except where no promise covers the lie`, () => {
     const all = { told: 0, promised: 0, falseSlots: 0 };
     test.each(only === null ? seeds : [only])('seed %i', async (seed) => {
       try {
@@ -181,7 +181,7 @@ export function testLies(seeds: readonly number[], of: 'candles' | 'prices'): vo
       }
     });
 
-    test.skipIf(only !== null)('both kinds of lies are told, and some of those that nothing betrays stay', () => {
+    test.skipIf(only !== null)('lies of both kinds are told, and some that nothing reveals remain', () => {
       expect(all.promised).toBeGreaterThan(seeds.length);
       expect(all.told - all.promised).toBeGreaterThan(seeds.length);
       expect(all.falseSlots).toBeGreaterThan(0);

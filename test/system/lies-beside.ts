@@ -1,4 +1,4 @@
-/** Lies that only stored candles can betray, told once each: anywhere, or only where P11 promises that they are found out. */
+/** Lies that only stored candles can reveal, told once each: anywhere, or only where P11 promises that they are found out. */
 import type { Clock } from '../../src/clock.ts';
 import type { FaultName } from '../../src/simulator/faults/fault-spec.ts';
 import { spoilRows, type WireRow } from '../../src/simulator/faults/faulty-rows.ts';
@@ -10,17 +10,17 @@ import type { Sql } from '../../src/store/connection/connect.ts';
 import type { FetchFunction } from '../../src/upstream/wire.ts';
 import { isPromised, readBeside } from './promised.ts';
 
-/** By what betrays them. */
+/** The lies by what reveals them. */
 const BESIDE = ['other-coin', 'scaled', 'shifted-day', 'constant', 'thinned'] as const satisfies readonly FaultName[];
 export const LIES_BESIDE: readonly FaultName[] = BESIDE;
 
 export type LiarOptions = {
   readonly seed: number;
-  /** Of the answers about which such a lie may be told, so many are lies. */
+  /** The share of lies among the answers about which one may be told. */
   readonly share: number;
   readonly clock: Clock;
   readonly sql: Sql;
-  /** The same market, always truthful. */
+  /** The same market without lies. */
   readonly ask: FetchFunction;
   /** Also where nothing promises that the lie is found out. */
   readonly anywhere?: boolean;
@@ -31,11 +31,11 @@ export type Told = {
   readonly request: Request;
   readonly lie: readonly WireRow[];
   readonly truth: readonly WireRow[];
-  /** docs/proof.md says that it is found out. */
+  /** Whether docs/proof.md says that it is found out. */
   readonly isPromised: boolean;
 };
 
-/** `simulated`, which may fail by itself, with these lies. */
+/** `simulated`, which may fail as well, with these lies. */
 export function withLiesBeside(simulated: FetchFunction, options: LiarOptions): FetchFunction {
   const { seed, share, clock, sql, ask, told, anywhere = false } = options;
   const attempts = new Map<string, number>();

@@ -1,4 +1,7 @@
-/** Others that may log in to the database, and what they can hold up: who only reads nothing (P16), who may write only what is said to wait. */
+/**
+ * Other users who may log in to the database, and what they can block: a user who only reads blocks nothing (P16), a user who writes only
+ * what the documents say.
+ */
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { createClient, type Sql } from '../../src/store/connection/connect.ts';
@@ -12,7 +15,7 @@ import { type SimulatedUpstream, startUpstream } from '../support/simulated-upst
 import { until } from '../support/until.ts';
 
 let upstream: SimulatedUpstream;
-/** Requests for candles that have arrived, and what those after the second wait for. */
+/** Requests for candles that have arrived, and what the requests after the second wait for. */
 let arrived: number;
 let held: Promise<void> | null;
 beforeEach(async () => {
@@ -32,7 +35,7 @@ const settings = (url: string) => ({
   CHANDLER_CANDLES_PER_REQUEST: '10',
   DATABASE_URL: url,
 });
-/** Waits so long for a lock, and not half a minute. */
+/** Waits this long for a lock, not half a minute. */
 const impatient = (url: string, ms: number) => `${url}?options=-c%20lock_timeout%3D${ms}ms`;
 
 /** A login that may read `market` and nothing else. */
@@ -50,10 +53,10 @@ async function logInAsReader({ sql, url }: TestDatabase): Promise<Sql> {
   return reader;
 }
 
-test('a reader can take no lock, make no table and no large object', async () => {
+test('a reader can take no lock, and make no table and no large object', async () => {
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
-  // Rights on the database itself are not in its template.
+  // Its template does not include rights on the database itself.
   await migrate(database);
   const reader = await logInAsReader(database);
   for (const harmful of [
@@ -73,14 +76,14 @@ test('a reader can take no lock, make no table and no large object', async () =>
     ).rejects.toThrow('permission denied');
 });
 
-test('a reader who holds all he can holds up neither a migration nor a backfill', async () => {
+test('a reader who holds every lock that it can get blocks neither a migration nor a backfill', async () => {
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
   await migrate(database);
-  // As on a server whose superuser is not ours: whoever may log in may take advisory locks.
+  // As on a server whose superuser is not ours: each login may take advisory locks.
   await database.sql`grant execute on function pg_advisory_lock(bigint), pg_advisory_lock(int, int) to analyst`;
   const reader = await logInAsReader(database);
-  // Those of Chandler 0.1, and the one with which BullMQ migrates.
+  // The locks of Chandler 0.1, and the one with which BullMQ migrates.
   await reader`select pg_advisory_lock(4242000 + i) from generate_series(1, 100) i`;
   const env = settings(impatient(database.url, 5_000));
   expect((await runCommand(['status'], { env })).code).toBe(0);
@@ -101,13 +104,13 @@ test.each([
   ],
   ['a comment', "comment on table market.candle is 'mine'"],
 ])(
-  'a reader who wants to make %s is refused before it waits for a lock, so nobody waits behind it',
+  'a reader who tries to make %s is refused before it waits for a lock, so nobody waits behind it',
   async (_, statement) => {
     const database = await createTestDatabase();
     onTestFinished(() => database.drop());
     await migrate(database);
     const reader = await logInAsReader(database);
-    // Somebody who works with the table: the statement would wait for this one, and all others for the statement.
+    // Another session works with the table. The statement would wait for it, and all others for the statement.
     await database.sql.begin(async (tx) => {
       await tx`lock table market.candle in share update exclusive mode`;
       await reader`set lock_timeout = '2s'`;
@@ -116,7 +119,7 @@ test.each([
   },
 );
 
-test('who may make tables in a schema of their own may still do so', async () => {
+test('a reader may make tables in a schema of its own', async () => {
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
   await migrate(database);
@@ -127,10 +130,10 @@ test('who may make tables in a schema of their own may still do so', async () =>
   await reader`comment on table mine.notes is 'mine'`;
 });
 
-test('a run waits for a table that somebody has locked, says so, and asks nothing twice', async () => {
+test('a run waits for a table that another session has locked, says so, and requests nothing twice', async () => {
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
-  // So long that two writers of the run, which wait for each other when it stalls, do not meet the limit before the lock is there.
+  // Two writers of the run wait for each other when it stalls. The timeout is long enough that they do not exceed it before the lock is taken.
   const env = settings(impatient(database.url, 2_000));
   const plan = await runCommand(['plan', ...BACKFILL.slice(1, -2), '--json'], { env });
   const { requests } = JSON.parse(plan.out) as { requests: number };
@@ -154,21 +157,21 @@ test('a run waits for a table that somebody has locked, says so, and asks nothin
   expect(upstream.asked()).toBe(requests);
 });
 
-describe('a command that waits for a lock in vain', () => {
+describe('a command whose wait for a lock times out', () => {
   test.each([
     ['a table', ['status'], 'lock table market.series in access exclusive mode', 'market.series'],
     ['the schema', ['status'], 'lock table ops.migration in access exclusive mode', 'ops.migration'],
     ['a migration', ['migrate'], 'lock table ops.migration in share mode', 'ops.migration'],
     ['a row', ['track', 'remove', '--all'], 'select from ops.track for update', 'ops.track'],
     ['a statement', ['sql', 'delete from ops.track'], 'lock table ops.track in share mode', 'ops.track'],
-  ])('names the session that holds it: %s', async (_, command, lock, table) => {
+  ])('names the session that holds the lock: %s', async (_, command, lock, table) => {
     const database = await createTestDatabase();
     onTestFinished(() => database.drop());
     const url = impatient(database.url, 300);
     await database.sql`
       insert into ops.track (tier, interval, quote, since, priority, target_age, created_at)
       values ('all', '1h', 'usd', now(), 20, '1 hour', now())`;
-    // A reader, whose lock is weaker, and who has been there for longer.
+    // A reader, whose lock is weaker, and who has held it for longer.
     await database.sql.begin(async (reader) => {
       await reader`select from market.coin, ops.track`;
       await database.sql.begin(async (tx) => {
@@ -185,7 +188,7 @@ describe('a command that waits for a lock in vain', () => {
     });
   });
 
-  test('gives a query that finds the session, also when nobody waits for it any more', async () => {
+  test('gives a query that finds the session, even when nobody waits for it any more', async () => {
     const database = await createTestDatabase();
     onTestFinished(() => database.drop());
     const error = Object.assign(new Error('canceling statement due to lock timeout'), { code: '55P03' });
@@ -200,7 +203,7 @@ describe('a command that waits for a lock in vain', () => {
   });
 });
 
-test('a lock is held until the transaction ends, by one at a time', async () => {
+test('one transaction at a time holds an advisory lock, until it ends', async () => {
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
   const { sql } = database;

@@ -1,4 +1,4 @@
-/** A run that waits for nothing but a second opinion about its last chunk. */
+/** A run that waits only for a second opinion about its last chunk. */
 import { afterEach, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
 import { says } from '../support/scripted.ts';
@@ -10,7 +10,7 @@ afterEach(async () => {
   await world?.close();
 });
 
-test('says so, and sits it out however short a wait was allowed', async () => {
+test('a run that waits for a second opinion says so, and waits it out however short the allowed wait', async () => {
   const scripted = await createScriptedWorld({ speed: 50 });
   world = scripted.world;
   const chandler = await world.open();

@@ -1,4 +1,4 @@
-/** A second damage in what one answer told, and a third one: each is named, and ends with the mending that verify prints. */
+/** A second and a third damage within one answer: verify names each, and the repair that it prints ends it. */
 import { expect, test } from 'vitest';
 import { DAY, floorToGrid, type Interval } from '../../src/core/interval.ts';
 import { type SeriesProof, verifySeries } from '../../src/views/operations/verify.ts';
@@ -32,7 +32,7 @@ const ORDERS = [
 ] as const;
 const CASES = (['24h', 'prices-1d'] as const).flatMap((interval) => ORDERS.map((order) => [interval, order] as const));
 
-test.each<readonly [Interval, (typeof ORDERS)[number]]>(CASES)('%s: %j', async (interval, order) => {
+test.each<readonly [Interval, (typeof ORDERS)[number]]>(CASES)('verify repairs %s: %j', async (interval, order) => {
   const world = await createWorld({ startAt: NOW, simulator: { coins: 6 } });
   try {
     const chandler = await world.open();

@@ -1,4 +1,4 @@
-/** Slots that are taken out of coverage are asked about again: what they held is kept, and a false answer does not replace it. */
+/** Slots that are taken out of coverage are requested again. Their old values are kept, and a false answer does not replace them. */
 import { afterEach, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
 import { createScriptedWorld, type ScriptedWorld, TODAY } from '../support/scripted-world.ts';
@@ -6,7 +6,7 @@ import type { Chandler } from '../support/world.ts';
 
 const COIN = 'btc-bitcoin';
 const WHOLE = { coins: [COIN], from: TODAY - 120 * DAY, to: TODAY - 3 * DAY } as const;
-/** What is taken out of coverage: 60 days. */
+/** The 60 days that are taken out of coverage. */
 const MENDED = { from: TODAY - 90 * DAY, to: TODAY - 30 * DAY };
 const NUMBERS = ['open', 'high', 'low', 'close', 'volume', 'market_cap'] as const;
 
@@ -15,7 +15,7 @@ type Row = Record<(typeof NUMBERS)[number], number | null> & { time_open: string
 let made: ScriptedWorld;
 afterEach(() => made.world.close());
 
-/** A filled warehouse, of which a stretch is to be asked about again. */
+/** A filled warehouse in which one stretch is to be requested again. */
 async function openMended(): Promise<Chandler> {
   made = await createScriptedWorld({ speed: 300 });
   const chandler = await made.world.open();
@@ -30,7 +30,7 @@ const candles = () => made.world.database.sql`select * from market.candle order 
 const revisions = () => made.world.database.sql`
   select reason, count(*)::int as n, count(close)::int as priced from market.revision group by 1 order by 1`;
 
-/** The first `times` answers about candles are changed. `rowsOf`: what the market truly says of another coin at the same address. */
+/** Changes the first `times` answers about candles. `rowsOf`: the true answer for another coin at the same address. */
 function answerChanged(
   change: (rows: Row[], rowsOf: (coin: string) => Promise<Row[]>) => Row[] | Promise<Row[]>,
   times: number,
@@ -50,7 +50,7 @@ function answerChanged(
 const each = (change: (value: number | null) => number | null) => (rows: Row[]) =>
   rows.map((row) => ({ ...row, ...Object.fromEntries(NUMBERS.map((name) => [name, change(row[name])])) }));
 
-test('another answer replaces what was there, and the revisions keep it, with the reason', async () => {
+test('another answer replaces the old values, and the revisions keep them with the reason', async () => {
   const chandler = await openMended();
   const { sql } = made.world.database;
   const before = await candles();

@@ -1,6 +1,6 @@
 /**
- * P8 with a backfill of more than a million chunks, in virtual time: each tick is run within its own interval, and the backfill has
- * all that the schedules leave, of the second and of the day. Neither its plan nor its queue nor the process grows with it.
+ * P8 with a backfill of more than a million chunks, in virtual time: each tick runs within its own interval, and the backfill gets all
+ * requests that the schedules leave, of the second and of the day. Neither its plan nor its queue nor the process grows with it.
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -27,12 +27,12 @@ const MIDNIGHT = Date.UTC(2026, 9, 15);
 const START = MIDNIGHT - HOUR;
 const COINS = 1_000;
 const MILLION = 1_000_000;
-/** Some minutes of the pace, beside what the schedules need: the rest of its time the backfill waits for the next day. */
+/** Some minutes at full rate, beside what the schedules need. The rest of its time the backfill waits for the next day. */
 const PER_DAY = 410;
 const PER_SECOND = 1;
-/** Of a minute at full pace, with a hair's breadth to spare and a turn that was lost by a busy machine. */
+/** The requests of a minute at full rate, minus a small tolerance and a permit that a busy machine lost. */
 const FULL_MINUTE = 0.9 * 60 * PER_SECOND;
-/** Chunks of a backfill in the queue at most, and room for ticks, turns of freshness, and what the queues keep of themselves. */
+/** At most so many chunks of a backfill are in the queue, with room for ticks, refreshes, and the bookkeeping of the queues. */
 const MOST_QUEUED = 1_024 + 76;
 /** A million chunks as objects would be several times that. */
 const MOST_GROWN_MB = 100;
@@ -40,7 +40,7 @@ const TARGET_AGE = HOUR;
 const FRESHNESS_EVERY = 5 * MINUTE;
 const BORDER_MS = 2_500;
 
-/** Ticks at every minute of the hours that are lived. */
+/** Ticks at every minute of the tested hours. */
 const ENV = {
   CHANDLER_PLAN: 'enterprise',
   CHANDLER_DAILY_REQUESTS: String(PER_DAY),
@@ -61,7 +61,7 @@ const ENV = {
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
-/** Of what is still used. */
+/** Memory that is still in use. */
 function heapMb(): number {
   collectGarbage();
   return process.memoryUsage().heapUsed / 2 ** 20;
@@ -93,7 +93,7 @@ async function begin(redis: OwnRedis | null): Promise<readonly string[]> {
   return coinIds;
 }
 
-/** As `chandler backfill --all --interval 5m --detach` does. */
+/** Does what `chandler backfill --all --interval 5m --detach` does. */
 async function record(coinIds: readonly string[]): Promise<{ readonly id: number; readonly chunks: number }> {
   const { sql } = world.database;
   const now = world.clock.now();
@@ -112,7 +112,7 @@ async function schedules(): Promise<readonly Schedule[]> {
   return (await budgetOf(world)).schedules;
 }
 
-/** How many requests of the day are spent, and of how many that the schedules will not need any more. */
+/** The requests spent of the day, and those left that the schedules will not need any more. */
 async function readDay(): Promise<{ readonly spent: number; readonly free: number }> {
   const now = world.clock.now();
   const [row] = await world.database.sql<{ spent: number }[]>`
@@ -121,7 +121,7 @@ async function readDay(): Promise<{ readonly spent: number; readonly free: numbe
   return { spent: row!.spent, free: PER_DAY - (await budgetOf(world)).reserved(now).day };
 }
 
-/** Each schedule's latest run was begun within its interval, and no tick older than a minute waits. */
+/** The latest run of each schedule began within its interval, and no tick older than a minute waits. */
 async function checkTicks(): Promise<void> {
   const now = world.clock.now();
   const active = (await schedules()).filter(({ cadence }) => cadence !== null);
@@ -151,7 +151,7 @@ describe.each(['Postgres', 'Redis'])('with its queues on %s', (engine) => {
   afterAll(() => redis?.kill());
 
   test.skipIf(engine === 'Redis' && first === null)(
-    'a backfill of over a million chunks delays no scheduled run by more than its interval, and has what they leave',
+    'a backfill of over a million chunks delays no scheduled run beyond its interval, and gets what they leave',
     { timeout: 420_000 },
     async () => {
       const coinIds = await begin(redis);
@@ -167,7 +167,7 @@ describe.each(['Postgres', 'Redis'])('with its queues on %s', (engine) => {
       const firstMinute = (Math.floor(begun / MINUTE) + 1) * MINUTE;
       for (let at = firstMinute; at <= MIDNIGHT + 6 * MINUTE; at += MINUTE) {
         const from = world.clock.now();
-        // The wait behind a day's border is as long as the loops that look for work sleep, which `advance` does not wake.
+        // The wait after the border of a day is as long as the loops that look for work sleep. `advance` does not wake them.
         await world.advance(BORDER_MS);
         await world.advance(at - from - BORDER_MS);
         const label = new Date(at).toISOString();
@@ -186,7 +186,7 @@ describe.each(['Postgres', 'Redis'])('with its queues on %s', (engine) => {
         if (!isRunning && !wasRunning && at !== MIDNIGHT) {
           minutes.held++;
           const { spent, free } = await readDay();
-          // Of a tick of this minute nobody knows whether it has asked.
+          // Whether a tick of this minute has sent its request is not known.
           expect(Math.abs(spent - free), `${label}: ${spent} spent, ${free} free`).toBeLessThanOrEqual(2);
         }
         wasRunning = isRunning;

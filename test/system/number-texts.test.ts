@@ -1,4 +1,4 @@
-/** Numbers that a double does not hold as they are written: what becomes of each, from the answer to SQL, REST (decision 80). */
+/** Numbers that a double cannot hold as they are written: what becomes of each, from the answer to SQL and REST (decision 80). */
 import { afterEach, expect, test } from 'vitest';
 import { DAY, HOUR } from '../../src/core/interval.ts';
 import { createService } from '../../src/service/service.ts';
@@ -15,7 +15,7 @@ afterEach(() => made.world.close());
 
 type Texts = Partial<Record<'open' | 'volume' | 'market_cap', string>>;
 
-/** The rows that are asked for, all alike but for the texts of `special`, by open time. */
+/** The requested rows, all alike except for the texts of `special`, by open time. */
 function answering(special: ReadonlyMap<number, Texts>, widthMs: number): Script {
   return async (request, simulated) => {
     const { pathname, searchParams } = new URL(request.url);
@@ -51,7 +51,7 @@ async function filledWith(special: readonly Texts[], interval: '24h' | '12h' = '
   return {
     run,
     sql: database.sql,
-    /** The first four days. */
+    /** The REST response for the first four days. */
     rest: async () => {
       const path = `coins/${COIN}/ohlcv/historical?start=${day}&end=${new Date(FIRST + 3 * DAY).toISOString()}`;
       const answer = await service(new Request(`http://service/v1/${path}`));
@@ -62,7 +62,7 @@ async function filledWith(special: readonly Texts[], interval: '24h' | '12h' = '
   };
 }
 
-test('an integer beyond 2^53 is the nearest double, as every reader of JSON has it; a fraction of zeros is not kept', async () => {
+test('an integer beyond 2^53 becomes the nearest double, as every JSON reader has it; a fraction of zeros is dropped', async () => {
   const { run, stored, rest } = await filledWith([{ volume: '9007199254740993', market_cap: '556847817.0' }]);
   expect(run).toMatchObject({ end: { kind: 'done' }, failed: [] });
   expect((await stored())[0]).toEqual({ volume: '9.007199254740992e+15', marketCap: '556847817' });
@@ -90,12 +90,12 @@ test.each(['1e-400', `0.${'0'.repeat(400)}1`])(
   },
 );
 
-test('the smallest double that is not 0 is kept', async () => {
+test('the smallest double above 0 is kept', async () => {
   const { sql } = await filledWith([{ open: '5e-324' }]);
   expect(await sql`select open from market.candles order by open_time limit 1`).toEqual([{ open: 5e-324 }]);
 });
 
-test('a number too large for a double is quarantined; the largest is kept, and where two cannot be added their sum is unknown', async () => {
+test('a number too large for a double is quarantined, and a sum too large for a double is unknown', async () => {
   const { sql, rest } = await filledWith([{ volume: '1e308' }, { volume: '1e308' }, { volume: '1e400' }], '12h');
   expect(await sql`select reason from market.quarantine group by 1`).toEqual([
     { reason: 'volume is negative or not finite' },

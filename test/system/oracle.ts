@@ -1,6 +1,6 @@
 /**
- * The sentence that is the product, as checks: candles and prices equal the market on all covered spans, coverage equals what was wanted, and
- * upstream never counted more requests than the budget allowed.
+ * The main promise of the product as checks: candles and prices equal the market on all covered spans, coverage equals what was wanted, and
+ * the upstream never counted more requests than the budget allowed.
  */
 import { expect } from 'vitest';
 import type { Clock } from '../../src/clock.ts';
@@ -11,7 +11,7 @@ import type { Simulator } from '../../src/simulate.ts';
 import { verifySeries } from '../../src/views/operations/verify.ts';
 import type { TestDatabase } from '../support/database.ts';
 
-/** What can be checked: a warehouse, and the upstream that it is of. */
+/** What can be checked: a warehouse, and its upstream. */
 export type Seen = { readonly clock: Clock; readonly database: TestDatabase; readonly simulator: Simulator };
 
 export type SeenSeries = {
@@ -21,7 +21,7 @@ export type SeenSeries = {
   readonly interval: Interval;
   readonly wanted: Spans;
   readonly covered: Spans;
-  /** Open time of its coin's first candle; null: not known. */
+  /** Open time of its coin's first candle. Null when not known. */
   readonly first: number | null;
 };
 
@@ -31,7 +31,7 @@ export async function seriesOf({ database }: Seen): Promise<readonly SeenSeries[
     from market.series s join market.coin c on c.id = s.coin_id order by s.id`;
 }
 
-/** What is covered is sound in itself (P1, P9), and of the series chosen it is what the market says (P4, P7). */
+/** Checks that coverage is sound in itself (P1, P9), and that the chosen series equal the market (P4, P7). */
 export async function checkStored(
   seen: Seen,
   label: string,
@@ -39,7 +39,7 @@ export async function checkStored(
 ): Promise<void> {
   for await (const proof of verifySeries(seen.database.sql, {}, seen.clock.now())) {
     expect(proof.differences, `${label}: ${proof.coinId}`).toEqual([]);
-    // Nobody changed a candle by hand, so what was mended had been stored as it was told.
+    // Nobody changed a candle by hand, so what was repaired had been stored as answered.
     const mended = proof.notes.filter((note) => note.includes('mended'));
     expect(mended, `${label}: ${proof.coinId}`).toEqual([]);
   }
@@ -47,7 +47,7 @@ export async function checkStored(
     for (const span of series.covered) await compare(seen, series, span, label);
 }
 
-/** The rows stored inside coverage are the market's, all of them and no others. */
+/** Checks that the rows inside coverage are exactly those of the market. */
 async function compare(
   { database, simulator }: Seen,
   { id, coinId, quote, interval }: SeenSeries,
@@ -66,7 +66,7 @@ async function compare(
   ).toEqual(truth);
 }
 
-/** What the market says of a span: candles, or prices as candles that never move. */
+/** What the market has of a span: candles, or prices as candles that never move. */
 export async function truthOf(
   { data }: Simulator,
   { coinId, quote, interval }: Pick<SeenSeries, 'coinId' | 'quote' | 'interval'>,
@@ -85,7 +85,7 @@ export async function truthOf(
   });
 }
 
-/** We count at least what upstream saw, and it never had to refuse one for its number (P3). */
+/** Checks that we count at least what the upstream saw, and that it never had to refuse a request for its number (P3). */
 export async function checkSpent({ database, simulator }: Seen, label: string): Promise<void> {
   const [ledger] = await database.sql<
     { counted: number }[]
@@ -98,7 +98,7 @@ export async function checkSpent({ database, simulator }: Seen, label: string): 
     expect(account.rejected, `${label}: the budget was overrun`).toEqual({ pace: 0, day: 0, month: 0 });
 }
 
-/** Wanted, and neither covered nor told by upstream three times over to be malformed; from when the coin began. */
+/** Wanted slots from the start of the coin that are neither covered nor malformed in three answers of the upstream. */
 export async function missingOf(
   { database }: Seen,
   { id, interval, wanted, covered, first }: SeenSeries,
@@ -112,7 +112,7 @@ export async function missingOf(
   return subtract(subtract(due, covered), written!.spans);
 }
 
-/** What could not be final yet when it was asked for last, `ago` and two candles before `now`, may be missing. */
+/** Without slots that may be missing because they could not be final yet at the last request: from `ago` and two candles before `now` on. */
 export function unlessUnsettled(missing: Spans, interval: Interval, now: number, ago: number): Spans {
   const final = settledUntil(now - ago, interval) - 2 * INTERVAL_MS[interval];
   return intersect(missing, [{ from: Number.NEGATIVE_INFINITY, to: final }]);

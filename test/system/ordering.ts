@@ -1,4 +1,4 @@
-/** Asks about the hours of one series and stores the answers in the order a test wants, whatever the order of the questions. */
+/** Requests the hours of one series and stores the answers in the order that a test wants, whatever the order of the requests. */
 import { SIMULATOR_HEADER } from '../../src/contract/interface/paths.ts';
 import { HOUR } from '../../src/core/interval.ts';
 import type { ChunkJob } from '../../src/ingest/queue/chunk-job.ts';
@@ -14,16 +14,16 @@ export const hour = (n: number) => NOW + n * HOUR;
 const COIN = 'btc-bitcoin';
 const SEED = 3;
 
-/** A price on the wire: those that tests write are small numbers, between which no market goes from one hour to the next. */
+/** A price in an answer. The tests write small numbers, which as real prices would jump too far from one hour to the next. */
 export const onWire = (price: number) => 10_000 + price;
 const fromWire = (price: number | null) => price && price - 10_000;
 
-/** One candle's price by hour; `null` leaves its slot out of the answer, `impossible` sends a row that cannot be true. */
+/** One candle's price by hour. `null` leaves its slot out of the answer, `impossible` sends an impossible row. */
 export type Prices = Readonly<Record<number, number | null | 'impossible'>>;
 
 export type Reply = (request: Request) => Response | Promise<Response>;
 
-/** What was asked about, of these; a question about prices is answered with prices. */
+/** An answer to the request with these prices. A request for prices gets prices. */
 export const answer =
   (prices: Prices, headers: Record<string, string> = {}): Reply =>
   (request) => {
@@ -32,7 +32,7 @@ export const answer =
     const [start, end] = [Date.parse(searchParams.get('start')!), Date.parse(searchParams.get('end')!)];
     const rows = Object.entries(prices)
       .filter((entry): entry is [string, number | 'impossible'] => entry[1] !== null)
-      // Of prices the end is exclusive.
+      // For prices the end is exclusive.
       .filter(([n]) => hour(Number(n)) >= start && hour(Number(n)) < end + (isOfPrices ? 0 : 1))
       .sort(([a], [b]) => Number(a) - Number(b))
       .map(([n, price]) => (isOfPrices ? priceRow : candleRow)(hour(Number(n)), price));
@@ -62,7 +62,7 @@ function priceRow(at: number, price: number | 'impossible') {
   };
 }
 
-/** Answers when the test says so. */
+/** An answer that is sent when the test opens the gate. */
 export function gate() {
   let open: (reply: Reply) => void = () => undefined;
   const opened = new Promise<Reply>((resolve) => {
@@ -74,7 +74,7 @@ export function gate() {
 
 export type Ordering = Awaited<ReturnType<typeof openOrdering>>;
 
-/** Of which series the answers are. */
+/** The intervals whose answers are ordered. */
 export const ORDERED = ['1h', 'prices-1h'] as const;
 
 export async function openOrdering(interval: (typeof ORDERED)[number]) {
@@ -95,7 +95,7 @@ export async function openOrdering(interval: (typeof ORDERED)[number]) {
   return {
     world,
 
-    /** Sends the chunk `[from, to)` as a run of its own would. `reply` resolves when upstream answers. */
+    /** Sends the chunk `[from, to)` as a separate run would. `reply` resolves when the upstream answers. */
     async ask(from: number, to: number, reply: Reply) {
       await refreshCatalogue({ sendRequest: chandler.session.sendRequest, sql, clock: world.clock }, 0);
       const span = { from: hour(from), to: hour(to) };
@@ -133,7 +133,7 @@ export async function openOrdering(interval: (typeof ORDERED)[number]) {
       return { outcome, done };
     },
 
-    /** Price by hour. */
+    /** Stored price by hour. */
     async stored(): Promise<Record<number, number | null>> {
       const rows = await sql<{ at: number; open: number | null }[]>`
         select c.open_time as at, c.open from market.series s cross join ops.stored(s.id, s.interval) c order by 1`;
@@ -145,7 +145,7 @@ export async function openOrdering(interval: (typeof ORDERED)[number]) {
       return row!.covered;
     },
 
-    /** As `covered` writes it. */
+    /** In the format of `covered`. */
     async hours(from: number, to: number): Promise<string> {
       const [row] = await sql<{ text: string }[]>`
         select ${[{ from: hour(from), to: hour(to) }]}::tstzmultirange::text as text`;
@@ -160,7 +160,7 @@ export async function openOrdering(interval: (typeof ORDERED)[number]) {
       return rows.map((row) => ({ ...row, open: fromWire(row.open), close: fromWire(row.close) }));
     },
 
-    /** As if nothing had ever been asked. */
+    /** As if nothing had ever been requested. */
     async forget(): Promise<void> {
       await sql`truncate market.candle, market.price, market.revision, ops.second_opinion, market.quarantine, ops.fetch,
         ops.backfill, market.series cascade`;

@@ -65,7 +65,7 @@ describe('a warehouse holds the data of one market only', () => {
     ['simulated', null, () => another({ seed: 4 }), /seed 3\), .* a simulated market \(made-up, seed 4\)/],
     ['simulated', null, () => another({ market: 'recorded' }), /seed 3\), .* a simulated market \(recorded\)/],
   ])(
-    'after %s ones, answers of another are refused in one sentence, and nothing of them is stored',
+    'after %s ones, answers from another market are refused in one sentence, and nothing of them is stored',
     async (_, one, other, message) => {
       upstream.script = one;
       const first = await open();
@@ -89,13 +89,13 @@ describe('a warehouse holds the data of one market only', () => {
         .sql`select count(*)::int as n from ops.fetch where message ~ 'this warehouse holds'`;
       expect(told!.n).toBeGreaterThanOrEqual(2);
 
-      // The first one goes on where it was.
+      // The first market continues from where it was.
       upstream.script = one;
       expect((await (await open()).backfill(WIDER)).end).toEqual({ kind: 'done' });
     },
   );
 
-  test('the same simulated market started again, with other faults, limits and number of coins, is no other', async () => {
+  test('the same simulated market with other faults, limits and number of coins is accepted as the same', async () => {
     const first = await open();
     await first.readCoins();
     await first.backfill(FIRST);
@@ -105,7 +105,7 @@ describe('a warehouse holds the data of one market only', () => {
     expect((await second.backfill(WIDER)).end).toEqual({ kind: 'done' });
   });
 
-  test('of many that begin at once, one settles it for all', async () => {
+  test('when several runs begin at once, one of them fixes the market for all', async () => {
     const { sql } = world.database;
     const claims = Array.from({ length: 8 }, (_, i) => claimOrigin(sql, i % 2 ? null : 'made-up, seed 3'));
     expect(new Set(await Promise.all(claims)).size).toBe(1);

@@ -1,4 +1,4 @@
-/** The first answer of a series has no neighbours: what betrays it is another interval of the same coin, where one is stored. */
+/** The first answer of a series has no neighbours. Another stored interval of the same coin can reveal that it is false. */
 import { afterEach, describe, expect, test } from 'vitest';
 import { DAY, HOUR, type Interval } from '../../src/core/interval.ts';
 import type { Script } from '../support/scripted.ts';
@@ -14,7 +14,7 @@ type Simulated = Parameters<Script>[1];
 let made: ScriptedWorld;
 
 const rowsOf = async (answer: Promise<Response>) => (await (await answer).json()) as Row[];
-/** The rows as the body of an answer that is otherwise that of the simulator. */
+/** The simulator's answer with other rows in its body. */
 async function withRows(request: Request, simulated: Simulated, rows: Row[]): Promise<Response> {
   const headers = new Headers((await simulated(request)).headers);
   headers.delete('content-length');
@@ -23,7 +23,7 @@ async function withRows(request: Request, simulated: Simulated, rows: Row[]): Pr
 const times = (rows: Row[], factor: number) =>
   rows.map((row) => ({ ...row, ...Object.fromEntries(PRICES.map((name) => [name, row[name] * factor])) }));
 
-/** The rows of `others` under the times of those that were asked for. */
+/** The rows of `others` with the times of the requested rows. */
 const LIES: Readonly<Record<string, (request: Request, simulated: Simulated) => Promise<Row[]>>> = {
   'a thousandth': async (request, simulated) => times(await rowsOf(simulated(request)), 1e-3),
   'another coin': (request, simulated) => rowsOf(simulated(new Request(request.url.replace(COIN, 'eth-ethereum')))),
@@ -59,7 +59,7 @@ const PAIRS = [
   ['6h', '1h'],
 ] as const;
 
-/** In `npm test`: every lie about days, and one about each of the others. */
+/** In `npm test`: every lie about days, and one about each other interval. */
 const isMain = (asked: Interval, lie: string) =>
   asked === '24h' || lie === (asked === '1h' ? 'another coin' : 'another month');
 
@@ -70,7 +70,7 @@ export function useWorld(): void {
 export function testFalseAnswers(which: 'main' | 'others'): void {
   const cases = PAIRS.flatMap(([asked, stored]) => Object.keys(LIES).map((name) => [asked, stored, name] as const));
   test.each(cases.filter(([asked, , name]) => isMain(asked, name) === (which === 'main')))(
-    'the first answer about %s candles, where %s candles are stored, is %s: not stored, and asked for again',
+    'a first answer about %s candles that is %s beside stored %s candles is not stored, and is requested again',
     async (asked, stored, name) => {
       const chandler = await open(stored);
       let told = 0;
@@ -91,7 +91,7 @@ export function testFalseAnswers(which: 'main' | 'others'): void {
   );
 
   test.each(Object.keys(FALSE_IN_PART).filter((name) => (name === 'one high') === (which === 'main')))(
-    'hours that are false in a part, which the stored days show: %s',
+    'hours that are partly false are found out by the stored days: %s',
     async (name) => {
       const chandler = await open('24h');
       let told = 0;
@@ -107,7 +107,7 @@ export function testFalseAnswers(which: 'main' | 'others'): void {
   );
 }
 
-/** Days that do not agree with the hours, in all answers. */
+/** Days that contradict the hours, in all answers. */
 const days: Script = async (request, simulated) =>
   new URL(request.url).searchParams.get('interval') === '24h'
     ? withRows(request, simulated, times(await rowsOf(simulated(request)), 1.5))
@@ -116,7 +116,7 @@ const implausible = () => made.world.database.sql`select from ops.fetch where ou
 
 export function testOneCoin(): void {
   describe('an upstream whose days and hours never agree', () => {
-    test('of which one coin is asked for is asked a second time in three weeks, and in no other', async () => {
+    test('has one coin requested a second time within three weeks, and not in another week', async () => {
       made = await createScriptedWorld({ speed: 300 });
       const { clock } = made.world;
       const chandler = await made.world.open();
@@ -138,7 +138,7 @@ export function testOneCoin(): void {
 }
 
 export function testOtherAnswers(): void {
-  test('an impossible row says nothing about the other interval: the rest of its answer is stored, and its slot is asked for again', async () => {
+  test('an impossible row is not compared with the other interval: the other rows are stored, and its slot is requested again', async () => {
     const chandler = await open('1h');
     let told = 0;
     made.upstream.script = async (request, simulated) => {
@@ -162,7 +162,7 @@ export function testOtherAnswers(): void {
     const coinsOf = async () =>
       (await made.world.simulator.data.coins()).filter((coin) => coin.is_active).map((coin) => coin.id);
 
-    test('is asked a second time about three coins, and about no other', async () => {
+    test('has three coins requested a second time, and no other', async () => {
       made = await createScriptedWorld({ speed: 300 });
       const chandler = await made.world.open();
       const coins = await coinsOf();
@@ -176,7 +176,7 @@ export function testOtherAnswers(): void {
       expect(stored).toMatchObject([{ coins: coins.length }]);
     });
 
-    test('one answer that agrees takes back what two coins seemed to tell', async () => {
+    test('loses the claim of two coins when one answer agrees', async () => {
       made = await createScriptedWorld({ speed: 300 });
       const chandler = await made.world.open();
       const [first, second, third] = await coinsOf();
@@ -192,7 +192,7 @@ export function testOtherAnswers(): void {
     });
   });
 
-  test('hours that lack in a day are no difference', async () => {
+  test('hours that a day lacks are no difference', async () => {
     made = await createScriptedWorld({ speed: 300 });
     const chandler = await made.world.open();
     await chandler.backfill({ ...SPAN, coins: [COIN], interval: '1h', to: SPAN.from + 10 * DAY + 5 * HOUR });

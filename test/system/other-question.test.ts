@@ -1,4 +1,4 @@
-/** Answers that are true of another question, or that lie about their own time: nothing of them is taken. */
+/** Answers that belong to another request, or have a false time: nothing of them is stored. */
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { DAY, floorToGrid, HOUR, type Interval } from '../../src/core/interval.ts';
 import type { Script } from '../support/scripted.ts';
@@ -18,13 +18,13 @@ async function open() {
   return made.world.open();
 }
 
-/** What there is of each slot, for comparison with an upstream that never lied. */
+/** The contents of each slot, for comparison with an upstream without lies. */
 const stored = () => made.world.database.sql`
   select (select count(*)::int from market.candle) as candles, (select count(*)::int from market.revision) as revisions,
     (select count(*)::int from market.quarantine) as quarantined,
     (select coalesce(sum(slots_covered), 0)::int from market.coverage) as covered, (select count(*)::int from market.gaps) as gaps`;
 
-/** The first request of each address is answered as `lie` says, the next one truly. */
+/** The first answer of each address comes from `lie`, the next one is true. */
 function lyingOnce(
   lie: (request: Request, simulated: (request: Request) => Promise<Response>) => Promise<Response>,
 ): Script {
@@ -39,7 +39,7 @@ function lyingOnce(
 type Row = { time_open: string; time_close?: string };
 
 describe('rows of another interval make an answer unusable, and no slot empty', () => {
-  // Without `time_close` the spacing tells, or the grid.
+  // Without `time_close` the spacing reveals it, or the grid.
   const cases = (['24h', '12h', '6h', '30m', '5m'] as const).flatMap((interval) =>
     [true, false].map((withClose) => [interval, withClose] as const),
   );
@@ -51,7 +51,7 @@ describe('rows of another interval make an answer unusable, and no slot empty', 
     await made.world.close();
   });
 
-  test.each(cases)('%s rows answered to a 1h question; with time_close: %s', async (interval: Interval, withClose) => {
+  test.each(cases)('for %s rows in a 1h answer; with time_close: %s', async (interval: Interval, withClose) => {
     const other = await open();
     made.upstream.script = lyingOnce(async (request, simulated) => {
       const url = new URL(request.url);
@@ -68,7 +68,7 @@ describe('rows of another interval make an answer unusable, and no slot empty', 
     expect(refused!.message).toMatch(/not 1h candles/);
   });
 
-  test('a single row of another width is quarantined, the others are kept', async () => {
+  test('but a single one is quarantined, and the other rows are stored', async () => {
     const chandler = await open();
     const wide = TODAY - 10 * DAY;
     made.upstream.script = lyingOnce(async (request, simulated) => {
@@ -87,7 +87,7 @@ describe('rows of another interval make an answer unusable, and no slot empty', 
   });
 });
 
-describe('a Date or an Age that cannot be true', () => {
+describe('an impossible Date or Age', () => {
   const RECENT = { coins: [COIN], interval: '1h', from: NOW - 20 * HOUR, to: NOW } as const;
   const answering =
     (headers: Record<string, string | null>): Script =>
@@ -110,7 +110,7 @@ describe('a Date or an Age that cannot be true', () => {
     ['an age of ten years', { age: '315360000' }],
     ['the year 1970', { date: 'Thu, 01 Jan 1970 00:00:00 GMT' }],
     ['a date years ahead', { date: new Date(NOW + 900 * DAY).toUTCString() }],
-  ])('%s: the rest is asked again within two days', async (_, headers) => {
+  ])('of %s delays the next request by at most two days', async (_, headers) => {
     const chandler = await open();
     made.upstream.script = answering(headers);
     await chandler.backfill(RECENT);
@@ -121,11 +121,11 @@ describe('a Date or an Age that cannot be true', () => {
     expect(await made.world.database.sql`select from market.gaps`).toHaveLength(0);
   });
 
-  test('without a Date and with our clock two days ahead, an open candle is not final', async () => {
+  test('that is missing, with our clock two days ahead, makes no open candle final', async () => {
     made = await createScriptedWorld({ upstreamAheadMs: -2 * DAY });
     const chandler = await made.world.open();
     made.upstream.script = answering({ date: null });
-    // What the upstream calls today, which by our clock has settled.
+    // What the upstream calls today, which has settled by our clock.
     const open = TODAY - 2 * DAY;
     await chandler.backfill({ coins: [COIN], from: TODAY - 10 * DAY, to: TODAY });
     const { sql } = made.world.database;
@@ -138,7 +138,7 @@ describe('a Date or an Age that cannot be true', () => {
     ['no Date in any answer', null, '/'],
     ['the year 1970 in each answer', 'Thu, 01 Jan 1970 00:00:00 GMT', '/'],
     ['a Date three days ahead in the answer', new Date(NOW + 3 * DAY).toUTCString(), '/historical'],
-  ])('with %s and with our clock two hours ahead, an open price is not final', async (_, date, path) => {
+  ])('with %s and with our clock two hours ahead makes no open price final', async (_, date, path) => {
     made = await createScriptedWorld({ upstreamAheadMs: -2 * HOUR });
     const lie = answering({ date });
     made.upstream.script = (request, simulated, clock) =>
@@ -157,7 +157,7 @@ describe('a Date or an Age that cannot be true', () => {
     expect(await sql`select from market.gaps`).toHaveLength(0);
   });
 
-  test('an answer dated before its own rows is asked for again', async () => {
+  test('from before the answer’s own rows makes the chunk be requested again', async () => {
     const chandler = await open();
     const lie = answering({ date: new Date(NOW - 3 * DAY).toUTCString() });
     made.upstream.script = lyingOnce(async (request, simulated) => (await lie(request, simulated, made.world.clock))!);
@@ -169,7 +169,7 @@ describe('a Date or an Age that cannot be true', () => {
   });
 });
 
-test('a web page is an outage for an account that was answered before, also by an earlier process', async () => {
+test('a web page is an outage for an account that was answered before, even in an earlier process', async () => {
   const chandler = await open();
   await chandler.backfill({ coins: [COIN], from: TODAY - 30 * DAY, to: TODAY - 20 * DAY });
   const next = await made.world.open();
@@ -179,7 +179,7 @@ test('a web page is an outage for an account that was answered before, also by a
   expect(await made.world.database.sql`select from market.gaps`).toHaveLength(0);
 });
 
-test('each chunk that failed has its own message', async () => {
+test('each failed chunk has its own message', async () => {
   made = await createScriptedWorld({ speed: 100 });
   const chandler = await made.world.open({ candlesPerRequest: 20 });
   made.upstream.script = (request) => (request.url.includes(`${COIN}/ohlcv`) ? PAGE() : null);

@@ -14,7 +14,7 @@ const SPAN = { coins: [COIN], from: TODAY - 33 * DAY, to: TODAY - 3 * DAY };
 
 let world: World;
 let upstream: ScriptedWorld['upstream'];
-/** Lets the upstream answer the requests that it holds. */
+/** Lets the upstream answer the held requests. */
 let answer: () => void;
 afterEach(async () => {
   answer?.();
@@ -26,7 +26,7 @@ const redisUrl = testRedisUrl();
 if (redisUrl !== null) engines.push(['Redis', { kind: 'redis', url: redisUrl }]);
 
 describe.each(engines)('of two runs that want the same, on %s,', (_, engine) => {
-  /** The first run has sent its only request, and the upstream does not answer it yet. */
+  /** The first run has sent its only request, and the upstream has not answered it yet. */
   async function firstHolds(): Promise<{
     readonly second: Chandler;
     readonly first: ReturnType<Chandler['backfill']>;
@@ -47,7 +47,7 @@ describe.each(engines)('of two runs that want the same, on %s,', (_, engine) => 
     return { second, first: run };
   }
 
-  test('the second waits for the first, says so, and is complete with what the first brought', async () => {
+  test('the second waits for the first, says so, and is complete with the answer of the first', async () => {
     const { second, first } = await firstHolds();
     const shown: BackfillProgress[] = [];
     const run = second.backfill({
@@ -67,7 +67,7 @@ describe.each(engines)('of two runs that want the same, on %s,', (_, engine) => 
     expect([exitOf([one]), exitOf([two])]).toEqual([0, 0]);
   });
 
-  test('the second stops when that takes longer than --max-wait, and says what is left', async () => {
+  test('the second stops when the wait exceeds --max-wait, and says what is left', async () => {
     const { second, first } = await firstHolds();
     const two = await second.backfill({ ...SPAN, maxWaitMs: 3_000 });
     expect(two.end).toMatchObject({ kind: 'stopped', reason: 'another process' });
@@ -79,7 +79,7 @@ describe.each(engines)('of two runs that want the same, on %s,', (_, engine) => 
     expect([exitOf([one]), one.left, upstream.ohlcv().length]).toEqual([0, [], 1]);
   });
 
-  test('the second is complete also when the first is interrupted', async () => {
+  test('the second completes even when the first is interrupted', async () => {
     const { second, first } = await firstHolds();
     const stop = new AbortController();
     const third = await world.open();
@@ -101,10 +101,10 @@ describe.each(engines)('of two runs that want the same, on %s,', (_, engine) => 
     expect([two.left, exitOf([two])]).toEqual([[], 0]);
   });
 
-  test('the one that asked for less says nothing of what only the other wants', async () => {
+  test('a run that wants less does not report what only the other wants', async () => {
     const { first } = await firstHolds();
     const less = await world.open();
-    // No chunk of this one is in the queue: it begins elsewhere.
+    // The queue has no chunk of this run, because its chunks begin elsewhere.
     upstream.script = null;
     const run = await less.backfill({ ...SPAN, from: SPAN.to - 5 * DAY });
     expect([run.end, run.left, exitOf([run])]).toEqual([{ kind: 'done' }, [], 0]);

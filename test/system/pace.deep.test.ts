@@ -1,4 +1,4 @@
-/** A 429 or a 503 in the midst of a run at full pace. */
+/** A 429 or a 503 in the middle of a run at full rate. */
 import { afterEach, describe, expect, test } from 'vitest';
 import { says } from '../support/scripted.ts';
 import { make, readLast, testRetryAfter, upstream, WORK, world } from './pace.ts';
@@ -9,9 +9,9 @@ describe('429', () => {
   testRetryAfter('as a date');
 
   test.each([429, 503])(
-    'a %i with Retry-After stops the process that reads it at once: not even the turns it had taken are used',
+    'a %i with Retry-After stops the process that reads it at once: not even permits that it holds are used',
     async (status) => {
-      // No faster than the clock: a busy machine would ask more slowly than the pace, and nobody would be waiting for a turn.
+      // Not faster than the clock: a busy machine would send more slowly than the rate, and nothing would wait for a permit.
       await make({ speed: 1, limits: { perSecond: 10 } });
       const chandler = await world.open({ candlesPerRequest: 20 });
       upstream.forget();
@@ -27,7 +27,7 @@ describe('429', () => {
       expect(run.totals!.requests).toBe(upstream.ohlcv().length);
       const next = upstream.ohlcv()[read!.sent]!;
       expect(next.at - read!.at).toBeGreaterThanOrEqual(20_000);
-      // The turns that were lost were granted, so they stay counted; nobody lost more than one.
+      // The lost permits were granted, so they stay counted. No worker lost more than one.
       const [ledger] = await world.database.sql<{ spent: number }[]>`
         select month_spent::int as spent from ops.quota_spent where class = 'backfill'`;
       expect(ledger!.spent).toBeGreaterThan(upstream.ohlcv().length);

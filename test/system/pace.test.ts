@@ -9,8 +9,8 @@ afterEach(() => world?.close());
 describe('429', () => {
   testRetryAfter('in seconds');
 
-  test('without Retry-After makes everybody wait longer each time, and ends the run beyond its patience', async () => {
-    // Not faster: what this machine takes to hear of an answer would be minutes, after which a 429 counts as another first one.
+  test('without Retry-After makes all workers wait longer each time, and ends the run after --max-wait', async () => {
+    // Not faster: the time in which this machine handles an answer would be minutes, after which a 429 counts as a first one again.
     await make({ speed: 20, random: () => 0 });
     const chandler = await world.open({ candlesPerRequest: 20 });
     upstream.script = (request) => (request.url.includes('ohlcv') ? says(429, 'slow down') : null);
@@ -23,9 +23,9 @@ describe('429', () => {
   });
 });
 
-describe('a pace of 10 requests per second', () => {
+describe('a rate of 10 requests per second', () => {
   const perSecond = 10;
-  /** A request is stamped when it arrives: what held up this process between the gate and there is measured, and nothing else allowed. */
+  /** A request gets its time on arrival. The test measures how long this process was blocked between gate and arrival, and allows nothing else. */
   const loop = monitorEventLoopDelay({ resolution: 1 });
   const second = () => 1_000 - Math.ceil(loop.max / 1e6);
   beforeEach(() => void loop.enable());
@@ -41,7 +41,7 @@ describe('a pace of 10 requests per second', () => {
     expect(mostWithin(second(), arrivals())).toBeLessThanOrEqual(perSecond);
   });
 
-  test('is kept by two processes that fill the same coin together, each chunk asked once', async () => {
+  test('is kept by two processes that fill the same coin together, and each chunk is requested once', async () => {
     await make({ limits: { perSecond }, lateMs: 100 });
     const chandlers = [await world.open({ candlesPerRequest: 20 }), await world.open({ candlesPerRequest: 20 })];
     upstream.forget();
@@ -52,7 +52,7 @@ describe('a pace of 10 requests per second', () => {
     );
     const sent = arrivals().sort((a, b) => a - b);
     expect(sent).toHaveLength(30);
-    // None before its turn. After its turn one of one process may be late, beside one in time of the other (`quota/gate.ts`).
+    // None before its permit. One request of one process may be late, beside a punctual one of the other (`quota/gate.ts`).
     const early = sent.filter((at, i) => at < startedAt + (i * 1_000) / perSecond);
     expect(early).toEqual([]);
     expect(mostWithin(second(), sent)).toBeLessThanOrEqual(perSecond + 1);

@@ -1,4 +1,4 @@
-/** An upstream that tells us to slow down, and how fast it was asked. */
+/** An upstream that asks for a pause, and the rate of the requests that arrived. */
 import { expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
 import { says } from '../support/scripted.ts';
@@ -18,12 +18,12 @@ export function arrivals(): number[] {
   return upstream.ohlcv().map((asked) => asked.at);
 }
 
-/** The most of them in any stretch of time this long. */
+/** The highest number of them in any stretch of time this long. */
 export function mostWithin(ms: number, instants: readonly number[]): number {
   return Math.max(...instants.map((from) => instants.filter((at) => at >= from && at < from + ms).length));
 }
 
-/** The same answer; tells when the last of it is read. */
+/** The same answer. Reports when its end is read. */
 export function readLast(answer: Response, onRead: () => void): Response {
   const body = new ReadableStream(
     {
@@ -45,11 +45,11 @@ const RETRY_AFTER = {
   'as a date': (at: number) => new Date(Math.ceil(at / 1000) * 1000).toUTCString(),
 };
 
-/** Longer than it takes the other process to hear of it. */
+/** Longer than it takes the other process to hear of the pause. */
 const PAUSE_MS = 5_000;
 
 export function testRetryAfter(how: keyof typeof RETRY_AFTER): void {
-  test(`with Retry-After ${how} is obeyed by all workers of all processes: nobody asks inside the pause`, async () => {
+  test(`with Retry-After ${how} stops all workers of all processes: no request is sent during the pause`, async () => {
     const header = RETRY_AFTER[how];
     await make({ speed: 2 });
     const chandlers = [await world.open({ candlesPerRequest: 20 }), await world.open({ candlesPerRequest: 20 })];
@@ -70,7 +70,7 @@ export function testRetryAfter(how: keyof typeof RETRY_AFTER): void {
     );
     expect([one!.end, two!.end]).toEqual([{ kind: 'done' }, { kind: 'done' }]);
     expect(pauses).toHaveLength(2);
-    // The other process hears of it from the ledger: what its workers had taken until then is on its way.
+    // The other process hears of it from the ledger. Until then its workers may have sent requests with permits that they held.
     const HEARD_OF_MS = 1_500;
     for (const { from, to } of pauses) {
       const inside = upstream.ohlcv().filter((asked) => asked.at > from && asked.at < to - 1_000);

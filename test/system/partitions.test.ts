@@ -16,10 +16,10 @@ const partitions = async (): Promise<string[]> => {
   return rows.map((row) => row.name);
 };
 
-test('partitions are made for candles, not for what is asked: none for the years in which a coin did not exist', async () => {
+test('partitions are made for stored candles, not for requested years in which a coin did not exist', async () => {
   world = await createWorld({ startAt: NOW, simulator: { seed: 3, coins: 6, unlimited: true } });
   const chandler = await world.open();
-  // As for a coin of which upstream does not tell when it began.
+  // As for a coin whose start the upstream does not report.
   await world.database.sql`update market.coin set first_data_at = null`;
   const run = await chandler.backfill({ coins: ['btc-bitcoin'], from: Date.UTC(1971, 0, 1), to: TO });
   expect(run.end).toEqual({ kind: 'done' });
@@ -29,7 +29,7 @@ test('partitions are made for candles, not for what is asked: none for the years
   expect(years.length).toBeLessThan(30);
   expect(await partitions()).toEqual(years.map((row) => row.name));
 
-  // Nor for what lies between two spans that are far from each other.
+  // None for the time between two spans that are far apart either.
   const hours = (from: number) => ({ coins: ['btc-bitcoin'], interval: '1h' as const, from, to: from + 2 * DAY });
   await chandler.backfill(hours(Date.UTC(2020, 0, 10)));
   await chandler.backfill(hours(Date.UTC(2026, 7, 10)));
@@ -39,7 +39,7 @@ test('partitions are made for candles, not for what is asked: none for the years
   ]);
 });
 
-test('a partition that retention has removed is made again for an answer: one request, and no more', async () => {
+test('a partition that retention has removed is made again for an answer, which costs one request', async () => {
   world = await createWorld({ startAt: NOW, simulator: { seed: 3, coins: 6, unlimited: true } });
   const chandler = await world.open();
   const hours = {
@@ -51,7 +51,7 @@ test('a partition that retention has removed is made again for an answer: one re
   await chandler.backfill(hours);
   const keep = { ...DEFAULT_KEEP, candles: { ...DEFAULT_KEEP.candles, '1h': 500 * DAY } };
   expect(await removeOld(world.database, { keep, now: NOW })).toMatchObject({ partitions: ['candle_1h_2020q1'] });
-  // The same process, which has seen the partition.
+  // The same process, which has used the partition before.
   const again = await chandler.backfill(hours);
   expect(again).toMatchObject({ end: { kind: 'done' }, failed: [], totals: { requests: 1, stored: 48 } });
   expect(await partitions()).toContain('market.candle_1h_2020q1');

@@ -1,4 +1,4 @@
-/** Coins and upstreams that fail, the rarer cases: many workers, few series, redirects, web pages. */
+/** Coins and upstreams that fail, rarer cases: many workers, few series, redirects, web pages. */
 import { afterEach, describe, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
 import { refreshCatalogue } from '../../src/ingest/snapshot/coin-list.ts';
@@ -6,15 +6,15 @@ import { says } from '../support/scripted.ts';
 import { TODAY } from '../support/scripted-world.ts';
 import { askedOf, HEALTHY, MINUTE, make, missing, POISONED, upstream, WORK, world } from './poisoned.ts';
 
-/** Of each backoff the longest. */
+/** The longest wait of each backoff. */
 const LONGEST = () => 0;
 
 afterEach(() => world?.close());
 
-describe('a coin that upstream does not know (404)', () => {
+describe('a coin that the upstream does not know (404)', () => {
   const unknown = (request: Request) => (request.url.includes(`${POISONED}/ohlcv`) ? says(404, 'id not found') : null);
 
-  test('with many workers costs no more than are under way at once, and is not taken for a wrong address', async () => {
+  test('costs many workers no more requests than are in flight at once, and is not taken for a wrong address', async () => {
     await make();
     const chandler = await world.open({ candlesPerRequest: 20 });
     upstream.script = unknown;
@@ -24,7 +24,7 @@ describe('a coin that upstream does not know (404)', () => {
     expect(await missing()).toEqual([`${POISONED} unknown coin`]);
   });
 
-  test('is asked about again after a day: it may have been a gateway that said so', async () => {
+  test('is requested again after a day, because a gateway may have sent the 404', async () => {
     await make();
     const chandler = await world.open();
     upstream.script = unknown;
@@ -38,7 +38,7 @@ describe('a coin that upstream does not know (404)', () => {
     expect(await missing()).toEqual([]);
   });
 
-  test('even when nothing else is asked for', async () => {
+  test('is not taken for a wrong address even when nothing else is requested', async () => {
     await make();
     const chandler = await world.open({ candlesPerRequest: 20 });
     upstream.script = unknown;
@@ -48,16 +48,16 @@ describe('a coin that upstream does not know (404)', () => {
   });
 });
 
-describe('everything refused at once', () => {
+describe('a refusal of everything at once', () => {
   const MANY = { ...WORK, from: TODAY - 103 * DAY, concurrency: 8 };
   const makeMany = async () => {
     await make({ speed: 100, simulator: { seed: 3, coins: 40, unlimited: true } });
     return (await world.simulator.data.coins()).map((coin) => coin.id);
   };
-  /** Some of so many coins are dead, and answered empty. */
+  /** Some of so many coins are inactive, and have empty answers. */
   const unanswered = async () => (await missing()).filter((gap) => !gap.endsWith(' unconfirmed'));
   const noRoute = () => Response.json({ message: 'no Route matched with those values' }, { status: 404 });
-  /** Answered as `answer` says when so many have been answered well. */
+  /** Answers as `answer` says after so many good answers. */
   const onceAnswered = (few: number, answer: () => Response) => (request: Request) =>
     request.url.includes('/ohlcv') && upstream.ohlcv().length > few ? answer() : null;
 
@@ -74,7 +74,7 @@ describe('everything refused at once', () => {
     expect(await unanswered()).toEqual([]);
   });
 
-  test('with 404 ends it as well, but each run gets past ten of them, and after a day they are asked about again', async () => {
+  test('with 404 ends a run after ten coins as well; the next runs get past them, and request them again after a day', async () => {
     const coins = await makeMany();
     const dead = new Set(coins.slice(0, 16));
     const chandler = await world.open();
@@ -83,7 +83,7 @@ describe('everything refused at once', () => {
     const work = { ...MANY, coins, concurrency: 1 };
     const refused = { kind: 'configurationError', message: expect.stringContaining('10 series in a row') };
     expect((await chandler.backfill(work)).end).toMatchObject(refused);
-    // From an upstream that has given nothing yet it may be about the address.
+    // From an upstream that has given no data yet, a 404 may be about the address.
     expect(await world.database.sql`select from market.refusal`).toEqual([]);
     expect((await chandler.backfill({ ...work, coins: coins.slice(20, 25) })).end).toEqual({ kind: 'done' });
     expect((await chandler.backfill(work)).end).toMatchObject(refused);
@@ -94,11 +94,11 @@ describe('everything refused at once', () => {
     world.clock.advanceTo(world.clock.now() + DAY);
     expect((await chandler.backfill(work)).end).toEqual({ kind: 'done' });
     for (const coin of dead) expect(askedOf(coin).length, coin).toBeGreaterThan(1);
-    // Those that are still called unknown have no candle that would say otherwise.
+    // Those that are still called unknown have no candle that would prove otherwise.
     expect((await unanswered()).length).toBeLessThan(dead.size / 2);
   });
 
-  test('with 403, when fewer than ten series are left, is not kept either; one with others answered after it is', async () => {
+  test('with 403 of the last few series is recorded for no series; a refusal with good answers after it is recorded', async () => {
     await make();
     const chandler = await world.open({ candlesPerRequest: 100 });
     upstream.script = onceAnswered(15, () => says(403, 'invalid api key'));
@@ -115,22 +115,22 @@ describe('everything refused at once', () => {
   });
 });
 
-describe('a coin that upstream always fails on (500)', () => {
+describe('a coin on which the upstream always fails (500)', () => {
   const poison = (request: Request) =>
     request.url.includes(`${POISONED}/ohlcv`) ? says(500, 'An unexpected server error has occurred') : null;
 
-  test('does not even when it is first and has many chunks, and then costs few requests', async () => {
+  test('does not delay the others even when it is first and has many chunks, and then costs few requests', async () => {
     await make({ speed: 100 });
     const chandler = await world.open({ candlesPerRequest: 10 });
     upstream.script = poison;
     const run = await chandler.backfill({ ...WORK, coins: [POISONED, ...HEALTHY] });
-    // Sixty chunks of it, and sixty of each of the others, which are asked once.
+    // It has sixty chunks, and so has each of the others, which are requested once.
     for (const coin of HEALTHY) expect(askedOf(coin)).toHaveLength(60);
     expect(run.end).toEqual({ kind: 'done' });
     expect(run.failed).toHaveLength(60);
     expect(await missing()).toEqual([`${POISONED} not asked yet`]);
     expect(askedOf(POISONED).length).toBeLessThanOrEqual(12);
-    // The next run tries again, as modestly.
+    // The next run tries again with as few requests.
     upstream.script = null;
     expect((await chandler.backfill(WORK)).end).toEqual({ kind: 'done' });
     expect(await missing()).toEqual([]);
@@ -138,7 +138,7 @@ describe('a coin that upstream always fails on (500)', () => {
 });
 
 describe('an upstream that is down', () => {
-  test('is an outage when the account is proven, whatever page it shows', async () => {
+  test('is an outage for an account with former answers, whatever page it shows', async () => {
     await make({ speed: 40, random: LONGEST });
     const chandler = await world.open();
     const sent: number[] = [];
@@ -148,16 +148,16 @@ describe('an upstream that is down', () => {
     };
     const run = await chandler.backfill({ ...WORK, maxWaitMs: 5 * MINUTE });
     expect(run.end).toMatchObject({ kind: 'stopped', reason: 'unavailable' });
-    // Four in a row are an outage. When the fourth fails, each of the other workers may have one more under way.
+    // Four failures in a row are an outage. When the fourth fails, each of the other workers may have one more in flight.
     const early = 4 + WORK.concurrency - 1;
     const waits = sent.slice(early).map((at, i) => at - sent[early + i - 1]!);
-    // From then on one request tells whether it is over, and each wait is twice the last one.
+    // From then on one request finds out whether it is over, and each wait is twice the last one.
     for (const [i, wait] of waits.entries())
       expect(wait, `of ${waits.join(', ')}`).toBeGreaterThanOrEqual(1_000 * 2 ** i);
     expect(waits.length).toBeGreaterThan(0);
   });
 
-  test('but a web page from time to time, or for a while, is trouble like any other', async () => {
+  test('with a web page from time to time, or for a while, fails like any other', async () => {
     await make({ speed: 100 });
     const chandler = await world.open({ candlesPerRequest: 60 });
     let n = 0;
@@ -170,7 +170,7 @@ describe('an upstream that is down', () => {
   });
 });
 
-describe('a redirect without an end', () => {
+describe('an endless redirect', () => {
   let n = 0;
   const around = () => new Response(null, { status: 302, headers: { location: `/v1/gate?n=${n++}` } });
   const isGate = (request: Request) => request.url.includes('/gate');
@@ -186,7 +186,7 @@ describe('a redirect without an end', () => {
     expect(upstream.log).toHaveLength(8);
   });
 
-  test('of one coin is tried twice, whatever number of chunks it has; the others complete', async () => {
+  test('of one coin is tried twice, whatever its number of chunks, and the others complete', async () => {
     await make();
     const chandler = await world.open({ candlesPerRequest: 20 });
     upstream.script = (request) => (request.url.includes(`${POISONED}/ohlcv`) || isGate(request) ? around() : null);
@@ -201,7 +201,7 @@ describe('a redirect without an end', () => {
     for (const coin of HEALTHY) expect(askedOf(coin).length).toBeGreaterThan(20);
   });
 
-  test('is a failure to the ledger, as often as it happens', async () => {
+  test('is recorded by the ledger as a failure, as often as it happens', async () => {
     await make({ catalogue: false });
     const chandler = await world.open();
     upstream.script = around;

@@ -6,10 +6,10 @@ import { ATTEMPTS, askedOf, HEALTHY, MINUTE, make, missing, POISONED, upstream, 
 
 afterEach(() => world?.close());
 
-describe('a coin that upstream does not know (404)', () => {
+describe('a coin that the upstream does not know (404)', () => {
   const unknown = (request: Request) => (request.url.includes(`${POISONED}/ohlcv`) ? says(404, 'id not found') : null);
 
-  test('costs one request however many chunks it has; the others complete; it is not asked again', async () => {
+  test('costs one request however many chunks it has and is not requested again, and the others complete', async () => {
     await make();
     const chandler = await world.open({ candlesPerRequest: 20 });
     upstream.script = unknown;
@@ -27,16 +27,16 @@ describe('a coin that upstream does not know (404)', () => {
   });
 });
 
-describe('everything refused at once', () => {
+describe('a refusal of everything at once', () => {
   const MANY = { ...WORK, from: TODAY - 103 * DAY, concurrency: 8 };
   const makeMany = async () => {
     await make({ speed: 100, simulator: { seed: 3, coins: 40, unlimited: true } });
     return (await world.simulator.data.coins()).map((coin) => coin.id);
   };
-  /** Some of so many coins are dead, and answered empty. */
+  /** Some of so many coins are inactive, and have empty answers. */
   const unanswered = async () => (await missing()).filter((gap) => !gap.endsWith(' unconfirmed'));
   const noRoute = () => Response.json({ message: 'no Route matched with those values' }, { status: 404 });
-  /** Answered as `answer` says when so many have been answered well. */
+  /** Answers as `answer` says after so many good answers. */
   const onceAnswered = (few: number, answer: () => Response) => (request: Request) =>
     request.url.includes('/ohlcv') && upstream.ohlcv().length > few ? answer() : null;
 
@@ -58,7 +58,7 @@ describe('everything refused at once', () => {
   test.each([
     [403, 'invalid api key'],
     [400, 'invalid parameters'],
-  ])('with %i in the middle of a run ends it, and is held against no series', async (status, text) => {
+  ])('with %i in the middle of a run ends it, and is recorded for no series', async (status, text) => {
     const coins = await makeMany();
     const chandler = await world.open();
     upstream.script = onceAnswered(5, () => says(status, text));
@@ -74,12 +74,12 @@ describe('everything refused at once', () => {
   });
 });
 
-describe('a coin that upstream always fails on (500)', () => {
+describe('a coin on which the upstream always fails (500)', () => {
   const poison = (request: Request) =>
     request.url.includes(`${POISONED}/ohlcv`) ? says(500, 'An unexpected server error has occurred') : null;
 
   test.each([1, 4])(
-    'never holds up the others, and its chunk is reported as failed (%i workers)',
+    'never delays the others, and its chunk is reported as failed (%i workers)',
     async (concurrency) => {
       await make({ speed: 100 });
       const chandler = await world.open();
@@ -89,7 +89,7 @@ describe('a coin that upstream always fails on (500)', () => {
       expect(new Set(run.failed.map((chunk) => chunk.coinId))).toEqual(new Set([POISONED]));
       expect(run.failed[0]!.message).toMatch(/500: An unexpected server error/);
       expect(await missing()).toEqual([`${POISONED} not asked yet`]);
-      // Each of theirs is asked once, and before its two chunks could have had all of their attempts.
+      // Each of the others' chunks is requested once, before the two failing chunks could have had all their attempts.
       const coins = upstream.ohlcv().flatMap(({ path, coin }) => (path.endsWith('/ohlcv/historical') ? [coin] : []));
       expect(coins.filter((coin) => coin !== POISONED)).toHaveLength(2 * HEALTHY.length);
       const before = coins.slice(
@@ -102,7 +102,7 @@ describe('a coin that upstream always fails on (500)', () => {
 });
 
 describe('an upstream that is down', () => {
-  test('is asked few times, and the run stops when it would wait longer than allowed; afterwards nothing is lost', async () => {
+  test('gets few requests, and the run stops when it would wait longer than allowed; afterwards nothing is lost', async () => {
     await make({ speed: 200 });
     const chandler = await world.open({ candlesPerRequest: 20 });
     upstream.script = () =>
@@ -111,7 +111,7 @@ describe('an upstream that is down', () => {
     const run = await chandler.backfill({ ...WORK, maxWaitMs: 5 * MINUTE });
     expect(run.end).toMatchObject({ kind: 'stopped', reason: 'unavailable' });
     expect(run.failed).toEqual([]);
-    // Four to see it, and then one at a time, each later than the last.
+    // Four to notice it, and then one at a time, each later than the last.
     expect(upstream.log.length).toBeLessThanOrEqual(4 + 3 + 9);
     upstream.script = null;
     world.clock.advanceTo(world.clock.now() + 10 * MINUTE);
@@ -119,7 +119,7 @@ describe('an upstream that is down', () => {
     expect(await missing()).toEqual([]);
   });
 
-  test('and answers with web pages from the first request on is a wrong address, told after one', async () => {
+  test('and shows web pages from the first request on is a wrong address, which one request finds out', async () => {
     await make({ catalogue: false });
     upstream.script = () => new Response('<html><body>Welcome', { headers: { 'content-type': 'text/html' } });
     const { refreshCatalogue } = await import('../../src/ingest/snapshot/coin-list.ts');
@@ -131,7 +131,7 @@ describe('an upstream that is down', () => {
   });
 });
 
-test('a redirect within the origin is followed by a second request, with the query of the address that it names', async () => {
+test('a redirect within the origin is followed by a second request, with the query of the new address', async () => {
   await make();
   const chandler = await world.open();
   const followed: string[] = [];
@@ -154,13 +154,13 @@ test('a redirect within the origin is followed by a second request, with the que
   expect(await missing()).toEqual([]);
 });
 
-describe('a redirect without an end', () => {
+describe('an endless redirect', () => {
   let n = 0;
   const around = () => new Response(null, { status: 302, headers: { location: `/v1/gate?n=${n++}` } });
 
   test('from an upstream that has answered nothing ends the run at its second try and names the address', async () => {
     await make();
-    // Of this account; the list of coins is read.
+    // For this account: the list of coins is read.
     await world.open();
     upstream.script = around;
     upstream.forget();

@@ -7,7 +7,7 @@ export const POISONED = 'btc-bitcoin';
 export const HEALTHY = ['eth-ethereum', 'ltc-litecoin'];
 export const WORK = { coins: [POISONED, ...HEALTHY], from: TODAY - 603 * DAY, to: TODAY - 3 * DAY, concurrency: 4 };
 export const MINUTE = 60_000;
-/** Of a chunk. */
+/** Attempts of a chunk. */
 export const ATTEMPTS = 8;
 
 export let world: ScriptedWorld['world'];
@@ -16,7 +16,7 @@ export async function make(options: WorldOptions = {}): Promise<void> {
   ({ world, upstream } = await createScriptedWorld(options));
 }
 export const askedOf = (coin: string) => upstream.ohlcv().filter((asked) => asked.coin === coin);
-/** The coins that were asked about although nothing is wanted of them: to tell a broken coin from an outage. */
+/** Coins that were requested although nothing is wanted of them, to distinguish a broken coin from an outage. */
 export const others = () =>
   upstream.ohlcv().flatMap(({ path, coin }) => (path.endsWith('/ohlcv/latest') ? [coin!] : []));
 export const missing = async () => {

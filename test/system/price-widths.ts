@@ -1,6 +1,6 @@
 /**
- * Price series of every width, from minutes to years: as the market has them, and without a difference before and after the newest slot is final.
- * The narrowest, an hour, a day and the widest in `npm test`, the others in the deep tests.
+ * Price series of every width, from minutes to years: they equal the market, and verify finds no difference before and after the newest
+ * slot is final. The narrowest, an hour, a day and the widest run in `npm test`, the others in the deep tests.
  */
 import { expect, test } from 'vitest';
 import { DAY, floorToGrid, INTERVAL_MS, PRICE_INTERVALS, type PriceInterval } from '../../src/core/interval.ts';
@@ -17,7 +17,7 @@ const MAIN: readonly PriceInterval[] = ['prices-5m', 'prices-1h', 'prices-1d', '
 const OTHERS = PRICE_INTERVALS.filter((interval) => !MAIN.includes(interval));
 
 export function testPriceWidths(which: 'main' | 'others'): void {
-  test.each(which === 'main' ? MAIN : OTHERS)('%s', async (interval) => {
+  test.each(which === 'main' ? MAIN : OTHERS)('prices of the width %s equal the market', async (interval) => {
     const world = await createWorld({ startAt: NOW, simulator: { coins: 4 } });
     try {
       const chandler = await world.open({ pricesPerRequest: 7 });
@@ -31,7 +31,7 @@ export function testPriceWidths(which: 'main' | 'others'): void {
       };
       await chandler.backfill(target);
       await check();
-      // The newest slots are there, and not final.
+      // The newest slots are stored, and not final.
       for (const series of await seriesOf(world))
         expect((await missingOf(world, series, to)).at(-1)).toMatchObject({ to });
       await fill(world, chandler, target);
@@ -41,7 +41,7 @@ export function testPriceWidths(which: 'main' | 'others'): void {
       // Not later than needed.
       expect(world.clock.now()).toBeLessThan(to + Math.min(width, DAY) + 2 * DAY);
 
-      // One slot differs, one is mended, and one is asked for again.
+      // One slot differs, is repaired, and is requested again.
       const { sql } = world.database;
       const hash = await sql`select id, digest from market.series order by id`;
       const lost = floorToGrid(from + (to - from) / 2, interval);

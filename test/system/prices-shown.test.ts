@@ -1,4 +1,4 @@
-/** A price series as its operator sees it: what is there, what is missing, what is wrong with it, and how it is mended. */
+/** A price series as its operator sees it: what is stored, what is missing, what is wrong, and how to repair it. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { DAY, floorToGrid, HOUR } from '../../src/core/interval.ts';
 import { runCommand } from '../support/cli.ts';
@@ -33,7 +33,7 @@ const proofs = async (): Promise<Proof[]> => JSON.parse((await chandler('verify'
 const hashes = async () => (await proofs()).map(({ interval, hash }) => `${interval} ${hash}`);
 const idOf = (interval: string) => `(select id from market.series where interval = '${interval}')`;
 
-describe('what is stored is shown as prices', () => {
+describe('prices are called prices', () => {
   test('by verify', async () => {
     const out = await answered('verify');
     expect(out).toMatch(/^btc-bitcoin +prices-1h usd +648 +648 +0 +0 +[0-9a-f]{16} +ok$/m);
@@ -77,7 +77,7 @@ describe('what is stored is shown as prices', () => {
 });
 
 const slot = (interval: string, at: number) => `series_id = ${idOf(interval)} and time = '${iso(at)}'`;
-/** What verify says, and the slots that are to be asked for again. */
+/** What verify prints, and the slots that are to be requested again. */
 const DAMAGE: readonly (readonly [
   name: string,
   damage: string,
@@ -130,7 +130,7 @@ const DAMAGE: readonly (readonly [
   ],
 ];
 
-test.each(DAMAGE)('what verify prints brings it back: %s', async (_, damage, said, interval, slots) => {
+test.each(DAMAGE)('what verify prints restores prices: %s', async (_, damage, said, interval, slots) => {
   const before = await hashes();
   await world.database.sql.unsafe(damage);
   const proof = await chandler('verify');
@@ -145,7 +145,7 @@ test.each(DAMAGE)('what verify prints brings it back: %s', async (_, damage, sai
   expect(more).toEqual([]);
   const [, statement] = /^chandler sql "(select ops\.uncover\(.*\))"$/.exec(mend!)!;
   await answered('sql', statement!);
-  // Nothing differs any more, and the note of what differed stays.
+  // Nothing differs any more, and the note about the difference stays.
   expect(await answered('verify')).not.toMatch(/DIFFERS|candle/);
   const asked = new RegExp(
     `^chandler backfill ${COIN} --interval ${interval} --quote usd --start (\\S+) --end (\\S+)$`,

@@ -1,4 +1,4 @@
-/** Price series: filled, limited by the plan, revised and proved as candles are, and never mixed with them. */
+/** Price series are filled, limited by the plan, revised and proved like candles, and never mixed with them. */
 import { afterEach, describe, expect, test } from 'vitest';
 import type { PlanName } from '../../src/contract/plan/plans.ts';
 import { DAY, HOUR, type PriceInterval } from '../../src/core/interval.ts';
@@ -59,7 +59,7 @@ async function differences(): Promise<string[]> {
 }
 
 describe('without a key', () => {
-  test('a year of daily prices is one request a coin, and final to the last bit', async () => {
+  test('a year of daily prices is one request a coin, and exact to the last bit', async () => {
     await open();
     const span = { from: TODAY - 360 * DAY, to: TODAY - DAY };
     const run = await chandler.backfill({ coins, interval: 'prices-1d', ...span });
@@ -72,7 +72,7 @@ describe('without a key', () => {
     expect(again.planned + asked().length).toBeLessThanOrEqual(coins.length);
   });
 
-  test('they are no candles: no view, no answer and no count of candles has them', async () => {
+  test('prices appear in no view, answer or count of candles', async () => {
     await open();
     const [coinId] = coins;
     const span = { from: TODAY - 100 * DAY, to: TODAY - DAY };
@@ -87,12 +87,12 @@ describe('without a key', () => {
     expect(candles).toEqual([]);
   });
 
-  test('what lies beyond the year is refused once, and not asked for again', async () => {
+  test('what lies beyond the year is refused once, and not requested again', async () => {
     await open();
     const span = { from: TODAY - 400 * DAY, to: TODAY - 300 * DAY };
     const run = await chandler.backfill({ coins, interval: 'prices-1d', ...span });
     expect(run.end).toEqual({ kind: 'done' });
-    // One of them probes the documented limit.
+    // One request probes the documented limit.
     expect(run.planned).toBe(coins.length + 1);
     const [refusal] = await sql()`select interval, reason, message from market.refusal where series_id is null`;
     expect(refusal).toMatchObject({ interval: 'prices-1d', reason: 'history limit' });
@@ -106,7 +106,7 @@ describe('without a key', () => {
     expect(asked()).toEqual([]);
   });
 
-  test('prices of minutes are not in the plan; those of hours reach back a day', async () => {
+  test('the plan has no prices by the minute, and hourly prices of one day', async () => {
     await open();
     const minutes = await chandler.backfill({ coins, interval: 'prices-5m', from: NOW - 6 * HOUR, to: NOW });
     expect(minutes.end).toEqual({ kind: 'done' });
@@ -122,7 +122,7 @@ describe('without a key', () => {
   });
 });
 
-test('starter sees five years of prices, and more than 5,000 rows take more than one request', async () => {
+test('starter has five years of prices, and more than 5,000 rows take more than one request', async () => {
   await open('starter');
   const [coinId] = coins;
   const years = { from: TODAY - 5 * 364 * DAY, to: TODAY - DAY };
@@ -154,12 +154,12 @@ function answerWith(change: (rows: Record<string, unknown>[], url: URL) => unkno
   };
 }
 
-describe('an answer', () => {
+describe('an answer about prices', () => {
   const span = { from: TODAY - 20 * DAY, to: TODAY - DAY };
   const fill = () => chandler.backfill({ coins: coins.slice(0, 1), interval: 'prices-1d', ...span });
   const aside = () => sql()<{ reason: string }[]>`select reason from market.quarantine order by id`;
 
-  test('may have the end of the span, whether it is inclusive or not', async () => {
+  test('may include the end of the span or not', async () => {
     await open();
     answerWith((rows, url) => [...rows, { ...rows.at(-1), timestamp: url.searchParams.get('end') }]);
     expect((await fill()).end).toEqual({ kind: 'done' });
@@ -183,7 +183,7 @@ describe('an answer', () => {
     expect(await stored(coins[0]!, 'prices-1d')).toHaveLength(16);
   });
 
-  test('of another width, or off the grid, is never taken', async () => {
+  test('of another width, or off the grid, is never stored', async () => {
     await open('free', 600);
     answerWith((rows) =>
       rows
@@ -203,7 +203,7 @@ describe('an answer', () => {
     expect(await sql()`select from market.price`).toHaveLength(0);
   });
 
-  test('that changes a final price leaves the old one as a revision', async () => {
+  test('that changes a final price keeps the old one as a revision', async () => {
     await open();
     await fill();
     const before = await stored(coins[0]!, 'prices-1d');

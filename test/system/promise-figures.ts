@@ -1,6 +1,6 @@
 /**
- * What a service says of its ages and of its reservation, looked at tick by tick and compared with what came of it: is any series older than the
- * age that is told to be achievable, and how far are the requests that are reserved from those that the schedules then really take?
+ * What a service says about its ages and its reservation, read at each tick and compared with what happens: does any series exceed its
+ * promised age, and how far are the reserved requests from those that the schedules then send?
  */
 import { dayReset, monthReset } from '../../src/core/calendar.ts';
 import { formatDuration, formatPercent } from '../../src/core/format.ts';
@@ -16,24 +16,24 @@ export type AgeFigure = {
   readonly promisedMs: number;
 };
 
-/** Of a look, when its window is over. */
+/** One look at a reservation, when its window has ended. */
 export type ReservationFigure = {
   readonly at: number;
   readonly window: 'day' | 'month';
   readonly reserved: number;
-  /** Requests that the schedules sent from then until the window ended. */
+  /** Requests that the schedules sent from the look until the window ended. */
   readonly needed: number;
-  /** From then on nothing was away, and no tick was slept through. */
+  /** From the look on nothing was unavailable, and no tick was skipped. */
   readonly isCalm: boolean;
 };
 
 export type PromiseFigures = {
   /**
-   * Just before a tick data is as old as it becomes. `withAges` false: something was away, or ticks were skipped. `isCalm` false: ticks were slept
-   * through just now, so their runs are under way.
+   * Data is oldest just before a tick. `withAges` false: something was unavailable, or ticks were skipped. `isCalm` false: ticks were
+   * skipped just now, so their runs are in progress.
    */
   look(options: { readonly withAges: boolean; readonly isCalm: boolean }): Promise<void>;
-  /** Something is away, or ticks are skipped: nobody can foretell that. */
+  /** Something is unavailable, or ticks are skipped, which no forecast can foresee. */
   disturb(): void;
   readonly ages: readonly AgeFigure[];
   readonly reservations: readonly ReservationFigure[];
@@ -55,8 +55,8 @@ export function createPromiseFigures(world: ServiceWorld): PromiseFigures {
   const accountId = accountIdOf(world.config.apiKey, world.config.baseUrl);
 
   /**
-   * Requests of the schedules that were sent since the beginning: all but those of backfills. Where the plan has a pace, a slow machine wakes too late for
-   * some permits and takes others (`quota/permit.ts`): these are spent, and no schedule asked for them.
+   * Requests of the schedules since the beginning: all except those of backfills. Where the plan has a rate, a slow machine wakes too late
+   * for some permits and takes others (`quota/permit.ts`). These are spent, and no schedule requested them.
    */
   const readSent = async () => {
     const [row] = await sql<{ spent: number }[]>`
@@ -64,7 +64,7 @@ export function createPromiseFigures(world: ServiceWorld): PromiseFigures {
       where account_id = ${accountId} and class = 'backfill'`;
     return world.asked.length - row!.spent;
   };
-  /** Looks of a window that is over: what was sent by the last look in it counts. */
+  /** Looks of a window that has ended: what was sent by the last look in it counts. */
   let before = 0;
   const close = (window: 'day' | 'month', now: number) => {
     for (const { at, reserved, sent, isCalm } of open[window].filter(({ end }) => end <= now))
@@ -96,7 +96,7 @@ export function createPromiseFigures(world: ServiceWorld): PromiseFigures {
   };
 }
 
-/** Looks at which a series was older than promised. */
+/** Looks at which a series exceeded its promised age. */
 export function overruns({ ages }: Pick<PromiseFigures, 'ages'>): readonly string[] {
   return ages
     .filter(({ oldestMs, promisedMs }) => oldestMs > promisedMs)
@@ -107,8 +107,8 @@ export function overruns({ ages }: Pick<PromiseFigures, 'ages'>): readonly strin
 }
 
 /**
- * Looks from which on nothing was away, and whose window brought other requests than were reserved for it. `unreserved`: so many more may be sent that
- * are not reserved.
+ * Looks from which on nothing was unavailable, and in whose window other requests were sent than reserved. `unreserved`: the number of
+ * further requests that are not reserved.
  */
 export function misreserved(
   { reservations }: Pick<PromiseFigures, 'reservations'>,
@@ -127,7 +127,7 @@ type Errors = {
   readonly reserved: number;
 };
 
-/** Of the looks of a window: how many requests were reserved too many (above 0) or too few (below). */
+/** For the looks of a window: how many requests were reserved too many (above 0) or too few (below). */
 export function errorsOf(
   { reservations }: Pick<PromiseFigures, 'reservations'>,
   window: 'day' | 'month',

@@ -1,4 +1,7 @@
-/** What P11 promises of a lie, as docs/proof.md says it ("What a false answer can do"), in words of its own: it calls nothing of the product's checks. */
+/**
+ * What P11 promises about a lie, as docs/proof.md describes it ("What a false answer can do"), implemented separately: it calls none of the
+ * product's checks.
+ */
 import { parseTime } from '../../src/contract/time.ts';
 import {
   type CandleInterval,
@@ -26,14 +29,14 @@ export type Beside = {
   readonly final: readonly Row[];
   readonly covered: number;
   readonly candles: number;
-  /** Other intervals of the coin, and what is final of them. */
+  /** Other intervals of the coin, and their final slots. */
   readonly others: readonly {
     readonly interval: CandleInterval;
     readonly covered: readonly (readonly [number, number])[];
   }[];
 };
 
-/** Null when the database cannot be asked just now. */
+/** Null when the database is unavailable just now. */
 export async function readBeside(sql: Sql, { coinId, quote, interval, from, to }: RowQuestion): Promise<Beside | null> {
   const width = INTERVAL_MS[interval];
   const reach = Math.max(8 * width, DAY);
@@ -74,11 +77,11 @@ export async function readBeside(sql: Sql, { coinId, quote, interval, from, to }
   }
 }
 
-/** With so many rows an answer tells by itself what is usual. */
+/** With so many rows an answer shows by itself what is usual. */
 const MANY = 12;
-/** Steps from one candle to the next that are known. */
+/** Known steps from one candle to the next. */
 const STEPS = 6;
-/** A hair beside each border of the document's. */
+/** A small margin beside each limit of the document. */
 const CLEARLY = 1.05;
 
 export function isPromised({
@@ -114,7 +117,7 @@ export function isPromised({
   return !isPriceInterval(interval) && isUnlikeOther(rows, sorted(truth), interval, beside);
 }
 
-/** A final candle lies next to it, and from one to the other is further than anywhere around. */
+/** A final candle lies next to it, and the step between the two is larger than any around. */
 function isUnlikeNext(rows: readonly Row[], outside: readonly Row[], { final }: Beside, interval: Interval): boolean {
   const width = INTERVAL_MS[interval];
   const [first, last] = [rows[0]!, rows.at(-1)!];

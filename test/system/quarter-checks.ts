@@ -1,4 +1,7 @@
-/** What a service promises its operator, looked at while a quarter passes (`quarter.ts`): cadence, ages, quota left alone by refusals, and nothing missing in the end. */
+/**
+ * The promises of a service to its operator, checked while a quarter passes (`quarter.ts`): schedules on time, ages, no quota spent on
+ * refusals, and nothing missing in the end.
+ */
 import { expect } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import type { PlanName } from '../../src/contract/plan/plans.ts';
@@ -13,20 +16,20 @@ import type { ServiceWorld } from '../support/service-world.ts';
 import { checkStored, missingOf, seriesOf, unlessUnsettled } from './oracle.ts';
 import type { QuarterOptions } from './quarter-plans.ts';
 
-/** How often the machine's time is given to a queue that hands a tick over, before some of ours passes. */
+/** How often a queue that hands over a tick gets time of the machine before the test's clock goes on. */
 const LOOKS = 20;
 const LOOK_MS = 25;
-/** Who finds an older tick of the same schedule under way looks again after ten seconds. */
+/** A schedule that finds its previous run in progress looks again after ten seconds. */
 const BEGUN_WITHIN_MS = 30_000;
-/** How long a run may take once it has begun: a catalogue of many coins goes through the pace of the plan one by one. */
+/** The longest time of a run once it has begun: a catalogue of many coins is limited by the rate of the plan. */
 const LONGEST_RUN_MS = 60_000;
-/** How much time passes at once, on days that are not lived from tick to tick. */
+/** How much time passes at once on days that are not run tick by tick. */
 export const LONGEST_STEP_MS = 7 * HOUR;
 const FRESHNESS_EVERY_MS = HOUR / 2;
-/** Answers of 402, 403 and 404 that a day may bring: a history limit and a refused coin are tested once a day each. */
+/** Answers of 402, 403 and 404 that a day may have: a history limit and a refused coin are tested once a day each. */
 const MOST_REFUSED_A_DAY = 12;
 
-/** The latest tick of each schedule has begun, and is over within a minute (P8: whatever a backfill does). */
+/** Checks that the latest tick of each schedule has begun, and is over within a minute (P8: whatever a backfill does). */
 export async function checkCadence(world: ServiceWorld, schedules: readonly Schedule[], label: string): Promise<void> {
   const names = schedules.map(({ name }) => name);
   const read = async () => {
@@ -57,7 +60,7 @@ function tickText(schedule: string, tick: number): string {
   return `${schedule} ${new Date(tick).toISOString()}`;
 }
 
-/** Since `from`, undisturbed, each tick was asked for once, however many services there are. */
+/** Checks that since `from`, without disturbance, each tick was requested once, however many services there are. */
 export function checkTicksOf(world: ServiceWorld, schedules: readonly Schedule[], from: number, label: string): void {
   for (const name of ['tickers', 'global', 'exchanges'] as const) {
     const { cadence } = schedules.find((schedule) => schedule.name === name)!;
@@ -66,7 +69,7 @@ export function checkTicksOf(world: ServiceWorld, schedules: readonly Schedule[]
   }
 }
 
-/** What is refused is not asked again and again (P6). */
+/** Checks that refused requests are not repeated again and again (P6). */
 export async function checkRefusals({ database, clock }: ServiceWorld, label: string): Promise<void> {
   const [row] = await database.sql<{ refused: number }[]>`
     select count(*)::int as refused from ops.fetch
@@ -76,7 +79,7 @@ export async function checkRefusals({ database, clock }: ServiceWorld, label: st
 
 type AgeTerms = { readonly trackedAt: number; readonly isLived: boolean };
 
-/** No series is older than its target or, where there is no room for that, than what was told to be achievable. */
+/** Checks that no series exceeds its target age or, when requests are too few for that, its promised age. */
 export async function checkAges(
   world: ServiceWorld,
   { plan, hasRoom, trackedAt, isLived }: Pick<QuarterOptions, 'plan' | 'hasRoom'> & AgeTerms,
@@ -88,15 +91,15 @@ export async function checkAges(
     const what = `${label}: ${tier} ${interval}`;
     if (!isCandleInterval(interval)) throw new Error(`${what}: prices are not tracked here`);
     if (!PLANS[plan].intervals.includes(interval)) {
-      // Once a day it is tried whether the plan shows it by now.
+      // Once a day a request tests whether the plan shows it by now.
       expect(oldestAgeMs, what).toBeNull();
       continue;
     }
     if (achievableAgeMs === null) throw new Error(`${what}: nobody knows how old it may become`);
-    // What is known of days only comes at midnight, and a tick later at most.
+    // A series whose answers are about days gets a new one at midnight, at most one tick later.
     const isOfDays = PLANS[plan].historyDepthMs === DAY && targetAgeMs >= DAY;
     if (hasRoom) expect(achievableAgeMs, what).toBeLessThanOrEqual(targetAgeMs + (isOfDays ? FRESHNESS_EVERY_MS : 0));
-    // On a day that is lived no tick is slept through.
+    // On a day that is run tick by tick no tick is skipped.
     const latest = achievableAgeMs + (isLived ? 0 : LONGEST_STEP_MS + FRESHNESS_EVERY_MS);
     if (now - trackedAt > latest) expect(unseen, `${what} unseen`).toBe(0);
     if (oldestAgeMs !== null) expect(oldestAgeMs, what).toBeLessThanOrEqual(latest);
@@ -104,7 +107,7 @@ export async function checkAges(
   }
 }
 
-/** What is told of ages is true: of each series there is a candle as young as that, final or not, if the market had one all the time. */
+/** Checks that the shown ages are true: each series has a candle that is as young, final or not, if the market had one all the time. */
 async function checkNewest(
   { database, simulator, clock }: ServiceWorld,
   { tier, interval, latest }: { readonly tier: Tier; readonly interval: CandleInterval; readonly latest: number },
@@ -125,7 +128,10 @@ async function checkNewest(
   }
 }
 
-/** Everything wanted is there, but for what the plan does not show, and what cannot be final yet; and backfills are over (P5). */
+/**
+ * Checks that all that is wanted is stored, except for what the plan does not show and what cannot be final yet, and that backfills are
+ * over (P5).
+ */
 export async function checkComplete(world: ServiceWorld, plan: PlanName): Promise<void> {
   const now = world.clock.now();
   const { sql } = world.database;

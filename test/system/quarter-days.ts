@@ -1,4 +1,4 @@
-/** Days of the quarter under some of the plans, with a queue on one of the engines: each kind of trouble comes, a day for each. */
+/** Days of the quarter under some of the plans, with a queue on one of the engines. Each kind of trouble comes once, on a day of its own. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type OwnRedis, startOwnRedis } from '../support/redis-server.ts';
 import { errorsOf, misreserved, overruns } from './promise-figures.ts';
@@ -6,7 +6,7 @@ import { liveAQuarter } from './quarter.ts';
 import { QUARTER_PLANS, type QuarterPlan } from './quarter-plans.ts';
 import { FINISH_WITHIN } from './told-figures.ts';
 
-/** The longest of the four, enterprise, takes three minutes and a half on two quiet cores. */
+/** The longest of the four, enterprise, takes three and a half minutes on two idle cores. */
 const PATIENCE_MS = 420_000;
 const CALM_AT_THE_END = 2;
 
@@ -21,7 +21,7 @@ export function testDays(engine: 'Postgres' | 'Redis', plans: readonly QuarterPl
     });
     afterAll(() => redis?.kill());
     test.each(plans)(
-      '%s: cadence, quota, ages and what is stored are as promised',
+      '%s: schedules, quota, ages and stored data are as promised',
       { timeout: PATIENCE_MS },
       async (name) => {
         const kinds = engine === 'Redis' ? 9 : 8;
@@ -38,10 +38,10 @@ export function testDays(engine: 'Postgres' | 'Redis', plans: readonly QuarterPl
           },
         );
         expect(Object.values(events)).toEqual(Array(kinds).fill(1));
-        // On the last day, tick by tick.
+        // On the last day, at each tick.
         expect(figures.ages.length).toBeGreaterThan(40);
         expect(overruns(figures)).toEqual([]);
-        // What is reserved for the rest of a day is asked, to the request, if nothing is away meanwhile.
+        // The requests reserved for the rest of a day are sent, exactly, if nothing is unavailable meanwhile.
         expect(errorsOf(figures, 'day', true).looks).toBeGreaterThan(40);
         // The list of tools is requested once a day, and not reserved (docs/quota.md).
         expect(misreserved(figures, { unreserved: name === 'enterprise' ? 1 : 0 })).toEqual([]);

@@ -1,4 +1,4 @@
-/** What happens to services in a quarter (`quarter.ts`): restarts, outages of everything they stand on, and clocks that are set. */
+/** What happens to services in a quarter (`quarter.ts`): restarts, outages of everything they depend on, and clocks that are set. */
 import { systemClock } from '../../src/clock.ts';
 import { DAY, HOUR, MINUTE } from '../../src/core/interval.ts';
 import type { ServiceWorld } from '../support/service-world.ts';
@@ -15,7 +15,7 @@ export function createHappenings(
   world: ServiceWorld,
   { start, chance, pick, between, hasRedis }: Draws,
 ): Readonly<Record<string, () => Promise<unknown>>> {
-  /** Time in which connections are made again, which goes by the machine's clock. */
+  /** Time to make connections again, which needs the machine's clock. */
   const recover = async () => {
     for (let i = 0; i < 25; i++) {
       await world.advance(4_000);
@@ -37,7 +37,7 @@ export function createHappenings(
     killed: async () => {
       world.services()[0]!.kill();
       await start();
-      // What the dead one had in hand is believed to be under way for a while.
+      // Work of the dead service counts as in progress for a while.
       for (let i = 0; i < 8; i++) await world.advance(15_000);
       await recover();
     },

@@ -1,4 +1,4 @@
-/** Four plans for a quarter (`quarter.ts`): the same kinds of budget as upstream's, with few coins and as much smaller. */
+/** Four plans for a quarter (`quarter.ts`): the same kinds of limits as the upstream's plans, with few coins and smaller numbers. */
 import type { PlanName, PlanOverrides } from '../../src/contract/plan/plans.ts';
 import { type CandleInterval, HOUR } from '../../src/core/interval.ts';
 import type { Environment } from '../../src/settings.ts';
@@ -10,13 +10,13 @@ export type QuarterOptions = {
   readonly plan: PlanName;
   readonly hasKey: boolean;
   readonly redis: OwnRedis | null;
-  /** Chooses what happens when. */
+  /** Decides what happens when. */
   readonly seed: number;
   readonly coins: number;
-  /** The plan's own, made smaller: the upstream keeps to them. */
+  /** The plan's own limits, made smaller. The upstream enforces them. */
   readonly limits: Pick<PlanOverrides, 'requestsPerMonth' | 'anonymousRequestsPerDay'>;
   readonly perSecond: number | null;
-  /** What else the services are configured with. */
+  /** Further settings of the services. */
   readonly env?: Environment;
   readonly candlesPerRequest: number;
   readonly tracks: readonly (TrackedCoins & {
@@ -24,9 +24,9 @@ export type QuarterOptions = {
     readonly days: number;
     readonly targetAgeMs: number;
   })[];
-  /** Whether the budget has room for the target ages; if not, those that are told to be achievable are kept. */
+  /** Whether the budget has room for the target ages. If not, the promised ages must hold. */
   readonly hasRoom: boolean;
-  /** What the operator records every other week. With a pace it lasts longer than the half minute after which its end is foretold. */
+  /** What the operator records every other week. At its rate it lasts longer than the half minute after which its end is forecast. */
   readonly backfill: { readonly interval: CandleInterval; readonly days: number };
 };
 
@@ -41,7 +41,7 @@ const SMALL = {
   backfill: { interval: '24h', days: 1 },
 } as const;
 
-/** More seldom than a plan without limits has them: each tick of a day that is lived is a step. */
+/** Less often than a plan without limits has them, because each tick of a day that is run tick by tick is a step. */
 const CATALOGUE: Environment = Object.fromEntries(
   CATALOGUE_KINDS.map((kind, i) => [`CHANDLER_SCHEDULE_${kind.toUpperCase()}`, `${5 * i + 2} */4 * * *`]),
 );
@@ -56,7 +56,7 @@ export const QUARTER_PLANS = {
     tracks: DAILY,
     hasRoom: true,
   },
-  /** Far too little for what is tracked; an interval, too, that this plan does not show. */
+  /** Far too few requests for the tracked series, and one interval that this plan does not show. */
   free: {
     ...SMALL,
     plan: 'free',

@@ -1,7 +1,7 @@
 /**
- * A stretch of the life of a service under one plan, in virtual time: restarts, outages of everything it stands on, double instances
- * and clocks that are set; and what is promised is looked at at every step. Made small: few coins, small budgets, and a clock that
- * mostly passes in steps of some hours; the calm days are lived from tick to tick.
+ * A service under one plan for some months of virtual time, with restarts, outages of everything it depends on, a second instance and
+ * clocks that are set. Every step checks the promises. It is small: few coins, small budgets, and a clock that mostly passes in steps of
+ * some hours. The calm days are run tick by tick.
  */
 import { schedulesOf } from '../../src/budget.ts';
 import { effectiveLimits } from '../../src/config.ts';
@@ -34,13 +34,13 @@ import { createToldFigures, type ToldFigures } from './told-figures.ts';
 export type Stretch = {
   readonly startAt: number;
   readonly days: number;
-  /** Of the days, those on which something happens. */
+  /** Days on which something happens. */
   readonly troubled: number;
-  /** Every so many days one is undisturbed, and lived from tick to tick; so is the last one. */
+  /** Every so many days, one day without disturbance is run tick by tick. The last day is one as well. */
   readonly livedEvery: number;
-  /** Nothing happens in the last days: everything must be as promised then. */
+  /** Nothing happens on the last days. All promises must hold then. */
   readonly calmAtTheEnd: number;
-  /** How many services run from the beginning; default one. */
+  /** How many services run from the beginning. Default: one. */
   readonly services?: number;
 };
 
@@ -57,7 +57,7 @@ const MINUTE = 60_000;
 const RECORDED_EVERY = 14;
 const RECORDED_ON = 3;
 const MOST_RECORDED = 6;
-/** Each tick of a day that is lived is a step. */
+/** Each tick of a day that is run tick by tick is a step. */
 export const CADENCES: Environment = {
   CHANDLER_SCHEDULE_TICKERS: '0 */6 * * *',
   CHANDLER_SCHEDULE_GLOBAL: '30 */12 * * *',
@@ -67,11 +67,11 @@ export const CADENCES: Environment = {
   CHANDLER_SCHEDULE_GAPS: '52 */8 * * *',
 };
 const BORDER_MS = 2_100;
-/** The day's last step: what a day has for freshness is spread over it, and must not be slept through. */
+/** The day's last step. The refreshes of a day are spread over it, and must not be skipped. */
 const EVENING_MS = 23 * HOUR + 40 * MINUTE;
 const WATCH_MS = 1_000;
 const MOST_WATCHED = 300;
-/** A host's clock may be a day behind when it asks, and a candle of a day is final a day after it has closed. */
+/** A host's clock may be a day behind at its request, and a candle of a day is final a day after it has closed. */
 const FINAL_FOR_ALL_MS = 4 * DAY;
 
 export async function liveAQuarter(options: QuarterOptions, stretch: Stretch): Promise<QuarterCounts> {
@@ -109,7 +109,7 @@ export async function liveAQuarter(options: QuarterOptions, stretch: Stretch): P
   let started = 0;
   let steps = 0;
   const start = () => world.start(`service-${++started}`);
-  /** Since then nothing disturbs. */
+  /** Nothing disturbs since then. */
   let calmSince = stretch.startAt;
   const events: Record<string, number> = {};
 
@@ -122,7 +122,7 @@ export async function liveAQuarter(options: QuarterOptions, stretch: Stretch): P
   const step = async (ms: number, isLived: boolean) => {
     if (!isLived) disturb();
     await world.advance(ms - 1);
-    // Ages are told for a service that runs: ticks that were slept through, and what was away, have made them older.
+    // Ages are promised for a running service. Skipped ticks and outages have made the data older.
     await figures.look({ withAges: isLived && world.clock.now() - calmSince > DAY, isCalm: isLived });
     await world.advance(1);
     // Nothing is sent within two seconds of the border of a limited window.
@@ -204,7 +204,7 @@ export async function liveAQuarter(options: QuarterOptions, stretch: Stretch): P
   }
 }
 
-/** Looks at what is told of a backfill while it runs: the pace makes it last a minute or two. */
+/** Reads the forecast of a backfill while it runs. Its rate makes it last a minute or two. */
 async function watch(world: ServiceWorld, told: ToldFigures): Promise<void> {
   for (let looks = 0; looks < MOST_WATCHED; looks++) {
     await world.advance(WATCH_MS);
@@ -214,8 +214,8 @@ async function watch(world: ServiceWorld, told: ToldFigures): Promise<void> {
 }
 
 /**
- * Some of these coins, of which each slot has a candle: with a hole at an edge, a backfill waits for a second answer, which nobody can foretell.
- * Not bitcoin: its price in bitcoins never changes, and is believed when it was told twice.
+ * Some of these coins with a candle in each slot. With a hole at an edge, a backfill waits for a second answer, which no forecast can
+ * foresee. Not bitcoin: its price in bitcoins never changes, and is believed only after two answers.
  */
 async function foreseen(
   { simulator }: ServiceWorld,
@@ -241,7 +241,7 @@ async function record(
 ): Promise<void> {
   const { sql } = world.database;
   const now = world.clock.now();
-  // A backfill asks about each slot once: what cannot be final yet would be a gap when it is done, as it says.
+  // A backfill requests each slot once. What cannot be final yet would be left as a gap, as the backfill says.
   const to = ceilToGrid(now, interval) - FINAL_FOR_ALL_MS;
   const span = { from: to - days * DAY, to };
   const target = { coinIds: await foreseen(world, coinIds, interval, span), interval, quote: 'btc', span } as const;

@@ -18,7 +18,7 @@ import {
 describe.skipIf(first === null)('the Redis of a run', () => {
   useRedis();
 
-  test('killed for good ends the run after --max-wait, with a report and code 75; the next run completes it', async () => {
+  test('ends the run when killed for good, after --max-wait, with a report and code 75; the next run completes it', async () => {
     const run = await start('--max-wait', '3s');
     await takeAway(run);
     const { code, out, err } = await run.ended;

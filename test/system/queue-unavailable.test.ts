@@ -17,7 +17,7 @@ import {
 describe.skipIf(first === null)('the Redis of a run', () => {
   useRedis();
 
-  test('killed and started again with nothing in it: the run says so once, goes on, and asks nothing twice', async () => {
+  test('is waited for when killed and started again empty: the run says so once, goes on, and requests nothing twice', async () => {
     const run = await start();
     const told = untilSaid(run, /the queue is unavailable; waiting up to/);
     await takeAway(run);
@@ -34,13 +34,13 @@ describe.skipIf(first === null)('the Redis of a run', () => {
     expect(asked()).toBe(REQUESTS);
   });
 
-  test('full: the run says so once, goes on when it has room again, and asks nothing twice', {
+  test('is waited for when full: the run says so once, goes on when there is room again, and requests nothing twice', {
     timeout: 120_000,
   }, async () => {
     const admin = new Redis(redis.url);
     const requests = 2 * REQUESTS;
     try {
-      // More chunks than the queue gets at once: it must take the others when it is full.
+      // More chunks than the queue gets at once. It must take the others when it is full.
       const run = await startSmall(requests);
       const told = untilSaid(run, /the queue is unavailable; waiting up to/);
       await takeAway(run, () => admin.config('SET', 'maxmemory', '1'));

@@ -1,4 +1,4 @@
-/** A Redis that goes away in the middle of a run: really killed, and back without anything it knew; or silent. */
+/** A Redis that fails in the middle of a run: killed and started again empty, or silent. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { DAY } from '../../src/core/interval.ts';
@@ -22,7 +22,7 @@ export const RUN = [
   '--json',
 ];
 export const REQUESTS = 180;
-/** After so many, Redis goes away: until then no other is answered. */
+/** After so many answers Redis fails. Until then no further request is answered. */
 export const UNTIL_AWAY = REQUESTS * 0.3;
 export const IN_FLIGHT = 8;
 
@@ -32,7 +32,7 @@ export let redis: OwnRedis;
 let database: TestDatabase;
 let upstream: SimulatedUpstream;
 let running: RunningCli[];
-/** Each test has a Redis of its own. */
+/** Each test has its own Redis. */
 export function useRedis(): void {
   beforeEach(async () => {
     running = [];
@@ -70,7 +70,7 @@ export async function start(...options: string[]): Promise<RunningCli> {
   running.push(run);
   return run;
 }
-/** The same, in so many requests. */
+/** The same run with so many requests. */
 export async function startSmall(requests: number): Promise<RunningCli> {
   const candles = (REQUESTS * 10) / requests;
   const run = await startCli(RUN, { ...settings(), CHANDLER_CANDLES_PER_REQUEST: String(candles) });
@@ -93,7 +93,7 @@ export async function startRedisAgain(): Promise<void> {
 }
 
 export function testCtrlC(how: string, away: () => Promise<unknown>): void {
-  test(`${how}, it does not hold up the first Ctrl-C`, async () => {
+  test(`when ${how} does not delay the first Ctrl-C`, async () => {
     const run = await start();
     const told = untilSaid(run, /the queue is unavailable/);
     await takeAway(run, away);

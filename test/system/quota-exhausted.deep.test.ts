@@ -1,4 +1,4 @@
-/** 402, the rarer cases: accounts that are past due, single refusals, refusals of everything. */
+/** 402, rarer cases: accounts that are past due, single refusals, refusals of everything. */
 import { afterEach, describe, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
 import { GRACE_MS } from '../../src/quota/ledger.ts';
@@ -14,7 +14,7 @@ describe('402 "you have reached maximum request limit"', () => {
     return row!.n;
   };
 
-  test('to everything at one moment, with budget left by /users/me, is one claim: no history limit is learned from those in flight', async () => {
+  test('for everything at once, with budget left by /users/me, is one claim: those in flight teach no history limit', async () => {
     await make({
       apiKey: 'k',
       speed: 50,
@@ -23,7 +23,7 @@ describe('402 "you have reached maximum request limit"', () => {
     const chandler = await world.open({ plan: null });
     const me = account(10, 9_999_990);
     const held: (() => void)[] = [];
-    // Four are on their way before the first of them is answered.
+    // Four are in flight before the first of them is answered.
     upstream.script = (request) => {
       if (!request.url.includes('/ohlcv') || held.length === 4) return me(request);
       return new Promise((resolve) => {
@@ -37,7 +37,7 @@ describe('402 "you have reached maximum request limit"', () => {
   });
 
   test.each(['past_due', 'inactive'])(
-    'to an account whose plan is %s holds everybody for a day: no history limit',
+    'for an account whose plan is %s holds all requests for a day, and is no history limit',
     async (status) => {
       await make({
         apiKey: 'k',
@@ -57,7 +57,7 @@ describe('402 "you have reached maximum request limit"', () => {
     },
   );
 
-  test('met while Ctrl-C ends the run holds nobody', async () => {
+  test('met while Ctrl-C ends the run holds no requests', async () => {
     await make({
       apiKey: 'k',
       simulator: { seed: 3, coins: 12, unlimited: true, limits: { keys: { k: 'ultimate' } } },
@@ -75,7 +75,7 @@ describe('402 "you have reached maximum request limit"', () => {
     expect(await limits()).toBe(0);
   });
 
-  test('holds nobody any more, and no number is left of it, once the account has a plan without a limit', async () => {
+  test('holds no requests any more, without a trace in the numbers, once the account has a plan without a limit', async () => {
     await make({
       apiKey: 'k',
       simulator: { seed: 3, coins: 12, unlimited: true, limits: { keys: { k: 'ultimate' } } },
@@ -89,12 +89,12 @@ describe('402 "you have reached maximum request limit"', () => {
     await chandler.session.check();
     const { month, hold } = await chandler.session.quota.state();
     expect([month.limit, hold]).toEqual([null, null]);
-    // What was spent is not forgotten: the next plan may have a limit again.
+    // The spent requests are not forgotten: the next plan may have a limit again.
     expect(month.spent).toBeGreaterThanOrEqual(5_000);
     expect((await (await world.open({ plan: null })).backfill(WORK)).end).toEqual({ kind: 'done' });
   });
 
-  test('to the list of coins is remembered as well', async () => {
+  test('for the list of coins is remembered as well', async () => {
     await make({
       plan: 'free',
       limits: { perDay: 1_000 },
@@ -114,7 +114,7 @@ describe('402 "you have reached maximum request limit"', () => {
   });
 });
 
-describe('402 with a text nobody knows, asked without a key', () => {
+describe('402 with an unknown text, for a request without a key', () => {
   const PAID = 'This endpoint requires a paid plan';
   const HOURS = { ...WORK, interval: '1h' as const, from: TODAY - 2 * DAY, to: TODAY };
   const DAYS = { ...WORK, from: TODAY - 9 * DAY, to: TODAY };
@@ -122,7 +122,7 @@ describe('402 with a text nobody knows, asked without a key', () => {
   const open = () =>
     make({ plan: 'free', speed: 50, limits: { perDay: 1_000 }, simulator: { seed: 3, coins: 40, unlimited: true } });
 
-  test('once, to anything the plan has, is a stray one', async () => {
+  test('once, for anything that the plan has, is a stray one', async () => {
     await open();
     let strays = 0;
     upstream.script = (request) =>
@@ -133,7 +133,7 @@ describe('402 with a text nobody knows, asked without a key', () => {
     expect(run.totals!.byOutcome).toEqual({ stored: 3, limited: 1 });
   });
 
-  test('to everything costs a handful of requests, however many coins there are', async () => {
+  test('for everything costs a few requests, however many coins there are', async () => {
     await make({ plan: 'ultimate', speed: 50, simulator: { seed: 3, coins: 40, unlimited: true } });
     const chandler = await world.open();
     const coins = (await world.simulator.data.coins()).map((coin) => coin.id);
@@ -141,17 +141,17 @@ describe('402 with a text nobody knows, asked without a key', () => {
     upstream.forget();
     const run = await chandler.backfill({ ...DAYS, coins });
     expect(run.end).toEqual({ kind: 'done' });
-    // Eight that need a second opinion, and those in flight with them; then each refusal halves what is left of nine days.
+    // Eight that need a second opinion, and those in flight with them. Then each refusal halves what is left of nine days.
     expect(refusals()).toBeLessThanOrEqual(8 + 4 + 4 * 5);
     expect((await chandler.session.quota.state()).hold).toBeNull();
   });
 
-  test('is a spent day when the ledger is near its limit, but not for what the plan does not document', async () => {
+  test('is an exhausted day when the ledger is near its limit, except for what the plan does not document', async () => {
     await make({
       plan: 'free',
       speed: 50,
       limits: { perDay: 100 },
-      // What is said of the day's end has it, too.
+      // The messages include the guard time at the end of the day.
       graceMs: GRACE_MS,
       simulator: { seed: 3, coins: 12, unlimited: true },
     });
@@ -161,7 +161,7 @@ describe('402 with a text nobody knows, asked without a key', () => {
     const hours = await chandler.backfill({ ...HOURS, coins: ['btc-bitcoin'] });
     expect([...hours.refused.keys()]).toEqual(['interval']);
     upstream.script = (request) => (request.url.includes('/ohlcv') ? says(402, PAID) : null);
-    // The last full day is what the free plan gives.
+    // The free plan gives the last full day.
     const days = await chandler.backfill({ ...DAYS, coins: ['btc-bitcoin'], from: TODAY - DAY, to: TODAY });
     expect(days.end).toMatchObject({ kind: 'stopped', reason: 'quota exhausted' });
     expect((await chandler.session.quota.state()).hold!.until).toBeLessThan(TODAY + DAY + 60_000);

@@ -23,7 +23,7 @@ describe('402 "you have reached maximum request limit"', () => {
     return row!.n;
   };
 
-  test('with a key and budget left by /users/me is no spent month: the ledger goes on asking', async () => {
+  test('with a key and budget left by /users/me is no exhausted month: requests go on', async () => {
     await make({
       apiKey: 'k',
       speed: 200,
@@ -31,7 +31,7 @@ describe('402 "you have reached maximum request limit"', () => {
     });
     const chandler = await world.open({ plan: null });
     const me = account(10, 9_999_990);
-    // One coin's oldest year is refused so; all else is answered.
+    // One coin's oldest year is refused so. Everything else is answered.
     upstream.script = (request) =>
       request.url.includes('btc-bitcoin/ohlcv') &&
       Date.parse(new URL(request.url).searchParams.get('start')!) < TODAY - 1_480 * DAY
@@ -39,7 +39,7 @@ describe('402 "you have reached maximum request limit"', () => {
         : me(request);
     const run = await chandler.backfill(WORK);
     expect(run.end).toEqual({ kind: 'done' });
-    // The second one was asked for when no cache could repeat the first any more, and is believed.
+    // The second request came when no cache could repeat the first answer any more, and is believed.
     const [first, second, ...more] = upstream.ohlcv().filter((asked) => asked.status === 402);
     expect(more).toEqual([]);
     expect(second!.at - first!.at).toBeGreaterThan(70_000);
@@ -50,9 +50,9 @@ describe('402 "you have reached maximum request limit"', () => {
   });
 
   test.each(['ultimate', 'starter'] as const)(
-    'once, with budget left by /users/me, is a stray one: asked again, and no history limit (%s)',
+    'once, with budget left by /users/me, is a stray one: requested again, and no history limit (%s)',
     async (plan) => {
-      // The history limit that the documents of the smaller plan tell of is probed alone, and the probe meets the stray one.
+      // The documented history limit of the smaller plan is probed alone, and the probe meets the stray refusal.
       await make({
         apiKey: 'k',
         plan,
@@ -78,7 +78,7 @@ describe('402 "you have reached maximum request limit"', () => {
     },
   );
 
-  test('with none left by /users/me holds everybody until the month turns, and ends the run', async () => {
+  test('with none left by /users/me holds all requests until the next month, and ends the run', async () => {
     await make({
       apiKey: 'k',
       simulator: { seed: 3, coins: 12, unlimited: true, limits: { keys: { k: 'ultimate' } } },
@@ -92,13 +92,13 @@ describe('402 "you have reached maximum request limit"', () => {
     expect(run.end.kind === 'stopped' && run.end.until).toBeGreaterThanOrEqual(MONTH_RESET);
     expect(refusals()).toBeLessThanOrEqual(4);
     expect(accountAsked()).toBe(1);
-    // Whoever tries again before that asks nothing.
+    // A run before that sends no requests.
     upstream.forget();
     world.clock.advanceTo(NOW + 5 * HOUR);
     const again = await (await world.open({ plan: null })).backfill(WORK);
     expect(again.end.kind).toBe('stopped');
     expect(upstream.ohlcv()).toEqual([]);
-    // A new month: everything is asked, by the one that goes first alone and then by all.
+    // In the new month everything is requested, first by one request alone and then by all.
     world.clock.advanceTo(MONTH_RESET + 20 * 60_000);
     upstream.script = account(0, 10_000_000);
     const later = await world.open({ plan: null });
@@ -107,7 +107,7 @@ describe('402 "you have reached maximum request limit"', () => {
     expect(upstream.ohlcv()).toHaveLength(CHUNKS);
   });
 
-  test('is not believed for a month when the account cannot be asked', async () => {
+  test('is not believed for a whole month when the account request fails', async () => {
     await make({
       apiKey: 'k',
       simulator: { seed: 3, coins: 12, unlimited: true, limits: { keys: { k: 'ultimate' } } },
@@ -124,7 +124,7 @@ describe('402 "you have reached maximum request limit"', () => {
     expect(upstream.log.length).toBeLessThanOrEqual(5);
   });
 
-  test('without a key holds until the anonymous day turns', async () => {
+  test('without a key holds until the end of the anonymous day', async () => {
     await make({
       plan: 'free',
       limits: { perDay: 1_000 },
@@ -147,7 +147,7 @@ describe('402 "you have reached maximum request limit"', () => {
   });
 
   test.each([SPENT, 'Monthly quota exceeded', 'rate limit reached'])(
-    'without a key holds nobody longer than to the end of the day, when no limit of a day is known (%s)',
+    'without a key holds requests at most until the end of the day, when no limit of a day is known (%s)',
     async (text) => {
       await make({ plan: 'free', simulator: { seed: 3, coins: 12, unlimited: true } });
       upstream.script = (request) => (request.url.includes('ohlcv') ? says(402, text) : null);
@@ -158,7 +158,7 @@ describe('402 "you have reached maximum request limit"', () => {
   );
 });
 
-describe('402 with a text nobody knows, asked without a key', () => {
+describe('402 with an unknown text, for a request without a key', () => {
   const PAID = 'This endpoint requires a paid plan';
   const HOURS = { ...WORK, interval: '1h' as const, from: TODAY - 2 * DAY, to: TODAY };
   const DAYS = { ...WORK, from: TODAY - 9 * DAY, to: TODAY };
@@ -166,7 +166,7 @@ describe('402 with a text nobody knows, asked without a key', () => {
     make({ plan: 'free', speed: 200, limits: { perDay: 1_000 }, simulator: { seed: 3, coins: 40, unlimited: true } });
 
   test.each([PAID, 'payment required', 'Free tier rate limit reached, or this endpoint requires a paid plan'])(
-    'to an interval that the plan does not document is a history limit of that interval after the second; days are still given (%s)',
+    'for an undocumented interval is a history limit of that interval after the second; days are still fetched (%s)',
     async (text) => {
       await open();
       const chandler = await world.open();
@@ -181,7 +181,7 @@ describe('402 with a text nobody knows, asked without a key', () => {
       const days = await chandler.backfill(DAYS);
       expect(days.end).toEqual({ kind: 'done' });
       expect(days.totals!.byOutcome).toMatchObject({ stored: 3 });
-      // Not again today; tomorrow one request finds out whether it still stands.
+      // No further request today. Tomorrow one request finds out whether it still holds.
       upstream.forget();
       expect((await (await world.open()).backfill(HOURS)).planned).toBe(0);
       expect(upstream.ohlcv()).toEqual([]);

@@ -1,4 +1,4 @@
-/** An upstream that says 402, for one reason or another. */
+/** An upstream that answers 402, for one reason or another. */
 import { DAY, HOUR } from '../../src/core/interval.ts';
 import { createScriptedWorld, type ScriptedWorld, TODAY } from '../support/scripted-world.ts';
 import type { World, WorldOptions } from '../support/world.ts';

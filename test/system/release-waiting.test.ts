@@ -1,4 +1,4 @@
-/** A backfill that waits for a spent month goes on when the account turns out to have more, and not only when the month ends. */
+/** A backfill that waits for an exhausted month goes on when the account turns out to have more, not only at the end of the month. */
 import { afterEach, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
 import { scheduleVariable } from '../../src/ingest/schedule/schedule-plan.ts';
@@ -14,7 +14,7 @@ const SECOND = 1_000;
 let world: ServiceWorld;
 afterEach(() => world?.close());
 
-test('a spent month that is not spent any more ends the wait of a backfill', { timeout: 240_000 }, async () => {
+test('a backfill that waits for an exhausted month goes on when the limit grows', { timeout: 240_000 }, async () => {
   world = await createServiceWorld({
     startAt: START,
     redis: null,
@@ -28,7 +28,7 @@ test('a spent month that is not spent any more ends the wait of a backfill', { t
   await world.start('a');
   const [coinId] = await world.untilListed();
   const { sql } = world.database;
-  // As upstream tells it when others have used the key.
+  // As the upstream reports it when others have used the key.
   await sql`update ops.quota set month_limit = 1000, month_limit_known = true, month_spent = 1000`;
   const to = START - 4 * DAY - (START % DAY);
   const target = { coinIds: [coinId!], interval: '24h', quote: 'usd', span: { from: to - 20 * DAY, to } } as const;
@@ -52,7 +52,7 @@ test('a spent month that is not spent any more ends the wait of a backfill', { t
   await until((state, waitUntil) => state === 'queued' && waitUntil !== null);
   expect(await read()).toMatchObject({ message: 'month' });
   expect((await read()).waitUntil).toBeGreaterThan(Date.UTC(2026, 6, 1) - SECOND);
-  // Looked at again, and still spent.
+  // It looked again, and the month is still exhausted.
   await world.advance(45 * SECOND);
   expect((await read()).waitUntil).not.toBeNull();
 

@@ -23,11 +23,11 @@ export function testReordered(intervals: readonly (typeof ORDERED)[number][]): v
     const revisions = () => ordering.revisions();
 
     describe('an older answer that is stored after a newer one', () => {
-      test('overwrites nothing, and is final where the newer one only had nothing at its edge', async () => {
+      test('overwrites nothing, and is final where the newer answer only had nothing at its edge', async () => {
         const late = gate();
         const older = await ask(-8, -2, late.reply);
         world.clock.advanceTo(world.clock.now() + 60_000);
-        // The newer one asks about less: four of the six slots; it has no candle at its edge.
+        // The newer one requests less: four of the six slots. It has no candle at its edge.
         const newer = await ask(-6, -2, answer({ [-6]: 106, [-5]: 105, [-4]: 104, [-3]: null }));
         await newer.done();
         expect(await covered()).toBe(await hours(-6, -3));
@@ -38,18 +38,18 @@ export function testReordered(intervals: readonly (typeof ORDERED)[number][]): v
         late.open(answer({ [-8]: 8, [-7]: 7, [-6]: 6, [-5]: 5, [-4]: 4, [-3]: 3 }));
         expect(await older.outcome).toMatchObject({ kind: 'stored', revised: 0 });
         await older.done();
-        // Its own slots are its own; where both spoke the newer stands; an edge is no evidence against a candle.
+        // Its own slots stay its own. Where both have a value the newer one stands. An edge is no evidence against a candle.
         expect(await stored()).toEqual({ [-8]: 8, [-7]: 7, [-6]: 106, [-5]: 105, [-4]: 104, [-3]: 3 });
         expect(await covered()).toBe(await hours(-8, -2));
         expect(await world.database.sql`select * from ops.second_opinion`).toEqual([]);
         expect(await revisions()).toEqual([]);
       });
 
-      test('an answer out of a cache is as old as it says', async () => {
+      test('is recognised in a cached answer by its stated age', async () => {
         await (await ask(-6, -2, answer({ [-6]: 106, [-5]: 105, [-4]: 104, [-3]: null }))).done();
         world.clock.advanceTo(world.clock.now() + 5 * 60_000);
         await world.database.sql`update ops.second_opinion set retry_at = requested_at`;
-        // Asked later, but ten minutes old.
+        // Requested later, but ten minutes old.
         const cached = await ask(
           -9,
           -2,
@@ -61,7 +61,7 @@ export function testReordered(intervals: readonly (typeof ORDERED)[number][]): v
         expect(await revisions()).toEqual([]);
       });
 
-      test('does not bring back a final candle that the newer one proved absent', async () => {
+      test('does not restore a final candle that the newer one proved absent', async () => {
         const late = gate();
         const older = await ask(-6, -2, late.reply);
         world.clock.advanceTo(world.clock.now() + 60_000);
@@ -73,7 +73,7 @@ export function testReordered(intervals: readonly (typeof ORDERED)[number][]): v
         expect(await covered()).toBe(await hours(-6, -2));
       });
 
-      test('does not bring back a provisional candle that the final answer no longer had', async () => {
+      test('does not restore a provisional candle that the final answer no longer had', async () => {
         const late = gate();
         const older = await ask(-4, 0, late.reply);
         world.clock.advanceTo(NOW + 10_000);
@@ -89,7 +89,7 @@ export function testReordered(intervals: readonly (typeof ORDERED)[number][]): v
         expect(await covered()).toBe(await hours(-6, 2));
       });
 
-      test('does not bring back a provisional candle where two answers have agreed that there is none', async () => {
+      test('does not restore a provisional candle where two answers have agreed that there is none', async () => {
         const late = gate();
         const older = await ask(-4, 0, late.reply);
         for (const hours of [4, 6]) {
@@ -107,7 +107,7 @@ export function testReordered(intervals: readonly (typeof ORDERED)[number][]): v
     test.each([
       ['as they were asked', [0, 1]],
       ['the other way round', [1, 0]],
-    ])('of two answers of one instant the one asked for later has the last word, stored %s', async (_, order) => {
+    ])('of two answers of the same time the one requested later prevails, stored %s', async (_, order) => {
       const date = new Date(NOW - HOUR / 2).toUTCString();
       const gates = [gate(), gate()];
       const sent: Awaited<ReturnType<typeof ask>>[] = [];
@@ -129,11 +129,11 @@ export function testReordered(intervals: readonly (typeof ORDERED)[number][]): v
 
     describe('a newer answer', () => {
       test('that changes final candles keeps their old values as revisions', async () => {
-        // Ends of the span are open, so that the chunk is asked again: only its middle is final.
+        // The ends of the span are open, so that the chunk is requested again. Only its middle is final.
         await (await ask(-8, -2, answer({ [-8]: 8, [-7]: 7, [-6]: 6, [-5]: 5, [-4]: null, [-3]: null }))).done();
         expect(await covered()).toBe(await hours(-8, -4));
         world.clock.advanceTo(world.clock.now() + 2 * HOUR);
-        // The gap alone is worth a request; an answer may still speak of its neighbours, as one that ignores `start` does.
+        // The gap alone is worth a request. An answer may still include its neighbours, like one that ignores `start`.
         const wider = await ask(
           -12,
           -2,
@@ -167,7 +167,7 @@ export function testReordered(intervals: readonly (typeof ORDERED)[number][]): v
         expect(ids[0]!.ok).toBe(true);
       });
 
-      test('that has a candle in a slot that was known to be empty keeps that as a revision, too', async () => {
+      test('that has a candle in a slot known to be empty keeps that as a revision, too', async () => {
         await (await ask(-8, -3, answer({ [-8]: 8, [-7]: 7, [-6]: null, [-5]: 5, [-4]: 4 }))).done();
         expect(await covered()).toBe(await hours(-8, -3));
         world.clock.advanceTo(world.clock.now() + HOUR);
@@ -185,7 +185,7 @@ export function testReordered(intervals: readonly (typeof ORDERED)[number][]): v
         await (await ask(-8, -3, answer({ [-8]: 8, [-7]: 7, [-6]: 6, [-5]: 5, [-4]: 4 }))).done();
         expect(await covered()).toBe(await hours(-8, -3));
         world.clock.advanceTo(world.clock.now() + HOUR);
-        // At its edge it is no proof: what is final there stays.
+        // At its edge it is no proof, so final candles there stay.
         const wider = await ask(
           -10,
           -2,
@@ -208,7 +208,7 @@ export function testReordered(intervals: readonly (typeof ORDERED)[number][]): v
         expect(series!.n).toBe(4);
       });
 
-      test('that lacks a final candle at its edge again and again does not make it empty', async () => {
+      test('that lacks a final candle at its edge again and again does not make the slot empty', async () => {
         await (await ask(-6, -3, answer({ [-6]: 6, [-5]: 5, [-4]: 4 }))).done();
         for (let i = 0; i < 3; i++) {
           world.clock.advanceTo(world.clock.now() + 2 * HOUR);
@@ -218,7 +218,7 @@ export function testReordered(intervals: readonly (typeof ORDERED)[number][]): v
         expect(await revisions()).toEqual([]);
       });
 
-      test('that says the same again writes nothing', async () => {
+      test('that repeats the stored values writes nothing', async () => {
         await (await ask(-8, -2, answer({ [-8]: 8, [-7]: 7, [-6]: 6, [-5]: null, [-4]: null, [-3]: null }))).done();
         world.clock.advanceTo(world.clock.now() + 10 * 60_000);
         const rowOf7 = async () => {
@@ -241,7 +241,7 @@ export function testReordered(intervals: readonly (typeof ORDERED)[number][]): v
         expect(await revisions()).toEqual([]);
       });
 
-      test('that proves a provisional candle absent removes it at once, and that is no revision', async () => {
+      test('that proves a provisional candle absent removes it at once, without a revision', async () => {
         await (await ask(-4, 0, answer({ [-4]: 4, [-3]: 3, [-2]: 2, [-1]: 1 }))).done();
         expect(await stored()).toMatchObject({ [-1]: 1 });
         expect(await covered()).toBe(await hours(-4, -1));
@@ -254,13 +254,13 @@ export function testReordered(intervals: readonly (typeof ORDERED)[number][]): v
         expect(await revisions()).toEqual([]);
       });
 
-      test('that confirms there is no candle where a provisional one is removes it, too', async () => {
+      test('that confirms an empty slot removes its provisional candle, too', async () => {
         await (await ask(-4, 0, answer({ [-4]: 4, [-3]: 3, [-2]: 2, [-1]: 1 }))).done();
         expect(await covered()).toBe(await hours(-4, -1));
         expect(await stored()).toMatchObject({ [-1]: 1 });
         world.clock.advanceTo(NOW + 4 * HOUR);
         await (await ask(-1, 2, answer({ [-1]: null, 0: 10, 1: 11 }))).done();
-        // At the edge of the answer one is not enough.
+        // At the edge of the answer one answer is not enough.
         expect(await stored()).toMatchObject({ [-1]: 1 });
         world.clock.advanceTo(NOW + 6 * HOUR);
         await (await ask(-1, 2, answer({ [-1]: null, 0: 10, 1: 11 }))).done();

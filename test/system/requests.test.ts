@@ -18,7 +18,7 @@ let world: World;
 afterEach(() => world?.close());
 const asked = () => world.simulator.counters().requests.ohlcv;
 
-describe('the requests a backfill costs', () => {
+describe('the requests of a backfill', () => {
   test.each([
     ['24h', 2_000],
     ['1h', 1_099],
@@ -34,7 +34,7 @@ describe('the requests a backfill costs', () => {
       expect(asked()).toBe(COINS.length * Math.ceil(slots / 366));
       expect(run.planned).toBe(asked());
       expect((await world.database.sql`select from market.gaps`).length).toBe(0);
-      // Counted here as upstream counted them, lists of coins included.
+      // Counted here as the upstream counted them, including lists of coins.
       const [ledger] = await world.database.sql<
         { n: number }[]
       >`select sum(month_spent)::int as n from ops.quota_spent`;
@@ -44,7 +44,7 @@ describe('the requests a backfill costs', () => {
     },
   );
 
-  test('holes that fit one request cost one request', async () => {
+  test('are one for holes that fit one request', async () => {
     world = await createWorld({ startAt: NOW, simulator: { seed: 3, coins: 12, unlimited: true } });
     const chandler = await world.open();
     const whole = work('24h', 300);

@@ -1,4 +1,4 @@
-/** Quota is reserved for what services will really ask, and every process says the same of it. */
+/** Quota is reserved for what services will really request, and every process shows the same reservation. */
 import { afterEach, expect, test } from 'vitest';
 import { DAY, HOUR } from '../../src/core/interval.ts';
 import { cadenceOf } from '../../src/ingest/schedule/cadence.ts';
@@ -8,7 +8,7 @@ import { createServiceWorld, type ServiceWorld } from '../support/service-world.
 
 const START = Date.UTC(2026, 0, 10, 6);
 const COMMON = { CHANDLER_BASE_URL: 'http://upstream.test/v1', CHANDLER_PLAN: 'free' };
-/** All that asks for anything, but for the list of coins. */
+/** All schedules that send requests, except for the list of coins. */
 const OFF = Object.fromEntries(
   ['tickers', 'global', 'exchanges', 'rates', ...CATALOGUE_KINDS].map((name) => [
     `CHANDLER_SCHEDULE_${name.toUpperCase()}`,
@@ -19,7 +19,7 @@ const OFF = Object.fromEntries(
 let world: ServiceWorld;
 afterEach(() => world?.close());
 
-/** Of a process with other settings than the services: with those of the plan. */
+/** The output of a process with other settings than the services: those of the plan. */
 async function read(command: string, ...more: string[]) {
   const env = { ...COMMON, DATABASE_URL: world.database.url };
   const { code, out, err } = await runCommand([command, ...more, '--json'], { env, clock: world.clock });
@@ -27,7 +27,7 @@ async function read(command: string, ...more: string[]) {
   return JSON.parse(out);
 }
 
-test('a schedule that is off in the services, and the schedules of a service that is gone, hold nothing back', {
+test('a schedule that is off in the services, and the schedules of a service that is gone, reserve nothing', {
   timeout: 120_000,
 }, async () => {
   world = await createServiceWorld({
@@ -42,7 +42,7 @@ test('a schedule that is off in the services, and the schedules of a service tha
   await world.untilListed();
   const coins = cadenceOf('7 */6 * * *');
   const expected = (at: number) => ({
-    // Without tickers it asks for two lists.
+    // Without tickers it requests two lists.
     day: 2 * coins.count(at, Math.floor(at / DAY) * DAY + DAY),
     month: 2 * coins.count(at, Date.UTC(2026, 1)),
   });
@@ -59,7 +59,7 @@ test('a schedule that is off in the services, and the schedules of a service tha
   ]);
   expect((await read('schedule')).month.requests).toBe(31 * 4 * 2);
 
-  // Another service of the account runs what it is configured with, and the reservation is for both.
+  // Another service of the account runs with its own settings, and the reservation is for both.
   const other = await world.start('b', { env: { CHANDLER_SCHEDULE_GLOBAL: '0 */6 * * *' } });
   await world.advance(1_000);
   expect((await read('quota')).month.reserved).toBe(
@@ -68,7 +68,7 @@ test('a schedule that is off in the services, and the schedules of a service tha
   await other.stop();
   await service.stop();
 
-  // A restart, an upgrade or a crash: it comes back, with the settings that this process knows.
+  // A restart, an upgrade or a crash: the service comes back with the settings that this process knows.
   await world.advance(2 * HOUR);
   const stopped = await read('quota');
   expect(stopped.scheduling).toMatchObject({ state: 'stopped' });

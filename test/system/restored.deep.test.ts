@@ -1,7 +1,6 @@
 /**
- * A backup that is restored is the same warehouse, also when it is older than what was fetched and spent since: by `chandler backup` and
- * `chandler restore`, and by the copied folder of the stopped embedded server. As a user does it: the built program, in processes of its
- * own.
+ * A restored backup is the same warehouse, even if it is older than what was fetched and spent since: by `chandler backup` and `chandler
+ * restore`, and by the copied folder of the stopped embedded server. It runs as a user would: the built program, in processes of its own.
  */
 import { chmodSync, cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,9 +19,9 @@ import { type SimulatedUpstream, startUpstream } from '../support/simulated-upst
 import { checkStored } from './oracle.ts';
 
 const KEY = 'the-key';
-/** Of the month of the account. */
+/** Requests in the month of the account. */
 const LIMIT = 100;
-/** In flight at once, without --concurrency. */
+/** Concurrent requests without --concurrency. */
 const IN_FLIGHT = 8;
 const TO = Math.floor(systemClock.now() / DAY) * DAY - 5 * DAY;
 /** Requests for one coin. */
@@ -37,11 +36,11 @@ const WAIT = { timeout: 120_000, interval: 200 };
 
 let folder: string;
 let upstream: SimulatedUpstream;
-/** Which begin before what is asked for. */
+/** Coins that begin before the requested span. */
 let coins: string[];
 beforeEach(async () => {
   folder = mkdtempSync(path.join(tmpdir(), 'chandler-restored-'));
-  // As root, the embedded server's user must be able to walk through.
+  // As root, the embedded server runs as another user, who must be able to enter the folder.
   chmodSync(folder, 0o755);
   upstream = await startUpstream({
     seed: 5,
@@ -75,7 +74,7 @@ type Warehouse = { readonly CHANDLER_HOME: string } | { readonly DATABASE_URL: s
 const home = (name: string): Warehouse => ({ CHANDLER_HOME: path.join(folder, name) });
 const attestation = () => path.join(folder, 'attestation.jsonl');
 
-/** A command with this warehouse. Schedules would keep requests for themselves. */
+/** A command with this warehouse. Schedules would reserve requests. */
 const run = (warehouse: Warehouse, ...args: string[]): Promise<CliResult> => runCli(args, envOf(warehouse));
 
 function envOf(settings: Readonly<Record<string, string>>): Record<string, string> {
@@ -108,7 +107,7 @@ async function counts(warehouse: Warehouse) {
     .counts;
 }
 
-/** As the account says. */
+/** What the account endpoint says. */
 function account() {
   const [told] = upstream.simulator.counters().accounts;
   return { spent: told!.thisMonth, refused: told!.rejected.month };
@@ -117,7 +116,7 @@ function account() {
 const spentIn = async (warehouse: Warehouse) =>
   (JSON.parse(await done(warehouse, 'quota', '--json')) as { month: { spent: number } }).month.spent;
 
-/** Each candle is the market's, and there is one of each slot. */
+/** Checks that each candle is the market's, and that each slot has one. */
 async function checkCandles(database: Pick<TestDatabase, 'sql'>): Promise<void> {
   await checkStored(
     { clock: systemClock, database: database as TestDatabase, simulator: upstream.simulator },
@@ -139,7 +138,7 @@ async function checkCandlesIn(name: string): Promise<void> {
   }
 }
 
-/** What follows when `restored` is a copy of `original` from before the original fetched another coin. */
+/** Checks what follows when `restored` is a copy of `original` from before the original fetched another coin. */
 async function checkRestored(
   original: Warehouse,
   restored: Warehouse,
@@ -149,13 +148,13 @@ async function checkRestored(
   expect(await hashes(restored)).toEqual(before);
   expect(await counts(restored)).toMatchObject({ tampered: 0, grown: 0, revised: 0, mended: 0, removed: 0 });
   expect(await spentIn(restored)).toBeLessThan(account().spent);
-  // One request, which spends none of the month, and the ledger knows what was spent since the backup.
+  // One request, which costs nothing of the month, and the ledger knows what was spent since the backup.
   if (!asksByItself) {
     await done(restored, 'doctor', '--online');
     expect(await spentIn(restored)).toBeGreaterThanOrEqual(account().spent);
   }
 
-  // What the original fetched since the backup is fetched again, and is the same.
+  // What the original fetched since the backup is fetched again, with the same values.
   const spent = account().spent;
   await done(restored, ...backfill(coins[0]!, coins[1]!));
   expect(account().spent - spent).toBe(REQUESTS);
@@ -163,7 +162,7 @@ async function checkRestored(
   expect(await hashes(restored)).toEqual(await hashes(original));
   expect(await counts(restored)).toMatchObject({ tampered: 0, revised: 0, mended: 0, removed: 0 });
 
-  // More than the month has: it stops before the upstream has to refuse one.
+  // More than the month has left. It stops before the upstream has to refuse a request.
   const { code } = await run(restored, ...backfill(...coins.slice(2, 5)), '--max-wait', '1s');
   expect(code).toBe(75);
   expect(account().refused).toBe(0);
@@ -173,12 +172,12 @@ async function checkRestored(
 }
 
 describe('a backup that is older than what was spent', () => {
-  test('the copied folder of the stopped embedded server goes on where the backup was made', async () => {
+  test('as the copied folder of the stopped embedded server goes on from the time of the copy', async () => {
     const original = home('home');
     await done(original, ...backfill(coins[0]!));
     await done(original, 'attest', '--out', attestation());
     const before = await hashes(original);
-    // The last command has stopped the server. Neither owners nor times are kept, as by `cp -r`.
+    // The last command has stopped the server. The copy keeps neither owners nor times, like `cp -r`.
     expect(existsSync(path.join(folder, 'home/data/postmaster.pid'))).toBe(false);
     cpSync(path.join(folder, 'home'), path.join(folder, 'copy'), { recursive: true });
     await done(original, ...backfill(coins[1]!));
@@ -187,7 +186,7 @@ describe('a backup that is older than what was spent', () => {
     await checkCandlesIn('copy');
   });
 
-  test('without asking for the account first, a few requests are refused, and then none until the month turns', async () => {
+  test('without a request for the account first, has a few requests refused, and then sends none until the next month', async () => {
     const original = home('home');
     await done(original, ...backfill(coins[0]!));
     cpSync(path.join(folder, 'home'), path.join(folder, 'copy'), { recursive: true });
@@ -209,7 +208,7 @@ describe('a backup that is older than what was spent', () => {
 describe.skipIf(client === null)('chandler backup, and chandler restore into a fresh cluster', () => {
   const file = () => path.join(folder, 'backup.dump');
 
-  test('goes on where the backup was made, and asks the account by itself what was spent since', async () => {
+  test('goes on from the time of the backup, and requests the account to learn what was spent since', async () => {
     const original = home('home');
     await done(original, ...backfill(coins[0]!));
     await done(original, 'backup', file());
@@ -224,7 +223,7 @@ describe.skipIf(client === null)('chandler backup, and chandler restore into a f
     await checkCandlesIn('copy');
   });
 
-  test('a service that was killed in the middle of a backfill goes on with it', async () => {
+  test('includes the backfill of a killed service, which the restored service completes', async () => {
     const original = home('home');
     await done(original, ...backfill(coins[0]!, coins[1]!), '--detach');
     const slowly = await startCli(['service'], envOf({ ...original, CHANDLER_REQUESTS_PER_SECOND: '5', ...LISTEN }));
@@ -244,7 +243,7 @@ describe.skipIf(client === null)('chandler backup, and chandler restore into a f
     service.process.kill('SIGTERM');
     expect(await service.ended).toMatchObject({ code: 0 });
     await done(restored, 'verify');
-    // At most what was in flight when the service was killed was asked for twice.
+    // At most the requests in flight when the service was killed were sent twice.
     expect(account().spent).toBeLessThanOrEqual(2 * REQUESTS + IN_FLIGHT);
     await checkCandlesIn('copy');
   });

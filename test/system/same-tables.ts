@@ -1,6 +1,6 @@
 /**
- * Is what is stored the same, whatever happens meanwhile? One engine of the queue and a third of the slots in `npm test`, the other engine and
- * all of them in the deep tests.
+ * Are the stored tables the same, whatever happens meanwhile? `npm test` runs one engine of the queue and a third of the slots, the deep
+ * tests the other engine and all slots.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { DAY, INTERVAL_MS, type Interval } from '../../src/core/interval.ts';
@@ -13,7 +13,7 @@ import { createWorld, type World, type WorldOptions } from '../support/world.ts'
 
 const START = Date.UTC(2026, 9, 20, 7, 13);
 const SEED = 11;
-/** With this seed one slot is spoilt three times in a row, each time in another way: that is not upstream's last word. */
+/** With this seed one slot is spoilt three times in a row, each time in another way, so it is not the final answer of the upstream. */
 const FAULTS =
   '429:0.02,429-silent:0.01,500:0.02,502:0.02,reset:0.02,hang:0.01,truncated:0.02,empty:0.03,duplicates:0.03,conflict:0.02,' +
   'unsorted:0.03,impossible:0.02,stale:0.02,seed=4';
@@ -25,7 +25,7 @@ const target = (interval: Interval, slots: number, coins: readonly string[], quo
 
 /** `size`: 1 for all slots, less for a share of them. */
 async function targetsOf(world: World, size: number): Promise<FillTarget[]> {
-  // Among them coins that begin late, die, and have holes.
+  // Among them are coins that begin late, die, and have holes.
   const coins = (await world.simulator.data.coins()).map((coin) => coin.id);
   const of = (interval: Interval, slots: number, some: readonly string[], quote: 'usd' | 'btc' = 'usd') =>
     target(interval, Math.ceil(slots * size), some, quote);
@@ -43,10 +43,10 @@ async function targetsOf(world: World, size: number): Promise<FillTarget[]> {
   ];
 }
 
-/** Everything an analyst can see of candles and prices, and everything we claim about them. */
+/** Everything that an analyst can see of candles and prices, and everything that we claim about them. */
 async function tablesOf({ database, clock }: World) {
   const proofs = [];
-  // The number of a series is its warehouse's own.
+  // The number of a series differs between warehouses.
   for await (const { seriesId: _, ...proof } of verifySeries(database.sql, {}, clock.now())) proofs.push(proof);
   const coverage = await database.sql`
     select coin_id, quote, interval, covered::text, covered_candles from market.series order by 1, 2, 3`;
@@ -95,11 +95,11 @@ export function testSameTables(name: 'Postgres' | 'Redis', size: number): void {
     });
     afterAll(() => world?.close());
 
-    test('the tables are the same whatever the faults, order, restarts, workers and size of chunks', async () => {
+    test('the tables are the same for any faults, order, restarts, workers and size of chunks', async () => {
       const targets = (await targetsOf(world, size)).reverse();
       for (const [i, work] of targets.entries()) {
         const other = { ...work, coins: [...work.coins].reverse(), concurrency: 6 };
-        // Interrupted in the middle, and gone on with by another process.
+        // Interrupted in the middle, and continued by another process.
         const stop = new AbortController();
         const first = await world.open(rowsPerRequest(20));
         const run = await first.backfill({
@@ -126,7 +126,7 @@ export function testSameTables(name: 'Postgres' | 'Redis', size: number): void {
     });
   });
 
-  test('what is compared is a market with all its oddities', () => {
+  test('the compared market has all kinds of oddities', () => {
     expect(clean.proofs.every((proof) => proof.differences.length === 0)).toBe(true);
     expect(clean.gaps).toEqual([]);
     expect(clean.candles.length).toBeGreaterThan(6_000 * size);

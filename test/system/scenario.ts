@@ -1,7 +1,7 @@
 /**
- * The whole-system property, one seed at a time. The sentence that is the product: after any sequence of faults, lies told
- * once, restarts and double scheduling, candles and prices equal the market on all covered spans, coverage equals what was wanted, and
- * upstream never counted more requests than the budget allowed.
+ * The whole-system property, one seed at a time: after any sequence of faults, lies told once, restarts and double scheduling, candles and
+ * prices equal the market on all covered spans, coverage equals what was wanted, and the upstream never counted more requests than the
+ * budget allowed.
  */
 import { expect } from 'vitest';
 import { countSlots } from '../../src/core/chunk.ts';
@@ -24,7 +24,7 @@ type Work = {
   readonly to: number;
 };
 
-/** Those that fail, or show by themselves that they are wrong; `empty` is told once, as the lies are. */
+/** Faults that fail, or that the answer itself shows to be wrong. `empty` is told once, like the lies. */
 const FAULTS: readonly FaultName[] = [
   '429',
   '429-silent',
@@ -42,32 +42,32 @@ const FAULTS: readonly FaultName[] = [
   'stale',
   'revision',
 ];
-/** `LIES=scaled,half` tells these in every seed and no others. */
+/** `LIES=scaled,half` tells only these lies, in every seed. */
 const only = process.env.LIES?.split(',');
-/** Found out wherever they are told. */
+/** Lies that are found out wherever they are told. */
 const LIES_ALONE: readonly FaultName[] = LIES.filter(
   (name) => !LIES_BESIDE.includes(name) && (only?.includes(name) ?? true),
 );
 export const SEED_FAULTS: readonly FaultName[] = [...FAULTS, ...LIES_ALONE, ...LIES_BESIDE];
 
-/** Some of the lies with their rates, as in a specification of faults. */
+/** Some of the lies with their rates, as a specification of faults has them. */
 export function drawLies(random: () => number): readonly string[] {
   return LIES_ALONE.filter(() => random() < 0.3 || only !== undefined).map(
     (name) => `${name}:${(random() * 0.04).toFixed(4)}`,
   );
 }
 
-/** Of what is asked for; `PRICES=1`: all of it. */
+/** The share of prices in what is requested. `PRICES=1`: all of it. */
 const SHARE_OF_PRICES = Number(process.env.PRICES ?? 0.4);
 /** How far the two clocks may differ. */
 const MOST_SKEW_MS = 2 * HOUR;
 const MOST_RUNS = 200;
-/** Longer waits are not sat out: the clock is set forward instead. */
+/** Longer waits are not waited out: the clock is set forward. */
 const MAX_WAIT_MS = 20_000;
 
 export type SeedCounts = {
   readonly requests: number;
-  /** Injected, by kind. */
+  /** Number of injected faults by kind. */
   readonly faults: Readonly<Record<string, number>>;
   readonly runs: number;
 };
@@ -81,19 +81,19 @@ export async function runSeed(seed: number, engine?: QueueEngine): Promise<SeedC
   const rates = FAULTS.filter(() => random() < 0.45).map(
     (name) => `${name}:${(random() * (name === '402-spent' ? 0.01 : 0.06)).toFixed(4)}`,
   );
-  // Draws of their own, as below.
+  // A separate random sequence, as below.
   const lies = drawLies(randomOf(seed + 4_000_000));
   const faults = parseFaultSpec([...rates, ...lies, `seed=${seed}`].join());
   if (!faults.ok) throw new Error(faults.problem);
   const perDay = random() < 0.3 ? between(40, 120) : null;
   const perMonth = random() < 0.2 ? between(60, 200) : null;
   const coins = between(3, 6);
-  // Draws of their own: the seeds' scenarios are older than these. A day's or a month's limit holds by one clock only.
+  // A separate random sequence, because the scenarios of the seeds are older. A limit of a day or a month holds by one clock only.
   const ofClocks = randomOf(seed + 2_000_000);
   const differs = ofClocks() < 0.5 && perDay === null && perMonth === null;
   const upstreamAheadMs = Math.round((2 * ofClocks() - 1) * MOST_SKEW_MS);
   const isCached = ofClocks() < 0.3;
-  // Draws of their own, again.
+  // Another separate sequence.
   const ofLies = randomOf(seed + 6_000_000);
   const lieShare = ofLies() < 0.5 ? ofLies() * 0.3 : 0;
   const market = { seed, coins };
@@ -117,7 +117,7 @@ export async function runSeed(seed: number, engine?: QueueEngine): Promise<SeedC
     speed: 100,
     faults: () => faults.spec,
     startAt,
-    // Draws of its own: how many are made depends on timing, and must not change the scenario.
+    // A separate sequence: the number of draws depends on timing, and must not change the scenario.
     random: randomOf(seed + 1_000_000),
     simulator: {
       ...market,
@@ -131,7 +131,7 @@ export async function runSeed(seed: number, engine?: QueueEngine): Promise<SeedC
     const known = (await world.simulator.data.coins()).map((coin) => coin.id);
     const candlesPerRequest = pick([7, 20, 50, 366]);
     const rowsPerRequest = { candlesPerRequest, pricesPerRequest: candlesPerRequest };
-    // Draws of their own: which are of prices, beside candles of the same coins.
+    // A separate sequence: which targets are of prices, beside candles of the same coins.
     const ofPrices = randomOf(seed + 8_000_000);
     const works: Work[] = Array.from({ length: between(1, 3) }, () => {
       const ofCandles = pick(['24h', '24h', '1h', '5m', '6h'] as const);
@@ -158,7 +158,7 @@ export async function runSeed(seed: number, engine?: QueueEngine): Promise<SeedC
       await checkAlways(world, seed);
       world.clock.advanceTo(world.clock.now() + Math.floor(random() * 3 * HOUR));
     }
-    // Liveness: nobody disturbs any more; runs follow each other until nothing is left, and that must come soon.
+    // Liveness: nothing disturbs any more. Runs follow each other until nothing is left, which must come soon.
     const last = await world.open(rowsPerRequest);
     for (const work of works) {
       for (let i = 0; ; i++) {
@@ -188,7 +188,7 @@ function fail(error: unknown): never {
   throw error;
 }
 
-/** A run that may be interrupted, or have its queue wiped or its connections cut while it runs. */
+/** A run that may be interrupted, or lose its queue or its connections while it runs. */
 async function chaoticRun(world: World, chandler: Chandler, work: Work, random: () => number): Promise<void> {
   const stop = new AbortController();
   const blows = Math.floor(random() * 3);
@@ -219,16 +219,16 @@ async function chaoticRun(world: World, chandler: Chandler, work: Work, random: 
         }
       },
     })
-    // A connection cut at the wrong moment ends a run with an error, as it would end a process.
+    // A connection that is cut at the wrong moment ends a run with an error, as it would end a process.
     .catch((error: unknown) => {
       if (!/CONNECTION|ECONNRESET|EPIPE|terminat|57P01|57P03/i.test(String(error))) throw error;
     });
-  // Our own connections may have been cut, too: that must be known before the checks, which have no patience, use them.
+  // The test's own connections may have been cut, too. The checks do not wait, so that must be known first.
   await Promise.all(struck);
   await untilConnected(world);
 }
 
-/** All connections of the pool answer again: those that were cut have been replaced. */
+/** Resolves when all connections of the pool answer again: those that were cut have been replaced. */
 async function untilConnected({ database: { sql } }: World): Promise<void> {
   const all = () => Promise.all(Array.from({ length: sql.options.max }, () => sql`select pg_sleep(0.001)`));
   for (let tries = 0; tries < 20; tries++) {
@@ -249,13 +249,13 @@ async function nextDue(world: World, { interval, coins, from, to }: Work): Promi
   return row?.due ?? null;
 }
 
-/** What holds at every step, whatever happened. */
+/** Checks what holds at every step, whatever happened. */
 async function checkAlways(world: World, seed: number): Promise<void> {
   await checkStored(world, `seed ${seed}`);
   await checkSpent(world, `seed ${seed}`);
 }
 
-/** Coverage is exactly what was wanted, from when the coin began. */
+/** Checks that coverage is exactly what was wanted, from the start of the coin. */
 async function checkComplete(world: World, works: readonly Work[], seed: number): Promise<void> {
   const now = world.clock.now();
   for (const series of await seriesOf(world)) {

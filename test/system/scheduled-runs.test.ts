@@ -1,4 +1,4 @@
-/** The schedules that ask through what a backfill asks through, against the simulator: what two processes spend on them, request by request. */
+/** The schedules send requests like a backfill does, against the simulator: what two processes spend on them, request by request. */
 import { afterEach, expect, test, vi } from 'vitest';
 import { DAY, HOUR } from '../../src/core/interval.ts';
 import { averageNeeds } from '../../src/ingest/schedule/needs.ts';
@@ -21,7 +21,7 @@ afterEach(async () => {
   await world?.close();
 });
 
-test('a day of coins, account, renames and partitions costs what was reserved for it, by however many processes', async () => {
+test('a day of coins, account, renames and partitions costs what was reserved for it, with any number of processes', async () => {
   world = await createWorld({
     startAt: TODAY - HOUR,
     apiKey: 'right',
@@ -88,7 +88,7 @@ test('a day of coins, account, renames and partitions costs what was reserved fo
     await Promise.all(schedulers.map(({ look }) => look()));
     await settle();
   };
-  // What is due from yesterday is caught up before the day begins.
+  // What is due from yesterday is done before the day begins.
   await tick();
   const asked = () => world.simulator.counters().accounts.reduce((sum, { requests }) => sum + requests, 0);
   const before = asked();

@@ -14,10 +14,10 @@ const WORK = {
   to: TODAY - 3 * DAY,
   concurrency: 32,
 };
-/** Scheduled ones, one in two seconds and a half. */
+/** Scheduled requests, one every two and a half seconds. */
 const REQUESTS = 5;
 const SCHEDULED = { class: 'scheduled', name: 'tickers' } as const;
-/** The ledger hands out turns no further ahead than this (`RUN_AHEAD_MS`). */
+/** The ledger grants no permits further ahead than this (`RUN_AHEAD_MS`). */
 const RUN_AHEAD_MS = 2_000;
 
 let world: World;
@@ -32,7 +32,7 @@ async function make(options: WorldOptions): Promise<void> {
 }
 
 describe('while a backfill of any size runs', () => {
-  test('scheduled requests get their permit within the run-ahead of the ledger, however saturated the pace is', async () => {
+  test('scheduled requests get their permit within the run-ahead of the ledger, however saturated the rate is', async () => {
     await make({ speed: 4, limits: { perMonth: null, perSecond: 5 } });
     const chandler = await world.open({ candlesPerRequest: 20 });
     const { quota } = chandler.session;
@@ -50,17 +50,18 @@ describe('while a backfill of any size runs', () => {
       waits.push(world.clock.now() - askedAt);
     }
     expect(ended, 'the backfill must last as long as the schedule').toBe(false);
-    // All that time the backfill used what was left of the pace.
+    // The backfill used the rest of the rate all the time.
     const sent = upstream.ohlcv().length;
     expect(sent).toBeGreaterThan(0.75 * REQUESTS * 2.5 * 5);
     stop.abort();
     await run;
     expect(waits).toHaveLength(REQUESTS);
-    // Thirty-two workers want more than the ledger looks ahead. With a second for a machine that is busy: four times as fast, everything late is four times as late.
+    // Thirty-two workers want more than the ledger looks ahead. One second more is for a busy machine: at four times the speed, every delay
+    // is four times as long.
     expect(Math.max(...waits)).toBeLessThan(RUN_AHEAD_MS + 1_000);
   });
 
-  test('what they still need stays reserved to the end of the day: the backfill stops, they go on', async () => {
+  test('the requests that schedules still need stay reserved until the end of the day: the backfill stops, they go on', async () => {
     const needs = [{ name: 'tickers', requests: 1, ticks: cadenceOf('*/30 * * * *').count }];
     const perDay = 60;
     await make({
@@ -77,7 +78,7 @@ describe('while a backfill of any size runs', () => {
     const spent = (await quota.state()).day.spent;
     expect(spent).toBe(perDay - reserved);
 
-    // Two hours of schedule, a backfill trying again before each of them: it never takes what is not its own.
+    // Two hours of schedule, with a backfill that tries again before each run and never takes what is not its own.
     let granted = 0;
     for (let at = NOW; at < TODAY + DAY - 60_000; at += 30 * 60_000) {
       world.clock.advanceTo(at);
@@ -89,7 +90,7 @@ describe('while a backfill of any size runs', () => {
     expect(granted).toBe(4);
     expect((await quota.state()).day.spent).toBeLessThanOrEqual(perDay);
     expect(world.simulator.counters().accounts[0]!.rejected).toEqual({ pace: 0, day: 0, month: 0 });
-    // The next day the backfill goes on, with what that day's schedule leaves.
+    // The next day the backfill goes on with what that day's schedule leaves.
     world.clock.advanceTo(TODAY + DAY + 60_000);
     expect((await chandler.backfill({ ...WORK, maxWaitMs: 60_000 })).end.kind).toBe('stopped');
     expect((await quota.state()).day.spent).toBe(perDay - reservedAt(world.clock.now(), needs).day);

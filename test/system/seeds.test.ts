@@ -1,4 +1,4 @@
 import { IN_BRIEF, testSeeds } from './seeds.ts';
 
-/** Twenty. All of them, and that they meet every kind of fault, are in the deep tier. */
+/** Twenty seeds. All of them, and the check that they meet every kind of fault, are in the deep tests. */
 testSeeds(IN_BRIEF);

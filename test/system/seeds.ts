@@ -4,14 +4,14 @@ import type { QueueEngine } from '../../src/ingest/queue/queue-engine.ts';
 import { testRedisUrl } from '../support/database.ts';
 import { runSeed, type SeedCounts } from './scenario.ts';
 
-/** `SEED=17` runs that one alone; `SEEDS=1000` runs so many. Every fifth has its queue on Redis, where there is one. */
+/** `SEED=17` runs only that one. `SEEDS=1000` runs so many. Every fifth has its queue on Redis, if there is one. */
 const only = process.env.SEED === undefined ? null : Number(process.env.SEED);
 const count = Number(process.env.SEEDS ?? 200);
-/** Between them they meet every kind of fault, on both engines of the queue: `seeds-faults.deep.test.ts` runs these. */
+/** Together they meet every kind of fault, on both engines of the queue. `seeds-faults.deep.test.ts` runs these. */
 export const FAULTY = [1, 3, 5, 8, 9, 10, 12, 14, 15, 19, 20, 24, 26, 27, 29, 30, 33, 35, 36, 38];
-/** In `npm test`, on both engines: they meet much with few requests. */
+/** Run in `npm test`, on both engines: they meet many faults with few requests. */
 export const IN_BRIEF = [4, 23, 25, 28, 53, 56, 59, 84, 88, 99, 111, 140, 145, 146, 160, 161, 174, 180, 188, 200];
-/** Files over which the other seeds are spread, so that they use every core. */
+/** The other seeds are spread over so many files, which use every core. */
 const SHARDS = 4;
 
 function engineOf(seed: number): QueueEngine | undefined {
@@ -19,7 +19,7 @@ function engineOf(seed: number): QueueEngine | undefined {
   return url === null ? undefined : { kind: 'redis', url };
 }
 
-/** One of the four files that run the other seeds between them. */
+/** One of the four files that share the other seeds. */
 export function testShard(shard: number): void {
   if (only !== null) testSeeds(shard === 0 ? [only] : []);
   else
@@ -32,7 +32,7 @@ export function testShard(shard: number): void {
 
 export function testSeeds(seeds: readonly number[], onCounts?: (counts: SeedCounts) => void): void {
   describe.skipIf(seeds.length === 0)(
-    'after any sequence of faults, lies told once, restarts and double scheduling, what is covered is the market',
+    'after any sequence of faults, lies told once, restarts and double scheduling, covered spans equal the market',
     () => {
       test.each(seeds)('seed %i', async (seed) => {
         try {

@@ -1,4 +1,4 @@
-/** What an answer says about how fresh a tracked series is, through the real client, handler and store. */
+/** What an answer shows about the freshness of a tracked series, through the real client, handler and store. */
 import { afterAll, expect, test } from 'vitest';
 import { ceilToGrid, DAY, HOUR } from '../../src/core/interval.ts';
 import { keepTracks, takeDueChunks } from '../../src/ingest/tracking/freshness.ts';
@@ -10,7 +10,7 @@ import { createWorld, type World } from '../support/world.ts';
 let world: World;
 afterAll(() => world?.close());
 
-test('an answer at the newest end makes a tracked series fresh; one about the past does not', async () => {
+test('an answer at the newest end makes a tracked series fresh; an answer about the past does not', async () => {
   const startAt = Date.UTC(2025, 2, 10, 15, 30);
   world = await createWorld({ startAt, simulator: { coins: 6 } });
   const chandler = await world.open();
@@ -52,7 +52,7 @@ test('an answer at the newest end makes a tracked series fresh; one about the pa
   const [row] = await sql<{ provisional: number }[]>`
     select count(*)::int as provisional from market.candles where not is_final`;
   expect(row!.provisional).toBeGreaterThan(0);
-  // Both have what there is; nothing but the newest end is asked when their time has come.
+  // Both are complete. When they are due, only the newest end is requested.
   const later = startAt + 3 * HOUR;
   const again = await takeDueChunks(sql, { now: later, room: { all: 10, late: 10 }, tickMs: 0, plan, historyLimits });
   expect(again).toHaveLength(2);

@@ -1,7 +1,7 @@
 /**
- * The whole-system property with what an operator runs in the play, one seed at a time: services with tracked series, schedules,
- * snapshots and recorded backfills, several at once, restarted, killed, cut off from database, queue and upstream, and on hosts whose
- * clocks are set. Time is virtual; database, queues and services are real.
+ * The whole-system property with all that an operator runs, one seed at a time: services with tracked series, schedules, snapshots and
+ * recorded backfills, several at once, restarted, killed, disconnected from database, queue and upstream, and on hosts whose clocks are
+ * set. Time is virtual. Database, queues and services are real.
  */
 import { expect } from 'vitest';
 import { ceilToGrid, DAY, floorToGrid, HOUR, INTERVAL_MS, type Interval } from '../../src/core/interval.ts';
@@ -24,7 +24,7 @@ import { checkSpent, checkStored, missingOf, seriesOf, unlessUnsettled } from '.
 import { drawLies } from './scenario.ts';
 
 const MINUTE = 60_000;
-/** As in the seeds without a service, but for the one that says that the month is spent: then nothing is asked to its end. */
+/** As in the seeds without a service, except for the fault that reports the month as exhausted: after that nothing is requested until its end. */
 const FAULTS = [
   '429',
   '429-silent',
@@ -42,10 +42,10 @@ const FAULTS = [
   'revision',
 ];
 const MOST_SERVICES = 3;
-/** Steps of some hours, after the last disturbance, until nothing may be missing. */
+/** Steps of some hours after the last disturbance, until nothing may be missing. */
 const MOST_CALM_STEPS = 120;
 const CALM_STEP_MS = 3 * HOUR;
-/** Longer than any of the loops that look for work, but for those that look for what was lost. */
+/** Longer than any of the loops that look for work, except those that look for lost work. */
 const LOOK_MS = 2_500;
 const QUIET_LOOKS = 5;
 const MOST_LOOKS = 100;
@@ -60,7 +60,7 @@ export async function runServiceSeed(seed: number, redis: OwnRedis | null): Prom
 
   const startAt = Date.UTC(2026, 9, 1) + Math.floor(random() * 34 * DAY);
   const rates = FAULTS.filter(() => chance(0.35)).map((name) => `${name}:${(random() * 0.05).toFixed(4)}`);
-  // Draws of their own: the seeds' scenarios are older.
+  // A separate random sequence, because the scenarios of the seeds are older.
   const lies = drawLies(randomOf(seed + 5_000_000));
   const faults = parseFaultSpec([...rates, ...lies, `seed=${seed}`].join());
   if (!faults.ok) throw new Error(faults.problem);
@@ -99,7 +99,7 @@ export async function runServiceSeed(seed: number, redis: OwnRedis | null): Prom
   const { sql } = world.database;
   const label = `seed ${seed}`;
   try {
-    /** As far as the list of coins has been read: who tracks a coin reads it first. */
+    /** As far as the list of coins has been read. A test that tracks a coin reads the list first. */
     let coins: readonly string[] = [];
     const some = () => {
       const chosen = coins.filter(() => chance(0.5));
@@ -145,7 +145,7 @@ export async function runServiceSeed(seed: number, redis: OwnRedis | null): Prom
           world.clock.now(),
         );
     };
-    /** Small steps: who waits for something that is away looks again and again. */
+    /** Small steps: a service that waits for something unavailable looks again and again. */
     const sitOut = async (ms: number) => {
       for (let left = ms; left > 0; left -= 20_000) await world.advance(Math.min(left, 20_000));
     };
@@ -206,7 +206,7 @@ export async function runServiceSeed(seed: number, redis: OwnRedis | null): Prom
       await checkSpent(world, `${label}: ${told.join(', ')}`);
       if (round % 3 === 0) await checkStored(world, `${label}: ${told.join(', ')}`);
     }
-    // Liveness: nobody disturbs any more; the clocks are right, and one service at least is there.
+    // Liveness: nothing disturbs any more. The clocks are right, and at least one service runs.
     world.mend();
     if (world.services().length === 0) await start();
     for (const service of world.services()) service.clock.setOff(0);
@@ -230,7 +230,7 @@ export async function runServiceSeed(seed: number, redis: OwnRedis | null): Prom
       days: (world.clock.now() - startAt) / DAY,
     };
   } catch (error) {
-    // No two runs of a seed are quite alike, so what happened must be told by the one that failed.
+    // No two runs of a seed are quite alike, so the run that failed must report what happened.
     for (const { name, lines } of world.services()) console.error(`the last of ${name}:\n${lines.slice(-40).join('')}`);
     throw error;
   } finally {
@@ -238,7 +238,7 @@ export async function runServiceSeed(seed: number, redis: OwnRedis | null): Prom
   }
 }
 
-/** Some hours passed at once: what became due is asked before anybody looks, as it would be if they had passed one by one. */
+/** Some hours passed at once. What became due is requested before the checks, as it would be if they had passed one by one. */
 async function comeToRest(world: ServiceWorld): Promise<void> {
   let quiet = 0;
   for (let looks = 0; looks < MOST_LOOKS && quiet < QUIET_LOOKS; looks++) {
@@ -248,7 +248,7 @@ async function comeToRest(world: ServiceWorld): Promise<void> {
   }
 }
 
-/** Spans that may not be missing any more, backfills that are not over, tracked series that are older than was promised. */
+/** Spans that may not be missing any more, backfills that are not over, tracked series that exceed their promised age. */
 async function whatIsLeft(world: ServiceWorld, stepMs: number): Promise<readonly string[]> {
   const now = world.clock.now();
   const { sql } = world.database;
@@ -270,7 +270,10 @@ async function whatIsLeft(world: ServiceWorld, stepMs: number): Promise<readonly
   return left;
 }
 
-/** As an operator does who looks into `chandler gaps`: what no rule tracks any more, and no backfill has got or will get, is wanted again. */
+/**
+ * Does what an operator does after reading `chandler gaps`: slots that no rule tracks any more, and that no backfill has fetched or will
+ * fetch, are wanted again.
+ */
 export async function askAgain(world: ServiceWorld): Promise<void> {
   const now = world.clock.now();
   const { sql } = world.database;

@@ -3,19 +3,19 @@ import { afterAll, beforeAll, describe, test } from 'vitest';
 import { type OwnRedis, startOwnRedis } from '../support/redis-server.ts';
 import { runServiceSeed } from './service-scenario.ts';
 
-/** `SEED=17` runs that one alone, on both engines; `SERVICE_SEEDS=100` runs so many on each. Half a minute each, or a little more. */
+/** `SEED=17` runs only that one, on both engines. `SERVICE_SEEDS=100` runs so many on each. Each takes half a minute or a little more. */
 const only = process.env.SEED === undefined ? null : Number(process.env.SEED);
 const count = Number(process.env.SERVICE_SEEDS ?? 5);
 
 const first = await startOwnRedis();
 await first?.kill();
 
-/** All of them, without `few`. */
+/** All of them, unless `few` is given. */
 export function testServiceSeeds(engine: 'Postgres' | 'Redis', few?: readonly number[]): void {
   const all = only !== null ? [only] : Array.from({ length: count }, (_, i) => i + 1);
   const seeds = few ?? all;
   describe.skipIf(engine === 'Redis' && first === null)(
-    `with services that are restarted, killed and cut off, their queues on ${engine}, what is covered is the market`,
+    `with services that are restarted, killed and disconnected, their queues on ${engine}, covered spans equal the market`,
     () => {
       let redis: OwnRedis | null = null;
       beforeAll(async () => {

@@ -5,7 +5,7 @@ import { HOW_SOON, setScene, stopsInTime, testStopsInTime } from './silent.ts';
 describe('a database that falls silent', { concurrent: true }, () => {
   testStopsInTime('http');
 
-  test('is told of, does not hang the figures, and is used again when it is back', async (context) => {
+  test('is reported, does not block the metrics, and is used again when it is back', async (context) => {
     const { database, relayTo, start } = await setScene(context);
     const relay = await relayTo(database.url);
     const { service, get } = await start('all', { DATABASE_URL: relay.url });
@@ -24,7 +24,7 @@ describe('a database that falls silent', { concurrent: true }, () => {
     await vi.waitFor(async () => expect(await get('/ready')).toMatchObject({ status: 200 }), HOW_SOON);
   });
 
-  test('is told of by serve, which ends in time', async (context) => {
+  test('is reported by serve, which ends in time', async (context) => {
     const { database, relayTo, start } = await setScene(context);
     const relay = await relayTo(database.url);
     const { service, get } = await start('', { DATABASE_URL: relay.url }, 'serve');
@@ -39,7 +39,7 @@ describe('a database that falls silent', { concurrent: true }, () => {
 });
 
 describe.skipIf(testRedisUrl() === null)('a Redis that falls silent', { concurrent: true }, () => {
-  test('is told of, is used again when it is back, and does not keep the service from ending', async (context) => {
+  test('is reported, is used again when it is back, and does not keep the service from ending', async (context) => {
     const { database, relayTo, start } = await setScene(context);
     const relay = await relayTo(testRedisUrl()!);
     const { service, get } = await start('all', { DATABASE_URL: database.url, REDIS_URL: relay.url });

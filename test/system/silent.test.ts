@@ -4,7 +4,7 @@ import { setScene, stopsInTime, testStopsInTime } from './silent.ts';
 describe('a database that falls silent', { timeout: 120_000, concurrent: true }, () => {
   testStopsInTime('all');
 
-  test('before it was open does not keep the service from ending either', async (context) => {
+  test('before the first connection does not keep the service from ending either', async (context) => {
     const { database, launch, relayTo } = await setScene(context);
     const relay = await relayTo(database.url);
     relay.freeze();

@@ -1,4 +1,4 @@
-/** A Postgres or a Redis that falls silent: nothing is closed, nothing is refused, nothing comes any more. Real processes, a relay between. */
+/** A Postgres or a Redis that falls silent: it closes and refuses nothing, and sends nothing any more. Real processes, with a relay between. */
 import { expect, type TestContext, test } from 'vitest';
 import { stopwatch } from '../../src/clock.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
@@ -6,12 +6,12 @@ import { createRelay, type Relay } from '../support/relay.ts';
 import { type ServiceProcess, startServiceProcess } from '../support/service-process.ts';
 import { startUpstream } from '../support/simulated-upstream.ts';
 
-/** What one test has for itself: most of its time it waits for something to be given up, so all of them run at once. */
+/** What each test has for itself. It mostly waits for a timeout, so all tests run at once. */
 type Scene = {
   readonly database: TestDatabase;
   relayTo(url: string): Promise<Relay>;
   start(role: string, env: Record<string, string>, program?: 'service' | 'serve'): Promise<Started>;
-  /** Started while what it needs is silent: it has said nothing yet. */
+  /** Starts a service while what it needs is silent. The service has reported nothing yet. */
   launch(role: string, env: Record<string, string>, program?: 'service' | 'serve'): Promise<ServiceProcess>;
 };
 
@@ -60,14 +60,14 @@ export async function setScene({ onTestFinished }: Pick<TestContext, 'onTestFini
 
 export const HOW_SOON = { timeout: 35_000, interval: 250 };
 
-/** SIGTERM, and at most ten seconds. */
+/** Sends SIGTERM and waits at most ten seconds. */
 export async function stopsInTime(service: ServiceProcess): Promise<void> {
   const begun = stopwatch();
   expect(await service.stop()).toBe(0);
   expect(stopwatch() - begun).toBeLessThan(10_000);
 }
 
-/** The service, in whichever role. */
+/** Tests a service with this role. */
 export function testStopsInTime(role: 'all' | 'http'): void {
   test(`does not keep ${role} from ending within ten seconds, however soon it is told to`, async (context) => {
     const { database, relayTo, start } = await setScene(context);

@@ -1,4 +1,4 @@
-/** A short soak, so that the long one (`test/bench/soak.bench.ts`) stays alive: real processes, faults, and kills. */
+/** A short soak, so that the long one (`test/bench/soak.bench.ts`) keeps working: real processes, faults, and kills. */
 import { expect, test } from 'vitest';
 import { testRedisUrl } from '../support/database.ts';
 import { soak } from '../support/soak.ts';
@@ -6,10 +6,10 @@ import { soak } from '../support/soak.ts';
 const ENGINES = [['Postgres', null] as const, ['Redis', testRedisUrl()] as const].filter(
   ([name, url]) => name === 'Postgres' || url !== null,
 );
-/** One engine is enough each time; which one changes from day to day. */
+/** One engine is enough each time. Which one changes from day to day. */
 const [engine, redisUrl] = ENGINES[new Date().getUTCDate() % ENGINES.length]!;
 
-test(`processes of a service that are killed lose nothing and double nothing (queue on ${engine})`, {
+test(`killed processes of a service lose nothing and store nothing twice (queue on ${engine})`, {
   timeout: 400_000,
 }, async () => {
   const report = await soak({

@@ -1,4 +1,4 @@
-/** What a service tells its operator, compared with what came of it: when each backfill is done, and whether anything is told twice. */
+/** What a service reports to its operator, compared with what happens: when each backfill is done, and whether anything is reported twice. */
 import { formatCounted } from '../../src/core/format.ts';
 import { readBackfills } from '../../src/views/backfills/backfills.ts';
 import type { Hook } from '../support/hook.ts';
@@ -8,27 +8,27 @@ import type { ServiceWorld } from '../support/service-world.ts';
 export type FinishFigure = {
   readonly id: number;
   readonly at: number;
-  /** How far the end that was told was from the real one, as a part of the time that the backfill took. */
+  /** How far the forecast end was from the real one, as a part of the backfill's time. */
   readonly off: number;
-  /** Nothing was away from then until its end. */
+  /** Nothing was unavailable from then until its end. */
   readonly isCalm: boolean;
 };
 
 export type ToldFigures = {
   look(): Promise<void>;
-  /** Something is away, or time is skipped: nobody can foretell that. */
+  /** Something is unavailable, or time is skipped, which no forecast can foresee. */
   disturb(): void;
-  /** Backfills whose end was never told while half of their time was left, because they were over between two looks. */
+  /** Backfills without a forecast in the last half of their time, because they ended between two looks. */
   readonly unseen: () => number;
   readonly finishes: () => readonly FinishFigure[];
-  /** Texts that came to the webhook twice, and states that were told to begin before they were told to be over. */
+  /** Texts that the webhook received twice, and states that were reported to begin before they were reported to be over. */
   readToldTwice(): Promise<readonly string[]>;
   readonly told: () => number;
 };
 
 type Look = { readonly at: number; readonly finishAt: number; isCalm: boolean };
 
-/** The part of its time by which the told end of a backfill may be off. */
+/** The part of a backfill's time by which its forecast end may be off. */
 export const FINISH_WITHIN = 0.1;
 
 export function createToldFigures(world: ServiceWorld, hook: Hook): ToldFigures {

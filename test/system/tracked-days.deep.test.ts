@@ -8,7 +8,7 @@ const FIRST_DAY = Math.floor(START / DAY) * DAY - DAY;
 let lived: TrackedDays;
 afterEach(() => lived.world.close());
 
-test('an outage of hours costs no day', async () => {
+test('coins tracked daily lose no day in an outage of hours', async () => {
   const down = { from: FIRST_DAY + 2 * DAY + 3 * HOUR, to: FIRST_DAY + 2 * DAY + 20 * HOUR };
   lived = await trackDaily({
     startAt: START,
@@ -21,7 +21,7 @@ test('an outage of hours costs no day', async () => {
   expect(await daysMissing(lived.world, FIRST_DAY, FIRST_DAY + 4 * DAY)).toEqual([]);
 });
 
-test('who wants to see the open day gets it between the days', async () => {
+test('coins with a target age below a day get the open day between the full days', async () => {
   lived = await trackDaily({ startAt: START, coins: 5, targetAgeMs: 4 * HOUR, perDay: 60 });
   await lived.liveUntil(FIRST_DAY + 3 * DAY);
   expect(await daysMissing(lived.world, FIRST_DAY, FIRST_DAY + 2 * DAY)).toEqual([]);

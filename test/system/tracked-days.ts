@@ -1,4 +1,7 @@
-/** Some months of coins that are tracked daily, on a plan whose history limit lets no daily candle become final: virtual time, and a queue in memory. */
+/**
+ * Some months of coins that are tracked daily, on a plan whose history limit lets no daily candle become final. Virtual time, and a queue
+ * in memory.
+ */
 import { DAY, HOUR } from '../../src/core/interval.ts';
 import type { ChunkJob } from '../../src/ingest/queue/chunk-job.ts';
 import { chunkJobId } from '../../src/ingest/queue/chunk-job.ts';
@@ -15,9 +18,9 @@ const MOST_ATTEMPTS = 5;
 
 export type TrackedDays = {
   readonly world: World;
-  /** Runs the schedule every half hour, from now to the instant. */
+  /** Runs the schedule every half hour, from now to this time. */
   liveUntil(end: number): Promise<void>;
-  /** Requests for candles, by what was asked. */
+  /** Requests for candles, by what was requested. */
   readonly asked: { latest: number; today: number; historical: number };
 };
 
@@ -120,7 +123,7 @@ export async function trackDaily(options: {
     liveUntil: async (end) => {
       for (let at = clock.now(); at < end; at += EVERY_MS) {
         clock.advanceTo(at);
-        // As the schedule of the coins does: an empty slot is believed of coins that are still in the list.
+        // As the schedule of the coins does. An empty slot is believed only for coins that are still in the list.
         await sql`update market.coin set last_seen_at = ${clock.now()}`;
         await keep.run();
         for (const [id, { at: due }] of waiting) if (due <= clock.now()) await work(id);
@@ -129,7 +132,7 @@ export async function trackDaily(options: {
   };
 }
 
-/** Of each tracked coin, the days of which there is no final answer. */
+/** For each tracked coin, the days without a final answer. */
 export async function daysMissing({ database }: World, from: number, to: number): Promise<string[]> {
   const rows = await database.sql<{ coinId: string; day: Date }[]>`
     select s.coin_id, d as day from market.series s join ops.tracked t on t.series_id = s.id

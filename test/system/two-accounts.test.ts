@@ -1,4 +1,4 @@
-/** Processes that would ask the same chunk differently work on the same warehouse at the same time. */
+/** Processes that would request the same chunk differently work on the same warehouse at the same time. */
 import { afterEach, describe, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
 import { recordHistoryLimit } from '../../src/store/candle/refusal.ts';
@@ -21,14 +21,14 @@ async function create() {
   return { ...made, coins: (await world.simulator.data.coins()).map(({ id }) => id) };
 }
 
-/** Requests by run and by whose ledger they were taken from. */
+/** Requests by run and by the ledger from which they were taken. */
 const ledger = () =>
   world.database.sql<{ account: string; name: string; spent: number }[]>`
     select split_part(account_id, '@', 1) as account, name, sum(month_spent)::int as spent
     from ops.quota_spent where class = 'backfill' group by 1, 2 order by 2, 1`;
 
 describe('two runs at once', () => {
-  test('of plans with different history limits: the one behind its history limit drops none of the other’s chunks', async () => {
+  test('of plans with different history limits: the run behind its limit drops no chunks of the other', async () => {
     const { coins } = await create();
     const message = 'Getting historical OHLCV data before x is not allowed in this plan';
     await recordHistoryLimit(world.database.sql, {
@@ -47,11 +47,11 @@ describe('two runs at once', () => {
     ]);
     for (const { end, failed } of [one, two]) expect([end, failed]).toEqual([{ kind: 'done' }, []]);
     expect(one.totals!.requests).toBe(one.planned);
-    // Neither plan's limit at this interval was met, so it went through the probe to the end: 24 chunks a coin.
+    // Neither plan's limit at this interval was met, so the run went on after its probe to the end: 24 chunks a coin.
     expect(two.totals!.requests).toBe(3 * 24);
   });
 
-  test('of two keys: each is asked with its own, and spends its own', async () => {
+  test('of two keys: each sends its own key and spends its own quota', async () => {
     const { coins } = await create();
     const open = (apiKey: string) => world.open({ apiKey, candlesPerRequest: 10 });
     const [a, b] = [await open(KEY_A), await open(KEY_B)];
@@ -67,7 +67,7 @@ describe('two runs at once', () => {
     expect(new Set((await ledger()).map(({ account }) => account)).size).toBe(2);
   });
 
-  test('of different request sizes: each keeps to its own', async () => {
+  test('of different request sizes: each keeps its own size', async () => {
     const { coins } = await create();
     const [small, large] = [await world.open({ candlesPerRequest: 10 }), await world.open({ candlesPerRequest: 100 })];
     const [one, two] = await Promise.all([
@@ -79,7 +79,7 @@ describe('two runs at once', () => {
   });
 });
 
-test('a wipe takes away only what is in the own queue', async () => {
+test('a wipe removes only chunks in its own queue', async () => {
   await create();
   const [mine, other] = [await world.open({ plan: 'free' }), await world.open({ plan: 'starter' })];
   const job = {

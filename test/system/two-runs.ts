@@ -16,7 +16,7 @@ async function makeTwo(perSecond: number | null): Promise<[Chandler, Chandler]> 
   return [await open(), await open()];
 }
 
-/** A run, and what its bar showed last. */
+/** A run, and what its progress bar showed last. */
 async function run(chandler: Chandler, coins: readonly string[], signal?: AbortSignal) {
   let shown: BackfillProgress | undefined;
   const result = await chandler.backfill({
@@ -31,14 +31,14 @@ async function run(chandler: Chandler, coins: readonly string[], signal?: AbortS
   return { ...result, shown: shown! };
 }
 
-/** Requests by the run they were for, as the ledger has them. */
+/** Requests by the run that they were for, as the ledger has them. */
 async function ledger(): Promise<Record<string, number>> {
   const rows = await world.database.sql<{ name: string; spent: number }[]>`
     select name, sum(month_spent)::int as spent from ops.quota_spent where class = 'backfill' group by name`;
   return Object.fromEntries(rows.map(({ name, spent }) => [name, spent]));
 }
 
-/** The report, the bar, the records and the ledger say the same of each run, and together what upstream saw. */
+/** Checks that report, bar, records and ledger agree about each run, and together agree with the upstream. */
 async function expectToAgree(runs: readonly Awaited<ReturnType<typeof run>>[]): Promise<void> {
   const spent = await ledger();
   for (const { id, totals, shown } of runs) {
@@ -54,8 +54,8 @@ async function expectToAgree(runs: readonly Awaited<ReturnType<typeof run>>[]): 
 
 export function testTwoRuns(perSecond: number | null): void {
   afterEach(() => world?.close());
-  describe(`two runs on one queue, which work each other’s chunks (${perSecond === null ? 'no pace' : `${perSecond} requests a second`})`, () => {
-    test('report what was asked for each of them, whoever asked it', async () => {
+  describe(`two runs on one queue that run each other’s chunks (${perSecond === null ? 'no pace' : `${perSecond} requests a second`})`, () => {
+    test('report the requests made for each of them, whichever run sent them', async () => {
       const [one, two] = await makeTwo(perSecond);
       const runs = await Promise.all([run(one, ['btc-bitcoin']), run(two, ['eth-ethereum', 'ltc-litecoin'])]);
       for (const { end, planned, totals, shown } of runs) {
@@ -77,7 +77,7 @@ export function testTwoRuns(perSecond: number | null): void {
       await expectToAgree(runs);
     });
 
-    test('report it also when one of them is interrupted', async () => {
+    test('report their requests also when one of them is interrupted', async () => {
       const [one, two] = await makeTwo(perSecond);
       const stop = new AbortController();
       upstream.script = () => {

@@ -7,14 +7,17 @@ import { chandler, NOW, TARGET, testDamages, useWorld, world } from './uncover.t
 
 useWorld();
 
-/** What is told of the lost candle once it is mended, and no more. The oldest of the three answers told it: 897 slots are 366, 366 and 165. */
+/**
+ * What is reported about the lost candle once it is repaired, and no more. The oldest of the three answers reported it: 897 slots are 366,
+ * 366 and 165.
+ */
 const NOTE = new RegExp(
   `\\nRemarks on btc-bitcoin 24h usd, which are not differences:\\n {2}- .*mended by step \\d+; before that, what was found differs from what was told: ` +
     `step \\d+ told 165 candles \\(digest \\w{16}\\), found were 164 \\(digest \\w{16}\\), the slot ${new Date(NOW - 800 * DAY).toISOString().slice(0, 10)} 00:00:00Z differs \\(locator \\+\\w{16}\\)\\n\\n`,
 );
 const hash = async () => JSON.parse((await chandler('verify', '--json')).out)[0].hash as string;
 
-test('a candle that was lost is told from the others, and what the proof prints brings it back', async () => {
+test('verify names exactly the slot of a lost candle, and its commands restore the candle', async () => {
   const upstream = await world.open();
   await fill(world, upstream, TARGET);
   const before = await hash();
@@ -22,7 +25,7 @@ test('a candle that was lost is told from the others, and what the proof prints 
 
   const proof = await chandler('verify');
   expect(proof.code).toBe(1);
-  // The table stays narrow: what differs stands below it. A candle that is gone is not known to be empty.
+  // The table stays narrow, with the differences below it. A missing candle is not known to be empty.
   expect(proof.out).toMatch(/^btc-bitcoin .* 0 .* DIFFERS$/m);
   expect(proof.out).toMatch(/^btc-bitcoin .* differs:\n {2}- .*candle.*\n/m);
   expect(proof.out).toMatch(/, 0 slots known to be empty\. 1 series with differences\.$/m);
@@ -44,7 +47,7 @@ test('a candle that was lost is told from the others, and what the proof prints 
 test.each([
   ['mended', false],
   ['mended and asked for again', true],
-])('that a candle was changed by hand and %s is still known when retention has removed it', async (_, isAsked) => {
+])('that a candle was changed by hand and %s is still reported when retention has removed it', async (_, isAsked) => {
   const { database } = world;
   const upstream = await world.open();
   await fill(world, upstream, TARGET);
@@ -61,7 +64,7 @@ test.each([
   expect(out).toMatch(NOTE);
 });
 
-test('the whole series can be asked again', async () => {
+test('verify can have the whole series requested again', async () => {
   const upstream = await world.open();
   await fill(world, upstream, TARGET);
   const before = await hash();

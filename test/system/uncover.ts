@@ -1,4 +1,4 @@
-/** What verify prints, and a warehouse that was damaged and asked again. */
+/** The commands that verify prints, and a warehouse that was damaged and requested again. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { DAY, floorToGrid } from '../../src/core/interval.ts';
 import { runCommand } from '../support/cli.ts';
@@ -17,7 +17,7 @@ export function useWorld(): void {
 }
 
 export const chandler = (...argv: string[]) => runCommand(argv, { env: { DATABASE_URL: world.database.url } });
-/** Damage of the evidence itself: no stretch of the series mends it. */
+/** Damage of the evidence itself: no stretch of the series repairs it. */
 const OF_BTC = "(select id from market.series where coin_id = 'btc-bitcoin')";
 const DAMAGES = [
   ['all evidence deleted', 1, `delete from market.evidence where series_id = ${OF_BTC}`],
@@ -40,10 +40,10 @@ const DAMAGES = [
   ],
 ] as const;
 
-/** Those of the damages that have these numbers. */
+/** Tests the damages with these numbers. */
 export function testDamages(numbers: readonly number[]): void {
   test.each(DAMAGES.filter((_, i) => numbers.includes(i)))(
-    'what verify prints ends it, and says once what is not proved any more: %s',
+    'the commands of verify repair it, and verify says once what is no longer proved: %s',
     async (_, unproved, damage) => {
       const target = { ...TARGET, coins: ['btc-bitcoin', 'eth-ethereum'] };
       await fill(world, await world.open(), target);
@@ -61,7 +61,7 @@ export function testDamages(numbers: readonly number[]): void {
         expect(commands).toHaveLength(2);
         const [, statement] = /^chandler sql "(select ops\.uncover\(\d+\))"$/.exec(commands[0]!)!;
         expect(await chandler('sql', statement!)).toMatchObject({ code: 0 });
-        // Meanwhile nobody reads the candles of another coin.
+        // Meanwhile no reader sees the candles of another coin.
         if (damage.includes('eth'))
           expect(await sql`select from market.candles where coin_id = ${coinId}`).toHaveLength(0);
         const [, start, end] = /^chandler backfill .* --start (\S+) --end (\S+)$/.exec(commands[1]!)!;
@@ -71,7 +71,7 @@ export function testDamages(numbers: readonly number[]): void {
       expect(mended.code, mended.out).toBe(0);
       expect(mended.out.match(/so their contents are not proved/g) ?? []).toHaveLength(unproved);
       expect(await hashes()).toEqual(before);
-      // Who changes anything from before the mending is found as ever.
+      // A change to anything from before the repair is still found.
       await sql`update market.revision set close = close * 2 where id = (select min(id) from market.revision)`;
       expect((await chandler('verify')).code).toBe(1);
     },

@@ -7,8 +7,8 @@ import { CONCURRENCY, counted, MOST_LATE, make, SLOTS, upstream, WORK, world } f
 
 afterEach(() => world?.close());
 
-test('an outage costs no more requests than there are workers and a few that look again', async () => {
-  // Many: no series is to blame.
+test('an outage costs no more requests than one for each worker and a few that probe', async () => {
+  // So many coins that no single series is to blame.
   await make({ simulator: { seed: 3, coins: 24, unlimited: true } });
   const chandler = await world.open({ candlesPerRequest: SLOTS });
   upstream.script = (request) =>
@@ -22,7 +22,7 @@ test('an outage costs no more requests than there are workers and a few that loo
   expect(await counted()).toBe(upstream.log.length);
 });
 
-test('whatever upstream answers, hardly a request is counted that was not sent', async () => {
+test('hardly a request is counted that was not sent, whatever the upstream answers', async () => {
   const faults = parseFaultSpec('429:0.02,500:0.02,reset:0.02,truncated:0.02,seed=5');
   if (!faults.ok) throw new Error(faults.problem);
   await make({ speed: 4, faults: () => faults.spec });
@@ -31,7 +31,7 @@ test('whatever upstream answers, hardly a request is counted that was not sent',
   const { faults: injected } = world.simulator.counters();
   expect(injected['429']).toBeGreaterThan(0);
   expect(injected['500']).toBeGreaterThan(0);
-  // At this speed a turn is late after a fraction of a second; it is lost then, and stays counted.
+  // At this speed a permit is late after a fraction of a second. Then it is lost, and stays counted.
   const lost = (await counted()) - upstream.log.length;
   expect(lost).toBeGreaterThanOrEqual(0);
   expect(lost).toBeLessThanOrEqual(MOST_LATE);

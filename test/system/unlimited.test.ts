@@ -1,4 +1,4 @@
-/** An account without any limit: what is counted is exactly what is asked, and a pause or an outage stops everybody at once. */
+/** An account without any limit: exactly the sent requests are counted, and a pause or an outage stops all workers at once. */
 import { afterEach, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
 import { singleFlight } from '../../src/ingest/chunk/single-flight.ts';
@@ -10,7 +10,7 @@ import { CONCURRENCY, counted, make, SLOTS, upstream, WORK, world } from './unli
 
 afterEach(() => world?.close());
 
-test('a coin that upstream does not know is asked about once, however many chunks are planned of it', async () => {
+test('a coin that the upstream does not know is requested once, however many chunks are planned for it', async () => {
   await make();
   const chandler = await world.open({ candlesPerRequest: SLOTS });
   upstream.script = (request) =>
@@ -24,7 +24,7 @@ test('a coin that upstream does not know is asked about once, however many chunk
   expect(await counted()).toBe(upstream.log.length);
 });
 
-test.each([1, 5, 40])('an interrupted run has sent all that is counted (after %i requests)', async (requests) => {
+test.each([1, 5, 40])('an interrupted run has sent every counted request (after %i requests)', async (requests) => {
   await make();
   const chandler = await world.open({ candlesPerRequest: SLOTS });
   const stop = new AbortController();
@@ -38,7 +38,7 @@ test.each([1, 5, 40])('an interrupted run has sent all that is counted (after %i
   expect(await counted()).toBe(upstream.log.length);
 });
 
-test('a pause that another process was asked for is heeded by the next take', async () => {
+test('the next take obeys a pause that the upstream asked of another process', async () => {
   await make();
   const [chandler, other] = [
     await world.open({ candlesPerRequest: SLOTS }),
@@ -56,12 +56,12 @@ test('a pause that another process was asked for is heeded by the next take', as
   const run = await chandler.backfill({ ...WORK, concurrency: CONCURRENCY, maxWaitMs: 0 });
   expect(run.end).toMatchObject({ kind: 'stopped' });
   const late = upstream.ohlcv().filter(({ at }) => at > toldAt);
-  // The others may have been granted theirs, and not have sent it.
+  // The others may have been granted a permit before, and not have sent their request.
   expect(late.length).toBeLessThan(CONCURRENCY);
   expect(await counted()).toBe(upstream.log.length);
 });
 
-test('a chunk that two workers of a process have in hand is asked once', async () => {
+test('a chunk that two workers of a process hold is requested once', async () => {
   await make();
   const { sql } = world.database;
   const { session } = await world.open();

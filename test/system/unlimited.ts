@@ -11,7 +11,7 @@ export const WORK = {
 };
 export const SLOTS = 20;
 export const CONCURRENCY = 4;
-/** Of some hundred turns. */
+/** Of some hundred permits. */
 export const MOST_LATE = 20;
 
 export let world: World;

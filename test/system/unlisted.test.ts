@@ -5,7 +5,7 @@ import type { Script } from '../support/scripted.ts';
 import { createScriptedWorld, NOW, type ScriptedWorld, TODAY } from '../support/scripted-world.ts';
 import type { Chandler } from '../support/world.ts';
 
-/** What a coin was called until upstream gave it another id; upstream answers it with 200 and nothing, as any unknown id. */
+/** The id of a coin before the upstream gave it another one. The upstream answers it with 200 and no rows, like any unknown id. */
 const RENAMED = 'old-renamed';
 const DAYS = { coins: [RENAMED], from: TODAY - 100 * DAY, to: TODAY - 3 * DAY };
 
@@ -32,7 +32,7 @@ const gaps = () => made.world.database.sql`select reason, slots::int, detail fro
 const lists = () => made.upstream.log.filter((asked) => asked.path === '/v1/coins').length;
 const wait = (ms: number) => made.world.clock.advanceTo(made.world.clock.now() + ms);
 
-test('of a coin that the list no longer has nothing is ever known to be empty, and it costs a request a day', async () => {
+test('slots of a coin that is no longer listed never become empty, and cost one request a day', async () => {
   for (const asked of [1, 2, 2, 2, 3, 4]) {
     expect(await chandler.backfill(DAYS)).toMatchObject({ end: { kind: 'done' }, failed: [] });
     expect(made.upstream.ohlcv()).toHaveLength(asked);
@@ -44,7 +44,7 @@ test('of a coin that the list no longer has nothing is ever known to be empty, a
   expect(await made.world.database.sql`select from market.series where covered <> '{}'`).toHaveLength(0);
 });
 
-/** The simulator's answers, those to one path with other rows. */
+/** The simulator's answers, with other rows in those to one path. */
 const saying =
   (path: RegExp, change: (rows: object[]) => unknown[]): Script =>
   async (request, simulated) => {
@@ -56,7 +56,7 @@ const saying =
   };
 const LISTED = { ...DAYS, coins: ['btc-bitcoin'] };
 
-test('once the list has it again, two empty answers are enough', async () => {
+test('slots of a coin become empty after two empty answers once the list has it again', async () => {
   await chandler.backfill(DAYS);
   wait(2 * HOUR);
   made.upstream.script = saying(/\/coins$/, (coins) => [...coins, { ...coins[0], id: RENAMED }]);
@@ -66,7 +66,7 @@ test('once the list has it again, two empty answers are enough', async () => {
   expect(made.upstream.ohlcv()).toHaveLength(2);
 });
 
-test('the list is read again only where a second answer is due that needs it', async () => {
+test('the list of coins is read again only where a due second answer needs it', async () => {
   made.upstream.script = saying(/\/ohlcv/, () => []);
   await chandler.backfill(LISTED);
   await chandler.backfill(LISTED);
@@ -80,7 +80,7 @@ test('the list is read again only where a second answer is due that needs it', a
   expect(made.upstream.ohlcv()).toHaveLength(2);
 });
 
-test('a list that cannot be had now leaves the gap unconfirmed, and the run goes on', async () => {
+test('a list of coins that cannot be read leaves the gap unconfirmed, and the run goes on', async () => {
   made.upstream.script = saying(/\/(ohlcv.*|coins)$/, () => []);
   await chandler.backfill(LISTED);
   wait(2 * HOUR);

@@ -16,7 +16,7 @@ afterEach(async () => {
   await made.world.close();
 });
 
-/** The simulator's answers as an upstream gives them whose clock differs from ours, or as a cache does; `rows` are what they say. */
+/** The simulator's answers like those of an upstream whose clock differs from ours, or of a cache. `rows` is what they contain. */
 function answering(headers: (now: number) => Record<string, string>, rows: 'all' | 'none' = 'all'): Script {
   return async (request, simulated, clock) => {
     const answer = await simulated(request);
@@ -45,7 +45,7 @@ describe.each([
 ])('with our clock 90 minutes %s the upstream’s', (_, minutes) => {
   const DAYS = { coins: [COIN], from: TODAY - 100 * DAY, to: TODAY - 3 * DAY };
 
-  test('empty answers cost one request a chunk and run, and the second run ends it', async () => {
+  test('empty answers cost one request a chunk and run, and the second run confirms them', async () => {
     const chandler = await open({}, answering(behindUs(minutes), 'none'));
     const first = await chandler.backfill(DAYS);
     expect(first).toMatchObject({ end: { kind: 'done' }, failed: [], planned: 3 });
@@ -59,7 +59,7 @@ describe.each([
     expect(await gaps()).toEqual([]);
   });
 
-  test('what has not settled is asked once a run, and completes', async () => {
+  test('slots that have not settled are requested once a run, and become complete', async () => {
     const now = { coins: [COIN], interval: '1h', from: NOW - 30 * HOUR, to: NOW } as const;
     const chandler = await open({}, answering(behindUs(minutes)));
     expect(await chandler.backfill(now)).toMatchObject({ end: { kind: 'done' }, failed: [] });
@@ -69,7 +69,7 @@ describe.each([
     expect(await gaps()).toEqual([]);
   });
 
-  test('an impossible row is asked for five times in all, three of them by the first run', async () => {
+  test('an impossible row is requested five times in all, three of them by the first run', async () => {
     const chandler = await open({ speed: 20 }, async (request, simulated, clock) => {
       const answer = await answering(behindUs(minutes))(request, simulated, clock);
       if (!request.url.includes('/ohlcv')) return answer!;
@@ -88,7 +88,7 @@ describe.each([
 
 test('answers ten minutes old, just after midnight, cost one request a run, and the day is complete soon after', async () => {
   const days = { coins: [COIN], from: TODAY - 30 * DAY, to: TODAY };
-  // Five minutes later by our clock than the day before yesterday has settled.
+  // By our clock, five minutes after the day before yesterday has settled.
   const chandler = await open(
     { startAt: TODAY + 5 * MINUTE },
     answering(() => ({ age: '600' })),
@@ -96,7 +96,7 @@ test('answers ten minutes old, just after midnight, cost one request a run, and 
   expect(await chandler.backfill(days)).toMatchObject({ end: { kind: 'done' }, failed: [], planned: 1 });
   expect(made.upstream.ohlcv()).toHaveLength(1);
   expect(await gaps()).toMatchObject([{ reason: 'provisional', slots: 2 }]);
-  // The cache would say the same again.
+  // The cache would repeat the same answer.
   expect(await chandler.backfill(days)).toMatchObject({ planned: 0 });
   made.world.clock.advanceTo(TODAY + 11 * MINUTE);
   expect(await chandler.backfill(days)).toMatchObject({ planned: 1 });

@@ -1,30 +1,30 @@
-/** What each plan really gives: every day of what is tracked, and years of prices beside it, as foretold and never one request too many. */
+/** What each plan really gives: every day of the tracked series and years of prices beside them, as forecast and without a request too many. */
 import { expect, test } from 'vitest';
 import { CATALOGUE_KINDS } from '../../src/store/catalogue/catalogue-item.ts';
 import { liveAYear, type Year } from './year.ts';
 
-/** The service looks for what is due in steps of half an hour, so an end is seen so late. */
+/** The service looks for due work in steps of half an hour, so an end is seen that late. */
 const STEP_DAYS = 0.03;
 
 function expectAsForetold({ prices }: Year): void {
   const { unanswered, requests, days, gaps } = prices!;
   expect(unanswered).toBe(0);
-  // Of a coin that has no prices at the end, a second answer is due.
+  // A coin that has no prices at the end waits for a second answer.
   expect(gaps.filter((reason) => reason !== 'unconfirmed')).toEqual([]);
   expect(requests.sent).toBeLessThanOrEqual(requests.planned * 1.05);
   expect(days.took).toBeLessThanOrEqual(days.foretold * 1.05 + STEP_DAYS);
   expect(days.took).toBeGreaterThanOrEqual(days.foretold * 0.95 - STEP_DAYS);
 }
 
-/** As seldom as that, the lists of coins and tickers take little of the machine. */
+/** At these rare times the lists of coins and tickers use little of the machine. */
 const SELDOM = { CHANDLER_SCHEDULE_TICKERS: '0 */3 * * *' };
 const NO_CATALOGUE = Object.fromEntries(
   CATALOGUE_KINDS.map((kind) => [`CHANDLER_SCHEDULE_${kind.toUpperCase()}`, 'off']),
 );
 
 /**
- * The free plan, a fifth of everything: of its 1,000 requests a day, of what its schedules take of them (about 210), and of the coins. With all of it:
- * `npm run bench -- year`.
+ * The free plan, a fifth of everything: of its 1,000 requests a day, of what its schedules take of them (about 210), and of the coins. With
+ * all of it: `npm run bench -- year`.
  */
 const A_FIFTH = {
   plan: 'free',
@@ -41,10 +41,10 @@ const A_FIFTH = {
   },
 } as const;
 
-test('free: coins tracked daily have every day, and beside them prices of eight times as many are there within seven days', {
+test('free: coins tracked daily have every day, and prices of eight times as many coins are complete within seven days', {
   timeout: 900_000,
 }, async () => {
-  // With 500, the last of them is asked with the last request of a day: one request more or less, and all are there a whole day later or sooner.
+  // With 500, the last coin gets the last request of a day. One request more or less would make all complete a whole day later or sooner.
   const year = await liveAYear({ ...A_FIFTH, days: 7, tracked: 60, prices: 480 });
   expect(year).toMatchObject({ daysMissing: [], limited: 0, differences: [] });
   expect(year.candles.held).toBe(year.candles.foretold);
@@ -53,7 +53,7 @@ test('free: coins tracked daily have every day, and beside them prices of eight 
   expectAsForetold(year);
 });
 
-test('free: with nothing tracked, the prices are there within four days', { timeout: 900_000 }, async () => {
+test('free: with nothing tracked, the prices are complete within four days', { timeout: 900_000 }, async () => {
   const year = await liveAYear({ ...A_FIFTH, days: 4, tracked: 0 });
   expect(year).toMatchObject({ limited: 0, differences: [] });
   expect(year.peak.day).toBeLessThanOrEqual(A_FIFTH.perDay);
@@ -64,10 +64,10 @@ test('free: with nothing tracked, the prices are there within four days', { time
 test.each([
   // Thirty days of candles, and five years of prices.
   { plan: 'starter', sinceDays: 28, pricesDays: 5 * 364, env: SELDOM },
-  // A year of candles, and all prices. The catalogue, which asks for most of what is asked there, is beside the other plan.
+  // A year of candles, and all prices. The catalogue, which sends most of the requests there, is tested beside the other plan.
   { plan: 'business', sinceDays: 300, pricesDays: 8 * 365, env: { ...SELDOM, ...NO_CATALOGUE } },
 ] as const)(
-  '$plan: what is tracked has every day of the history, and prices are there on the first day',
+  '$plan: tracked series have every day of the history, and prices are complete on the first day',
   { timeout: 600_000 },
   async (of) => {
     const year = await liveAYear({ ...of, days: 4, tracked: 40, prices: 200, coins: 260 });

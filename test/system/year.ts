@@ -1,6 +1,6 @@
 /**
- * The life of a service under one plan, in virtual time and undisturbed: some coins tracked daily, and beside them a backfill of daily prices of
- * many more. What `chandler plan` says of it at the beginning is compared with what came of it.
+ * A service under one plan in virtual time and undisturbed: some coins tracked daily, and beside them a backfill of daily prices of many
+ * more. The output of `chandler plan` at the beginning is compared with what happens.
  */
 import type { PlanName } from '../../src/contract/plan/plans.ts';
 import { PLANS } from '../../src/contract/plan/plans.ts';
@@ -19,30 +19,30 @@ import { createServiceWorld, expectAlive, type ServiceWorld } from '../support/s
 export type YearOptions = {
   readonly plan: PlanName;
   readonly days: number;
-  /** The best-ranked coins, tracked daily since `sinceDays` ago; 0: none. */
+  /** The best-ranked coins, tracked daily since `sinceDays` ago. 0: none. */
   readonly tracked: number;
   readonly sinceDays: number;
-  /** Coins whose daily prices are filled, `pricesDays` back; 0: none. */
+  /** Coins whose daily prices are filled, `pricesDays` back. 0: none. */
   readonly prices: number;
   readonly pricesDays: number;
   /** Coins of the market. */
   readonly coins: number;
-  /** Requests a day without a key, instead of the plan's. */
+  /** Requests a day without a key, in place of the plan's. */
   readonly perDay?: number;
-  /** Between two looks; by default half an hour. All that is due meanwhile is due at once, so longer ones take less of the machine. */
+  /** Time between two looks, by default half an hour. All that becomes due meanwhile is due at once, so longer steps use less of the machine. */
   readonly stepMs?: number;
-  /** What else the service is configured with. */
+  /** Further settings of the service. */
   readonly env?: Environment;
 };
 
 export type Year = {
-  /** Of tracked coins and days since the start of the year: those without a final answer, up to the last day that can be final. */
+  /** Tracked coins and their days since the start of the year without a final answer, up to the last day that can be final. */
   readonly daysMissing: readonly string[];
-  /** Final daily candles of these days, and how many were foretold. */
+  /** Final daily candles of these days, and the forecast number. */
   readonly candles: { readonly held: number; readonly foretold: number };
   /**
-   * Of the backfill of prices; null: there was none. Days until every coin was answered, and requests until then, as planned and as it was: after
-   * that only second answers are missing.
+   * The backfill of prices. Null when there was none. Days until every coin was answered, and requests until then, as planned and as sent.
+   * After that only second answers are missing.
    */
   readonly prices: {
     readonly unanswered: number;
@@ -69,7 +69,7 @@ export async function liveAYear(options: YearOptions): Promise<Year> {
   const world = await createServiceWorld({
     startAt: START,
     redis: null,
-    // Time passes in steps, and then all that is due is due at once: the rate per second has tests of its own.
+    // Time passes in steps, and then all that is due is due at once. The rate per second has its own tests.
     env: {
       CHANDLER_PLAN: plan,
       CHANDLER_REQUESTS_PER_SECOND: 'unlimited',
@@ -122,7 +122,10 @@ export async function liveAYear(options: YearOptions): Promise<Year> {
   }
 }
 
-/** A day is asked for within a day of when it can be final: as soon as it has ended where only the last full day can be had, else a day later. */
+/**
+ * A day is requested within a day of when it can be final: as soon as it has ended where the plan gives only the last full day, otherwise a
+ * day later.
+ */
 function lastFinalDay(now: number, plan: PlanName): number {
   return floorToGrid(now, '24h') - (PLANS[plan].historyDepthMs === DAY ? 2 : 3) * DAY;
 }
@@ -139,7 +142,7 @@ type Chosen = {
   readonly foretoldAt: number;
 };
 
-/** As `chandler backfill --series prices --detach` does, after what `chandler plan` says. */
+/** Does what `chandler backfill --series prices --detach` does, after what `chandler plan` prints. */
 async function fillPrices(world: ServiceWorld, { plan: name, prices, pricesDays }: YearOptions): Promise<Chosen> {
   const { database, clock } = world;
   const { sql } = database;
@@ -187,7 +190,7 @@ async function pricesOf({ database }: ServiceWorld, chosen: Chosen): Promise<Yea
   };
 }
 
-/** Days from `from` up to `to`, both included, since the coin began. */
+/** Days from `from` up to `to`, both included, since the start of the coin. */
 async function readDays(
   { database }: ServiceWorld,
   from: number,

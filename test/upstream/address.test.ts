@@ -16,7 +16,7 @@ test.each([
   expect(readRedirect(302, location, ASKED)).toEqual({ kind: 'moved', path, shown: path.replace(/\?.*/, '') });
 });
 
-test('a redirect to the same path and query leads nowhere', () => {
+test('a redirect to the same path and query is rejected', () => {
   expect(readRedirect(302, '/v1/coins?limit=2', ASKED)).toMatchObject({
     kind: 'malformed',
     astray: true,
@@ -24,7 +24,7 @@ test('a redirect to the same path and query leads nowhere', () => {
   });
 });
 
-it('is asked again by its path and query, to which nothing is added', async () => {
+it('a redirected request uses the new path and query, and adds nothing', async () => {
   const urls: string[] = [];
   const upstream = createUpstream({
     baseUrl: 'https://api.example/v1',

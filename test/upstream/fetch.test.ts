@@ -6,13 +6,13 @@ import { createUpstream } from '../../src/upstream/client.ts';
 
 const NOW = Date.parse('2024-03-10T12:00:00Z');
 
-/** A clock that stands still, except that sleeping moves it. */
+/** A clock that stands still, except that a sleep moves it. */
 function standingClock(start: Instant = NOW): Clock {
   let now = start;
   return {
     now: () => now,
     sleep: async (ms, signal) => {
-      // Whatever answers at once goes first.
+      // Answers that arrive at once come first.
       await new Promise((resolve) => setImmediate(resolve));
       signal?.throwIfAborted();
       now += ms;
@@ -20,7 +20,7 @@ function standingClock(start: Instant = NOW): Clock {
   };
 }
 
-/** What `status`, `headers` and `body` mean; and that finding out took one request. */
+/** What the client makes of `status`, `headers` and `body`. Also checks that it sent one request. */
 async function meaning(
   status: number,
   body: string | object | null,
@@ -47,7 +47,7 @@ async function meaning(
 const limit = (at: string) =>
   `Getting historical OHLCV data before ${at} is not allowed in this plan. Check plans on coinpaprika.com/api`;
 
-describe('a status means', () => {
+describe('the meaning of a status', () => {
   const table: [string, number, string | object | null, object][] = [
     ['an answer', 200, [{ id: 'x' }], { kind: 'answered', body: [{ id: 'x' }] }],
     ['an answer, though empty', 200, [], { kind: 'answered', body: [] }],
@@ -106,12 +106,12 @@ describe('a status means', () => {
   }
 });
 
-describe('how long to stay away', () => {
+describe('the waiting time before a retry', () => {
   const waits: [Record<string, string>, number | null][] = [
     [{ 'retry-after': '7' }, 7000],
     [{ 'retry-after': '0' }, 0],
     [{ 'retry-after': 'Sun, 10 Mar 2024 12:00:30 GMT' }, 30_000],
-    // Our clock is an hour off: the answer's own date tells.
+    // Our clock is an hour off: the Date of the answer counts.
     [{ 'retry-after': 'Sun, 10 Mar 2024 13:00:30 GMT', date: 'Sun, 10 Mar 2024 13:00:00 GMT' }, 30_000],
     [{ 'retry-after': 'Sun, 10 Mar 2019 12:00:00 GMT' }, 0],
     [{ 'retry-after': '999999999999' }, 24 * 3_600_000],
@@ -120,7 +120,7 @@ describe('how long to stay away', () => {
     [{ 'ratelimit-reset': '12' }, 12_000],
     [{ 'ratelimit-reset': '12', 'retry-after': '3' }, 3000],
     [{ 'ratelimit-reset': String(NOW / 1000 + 20) }, 20_000],
-    // The month's window, with a month's budget left: says nothing about this 429.
+    // The reset of the month, with requests left in the month: it does not explain this 429.
     [{ 'ratelimit-reset': '1800000', 'ratelimit-limit': '20000', 'ratelimit-remaining': '12345' }, null],
     [{ 'ratelimit-reset': '1800000', 'ratelimit-limit': '20000' }, null],
     [{ 'ratelimit-reset': '1800000', 'ratelimit-remaining': '0' }, 24 * 3_600_000],
@@ -135,8 +135,8 @@ describe('how long to stay away', () => {
   }
 });
 
-describe('how old an answer may be', () => {
-  it('is our clock without headers, the earlier of both with a Date, less the Age', async () => {
+describe('the age of an answer', () => {
+  it('is as of our clock without headers, as of the earlier of both with a Date, minus the Age', async () => {
     const asOf = async (headers: Record<string, string>) => (await meaning(200, [], headers)).exchange;
     const date = (ms: number) => ({ date: new Date(NOW + ms).toUTCString() });
     expect(await asOf({})).toMatchObject({ asOf: NOW, date: null, latest: NOW });
@@ -149,7 +149,7 @@ describe('how old an answer may be', () => {
   });
 });
 
-it('a fetch that never answers is unavailable once the clock says so, and is told to stop', async () => {
+it('a fetch that never answers is aborted at the timeout and counts as unavailable', async () => {
   let stopped = false;
   const clock = standingClock();
   const upstream = createUpstream({
@@ -170,7 +170,7 @@ it('a fetch that never answers is unavailable once the clock says so, and is tol
   expect(stopped).toBe(true);
 });
 
-it('a fetch that throws is unavailable', async () => {
+it('a fetch that throws counts as unavailable', async () => {
   const upstream = createUpstream({
     baseUrl: 'https://api.example/v1',
     key: null,
@@ -180,7 +180,7 @@ it('a fetch that throws is unavailable', async () => {
   expect(await upstream.send({ path: '/x' })).toMatchObject({ message: expect.stringMatching(/api\.example refused/) });
 });
 
-it('no answer whatever makes it throw, and no message has more than one line', async () => {
+it('no answer makes the client throw, and no message has more than one line', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.integer({ min: 200, max: 599 }),
@@ -209,7 +209,7 @@ it('no answer whatever makes it throw, and no message has more than one line', a
   );
 });
 
-it('the caller may abort though `fetch` ignores it: nothing goes on waiting', async () => {
+it('the caller may abort although `fetch` ignores the signal, and nothing keeps waiting', async () => {
   let waiting = 0;
   const clock: Clock = {
     now: () => NOW,

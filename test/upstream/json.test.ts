@@ -9,7 +9,7 @@ function whole(text: string): unknown {
     return undefined;
   }
 }
-/** As if everything were long. */
+/** Parses in stretches as if every text were long. */
 function inStretches(text: string, stretch: number): unknown {
   const value = parseJson(Buffer.from(text), { long: 0, stretch });
   if (!(value instanceof LongList)) return value;
@@ -22,7 +22,7 @@ function inStretches(text: string, stretch: number): unknown {
 }
 
 describe('a long list', () => {
-  test('is read in stretches as it would be as a whole', () => {
+  test('is parsed in stretches to the same values as in one go', () => {
     const record = fc.dictionary(fc.string(), fc.oneof(fc.jsonValue({ stringUnit: 'binary' }), fc.constant('},')));
     const lists = fc.array(fc.oneof(record, fc.jsonValue()));
     fc.assert(
@@ -34,7 +34,7 @@ describe('a long list', () => {
     );
   });
 
-  test('that is broken anywhere is no JSON', () => {
+  test('that is broken anywhere is rejected as JSON', () => {
     const parts = fc.array(
       fc.constantFrom('[', ']', '{', '}', '{},', '},', ',', ':', '"', '\\', 'a', '1', 'null', ' ', '"a":1', '{}'),
     );
@@ -67,13 +67,13 @@ describe('a long list', () => {
     expect(inStretches(text, 0)).toEqual(whole(text));
   });
 
-  test('can be read more than once, and be left before its end', () => {
+  test('can be read more than once, and reading may stop before its end', () => {
     const list = parseJson(Buffer.from('[1,2,3]'), { long: 0, stretch: 0 }) as LongList;
     const [first] = list;
     expect([first, ...list, ...list]).toEqual([1, 1, 2, 3, 1, 2, 3]);
   });
 
-  test('has no number that silently became 0, wherever in the list', () => {
+  test('contains no number that silently became 0', () => {
     const list = [1, 2, 3].map((n) => `{"a":${n},"b":[1e-40${n},-0]}`).join(',');
     const expected = [1, 2, 3].map((n) => ({ a: n, b: [`1e-40${n} (too small)`, 0] }));
     expect(inStretches(`[${list}]`, 4)).toEqual(expected);

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { createKeyMask } from '../../src/upstream/key-mask.ts';
 
-// With characters that addresses, JSON and Base64 write in another way.
+// With characters that addresses, JSON and Base64 encode.
 const KEY = 'cHJv/ZmVzc2lv+bmFs7"x&y';
 const mask = createKeyMask(KEY);
 const hex = Buffer.from(KEY).toString('hex');
 const base64 = (text: string) => Buffer.from(text).toString('base64');
 
-/** No run of the key as long as this may be left, however it is spelt. */
+/** No run of the key of this length may remain, however it is encoded. */
 const LEFT = 8;
 
 const SPELLINGS: readonly (readonly [string, string])[] = [
@@ -34,15 +34,15 @@ const SPELLINGS: readonly (readonly [string, string])[] = [
   ['as hexadecimal digits, cut', hex.slice(0, 18)],
 ];
 
-describe('a key that the upstream sends back', () => {
-  test.each(SPELLINGS)('%s is hidden, wherever it stands', (_, spelt) => {
+describe('the mask of a key', () => {
+  test.each(SPELLINGS)('hides %s everywhere in a text', (_, spelt) => {
     for (let before = 0; before < 11; before++) {
       const text = `${'ü'.repeat(before)}<${spelt}> and ${spelt}`;
       const clean = mask.text(text);
       expect(clean).toContain('[key]');
       expect(mask.bytes(Buffer.from(text)).toString()).toContain('[key]');
       for (let at = 0; at + LEFT <= spelt.length; at++) {
-        // Base64 spells eight characters in eleven.
+        // Base64 needs eleven characters for eight.
         const run = spelt.slice(
           at,
           at + (spelt.includes('&#x') || spelt.includes('\\u') ? 48 : /%..%..%/.test(spelt) ? 24 : 16),
@@ -54,17 +54,17 @@ describe('a key that the upstream sends back', () => {
     }
   });
 
-  test('leaves everything else as it is, to the same buffer', () => {
+  test('returns the same buffer when it contains no key', () => {
     const body = Buffer.from(JSON.stringify({ id: 'btc-bitcoin', price: 1234.5e-7, text: 'cHJv ZmVzc2l bmFs7' }));
     expect(mask.bytes(body)).toBe(body);
     expect(mask.text('the key cHJv… is unknown')).toBe('the key cHJv… is unknown');
   });
 
-  test('and that has words and numbers of the data in it hides neither of them', () => {
+  test('keeps words and numbers of the data that also occur in the key', () => {
     const wordy = createKeyMask('my-bitcoin-12345678-key');
     expect(wordy.text('["btc-bitcoin-cash", 12345678, 0.12345678]')).toBe('["btc-bitcoin-cash", 12345678, 0.12345678]');
     expect(wordy.text('no such key: my-bitcoin-12345678-key')).toBe('no such key: [key]');
-    // One that could be a number is hidden in messages only, as a whole.
+    // A key that could be a number is hidden in messages only, and only as a whole.
     const number = createKeyMask('123456789012');
     expect(number.bytes(Buffer.from('[123456789012]')).toString()).toBe('[123456789012]');
     expect(number.text('no such key: 123456789012')).toBe('no such key: [key]');
@@ -72,7 +72,7 @@ describe('a key that the upstream sends back', () => {
     expect(createKeyMask(null).text('no key')).toBe('no key');
   });
 
-  test('is looked for in the longest body there is in less time than it takes to parse it', () => {
+  test('searches the longest possible body in less time than parsing takes', () => {
     const row = { id: 'btc-bitcoin', name: 'Bitcoin', quotes: { USD: { price: 67_123.456, volume_24h: 1e9 } } };
     const body = Buffer.from(JSON.stringify(Array.from({ length: 300_000 }, (_, i) => ({ ...row, rank: i }))));
     const timed = (work: () => unknown) => {

@@ -1,4 +1,4 @@
-/** A server below HTTP: says exactly the bytes a test wants, when it wants, and remembers every request it was sent. */
+/** A server below HTTP: it sends exactly the bytes a test wants, when the test wants, and remembers every request. */
 import net from 'node:net';
 import { onTestFinished } from 'vitest';
 
@@ -14,7 +14,7 @@ export type RawServer = {
   stop(): Promise<void>;
 };
 
-/** `answer` is called once per request, with the socket to answer on. Stops with the test. */
+/** `answer` is called once per request, with the socket to answer on. The server stops with the test. */
 export async function startRawServer(
   answer: (socket: net.Socket, heard: Heard, count: number) => void,
 ): Promise<RawServer> {
@@ -55,7 +55,7 @@ export async function startRawServer(
   return { origin: `http://127.0.0.1:${port}`, port, heard, stop };
 }
 
-/** The bytes of a whole answer, with an honest Content-Length unless `headers` tells another. */
+/** The bytes of a whole answer, with the true Content-Length unless `headers` gives another. */
 export function http(status: number, headers: Record<string, string>, body: string | Buffer = ''): Buffer {
   const bytes = Buffer.from(body);
   const all = { 'Content-Length': String(bytes.length), ...headers };

@@ -14,7 +14,7 @@ type Sent = {
 const CALL: RpcCall = { method: 'tools/call', tool: 'getTagById', arguments: { tagId: 'x' } };
 const HOST = 'https://tools.example';
 
-/** What an answer means, and that finding out took one request. */
+/** What the client makes of an answer. Also checks that it sent one request. */
 async function ask(
   answer: (sent: Sent) => Response | Promise<Response>,
   { rpc = CALL, path = '', absolute = false, rpcUrl = `${HOST}/json-rpc`, key = null as string | null } = {},
@@ -45,7 +45,7 @@ const result =
 const error = (code: number, message: string, data?: unknown) => (sent: Sent) =>
   json({ jsonrpc: '2.0', id: sent.body.id, error: { code, message, data } });
 
-test('a call is one POST of JSON-RPC 2.0, and its answer the data of the tool with their own text', async () => {
+test('a call is one POST of JSON-RPC 2.0, and its answer holds the data of the tool with their original text', async () => {
   const text = '{\n  "id": "x", "name":"X","n": 1.50 }';
   const { answer, sent } = await ask(result(text));
   expect(sent).toMatchObject({
@@ -57,20 +57,20 @@ test('a call is one POST of JSON-RPC 2.0, and its answer the data of the tool wi
   expect(answer).toMatchObject({ kind: 'answered', body: { id: 'x', name: 'X', n: 1.5 }, text });
 });
 
-test('no number of the data silently becomes 0; their own text stays as it is', async () => {
+test('no number of the data silently becomes 0, and their text stays as it is', async () => {
   const text = '{"id":"x","price":1e-400,"change":-0}';
   const { answer } = await ask(result(text));
   expect(answer).toMatchObject({ kind: 'answered', body: { price: '1e-400 (too small)', change: 0 }, text });
 });
 
-test('the envelope of a self-hosted server is taken off, and nothing else', async () => {
+test('the envelope of a self-hosted server is removed, and nothing else', async () => {
   const { answer } = await ask(result('{ "data": [ {"id":"x" , "n":1e-07} ], "meta": {"cached": false} }'));
   expect(answer).toMatchObject({ kind: 'answered', text: '[ {"id":"x" , "n":1e-07} ]' });
   const { answer: record } = await ask(result('{"id":"data","data":1,"meta":{}}'));
   expect(record).toMatchObject({ kind: 'answered', text: '{"id":"data","data":1,"meta":{}}' });
 });
 
-test('the list of tools is read, and how to go on with it', async () => {
+test('the list of tools is read, with the cursor of the next page', async () => {
   const tools = [{ name: 'getTags', inputSchema: { type: 'object', required: ['rationale'] } }];
   const { answer, sent } = await ask(
     (s) => json({ jsonrpc: '2.0', id: s.body.id, result: { tools, nextCursor: 'b' } }),
@@ -212,14 +212,14 @@ const FAILURES: [string, (sent: Sent) => Response, object][] = [
   ],
 ];
 
-test.each(FAILURES)('what %s means', async (_, answer, meaning) => {
+test.each(FAILURES)('the client classifies %s', async (_, answer, meaning) => {
   const { message, ...rest } = meaning as { message?: RegExp };
   const { answer: got } = await ask(answer);
   expect(got).toMatchObject(rest);
   if (message) expect('message' in got ? got.message : '').toMatch(message);
 });
 
-test('the key goes to the origin that REST has, and to no other', async () => {
+test('the key is sent to the origin of REST, and to no other', async () => {
   const sent = async (rpcUrl: string) =>
     (await ask(result('{"id":"x"}'), { rpcUrl, key: 'secret-key' })).sent.headers.get('authorization');
   expect(await sent('https://api.example/rpc')).toBe('Bearer secret-key');
@@ -227,7 +227,7 @@ test('the key goes to the origin that REST has, and to no other', async () => {
   expect(await sent('http://api.example/rpc')).toBeNull();
 });
 
-test('a redirect is told and not followed; within the origin it may be asked again, as the same call', async () => {
+test('a redirect is reported and not followed; within the origin the same call may be sent to it', async () => {
   const moved = (location: string) => () => new Response(null, { status: 308, headers: { location } });
   expect((await ask(moved('/rpc/'))).answer).toMatchObject({ kind: 'moved', path: '/rpc/' });
   expect((await ask(moved('https://elsewhere.example/rpc'))).answer).toMatchObject({ kind: 'malformed', astray: true });
@@ -235,7 +235,7 @@ test('a redirect is told and not followed; within the origin it may be asked aga
   expect(sent).toMatchObject({ url: `${HOST}/rpc/`, method: 'POST', body: { method: 'tools/call' } });
 });
 
-test('over real sockets it is the same: one request, its body whole, its answer bounded', async () => {
+test('over real sockets, a call is one request with a complete body, and its answer is bounded', async () => {
   const bodies: string[] = [];
   const server = createServer((request, response) => {
     let body = '';

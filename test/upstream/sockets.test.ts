@@ -25,7 +25,7 @@ function connect(origin: string, options: Partial<UpstreamOptions> = {}): Upstre
 const ask = { path: '/coins/btc-bitcoin/ohlcv/historical' };
 
 describe('an answer over real sockets', () => {
-  it('is the JSON, with what was observed of the exchange', async () => {
+  it('contains the JSON, with what was observed of the exchange', async () => {
     const body = '[{"open":1.5}]\n';
     const server = await startRawServer((socket) => socket.write(http(200, JSON_TYPE, body)));
     const upstream = connect(server.origin);
@@ -41,7 +41,7 @@ describe('an answer over real sockets', () => {
     ]);
   });
 
-  it('may be gzipped, and the hash and size are of what was inside', async () => {
+  it('may be gzipped; hash and size are those of the content', async () => {
     const body = JSON.stringify(Array.from({ length: 500 }, (_, i) => ({ i })));
     const server = await startRawServer((socket) =>
       socket.write(http(200, { ...JSON_TYPE, 'Content-Encoding': 'gzip' }, gzipSync(body))),
@@ -53,7 +53,7 @@ describe('an answer over real sockets', () => {
     expect(answer.exchange.bodySha256).toEqual(createHash('sha256').update(body).digest());
   });
 
-  it('is the one after an early hint, and may come in pieces', async () => {
+  it('may follow an early hint and arrive in pieces', async () => {
     const body = JSON.stringify(Array.from({ length: 50 }, (_, i) => ({ i })));
     const whole = http(200, JSON_TYPE, body);
     const server = await startRawServer(async (socket) => {
@@ -70,18 +70,18 @@ describe('an answer over real sockets', () => {
     expect(server.heard).toHaveLength(1);
   });
 
-  it('keeps its connections for the questions that follow', async () => {
+  it('keeps its connection open for later requests', async () => {
     const server = await startRawServer((socket) => socket.write(http(200, JSON_TYPE, '[]')));
     const upstream = connect(server.origin);
     for (let i = 0; i < 20; i++) expect((await upstream.send(ask)).kind).toBe('answered');
     expect(server.heard).toHaveLength(20);
-    // A connection is free again a moment after its answer was read, so a second one may be opened.
+    // A connection is free a moment after its answer was read, so a second one may be opened.
     expect(new Set(server.heard.map((h) => h.connection)).size).toBeLessThanOrEqual(2);
   });
 });
 
 describe('the key', () => {
-  it('goes along as Bearer, or bare when asked, and not at all without one', async () => {
+  it('is sent as Bearer, or bare on request, and not at all if there is none', async () => {
     const server = await startRawServer((socket) => socket.write(http(200, JSON_TYPE, '[]')));
     const upstream = connect(server.origin, { key: 'secret-1' });
     await upstream.send(ask);
@@ -99,7 +99,7 @@ describe('the key', () => {
     expect(JSON.stringify(answer)).not.toContain('secret-1');
   });
 
-  it('does not leave the origin by a crafted path', async () => {
+  it('is not sent to another origin by a crafted path', async () => {
     const other = await startRawServer((socket) => socket.write(http(200, JSON_TYPE, '[]')));
     const server = await startRawServer((socket) => socket.write(http(200, JSON_TYPE, '[]')));
     const upstream = connect(server.origin, { key: 'secret-1' });
@@ -124,7 +124,7 @@ describe('a redirect', () => {
   });
 
   for (const status of [301, 302, 303, 307, 308]) {
-    it(`${status} to another host is not followed, names it, and shows it neither key nor request`, async () => {
+    it(`${status} to another host is not followed; the message names the host, which gets neither key nor request`, async () => {
       const other = await startRawServer((socket) => socket.write(http(200, JSON_TYPE, '[]')));
       const server = await startRawServer((socket) => socket.write(http(status, { Location: `${other.origin}/v1/x` })));
       const answer = await connect(server.origin, { key: 'secret-1' }).send(ask);
@@ -135,7 +135,7 @@ describe('a redirect', () => {
     });
   }
 
-  it('to itself, to nowhere or to nonsense is malformed', async () => {
+  it('to itself, to an empty or to an invalid address is malformed', async () => {
     const locations = ['/v1/coins/btc-bitcoin/ohlcv/historical', '', 'http://[', 'javascript:alert(1)'];
     const server = await startRawServer((socket, _, n) => socket.write(http(302, { Location: locations[n - 1]! })));
     const upstream = connect(server.origin);
@@ -143,7 +143,7 @@ describe('a redirect', () => {
   });
 });
 
-describe('a connection that fails is `unavailable`, with a plain sentence and one request at most', () => {
+describe('a connection that fails is `unavailable`, with a plain sentence and at most one request', () => {
   const failures: [string, (socket: net.Socket) => void, RegExp, UpstreamOptions['timeouts']?][] = [
     ['is reset before a byte', (socket) => socket.resetAndDestroy(), /closed the connection/],
     ['is closed before a byte', (socket) => socket.end(), /closed the connection/],
@@ -189,7 +189,7 @@ describe('a connection that fails is `unavailable`, with a plain sentence and on
       { bodyMs: 400 },
     ],
   ];
-  // Only who waits for a time-out has a short one: a busy machine is late, too.
+  // Only the tests that wait for a timeout have a short one: a busy machine is slow, too.
   for (const [what, misbehave, sentence, timeouts = {}] of failures) {
     it(`when it ${what}`, async () => {
       const server = await startRawServer((socket) => misbehave(socket));
@@ -203,7 +203,7 @@ describe('a connection that fails is `unavailable`, with a plain sentence and on
     });
   }
 
-  it('when nothing listens, when the name is unknown, and when TLS meets plain text', async () => {
+  it('when nothing listens, the name is unknown, or TLS meets plain text', async () => {
     const server = await startRawServer((socket) => socket.end());
     const tls = await connect(`https://127.0.0.1:${server.port}`).send(ask);
     await server.stop();
@@ -216,7 +216,7 @@ describe('a connection that fails is `unavailable`, with a plain sentence and on
     expect(unknown.exchange.noContact).toBe('unknown host');
   });
 
-  it('when a server without TLS is asked over it, the other way round, and when its certificate is nobody’s', async () => {
+  it('when TLS meets a server without TLS, plain HTTP meets one with TLS, or the certificate has an unknown signer', async () => {
     const web = createHttpServer((_, response) => response.end('[]')).listen(0, '127.0.0.1');
     const secure = createHttpsServer(SELF_SIGNED, (_, response) => response.end('[]')).listen(0, '127.0.0.1');
     await Promise.all([once(web, 'listening'), once(secure, 'listening')]);
@@ -226,12 +226,12 @@ describe('a connection that fails is `unavailable`, with a plain sentence and on
     expect(noTls).toMatchObject({ kind: 'unavailable', exchange: { noContact: 'no TLS', status: null } });
     const untrusted = await connect(`https://127.0.0.1:${tlsPort}`).send(ask);
     expect(untrusted).toMatchObject({ kind: 'unavailable', exchange: { noContact: 'untrusted', status: null } });
-    // Such a server hangs up without a word.
+    // Such a server closes the connection without a message.
     const plain = await connect(`http://127.0.0.1:${tlsPort}`).send(ask);
     expect(plain).toMatchObject({ kind: 'unavailable', exchange: { status: null } });
   });
 
-  it('when the server closes a kept connection under the next question: that one fails, and is asked once', async () => {
+  it('when the server closes a kept connection under the next request, which fails and is sent once', async () => {
     const used = new Set<net.Socket>();
     const server = await startRawServer((socket) => {
       if (used.has(socket)) return socket.resetAndDestroy();
@@ -247,15 +247,15 @@ describe('a connection that fails is `unavailable`, with a plain sentence and on
     expect(kinds.filter((kind) => kind === 'answered').length).toBe(used.size);
   });
 
-  it('when 421 asks for another connection: it is the caller who decides', async () => {
+  it('when a 421 asks for another connection: the caller decides', async () => {
     const server = await startRawServer((socket) => socket.write(http(421, JSON_TYPE, '{"error":"misdirected"}')));
     expect(await connect(server.origin).send(ask)).toMatchObject({ kind: 'refused', reason: 'bad request' });
     expect(server.heard).toHaveLength(1);
   });
 });
 
-describe('a body that is too much', () => {
-  it('is not read past the bound', async () => {
+describe('a body that is too large', () => {
+  it('is not read beyond the limit', async () => {
     const server = await startRawServer((socket) => {
       socket.write('HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n[');
       const pour = () => {
@@ -270,7 +270,7 @@ describe('a body that is too much', () => {
     expect(server.heard).toHaveLength(1);
   });
 
-  it('is not unpacked past the bound: 200 MB in 200 kB', async () => {
+  it('is not unpacked beyond the limit: 200 MB in 200 kB', async () => {
     const bomb = gzipSync(Buffer.alloc(200_000_000));
     expect(bomb.length).toBeLessThan(300_000);
     const server = await startRawServer((socket) =>
@@ -301,7 +301,7 @@ describe('a body that is too much', () => {
 });
 
 describe('the caller', () => {
-  it('may abort: the promise rejects with the reason and the connection goes', async () => {
+  it('may abort: the promise rejects with the reason and the connection is closed', async () => {
     let closed: () => void = () => undefined;
     const gone = new Promise<void>((resolve) => {
       closed = resolve;
@@ -329,7 +329,7 @@ describe('the caller', () => {
     expect(server.heard).toHaveLength(1);
   });
 
-  it('hears at once of a base URL or key that cannot be used', () => {
+  it('gets an error at once for an unusable base URL or key', () => {
     const make = (baseUrl: string, key: string | null) => () => createUpstream({ baseUrl, key, clock: systemClock });
     expect(make('api.example/v1', null)).toThrow(/"api.example\/v1" is not an http/);
     expect(make('https://user:pw@api.example/v1', null)).toThrow(/credentials/);
@@ -338,7 +338,7 @@ describe('the caller', () => {
   });
 });
 
-it('many questions at once are as many requests', async () => {
+it('concurrent calls send one request each', async () => {
   const server = await startRawServer((socket, _, n) => {
     if (n % 3 === 0) socket.resetAndDestroy();
     else socket.write(http(200, JSON_TYPE, '[]'));

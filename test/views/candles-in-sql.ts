@@ -1,6 +1,7 @@
 /**
- * SQL says what the service answers: `market.candles` has no candle that differs from it, and all of 6h and wider once they were made ahead; `market.ohlcv`
- * has all of them at once, and is as if a stored candle that is not final were not there where finer ones are final. Whatever was stored, changed, taken back, given to another series or removed before.
+ * SQL agrees with the service. No candle in `market.candles` differs from the service, and the view has all candles of 6h and wider once
+ * they are made ahead. `market.ohlcv` has all candles at once; where finer candles are final, it ignores a stored candle that is not final.
+ * All of that after any sequence of storing, changing, withdrawing, renaming and removing.
  */
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -20,12 +21,12 @@ import { type CandleValues, type GivenSeries, givenSeries, storeAnswer } from '.
 let database: TestDatabase;
 let sql: Sql;
 let analyst: Sql;
-/** A Saturday. The week from the 26th on is whole, and the clocks of New York change within the span. */
+/** A Saturday. From the 26th on there is a whole week, and the clocks of New York change within the span. */
 const FROM = Date.UTC(2024, 1, 24);
 const TO = FROM + 16 * DAY;
 const ALL: Span = { from: FROM, to: TO };
 const NOW = TO + 30 * DAY;
-/** Made of the same parts by whichever way. */
+/** Widths that are the same candles whichever way they are made. */
 const WIDTHS = ['90 minutes', '3 hours', '2 days', '1 week', '1 month'];
 
 type Candle = Omit<OhlcvCandle, 'closeTime'>;
@@ -78,7 +79,10 @@ const nothingAhead: Change = async (tx) => {
   await tx`delete from market.calendar_coverage`;
 };
 
-/** Stored candles that are not final, in slots whose finer candles are: `market.ohlcv` makes these of them, and the service answers what is stored. */
+/**
+ * Stored candles that are not final, in slots whose finer candles are: there `market.ohlcv` uses the finer ones, and the service returns
+ * the stored one.
+ */
 async function outdone(coinId: string, interval: CandleInterval): Promise<{ at: number; series: number }[]> {
   const name = sql.unsafe(`'${interval}'`);
   return sql<{ at: number; series: number }[]>`
@@ -131,7 +135,7 @@ type Step = {
   readonly series: number;
   readonly share: readonly [number, number];
 };
-/** Of the whole span, anywhere: what is small for a property is no special case here. */
+/** A part of the whole span, anywhere. fast-check usually prefers small numbers, which are no special case here. */
 const share = fc.tuple(fc.noBias(fc.nat(999)), fc.noBias(fc.nat(999)));
 const aStep = (weight: number, kind: Step['kind']) => ({
   weight,
@@ -151,7 +155,7 @@ const someSteps = fc.array(
 
 let coins = 0;
 
-/** `numRuns`: so many random histories of a coin. */
+/** `numRuns`: the number of random histories of a coin. */
 export function testCandlesInSql(numRuns: number): void {
   beforeAll(async () => {
     database = await createTestDatabase();
@@ -162,7 +166,7 @@ export function testCandlesInSql(numRuns: number): void {
     await analyst?.end();
     await database?.drop();
   });
-  it('the service, market.candles and market.ohlcv have the same candles, to the bit, but where finer ones outdo a stored one', async () => {
+  it('the service, market.candles and market.ohlcv have the same candles, to the bit, except where finer candles replace a stored one', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.subarray<CandleInterval>(['30m', '1h', '6h', '24h'], { minLength: 1 }),
@@ -177,7 +181,7 @@ export function testCandlesInSql(numRuns: number): void {
             const values = Array.from({ length: count }, () => slots.next().value as CandleValues | null);
             return storeAnswer(sql, series, { span, slots: values, isFinal });
           };
-          // First all of the finest, so that there is something to be changed.
+          // First the finest candles everywhere, so that something can be changed.
           await answer(all[0]!, ALL, true);
           await rollUp(sql);
           for (const step of steps) {
@@ -199,7 +203,7 @@ export function testCandlesInSql(numRuns: number): void {
     );
   }, 300_000);
 
-  it('stays so while answers are stored and candles are made ahead at the same time', async () => {
+  it('they also agree while answers are stored and candles are made ahead at the same time', async () => {
     const coinId = `c${++coins}-coin`;
     const fine = await givenSeries(sql, { coinId, interval: '1h', span: ALL });
     const wide = await givenSeries(sql, { coinId, interval: '24h', span: ALL });
@@ -225,7 +229,7 @@ export function testCandlesInSql(numRuns: number): void {
     await agree(coinId, false);
     await rollUp(sql);
     await agree(coinId, true);
-    // The first candle of each third day is not final: it comes before the one that is made.
+    // The first candle of each third day is not final: the stored one takes precedence over the one that is made.
     expect((await inView(coinId, '24h')).map(({ volume }) => volume)).toEqual(Array.from({ length: 16 }, () => 7));
   });
 }
@@ -237,7 +241,7 @@ function spanOf(interval: CandleInterval, [a, b]: readonly [number, number]): Sp
   return { from: FROM + first * INTERVAL_MS[interval], to: FROM + last * INTERVAL_MS[interval] };
 }
 
-/** What retention does: nothing before `to` is covered any more, and its candles are gone. */
+/** What retention does: the time before `to` is no longer covered, and its candles are removed. */
 async function forget({ id, interval }: GivenSeries, to: number): Promise<void> {
   await sql.begin(async (tx) => {
     await tx`update market.series set covered = covered - ${[{ from: Number.NEGATIVE_INFINITY, to }]}::tstzmultirange where id = ${id}`;
@@ -245,7 +249,7 @@ async function forget({ id, interval }: GivenSeries, to: number): Promise<void> 
   });
 }
 
-/** To an id that has a series of its own already, of an interval that comes before others. */
+/** Renames the coin to an id that already has a series, of an interval that takes precedence over others. */
 async function rename(oldId: string): Promise<string> {
   const newId = `c${++coins}-coin`;
   const taken = await givenSeries(sql, { coinId: newId, interval: '12h', span: ALL });

@@ -33,12 +33,12 @@ beforeAll(async () => {
     coinId: 'btc-bitcoin',
     interval: '24h',
     wanted: [{ from: TODAY - 30 * DAY, to: TODAY }],
-    // Of ten days two are known to be empty, the one after them is missing.
+    // Of ten days two are known to be empty, and the day after them is missing.
     covered: [{ from: TODAY - 10 * DAY, to: TODAY - 3 * DAY }],
     candles: [...days(-10, 5), ...days(-2, 2)],
   });
   await sql`update market.series set answered_at = ${NOW - HOUR}`;
-  // Two days with something in each hour, and one with a single look at it.
+  // Two days with a snapshot in each hour, and one day with a single snapshot.
   const hours = Array.from({ length: 48 }, (_, i) => TODAY - 4 * DAY + i * HOUR + 60_000);
   await fillTickerHistory(sql, world.simulator.data, [...hours, TODAY - 2 * DAY + 5 * HOUR]);
   serve = createService({
@@ -59,13 +59,13 @@ const of = async (path: string) => {
   if (status !== 200) throw new Error(`${path}: ${status}`);
   return [headers.get('x-chandler-coverage'), headers.get('x-chandler-as-of')];
 };
-/** The same of a path that answers 404. */
+/** The same for a path that answers 404. */
 const nothingAt = async (path: string, via: Handler = serve) => {
   const answer = await via(new Request(`http://service/v1${path}`));
   expect([path, answer.status, await answer.json()]).toEqual([path, 404, { error: 'id not found' }]);
   return [answer.headers.get('x-chandler-coverage'), answer.headers.get('x-chandler-as-of')];
 };
-/** The same of a tool that finds nothing. */
+/** The same for a tool that finds nothing. */
 const noneBy = async (name: string, given: object) => {
   const { error } = await call(name, given);
   expect(error).toMatchObject({ message: '404: id not found', data: { status: 404 } });
@@ -89,7 +89,7 @@ const call = async (name: string, given: object, more: Record<string, string> = 
 };
 const seen = (text: string | null | undefined) => Date.parse(text ?? '');
 
-describe('candles', () => {
+describe('the provenance of candles', () => {
   const asked = (query: string, id = 'btc-bitcoin') => of(`/coins/${id}/ohlcv/historical?${query}`);
   const ANSWERED = at(Math.floor((NOW - HOUR) / 1000) * 1000);
 
@@ -106,28 +106,28 @@ describe('candles', () => {
       `start=${day(-2)}&end=${day(3)}`,
       `partial; first-missing=${day(0)}T00:00:00Z`,
     ],
-  ])('%s', async (_, query, coverage) => {
+  ])('says how much was received if %s', async (_, query, coverage) => {
     expect(await asked(query)).toEqual([coverage, ANSWERED]);
     const [start, end, limit] = [/start=([^&]*)/, /end=([^&]*)/, /limit=(\d+)/].map((part) => part.exec(query)?.[1]);
     const given = { coinId: 'btc-bitcoin', start, end, ...(limit && { limit: Number(limit) }) };
     expect(await tool('getOHLCV', given)).toEqual([coverage, ANSWERED]);
   });
 
-  it('nothing of the range was received, whatever else was', async () => {
+  it('is none when nothing of the range was received, whatever else was', async () => {
     const before = `start=${day(-20)}&end=${day(-15)}`;
     expect(await asked(before)).toEqual(['none', null]);
     expect(await tool('getOHLCV', { coinId: 'btc-bitcoin', start: day(-20), end: day(-15) })).toEqual(['none', null]);
-    // In no series at all.
+    // The other coin has no series.
     expect(await asked(before, 'eth-ethereum')).toEqual(['none', null]);
   });
 
-  it('nothing is missing before the data of a coin begin, nor in the future', async () => {
+  it('is full before the data of a coin begin, and in the future', async () => {
     expect(await asked('start=2008-01-01&end=2008-02-01')).toEqual(['full', null]);
     expect(await asked(`start=${day(2)}&end=${day(3)}`)).toEqual(['full', null]);
   });
 });
 
-describe('ticker history', () => {
+describe('the provenance of ticker history', () => {
   const asked = (query: string, id = 'btc-bitcoin') => of(`/tickers/${id}/historical?${query}`);
   const newest = at(TODAY - 2 * DAY + 5 * HOUR);
 
@@ -157,9 +157,9 @@ describe('ticker history', () => {
     expect(await asked(`start=${day(-9)}&end=${day(-5)}&interval=1d`)).toEqual(['none', null]);
   });
 
-  it('lacks nothing before the data of a young coin begin', async () => {
+  it('is full before the data of a young coin begin', async () => {
     const { sql } = world.database;
-    // It began within the fourth hour of the first day of which something was seen.
+    // It began within the fourth hour of the first day with snapshots.
     const began = TODAY - 4 * DAY + 3 * HOUR + 10 * 60_000;
     await sql`update market.coin set first_data_at = ${began} where id = 'eth-ethereum'`;
     await sql`delete from market.ticker_history where coin_id = 'eth-ethereum' and at < ${began}`;
@@ -168,7 +168,7 @@ describe('ticker history', () => {
     expect(await young(`start=${day(-9)}&end=${day(-5)}&interval=1d`)).toEqual(['full', null]);
     await sql`delete from market.ticker_history
       where coin_id = 'eth-ethereum' and at between ${began} and ${began + HOUR}`;
-    // What is kept is kept until the next snapshot.
+    // Cached answers are valid until the next snapshot.
     await sql`update market.ticker set rank = rank`;
     expect(await young(`start=${day(-90)}&end=${day(-2)}&interval=1d`)).toEqual([
       `partial; first-missing=${day(-4)}T00:00:00Z`,
@@ -177,20 +177,20 @@ describe('ticker history', () => {
   });
 });
 
-describe('what is searched or calculated', () => {
-  it('search has the provenance of the lists that were searched', async () => {
+describe('the provenance of', () => {
+  it('a search is that of the lists that were searched', async () => {
     const [coverage, asOf] = await of('/search?q=bitcoin&c=currencies');
     expect(coverage).toBe('full');
     expect(Math.abs(seen(asOf) - NOW)).toBeLessThan(HOUR);
     expect(await of('/search?q=b&c=exchanges')).toEqual(['full', expect.any(String)]);
-    // Nobody has asked for tags yet, and ICOs nobody can.
+    // Tags were never requested, and ICOs cannot be.
     expect(await of('/search?q=b&c=tags')).toEqual(['none', null]);
     expect(await of('/search?q=b&c=icos')).toEqual(['none', null]);
     expect(await of('/search?q=b')).toEqual(['partial', expect.any(String)]);
     expect(await tool('search', { q: 'bitcoin', categories: 'currencies' })).toEqual([coverage, asOf]);
   });
 
-  it('a conversion has the provenance of the prices of both sides', async () => {
+  it('a conversion is that of the prices of both sides', async () => {
     const path = (base: string, quote: string) =>
       `/price-converter?base_currency_id=${base}&quote_currency_id=${quote}&amount=1`;
     const [coverage, asOf] = await of(path('btc-bitcoin', 'eth-ethereum'));
@@ -203,7 +203,7 @@ describe('what is searched or calculated', () => {
     expect(await tool('priceConverter', given)).toEqual([coverage, asOf]);
   });
 
-  it('prices in a currency without a rate are partial', async () => {
+  it('prices in a currency without a rate is partial', async () => {
     for (const path of ['/tickers', '/tickers/btc-bitcoin', '/exchanges']) {
       expect([path, ...(await of(path))]).toEqual([path, 'full', expect.any(String)]);
       expect([path, ...(await of(`${path}?quotes=USD,EUR`))]).toEqual([path, 'partial', expect.any(String)]);
@@ -211,14 +211,14 @@ describe('what is searched or calculated', () => {
   });
 });
 
-describe('the catalogue', () => {
-  it('details are partial while only the list of coins was received', async () => {
+describe('the provenance of the catalogue', () => {
+  it('is partial for details while only the list of coins was received', async () => {
     expect(await of('/coins/btc-bitcoin')).toEqual(['partial', expect.any(String)]);
     expect(await of('/coins/btc-bitcoin/events')).toEqual(['none', null]);
     expect(await of('/tags')).toEqual(['none', null]);
   });
 
-  it('a list that was received with a limit is partial', async () => {
+  it('is partial for a list that was received with a limit', async () => {
     const { sql } = world.database;
     const keep = (isTruncated: boolean, when: number) =>
       writeDocuments(sql, {
@@ -233,7 +233,7 @@ describe('the catalogue', () => {
     expect(await of('/coins/btc-bitcoin/events')).toEqual(['full', at(TODAY + 1_000)]);
   });
 
-  it('changes of ids are partial: those since the first list, as of when they were received', async () => {
+  it('is partial for changes of ids: those since the first list, as of when they were received', async () => {
     expect(await of('/changelog/ids')).toEqual(['none', null]);
     const rename = { oldId: 'old-a', newId: 'new-a', at: TODAY - DAY, seenAt: TODAY };
     await recordRenames(world.database.sql, [rename], 'changelog');
@@ -241,7 +241,7 @@ describe('the catalogue', () => {
   });
 });
 
-describe('not found', () => {
+describe('the provenance of a 404', () => {
   const OF_COINS: readonly [path: string, tool: string, given: object][] = [
     ['/coins/nono-nowhere', 'getCoinById', { coinId: 'nono-nowhere' }],
     ['/coins/nono-nowhere/events', 'getCoinEvents', { coinId: 'nono-nowhere' }],
@@ -271,7 +271,7 @@ describe('not found', () => {
   const PERSON: (typeof OF_COINS)[number] = ['/people/nobody', 'getPeopleById', { personId: 'nobody' }];
 
   it.each([...OF_COINS, ...OF_EXCHANGES])(
-    'is known of what a list has not that was read: %s',
+    'is that of the received list that lacks the id: %s',
     async (path, name, given) => {
       const list = path.includes('exchanges/nowhere') ? await of('/exchanges') : await of('/coins');
       expect(list).toEqual(['full', expect.any(String)]);
@@ -307,7 +307,7 @@ describe('not found', () => {
     expect(await nothingAt('/tickers/eth-ethereum')).toEqual(await of('/coins'));
   });
 
-  it('is full once the whole lists were received, and a coin found by a list has its provenance', async () => {
+  it('is full once the whole lists were received, and a coin found by a list has the provenance of that list', async () => {
     const { sql } = world.database;
     const keep = (kind: DocumentKind, id: string, list: unknown, isTruncated = false) => {
       const text = JSON.stringify(list);
@@ -331,16 +331,16 @@ describe('not found', () => {
     const { status, headers } = await serve(new Request('http://service/v1/contracts/eth-ethereum/0xabc'));
     expect([status, headers.get('location')]).toEqual([301, '/v1/tickers/btc-bitcoin']);
     expect([headers.get('x-chandler-coverage'), headers.get('x-chandler-as-of')]).toEqual(known);
-    // Of people there is no list to be in.
+    // There is no list of people.
     expect(await nothingAt(PERSON[0])).toEqual(['none', null]);
-    // What was given with a limit may go on.
+    // A list that was received with a limit may be longer.
     await keep('tag', 'one', { id: 'one', name: 'One' }, true);
     await keep('platforms', '', ['eth-ethereum'], true);
     await keep('contracts', 'eth-ethereum', [contract], true);
     for (const [path] of OF_THE_REST) expect([path, ...(await nothingAt(path))]).toEqual([path, 'none', null]);
   });
 
-  it('is full for what the upstream says it no longer knows, as of then', async () => {
+  it('is full for an id that the upstream no longer knows, as of that answer', async () => {
     const { sql } = world.database;
     const documents = [{ id: 'nobody', text: '{"id":"nobody","name":"No Body"}', fingerprint: '1' }];
     await writeDocuments(sql, { kind: 'person', documents, at: TODAY });
@@ -348,7 +348,7 @@ describe('not found', () => {
     await markDocumentsGone(sql, { kind: 'person', ids: ['nobody'], at: TODAY + HOUR });
     expect(await nothingAt(PERSON[0])).toEqual(['full', at(TODAY + HOUR)]);
     expect(await noneBy(PERSON[1], PERSON[2])).toEqual(['full', at(TODAY + HOUR)]);
-    // An MCP client has it beside the text that its model reads.
+    // An MCP client gets it beside the text for its model.
     const { result } = await call(PERSON[1], PERSON[2], { Accept: 'application/json, text/event-stream' });
     expect(result).toMatchObject({
       isError: true,

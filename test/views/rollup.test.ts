@@ -1,4 +1,4 @@
-/** Coarser candles that were made ahead of time: the same answers as without them, to the bit, and never older ones. */
+/** Coarser candles made ahead of time give the same answers as without them, to the bit, and never older ones. */
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
@@ -127,7 +127,7 @@ const aStep: fc.Arbitrary<Step> = fc.oneof(
 );
 
 describe('candles that were made ahead of time', () => {
-  it('are the same to the bit, whatever was stored, changed, removed or asked for a second opinion before and after', async () => {
+  it('are the same to the bit, whatever was stored, changed, removed or mended before and after', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.constantFrom<CandleInterval>('5m', '15m', '30m', '1h'),
@@ -141,7 +141,7 @@ describe('candles that were made ahead of time', () => {
             const [first, last] = [Math.floor(Math.min(a, b) * most), Math.ceil(Math.max(a, b) * most)];
             return { from: at(Math.min(first, most - 1), interval), to: at(Math.max(first + 1, last), interval) };
           };
-          // First all of it, so that there is something to be changed.
+          // First all slots, so that something can be changed.
           await store(series, { span: { from: FROM, to: TO }, slots: Array.from({ length: most }, next) });
           await rollUp(sql);
           for (const step of steps) {
@@ -179,12 +179,12 @@ describe('candles that were made ahead of time', () => {
     return Object.fromEntries(rows.map(({ interval, n }) => [interval, n]));
   };
 
-  it('are made of 6h and wider, of all finer intervals, and are read then', async () => {
+  it('are made of all finer intervals in widths of 6h and more, and are read from then on', async () => {
     const [five, hourly] = [await filled('5m'), await filled('1h')];
     await rollUp(sql);
     expect(await rolledOf(five)).toEqual({ '6h': 16, '12h': 8, '24h': 4 });
     expect(await rolledOf(hourly)).toEqual({ '6h': 16, '12h': 8, '24h': 4 });
-    // Nothing is left to be made, and what was made is read.
+    // Nothing is left to be made, and the made candles are read.
     expect(await rollUp(sql)).toBe(0);
     await sql`update market.rollup set close = 42 where series_id in (${five.id}, ${hourly.id}) and interval = '24h'`;
     for (const series of [five, hourly])
@@ -192,7 +192,7 @@ describe('candles that were made ahead of time', () => {
     expect((await ask(sql, five, '24h', 3)).map((c) => c.openTime)).toEqual([0, 1, 2].map((n) => FROM + n * DAY));
   });
 
-  it('are not made where a coarser series decides', async () => {
+  it('are not made where a coarser series takes precedence', async () => {
     const five = await filled('5m');
     const hourly = await newSeries('1h', five.coinId);
     await store(hourly, { span: { from: FROM, to: FROM + 3 * DAY }, slots: steady(72) });
@@ -219,7 +219,7 @@ describe('candles that were made ahead of time', () => {
     const after = candlesOf(await warehouse.ohlcv(query));
     expect(after.map((c, i) => c.high === before[i]!.high)).toEqual([true, false, true, true]);
     expect(after[1]!.high).toBe(1e9);
-    // The same again changes nothing.
+    // The same answer again changes nothing.
     await rollUp(sql);
     await store(series, { span, slots: Array.from({ length: 12 }, () => [1, 1e9, 1, 7]) });
     expect(await rolledOf(series)).toEqual({ '6h': 16, '12h': 8, '24h': 4 });
@@ -238,7 +238,7 @@ describe('candles that were made ahead of time', () => {
     expect((await ask(sql, series, '24h')).map((c) => c.openTime)).toEqual([Date.UTC(2024, 2, 1)]);
   });
 
-  it('leave cached answers valid: nothing of the series has changed', async () => {
+  it('leave cached answers valid, because the series does not change', async () => {
     const series = await filled('5m');
     const version = () => sql`select version from market.series where id = ${series.id}`;
     const before = await version();
@@ -246,7 +246,7 @@ describe('candles that were made ahead of time', () => {
     expect(await version()).toEqual(before);
   });
 
-  it('may be left half made, and are only of the requested coins', async () => {
+  it('may be made in part, and are read only for the requested coins', async () => {
     const [one, other] = [await filled('5m'), await filled('5m')];
     const of = { coinIds: [one.coinId], quote: 'usd', interval: '5m' } as const;
     expect(await rollUp(sql, { of, mostMs: 0 })).toBe(0);

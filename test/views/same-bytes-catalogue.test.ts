@@ -12,7 +12,7 @@ import { createWorld, type World } from '../support/world.ts';
 
 const NOW = Date.UTC(2025, 8, 25, 16, 41, 20);
 
-/** By path; in the shapes of real answers: nulls, empty texts, undocumented keys, keys in the upstream's own order. */
+/** By path, in the shapes of real answers: nulls, empty texts, undocumented keys, keys in the upstream's own order. */
 const ANSWERS: Readonly<Record<string, string>> = {
   '/coins':
     '[{"id":"eth-ethereum","name":"Ethereum","symbol":"ETH","rank":2,"is_new":false,"is_active":true,"type":"coin"},' +
@@ -21,7 +21,7 @@ const ANSWERS: Readonly<Record<string, string>> = {
     '[{"id":"eth-ethereum","name":"Ethereum","symbol":"ETH","rank":2,"total_supply":1,"max_supply":0,"beta_value":1,' +
     '"first_data_at":"2015-08-07T00:00:00Z","last_updated":"2025-09-25T16:41:00Z","quotes":{"USD":{"price":4000}}}]',
   '/exchanges':
-    // As documented, key by key: `twitter` sorts before `website` in a database.
+    // As documented, key by key: a database would sort `twitter` before `website`.
     '[{"id":"bitz","name":"Bitz","type":["cex","spot"],"active":true,"website_status":true,"api_status":true,"description":null,' +
     '"message":null,"links":{"website":["https://bitz.example/"],"twitter":["https://x.example/bitz"],"blog":[],"Chat":[]},' +
     '"markets_data_fetched":true,"adjusted_rank":2,"reported_rank":1,"currencies":340,"markets":800,' +
@@ -101,7 +101,7 @@ beforeAll(async () => {
   const { sql } = world.database;
   const span = { from: NOW - DAY, to: NOW };
   await wantSeries(sql, { coinIds: ['eth-ethereum'], quote: 'usd', interval: '24h', span, priority: 0 });
-  // As if the list of coins had been kept for a month: the changelog is read from there on.
+  // The list of coins seems to have been kept for a month: the changelog is read from there on.
   await sql`update market.coin set first_seen_at = ${NOW - 30 * DAY}`;
   await runSchedules(world, chandler, ['exchanges', 'renames', ...CATALOGUE_KINDS]);
   serve = createService({
@@ -120,13 +120,13 @@ const QUERIES: Record<string, string> = {
   '/coins/mappings': '?coingecko=ethereum',
 };
 const paths = Object.keys(ANSWERS).filter((path) => path !== '/tickers');
-it.each(paths)('%s', async (path) => {
+it.each(paths)('the warehouse returns the bytes of the upstream for %s', async (path) => {
   const query = QUERIES[path] ?? '';
   const answer = await serve(new Request(`http://service/v1${path}${query}`));
   expect((await answer.text()).trimEnd()).toBe(ANSWERS[path]);
 });
 
-it('/exchanges/{id}, /tags/{id}', async () => {
+it('the warehouse returns the bytes of the upstream for /exchanges/{id} and /tags/{id}', async () => {
   const one = async (path: string) => (await (await serve(new Request(`http://service/v1${path}`))).text()).trimEnd();
   for (const list of ['/exchanges', '/tags'] as const)
     for (const row of JSON.parse(ANSWERS[list]!) as { id: string }[])

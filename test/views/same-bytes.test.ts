@@ -1,4 +1,4 @@
-/** The warehouse answers byte for byte what the upstream answered. Rows have the shapes of real answers. */
+/** The warehouse answers byte for byte as the upstream did. Rows have the shapes of real answers. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Handler } from '../../src/contract/interface/handler.ts';
 import { DAY, HOUR } from '../../src/core/interval.ts';
@@ -14,14 +14,14 @@ const day = (n: number) => new Date(Date.UTC(2025, 8, 25) + n * DAY).toISOString
 const COINS =
   '[{"id":"btc-bitcoin","name":"Bitcoin","symbol":"BTC","rank":1,"is_new":false,"is_active":true,"type":"coin"},' +
   '{"id":"usdt-tether","name":"Tether \\"₮\\"","symbol":"USDT","rank":4,"is_new":false,"is_active":true,"type":"token"},' +
-  // Not in the order of ids, two of one rank, a key nobody has documented, one in another place, one that is missing.
+  // Not in the order of ids, two with one rank, an undocumented key, a key in another place, a missing key.
   '{"id":"zzz-last","name":"Last","symbol":"ZZZ","rank":9,"is_new":true,"is_active":true,"type":"token","rev":1700000000},' +
   '{"id":"aaa-first","name":"First","symbol":"AAA","rank":9,"is_active":true,"is_new":false,"type":"token"},' +
   '{"id":"ccc-bare","name":"Bare","symbol":"CCC","rank":9,"is_active":true},' +
   '{"id":"old-gone","name":"Gone","symbol":"OLD","rank":0,"is_new":false,"is_active":false,"type":"coin"}]\n';
 
 const TICKERS =
-  // As the free plan shows it: without circulating_supply.
+  // As the free plan gets it: without circulating_supply.
   '[{"id":"btc-bitcoin","name":"Bitcoin","symbol":"BTC","rank":1,"total_supply":19911111,"max_supply":21000000,' +
   '"beta_value":0.877001,"first_data_at":"2010-07-17T00:00:00Z","last_updated":"2025-09-25T16:40:12Z","quotes":{"USD":{' +
   '"price":109321.77412345678,"volume_24h":53175936198.11243,"volume_24h_change_24h":-44.15,"market_cap":2176151326372,' +
@@ -29,7 +29,7 @@ const TICKERS =
   '"percent_change_6h":0.78,"percent_change_12h":0.92,"percent_change_24h":1.74,"percent_change_7d":2.27,' +
   '"percent_change_30d":-2.88,"percent_change_1y":73.78,"ath_price":123923.79452175781,"ath_date":"2025-08-14T00:32:03Z",' +
   '"percent_from_price_ath":-11.77}}},' +
-  // With it; prices that Go and JavaScript write alike, a dead coin's volume, no all-time high.
+  // With it; prices that Go and JavaScript write the same, the volume of a dead coin, no all-time high.
   '{"id":"usdt-tether","name":"Tether \\"₮\\"","symbol":"USDT","rank":4,"circulating_supply":174111222333,' +
   '"total_supply":0,"max_supply":0,"beta_value":0.0000011,"first_data_at":"2015-02-25T00:00:00Z",' +
   '"last_updated":"2025-09-25T16:41:00Z","quotes":{"USD":{"price":6.0349609958149e-7,"volume_24h":0.01090463,' +
@@ -37,7 +37,7 @@ const TICKERS =
   '"percent_change_1h":-0.02,"percent_change_6h":0,"percent_change_12h":4.79,"percent_change_24h":1.46,' +
   '"percent_change_7d":0,"percent_change_30d":26.47,"percent_change_1y":173.25,"ath_price":null,"ath_date":null,' +
   '"percent_from_price_ath":null}}},' +
-  // As it was before 2020, and with what nobody has documented.
+  // As it was before 2020, and with undocumented fields.
   '{"id":"zzz-last","name":"Last","symbol":"ZZZ","rank":9,"total_supply":1,"max_supply":0,"beta_value":0,' +
   '"first_data_at":"2025-09-01T00:00:00Z","last_updated":"2025-09-25T16:40:00Z","quotes":{"USD":{"price":0.00000951111762014774,' +
   '"volume_24h":28560395272.43,"volume_24h_change_24h":-1.55,"market_cap":166943322845,"market_cap_change_24h":-0.16,' +
@@ -91,7 +91,7 @@ const DAILY = [
     `${day(-1)}T23:59:59Z`,
     '"open":113000.5,"high":113900,"low":111000.25,"close":112500.125,"volume":49900000000,"market_cap":2240000000000',
   ),
-  // The open one: until the minute of its data, rounded up.
+  // The open candle: until the minute of its data, rounded up.
   candle(
     `${day(0)}T00:00:00Z`,
     `${day(0)}T16:42:00Z`,
@@ -147,7 +147,7 @@ beforeAll(async () => {
 });
 afterAll(() => world?.close());
 
-describe('what upstream answered comes back byte for byte', () => {
+describe('the warehouse returns the bytes of the upstream for', () => {
   it.each([
     ['/coins', COINS],
     ['/tickers', TICKERS],
@@ -155,7 +155,7 @@ describe('what upstream answered comes back byte for byte', () => {
     ['/exchanges', EXCHANGES],
   ])('%s', async (path, body) => {
     expect(await text(path)).toBe(body);
-    // And out of what is kept.
+    // And from the cache.
     expect(await text(path)).toBe(body);
   });
 
@@ -164,7 +164,7 @@ describe('what upstream answered comes back byte for byte', () => {
       expect(await text(`/tickers/${row.id}`)).toBe(`${JSON.stringify(row)}\n`);
   });
 
-  it('/coins/{id}/ohlcv/historical, its open candle too', async () => {
+  it('/coins/{id}/ohlcv/historical, also with its open candle', async () => {
     const daily = `/coins/btc-bitcoin/ohlcv/historical?start=${day(-4)}&end=${day(1)}`;
     expect(await text(daily)).toBe(`[${DAILY.join(',')}]`);
     expect(await text('/coins/btc-bitcoin/ohlcv/today')).toBe(`[${DAILY[4]}]`);
@@ -174,7 +174,7 @@ describe('what upstream answered comes back byte for byte', () => {
   });
 });
 
-describe('what it never received', () => {
+describe('what the warehouse never received', () => {
   it('is made of finer candles where all of them are final: first, highest, lowest, last, sum', async () => {
     const path = `/coins/btc-bitcoin/ohlcv/historical?start=${day(-1)}&limit=10&interval=6h`;
     const row = (i: number) =>
@@ -184,12 +184,12 @@ describe('what it never received', () => {
         `"open":${i + 1.5},"high":${i + 9},"low":${i + 1},"close":${i + 7.25},"volume":${6 * (1000 + i) + 15},"market_cap":${77_005 + i}`,
       );
     expect(await text(path)).toBe(`[${[0, 6, 12, 18].map(row).join(',')}]`);
-    // What is stored goes before what could be made.
+    // A stored candle takes precedence over one that could be made.
     const daily = `/coins/btc-bitcoin/ohlcv/historical?start=${day(-1)}&limit=1`;
     expect(await text(daily)).toBe(`[${DAILY[3]}]`);
   });
 
-  it('is not made of finer candles of which one is missing', async () => {
+  it('is not made of finer candles if one of them is missing', async () => {
     const { sql } = world.database;
     const second = new Date(Date.UTC(2025, 8, 24) + 7 * HOUR).toISOString();
     await sql`update market.series set covered = covered - tstzmultirange(tstzrange(${second}::timestamptz, ${second}::timestamptz + interval '1 hour'))

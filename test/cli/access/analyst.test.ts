@@ -5,7 +5,7 @@ import { runCommand } from '../../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 
 let database: TestDatabase;
-/** Roles belong to the whole server: each test has names of its own. */
+/** Roles belong to the whole server, so each test uses its own names. */
 let name: string;
 beforeEach(async () => {
   database = await createTestDatabase();
@@ -21,7 +21,7 @@ const analyst = (...argv: string[]) => runCommand(['analyst', ...argv], { env: {
 const json = async (...argv: string[]) => JSON.parse((await analyst(...argv, '--json')).out);
 const listed = async () => (await json('list')).find((one: { name: string }) => one.name === name);
 
-test('a login reads in UTC, changes nothing, and its statements end', async () => {
+test('a login of an analyst reads in UTC, changes nothing, and its long statements are cancelled', async () => {
   const { code, out } = await analyst('create', name, '--statement-timeout', '2s', '--connections', '3');
   expect(code).toBe(0);
   const [address] = out.split('\n');
@@ -34,7 +34,7 @@ test('a login reads in UTC, changes nothing, and its statements end', async () =
     await expect(theirs`select from ops.fetch`).rejects.toThrow('permission denied');
     await expect(theirs`create table market.mine (x int)`).rejects.toThrow(/read-only|permission denied/);
     await expect(theirs`select pg_sleep(60)`).rejects.toThrow('statement timeout');
-    // Who may set its other limits anew may not fill the disk.
+    // A login that may raise its other limits must not be able to fill the disk.
     expect(await theirs`show temp_file_limit`).toEqual([{ tempFileLimit: '2GB' }]);
     await expect(theirs`set temp_file_limit = -1`).rejects.toThrow('permission denied');
     expect(await listed()).toEqual({
@@ -44,7 +44,7 @@ test('a login reads in UTC, changes nothing, and its statements end', async () =
       sessions: 1,
       isOurs: true,
     });
-    // Without a client that sets the zone itself, as psql does.
+    // For a client that does not set the time zone, like psql.
     const [role] = await database.sql<{ settings: string[] }[]>`
       select setconfig as settings from pg_db_role_setting where setrole = ${name}::regrole`;
     expect(role!.settings).toContain('TimeZone=UTC');
@@ -53,7 +53,7 @@ test('a login reads in UTC, changes nothing, and its statements end', async () =
   }
 });
 
-test('a login reads only, and its statements end, in every warehouse of the server', async () => {
+test('the limits of a login hold in every warehouse of the server', async () => {
   const other = await createTestDatabase();
   try {
     const { url } = await json('create', name, '--statement-timeout', '2s');
@@ -73,7 +73,7 @@ test('a login reads only, and its statements end, in every warehouse of the serv
   }
 });
 
-test('what the server stores of the password lets nobody else in, and is in no statement', async () => {
+test('the server stores no password that could be used to log in, and no statement contains one', async () => {
   const { url } = await json('create', name);
   const { password } = new URL(url);
   const [row] = await database.sql<
@@ -84,7 +84,7 @@ test('what the server stores of the password lets nobody else in, and is in no s
   expect((await analyst('list')).out).not.toContain(password);
 });
 
-test('drop ends its sessions and removes it; the name is free again', async () => {
+test('drop ends the sessions of a login, removes it and frees its name', async () => {
   const { url } = await json('create', name);
   const theirs = createClient({ url, max: 1 });
   try {
@@ -98,7 +98,7 @@ test('drop ends its sessions and removes it; the name is free again', async () =
   expect((await analyst('create', name)).code).toBe(0);
 });
 
-test('wrong names are explained, and a login that somebody else made stays', async () => {
+test('wrong names are explained, and a login that somebody else made is not dropped', async () => {
   for (const wrong of ['pg_me', 'chandler_me', 'Ana', 'a b', 'analyst', "x'; drop role analyst"]) {
     const { code, err } = await analyst('create', wrong);
     expect([wrong, code]).toEqual([wrong, 2]);
@@ -119,7 +119,7 @@ test('wrong names are explained, and a login that somebody else made stays', asy
   }
 });
 
-test('a user that is no superuser, but may create roles, makes and removes logins', async () => {
+test('a user who is not a superuser but may create roles can make and remove logins', async () => {
   const keeper = `${name}_keeper`;
   await database.sql.unsafe(
     `create role ${keeper} login createrole password 'guess'; grant analyst to ${keeper} with admin option; grant usage on schema ops, market to ${keeper}; grant select, insert, update on all tables in schema ops to ${keeper}; grant select on all tables in schema market to ${keeper}`,
@@ -142,7 +142,7 @@ test('a user that is no superuser, but may create roles, makes and removes login
   }
 });
 
-test('doctor warns of what logins can do to Chandler where no superuser has migrated', async () => {
+test('doctor warns of what logins can do to Chandler when no superuser has migrated', async () => {
   const readers = async () => {
     const { out } = await runCommand(['doctor', '--json'], { env: { DATABASE_URL: database.url } });
     return JSON.parse(out).find((check: { name: string }) => check.name === 'readers');
@@ -154,7 +154,7 @@ test('doctor warns of what logins can do to Chandler where no superuser has migr
     expect(await readers()).toMatchObject({ state: 'ok', found: expect.stringContaining('can hold up nothing') });
     await expect(theirs`select pg_advisory_lock(1)`).rejects.toThrow('permission denied');
 
-    // As they are in a new database.
+    // The rights of a new database.
     await sql`grant execute on function pg_advisory_lock(bigint), lo_create(oid) to public`;
     await sql`drop event trigger chandler_refuse_readers`;
     await theirs`select pg_advisory_lock(1)`;

@@ -1,4 +1,4 @@
-/** `chandler db stop` while a command of Chandler uses the server. */
+/** `chandler db stop` while another command of Chandler uses the server. */
 import { expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { findEmbedded, startEmbedded } from '../../../src/store/embedded/embedded.ts';
@@ -6,7 +6,7 @@ import { db, home, status, useHome } from './db.ts';
 
 useHome();
 
-test('is not stopped under a command of Chandler, unless that is wanted', async () => {
+test('db stop refuses to stop the server under a running command, unless it is told to', async () => {
   const used = await startEmbedded({ home, clock: systemClock });
   const refused = await db('stop');
   expect(refused).toEqual({

@@ -8,7 +8,7 @@ import { db, home, status, useHome } from './db.ts';
 
 useHome();
 
-test('a server that was started so stays without commands, at an address for other programs, until it is stopped', async () => {
+test('a server started by db start keeps running without commands, at an address for other programs, until db stop', async () => {
   expect(await db('url')).toEqual({
     code: 1,
     out: '',
@@ -21,7 +21,7 @@ test('a server that was started so stays without commands, at an address for oth
   const [url] = out.split('\n');
   expect((await db('url')).out).toBe(`${url}\n`);
   expect(url).toMatch(/^postgresql:\/\/chandler:[^@]+@127\.0\.0\.1:\d+\/chandler$/);
-  // A command comes and goes, and the server is still there.
+  // A command comes and goes, and the server still runs.
   expect((await runCommand(['sql', 'select 1'], { env: { CHANDLER_HOME: home } })).code).toBe(0);
   const sql = createClient({ url: url!, max: 1, applicationName: 'a notebook' });
   expect(await sql`select count(*)::int as n from market.candles`).toEqual([{ n: 0 }]);
@@ -40,13 +40,13 @@ test('a server that was started so stays without commands, at an address for oth
   expect((await db('stop')).out).toBe('The embedded server is stopped.\n');
   expect(findEmbedded(home)).toBeNull();
   expect((await db('stop')).out).toBe(`The embedded server in ${home} does not run.\n`);
-  // It stayed because it was told to, and is told no more.
+  // It kept running because it was told to. Now it is not told to any more.
   const later = await startEmbedded({ home, clock: systemClock });
   await later.stop();
   expect(findEmbedded(home)).toBeNull();
 });
 
-test('is about the embedded server only; the address is that of any', async () => {
+test('db start and db stop refuse other servers; db url prints the address of any server', async () => {
   const env = { CHANDLER_HOME: home, DATABASE_URL: 'postgres://ana:secret@db.test/warehouse' };
   expect((await runCommand(['db', 'url'], { env })).out).toBe('postgresql://ana:secret@db.test/warehouse\n');
   for (const what of ['start', 'stop', 'status']) {

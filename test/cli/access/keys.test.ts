@@ -19,7 +19,7 @@ afterEach(() => database.drop());
 const keys = (...argv: string[]) => runCommand(['keys', ...argv], { env: { DATABASE_URL: database.url }, clock });
 const json = async (...argv: string[]) => JSON.parse((await keys(...argv, '--json')).out);
 
-/** What the service says to whoever sends it. */
+/** The status that the service returns to a caller with this key. */
 async function statusOf(key: string): Promise<number> {
   const onError = (error: Error) => {
     throw error;
@@ -30,7 +30,7 @@ async function statusOf(key: string): Promise<number> {
   return answer.kind === 'admitted' ? 200 : answer.status;
 }
 
-test('a key is shown once, is good, and nothing in the database gives it away', async () => {
+test('a key is shown once and accepted, and nothing in the database reveals it', async () => {
   const { code, out } = await keys('create', '--plan', 'pro', '--name', 'Grafana of the desk', '--expires', '90d');
   expect(code).toBe(0);
   const key =
@@ -67,7 +67,7 @@ test('a key is shown once, is good, and nothing in the database gives it away', 
   expect((await keys('list', '--all')).out).toContain('expired 2027-02-01 12:00Z');
 });
 
-test('what was used is told apart from what a process holds in advance', async () => {
+test('the list shows used requests apart from those that a process has leased', async () => {
   const { key } = await json('create', '--plan', 'pro');
   const onError = (error: Error) => {
     throw error;
@@ -79,7 +79,7 @@ test('what was used is told apart from what a process holds in advance', async (
   };
   const ask = () => access.admit({ key, scheme: 'bearer', address: '192.0.2.1' }, 'data');
   for (let i = 0; i < 3; i++) await ask();
-  // Four were taken at once, and nothing was told of them yet; who asks himself is told by the process that counts.
+  // Four were leased at once, and none was reported as used yet. A caller that asks for its own use gets it from the process that counts.
   expect(await use()).toEqual({ thisMonth: 0, leased: 4 });
   const made = async () => (await access.account({ key, scheme: 'bearer', address: '192.0.2.1' }))!.usage.current_month;
   expect(await made()).toMatchObject({ requests_made: 3, requests_left: 999_997 });
@@ -91,14 +91,14 @@ test('what was used is told apart from what a process holds in advance', async (
   await ask();
   await access.close();
   expect(await use()).toEqual({ thisMonth: 4, leased: 0 });
-  // A month later nothing was used, nor is anything held.
+  // A month later nothing is used or leased.
   clock.advance(31 * DAY);
   expect(await use()).toEqual({ thisMonth: 0, leased: 0 });
 });
 
-test('a revoked key is refused, and stays in the list of all', async () => {
+test('a revoked key is refused, and list --all still shows it', async () => {
   const { key, prefix } = await json('create', '--plan', 'free');
-  // Pasted whole, it is recognised, and not repeated.
+  // A whole key that was pasted is recognised, but not printed.
   const revoked = await keys('revoke', key);
   expect(revoked).toMatchObject({ code: 0, out: `${prefix} is revoked.\n` });
   expect(await statusOf(key)).toBe(403);
@@ -109,7 +109,7 @@ test('a revoked key is refused, and stays in the list of all', async () => {
   expect(again.err).toContain(`${prefix} was already revoked, 2026-11-03 12:00Z`);
 });
 
-test('a key of an operator has no limits unless it is given some, and stays one when it is rotated', async () => {
+test('the key of an operator has no limits unless a plan is given, and stays an operator’s when it is rotated', async () => {
   const first = await json('create', '--operator', '--name', 'ada');
   expect(first).toMatchObject({ name: 'ada', plan: 'unlimited', isOperator: true });
   expect(await json('rotate', first.prefix)).toMatchObject({ name: 'ada', isOperator: true });
@@ -117,7 +117,7 @@ test('a key of an operator has no limits unless it is given some, and stays one 
   expect((await keys('list')).out).toMatch(/ada +unlimited +operator /);
 });
 
-test('a rotated key gives way to one with the same terms, at once or after a while', async () => {
+test('rotate replaces a key by one with the same terms, at once or after a while', async () => {
   const first = await json('create', '--plan', 'starter', '--name', 'desk', '--monthly-requests', '5000');
   const second = await json('rotate', first.prefix, '--keep', '1d');
   expect(second).toMatchObject({ name: 'desk', plan: 'starter', requestsPerMonth: 5000, expiresAt: null });
@@ -126,7 +126,7 @@ test('a rotated key gives way to one with the same terms, at once or after a whi
     { prefix: first.prefix, replacedBy: second.prefix },
     { prefix: second.prefix },
   ]);
-  // One holder, one count: whichever of the two he sends.
+  // One holder has one count, whichever of the two keys is sent.
   expect(await json('list')).toMatchObject([{ thisMonth: 2 }, { thisMonth: 2 }]);
   clock.advance(DAY);
   expect([await statusOf(first.key), await statusOf(second.key)]).toEqual([403, 200]);
@@ -164,7 +164,7 @@ test.each([
   [['revoke', 'chandler_00000000'], /There is no key chandler_00000000; chandler keys list --all shows all keys\./],
   [['rotate', 'chandler_00000000'], /There is no key chandler_00000000/],
   [['rotate', 'chandler_00000000', '--keep', '3'], /write 3s, 3m or 3h/],
-])('refuses %j', async (argv, problem) => {
+])('keys %j is refused', async (argv, problem) => {
   const { code, err, out } = await keys(...argv);
   expect([code, out]).toEqual([2, '']);
   expect(err).toMatch(problem);

@@ -1,4 +1,4 @@
-/** The rarer cases of `chandler plan` and `chandler backfill`: answers that are left out or refused, and quotas that are too small. */
+/** The rarer cases of `chandler plan` and `chandler backfill`: answers that lack candles or are refused, and quotas that are too small. */
 import { expect, test } from 'vitest';
 import { SIMULATOR_HEADER } from '../../../src/contract/interface/paths.ts';
 import { listen } from '../../../src/service/http/listen.ts';
@@ -7,7 +7,7 @@ import { chandler, clock, onError, scheduled, useUpstream } from './backfill.ts'
 
 useUpstream();
 
-test('what the upstream has left out is asked about again, and the report says when', async () => {
+test('a backfill requests again what the upstream left out, and its report says when', async () => {
   const simulator = createSimulator({ market: 'made-up', coins: 20, clock, unlimited: true, onError });
   let lists = 0;
   const fetch: typeof simulator.fetch = async (request, ...rest) => {
@@ -38,7 +38,7 @@ test('what the upstream has left out is asked about again, and the report says w
         gaps: [{ reason: 'unconfirmed', fate: 'later', slots: 20, nextAskAt: from }],
       },
     });
-    // Nothing can be requested before then: that is said, and it is no success.
+    // Nothing can be requested before then. The report says so, and the run is no success.
     const third = await chandler(argv, settings);
     expect(third.code).toBe(75);
     const asJson = await chandler([...argv, '--json'], settings);
@@ -49,7 +49,7 @@ test('what the upstream has left out is asked about again, and the report says w
   }
 });
 
-test('a history limit that turns out not to be there makes the total what all of it costs', async () => {
+test('a backfill that finds no history limit counts its progress against the cost of the whole span', async () => {
   const { code, err, out } = await chandler(['backfill', 'btc-bitcoin', '--start', '-1500d'], {
     CHANDLER_PLAN: 'free',
   });
@@ -59,7 +59,7 @@ test('a history limit that turns out not to be there makes the total what all of
   expect(lines.at(-1)).toMatch(/^5 of 5 requests, /);
 });
 
-test('where the quota is too small for every day, the plan holds what track add promises', async () => {
+test('a plan with a quota too small for every day shows the same candles that track add promises', async () => {
   const settings = { CHANDLER_PLAN: 'free', CHANDLER_MONTHLY_REQUESTS: '2000' };
   const argv = ['plan', '--all', '--start', '-30d'];
   const { coins, heldAfter } = JSON.parse((await chandler([...argv, '--json'], settings)).out);
@@ -85,9 +85,9 @@ test('where the quota is too small for every day, the plan holds what track add 
   expect(again.heldAfter).toEqual(heldAfter);
 });
 
-test('of several intervals those are named that there was no time for', async () => {
+test('a backfill of several intervals names those that it did not start', async () => {
   const settings = { CHANDLER_PLAN: 'enterprise', CHANDLER_DAILY_REQUESTS: '5', CHANDLER_SCHEDULE_COINS: '0 18 * * *' };
-  // Two are for the list of coins, as many reserved for it: one is left for the first interval.
+  // Two requests are for the list of coins and two reserved for it. One is left for the first interval.
   await scheduled();
   const argv = ['backfill', 'btc-bitcoin', 'eth-ethereum', '--start', '-30d', '--interval', '24h,12h,6h'];
   const { code, out } = await chandler([...argv, '--max-wait', '0s'], settings);
@@ -104,7 +104,7 @@ test('of several intervals those are named that there was no time for', async ()
   });
 });
 
-test('what the upstream has refused is no success, also when nothing of it is requested again', async () => {
+test('a backfill that the upstream refused is no success, even if nothing is requested again', async () => {
   const simulator = createSimulator({ market: 'made-up', coins: 20, clock, unlimited: true, onError });
   const refusing = await listen(
     async (request, ...rest) =>
@@ -127,10 +127,10 @@ test('what the upstream has refused is no success, also when nothing of it is re
   }
 });
 
-test('the report is about what was asked for, whatever else is wanted of the same series', async () => {
+test('the report covers only the requested span, whatever else is wanted of the same series', async () => {
   const settings = { CHANDLER_PLAN: 'enterprise' };
   await scheduled();
-  // It stops before its first request: all of it stays wanted, and was never asked for.
+  // It stops before its first request, so all of its span stays wanted and was never requested.
   const stopped = await chandler(['backfill', 'btc-bitcoin', '--start', '-1000d', '--max-wait', '0s'], {
     ...settings,
     CHANDLER_DAILY_REQUESTS: '4',

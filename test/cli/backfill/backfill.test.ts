@@ -1,4 +1,4 @@
-/** `chandler plan` and `chandler backfill`: what they say before, and when they end. */
+/** `chandler plan` and `chandler backfill`: what they print before they start and when they end. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type Listening, listen } from '../../../src/service/http/listen.ts';
 import { createSimulator } from '../../../src/simulate.ts';
@@ -7,7 +7,7 @@ import { chandler, clock, database, env, onError, scheduled, useUpstream } from 
 
 useUpstream();
 
-test('a plan shows the limits set by hand in its own row only, and says where they come from', async () => {
+test('a plan shows limits set by hand only in the row of the present plan, and says where they come from', async () => {
   const settings = { CHANDLER_PLAN: 'pro', CHANDLER_MONTHLY_REQUESTS: '5000' };
   const { code, out } = await chandler(['plan', '--top', '3', '--start', '-30d'], settings, 80);
   expect(code).toBe(0);
@@ -18,8 +18,8 @@ test('a plan shows the limits set by hand in its own row only, and says where th
   expect(Math.max(...out.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80);
 });
 
-test('a backfill that stops early says why, until when, how to go on, and what the rest takes', async () => {
-  // Two are for the list of coins, and as many stay reserved for it in the evening: nothing is left for a backfill.
+test('a backfill that stops early says why, until when, how to go on, and what the rest costs', async () => {
+  // Two requests are for the list of coins, and two stay reserved for it in the evening. Nothing is left for a backfill.
   const settings = {
     CHANDLER_PLAN: 'enterprise',
     CHANDLER_DAILY_REQUESTS: '4',
@@ -39,7 +39,7 @@ test('a backfill that stops early says why, until when, how to go on, and what t
   expect(JSON.parse(again.out).backfill).toMatchObject({ end: 'stopped', reason: 'reserved', requestsLeft: 5 });
 });
 
-test('numbers without a meaning are left out', async () => {
+test('a report leaves out numbers that mean nothing', async () => {
   const settings = { CHANDLER_PLAN: 'enterprise', CHANDLER_REQUESTS_PER_SECOND: 'unlimited' };
   const { code, out } = await chandler(['backfill', 'btc-bitcoin', '--start', '-30d', '--end', '-5d'], settings);
   expect(code).toBe(0);
@@ -47,7 +47,7 @@ test('numbers without a meaning are left out', async () => {
   expect(out).toContain('\nDone: nothing left to fetch.\n');
 });
 
-test('no time is named for what no limit slows', async () => {
+test('a plan without any limit names no time at which it is done', async () => {
   const settings = { CHANDLER_PLAN: 'enterprise', CHANDLER_REQUESTS_PER_SECOND: 'unlimited' };
   const argv = ['plan', '--top', '3', '--start', '-1000d'];
   const { out } = await chandler(argv, settings);
@@ -58,7 +58,7 @@ test('no time is named for what no limit slows', async () => {
   });
 });
 
-test('a plan of which only the last full day becomes final says what it will hold', async () => {
+test('a plan of which only the last full day becomes final says how many candles it will hold', async () => {
   const argv = ['plan', '--top', '3', '--start', '-365d'];
   const { out } = await chandler(argv, { CHANDLER_PLAN: 'free' });
   expect(out).toContain('Each request brings one final candle: the last full day (/ohlcv/latest).');
@@ -79,7 +79,7 @@ test('a plan of which only the last full day becomes final says what it will hol
   expect(starter).toMatchObject({ endpoint: 'ohlcv/historical', heldAfter: null });
 });
 
-test('with the quota of this month used up, the plan begins to hold candles in the next one', async () => {
+test('a plan counts the candles that it will hold from the next month on when this month is used up', async () => {
   const settings = { CHANDLER_PLAN: 'free', CHANDLER_MONTHLY_REQUESTS: '10000' };
   const argv = ['plan', '--top', '10', '--start', '-30d', '--json'];
   expect(JSON.parse((await chandler(argv, settings)).out).heldAfter).toMatchObject({ month: 300 });
@@ -93,7 +93,7 @@ test('with the quota of this month used up, the plan begins to hold candles in t
   );
 });
 
-describe('with the limits of the free plan', () => {
+describe('under the limits of the free plan', () => {
   let limited: Listening;
   beforeEach(async () => {
     const { fetch } = createSimulator({ market: 'made-up', coins: 20, clock, limits: { plan: 'free' }, onError });
@@ -102,7 +102,7 @@ describe('with the limits of the free plan', () => {
   });
   afterEach(() => limited.close());
 
-  test('the open day is not asked for, and the plan says when it is', async () => {
+  test('a backfill does not request the open day, and says when it will be requested', async () => {
     const argv = ['backfill', '--top', '3', '--start', '-1d'];
     const said =
       /^ {2}requests +none: the day that is still open is requested after it has ended, from 2026-11-04 00:00:?0?0?Z on$/m;
@@ -110,7 +110,7 @@ describe('with the limits of the free plan', () => {
     expect(code).toBe(0);
     expect(out).toMatch(said);
     expect(out).toMatch(/^ {2}requests +0 sent, 0 planned$/m);
-    // The same when the history limit is met, and the last full day is there.
+    // The same after the history limit was met and the last full day is stored.
     expect((await chandler(['backfill', '--top', '3', '--start', '-10d'], {})).out).toMatch(
       /^ {2}requests +4 sent, 4 planned \(failed: 1 history limit\)$/m,
     );
@@ -124,14 +124,14 @@ describe('with the limits of the free plan', () => {
     );
   });
 
-  test('a limit that was met is told as the documents tell it, however many seconds the clocks differ', async () => {
+  test('a limit that was met is shown as documented, even if the clocks differ by seconds', async () => {
     await chandler(['backfill', '--top', '1', '--start', '-400d', '--series', 'prices'], {});
     const { out } = await chandler(['plan', '--top', '3', '--start', '-400d'], {});
     expect(out).toContain('\n  Prices instead of candles, daily: the last 365d, ');
     expect(out).toContain('\n  chandler backfill --top 3 --start -365d --series prices --interval 1d\n');
   });
 
-  test('while the upstream has not gone on to the last day, the plan says when it is asked again, and finishes later', async () => {
+  test('a plan says when the last day is requested again and finishes later while the upstream is late with that day', async () => {
     const { fetch } = createSimulator({
       ...{ market: 'made-up', coins: 20, clock, limits: { plan: 'free' }, latestTurnsAfterMs: 86_400_000, onError },
     });
@@ -155,7 +155,7 @@ describe('with the limits of the free plan', () => {
     }
   });
 
-  test('coins that are left out share the probe with the others, and the inactive ones get no new days', async () => {
+  test('coins that are left out share the probe of the history limit, and inactive ones have no new days', async () => {
     const planned = async (...argv: string[]) =>
       JSON.parse((await chandler(['plan', ...argv, '--start', '-20d', '--json'], {})).out);
     const active = await planned('--all');
@@ -174,7 +174,7 @@ describe('with the limits of the free plan', () => {
   });
 });
 
-test('several intervals are planned and filled one after the other, and the report adds them up', async () => {
+test('several intervals are planned and filled one after the other, and the report has their sum', async () => {
   const settings = { CHANDLER_PLAN: 'enterprise', CHANDLER_REQUESTS_PER_SECOND: 'unlimited' };
   const span = ['btc-bitcoin', 'eth-ethereum', '--start', '2026-10-14', '--end', '2026-10-29'];
   const argv = [...span, '--interval', '24h,6h', '--interval', '1h', '--interval', '6h'];
@@ -191,7 +191,7 @@ test('several intervals are planned and filled one after the other, and the repo
     to: alone[0].to,
     intervals: alone.map(({ interval, requests, rowsExpected }) => ({ interval, requests, rowsExpected })),
   });
-  // One alone has the shape that it always had; several have all of it, and more.
+  // One interval alone has the shape that it always had. Several have the same fields and one more.
   expect(alone[0]).not.toHaveProperty('intervals');
   expect(Object.keys(plan)).toEqual(expect.arrayContaining(Object.keys(alone[0])));
   const slots = 2 * 15 * (1 + 4 + 24);
@@ -211,7 +211,7 @@ test('several intervals are planned and filled one after the other, and the repo
 
   expect((await chandler(['backfill', ...argv], settings)).out).toMatch(/^Total: nothing to fetch\.$/m);
 
-  // What is there already is not asked again; what is new is.
+  // Slots that are stored already are not requested again. New ones are.
   const more = await asJson('backfill', ...span, '--interval', '1h,30m,15m');
   expect(more.plan.intervals.map((one: { requests: number }) => one.requests)).toEqual([0, 4, 8]);
   expect(more.backfill).toMatchObject({
@@ -231,14 +231,14 @@ test('several intervals are planned and filled one after the other, and the repo
   expect(single.backfill).not.toHaveProperty('intervals');
 });
 
-test('what retention would remove again is left out of a plan and a backfill, in one sentence, and is refused when nothing else is asked', async () => {
+test('a plan and a backfill leave out what retention would remove, say so in one sentence, and refuse a request for nothing else', async () => {
   const settings = { CHANDLER_PLAN: 'enterprise', CHANDLER_KEEP_CANDLES: '5m=30d' };
   const argv = ['btc-bitcoin', '--interval', '5m', '--start', '-400d'];
   const said = /\nOlder candles are left out: CHANDLER_KEEP_CANDLES keeps 5m candles for 30d\.\n/;
   const plan = await chandler(['plan', ...argv], settings);
   expect(plan.out).toMatch(/^1 coin, 5m candles in usd from 2026-10-04/);
   expect(plan.out).toMatch(said);
-  // 30 days of 288, by 366.
+  // 30 days of 288 candles, 366 a request.
   expect(plan.out).toMatch(/^ {2}requests +24$/m);
   expect((await chandler(['backfill', ...argv, '--dry-run'], settings)).out).toMatch(said);
   const detached = await chandler(['backfill', ...argv, '--detach', '--yes'], settings);
@@ -265,7 +265,7 @@ describe('coins that are not active any more', () => {
       leftOut: { coins: number; requests: number };
     };
 
-  test('are left out, which the plan says with what they would cost, and are chosen with --inactive', async () => {
+  test('are left out unless --inactive is given, and the plan says what they would cost', async () => {
     const active = await planned('--all');
     const { coins } = active.leftOut;
     expect(coins).toBeGreaterThan(0);
@@ -284,7 +284,7 @@ describe('coins that are not active any more', () => {
   });
 
   test.each(['24h', 'prices-1d'] as const)(
-    'are among the largest of a month in which they were, by %s',
+    'are among the largest of a past month in which they were active, by %s',
     async (interval) => {
       await planned('--top', '1');
       const { sql } = database;

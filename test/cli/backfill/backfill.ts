@@ -7,9 +7,9 @@ import { createTestDatabase, type TestDatabase } from '../../support/database.ts
 import { createJumpingClock } from '../../support/jumping-clock.ts';
 import { schedulerSeen } from '../../support/scheduler-seen.ts';
 
-// Noon, so that no window ends while a test runs.
+// Noon, so that no quota window ends while a test runs.
 export const clock = createJumpingClock({ speed: 1, startAt: Date.UTC(2026, 10, 3, 12) });
-/** A service ran lately, and its schedules keep their part. */
+/** A service ran recently, so its schedules have their reservation. */
 export const scheduled = () =>
   schedulerSeen(database, { accountId: `anonymous@${new URL(server.url).host}`, at: clock.now() });
 export const chandler = (argv: readonly string[], more: Record<string, string>, columns?: number) =>

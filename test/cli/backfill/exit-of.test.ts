@@ -1,4 +1,4 @@
-/** The exit codes of `chandler backfill`, and the tables in docs/configuration.md that promise them. */
+/** The exit codes of `chandler backfill`, and the tables in docs/configuration.md that document them. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { exitOf } from '../../../src/cli/backfill/exit-of.ts';
@@ -38,14 +38,14 @@ describe('the exit code of a backfill', () => {
     ['of two intervals one is complete and one was refused', [ended(done, left('refused')), ended(done)], 1],
     ['of two intervals one was refused and one stopped early', [ended(done, left('refused')), ended(stopped)], 75],
     ['of two intervals the second was interrupted', [ended(done), ended(interrupted)], 130],
-  ])('%s', (_, all, code) => {
+  ])('for the case: %s', (_, all, code) => {
     expect(exitOf(all)).toBe(code);
   });
 });
 
 describe('docs/configuration.md', () => {
   const text = readFileSync(new URL('../../../docs/configuration.md', import.meta.url), 'utf8');
-  /** The first two columns of the table under this head. */
+  /** The first two columns of the table under this heading. */
   const rowsUnder = (head: string) => {
     const lines = text.slice(text.indexOf(head)).split('\n').slice(2);
     const rows = lines.slice(
@@ -60,13 +60,13 @@ describe('docs/configuration.md', () => {
     );
   };
 
-  test('names every exit code, and no other', () => {
+  test('documents every exit code, and no other', () => {
     expect(rowsUnder('| code | meaning |').map(([code]) => Number(code!.replaceAll('`', '')))).toEqual(
       Object.values(EXIT),
     );
   });
 
-  // What a run of each row is like, in the order of the rows.
+  // A run for each row, in the order of the rows.
   const RUNS: readonly (readonly [begins: string, runs: readonly Ended[]])[] = [
     ['you interrupted it', [ended(interrupted)]],
     ['the upstream refuses the key', [ended(misconfigured)]],
@@ -78,7 +78,7 @@ describe('docs/configuration.md', () => {
   const rows = rowsUnder('| what is left | code |');
 
   test.each(RUNS)(
-    'the row "%s …" has the code of such a run, whatever of the rows below it is true as well',
+    'documents in the row "%s …" the code of such a run, even if rows below it are true as well',
     (begins, runs) => {
       const at = RUNS.findIndex(([name]) => name === begins);
       const [what, code] = rows[at] ?? ['', ''];
@@ -89,7 +89,7 @@ describe('docs/configuration.md', () => {
     },
   );
 
-  test('has no row more', () => {
+  test('has no further row', () => {
     expect(rows.length).toBe(RUNS.length);
   });
 });

@@ -1,4 +1,4 @@
-/** What somebody without a key sees first: candles of the last day, a year of prices, and both commands. */
+/** What a user without a key sees first: candles of the last day, a year of prices, and both commands. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
 import { type Listening, listen } from '../../../src/service/http/listen.ts';
@@ -29,7 +29,7 @@ afterAll(async () => {
 
 const WHICH = ['btc-bitcoin', 'eth-ethereum', '--start', '-300d'];
 
-test('plan says what there is instead of candles, and the command that it prints fills it', async () => {
+test('plan offers prices in place of candles, and the command that it prints fills them', async () => {
   const { code, out } = await chandler('plan', ...WHICH);
   expect(code).toBe(0);
   expect(out).toContain('  Each request brings one final candle: the last full day (/ohlcv/latest).\n');
@@ -53,19 +53,19 @@ test('plan says what there is instead of candles, and the command that it prints
   });
 });
 
-test('what reaches beyond the plan is offered as far as the plan goes', async () => {
+test('plan offers prices only as far back as the plan allows', async () => {
   const long = await json('plan', 'btc-bitcoin', '--start', '2020-01-01');
   expect(long.prices.command).toBe('chandler backfill btc-bitcoin --start -365d --series prices --interval 1d');
   const filled = await chandler(...long.prices.command.split(' ').slice(1), '--end', '-3d');
   expect(filled).toMatchObject({ code: 0 });
-  // No candles of hours on the free plan, and a day of their prices.
+  // The free plan has no hourly candles, and hourly prices of one day.
   const hours = await json('plan', 'btc-bitcoin', '--start', '-5d', '--interval', '1h');
   expect(hours.prices.command).toBe('chandler backfill btc-bitcoin --start -24h --series prices --interval 1h');
   const quoted = await json('plan', 'btc-bitcoin', '--start', '2026-10-01 00:00Z');
   expect(quoted.prices.command).toContain("--start '2026-10-01 00:00Z' --series");
 });
 
-test('prices that settle when the plan does not show them any more are no surprise', async () => {
+test('plan and track add warn when prices become final only after the plan no longer shows them', async () => {
   const never = 'None of the 12h prices becomes final: plan free no longer serves them by the time they are final.';
   const { out } = await chandler('plan', 'btc-bitcoin', '--start', '-3d', '--series', 'prices', '--interval', '12h');
   expect(out).toContain(never);
@@ -74,7 +74,7 @@ test('prices that settle when the plan does not show them any more are no surpri
   await chandler('track', 'remove', 'btc-bitcoin');
 });
 
-test('the plan of each plan is by its history of prices', async () => {
+test('the comparison of plans uses the price history of each plan', async () => {
   const { out } = await chandler(
     'plan',
     'ltc-litecoin',
@@ -91,7 +91,7 @@ test('the plan of each plan is by its history of prices', async () => {
   expect(out).toMatch(/^ {2}business +5,000,000 +22 +105,1\d\d +125,2\d\d /m);
 });
 
-test('status, gaps, explain and verify speak of prices', async () => {
+test('status, gaps, explain and verify call prices by that name', async () => {
   await chandler('backfill', 'btc-bitcoin', '--start', '-300d', '--series', 'prices');
   expect((await chandler('status')).out).toMatch(/^prices-1d usd +2 /m);
   expect((await chandler('gaps', '--interval', 'prices-1d', 'btc-bitcoin')).out).toMatch(
@@ -107,7 +107,7 @@ test('status, gaps, explain and verify speak of prices', async () => {
   expect(out).not.toContain('candle');
 });
 
-test('a price series is tracked like candles', async () => {
+test('a price series is tracked like a candle series', async () => {
   const added = await chandler(
     'track',
     'add',
@@ -132,9 +132,9 @@ test('a price series is tracked like candles', async () => {
   expect(removed.removed).toBe(2);
 });
 
-test('the last command of the demo works without a key', async () => {
+test('the command that the demo prints last works without a key', async () => {
   const { code, out } = await chandler('backfill', '--top', '50', '--start', '-365d', '--series', 'prices');
-  // Slots at the end of a coin that died wait for their second answer.
+  // Slots at the end of an inactive coin wait for their second answer.
   expect([0, 75]).toContain(code);
   expect(out).toMatch(/stored +[\d,]+ prices/);
   expect(out).not.toMatch(/^ {2}refused/m);

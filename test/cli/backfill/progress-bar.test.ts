@@ -7,7 +7,7 @@ import { createIo } from '../../../src/cli/shell/io.ts';
 import type { Clock } from '../../../src/clock.ts';
 import { sink } from '../../support/cli.ts';
 
-/** A clock that moves when it is told to; whoever sleeps on it is woken in passing. */
+/** A clock that moves only when a test moves it. It wakes sleepers on the way. */
 function manualClock() {
   let now = Date.UTC(2024, 0, 1);
   const sleepers: { at: number; wake: () => void }[] = [];
@@ -55,8 +55,8 @@ const begun: ProgressState = {
   waiting: null,
 };
 
-describe('without a terminal', () => {
-  test('writes the first state, then a line every five seconds, then the last', async () => {
+describe('a progress bar without a terminal', () => {
+  test('writes the first state, then a line every five seconds, then the last state', async () => {
     const { progress, pass, text } = openProgress();
     progress.update(begun);
     await pass(4000);
@@ -74,7 +74,7 @@ describe('without a terminal', () => {
     ]);
   });
 
-  test('tells no rate and no time left while answers do not come', async () => {
+  test('shows no rate and no time left while no answers come', async () => {
     const { progress, pass, text } = openProgress(undefined, { underWay: () => 3 });
     progress.update(begun);
     await pass(4000);
@@ -93,7 +93,7 @@ describe('without a terminal', () => {
     ]);
   });
 
-  test('claims no total when it goes on beyond what was planned', async () => {
+  test('shows no total once it goes beyond the plan', async () => {
     const { progress, text } = openProgress(undefined, { underWay: () => 3 });
     progress.update({ ...begun, chunksDone: 49, chunksTotal: 49, requests: 49, quotaLeft: null });
     progress.done();
@@ -104,7 +104,7 @@ describe('without a terminal', () => {
     ]);
   });
 
-  test('says what it waits for instead of a rate, and repeats no line', async () => {
+  test('shows what it waits for in place of a rate, and repeats no line', async () => {
     const { progress, clock, pass, text, settle } = openProgress();
     const waiting = { reason: 'month', until: clock.now() + 3_600_000 };
     progress.update({ ...begun, quotaLeft: null, waiting });
@@ -120,8 +120,8 @@ describe('without a terminal', () => {
   });
 });
 
-describe('on a terminal', () => {
-  test('draws a bar no wider than the terminal, and gives the cursor back', async () => {
+describe('a progress bar on a terminal', () => {
+  test('draws a bar no wider than the terminal, and restores the cursor', async () => {
     const { progress, err, pass, text, settle } = openProgress(100);
     progress.update(begun);
     await pass(5000);
@@ -139,7 +139,7 @@ describe('on a terminal', () => {
   });
 });
 
-test('shows the rate and what is left, however often it is told', async () => {
+test('shows the rate and what is left, however often it is updated', async () => {
   const { progress, pass, text, settle } = openProgress(100);
   for (let i = 0; i <= 40; i++) {
     progress.update({ ...begun, chunksDone: i, candles: i * 366, quotaLeft: null });
@@ -150,7 +150,7 @@ test('shows the rate and what is left, however often it is told', async () => {
   expect(text()).toMatch(/40 of 200 requests, 14,640 candles, 3,\d\d\d\/s, 1\d s to go/);
 });
 
-describe('how long it takes yet', () => {
+describe('the remaining time', () => {
   const lastOf = async (states: readonly ProgressState[], ms: number, forecast?: QuotaForecast) => {
     const { progress, pass, text } = openProgress(undefined, { forecast });
     for (const state of states) {
@@ -161,7 +161,7 @@ describe('how long it takes yet', () => {
     return text().trimEnd().split('\n').at(-1);
   };
 
-  test('is not guessed from the first answers', async () => {
+  test('is not estimated from the first answers', async () => {
     expect(await lastOf([begun, { ...begun, chunksDone: 1, candles: 366 }], 600)).toBe(
       '1 of 200 requests, 366 candles, 305/s, quota left 1,000',
     );
@@ -170,19 +170,19 @@ describe('how long it takes yet', () => {
     );
   });
 
-  test('is what the quota says until then, and never less than it allows', async () => {
+  test('is the forecast of the quota until then, and never less than the quota allows', async () => {
     // A hundred requests a day.
     const forecast = (requests: number) => Date.UTC(2024, 0, 1) + requests * 864_000;
     expect(await lastOf([begun], 0, forecast)).toContain(', 2d to go');
     const half = { ...begun, chunksDone: 100, requests: 100, candles: 36_600 };
     expect(await lastOf([begun, half], 5_000, forecast)).toContain(', 1d 23h to go');
-    // One refusal settled all hundred.
+    // One refusal finished all hundred.
     expect(await lastOf([begun, { ...half, requests: 1 }], 5_000, forecast)).toContain(', 1d to go');
   });
 });
 
-describe('a narrow terminal', () => {
-  test.each([20, 40, 60, 79])('of %i columns gets a line that fits and says the most important', async (columns) => {
+describe('a terminal', () => {
+  test.each([20, 40, 60, 79])('of %i columns gets a line that fits, with the main facts', async (columns) => {
     const { progress, clock, pass, text, settle } = openProgress(columns);
     progress.update(begun);
     await pass(5000);
@@ -200,7 +200,7 @@ describe('a narrow terminal', () => {
     if (columns >= 40) expect(last).toContain('waits 2h');
   });
 
-  test('that can only go forward gets lines', async () => {
+  test('that can only move forward gets lines in place of a bar', async () => {
     const { progress, text } = openProgress(100, { env: { TERM: 'dumb' } });
     progress.update(begun);
     progress.done();
@@ -239,7 +239,7 @@ describe('confirm', () => {
     expect(text()).toContain('Spend 2,000 requests? [y/N] ');
   });
 
-  test('is only for terminals', async () => {
+  test('asks only on a terminal', async () => {
     expect(canAsk((await ask('')).io)).toBe(true);
     const piped = createIo({ stdin: Readable.from([]), stdout: new PassThrough(), stderr: new PassThrough() });
     expect(canAsk(piped)).toBe(false);

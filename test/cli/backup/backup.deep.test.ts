@@ -1,4 +1,4 @@
-/** `chandler restore`, the rarer backups: of an older version, with roles of somebody else, and cut off. */
+/** `chandler restore` for rarer backups: of an older version, with roles of other users, and truncated. */
 import { readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -22,7 +22,7 @@ import {
 useDatabases();
 
 describe.skipIf(client === null)('what is restored', () => {
-  test('goes on with the newest schema when the backup is of an older version', async () => {
+  test('is migrated to the newest schema when the backup is of an older version', async () => {
     const [old, ready] = await Promise.all([createEmptyDatabase(), createTestDatabase()]);
     try {
       await migrateUpTo(old, '0012');
@@ -38,11 +38,11 @@ describe.skipIf(client === null)('what is restored', () => {
     }
   });
 
-  test('has the grants to roles of somebody else, which are made first and cannot log in', async () => {
+  test('has the grants to roles of other users, which restore makes first and which cannot log in', async () => {
     const role = `reader_${path.basename(folder).slice(-6).toLowerCase()}`;
     await original.sql.unsafe(`create role ${role} login password 'x'; grant select on market.series to ${role}`);
     expect((await backup()).code).toBe(0);
-    // As on another server: the role is not there.
+    // As on another server: the role does not exist there.
     await original.sql.unsafe(`drop owned by ${role}; drop role ${role}`);
     const mover = `mover_${path.basename(folder).slice(-6).toLowerCase()}`;
     const { pathname } = new URL(target.url);
@@ -69,8 +69,8 @@ describe.skipIf(client === null)('what is restored', () => {
   });
 });
 
-describe.skipIf(client === null)('a backup that is not whole', () => {
-  test('when a copy of it was cut off, nothing of it is restored; and the whole one is, into the same database', async () => {
+describe.skipIf(client === null)('an incomplete backup', () => {
+  test('is not restored when its copy was truncated, and the complete one is then restored into the same database', async () => {
     expect((await backup()).code).toBe(0);
     const whole = path.join(backups(), files()[0]!);
     const cut = path.join(folder, 'cut.dump');
@@ -91,7 +91,7 @@ describe.skipIf(client === null)('a backup that is not whole', () => {
   });
 });
 
-/** As a version of Chandler left the database that knew no later migration. */
+/** The database as a version of Chandler left it that knew no later migration. */
 async function migrateUpTo({ sql }: TestDatabase, last: string): Promise<void> {
   const root = path.join(import.meta.dirname, '../../../migrations');
   const { entries } = JSON.parse(readFileSync(path.join(root, 'meta/_journal.json'), 'utf8')) as {

@@ -1,4 +1,4 @@
-/** `chandler backup` and `chandler restore`, with the real programs of Postgres: what is restored is the same warehouse (promise P17). */
+/** `chandler backup` and `chandler restore` with the real programs of Postgres: what is restored is the same warehouse (promise P17). */
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
@@ -32,7 +32,7 @@ async function counts(database: TestDatabase, against: string) {
 }
 
 describe.skipIf(client === null)('what is restored', () => {
-  test('is the same warehouse: the same digests, and the same schema with all its grants and comments', async () => {
+  test('is the same warehouse: it has the same digests, and the same schema with all its grants and comments', async () => {
     const made = await backup();
     expect(made).toMatchObject({ code: 0, err: '' });
     const [dump, attestation] = files() as [string, string];
@@ -53,7 +53,7 @@ describe.skipIf(client === null)('what is restored', () => {
       (JSON.parse((await run(database, ['verify', '--json'])).out) as { hash: string }[]).map(({ hash }) => hash);
     expect(await hashes(target)).toEqual(await hashes(original));
     expect(schemaOf(target)).toBe(schemaOf(original));
-    // Nothing was left to migrate, and none of the queue came along.
+    // Nothing was left to migrate, and no part of the queue was restored.
     expect(JSON.parse((await run(target, ['migrate', '--json'])).out)).toEqual({ applied: [] });
     expect(await target.sql`select from pg_namespace where nspname = 'bullmq'`).toHaveLength(0);
 
@@ -65,7 +65,7 @@ describe.skipIf(client === null)('what is restored', () => {
     expect(await counts(target, path.join(backups(), attestation))).toEqual(found);
   });
 
-  test('is one instant, of the archive as of the attestation, though answers are stored meanwhile', async () => {
+  test('has archive and attestation of the same instant, even if answers were stored meanwhile', async () => {
     const [started, go] = [path.join(folder, 'started'), path.join(folder, 'go')];
     const script = `case "$*" in *--file=*) touch ${started}; while [ ! -e ${go} ]; do sleep 0.02; done;; esac\nexec ${client!.pgDump} "$@"`;
     const PATH = putBefore(client!, path.join(folder, 'bin'), 'pg_dump', script);
@@ -80,7 +80,7 @@ describe.skipIf(client === null)('what is restored', () => {
     expect(await counts(target, attestation)).toMatchObject({ code: 0, revised: 0, tampered: 0 });
   });
 
-  test('is older than an attestation of what was stored after the backup: verify --against says so', async () => {
+  test('is older than a newer attestation, and verify --against says so', async () => {
     expect((await backup()).code).toBe(0);
     await changeOne(original.sql, series, 9);
     const newest = path.join(folder, 'newest.jsonl');
@@ -95,14 +95,14 @@ describe.skipIf(client === null)('what is restored', () => {
       restored: { at: string; backupAt: string };
     };
     expect(Date.parse(restored.backupAt)).toBeLessThan(Date.parse(restored.at));
-    // Of an attestation that the restored warehouse has made, the restore explains nothing.
+    // For an attestation that the restored warehouse itself has made, the restore explains no difference.
     const later = path.join(folder, 'later.jsonl');
     expect((await run(target, ['attest', '--out', later])).code).toBe(0);
     await target.sql`update market.candle set close = close + 1`;
     expect((await run(target, ['verify', '--against', later])).out).toMatch(/no record explains why\.\n$/);
   });
 
-  test('is told to differ when it does: exit code 1', async () => {
+  test('is reported with exit code 1 when it differs', async () => {
     expect((await backup()).code).toBe(0);
     const before = readFileSync(path.join(backups(), files()[1]!));
     await changeOne(original.sql, series, 9);
@@ -131,11 +131,11 @@ describe.skipIf(client === null)('what is restored', () => {
       attestation: { file: path.join(backups(), attestation), isTampered: false, findings: [] },
       exitCode: 0,
     });
-    // The log of the backup goes on with the restore.
+    // The log from the backup goes on with the restore.
     const entries = await target.sql`select command, message from ops.audit order by id`;
     const [last] = await target.sql<{ tookMs: number }[]>`
       select (extract(epoch from ended_at - at) * 1000)::float8 as took_ms from ops.audit order by id desc limit 1`;
-    // The loading counts, though the log came with it.
+    // The time of loading is included, although the log was loaded with the rest.
     expect(last!.tookMs).toBeGreaterThanOrEqual(JSON.parse(out).tookMs);
     expect(entries.slice(-2)).toEqual([
       { command: `backup ${backups()}`, message: 'had not ended when the backup was made' },
@@ -145,7 +145,7 @@ describe.skipIf(client === null)('what is restored', () => {
     expect([again.code, JSON.parse(again.out)]).toMatchObject([2, { exitCode: 2 }]);
   });
 
-  test('as JSON names what differs', async () => {
+  test('is printed as JSON with its differences', async () => {
     await original.sql`update market.candle set close = close + 1 where series_id = ${series}`;
     expect((await backup()).code).toBe(0);
     rmSync(path.join(backups(), files()[1]!));
@@ -161,7 +161,7 @@ describe.skipIf(client === null)('what is restored', () => {
     });
   });
 
-  test('and that cannot be made ready is in the log with why', async () => {
+  test('is in the log with the reason when the last step of a restore fails', async () => {
     await original.sql.unsafe(`
       create function ops.refuse() returns trigger language plpgsql as $$ begin raise 'no change here'; end $$;
       create trigger refuse before update on ops.account for each statement execute function ops.refuse()`);
@@ -172,8 +172,8 @@ describe.skipIf(client === null)('what is restored', () => {
   });
 });
 
-describe.skipIf(client === null)('a backup that is not whole', () => {
-  test('has another name while it is written, and pg_dump that fails leaves nothing', async () => {
+describe.skipIf(client === null)('an incomplete backup', () => {
+  test('has a temporary name while it is written, and nothing is left when pg_dump fails', async () => {
     const seen = path.join(folder, 'seen');
     const script = `case "$*" in *--file=*) ls ${backups()} >${seen}; echo "pg_dump: error: could not write to file: No space left on device" >&2; exit 1;; esac\nexec ${client!.pgDump} "$@"`;
     const PATH = putBefore(client!, path.join(folder, 'bin'), 'pg_dump', script);
@@ -187,7 +187,7 @@ describe.skipIf(client === null)('a backup that is not whole', () => {
     expect(await restore()).toMatchObject({ code: 2, err: expect.stringContaining('has no backup') });
   });
 
-  test('replaces no file that another command has made under its name meanwhile', async () => {
+  test('does not replace a file that another command has made under its name meanwhile', async () => {
     const file = path.join(folder, 'both.dump');
     const script = `case "$*" in *--file=*) echo theirs >${file};; esac\nexec ${client!.pgDump} "$@"`;
     const PATH = putBefore(client!, path.join(folder, 'bin'), 'pg_dump', script);
@@ -200,7 +200,7 @@ describe.skipIf(client === null)('a backup that is not whole', () => {
     expect(readdirSync(folder).sort()).toEqual([...before, 'both.dump'].sort());
   });
 
-  test('of a command that was stopped is gone', async () => {
+  test('of an interrupted command is removed', async () => {
     const started = path.join(folder, 'started');
     const script = `case "$*" in *--file=*) touch ${started}; exec sleep 60;; esac\nexec ${client!.pgDump} "$@"`;
     const PATH = putBefore(client!, path.join(folder, 'bin'), 'pg_dump', script);
@@ -213,8 +213,8 @@ describe.skipIf(client === null)('a backup that is not whole', () => {
   });
 });
 
-describe.skipIf(client === null)('what cannot be done is refused before anything is changed', () => {
-  test('a pg_dump that is older than the server, or none', async () => {
+describe.skipIf(client === null)('what cannot succeed is refused before anything is changed:', () => {
+  test('with a pg_dump that is older than the server, or none', async () => {
     const bin = path.join(folder, 'bin');
     const PATH = putBefore({ path: '' }, bin, 'pg_dump', 'echo "pg_dump (PostgreSQL) 14.2 (Debian 14.2-1)"');
     const old = await backup({ PATH });
@@ -227,13 +227,13 @@ describe.skipIf(client === null)('what cannot be done is refused before anything
     expect(old.err).toContain(`postgresql-client-${client!.major}`);
     const none = await backup({ PATH: folder });
     expect(none).toMatchObject({ code: 2, err: expect.stringContaining('there is no pg_dump on the PATH') });
-    // A newer one further back is found.
+    // A newer pg_dump further back in the PATH is found.
     expect((await backup({ PATH: putBefore(client!, bin, 'pg_dump', 'echo "pg_dump (PostgreSQL) 14.2"') })).code).toBe(
       0,
     );
   });
 
-  test('a backup of a newer Chandler', async () => {
+  test('with a backup of a newer Chandler', async () => {
     await original.sql`insert into ops.migration (hash, created_at, name) values ('x', 9999999999999, '0042_future')`;
     const archive = path.join(folder, 'newer.dump');
     dumpByHand(original, archive);
@@ -245,7 +245,7 @@ describe.skipIf(client === null)('what cannot be done is refused before anything
     expect(await isEmpty(target)).toBe(true);
   });
 
-  test('a file that is there, a folder that is not, and options that need a folder', async () => {
+  test('with a file that exists, a folder that does not, and options that need a folder', async () => {
     const taken = path.join(folder, 'taken.dump');
     writeFileSync(taken, 'mine');
     for (const [args, message] of [
@@ -262,7 +262,7 @@ describe.skipIf(client === null)('what cannot be done is refused before anything
   });
 });
 
-test.skipIf(client === null)('a password is neither on the command line nor in what is printed', async () => {
+test.skipIf(client === null)('a password appears neither on the command line nor in the output', async () => {
   const { password } = new URL(original.url);
   expect(password.length).toBeGreaterThan(8);
   const said = path.join(folder, 'arguments');
@@ -279,12 +279,12 @@ test.skipIf(client === null)('a password is neither on the command line nor in w
 });
 
 test.skipIf(client === null)(
-  'again and again: a failure is told and tried again, and the newest ones are kept',
+  'a repeated backup reports a failure, tries again, and keeps the newest files',
   async () => {
     const failed = path.join(folder, 'failed');
     const script = `case "$*" in *--file=*) [ -e ${failed} ] || { touch ${failed}; echo "pg_dump: error: not today" >&2; exit 1; };; esac\nexec ${client!.pgDump} "$@"`;
     const PATH = putBefore(client!, path.join(folder, 'bin'), 'pg_dump', script);
-    // Of a backup that was killed long ago, and one of now.
+    // A backup that was killed long ago, and one that runs now.
     const old = path.join(folder, 'x');
     writeFileSync(old, '');
     const stop = new AbortController();

@@ -1,4 +1,4 @@
-/** A proved warehouse, a folder for its backups, and an empty database to restore into. */
+/** A warehouse with evidence, a folder for its backups, and an empty database to restore into. */
 import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -40,12 +40,12 @@ export const restore = () => run(target, ['restore', backups()]);
 export const isEmpty = async ({ sql }: TestDatabase) =>
   (await sql`select from pg_namespace where nspname in ('market', 'ops')`).length === 0;
 
-/** Tables, partitions, types, functions, triggers, comments and grants, as pg_dump tells them. */
+/** Tables, partitions, types, functions, triggers, comments and grants as pg_dump prints them. */
 export function schemaOf({ url }: TestDatabase): string {
   const env = { ...process.env, ...libpqEnvironment(url, 'chandler test') };
   const args = ['--schema-only', '--schema=market', '--schema=ops'];
   const text = execFileSync(client!.pgDump, args, { env, encoding: 'utf8', maxBuffer: 2 ** 26 });
-  // Words that each run makes anew; brackets and names of columns, which Postgres writes otherwise once it has read its own text.
+  // Text that differs in each run, and brackets and column names that Postgres prints differently after it has parsed its own text.
   return text.replace(/^\\(un)?restrict .*$|^-- Dumped .*$| AS (text|timestamptz)\b/gm, '').replace(/[ ()]+/g, '');
 }
 

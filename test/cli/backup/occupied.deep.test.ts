@@ -1,4 +1,4 @@
-/** `chandler restore` into a database that has a warehouse, the rarer cases: who else made it, and a restore that was killed. */
+/** `chandler restore` into a database that has a warehouse, rarer cases: schemas that another user made, and a restore that was killed. */
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
@@ -12,7 +12,7 @@ useDatabases();
 const attestation = () => path.join(folder, readdirSync(folder).find((name) => name.endsWith('.jsonl'))!);
 
 describe.skipIf(client === null)('a warehouse that holds nothing', () => {
-  test('is replaced: a plan that failed has made it', async () => {
+  test('is replaced when a failed plan has made it', async () => {
     await backup();
     // Nothing listens there.
     const env = { DATABASE_URL: target.url, CHANDLER_BASE_URL: 'http://127.0.0.1:1/v1' };
@@ -23,17 +23,17 @@ describe.skipIf(client === null)('a warehouse that holds nothing', () => {
     expect(await seriesOf(target)).toBe(2);
   });
 
-  test('is replaced also where somebody has made the schemas before', async () => {
+  test('is replaced also when another user has made the schemas before', async () => {
     await backup();
     await target.sql.unsafe('create schema market; create schema ops');
     await migrate(target);
     expect(await restore()).toMatchObject({ code: 0, err: '' });
     await target.sql.unsafe('drop schema market, ops cascade; create schema market');
-    // Whoever may not make schemas gets them made, empty.
+    // A user who may not make schemas gets them from another user, empty.
     expect(await restore()).toMatchObject({ code: 0, err: '' });
   });
 
-  test('stays when something of somebody else would go with it', async () => {
+  test('is not replaced when objects of another user would be dropped with it', async () => {
     await backup();
     await migrate(target);
     await target.sql.unsafe('create view public.mine as select * from market.series');
@@ -45,8 +45,8 @@ describe.skipIf(client === null)('a warehouse that holds nothing', () => {
 });
 
 describe.skipIf(client === null)('a restore that was killed after the load', () => {
-  test('is named by the next one, with what it still lacks', async () => {
-    // Getting ready never ends.
+  test('is named by the next restore, with the steps that are missing', async () => {
+    // The last step of the restore never ends.
     await original.sql.unsafe(`
       create function ops.wait() returns trigger language plpgsql as $$ begin perform pg_sleep(3600); return null; end $$;
       create trigger wait before update on ops.account for each statement execute function ops.wait()`);
@@ -63,7 +63,7 @@ describe.skipIf(client === null)('a restore that was killed after the load', () 
     await vi.waitFor(begun, { timeout: 60_000, interval: 20 });
     child.kill('SIGKILL');
     await ended;
-    // What Postgres still does for it would wait for an hour.
+    // What Postgres still runs for it would wait for an hour.
     await target.sql`
       select pg_terminate_backend(pid) from pg_stat_activity
       where datname = current_database() and state = 'active' and wait_event = 'PgSleep'`;
@@ -79,7 +79,7 @@ describe.skipIf(client === null)('a restore that was killed after the load', () 
       expect(await run(target, command)).toMatchObject({ code: 0 });
   });
 
-  test('is not what a whole one is taken for', async () => {
+  test('is not assumed when the restore was complete', async () => {
     await backup();
     expect((await restore()).code).toBe(0);
     const { code, err } = await restore();

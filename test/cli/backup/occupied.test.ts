@@ -1,4 +1,4 @@
-/** `chandler restore` into a database that has a warehouse: one that holds nothing goes, any other one stays. */
+/** `chandler restore` into a database that has a warehouse: an empty one is replaced, any other is not. */
 import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -11,7 +11,7 @@ import { backup, client, folder, original, restore, run, seriesOf, target, useDa
 useDatabases();
 
 describe.skipIf(client === null)('a warehouse that holds nothing', () => {
-  test('is replaced: a service has made it in the empty database', async () => {
+  test('is replaced when a service has made it in an empty database', async () => {
     await backup();
     const stop = new AbortController();
     const service = runCommand(['service', '--role', 'http'], {
@@ -23,7 +23,7 @@ describe.skipIf(client === null)('a warehouse that holds nothing', () => {
     });
     expect((await service).code).toBe(0);
     expect(await seriesOf(target)).toBe(0);
-    // It has begun a lake, in which there is nothing.
+    // It has begun a lake, which is empty.
     await beginLake(target.sql, { id: randomUUID(), place: '/lake' });
     const { code, out, err } = await restore();
     expect({ code, err }).toEqual({ code: 0, err: '' });
@@ -31,7 +31,7 @@ describe.skipIf(client === null)('a warehouse that holds nothing', () => {
     expect(await seriesOf(target)).toBe(2);
   });
 
-  test('stays when the backup cannot be restored', async () => {
+  test('is kept when the backup cannot be restored', async () => {
     await migrate(target);
     const file = path.join(folder, 'other.dump');
     writeFileSync(file, 'create table x ()');
@@ -39,7 +39,7 @@ describe.skipIf(client === null)('a warehouse that holds nothing', () => {
     expect(await seriesOf(target)).toBe(0);
   });
 
-  test('stays while a service runs on it', async () => {
+  test('is kept while a service runs on it', async () => {
     await backup();
     await migrate(target);
     await target.sql`
@@ -51,7 +51,7 @@ describe.skipIf(client === null)('a warehouse that holds nothing', () => {
   });
 });
 
-describe.skipIf(client === null)('a warehouse that holds anything stays, and the error names it', () => {
+describe.skipIf(client === null)('a warehouse that holds anything is kept, and the error names what it holds', () => {
   test.each([
     [
       'a coin',
@@ -81,7 +81,7 @@ describe.skipIf(client === null)('a warehouse that holds anything stays, and the
   });
 });
 
-test.skipIf(client === null)('what ran when the backup was made does not run in what is restored', async () => {
+test.skipIf(client === null)('what ran at the time of the backup does not run in the restored warehouse', async () => {
   await original.sql`
     insert into ops.instance (owner, roles, started_at, heartbeat_at) values ('old:4080', '{worker}', now(), now())`;
   await original.sql`insert into ops.audit (at, actor, command) values (now(), 'me@old', 'service --role worker')`;

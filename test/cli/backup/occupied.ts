@@ -1,4 +1,4 @@
-/** A backed-up database and one to restore into. */
+/** A database with a backup, and one to restore into. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

@@ -1,4 +1,4 @@
-/** `chandler restore` where the programs of Postgres are older than the backup, or hide behind a wrapper. */
+/** `chandler restore` when the programs of Postgres are older than the backup, or a wrapper selects them. */
 import { chmodSync, copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -25,7 +25,7 @@ const run = (database: TestDatabase, args: string[], PATH = client!.path) =>
 const isEmpty = async ({ sql }: TestDatabase) =>
   (await sql`select from pg_namespace where nspname in ('market', 'ops')`).length === 0;
 
-/** What pg_restore 15 says of an archive of pg_dump 17 and later. */
+/** What pg_restore 15 prints for an archive of pg_dump 17 and later. */
 const UNSUPPORTED = 'echo "pg_restore: error: unsupported version (1.16) in file header" >&2; exit 1';
 const asVersion = (version: string, otherwise: string) =>
   `case "$*" in *--version*) echo "pg_restore (PostgreSQL) ${version}";; *) ${otherwise};; esac`;
@@ -36,7 +36,7 @@ async function makeBackup(): Promise<string> {
 }
 
 describe.skipIf(client === null)('a pg_restore that is older than the backup', () => {
-  test('is what is blamed, and not the backup; with what to install', async () => {
+  test('is named in the error as the cause, with what to install', async () => {
     const file = await makeBackup();
     const bin = path.join(folder, 'bin');
     const PATH = putBefore({ path: '' }, bin, 'pg_restore', asVersion('14.2', UNSUPPORTED));
@@ -50,11 +50,11 @@ describe.skipIf(client === null)('a pg_restore that is older than the backup', (
     expect(err).toContain(`postgresql-client-${client!.major}`);
     expect(err).not.toContain('is not a backup');
     expect(await isEmpty(target)).toBe(true);
-    // A fitting one further back is taken.
+    // A suitable one further back in the PATH is used.
     expect((await run(target, ['restore', file], `${PATH}${path.delimiter}${client!.path}`)).code).toBe(0);
   });
 
-  test('is not blamed for a file whose header is damaged', async () => {
+  test('is not named when the header of the file is damaged', async () => {
     const file = await makeBackup();
     const damaged = path.join(folder, 'damaged.dump');
     copyFileSync(file, damaged);
@@ -68,12 +68,12 @@ describe.skipIf(client === null)('a pg_restore that is older than the backup', (
     expect(err).toMatch(/is not a backup, or not a complete one \(pg_restore failed: unsupported version \(1\.99\)/);
   });
 
-  test('does not hide that the server is older as well, which no program helps', async () => {
+  test('does not hide that the server is older as well, which no program can change', async () => {
     const file = await makeBackup();
     const newer = path.join(folder, 'newer.dump');
     const version = await serverVersion(original);
     const bytes = readFileSync(file);
-    // The first one is of the server, the second one of pg_dump.
+    // The first one is the version of the server, the second that of pg_dump.
     const at = bytes.indexOf(version);
     expect(at).toBeGreaterThan(0);
     bytes.write('99', at);
@@ -88,10 +88,10 @@ describe.skipIf(client === null)('a pg_restore that is older than the backup', (
 });
 
 test.skipIf(client === null)(
-  'a wrapper that takes its newest program only where a host is named is told one',
+  'restore names a host for a wrapper that selects its newest program only then',
   async () => {
     const file = await makeBackup();
-    // As Debian's pg_wrapper: without a host, the program of the machine's own, older server.
+    // Like Debian's pg_wrapper: without a host it runs the program of the machine's own, older server.
     const script = `[ -n "$PGHOST" ] || { ${UNSUPPORTED}; }\nexec ${client!.pgRestore} "$@"`;
     const PATH = putBefore({ path: '' }, path.join(folder, 'bin'), 'pg_restore', script);
     expect(await run(target, ['restore', file], PATH)).toMatchObject({ code: 0, err: '' });

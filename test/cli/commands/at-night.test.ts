@@ -1,4 +1,4 @@
-/** The questions of the night, each answered on one screen: why is nothing sent, what was spent, what comes next, what broke first. */
+/** The questions of the night, each answered on one screen: why is nothing sent, what was spent, what comes next, what failed first. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { DAY, HOUR } from '../../../src/core/interval.ts';
 import { UNKNOWN_FINISH } from '../../../src/store/backfill/backfill-finish.ts';
@@ -53,7 +53,7 @@ async function record(priority = 0): Promise<number> {
 const beService = () =>
   keepInstance(database.sql, { owner: 'a:1', startedAt: NOON - HOUR, heartbeatAt: NOON, roles: ['worker'] });
 
-/** The service a:1 runs it, and says how far it is. */
+/** The service a:1 runs the backfill and reports its progress. */
 async function run(left: number, retrying = 0): Promise<number> {
   const { sql } = database;
   await beService();
@@ -104,7 +104,7 @@ async function answer(backfillId: number | null, outcome: string, sentAt: number
   });
 }
 
-describe('backfills show: why it does not advance', () => {
+describe('backfills show says why a backfill does not advance', () => {
   test.each([
     ['no service runs', async () => record(), 'No service is running. Start one with: chandler service'],
     [
@@ -169,7 +169,7 @@ describe('backfills show: why it does not advance', () => {
     expect(json).toMatchObject({ id, reasons: expect.arrayContaining([reason]) });
   });
 
-  test('where its chunks wait, when it is done, and its last failures', async () => {
+  test('where its chunks wait, when it will be done, and its last failures', async () => {
     await record();
     const id = await run(30, 3);
     await answer(id, 'stored', NOON - 9 * SECOND);
@@ -189,7 +189,7 @@ describe('backfills show: why it does not advance', () => {
     expect(out).toMatch(/^5 s ago +btc-bitcoin .* 2 +500 +unavailable +ohlcv answered 500$/m);
   });
 
-  test('there is none of this number', async () => {
+  test('or that there is no backfill of this number', async () => {
     const { code, err } = await runCommand(['backfills', 'show', '7'], {
       env: { DATABASE_URL: database.url, CHANDLER_BASE_URL: 'http://127.0.0.1:9/v1' },
       clock,
@@ -201,7 +201,7 @@ describe('backfills show: why it does not advance', () => {
   });
 });
 
-test('backfills list: how many chunks wait for a retry and until when, the range of the end, and a part done that never falls', async () => {
+test('backfills list shows how many chunks wait for a retry and until when, the range of the end, and progress that never falls', async () => {
   await record();
   const id = await run(30, 3);
   const list = await chandler('backfills', 'list');
@@ -209,7 +209,7 @@ test('backfills list: how many chunks wait for a retry and until when, the range
   expect(list).toContain(
     '1: 3 chunks wait for a retry until 2026-11-03 12:00:12Z (in 12 s), the last one until 2026-11-03 12:02Z (in 2m)\n',
   );
-  // Planned anew after a pause: more is left than before.
+  // After a pause it was planned again: more is left than before.
   await changeBackfill(database.sql, id, 'pause', NOON);
   await changeBackfill(database.sql, id, 'resume', NOON);
   await run(60);
@@ -219,7 +219,7 @@ test('backfills list: how many chunks wait for a retry and until when, the range
 });
 
 describe('status', () => {
-  test('why nothing happens, what broke first, and what comes next', async () => {
+  test('says why nothing happens, what failed first, and what comes next', async () => {
     expect(await chandler('status')).toMatch(
       /^No service is running, so no schedule runs\. Start one with: chandler service$/m,
     );
@@ -246,13 +246,13 @@ describe('status', () => {
   });
 });
 
-test('schedule: what runs next', async () => {
+test('schedule says what runs next', async () => {
   await record();
   await beService();
   expect(await chandler('schedule')).toMatch(/^Next: \S+ in .*; the next backfill to begin is 1\.$/m);
 });
 
-test('quota: who spent what today, and what for', async () => {
+test('quota says who spent what today, and for what', async () => {
   await record();
   const today = { month: Date.UTC(2026, 10, 1), day: NOON - DAY / 2 };
   await database.sql`

@@ -33,7 +33,7 @@ beforeEach(async () => {
 afterEach(() => database.drop());
 
 describe('backfill --detach', () => {
-  test('shows the cost, records what is wanted, and says who will do it', async () => {
+  test('shows the cost, records the backfill, and says which service will run it', async () => {
     const alone = await detach();
     expect(alone).toMatchObject({ code: 0, err: '' });
     expect(alone.out).toContain(
@@ -44,7 +44,7 @@ describe('backfill --detach', () => {
     expect((await detach()).out).toContain('no service is running');
     await keepInstance(database.sql, { ...service, roles: ['worker'] });
     expect((await detach()).out).toContain('\nBackfill 3 is recorded; the service runs it. ');
-    // It is wanted from now on, so the gaps show it.
+    // The span is wanted from now on, so the gaps show it.
     const { out } = await chandler('gaps', '--json');
     expect(JSON.parse(out)).toHaveLength(3);
   });
@@ -62,7 +62,7 @@ describe('backfill --detach', () => {
 });
 
 describe('backfills', () => {
-  test('lists what is to be done, the most urgent first', async () => {
+  test('lists open backfills, the most urgent first', async () => {
     expect((await chandler('backfills', 'list')).out).toBe(
       'No open backfills; chandler backfills list --all shows finished ones.\n',
     );
@@ -74,7 +74,7 @@ describe('backfills', () => {
     expect(out).toMatch(/^ *2 +queued +7 +24h usd +2026-10-05 … 2026-11-04 +3 +0% +0 +3 +0 +–$/m);
     const rows = JSON.parse((await chandler('backfills', 'list', '--json')).out);
     expect(rows.map(({ id }: { id: number }) => id)).toEqual([2, 1]);
-    // Who wanted what: on this machine, by somebody.
+    // Who wanted what: a user on this machine.
     const [{ requested_by }] = JSON.parse(
       (await chandler('sql', '--json', 'select requested_by from ops.backfill_progress where id = 2')).out,
     );
@@ -90,7 +90,7 @@ describe('backfills', () => {
     });
   });
 
-  test('says no end that nobody keeps up: without a service, of a process that is gone, or when the end has passed', async () => {
+  test('shows no end that nobody updates: without a service, of a process that is gone, or when the end has passed', async () => {
     await detach();
     await detach();
     const { sql } = database;
@@ -110,7 +110,7 @@ describe('backfills', () => {
     const { out } = await chandler('backfills', 'list');
     expect(out).toMatch(/^ *1 +running .*–$/m);
     expect(out).toMatch(/^No service is running\. Start one with: chandler service$/m);
-    // A service that cannot work, because its key is refused, keeps no forecast up either.
+    // A service that cannot work because its key is refused does not update the forecast either.
     await beat();
     expect(await list()).toEqual([false, true]);
     clock.advanceTo(clock.now() + 20 * 60_000);
@@ -119,7 +119,7 @@ describe('backfills', () => {
     expect((await chandler('backfills', 'show', '1')).out).not.toMatch(/^ +done /m);
   });
 
-  test('pauses, resumes, ranks and cancels', async () => {
+  test('pauses, resumes, prioritises and cancels', async () => {
     await detach();
     const say = async (...argv: string[]) => {
       const { code, out, err } = await chandler('backfills', ...argv);

@@ -1,13 +1,13 @@
-/** The demo that stays: a service over the demo's warehouse, with the dashboard. */
+/** The demo with --stay: a service over the demo's warehouse, with the dashboard. */
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { startCli } from '../../support/program.ts';
 
-test('with --stay the demo goes on as a service: its dashboard opens, and its key signs in', async () => {
+test('demo --stay runs on as a service whose dashboard opens and whose key signs in', async () => {
   const home = mkdtempSync(path.join(tmpdir(), 'chandler-demo-'));
-  // As root, the embedded server's user must be able to walk through.
+  // As root, the embedded server runs as another user, who must be able to enter the folder.
   chmodSync(home, 0o755);
   const demo = await startCli(['demo', '--stay'], { CHANDLER_HOME: home, CHANDLER_LISTEN: '127.0.0.1:0' });
   try {

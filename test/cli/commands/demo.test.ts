@@ -8,17 +8,17 @@ let home: string;
 let folder: string;
 beforeEach(() => {
   home = mkdtempSync(path.join(tmpdir(), 'chandler-demo-'));
-  // As root, the embedded server's user must be able to walk through.
+  // As root, the embedded server runs as another user, who must be able to enter the folder.
   chmodSync(home, 0o755);
   folder = path.join(home, 'demo');
   mkdirSync(folder);
 });
 afterEach(() => rmSync(home, { recursive: true, force: true }));
 
-/** As a user runs it: the built program in a process of its own. */
+/** As a user runs it: the built program in its own process. */
 const demo = () => runCli(['demo'], { CHANDLER_HOME: home });
 
-test('the demo begins anew, whatever a killed one left, and shows the proof and the queries', {
+test('the demo starts from nothing, whatever a killed demo left, and shows the proof and the queries', {
   timeout: 180_000,
 }, async () => {
   writeFileSync(path.join(folder, 'made-by-demo'), '');
@@ -27,7 +27,7 @@ test('the demo begins anew, whatever a killed one left, and shows the proof and 
   expect({ code, err: /^error/m.test(err) }).toEqual({ code: 0, err: false });
   expect(existsSync(path.join(folder, 'data.new-of-a-killed-demo'))).toBe(false);
   expect(out.match(/^Done: nothing left to fetch\.$/gm)).toHaveLength(1);
-  // The recording ends six hours before what was asked for: one answer does not prove that there is nothing.
+  // The recording ends six hours before the requested end. One answer does not prove that there is nothing.
   expect(out).toMatch(/^Not complete: 6 slots without a final answer\. Run the same command again from /m);
   expect(out).toMatch(/^btc-bitcoin +1h usd +33,258 +33,258 +0 +0 +3fcccba67a809c46 +ok$/m);
   expect(out).toContain('Every covered slot has exactly what the upstream answered.');
@@ -42,7 +42,7 @@ test('the demo begins anew, whatever a killed one left, and shows the proof and 
   ]);
 });
 
-test('the demo empties no folder that it has not made', async () => {
+test('the demo deletes nothing in a folder that it has not made', async () => {
   writeFileSync(path.join(folder, 'letters.txt'), 'dear');
   expect(await demo()).toMatchObject({ code: 2, err: expect.stringContaining('was not made by an earlier demo') });
   expect(existsSync(path.join(folder, 'letters.txt'))).toBe(true);

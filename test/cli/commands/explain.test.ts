@@ -18,7 +18,7 @@ const explain = (...argv: string[]) => runCommand(['explain', ...argv], { env: {
 
 type Event = { readonly at: string; readonly event: string; readonly detail: string };
 
-/** Of the day 5, which is 2024-01-06. */
+/** The story of day 5, which is 2024-01-06. */
 async function storyOf(coinId: string): Promise<Event[]> {
   const { code, out, err } = await explain(coinId, '24h', '2024-01-06', '--json');
   expect({ code, err }).toEqual({ code: 0, err: '' });
@@ -30,7 +30,7 @@ async function storyOf(coinId: string): Promise<Event[]> {
 const details = (events: readonly Event[], wanted: string) =>
   events.filter(({ event }) => event === wanted).map(({ detail }) => detail);
 
-/** A series that is wanted since the day 15. */
+/** A series that is wanted since day 15. */
 async function seriesSince15(coinId: string): Promise<number> {
   const id = await newDailySeries(database.sql, coinId);
   await database.sql`update market.series set created_at = ${day(15)} where id = ${id}`;
@@ -49,7 +49,7 @@ async function newBackfill({ spec, from = 0, finished = true }: NewBackfill): Pr
   return row!.id;
 }
 
-test('tells in the order of time who wanted the slot, what was asked, and what it stands on', async () => {
+test('explain shows in order of time who wanted the slot, which requests were sent, and which answer the slot comes from', async () => {
   const id = await seriesSince15('a-coin');
   const mine = await newBackfill({ spec: { coins: ['a-coin'] } });
   await newBackfill({ spec: { coins: ['another-coin'] } });
@@ -79,7 +79,7 @@ test('tells in the order of time who wanted the slot, what was asked, and what i
   const [inside, heading, , ...lines] = out.trimEnd().split('\n');
   expect(inside).toBe('2024-01-06 13:30Z is inside the 24h slot that opens at 2024-01-06 00:00Z.');
   expect(heading).toBe('a-coin 24h usd, from 2024-01-06 to 2024-01-07 (UTC):');
-  // The time of what is there now differs between the two runs.
+  // The time of the current state differs between the two runs.
   expect(lines.slice(0, -2)).toEqual(
     events
       .slice(0, -2)
@@ -87,7 +87,7 @@ test('tells in the order of time who wanted the slot, what was asked, and what i
   );
 });
 
-test('tells of failed requests, of a claim that needs a second opinion, and when Chandler asks again', async () => {
+test('explain shows failed requests, a claim that needs a second opinion, and the time of the next request', async () => {
   const id = await seriesSince15('b-coin');
   await newBackfill({ spec: { all: true }, finished: false });
   await storeAnswer(database.sql, id, [0, 6], 20, { without: [5] });
@@ -112,7 +112,7 @@ test('tells of failed requests, of a claim that needs a second opinion, and when
   expect(details(await storyOf('b-coin'), 'claim')[0]).toMatch(/Chandler does not request it again automatically\.$/);
 });
 
-test('tells which rules of chandler track want the slot, and when its series is asked about next', async () => {
+test('explain shows which rules of chandler track want the slot, and when its series is refreshed next', async () => {
   const id = await seriesSince15('c-coin');
   const rule = { interval: '24h', quote: 'usd', since: FIRST_DAY, priority: 0, targetAgeMs: DAY } as const;
   await addTracks(
@@ -139,7 +139,7 @@ test('tells which rules of chandler track want the slot, and when its series is 
   );
 });
 
-test('says that records of requests were removed, and that nobody wants a slot', async () => {
+test('explain says that records of requests were removed, and that nobody wants a slot', async () => {
   const id = await seriesSince15('d-coin');
   await storeAnswer(database.sql, id, [0, 10], 20);
   await database.sql`delete from ops.fetch where series_id = ${id}`;
@@ -152,7 +152,7 @@ test('says that records of requests were removed, and that nobody wants a slot',
   expect(out).toContain('Chandler does not request it: no backfill and no rule wants it.\n');
 });
 
-test('says what is wrong with the input, and ends with 2', async () => {
+test('explain says what is wrong with the input and ends with 2', async () => {
   await newDailySeries(database.sql, 'btc-bitcoin');
   await database.sql`insert into market.coin_rename (old_id, new_id, renamed_at, source) values ('old-coin', 'btc-bitcoin', now(), 'coins')`;
   const wrong: [string[], string | RegExp][] = [
@@ -184,7 +184,7 @@ test('says what is wrong with the input, and ends with 2', async () => {
   }
 });
 
-test('without a list of coins, it says how to begin', async () => {
+test('explain without a list of coins says how to begin', async () => {
   const empty = await createEmptyDatabase();
   try {
     await runCommand(['migrate'], { env: { DATABASE_URL: empty.url } });
@@ -198,7 +198,7 @@ test('without a list of coins, it says how to begin', async () => {
   }
 });
 
-test('a slot that one answer told to be empty is asked about once more, and the story tells so', async () => {
+test('explain shows that a slot which one answer reported as empty is requested once more', async () => {
   const id = await seriesSince15('hole-coin');
   await storeAnswer(database.sql, id, [0, 10], 20, { without: [5] });
   const before = await storyOf('hole-coin');

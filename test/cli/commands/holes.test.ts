@@ -1,4 +1,4 @@
-/** What `chandler quota` and `chandler schedule` say of holes. */
+/** What `chandler quota` and `chandler schedule` print about holes. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { queueBackfill } from '../../../src/store/backfill/backfill-queue.ts';
 import { recordHistoryLimit } from '../../../src/store/candle/refusal.ts';
@@ -25,7 +25,7 @@ const chandler = (argv: readonly string[], env: Record<string, string> = {}) =>
 const said = async (argv: readonly string[], env?: Record<string, string>) =>
   /^Holes: .*$/m.exec((await chandler(argv, env)).out)?.[0];
 
-test('both commands say how many wait, what they cost, when the next run is, and why none is sent', async () => {
+test('quota and schedule say how many holes wait, what they cost, when the next run is, and why no request is sent', async () => {
   const { sql } = database;
   for (const command of ['quota', 'schedule'])
     expect(await said([command])).toBe('Holes: no slot waits for a second answer that it is empty.');
@@ -38,9 +38,7 @@ test('both commands say how many wait, what they cost, when the next run is, and
   expect(await said(['quota'], { CHANDLER_SCHEDULE_CONFIRM_HOLES: 'off' })).toContain(
     '; the schedule confirm_holes is off.',
   );
-  expect(await said(['quota'], { CHANDLER_MONTHLY_REQUESTS: 'unlimited' })).toContain(
-    'left over for them: unlimited.',
-  );
+  expect(await said(['quota'], { CHANDLER_MONTHLY_REQUESTS: 'unlimited' })).toContain('left over for them: unlimited.');
   expect(await said(['quota'], { CHANDLER_CANDLES_PER_REQUEST: '10' })).toContain(' about 2 requests;');
 
   const terms = { coinIds: ['a-coin'], interval: '24h', quote: 'usd', span: { from: day(0), to: day(9) } } as const;

@@ -1,4 +1,4 @@
-/** A key that the upstream refuses: every place that tells how Chandler is says so, without a request. */
+/** A key that the upstream refuses: every command that reports the state of Chandler says so without a request. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { type Listening, listen } from '../../../src/service/http/listen.ts';
@@ -44,13 +44,13 @@ afterAll(async () => {
 });
 
 describe('a refused key', () => {
-  test('shows in status, with since when, why, and what to do', async () => {
+  test('is shown by status with since when, why, and what to do', async () => {
     const { code, out } = await runCommand(['status'], { env: envOf('wrong') });
     expect(code).toBe(0);
     expect(out).toMatch(
       /^Key refused since 2030-01-02 03:04Z \(tried last (now|.* ago)\): the upstream refused the key \(.*403.*\), .*; set CHANDLER_API_KEY .* chandler doctor --online does so now\.\n\n/,
     );
-    // What would run next does not, until then.
+    // Nothing runs next until then.
     expect(out).toMatch(/^Next: nothing, until the upstream accepts the key\.$/m);
     const { keyRefusal } = JSON.parse((await runCommand(['status', '--json'], { env: envOf('wrong') })).out);
     expect(keyRefusal).toEqual({
@@ -61,8 +61,8 @@ describe('a refused key', () => {
     });
   });
 
-  test('is among the problems of status as the other places say it: since it began, and not when it is another key that was refused', async () => {
-    // As of an account that was in use before its key was revoked.
+  test('is among the problems of status since it began, but not when another key was refused', async () => {
+    // The account was in use before its key was revoked.
     await database.sql`update ops.account set is_current = true where refused_at is not null`;
     const problems = async (env: Record<string, string>) =>
       JSON.parse((await runCommand(['status', '--json'], { env })).out).now.problems;
@@ -70,14 +70,14 @@ describe('a refused key', () => {
     expect(await problems(envOf('wrong'))).toContainEqual({ ...key, since: '2030-01-02T03:04:00.000Z' });
     const isKey = expect.objectContaining({ what: 'key' });
     expect(await problems(envOf('right'))).not.toContainEqual(isKey);
-    // The refused key in another header may be accepted.
+    // The upstream may accept the refused key in another header.
     await database.sql`update ops.account set refused_scheme = 'bearer' where refused_at is not null`;
     expect(await problems({ ...envOf('wrong'), CHANDLER_AUTH_SCHEME: 'bare' })).not.toContainEqual(isKey);
     await database.sql`update ops.account set refused_scheme = 'auto', is_current = false where refused_at is not null`;
     expect(await problems(envOf('wrong'))).toContainEqual({ ...key, since: '2030-01-02T03:04:00.000Z' });
   });
 
-  test('shows in doctor, also offline', async () => {
+  test('is shown by doctor, also offline', async () => {
     const { code, out } = await runCommand(['doctor'], { env: envOf('wrong') });
     expect(code).toBe(1);
     expect(out).toMatch(
@@ -87,9 +87,9 @@ describe('a refused key', () => {
 
   test.for([
     ['scheduler,worker,http', 503],
-    // It asks nothing, and serves what is stored.
+    // It sends no requests and serves what is stored.
     ['http', 200],
-  ] as const)('shows in /ready of a service with the roles %s', async ([roles, status]) => {
+  ] as const)('is shown by /ready of a service with the roles %s', async ([roles, status]) => {
     const stop = new AbortController();
     let err = '';
     const ended = runCommand(['service', '--role', roles], {
@@ -114,14 +114,14 @@ describe('a refused key', () => {
     expect((await ended).code).toBe(0);
   });
 
-  test('needs no request to be known, and is nothing to another key', async () => {
+  test('is known without a request, and does not affect another key', async () => {
     const before = requests;
     await runCommand(['status'], { env: envOf('wrong') });
     await runCommand(['doctor'], { env: envOf('wrong') });
     expect(requests).toBe(before);
     expect((await runCommand(['status'], { env: envOf('right') })).out).not.toMatch(/refuse/);
     expect((await runCommand(['doctor'], { env: envOf('right') })).out).not.toMatch(/refuse/);
-    // Asked now, the upstream says so by itself.
+    // A request now gets the refusal from the upstream itself.
     const online = await runCommand(['doctor', '--online'], { env: envOf('wrong') });
     expect(online.out.match(/refused the key/g)).toHaveLength(1);
   });

@@ -1,4 +1,4 @@
-/** A lock that another session holds: every command that tells why nothing happens names that session, and no wrong cause. */
+/** While another session holds a lock, every command that says why nothing happens names that session, and no wrong cause. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { claimBackfill, queueBackfill } from '../../../src/store/backfill/backfill-queue.ts';
 import { wantSeries } from '../../../src/store/candle/series.ts';
@@ -9,11 +9,11 @@ import { createTestDatabase, type TestDatabase } from '../../support/database.ts
 
 const DAY = 86_400_000;
 const SPAN = { from: Date.UTC(2024, 0, 1), to: Date.UTC(2024, 2, 1) };
-/** Of another machine, so that nobody can look whether its process lives. */
+/** On another machine, so that nobody can check whether its process lives. */
 const OWNER = 'elsewhere:1';
 
 let database: TestDatabase;
-/** A connection as a service has it. */
+/** A connection like that of a service. */
 let service: Sql;
 let holder: { readonly pid: number; release(): Promise<void> };
 
@@ -47,7 +47,7 @@ beforeAll(async () => {
   const requested = { requestedAt: now - DAY, requestedBy: 'ann@desk', plannedRequests: 90, spec: {}, priority: 0 };
   await queueBackfill(sql, { ...target, ...requested });
   await queueBackfill(sql, { ...target, ...requested });
-  // A service that has not renewed its leases lately.
+  // A service that has not renewed its leases recently.
   const silentSince = now - 60_000;
   await keepInstance(sql, { owner: OWNER, startedAt: now - DAY, heartbeatAt: silentSince, roles: ['worker'] });
   await claimBackfill(sql, { owner: OWNER, now: silentSince });
@@ -83,7 +83,7 @@ describe.each([
     said = new RegExp(
       `[Ss]ession ${holder.pid} \\(user '\\w+', chandler test\\) holds a lock that Chandler needs, in a transaction since .*Z.*select pg_terminate_backend\\(${holder.pid}\\)`,
     );
-    // Chandler tells nobody of a lock that is held for a moment.
+    // Chandler does not report a lock that is held for a moment.
     await vi.waitFor(async () => expect(await chandler('status')).toMatch(said), { timeout: 60_000, interval: 250 });
   }, 90_000);
   afterAll(async () => {
@@ -91,7 +91,7 @@ describe.each([
     expect(await waiting).not.toBeInstanceOf(Error);
   });
 
-  test('status has it among the problems, and calls no process dead', async () => {
+  test('status lists it among the problems, and calls no process dead', async () => {
     const out = await chandler('status');
     const problems = out.slice(out.indexOf('Problems, the oldest first'));
     expect(problems).toMatch(new RegExp(`ago +lock +1 +${said.source}`));
@@ -109,7 +109,7 @@ describe.each([
     });
   });
 
-  test.each([1, 2])('backfills show has it as the first reason: backfill %i', async (id) => {
+  test.each([1, 2])('backfills show gives it as the first reason: backfill %i', async (id) => {
     const { reasons } = JSON.parse(await chandler('backfills', 'show', String(id), '--json'));
     expect(reasons[0]).toMatch(said);
     const out = await chandler('backfills', 'show', String(id));
@@ -118,13 +118,13 @@ describe.each([
     if (id === 1) expect(reasons).toContain('Its process elsewhere:1 sends no heartbeat; it may wait for the lock.');
   });
 
-  test('backfills list has it below the table', async () => {
+  test('backfills list shows it below the table', async () => {
     const out = await chandler('backfills', 'list');
     expect(out).toMatch(new RegExp(`^${said.source}\\.$`, 'm'));
     expect(out).not.toMatch(WRONG);
   });
 
-  test('doctor fails, as the service is not ready', async () => {
+  test('doctor fails, because the service is not ready', async () => {
     const { code, out } = await run('doctor');
     expect(code).toBe(1);
     expect(out).toMatch(new RegExp(`^FAIL {2}lock +session ${holder.pid} .* that Chandler needs`, 'm'));
@@ -135,14 +135,14 @@ describe.each([
     expect(checks).toContainEqual(expect.objectContaining({ name: 'lock', state: 'fail' }));
   });
 
-  test('schedule names it beside what comes next', async () => {
+  test('schedule shows it beside what comes next', async () => {
     const out = await chandler('schedule');
     expect(out).toMatch(/^Next: .*; backfill 1, 3 continues, or waits for the lock/m);
     expect(out).toMatch(new RegExp(`^${said.source}\\.$`, 'm'));
   });
 });
 
-test('without a lock nothing is said of one', async () => {
+test('no command mentions a lock when no lock is held', async () => {
   for (const argv of [['status'], ['backfills', 'show', '1'], ['backfills', 'list']])
     expect(await chandler(...argv)).not.toMatch(/\block\b/);
   expect((await run('doctor')).out).not.toMatch(/\block\b/);

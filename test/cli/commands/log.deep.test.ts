@@ -1,10 +1,10 @@
-/** The log of changes, the rarer forms in which SQL changes something. */
+/** The log of changes: rarer forms in which SQL changes something. */
 import { beforeEach, describe } from 'vitest';
 import { begin, testChanges, useWarehouse } from './log.ts';
 
 useWarehouse();
 
-describe('SQL', () => {
+describe('SQL in the log', () => {
   beforeEach(begin);
 
   testChanges([

@@ -16,7 +16,7 @@ import { begin, chandler, commands, database, env, goOnIn, log, ME, testChanges,
 
 useWarehouse();
 
-test('every command that changes something is there, with who gave it and how it ended; those that read are not', async () => {
+test('the log has every command that changes something, with its user and result, and none that only reads', async () => {
   expect((await chandler('log')).out).toContain('No command has changed anything yet');
   await chandler('backfill', 'btc-bitcoin', '--start', '-9d', '--end', '-5d', '--yes');
   await chandler('backfill', 'btc-bitcoin', '--start', '-90d', '--detach', '--yes');
@@ -53,7 +53,7 @@ test('every command that changes something is there, with who gave it and how it
   expect(await chandler('log', '--since', '+3d')).toMatchObject({ code: 2 });
 });
 
-test('a mending by SQL is there, with the user of the database', async () => {
+test('the log has a repair by SQL with the user of the database', async () => {
   await chandler('backfill', 'btc-bitcoin', '--start', '-9d', '--end', '-5d', '--yes');
   const [series] = await database.sql<{ id: number }[]>`
     select id from market.series where not isempty(covered) limit 1`;
@@ -63,10 +63,10 @@ test('a mending by SQL is there, with the user of the database', async () => {
   expect(last.actor).toMatch(/^\w+ \(chandler test\)$/);
 });
 
-describe('SQL', () => {
+describe('SQL in the log', () => {
   beforeEach(begin);
 
-  test('that only reads is not there', async () => {
+  test('is left out when it only reads', async () => {
     await chandler(
       'sql',
       'select * from ops.track; set work_mem to default; show work_mem; table ops.track; values (1)',
@@ -82,14 +82,14 @@ describe('SQL', () => {
     '/* harmless */ create table market.mine (x int)',
   ]);
 
-  test('that is piped in is there with its text, once, and with the error that ended it', async () => {
+  test('from a pipe is recorded once with its text and the error that ended it', async () => {
     const stdin =
       'update ops.track set priority = 3;\nselect 1;\ndelete from ops.track;\nselect 1/0;\ndelete from market.coin';
     expect(await runCommand(['sql'], { env: env(), stdin })).toMatchObject({ code: 1 });
     expect(await commands()).toEqual([[commandLine(['sql', stdin]), 'division by zero']]);
   });
 
-  test('is there without the passwords in it', async () => {
+  test('is recorded without its passwords', async () => {
     const role = `reader_${randomUUID().slice(0, 8)}`;
     await chandler('sql', `create role ${role} password 'hunter2''s'; drop role ${role}`);
     await chandler('sql', "comment on table ops.track is 'postgres://me:hunter2@db/x'");
@@ -99,7 +99,7 @@ describe('SQL', () => {
     expect(all).not.toContain('hunter2');
   });
 
-  test('in psql is there as a session, except where psql only describes something', async () => {
+  test('in psql is recorded as a session, except when psql only describes something', async () => {
     const folder = await mkdtemp(path.join(tmpdir(), 'psql-'));
     onTestFinished(() => rm(folder, { recursive: true }));
     await writeFile(path.join(folder, 'psql'), '#!/bin/sh\nexit 0\n', { mode: 0o755 });
@@ -114,7 +114,7 @@ describe('SQL', () => {
 test.each([
   ['a service', ['service', '--role', 'http']],
   ['serve', ['serve']],
-])('%s says which settings changed since its last start, and of secrets only that', async (_, command) => {
+])('%s logs which settings changed since its last start, without secret values', async (_, command) => {
   const run = async (more: Record<string, string>) => {
     const stop = new AbortController();
     const ended = runCommand(command, {
@@ -139,7 +139,7 @@ test.each([
   expect(JSON.stringify(await log()) + out).not.toMatch(/first-secret|other-secret/);
 });
 
-test('a warehouse that moves to another database has the same fingerprints, and only a changed secret is told', async () => {
+test('the fingerprints of secrets stay the same in another database, so that only a changed secret is logged', async () => {
   const serve = async ({ url }: TestDatabase, webhook: string) => {
     const stop = new AbortController();
     const ended = runCommand(['service', '--role', 'http'], {
@@ -167,7 +167,7 @@ test('a warehouse that moves to another database has the same fingerprints, and 
   expect((await readAuditEntries(moved.sql, null)).rows[0]!.changedSettings).toEqual(['DATABASE_URL']);
   await serve(moved, 'https://hooks.test/other-secret');
   expect(await changed()).toEqual([[], [], [expect.stringMatching(/^CHANDLER_WEBHOOK_URL \(secret, fingerprint /)]]);
-  // What fingerprints are made with is no setting, and not printed.
+  // The salt of the fingerprints is no setting, and is not printed.
   const [{ salt }] = await moved.sql<
     [{ salt: string }]
   >`select settings->>'salt' as salt from ops.audit where settings is not null limit 1`;
@@ -175,7 +175,7 @@ test('a warehouse that moves to another database has the same fingerprints, and 
   expect(JSON.stringify(await log())).not.toContain(salt);
 });
 
-test('a container that was made again with other settings says which, though its host has another name', async () => {
+test('a new container with other settings logs which changed, although its host has another name', async () => {
   const start = (actor: string, plan: string) => database.sql`
     insert into ops.audit (at, actor, command, settings)
     values (now(), ${actor}, 'service --role worker', jsonb_build_object('CHANDLER_PLAN', ${plan}::text))`;
@@ -189,7 +189,7 @@ test('a container that was made again with other settings says which, though its
   ]);
 });
 
-test('a migration is there, whoever made it by opening the database', async () => {
+test('the log has a migration, whichever command made it when it opened the database', async () => {
   const { database: earlier, newest } = await createEarlierDatabase();
   await database.drop();
   goOnIn(earlier);
@@ -211,7 +211,7 @@ test('a migration is there, whoever made it by opening the database', async () =
 test.each([
   ['migrate', ['migrate'], /^migrate$/],
   ['a service that migrates', ['service', '--role', 'http', '--migrate'], /^migrate, by service/],
-])('the time of a migration is that of its work: %s', async (_, argv, like) => {
+])('the log has a migration at the time at which it ran: %s', async (_, argv, like) => {
   const { database: earlier } = await createEarlierDatabase();
   await database.drop();
   goOnIn(earlier);
@@ -245,7 +245,7 @@ test.each([
   expect(endedAt).toBeGreaterThan(waitedAt);
 });
 
-test('serve on a database where nothing can be written serves, and says that its start is not recorded', async () => {
+test('serve on a read-only database serves, and says that its start is not recorded', async () => {
   const url = `${database.url}?options=-c%20default_transaction_read_only%3Don`;
   const stop = new AbortController();
   let said = '';

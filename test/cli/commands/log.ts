@@ -28,7 +28,7 @@ export function useWarehouse(): void {
   });
 }
 
-/** Another database in the place of the one that was made. */
+/** Replaces the current database by another. */
 export function goOnIn(next: TestDatabase): void {
   database = next;
 }
@@ -43,14 +43,14 @@ export const log = async (...argv: string[]) => JSON.parse((await chandler('log'
 
 export const commands = async () =>
   (await log()).map(({ command, message }: { command: string; message: string | null }) => [command, message]);
-/** A rule, and nothing in the log. */
+/** One track rule and an empty log. */
 export const begin = async () => {
   await chandler('track', 'add', 'btc-bitcoin', '--interval', '24h');
   await database.sql`delete from ops.audit`;
 };
 
 export function testChanges(statements: readonly string[]): void {
-  test('that changes something is there', async () => {
+  test('that changes something is recorded', async () => {
     for (const statement of statements) {
       expect(await chandler('sql', statement), statement).toMatchObject({ code: 0, err: '' });
       expect(await commands(), statement).toEqual([[commandLine(['sql', statement]), null]]);

@@ -1,4 +1,4 @@
-/** With very many series, the rarer cases of `chandler status`: counts that are not shown, and who counts when. */
+/** Rarer cases of `chandler status` with very many series: counts that are not shown, and which service counts when. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { MINUTE } from '../../../src/core/interval.ts';
 import { countedEveryMs, SERIES_COUNTS } from '../../../src/views/operations/series-counts.ts';
@@ -28,7 +28,7 @@ describe('status', () => {
     ['the count was made before a clock was set back', ['worker'], '-1 day'],
   ]);
 
-  test('counts all series when asked to, also while a service counts them', async () => {
+  test('counts all series on request, also while a service counts them', async () => {
     await beService(['worker']);
     expect(await count()).toBe(true);
     await database.sql`update ops.counted set answer = jsonb_set(answer, '{series}', '[]')`;
@@ -37,9 +37,9 @@ describe('status', () => {
     expect(covered(status.series)).toEqual(covered((await countNow(Date.now())).series));
   });
 
-  test('shows what a service that runs has counted, and not any more once it has stopped', async () => {
+  test('shows the count of a running service, and no count once that service has stopped', async () => {
     const { sql, url } = database;
-    // Nobody answers there.
+    // Nothing listens there.
     const env = { DATABASE_URL: url, CHANDLER_PLAN: 'enterprise', CHANDLER_BASE_URL: 'http://127.0.0.1:9/v1' };
     const service = await startServiceProcess('scheduler', env);
     try {
@@ -71,7 +71,7 @@ describe('status', () => {
     expect(await first).toBe(true);
     const [{ tookMs }] = (await database.sql`select took_ms from ops.counted`) as unknown as [{ tookMs: number }];
     expect(tookMs).toBe(2 * MINUTE);
-    // What takes so long is done seldom.
+    // A count that takes so long is made seldom.
     expect(countedEveryMs(tookMs)).toBe(50 * tookMs);
     clock.advance(50 * tookMs - 2 * MINUTE - 1);
     expect(await count(clock)).toBe(false);

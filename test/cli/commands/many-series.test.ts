@@ -1,4 +1,4 @@
-/** With very many series, no command that a person waits for looks at each of them. Told by the rows that Postgres read, not by time. */
+/** With very many series, no command that a user waits for reads each of them. The tests count the rows that Postgres read, not the time. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { quotaOf, readBudget } from '../../../src/budget.ts';
 import { systemClock } from '../../../src/clock.ts';
@@ -28,10 +28,10 @@ useManySeries();
 
 const SERIES = COINS * SERIES_OF_A_COIN;
 
-/** Whether there are many is known after so many. */
+/** After reading this many, a command knows that there are many. */
 const MANY = 20_000;
 
-test('a permit waits for no look at each series: what is due is as a service counted it', async () => {
+test('a permit waits for no read of each series: the reservation comes from the count of a service', async () => {
   await forgetServices();
   const config = parseConfig({ DATABASE_URL: database.url });
   if ('problems' in config) throw new Error(config.problems.join('\n'));
@@ -51,7 +51,7 @@ test('a permit waits for no look at each series: what is due is as a service cou
     const nextMonth = monthReset(Date.now());
     const days = (monthReset(nextMonth) - nextMonth) / DAY;
     const { reserved } = await readBudget(app);
-    // Each of them once in two days.
+    // Each series once in two days.
     expect(reserved(nextMonth).month / days / (row!.tracked / 2)).toBeCloseTo(1, 2);
     const quota = quotaOf(app, { accountId, limits: { perMonth: 1, perDay: null, perSecond: null }, plan: 'free' });
     expect(await quota.take({ class: 'backfill', name: 'backfill 1' })).toMatchObject({ reason: 'reserved' });
@@ -67,7 +67,7 @@ describe('status', () => {
     const live = await run('status', '--json', '--count');
     await beService(['worker']);
     expect(await count()).toBe(true);
-    // Of several services one counts, and not before it is due.
+    // One of several services counts, and not before a count is due.
     expect(await count()).toBe(false);
 
     await beService(['worker']);
@@ -80,7 +80,7 @@ describe('status', () => {
     const { series, tiers } = await countNow(Date.parse(status.countedAt));
     expect(status.tiers).toEqual(JSON.parse(JSON.stringify(tiers)));
     expect(covered(status.series)).toEqual(covered(series));
-    // What takes no look at each series is of now, and all else is what counting at once shows.
+    // What needs no read of each series is current. All else equals what an immediate count shows.
     const { now: before, countedAt: none, ...counted } = JSON.parse(live.out);
     expect(none).toBeNull();
     expect(before.services).toEqual([]);
@@ -97,26 +97,26 @@ describe('status', () => {
   testCountedWhenAsked([['no service runs', null, '1 second']]);
 });
 
-test('gaps with a limit reads what it shows, and says that it did not count the others', async () => {
+test('gaps with a limit reads only what it shows, and says that it did not count the others', async () => {
   const { out, read } = await run('gaps', '--limit', '50');
   expect(read.series).toBeLessThanOrEqual(MANY + 200);
   expect(out.split('\n').filter((line) => /^c\d+-coin-/.test(line))).toHaveLength(50);
   expect(out).toMatch(
     /50 gaps shown\. There are too many series to count all gaps at once: .*--all shows and counts every gap/,
   );
-  // Of a few series all gaps are counted, as always.
+  // With few series all gaps are counted, as always.
   const few = await run('gaps', 'c1-coin-1', '--limit', '5');
   expect(few.out).toMatch(/ gaps \(5 shown; --all shows every one\): [\d,]+ slots not asked yet/);
 });
 
-test('gaps with a reason that no gap has looks for gaps once', async () => {
+test('gaps with a reason that no gap has searches the gaps once', async () => {
   const { out, read } = await run('gaps', '--limit', '50', '--reason', 'malformed');
   expect(out).toBe('No gaps with the reason malformed.\n');
-  // The series are counted besides, which is cheap.
+  // The series are counted as well, which is cheap.
   expect(read.series).toBeLessThanOrEqual(2 * SERIES + MANY + 200);
 });
 
-test('backfills list looks at no request', async () => {
+test('backfills list reads no record of a request', async () => {
   const { sql } = database;
   const { out } = await run('backfills', 'list');
   expect(out).toMatch(/1 +running .* 500 /);
@@ -124,12 +124,12 @@ test('backfills list looks at no request', async () => {
   expect(plan.map((row) => row['QUERY PLAN']).join('\n')).not.toMatch(/\bfetch\b/);
 });
 
-test('the coins that have series, which each process counts every minute, are looked for once', async () => {
+test('the coins that have series, which each process counts every minute, are read once', async () => {
   const { read } = await run('quota');
   expect(read.coins).toBeLessThan(2 * COINS);
 });
 
-test('the planner puts the width of an interval into the statement that asks for it', async () => {
+test('the planner inlines the width of an interval into the statement', async () => {
   const plan = await database.sql`
     explain (verbose, costs off) select ops.seconds_of(interval), ops.settled_until(interval) from market.series`;
   expect(plan.map((row) => row['QUERY PLAN']).join('\n')).not.toMatch(/seconds_of|settled_until/);

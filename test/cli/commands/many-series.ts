@@ -1,4 +1,4 @@
-/** A warehouse with very many series, and what commands read of it. */
+/** A warehouse with very many series, and the rows that commands read of it. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { countWhenDue } from '../../../src/background/service/counting.ts';
 import { type Clock, type Instant, systemClock } from '../../../src/clock.ts';
@@ -10,7 +10,7 @@ import { type CommandResult, runCommand } from '../../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { makeManySeries } from '../../support/many-series.ts';
 
-/** With all their series, more than are few. */
+/** With all their series, more than few. */
 export const COINS = 600;
 
 export let database: TestDatabase;
@@ -25,17 +25,17 @@ export function useManySeries(): void {
 
 type Read = { readonly series: number; readonly tracked: number; readonly coins: number };
 
-/** Rows of tables that were read since then. */
+/** Rows read from tables since then. */
 export async function readSince(before: Read): Promise<Read> {
   const now = await readRows();
   const since = (table: keyof Read) => now[table] - before[table];
   return { series: since('series'), tracked: since('tracked'), coins: since('coins') };
 }
 
-/** So far, by all. */
+/** Rows read so far, by all sessions. */
 export async function readRows(): Promise<Read> {
   const { sql } = database;
-  // A session tells what it has read when it ends, or when it is told to.
+  // A session reports its reads when it ends or is told to.
   const others = () =>
     sql`select from pg_stat_activity where datname = current_database() and application_name <> 'chandler test'`;
   await expect.poll(others, { timeout: 60_000 }).toHaveLength(0);
@@ -58,7 +58,7 @@ export async function run(...args: string[]): Promise<CommandResult & { readonly
   return { ...result, read: await readSince(before) };
 }
 
-/** A service counts, or would. */
+/** A service that counts, or would. */
 export async function inService<T>(work: (service: Database) => Promise<T>): Promise<T> {
   const service = await openDatabase({ url: database.url, max: 4, applicationName: 'chandler service' });
   try {
@@ -72,25 +72,25 @@ export const count = (clock: Clock = systemClock) => inService((service) => coun
 export const countNow = (now: Instant) => inService(({ sql }) => countSeriesNow(sql, now));
 export const covered = (series: readonly { readonly slotsCovered: number }[]) => series.map((one) => one.slotsCovered);
 
-/** A service that is alive now. */
+/** A service with a current heartbeat. */
 export const beService = (roles: readonly string[]) =>
   keepInstance(database.sql, { owner: 'a:1', roles, startedAt: Date.now() - HOUR, heartbeatAt: Date.now() });
 
-/** As if no service ever ran. */
+/** As if no service had ever run. */
 export async function forgetServices(): Promise<void> {
   await database.sql`delete from ops.counted`;
   await database.sql`delete from ops.watch`;
   await database.sql`delete from ops.instance`;
 }
 
-/** Why there is no count that could be shown, the roles of a service that runs, and the age of the last count. */
+/** Why no count can be shown, the roles of a running service, and the age of the last count. */
 type NotCounted = [string, readonly string[] | null, string];
 
 export function testCountedWhenAsked(cases: NotCounted[]): void {
-  test.each(cases)('counts series only when asked to when %s', async (_, roles, age) => {
+  test.each(cases)('counts series only on request when %s', async (_, roles, age) => {
     const { sql } = database;
     expect(await count()).toBe(true);
-    // Since then a month of work was done, say.
+    // As if a month of work had been done since then.
     await sql`update ops.counted set counted_at = now() - ${age}::interval, answer = jsonb_set(answer, '{series}', '[]')`;
     if (roles !== null) await beService(roles);
     const counted = JSON.parse((await run('status', '--json', '--count')).out);

@@ -22,7 +22,7 @@ const chandler = (argv: readonly string[], env: Record<string, string> = {}, opt
   runCommand(argv, { clock, env: { DATABASE_URL: database.url, ...env }, ...options });
 
 describe('schedule', () => {
-  test('says what runs how often, what that takes of the plan, and when it is next due', async () => {
+  test('shows what runs how often, what share of the plan that takes, and when it is next due', async () => {
     const { code, out } = await chandler(['schedule']);
     expect(code).toBe(0);
     expect(out).toMatch(
@@ -35,7 +35,7 @@ describe('schedule', () => {
     );
   });
 
-  test('says what was set by hand, and what is off', async () => {
+  test('shows what was set by hand, and what is off', async () => {
     const env = { CHANDLER_SCHEDULE_TICKERS: '0 * * * *', CHANDLER_SCHEDULE_GLOBAL: 'off', CHANDLER_API_KEY: 'k' };
     const { schedules } = JSON.parse((await chandler(['schedule', '--json'], env)).out);
     const named = (name: string) => schedules.find((schedule: { name: string }) => schedule.name === name);
@@ -55,7 +55,7 @@ describe('schedule', () => {
     expect((await chandler(['schedule'], env)).out).toMatch(/^global +off +1 +0 +– +never +– /m);
   });
 
-  test('a kind of data that the upstream refuses is requested and reserved once a day, from when it is due', async () => {
+  test('requests and reserves a kind of data that the upstream refuses once a day, from when it is due', async () => {
     const { sql } = database;
     const accountId = 'anonymous@api.coinpaprika.com';
     await schedulerSeen(database, { accountId, at: NOW });
@@ -69,7 +69,7 @@ describe('schedule', () => {
       return { reserved: JSON.parse(quota.out).month.reserved, perDay: markets.requestsPerDay };
     };
     const before = await read();
-    // Three coins, each due after three hours, and so requested at each second run.
+    // Three coins, each due after three hours, so requested at every second run.
     expect(before.perDay).toBe(18);
     const key = `${accountId} free coin_markets`;
     await sql`
@@ -77,8 +77,8 @@ describe('schedule', () => {
       values ('catalogue refusal', ${key}, '{"reason": "plan", "message": "not in your plan"}', 2, ${NOW}, ${NOW + DAY})`;
     const refused = await read();
     expect(refused.perDay).toBe(1);
-    // A run comes each two hours and asks for two, so each coin has its turn each four hours, not three: six runs today ask for nine, a day for 18. Of
-    // what is refused one a day.
+    // A run every two hours requests two coins, so each coin has its turn every four hours, not three. Six runs today send nine requests, a
+    // day 18. Of refused data it is one a day.
     expect(before.reserved - refused.reserved).toBe(9 + 9 * 18 - 9);
     await sql`delete from ops.second_opinion where key = ${key}`;
     await sql`delete from market.series where id = any(${ids}::int[])`;
@@ -111,7 +111,7 @@ describe('schedule', () => {
     await applyTracks(sql, NOW);
   });
 
-  test('says by how much what is planned exceeds the plan, and what follows', async () => {
+  test('says by how much the planned requests exceed the plan, and what follows', async () => {
     const { sql } = database;
     const ids = Array.from({ length: 60 }, (_, i) => `c${i}-coin`);
     const coins = ids.map((id, i) => ({
@@ -131,7 +131,7 @@ describe('schedule', () => {
     await applyTracks(sql, NOW);
   });
 
-  test('refuses what the pace does not let through', async () => {
+  test('refuses schedules that the rate does not allow', async () => {
     const env = { CHANDLER_REQUESTS_PER_SECOND: '0.01', CHANDLER_SCHEDULE_TICKERS: '* * * * *' };
     const { code, err } = await chandler(['schedule'], { ...env, CHANDLER_PLAN: 'enterprise', CHANDLER_API_KEY: 'k' });
     expect(code).toBe(2);
@@ -140,7 +140,7 @@ describe('schedule', () => {
     );
   });
 
-  test('shows how each went last, and why it failed or waits', async () => {
+  test('shows the last result of each schedule, and why it failed or waits', async () => {
     const { sql } = database;
     const run = (schedule: string, tick: number) =>
       claimRun(sql, { schedule, tick, owner: 'h:1', now: tick }, () => true);
@@ -167,7 +167,7 @@ describe('schedule', () => {
     });
   });
 
-  test('refuses schedules that alone exceed the plan, with the arithmetic; nothing is asked', async () => {
+  test('refuses schedules that alone exceed the plan, with the arithmetic, and sends no request', async () => {
     const settings = { CHANDLER_SCHEDULE_TICKERS: '*/2 * * * *' };
     const { code, err, out } = await chandler(['schedule', '--json'], settings);
     expect(code).toBe(2);

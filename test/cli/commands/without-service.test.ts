@@ -1,4 +1,4 @@
-/** Schedules are a service's: who runs none may use the whole quota, however small it is. */
+/** Schedules belong to a service. A user who runs none may use the whole quota, however small it is. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type Listening, listen } from '../../../src/service/http/listen.ts';
 import { createSimulator } from '../../../src/simulate.ts';
@@ -7,7 +7,7 @@ import { createTestDatabase, type TestDatabase } from '../../support/database.ts
 import { createJumpingClock } from '../../support/jumping-clock.ts';
 
 const clock = createJumpingClock({ speed: 1, startAt: Date.UTC(2026, 10, 3, 12) });
-/** Far less than what the list of coins alone needs in a month. */
+/** Far less than the list of coins alone needs in a month. */
 const TINY = { CHANDLER_PLAN: 'enterprise', CHANDLER_MONTHLY_REQUESTS: '20' };
 
 let server: Listening;
@@ -31,7 +31,7 @@ const chandler = (...argv: string[]) =>
     env: { DATABASE_URL: database.url, CHANDLER_BASE_URL: `${server.url}/v1`, ...TINY },
   });
 
-test('a month that is too small for the schedules is enough for a one-off backfill, which may use all of it', async () => {
+test('a one-off backfill may use the whole month when the schedules would need more', async () => {
   const { code, out, err } = await chandler('backfill', 'btc-bitcoin', '--start', '-30d', '--end', '-5d');
   expect(err).not.toContain('error');
   expect(code).toBe(0);
@@ -48,7 +48,7 @@ test('a month that is too small for the schedules is enough for a one-off backfi
   );
 });
 
-test('a service, and the commands about its schedules, say what does not fit', async () => {
+test('a service, and the commands about its schedules, say that the schedules do not fit the month', async () => {
   const arithmetic = /the schedules alone need \d+ requests in .*, but the limit is 20 \(plan enterprise\)/;
   const service = await chandler('service', '--role', 'scheduler');
   expect(service.code).toBe(2);

@@ -28,7 +28,7 @@ beforeEach(() => {
 const chandler = (...argv: string[]) => runCommand(['export', '--out', out, ...argv], { env });
 const manifest = () => JSON.parse(readFileSync(path.join(out, 'manifest.json'), 'utf8'));
 
-test('shows the price before, writes, and says how to check', async () => {
+test('export shows the price first, writes the files, and says how to verify them', async () => {
   const { code, out: text, err } = await chandler();
   expect([code, err]).toEqual([0, '']);
   const [price, , written, root, check] = text.split('\n');
@@ -47,14 +47,14 @@ test('shows the price before, writes, and says how to check', async () => {
   expect(again.out).toMatch(/written now: 1 file, 5 rows, [\d.]+ kB; the others had not changed/);
 });
 
-test('--dry-run writes nothing', async () => {
+test('export --dry-run writes nothing', async () => {
   const { code, out: text } = await chandler('--dry-run');
   expect(code).toBe(0);
   expect(text.trimEnd().split('\n')).toHaveLength(1);
   expect(existsSync(out)).toBe(false);
 });
 
-test('--json has the price and what was written', async () => {
+test('export --json has the price and what was written', async () => {
   const { code, out: text } = await chandler(
     '--json',
     '--what',
@@ -78,7 +78,7 @@ test('--json has the price and what was written', async () => {
   expect(dry).toEqual({ out, plan: told.plan, export: null });
 });
 
-test('selects coins, intervals of candles and of prices, times, and what is final', async () => {
+test('export selects coins, intervals of candles and of prices, times, and final rows', async () => {
   const { code } = await chandler(
     '--what',
     'candles,prices',
@@ -120,7 +120,7 @@ test('selects coins, intervals of candles and of prices, times, and what is fina
   expect(series[0].gaps[0]).toEqual([expect.any(String), expect.any(String), expect.any(String), null]);
 });
 
-test('an interval that is only made of another one is said on stderr', async () => {
+test('export warns on stderr of an interval that is only made of another one', async () => {
   const made = await chandler('--what', 'candles', '--interval', '6h');
   expect(made.code).toBe(0);
   expect(made.err).toBe(
@@ -133,7 +133,7 @@ test('an interval that is only made of another one is said on stderr', async () 
   expect(stored.err).toBe('');
 });
 
-test('files of somebody else are left alone, and named on stderr', async () => {
+test('export leaves other files in the folder alone, and names them on stderr', async () => {
   await chandler('--what', 'candles', '--interval', '24h');
   const extra = 'candles/interval=24h/quote=usd/extra.parquet';
   for (const name of ['note.txt', extra]) writeFileSync(path.join(out, name), 'mine');
@@ -145,14 +145,14 @@ test('files of somebody else are left alone, and named on stderr', async () => {
   expect(readFileSync(path.join(out, extra), 'utf8')).toBe('mine');
 });
 
-test('one file that goes is removed, in the singular', async () => {
+test('export says in the singular that one file was removed', async () => {
   await chandler('--what', 'candles', '--interval', '24h');
   const { out: text } = await chandler('--what', 'candles', '--interval', '24h', '--from', '2024-01-01');
   expect(text).toContain('removed: 1 file that is no longer part of it\n');
 });
 
-test.each(['jesse', 'lean', 'freqtrade'] as const)('%s gets no candle that may still change', async (layout) => {
-  // As earlier versions did it, with such candles: the same folder is brought up to date.
+test.each(['jesse', 'lean', 'freqtrade'] as const)('an export as %s has only final candles', async (layout) => {
+  // An earlier version wrote such candles. The export updates the same folder.
   const format = layout === 'freqtrade' ? 'parquet' : 'csv';
   const before = {
     layout,
@@ -169,7 +169,7 @@ test.each(['jesse', 'lean', 'freqtrade'] as const)('%s gets no candle that may s
     select count(*)::int as rows, (count(*) filter (where is_final))::int as final
     from market.candles where coin_id = 'btc-bitcoin' and interval = '24h' and made_of is null`;
   expect(found!.final).toBeLessThan(found!.rows);
-  // The price told before is of the size that is written then.
+  // The price is that of the size which is then written.
   const again = path.join(folder, `again-${layout}`);
   const argv = ['export', '--out', again, '--layout', layout, '--interval', '24h', '--coins', 'btc-bitcoin', '--json'];
   const { plan, export: written } = JSON.parse((await runCommand(argv, { env })).out);
@@ -178,7 +178,7 @@ test.each(['jesse', 'lean', 'freqtrade'] as const)('%s gets no candle that may s
   expect([all, manifest().files[0].rows]).toEqual([found!.rows, found!.final]);
 });
 
-test('what to do about differences is said: damaged files go, whole ones stay, as they may be the last copy', async () => {
+test('verify --files says what to do about differences: delete damaged files, keep whole ones, which may be the last copy', async () => {
   await chandler('--what', 'candles', '--interval', '24h');
   const verify = async () => (await runCommand(['verify', '--files', out], { env })).out.trimEnd().split('\n').at(-1);
   const { sql } = database;
@@ -200,13 +200,13 @@ test('what to do about differences is said: damaged files go, whole ones stay, a
   }
 });
 
-test('a terminal gets a bar', async () => {
+test('export shows a progress bar on a terminal', async () => {
   const { code, err } = await runCommand(['export', '--out', out, '--what', 'candles'], { env, columns: 100 });
   expect(code).toBe(0);
   expect(err).toMatch(/\d+% \[.*\] [\d,]+ of [\d,]+ rows/);
 });
 
-test('an interruption ends with 130, and says that the same command goes on', async () => {
+test('an interrupted export ends with 130, and says that the same command continues', async () => {
   const stop = new AbortController();
   const { code, err } = await runCommand(['export', '--out', out, '--what', 'all'], {
     env,
@@ -217,7 +217,7 @@ test('an interruption ends with 130, and says that the same command goes on', as
   expect(err).toMatch(/Finished files stay: the same command continues from there\./);
 });
 
-describe('what makes no sense is said in one sentence, ends with 2, and writes nothing', () => {
+describe('export refuses wrong usage in one sentence, ends with 2 and writes nothing', () => {
   test.each<[string[], RegExp]>([
     [['--format', 'xlsx'], /'xlsx' is invalid.*parquet, csv, ndjson, arrow/],
     [['--layout', 'hyve'], /'hyve' is invalid.*did you mean hive\?/],

@@ -1,4 +1,4 @@
-/** Rows of an import that are left out, or stand twice: what is said of them. */
+/** Rows of an import that are skipped, or occur twice, and what is said about them. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { HOUR } from '../../../src/core/interval.ts';
 import { csvOf, giveCoins, HEADER, HOURS, temporaryFiles } from '../../lake/import/given-files.ts';
@@ -24,7 +24,7 @@ const chandler = (...argv: string[]) =>
   runCommand(['import', ...argv, '--source', 'x', '--interval', '1h'], { env: { DATABASE_URL: database.url } });
 const stored = () => database.sql`select from market.imported_candle`;
 
-describe('coins that are not known', () => {
+describe('unknown coins in an import', () => {
   const rowOf = (coin: string, hour: number) => `${coin},2024-01-01T0${hour}:00:00Z,1,2,1,2,5`;
   const fileOf = (name: string, coins: readonly string[]) =>
     files.write(name, [`coin,${HEADER}`, ...coins.map((coin, i) => rowOf(coin, i % 10))].join('\n'));
@@ -42,7 +42,7 @@ describe('coins that are not known', () => {
     expect(await stored()).toHaveLength(0);
   });
 
-  test('or the first twenty', async () => {
+  test('are named up to twenty', async () => {
     const { code, err } = await chandler(
       fileOf(
         'many.csv',
@@ -53,7 +53,7 @@ describe('coins that are not known', () => {
     expect(err).toContain('the first 20 of them:\n');
   });
 
-  test('--skip-wrong leaves out their rows, and counts them by name', async () => {
+  test('are skipped with --skip-wrong, and their rows are counted by name', async () => {
     const file = fileOf('skip.csv', ['BTC', 'aaa-first', 'aaa-first', 'bbb-second', 'BTC']);
     const { code, out } = await chandler(file, '--skip-wrong');
     expect(code).toBe(0);
@@ -64,14 +64,14 @@ describe('coins that are not known', () => {
     expect(await stored()).toHaveLength(2);
   });
 
-  test('--skip-wrong does not help when --coin is unknown', async () => {
+  test('are not skipped with --skip-wrong when --coin names them', async () => {
     const { code, err } = await chandler(files.write('k.csv', csvOf(HOURS)), '--coin', 'btc-bitcoim', '--skip-wrong');
     expect(code).toBe(2);
     expect(err).toContain('error: no coin is called btc-bitcoim. ');
   });
 });
 
-test('a row twice in the files is not called already there', async () => {
+test('a row that occurs twice in the files is not called already stored', async () => {
   const file = files.write('twice.csv', csvOf([...HOURS.slice(0, 5), HOURS[2]!]));
   expect((await chandler(file, '--coin', 'BTC')).out).toContain(
     '\nx: 5 candles added, 1 row twice in the file; 6 rows of 1 series read\n',
@@ -81,14 +81,14 @@ test('a row twice in the files is not called already there', async () => {
   );
 });
 
-test('one candle that differs is said in the singular', async () => {
+test('one candle that differs is reported in the singular', async () => {
   await chandler(files.write('one.csv', csvOf(HOURS.slice(0, 1))), '--coin', 'BTC');
   const { code, out } = await chandler(files.write('o.csv', csvOf([{ ...HOURS[0]!, volume: 1 }])), '--coin', 'BTC');
   expect(code).toBe(1);
   expect(out).toContain('1 candle of x is there already with other values.\n');
 });
 
-test('one JSON list around all rows is refused with what makes lines of it', async () => {
+test('one JSON list around all rows is refused, with a way to make lines of it', async () => {
   const rows = '{"time":1704067200,"open":1,"high":2,"low":1,"close":2}';
   for (const text of [`[${rows},${rows}]`, `[\n${rows}\n]`, '[[1704067200,1,2,1,2,5]]']) {
     const { code, err } = await chandler(files.write('list.ndjson', text), '--coin', 'BTC');
@@ -123,7 +123,7 @@ test('a number in another base than ten, or too small, is refused with its field
   expect((await chandler(small, '--coin', 'BTC')).out).toContain('open is not a number: "1e-400 (too small)"\n');
 });
 
-test('NA of R and NaN of pandas are no value where there may be none, and are counted; NaN is no price', async () => {
+test('NA of R and NaN of pandas count as no value where a value is optional; NaN is no price', async () => {
   const rows = ['NA', 'nan', '', 'null', 'NaN', '7'].map((volume, i) => `2024-01-01T0${i}:00,1,2,1,2,${volume}`);
   const file = files.write('na.csv', [HEADER, ...rows, '2024-01-01T06:00,NA,NA,NA,NA,NA'].join('\n'));
   const { code, out } = await chandler(file, '--coin', 'BTC');
@@ -141,7 +141,7 @@ test('NA of R and NaN of pandas are no value where there may be none, and are co
   expect(refused.out).toContain('nan.csv, record 3: close is not a number: "N/A"\n');
 });
 
-test('rows of any number of series go in by one COPY, so that none waits until the one before is stored', async () => {
+test('rows of any number of series are stored by one COPY, so that no series waits for the one before', async () => {
   const { sql } = database;
   const lines = (coin: string, hours: number) =>
     Array.from({ length: hours }, (_, i) => `${coin},${Date.UTC(2020, 0, 1) + i * HOUR},1,2,1,2,5`);
@@ -161,7 +161,7 @@ test('rows of any number of series go in by one COPY, so that none waits until t
   expect(await sql`select last_value::int as copies, is_called from public.copies`).toEqual([
     { copies: 1, isCalled: true },
   ]);
-  // The next import knows what is there.
+  // The next import finds the stored rows.
   expect(JSON.parse((await chandler(file, '--json')).out)).toMatchObject({ added: 0, same: 20_010 });
   expect((await runCommand(['verify'], { env: { DATABASE_URL: database.url } })).code).toBe(0);
 });
@@ -185,7 +185,7 @@ describe('a file that grows', () => {
       >`select close, is_final from market.imported_candle order by open_time`
     ).map(({ close, isFinal }) => `${close}${isFinal ? '' : '?'}`);
 
-  test('is imported each day as it is: what was not final may change, and nothing else', async () => {
+  test('can be imported each day: only candles that were not final may change', async () => {
     expect(await importOn('2024-06-03', [2, 3, 4])).toMatchObject({ code: 0, added: 3, updated: 0 });
     expect(await closes()).toEqual(['2', '3?', '4?']);
     expect(await importOn('2024-06-04', [2, 3, 5, 6])).toMatchObject({
@@ -196,7 +196,7 @@ describe('a file that grows', () => {
       replaced: 0,
     });
     expect(await closes()).toEqual(['2', '3', '5?', '6?']);
-    // The first day is final, and the second has become so.
+    // The first day is final, and the second has become final.
     for (const changed of [
       [8, 3, 5, 6, 7],
       [2, 8, 5, 6, 7],

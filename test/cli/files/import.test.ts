@@ -33,7 +33,7 @@ const stored = () =>
   database.sql`select * from market.candles_all where source <> 'upstream' order by source, coin_id, open_time`;
 const differences = async () => (await runCommand(['verify'], { env })).code;
 
-test('imports the klines of an exchange, says how it read them, and what is there is what the file has', async () => {
+test('import stores exactly the klines of the file, and says how it read them', async () => {
   const file = files.write('klines.csv', csvOf(HOURS));
   const { code, out, err } = await chandler(file, ...bitcoin);
   expect([code, err]).toEqual([0, '']);
@@ -69,7 +69,7 @@ const digestOf = () =>
     rows.map(({ digest }) => ({ digest: Number(BigInt.asIntN(64, BigInt(digest))) })),
   );
 
-test('the same files again change nothing; others are refused, and replaced when that is said', async () => {
+test('importing the same files again changes nothing; different files are refused, or replace the rows with the option for it', async () => {
   const file = files.write('again.csv', csvOf(HOURS));
   await imported(file, ...bitcoin);
   const before = await database.sql`select * from market.imported_series`;
@@ -92,7 +92,7 @@ test('the same files again change nothing; others are refused, and replaced when
   expect(await differences()).toBe(0);
 });
 
-test('which columns are read as what, and which are not used', async () => {
+test('import says which columns it reads as what, and which it does not use', async () => {
   const text = (name: string, header: string) =>
     files.write(name, `${header}\n2024-01-01T00:00:00Z,BTC/USD,1,2,1,2,5\n`);
   const named = text('named.csv', 'date,symbol,open,high,low,close,Volume BTC');
@@ -111,7 +111,7 @@ test('which columns are read as what, and which are not used', async () => {
   );
 });
 
-test('a title, or the address of the source, above the header is no header', async () => {
+test('import does not take a title or an address above the header as the header', async () => {
   const titled = files.write('titled.csv', `https://www.example.com\n\n${csvOf(HOURS.slice(0, 3))}`);
   expect(await imported(titled, ...bitcoin)).toMatchObject({ added: 3 });
   expect((await stored()).map(({ openTime }) => openTime)).toEqual(HOURS.slice(0, 3).map(({ openTime }) => openTime));
@@ -123,7 +123,7 @@ test('a title, or the address of the source, above the header is no header', asy
   );
 });
 
-test('goes on at both ends of what is there', async () => {
+test('import adds rows at both ends of what is stored', async () => {
   await imported(files.write('middle.csv', csvOf(HOURS.slice(100, 200))), ...bitcoin);
   expect(await imported(files.write('around.csv', csvOf(HOURS)), ...bitcoin)).toMatchObject({ added: 400, same: 100 });
   const [series] = await database.sql`select candles, first_open_time, last_open_time from market.imported_series`;
@@ -133,7 +133,7 @@ test('goes on at both ends of what is there', async () => {
   expect(await differences()).toBe(0);
 });
 
-test('one wrong row stops it: which, how many, and why', async () => {
+test('one wrong row stops an import, which says which row, how many, and why', async () => {
   const lines = csvLines(HOURS, String);
   const wrong = (i: number, change: (fields: string[]) => void) => {
     const fields = lines[i]!.split(',');
@@ -170,7 +170,7 @@ test('one wrong row stops it: which, how many, and why', async () => {
   expect(await differences()).toBe(0);
 });
 
-test('two rows of a slot: the same twice are one, and two different ones are both wrong, wherever they stand', async () => {
+test('two equal rows of a slot are one; two different rows of a slot are both wrong, wherever they stand', async () => {
   const twice = [...csvLines(HOURS.slice(0, 10), String), ...csvLines(HOURS.slice(5, 6), String)];
   const [first, second] = [
     files.write('a.csv', `time,open,high,low,close,volume\n${twice.join('\n')}\n`),
@@ -195,7 +195,7 @@ test('two rows of a slot: the same twice are one, and two different ones are bot
   expect(await differences()).toBe(0);
 });
 
-test('--dry-run checks all rows and stores nothing', async () => {
+test('import --dry-run checks all rows and stores nothing', async () => {
   const { code, out } = await chandler(files.write('dry.csv', csvOf(HOURS)), ...bitcoin, '--dry-run');
   expect(code).toBe(0);
   expect(out).toContain(
@@ -207,7 +207,7 @@ test('--dry-run checks all rows and stores nothing', async () => {
   expect((await chandler(wrong, ...bitcoin, '--dry-run')).code).toBe(1);
 });
 
-describe('what cannot be is refused with what would be right', () => {
+describe('import refuses wrong usage and says what would be right', () => {
   test.each<[string, string[], string]>([
     ['no source', ['klines.csv'], '--source is missing'],
     ['the source upstream', ['klines.csv', '--source', 'Upstream'], 'and not upstream'],
@@ -255,7 +255,7 @@ describe('what cannot be is refused with what would be right', () => {
   });
 });
 
-test('a column says coin, interval and quote; sources stay apart', async () => {
+test('import reads coin, interval and quote from a column, and keeps sources apart', async () => {
   const lines = HOURS.slice(0, 4).map(
     ({ openTime: t }, i) =>
       `${['BTC', 'eth-ethereum'][i % 2]},${['1h', '1d'][i >> 1]},BTC,${i >> 1 ? Date.UTC(2024, 0, 1 + i) : t},1,2,0.5,1`,
@@ -279,7 +279,7 @@ test('a column says coin, interval and quote; sources stay apart', async () => {
   expect(await differences()).toBe(0);
 });
 
-test('NDJSON and files without a header are read; .gz of both, too', async () => {
+test('import reads NDJSON and files without a header, each also as .gz', async () => {
   expect(await imported(files.write('k.ndjson.gz', ndjsonOf(HOURS)), ...bitcoin)).toMatchObject({
     added: 500,
     times: { text: 500 },

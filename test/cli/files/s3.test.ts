@@ -26,7 +26,7 @@ const envOf = ({ env }: S3Server, more: Readonly<Record<string, string>> = {}): 
   ...more,
 });
 
-test.skipIf(server === null)('exports to a bucket, exports again what has changed, and verifies it', async () => {
+test.skipIf(server === null)('export writes to a bucket, updates it after changes, and verify checks it', async () => {
   const out = `s3://${server!.bucket}/by/hand`;
   const env = envOf(server!);
   const first = await runCommand(['export', '--out', out, '--what', 'candles,tickers', '--json'], { env });
@@ -41,7 +41,7 @@ test.skipIf(server === null)('exports to a bucket, exports again what has change
   expect([other.code, other.err]).toEqual([2, expect.stringContaining('has an export of')]);
 });
 
-test.skipIf(strict === null)('wrong keys are a wrong setting, and nothing that is printed has the secret', async () => {
+test.skipIf(strict === null)('wrong keys are called a wrong setting, and no output contains the secret', async () => {
   const out = `s3://${strict!.bucket}/x`;
   const env = envOf(strict!, { LOG_LEVEL: 'trace', AWS_SESSION_TOKEN: 'a-session-token-nobody-may-see' });
   for (const argv of [
@@ -58,7 +58,7 @@ test.skipIf(strict === null)('wrong keys are a wrong setting, and nothing that i
 });
 
 test.skipIf(server === null)(
-  'a bucket that is not there is a wrong setting, and storage that is down is a failure',
+  'a bucket that does not exist is a wrong setting, and storage that is down is a failure',
   async () => {
     const nowhere = await runCommand(['export', '--out', 's3://not-there-at-all/x'], { env: envOf(server!) });
     expect([nowhere.code, nowhere.err]).toEqual([

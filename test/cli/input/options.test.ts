@@ -10,7 +10,7 @@ import {
 import { UsageError } from '../../../src/cli/shell/exit.ts';
 
 describe('parsers of options', () => {
-  test('read what is right', () => {
+  test('accept valid values', () => {
     expect(parsePositiveInteger('12')).toBe(12);
     expect(integer(0, 65_535)('0')).toBe(0);
     expect(parseInterval('5m')).toBe('5m');

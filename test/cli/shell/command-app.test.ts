@@ -1,4 +1,4 @@
-/** The clock of commands, where the clock of the machine differs from that of the database. */
+/** The clock of commands when the clock of the machine differs from that of the database. */
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { DAY, HOUR } from '../../../src/core/interval.ts';
@@ -7,7 +7,7 @@ import { createSimulator } from '../../../src/simulate.ts';
 import { runCommand } from '../../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 
-/** `clock_timestamp()` of this database is ahead of its machine's, found before Postgres' own. */
+/** Sets `clock_timestamp()` of this database ahead of its machine. It is found before Postgres' own function. */
 async function setAhead({ sql }: TestDatabase, hours: number): Promise<void> {
   await sql`create schema other_time`;
   await sql.unsafe(`
@@ -18,7 +18,7 @@ async function setAhead({ sql }: TestDatabase, hours: number): Promise<void> {
 }
 
 test.each([3, -3])(
-  'a command goes by the clock of the database, which is %i hours ahead, in all that it records',
+  'a command records all times by the clock of the database, which is %i hours ahead of its own',
   async (hours) => {
     const database = await createTestDatabase();
     onTestFinished(() => database.drop());
@@ -43,7 +43,7 @@ test.each([3, -3])(
     select b.requested_at, b.started_at, b.heartbeat_at, b.finished_at, a.at, a.ended_at, f.sent_at
     from ops.backfill b, ops.audit a, (select max(sent_at) as sent_at from ops.fetch) f`;
     for (const [name, at] of Object.entries(row!)) expect(Math.abs(at - now), name).toBeLessThan(HOUR / 2);
-    // So a service, which goes by the same clock, never takes the run for dead, nor for one that begins in the future.
+    // A service goes by the same clock, so it does not take the run for dead, nor for one that begins in the future.
     expect(row!.startedAt).toBeLessThanOrEqual(row!.finishedAt!);
   },
 );

@@ -5,7 +5,7 @@ import { runCommand, sink } from '../../support/cli.ts';
 
 const ABSENT = 'postgres://chandler:hunter2@127.0.0.1:1/chandler';
 
-describe('with --json a command that fails prints one document, too', () => {
+describe('a command with --json that fails prints one JSON document, too', () => {
   test.each<[string[], number, RegExp]>([
     [['plan', 'btc-bitcoin', '--start', 'now'], 2, /^--start now is now, and nothing has begun since; choose an/],
     [['plan', 'btc-bitcoin', '--start', '2099-01-01'], 2, /^--start 2099-01-01 lies in the future/],
@@ -23,7 +23,7 @@ describe('with --json a command that fails prints one document, too', () => {
     expect(err).toMatch(/^error: /);
   });
 
-  test('and half an array says that it is not the whole one', async () => {
+  test('even when half an array was printed: the document says that it is not complete', async () => {
     const [stdout, text] = sink();
     const [stderr] = sink();
     const { out } = createIo({ stdin: process.stdin, stdout, stderr });

@@ -16,7 +16,7 @@ test.each<[StatementKind, string[]]>([
     'changes',
     ['update t set x = 1', 'execute x', "commit prepared 'x'", 'do $$ begin end $$', 'call p()', 'vacuum', ''],
   ],
-])('%s', (kind, statements) => {
+])('a statement that %s is recognised', (kind, statements) => {
   expect(statements.map((statement) => [statement, kindOf(statement)])).toEqual(statements.map((one) => [one, kind]));
 });
 
@@ -26,6 +26,6 @@ test.each([
   ['alter role x encrypted password $p$a$p$', "alter role x encrypted password '***'"],
   ["options (user 'x', password 'secret')", "options (user 'x', password '***')"],
   ["select 'no password here'", "select 'no password here'"],
-])('a password is not kept: %s', (sql, masked) => {
+])('a password is masked: %s', (sql, masked) => {
   expect(withoutPasswords(sql)).toBe(masked);
 });

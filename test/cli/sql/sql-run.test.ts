@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-/** Takes each part a moment after it came, and remembers how much has waited for it. */
+/** Takes each chunk a moment after it came, and records the most that waited for it. */
 function slowReader() {
   let most = 0;
   let bytes = 0;
@@ -28,7 +28,7 @@ function slowReader() {
 const run = (out: ReturnType<typeof slowReader>['out'], text: string) =>
   runSql(out, { url: database.url, text, json: true, signal: new AbortController().signal });
 
-/** Its rows come one after the other: in the `from` clause they would all be made first. */
+/** The rows are generated one by one. In the `from` clause all would be generated first. */
 const ENDLESS = 'select repeat($$x$$, 1000), generate_series(1, 100000000)';
 const ROWS = `select repeat('x', 1000) as text from generate_series(1, 40000)`;
 
@@ -45,7 +45,7 @@ test.each([
 test.each([
   ['rows', ENDLESS],
   ['a copy', `copy (${ENDLESS}) to stdout`],
-])('when the reader of %s has gone, the statement ends on the server', async (_what, text) => {
+])('the statement ends on the server when the reader of %s has gone', async (_what, text) => {
   const reader = slowReader();
   const running = run(reader.out, text);
   await expect.poll(reader.bytes).toBeGreaterThan(0);

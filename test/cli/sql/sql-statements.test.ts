@@ -40,12 +40,12 @@ describe('splitStatements', () => {
     expect(texts(sql)).toEqual(expected);
   });
 
-  test('knows where each one begins', () => {
+  test('knows the position at which each statement begins', () => {
     expect(splitStatements('select 1;\n  select 2').map((s) => s.offset)).toEqual([0, 12]);
   });
 });
 
-test('a position is told in the text that was given', () => {
+test('gives positions in the original text', () => {
   const sql = "select '🚀';\nselect *\n  frm x";
   const [, second] = splitStatements(sql);
   expect(describePosition(sql, second!.offset, second!.text.indexOf('frm') + 1)).toBe('line 3, column 3');

@@ -11,7 +11,7 @@ test.each([
   ["select * from market.candles where coin_id = any(array['BTC', 'ETH'])", ['BTC', 'ETH']],
   ["select * from market.candles where coin_id like 'btc%' and symbol = 'BTC'", []],
   ['select * from market.candles where coin_id = symbol', []],
-])('names coins: %s', (statement, names) => {
+])('the names of coins are found in: %s', (statement, names) => {
   expect(coinsNamed(statement)).toEqual(names);
 });
 
@@ -26,7 +26,7 @@ afterAll(() => database.drop());
 const run = (statement: string, ...options: string[]) =>
   runCommand(['sql', ...options, statement], { env: { DATABASE_URL: database.url } });
 
-test('a statement is told which of its coins are no ids', async () => {
+test('sql notes which coins in a statement have no such id', async () => {
   const found = await run(
     "select close from market.candles where coin_id in ('BTC', 'btc-bitcoin', 'nobody') and interval = '1h'",
   );
@@ -40,7 +40,7 @@ test('a statement is told which of its coins are no ids', async () => {
   expect([json.out, json.err]).toEqual(['[]\n', 'note: no coin has the id BTC; it is a name of btc-bitcoin\n']);
 });
 
-test('also when it counts, which looks like an answer; one that names only ids is told nothing', async () => {
+test('sql notes it also for a count, whose result looks like an answer, and notes nothing when all ids exist', async () => {
   expect((await run("select count(*) from market.candles where coin_id = 'BTC'")).err).toBe(
     'note: no coin has the id BTC; it is a name of btc-bitcoin\n',
   );

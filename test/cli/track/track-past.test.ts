@@ -1,4 +1,4 @@
-/** What `track add` does and says about the past, against the simulator. */
+/** What `track add` does and prints about the past, against the simulator. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { planOf } from '../../../src/contract/plan/plans.ts';
 import { readLearnedLimits } from '../../../src/ingest/limits/learned-limits.ts';
@@ -39,7 +39,7 @@ beforeEach(async () => {
 });
 afterEach(() => database.drop());
 
-test('track add queues the past at once, and says who fetches it', async () => {
+test('track add queues the past at once, and says which service fetches it', async () => {
   const said = await chandler('track', 'add', 'btc-bitcoin', 'eth-ethereum', '--since', '2022-01-01');
   expect(said).toContain(
     [
@@ -52,7 +52,7 @@ test('track add queues the past at once, and says who fetches it', async () => {
   expect(await json('backfills', 'list')).toMatchObject([
     { id: 1, state: 'queued', priority: -10, coins: 2, leftRequests: 8, requestedBy: 'the audit of gaps' },
   ]);
-  // The schedule finds nothing more.
+  // The schedule finds nothing more to queue.
   const plan = planOf('enterprise');
   const historyLimits = await readLearnedLimits(database.sql, clock, plan);
   expect(await auditGaps({ sql: database.sql, clock, plan, historyLimits })).toEqual([]);
@@ -63,12 +63,12 @@ test('track add queues the past at once, and says who fetches it', async () => {
   expect(await chandler('track', 'add', 'ltc-litecoin', '--since', '2022-01-01')).not.toContain('Backfill');
 });
 
-test('track add leaves to open backfills what they want, and says so', async () => {
+test('track add queues nothing that open backfills already fetch, and says so', async () => {
   await chandler('backfill', 'btc-bitcoin', '--start', '2022-01-01', '--detach');
   const said = await chandler('track', 'add', 'btc-bitcoin', '--since', '2022-01-01');
   expect(said).toMatch(/\nOpen backfills fetch 1,7\d\d slots of the past already \(chandler backfills list\)\.\n/);
   expect(await json('backfills', 'list')).toHaveLength(1);
-  // A second backfill of the same counts only what is its own.
+  // A second backfill counts only its own slots.
   const again = await chandler('backfill', 'btc-bitcoin', 'eth-ethereum', '--start', '2022-01-01', '--detach');
   expect(again).toMatch(
     /\nBackfills that go before it fetch 1,7\d\d slots of it already; it sends the 5 requests for the rest\.\n$/,
@@ -79,14 +79,14 @@ test('track add leaves to open backfills what they want, and says so', async () 
   ]);
 });
 
-test('with the schedule of gaps off, nothing is queued, and track add says so', async () => {
+test('track add queues nothing when the schedule of gaps is off, and says so', async () => {
   env.CHANDLER_SCHEDULE_GAPS = 'off';
   const said = await chandler('track', 'add', 'btc-bitcoin', '--since', '2022-01-01');
   expect(said).toMatch(/\nThe schedule gaps is off, so nothing fetches the past of tracked series\.\n$/);
   expect(await json('backfills', 'list')).toEqual([]);
 });
 
-test('track add says what lies beyond the plan, and what prices give in its place', async () => {
+test('track add says what lies beyond the plan, and which prices there are in its place', async () => {
   env.CHANDLER_PLAN = 'free';
   expect(await chandler('track', 'add', 'btc-bitcoin', '--since', '-90d')).toMatch(
     /\n\d\d slots lie beyond the documented limit: plan free shows only the last 1d\. Of daily candles, only the last full day becomes final; older ones stay gaps\.\nPrices instead of candles, daily: the last 365d, 1 request for up to 9\d rows:\nchandler track add btc-bitcoin --since -90d --series prices --interval 1d\n$/,
@@ -97,7 +97,7 @@ test('track add says what lies beyond the plan, and what prices give in its plac
   );
 });
 
-test('series that a backfill has just filled do not look as if nobody had answered', async () => {
+test('track add does not call series that a backfill has just filled not refreshed', async () => {
   const filled = ['backfill', 'btc-bitcoin', '--start', '-90d', '--series', 'prices'];
   expect(await runCommand(filled, { env, clock })).toMatchObject({ code: 0 });
   const said = await chandler('track', 'add', 'btc-bitcoin', 'eth-ethereum', '--series', 'prices');
@@ -107,18 +107,18 @@ test('series that a backfill has just filled do not look as if nobody had answer
   expect(tiers[0].oldestAgeMs).toBeLessThan(600_000);
 });
 
-test('without a rule the past is not wanted any more, and its backfill is cancelled', async () => {
+test('track remove makes the past not wanted any more, and cancels its backfill', async () => {
   await chandler('track', 'add', 'btc-bitcoin', '--since', '2022-01-01');
   expect(await chandler('track', 'remove', 'btc-bitcoin')).toContain('\nBackfill 1, of their past, is cancelled.\n');
   expect(await json('backfills', 'list')).toEqual([]);
   const gaps: { from: string }[] = await json('gaps');
   expect(gaps.filter(({ from }) => Date.parse(from) < Date.UTC(2025, 10, 3))).toEqual([]);
-  // A rule that is made again wants it again.
+  // A new rule makes the past wanted again.
   const { past } = await json('track', 'add', 'btc-bitcoin', '--since', '2022-01-01');
   expect(past.backfills).toMatchObject([{ id: 2, coins: 1 }]);
 });
 
-test('the past of one coin that no rule wants any more is left out, whatever rules the others have', async () => {
+test('track remove takes the past of one coin out of a backfill, whatever rules the other coins have', async () => {
   await chandler('track', 'add', 'btc-bitcoin', 'eth-ethereum', 'ltc-litecoin', '--since', '2022-01-01');
   expect(await chandler('track', 'remove', 'eth-ethereum')).toContain(
     '\nBackfill 1, of the past, leaves out 1 coin that no rule wants any more.\n',
@@ -130,17 +130,17 @@ test('the past of one coin that no rule wants any more is left out, whatever rul
     return [...new Set(past.map(({ coinId }) => coinId))].sort();
   };
   expect(await coins()).toEqual(['btc-bitcoin', 'ltc-litecoin']);
-  // Two rules want one coin, and the other from before.
+  // Two rules want one coin, and the other one from an earlier day.
   await chandler('track', 'add', '--top', '2', '--since', '2024-01-01');
   const { cancelled, shortened } = await json('track', 'remove', 'btc-bitcoin', 'ltc-litecoin');
   expect({ cancelled, shortened }).toEqual({ cancelled: [], shortened: [{ id: 1, coins: 1 }] });
   expect(await database.sql`select coin_ids from ops.backfill where id = 1`).toEqual([{ coinIds: ['btc-bitcoin'] }]);
-  // A rule that is made again wants it again.
+  // A new rule makes the past wanted again.
   const { past } = await json('track', 'add', 'eth-ethereum', '--since', '2022-01-01');
   expect(past.backfills).toMatchObject([{ coins: 1 }]);
 });
 
-test('a coin that is not active any more keeps its past when the rule of another one is removed', async () => {
+test('an inactive coin keeps its past when the rule of another coin is removed', async () => {
   await chandler('track', 'add', 'btc-bitcoin', 'eth-ethereum', '--since', '2022-01-01');
   await database.sql`update market.coin set is_active = false where id = 'btc-bitcoin'`;
   const { cancelled, shortened } = await json('track', 'remove', 'eth-ethereum');
@@ -149,7 +149,7 @@ test('a coin that is not active any more keeps its past when the rule of another
   expect((await json('track', 'remove', 'btc-bitcoin')).cancelled).toEqual([1]);
 });
 
-test('track add counts what the catalogue asks about the new coins, so that saying it twice changes nothing', async () => {
+test('track add counts the catalogue requests of the new coins, so that a second track add shows the same', async () => {
   env.CHANDLER_PLAN = 'free';
   // Today's requests differ from run to run: the second one has read the list of coins.
   await chandler('plan', 'btc-bitcoin', '--start', '-2d');
@@ -158,7 +158,7 @@ test('track add counts what the catalogue asks about the new coins, so that sayi
   expect(again.requestsPerDay).toEqual(first.requestsPerDay);
 });
 
-test('the past that one request holds comes with the first refresh, as track add says, for prices and for candles', async () => {
+test('a past that one request holds comes with the first refresh, as track add says, for prices and for candles', async () => {
   const said = await chandler(
     'track',
     'add',
@@ -169,7 +169,7 @@ test('the past that one request holds comes with the first refresh, as track add
     '--series',
     'prices',
   );
-  // Of each of the two coins 307 days: to the end of this one.
+  // 307 days for each of the two coins, up to the end of this one.
   expect(said).toContain(
     '\nThe next refreshes fetch the past of 2 coins, 1d prices in usd, from 2026-01-01 on: up to 614 rows.\n',
   );

@@ -18,7 +18,7 @@ const json = async (...argv: string[]) => {
 
 beforeAll(async () => {
   database = await createTestDatabase();
-  // Nobody is there: whoever asks upstream fails.
+  // Nothing listens there, so any upstream request fails.
   env = { DATABASE_URL: database.url, CHANDLER_BASE_URL: 'http://127.0.0.1:1/v1' };
 });
 afterAll(() => database.drop());
@@ -38,13 +38,13 @@ beforeEach(async () => {
 });
 
 describe('track add', () => {
-  test('keeps the rules with their defaults, makes the series, and says what it costs', async () => {
+  test('saves the rules with their defaults, makes the series, and says what they cost', async () => {
     const { code, out, err } = await track('add', 'btc-bitcoin', '--top', '3', '--interval', '24h,1h');
     expect({ code, err }).toEqual({ code: 0, err: '' });
     expect(out).toMatch(/^4 rules saved; 6 series tracked, 6 of them new\./);
     expect(out).toMatch(/^list 24h +20 +1 +1d +1d +– +– +1 series not refreshed yet$/m);
     expect(out).toMatch(/^top 1h +10 +2 +2h +2h /m);
-    // 1 + 2 daily, and one hourly each 55 minutes, two each 115 minutes: a run of the schedule earlier than their targets.
+    // 1 + 2 daily; one hourly every 55 minutes and two every 115 minutes: one run of the schedule earlier than their targets.
     expect(out).toMatch(/Keeping every target age costs 55 requests a day; \d+ are available\.$/m);
     expect(out).toMatch(/^As documented, plan free includes no 1h candles\. One request will check this; /m);
     const { rules } = await json('track', 'list');
@@ -60,7 +60,7 @@ describe('track add', () => {
     });
   });
 
-  test('says what can be achieved when the budget does not allow the target', async () => {
+  test('says which age can be achieved when the budget does not allow the target', async () => {
     env.CHANDLER_MONTHLY_REQUESTS = '120';
     const report = await json('track', 'add', '--all', '--interval', '1h', '--target-age', '6h');
     delete env.CHANDLER_MONTHLY_REQUESTS;
@@ -71,7 +71,7 @@ describe('track add', () => {
     expect((await track('list')).out).toMatch(/^all 1h +0 +4 +6h +\dd/m);
   });
 
-  test('says that skipped days are lost where the plan gives only the last one, and that a backfill fills other gaps', async () => {
+  test('says that skipped days are lost when the plan gives only the last one, and that a backfill fills other gaps', async () => {
     env.CHANDLER_MONTHLY_REQUESTS = '120';
     const lost =
       /^Daily candles that are skipped cannot be fetched later under this plan, which gives only the last full day\. /m;
@@ -90,7 +90,7 @@ describe('track add', () => {
     delete env.CHANDLER_MONTHLY_REQUESTS;
   });
 
-  test.each(['2600', '2900'])('never plans more requests than it says there are, with %s a month', async (perMonth) => {
+  test.each(['2600', '2900'])('plans no more requests than are available, with %s a month', async (perMonth) => {
     env.CHANDLER_MONTHLY_REQUESTS = perMonth;
     const { out } = await track('add', '--all', '--series', 'prices', '--interval', '1h', '--target-age', '1h');
     delete env.CHANDLER_MONTHLY_REQUESTS;
@@ -98,7 +98,7 @@ describe('track add', () => {
     expect(Number(planned)).toBe(Number(available));
   });
 
-  test('takes every term, and the same coins again with others', async () => {
+  test('accepts every term, and replaces the terms of the same coins', async () => {
     await json(
       'track',
       'add',
@@ -194,7 +194,8 @@ test('status shows how fresh each tier is', async () => {
   const now = systemClock.now();
   for (const [i, { id }] of rows.slice(0, 3).entries()) await markSeen(database.sql, id, now - (i + 1) * 10 * HOUR);
   const { tiers } = await json('status');
-  // On the free plan a day that was not asked for when the next one has ended is lost: so it is each day, at the first run after midnight.
+  // On the free plan a day is lost that was not requested before the next one has ended. So it is requested each day, at the first run
+  // after midnight.
   expect(tiers).toMatchObject([
     {
       tier: 'all',

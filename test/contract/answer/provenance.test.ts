@@ -12,7 +12,7 @@ import {
 
 const asOf = Date.UTC(2024, 0, 2, 3, 4, 5);
 
-it('tells in headers what an answer stands on, and nothing where the source does not say', () => {
+it('headers say what an answer is based on, and are missing if the source does not know', () => {
   const seen = { 'X-Chandler-As-Of': '2024-01-02T03:04:05Z' };
   const headers = (provenance: Parameters<typeof withProvenance>[1]) =>
     provenanceHeaders(withProvenance([], provenance));
@@ -28,28 +28,28 @@ it('tells in headers what an answer stands on, and nothing where the source does
   expect([provenanceOf(null), provenanceOf([])]).toEqual([null, null]);
 });
 
-describe('a history', () => {
+describe('the coverage of a history', () => {
   const of = (known: { from: number; to: number }[], more: { hasRows?: boolean; to?: number } = {}) =>
     historyProvenance({ requested: { from: 10, to: more.to ?? 20 }, known, hasRows: more.hasRows ?? false, asOf });
 
-  it('is full when every slot is known, and when there is none', () => {
+  it('is full when every slot is known, and when the range has no slot', () => {
     expect(of([{ from: 0, to: 30 }])).toEqual(completeAsOf(asOf));
     expect(of([], { to: 10 })).toEqual(completeAsOf(asOf));
   });
 
-  it('is there in part from the first slot on that is not known', () => {
+  it('is partial when a slot is unknown, and names the first one', () => {
     expect(of([{ from: 0, to: 12 }])).toEqual({ ...partialAsOf(asOf), firstMissing: 12 });
     expect(of([{ from: 15, to: 20 }])).toEqual({ ...partialAsOf(asOf), firstMissing: 10 });
     expect(of([], { hasRows: true })).toEqual({ ...partialAsOf(asOf), firstMissing: 10 });
   });
 
-  it('is not there when nothing of it is known, whatever is known beside it', () => {
+  it('is none when no slot is known, even if others outside the range are', () => {
     expect(of([{ from: 0, to: 10 }])).toEqual(NO_DATA);
     expect(of([])).toEqual(NO_DATA);
   });
 });
 
-it('of several is full or nothing when all of them are, and as new as the newest', () => {
+it('the coverage of several answers is full or none if all of theirs are, and as new as the newest', () => {
   expect(combineProvenance([completeAsOf(1), completeAsOf(3), completeAsOf(2)])).toEqual(completeAsOf(3));
   expect(combineProvenance([NO_DATA, completeAsOf(3)])).toEqual(partialAsOf(3));
   expect(combineProvenance([NO_DATA, NO_DATA])).toEqual(NO_DATA);

@@ -6,14 +6,14 @@ const parse = (query: string) => parseOhlcvParameters(new URLSearchParams(query)
 const day = (n: number) => Date.UTC(2022, 0, n);
 const NOW = Date.UTC(2022, 5, 1, 12);
 
-it('takes NOW for an end', () => {
+it('an end may be NOW', () => {
   expect(parse('start=2022-01-19&end=now')).toMatchObject({ ok: true, value: { to: NOW, limit: 366 } });
   expect(parse('start=2020-01-19&end=NOW')).toMatchObject({ ok: false });
 });
 
 describe('the parameters of an OHLCV request', () => {
   it.each(['2022-01-19', '2022-01-19T00:00:00Z', String(day(19) / 1000), '2022-01-19T02:00:00%2B02:00'])(
-    'take %s for a start',
+    'may have %s as start',
     (start) => {
       expect(parse(`start=${start}`)).toMatchObject({
         ok: true,
@@ -22,7 +22,7 @@ describe('the parameters of an OHLCV request', () => {
     },
   );
 
-  it('ask for `limit` candles from the start when there is no end', () => {
+  it('request `limit` candles from the start when there is no end', () => {
     expect(parse('start=2022-01-19&limit=3')).toMatchObject({ value: { from: day(19), to: day(21), limit: 3 } });
     expect(parse('start=2022-01-19&limit=3&interval=1h')).toMatchObject({ value: { to: day(19) + 2 * 3_600_000 } });
   });
@@ -34,7 +34,7 @@ describe('the parameters of an OHLCV request', () => {
     expect(parse('start=2022-01-01&end=2022-01-11&limit=2')).toMatchObject({ value: { to: day(11), limit: 2 } });
   });
 
-  it('begin with the first candle at or after the start, and remember the start itself', () => {
+  it('begin with the first candle at or after the start, and keep the start itself', () => {
     const start = day(19) + 1000;
     expect(parse(`start=${start / 1000}`)).toMatchObject({ value: { start, from: day(20), to: day(20) } });
   });
@@ -56,7 +56,7 @@ describe('the parameters of an OHLCV request', () => {
     ['start=2022-01-19&limit=1.5', /limit/],
     ['start=2022-01-19&interval=1d', 'invalid parameters: interval must be one of 5m 15m 30m 1h 6h 12h 24h, got "1d"'],
     ['start=2022-01-19&quote=eur', 'invalid parameters: quote must be usd or btc, got "eur"'],
-  ])('say what is wrong with %j', (query, message) => {
+  ])('get an error that says what is wrong with %j', (query, message) => {
     const parsed = parse(query);
     expect(parsed).toEqual({
       ok: false,
@@ -74,13 +74,13 @@ describe('the parameters of an OHLCV request', () => {
     });
   });
 
-  it('belong to a path in which no id can climb', () => {
+  it('belong to a path that no id can leave', () => {
     expect(ohlcvPath('a/../b')).toBe('/coins/a%2F..%2Fb/ohlcv/historical');
   });
 });
 
 describe('the quotes of tickers', () => {
-  it('are USD unless said otherwise, and at most three', () => {
+  it('are USD by default, and at most three', () => {
     expect(quotes.parse(null)).toEqual({ ok: true, value: ['USD'] });
     expect(quotes.parse('btc, eth')).toEqual({ ok: true, value: ['BTC', 'ETH'] });
     expect(quotes.parse('USD,BTC,ETH,EUR')).toEqual({

@@ -5,7 +5,7 @@ import { rpcErrorSchema, rpcIdSchema, rpcRequestSchema } from '../../../src/cont
 import { readToolCall, TOOL_NAMES, TOOLS, type ToolName } from '../../../src/contract/interface/tools.ts';
 import { rpcResponseSchema } from '../../support/rpc-response.ts';
 
-/** The table of the API document's section 4.2: arguments, those that are required with an exclamation mark. */
+/** The table in section 4.2 of the API document: arguments, the required ones with an exclamation mark. */
 const DOCUMENTED: Record<ToolName, string> = {
   getGlobal: '',
   getCoins: 'limit',
@@ -40,7 +40,7 @@ describe('the tools', () => {
     }
   });
 
-  it('say what each argument is', () => {
+  it('describe each argument', () => {
     for (const name of TOOL_NAMES) {
       for (const argument of Object.values(z.toJSONSchema(TOOLS[name].arguments, { io: 'input' }).properties ?? {})) {
         expect(argument).toHaveProperty('description');
@@ -49,7 +49,7 @@ describe('the tools', () => {
     }
   });
 
-  it('fill in what is left out, or null', () => {
+  it('use the default of an argument that is missing or null', () => {
     const byDefault = { quotes: ['USD'], limit: 50 };
     expect(read('getTickers', undefined)).toEqual({
       kind: 'call',
@@ -82,7 +82,7 @@ describe('the tools', () => {
     expect(read('getCoins', { limit: given })).toMatchObject({ call: { arguments: { limit: understood } } });
   });
 
-  it('split lists at commas, each element once', () => {
+  it('split lists at commas, and keep each element once', () => {
     expect(read('getTickers', { quotes: 'usd, BTC,usd' })).toMatchObject({
       call: { arguments: { quotes: ['USD', 'BTC'] } },
     });
@@ -94,7 +94,7 @@ describe('the tools', () => {
     });
   });
 
-  it('leave arguments alone that they do not have', () => {
+  it('ignore arguments that they do not have', () => {
     expect(read('getCoinById', { coinId: 'btc-bitcoin', rationale: 'because it was asked for' })).toEqual({
       kind: 'call',
       call: { name: 'getCoinById', arguments: { coinId: 'btc-bitcoin' } },
@@ -146,11 +146,11 @@ describe('the tools', () => {
       'invalid parameters: amount must be at most 1e100, got number 1e+308',
     ],
     ['getGlobal', [], null, 'invalid parameters: arguments must be an object, got array of 0'],
-  ])('refuse %s of %j, naming the argument', (name, given, argument, message) => {
+  ])('reject %s of %j and name the argument', (name, given, argument, message) => {
     expect(read(name, given)).toEqual({ kind: 'invalid', argument, message });
   });
 
-  it('understand anything without throwing, and know no tool but their own', () => {
+  it('never throw, whatever the arguments, and reject unknown tool names', () => {
     fc.assert(
       fc.property(fc.constantFrom(...TOOL_NAMES), fc.object(), (name, given) => {
         const result = read(name, given);
@@ -167,14 +167,14 @@ describe('JSON-RPC envelopes', () => {
   it.each(['a', '', 0, -1, 1.5, 2 ** 53 - 1, null])('echo the id %j', (id) => {
     expect(rpcIdSchema.parse(id)).toBe(id);
   });
-  it.each([2 ** 53, 1e300, Number.POSITIVE_INFINITY, true, {}, []])('know no id %j', (id) => {
+  it.each([2 ** 53, 1e300, Number.POSITIVE_INFINITY, true, {}, []])('reject the id %j', (id) => {
     expect(rpcIdSchema.safeParse(id).success).toBe(false);
   });
-  it('tell an absent id from a null one', () => {
+  it('distinguish a missing id from a null one', () => {
     expect(rpcRequestSchema.parse({ jsonrpc: '2.0', method: 'ping' })).not.toHaveProperty('id');
     expect(rpcRequestSchema.parse({ jsonrpc: '2.0', id: null, method: 'ping' })).toHaveProperty('id', null);
   });
-  it('read an answer as a result or an error, never as neither', () => {
+  it('must contain a result or an error', () => {
     expect(rpcResponseSchema.parse({ jsonrpc: '2.0', id: 1, result: {} })).toHaveProperty('result');
     expect(rpcResponseSchema.parse({ jsonrpc: '2.0', id: 1, error: { code: -1, message: 'no' } })).toHaveProperty(
       'error',

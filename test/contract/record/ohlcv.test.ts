@@ -36,13 +36,13 @@ describe('the reader of OHLCV rows', () => {
     });
   });
 
-  it.each([{ volume: null }, { volume: '' }, { volume: undefined }])('takes %j for a missing number', (change) => {
+  it.each([{ volume: null }, { volume: '' }, { volume: undefined }])('reads %j as a missing number', (change) => {
     expect(readOhlcvRows([{ ...row, ...change }])).toMatchObject({
       rows: [{ ok: true, volume: null, close: row.close }],
     });
   });
 
-  it('accepts exponents, unknown fields, and rows that say whose they are', () => {
+  it('accepts exponents, unknown fields, and rows that name their coin', () => {
     const body = JSON.parse(`[{"time_open":"2022-01-19T00:00:00Z","open":9.51e-06,"rev":1,"coin_id":"pepe-pepe"}]`);
     expect(readOhlcvRows(body)).toMatchObject({
       rows: [{ ok: true, open: 0.00000951, closeTime: null, coinId: 'pepe-pepe' }],
@@ -62,14 +62,14 @@ describe('the reader of OHLCV rows', () => {
     [{ ...row, id: 7 }, '[1].id: expected string, got number 7'],
     [null, '[1]: expected object, got null'],
     [[row], '[1]: expected object, got array of 1'],
-  ])('keeps the good rows and names what is wrong with a bad one (%#)', (bad, problem) => {
+  ])('keeps the valid rows and says what is wrong with an invalid one (%#)', (bad, problem) => {
     expect(readOhlcvRows([row, bad, row])).toMatchObject({
       ok: true,
       rows: [{ ok: true }, { ok: false, problem, row: bad }, { ok: true }],
     });
   });
 
-  it.each([[{ error: 'id not found' }], ['<html>'], [null]])('does not take %j for an answer', (body) => {
+  it.each([[{ error: 'id not found' }], ['<html>'], [null]])('rejects %j as an answer', (body) => {
     expect(readOhlcvRows(body)).toMatchObject({
       ok: false,
       problem: expect.stringContaining('expected array of candles'),
@@ -90,7 +90,7 @@ describe('the writer of OHLCV rows', () => {
     marketCap: number,
   });
 
-  it('writes what JSON.stringify would, and the reader gets every number back bit for bit', () => {
+  it('writes what JSON.stringify would, and the reader returns every number bit for bit', () => {
     fc.assert(
       fc.property(fc.array(candle, { maxLength: 5 }), (candles) => {
         const text = writeOhlcvRows(candles);

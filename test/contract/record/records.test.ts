@@ -13,11 +13,11 @@ const quote = { price: 107077.69661924685, volume_24h: 23175936198.924427, marke
 const ticker = { id: 'btc-bitcoin', name: 'Bitcoin', symbol: 'BTC', rank: 1, quotes: { USD: quote } };
 
 describe('the reader of records', () => {
-  it('lets unknown fields pass', () => {
+  it('accepts unknown fields', () => {
     expect(readRecord(coinsSchema, [{ ...BTC, rev: 7 }])).toEqual({ ok: true, value: [BTC] });
   });
 
-  it.each([null, '', undefined])('takes a number that is %j for a missing one', (value) => {
+  it.each([null, '', undefined])('reads %j in place of a number as a missing one', (value) => {
     const read = readRecord(tickersSchema, [
       { ...ticker, beta_value: value, quotes: { USD: { ...quote, ath_price: value } } },
     ]);
@@ -27,7 +27,7 @@ describe('the reader of records', () => {
     });
   });
 
-  it('keeps only the quotes that are there', () => {
+  it('keeps only the quotes that are present', () => {
     const read = readRecord(tickersSchema, [{ ...ticker, quotes: { BTC: quote, ETH: quote } }]);
     expect(read.ok && Object.keys(read.value[0]!.quotes)).toEqual(['BTC', 'ETH']);
   });

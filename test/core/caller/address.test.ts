@@ -11,7 +11,7 @@ test.each([
   ['::1', '0:0:0:0::/64'],
   ['fe80::1%eth0', 'fe80:0:0:0::/64'],
   ['unknown', 'unknown'],
-])('%s is counted as %s', (address, counted) => {
+])('a caller at %s is counted as %s', (address, counted) => {
   expect(callerAddress(address)).toBe(counted);
 });
 
@@ -24,7 +24,7 @@ test.each([
   ['a proxy that says nothing is the caller', '10.0.0.1', null, '10.0.0.1'],
   ['nor does rubbish make one', '10.0.0.1', 'unknown', '10.0.0.1'],
   ['a trusted proxy over a mapped address', '::ffff:10.0.0.1', '198.51.100.1', '198.51.100.1'],
-])('%s', (_, peer, forwarded, address) => {
+])('the address of a caller behind proxies: %s', (_, peer, forwarded, address) => {
   const trusted = new BlockList();
   trusted.addSubnet('10.0.0.0', 8, 'ipv4');
   expect(forwardedAddress(peer, forwarded, trusted)).toBe(address);

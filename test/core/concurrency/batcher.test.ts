@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { createBatcher } from '../../../src/core/concurrency/batcher.ts';
 
 describe('a batcher', () => {
-  it('runs the calls of one moment as one batch, and those that come meanwhile as the next', async () => {
+  it('runs the calls of one moment as one batch, and those that arrive meanwhile as the next batch', async () => {
     const batches: (readonly number[])[] = [];
     const gate = new EventEmitter();
     const double = createBatcher(async (items: readonly number[]) => {
@@ -24,7 +24,7 @@ describe('a batcher', () => {
     ]);
   });
 
-  it('rejects the calls of a batch that fails, and goes on with the next one', async () => {
+  it('rejects the calls of a batch that fails, and goes on with the next batch', async () => {
     let isFailing = true;
     const run = createBatcher(async (items: readonly string[]) => {
       if (isFailing) throw new Error('away');

@@ -7,8 +7,8 @@ import {
   parseStuckAfter,
 } from '../../../src/core/settings/notice-settings.ts';
 
-describe('what an operator wants to be told of', () => {
-  test('is read as it is written', () => {
+describe('the settings of notices', () => {
+  test('accept each valid value', () => {
     expect(parseSecretUrl('https://hooks.example.com/a/b?c=d')).toEqual({ ok: 'https://hooks.example.com/a/b?c=d' });
     expect(parseNoticeEvents('all')).toEqual({ ok: NOTICE_EVENTS });
     expect(parseNoticeEvents('history-limit, quota')).toEqual({ ok: ['quota', 'history-limit'] });
@@ -22,7 +22,7 @@ describe('what an operator wants to be told of', () => {
     ['ftp://hooks.example.com/a', /not a web address/],
     ['https://me:secret@hooks.example.com/a', /user name or password; leave them out/],
     ['https://hooks.example.com/a#b', /no #/],
-  ])('an address that is none: %s', (text, problem) => {
+  ])('refuse an invalid address: %s', (text, problem) => {
     expect(parseSecretUrl(text)).toEqual({ problem: expect.stringMatching(problem) });
     expect(JSON.stringify(parseSecretUrl(text))).not.toContain('hooks.example.com');
   });
@@ -32,15 +32,15 @@ describe('what an operator wants to be told of', () => {
     ['quota,stick', /^which has "stick"; it must be all, .*\(did you mean stuck\?\)$/],
     ['all,quota', /^which has "all"; /],
     [',', /^it must be all/],
-  ])('events that are none: %s', (text, problem) => {
+  ])('refuse invalid events: %s', (text, problem) => {
     expect(parseNoticeEvents(text)).toEqual({ problem: expect.stringMatching(problem) });
   });
 
-  test.each(['60', '1m', '31d', '1.5h', '-5m', 'soon', '1h30m'])('a stretch that is none: %s', (text) => {
+  test.each(['60', '1m', '31d', '1.5h', '-5m', 'soon', '1h30m'])('refuse an invalid duration: %s', (text) => {
     expect(parseStuckAfter(text)).toEqual({ problem: expect.stringMatching(/like 30m, 2h or 1d, from 5m to 30d$/) });
   });
 
-  test.each(['-1', '1e3', '1000001', '0.5', 'many'])('a number of revisions that is none: %s', (text) => {
+  test.each(['-1', '1e3', '1000001', '0.5', 'many'])('refuse an invalid number of revisions: %s', (text) => {
     expect(parseRevisionsADay(text)).toEqual({ problem: expect.stringMatching(/whole number .* from 0 to 1000000$/) });
   });
 });

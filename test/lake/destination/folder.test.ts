@@ -31,7 +31,7 @@ async function listed(): Promise<[string, number][]> {
   return found.sort();
 }
 
-test('puts, gets, lists and deletes files by their paths, and folders go with their last file', async () => {
+test('puts, gets, lists and deletes files by their paths; a folder is removed with its last file', async () => {
   expect(await get('a/b/c.txt')).toBeNull();
   expect(await listed()).toEqual([]);
   await put('a/b/c.txt', 'one two');
@@ -52,7 +52,7 @@ test('puts, gets, lists and deletes files by their paths, and folders go with th
   expect(existsSync(at('.'))).toBe(true);
 });
 
-test('a file appears when it is whole, and a failure changes nothing', async () => {
+test('a file appears once it is complete, and a failed write changes nothing', async () => {
   await put('file', 'before');
   const writing = destination.put('file', async (sink) => {
     await sink(Buffer.from('half'));
@@ -66,7 +66,7 @@ test('a file appears when it is whole, and a failure changes nothing', async () 
   expect(await get('file')).toBe('before');
 });
 
-test('the caller may use its bytes again when they are taken', async () => {
+test('the caller may reuse its buffer as soon as a write returns', async () => {
   const bytes = Buffer.from('abc');
   await destination.put('file', async (sink) => {
     await sink(bytes);
@@ -76,7 +76,7 @@ test('the caller may use its bytes again when they are taken', async () => {
   expect(await get('file')).toBe('abcxxx');
 });
 
-test('what killed writers left is swept away, and nothing else', async () => {
+test('the sweep removes what killed writers left, and nothing else', async () => {
   mkdirSync(at('a'), { recursive: true });
   writeFileSync(at('a/x.parquet.0f8fad5b-d9cb-469f-a165-70867728950e.part'), 'half');
   writeFileSync(at('a/mine.part'), 'mine');
@@ -84,14 +84,14 @@ test('what killed writers left is swept away, and nothing else', async () => {
   expect(readdirSync(at('a'))).toEqual(['mine.part']);
 });
 
-test('a part of a file that is not there is an error', async () => {
+test('reading a range of a missing file, or beyond the end of one, is an error', async () => {
   await put('file', 'abc');
   expect(Buffer.from(await readRange(destination, 'file', { from: 1, to: 3 })).toString()).toBe('bc');
   await expect(readRange(destination, 'file', { from: 1, to: 4 })).rejects.toThrow(/shorter than 4 bytes/);
   await expect(readRange(destination, 'other', { from: 0, to: 1 })).rejects.toThrow(/other no longer exists/);
 });
 
-test('one place has one name, whichever link leads there, also before it is made', () => {
+test('one folder has one name, whichever link leads to it, even before it exists', () => {
   mkdirSync(path.join(folder, 'disk'));
   symlinkSync(path.join(folder, 'disk'), path.join(folder, 'link'));
   expect(openFolder(path.join(folder, 'link/new/out')).place).toBe(openFolder(path.join(folder, 'disk/new/out')).place);

@@ -1,4 +1,4 @@
-/** The end of an upload whose answer was lost: the client asks again, and the storage knows the upload no more. */
+/** The last answer of an upload is lost: the client retries, and the storage no longer knows the upload. */
 import {
   CompleteMultipartUploadCommand,
   CreateMultipartUploadCommand,
@@ -25,11 +25,11 @@ function put(found: number | null): Promise<void> {
   return upload(target, (sink) => sink(Buffer.alloc(250)), 100);
 }
 
-test('is well when the whole file is there', async () => {
+test('the upload succeeds when the whole file is there', async () => {
   await expect(put(250)).resolves.toBeUndefined();
 });
 
-test('is an error when another file is there, or none', async () => {
+test('the upload fails when another file is there, or none', async () => {
   await expect(put(249)).rejects.toThrow('The specified upload does not exist');
   await expect(put(null)).rejects.toThrow('not there');
 });

@@ -1,4 +1,4 @@
-/** S3-compatible storage, on a real server: what is put there, and what happens when the network or the writer fails. */
+/** S3-compatible storage on a real server: what is stored, and what happens when the network or the writer fails. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { inspect } from 'node:util';
@@ -67,7 +67,7 @@ async function uploads(): Promise<string[]> {
   return (found.Uploads ?? []).map(({ Key }) => Key!);
 }
 
-/** Different in each place, so that a part in the wrong place shows. */
+/** Bytes that differ in every place, so that a part in the wrong place is noticed. */
 function pattern(bytes: number): Buffer {
   const made = Buffer.alloc(bytes);
   for (let i = 0; i + 4 <= bytes; i += 4) made.writeUInt32LE(i, i);
@@ -101,7 +101,7 @@ test.skipIf(server === null)('puts, gets, lists and deletes files by their paths
   expect(await listed()).toEqual([['d.txt', 0]]);
 });
 
-test.skipIf(server === null)('sees nothing beside its prefix, and lists more than one page', async () => {
+test.skipIf(server === null)('sees only files under its prefix, and lists more than one page', async () => {
   destination = open(server!, { pageFiles: 10 });
   const names = Array.from({ length: 25 }, (_, i) => `f${String(i).padStart(4, '0')}`);
   const prefix = destination.name.replace(`s3://${server!.bucket}/`, '');
@@ -111,7 +111,7 @@ test.skipIf(server === null)('sees nothing beside its prefix, and lists more tha
   expect((await listed()).map(([name]) => name)).toEqual(names);
 });
 
-test.skipIf(server === null)('a large file goes in parts, and is whole', async () => {
+test.skipIf(server === null)('uploads a large file in parts, and it is complete', async () => {
   const bytes = pattern(2 * PART + 12_345);
   await destination.put('big', async (sink) => {
     const piece = Buffer.alloc(1_000_003);
@@ -119,7 +119,7 @@ test.skipIf(server === null)('a large file goes in parts, and is whole', async (
       const part = bytes.subarray(at, at + piece.length);
       part.copy(piece);
       await sink(piece.subarray(0, part.length));
-      // The caller may use its bytes again.
+      // The caller may reuse its buffer.
       piece.fill(0);
       expect(await listed()).toEqual([]);
     }
@@ -133,7 +133,7 @@ test.skipIf(server === null)('a large file goes in parts, and is whole', async (
   ]);
 });
 
-test.skipIf(server === null)('a failure of the writer changes nothing, and leaves no parts', async () => {
+test.skipIf(server === null)('a writer that fails changes nothing and leaves no parts', async () => {
   await put('file', 'before');
   const writing = destination.put('file', async (sink) => {
     await sink(pattern(PART + 1));
@@ -145,21 +145,24 @@ test.skipIf(server === null)('a failure of the writer changes nothing, and leave
   expect(await uploads()).toEqual([]);
 });
 
-test.skipIf(server === null)('parts of killed writers are swept away, and those of others stay', async () => {
-  const { client, bucket: Bucket } = server!;
-  const prefix = destination.name.replace(`s3://${Bucket}/`, '');
-  const begun: { Bucket: string; Key: string; UploadId: string | undefined }[] = [];
-  for (const Key of [`${prefix}/a/x.parquet`, `${prefix}-other/y`]) {
-    const { UploadId } = await client.send(new CreateMultipartUploadCommand({ Bucket, Key }));
-    await client.send(new UploadPartCommand({ Bucket, Key, UploadId, PartNumber: 1, Body: 'half' }));
-    begun.push({ Bucket, Key, UploadId });
-  }
-  await destination.sweep();
-  expect(await uploads()).toEqual([`${prefix}-other/y`]);
-  await client.send(new AbortMultipartUploadCommand(begun[1]!));
-});
+test.skipIf(server === null)(
+  'the sweep removes parts of killed writers, and keeps those of other prefixes',
+  async () => {
+    const { client, bucket: Bucket } = server!;
+    const prefix = destination.name.replace(`s3://${Bucket}/`, '');
+    const begun: { Bucket: string; Key: string; UploadId: string | undefined }[] = [];
+    for (const Key of [`${prefix}/a/x.parquet`, `${prefix}-other/y`]) {
+      const { UploadId } = await client.send(new CreateMultipartUploadCommand({ Bucket, Key }));
+      await client.send(new UploadPartCommand({ Bucket, Key, UploadId, PartNumber: 1, Body: 'half' }));
+      begun.push({ Bucket, Key, UploadId });
+    }
+    await destination.sweep();
+    expect(await uploads()).toEqual([`${prefix}-other/y`]);
+    await client.send(new AbortMultipartUploadCommand(begun[1]!));
+  },
+);
 
-test.skipIf(server === null)('a connection that is cut while it reads goes on where it was', async () => {
+test.skipIf(server === null)('continues reading where the connection was cut', async () => {
   const bytes = pattern(PART + 77);
   const through = open(server!, {}, relay.url);
   await through.put('big', (sink) => sink(bytes));
@@ -178,7 +181,7 @@ test.skipIf(server === null)('a connection that is cut while it reads goes on wh
 });
 
 test.skipIf(server === null)(
-  'a connection that is cut while it writes is made again, and the file is whole',
+  'reconnects when the connection is cut during a write, and the file is complete',
   async () => {
     const bytes = pattern(3 * PART);
     const through = open(server!, {}, relay.url);
@@ -195,11 +198,11 @@ test.skipIf(server === null)(
 );
 
 test.skipIf(server === null)(
-  'a server that does not answer is unavailable; nothing has changed, and the next sweep cleans up',
+  'a server that does not answer counts as unavailable; nothing changes, and the next sweep cleans up',
   async () => {
     const to = (options: S3Options) => open(server!, options, relay.url, server!.bucket, 'made/up-silent');
     const through = to({ attempts: 2, idleMs: 300 });
-    // Only where no answer comes is it waited for so shortly: the server is as slow as its machine.
+    // The short timeout is for silence only: an answering server may be as slow as its machine.
     const patient = to({});
     await put('file', 'before', patient);
     const writing = through.put('file', async (sink) => {
@@ -222,18 +225,21 @@ test.skipIf(server === null)(
   },
 );
 
-test.skipIf(server === null)('a server that stops in the middle of an answer is unavailable in the end', async () => {
-  const to = (options: S3Options) => open(server!, options, relay.url, server!.bucket, 'made/up-half');
-  const through = to({ attempts: 1, idleMs: 300 });
-  await to({}).put('big', (sink) => sink(pattern(PART)));
-  const reading = (async () => {
-    for await (const _ of (await through.get('big'))!) relay.freeze();
-  })();
-  expect(await errorOf(reading)).toMatchObject({ fault: 'unavailable' });
-  relay.mend();
-});
+test.skipIf(server === null)(
+  'a server that stops in the middle of an answer counts as unavailable in the end',
+  async () => {
+    const to = (options: S3Options) => open(server!, options, relay.url, server!.bucket, 'made/up-half');
+    const through = to({ attempts: 1, idleMs: 300 });
+    await to({}).put('big', (sink) => sink(pattern(PART)));
+    const reading = (async () => {
+      for await (const _ of (await through.get('big'))!) relay.freeze();
+    })();
+    expect(await errorOf(reading)).toMatchObject({ fault: 'unavailable' });
+    relay.mend();
+  },
+);
 
-test.skipIf(server === null)('a bucket that is not there, and nobody who listens, are told apart', async () => {
+test.skipIf(server === null)('distinguishes a missing bucket from an address where nothing listens', async () => {
   const gone = open(server!, {}, server!.url, 'no-such-bucket');
   for (const work of [() => listed(gone), () => put('x', 'x', gone), () => gone.get('x'), () => gone.sweep()])
     expect(await errorOf(work())).toMatchObject({
@@ -247,7 +253,7 @@ test.skipIf(server === null)('a bucket that is not there, and nobody who listens
   });
 });
 
-test.skipIf(strict === null)('wrong keys are refused at once, and no message has the secret', async () => {
+test.skipIf(strict === null)('rejects wrong keys at once, and no message contains the secret', async () => {
   const to = open(strict!);
   const error = await errorOf(listed(to));
   expect(error).toMatchObject({
@@ -260,8 +266,8 @@ test.skipIf(strict === null)('wrong keys are refused at once, and no message has
     expect(all).not.toContain(secret);
 });
 
-test('a part of a file whose end alone is cut off is not read a second time', async () => {
-  // Chunked, like some storage: that it ends is told by a last chunk, which never comes.
+test('does not read a part of a file again when only its end mark is lost', async () => {
+  // Chunked, as some storage sends it: the chunk that marks the end never arrives.
   const bytes = 'one two three';
   const asked: (string | undefined)[] = [];
   const storage = createServer((request, response) => {

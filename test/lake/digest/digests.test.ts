@@ -1,4 +1,4 @@
-/** The digests of rows in files are those of attestations. */
+/** Rows in files have the same digests as in attestations. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openFolder } from '../../../src/lake/destination/folder.ts';
 import { createMonthBook } from '../../../src/lake/digest/month-book.ts';
@@ -21,7 +21,7 @@ beforeAll(async () => {
 afterAll(() => database?.drop());
 
 test.each(['hive', 'single'] as const)(
-  'every month, link, record and seal of every series, from the files alone (%s)',
+  'the files alone give every month, link, record and seal of every series (%s)',
   async (layout) => {
     const { folder, remove } = temporaryFolder();
     await exportTo(database, folder, { datasets: datasets('candles', 'prices'), layout });
@@ -39,7 +39,7 @@ test.each(['hive', 'single'] as const)(
   },
 );
 
-test('months are written short, and read again', async () => {
+test('months are written in a short form and read back', async () => {
   for await (const { coinId, interval, months } of readAllSeries(database.sql)) {
     const book = createMonthBook();
     book.add(coinId, months);
@@ -55,7 +55,7 @@ test('months are written short, and read again', async () => {
   }
 });
 
-test('months come from several files, in pieces; without coverage between them', () => {
+test('months may come from several files in pieces, with no coverage between them', () => {
   const month = (year: number, index: number, slots = 28): Month => ({
     from: Date.UTC(year, index),
     candles: slots,

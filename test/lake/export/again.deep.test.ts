@@ -1,4 +1,4 @@
-/** An export over an earlier one, the rarer changes and the rarer moments to be stopped. */
+/** An export over an earlier one: rarer changes, and stops at rarer moments. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -30,10 +30,10 @@ async function renameCoin(oldId: string, newId: string): Promise<void> {
   expect(await continueHistories(sql, AS_OF)).toBeGreaterThan(0);
 }
 
-describe('only the files are written anew whose rows changed', () => {
+describe('an export writes only the files whose rows changed', () => {
   testChanges([1, 2, 3, 4, 5]);
 
-  test('a coin that was given another id: all files with its rows, and no others', async () => {
+  test('when a coin gets another id: all files with its rows, and no others', async () => {
     await exportTo(database, folder, SERIES);
     const before = filesIn();
     await renameCoin('ltc-litecoin', 'ltc-lite');
@@ -45,7 +45,7 @@ describe('only the files are written anew whose rows changed', () => {
 });
 
 describe('a run that was stopped', () => {
-  test('right after its first file, before anything says whose it is, goes on as well', async () => {
+  test('after its first file, before a note says whose it is, is continued as well', async () => {
     const real = openFolder(folder);
     let isKilled = false;
     const destination: Destination = {
@@ -63,13 +63,13 @@ describe('a run that was stopped', () => {
     expect(exported.written.files).toBe(exported.files);
   });
 
-  test('over an earlier export leaves its manifest, and nobody trusts the file that was being replaced', async () => {
+  test('over an earlier export leaves the old manifest, and the next run does not trust the file that was being replaced', async () => {
     await exportTo(database, folder, SERIES);
     const manifest = readFileSync(path.join(folder, 'manifest.json'));
     await answerAgain('5m', Date.UTC(2024, 3, 29), Date.UTC(2024, 3, 30));
     await stopAfter(1);
     expect(readFileSync(path.join(folder, 'manifest.json'))).toEqual(manifest);
-    // As if it had been killed between a file and the note about it.
+    // The state after a kill between writing a file and noting it.
     const notes = readdirSync(path.join(folder, '.unfinished'), { recursive: true }) as string[];
     const [note] = notes.filter((name) => name.endsWith('.json'));
     writeFileSync(path.join(folder, '.unfinished', note!), 'null');
@@ -78,7 +78,7 @@ describe('a run that was stopped', () => {
     expect(existsSync(path.join(folder, '.unfinished'))).toBe(false);
   });
 
-  test('leaves what it was writing when it was killed; the next one sweeps that away', async () => {
+  test('leaves the file that it was writing, and the next run removes it', async () => {
     const part = path.join(folder, 'candles/part.parquet.0f8fad5b-d9cb-469f-a165-70867728950e.part');
     mkdirSync(path.dirname(part));
     writeFileSync(part, 'half');

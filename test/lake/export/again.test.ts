@@ -1,4 +1,4 @@
-/** An export over an earlier one: what has not changed is left alone, what has is written anew, and a killed one goes on. */
+/** An export over an earlier one: unchanged files stay, changed ones are written again, and a killed run is continued. */
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -26,14 +26,14 @@ test('two exports of the same data have the same bytes', async () => {
   other.remove();
 });
 
-test('nothing is written again when nothing has changed, and the manifest is of now', async () => {
+test('an export of unchanged data writes only the manifest, with the present instant', async () => {
   const first = await exportTo(database, folder, SERIES);
   expect(first.written.files).toBe(first.files);
   const again = await exportTo(database, folder, SERIES);
   expect(again).toMatchObject({ files: first.files, rows: first.rows, bytes: first.bytes, removed: [] });
   expect(again.written).toEqual({ files: 0, rows: 0, bytes: 0 });
   expect(again.at).toBeGreaterThan(first.at);
-  // All digests of months came from the manifest before.
+  // All digests of months are from the earlier manifest.
   const months = () =>
     JSON.parse(readFileSync(path.join(folder, 'manifest.json'), 'utf8')).series.map(
       (one: { months: unknown }) => one.months,
@@ -48,11 +48,11 @@ test('nothing is written again when nothing has changed, and the manifest is of 
   expect(kept).toEqual(fresh);
 });
 
-describe('only the files are written anew whose rows changed', () => {
+describe('an export writes only the files whose rows changed', () => {
   testChanges([0]);
 });
 
-test('files that are no longer part of it are removed, with their folders', async () => {
+test('an export removes files that no longer belong to it, with their folders', async () => {
   await exportTo(database, folder, SERIES);
   const later = { from: Date.UTC(2024, 0, 1), to: Number.POSITIVE_INFINITY };
   const exported = await exportTo(database, folder, { ...SERIES, span: later });
@@ -67,7 +67,7 @@ test('files that are no longer part of it are removed, with their folders', asyn
 });
 
 describe('a run that was stopped', () => {
-  test('leaves no half file, and no manifest; the next one writes only the rest', async () => {
+  test('leaves no partial file and no manifest; the next run writes only the rest', async () => {
     const whole = temporaryFolder();
     const { files } = await exportTo(database, whole.folder, SERIES);
     await stopAfter(2_000);
@@ -82,7 +82,7 @@ describe('a run that was stopped', () => {
   });
 });
 
-test('what is stored while an export runs is not in it: all of it is of one instant', async () => {
+test('an export is of one instant: it lacks what is stored while it runs', async () => {
   const before = await exportTo(database, folder, SERIES);
   const other = temporaryFolder();
   const exported = await exportTo(database, other.folder, SERIES, {
@@ -98,14 +98,14 @@ test('what is stored while an export runs is not in it: all of it is of one inst
   other.remove();
 });
 
-describe('what an export does not touch', () => {
-  test('a folder with something else', async () => {
+describe('an export refuses to write into', () => {
+  test('a folder with other files', async () => {
     writeFileSync(path.join(folder, 'thesis.txt'), 'mine');
     await expect(exportTo(database, folder, SERIES)).rejects.toThrow(/is not empty, but has no export/);
     expect(Object.keys(filesIn())).toEqual(['thesis.txt']);
   });
 
-  test('an export with other options', async () => {
+  test('the folder of an export with other options', async () => {
     await exportTo(database, folder, SERIES);
     const before = filesIn();
     await expect(exportTo(database, folder, { ...SERIES, format: 'csv' })).rejects.toThrow(
@@ -124,7 +124,7 @@ describe('what an export does not touch', () => {
     await expect(exportTo(database, folder, SERIES)).rejects.toThrow(/manifest.json in .* is damaged/);
   });
 
-  test('a folder to which another export writes', async () => {
+  test('a folder that another export is writing to', async () => {
     const second = exportTo(database, folder, SERIES, {
       onPlan: async () => {
         await expect(exportTo(database, folder, SERIES)).rejects.toThrow(/another export is being written/);

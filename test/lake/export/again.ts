@@ -28,7 +28,7 @@ export function useFilled(): void {
 
 export const SERIES = { datasets: datasets('candles', 'prices', 'tickers') };
 
-/** Paths and bytes of all files but the manifest, which has the instant. */
+/** Paths and bytes of all files except the manifest, which contains the instant. */
 export function filesIn(where = folder): Record<string, string> {
   const found: Record<string, string> = {};
   for (const name of (readdirSync(where, { recursive: true }) as string[]).sort()) {
@@ -44,7 +44,7 @@ export function differing(before: Record<string, string>, after: Record<string, 
     .sort();
 }
 
-/** A later answer about some days of a series, with other closes. */
+/** Stores a later answer about some days of a series, with other closes. */
 export async function answerAgain(interval: Interval, from: number, to: number, asOf = AS_OF + 3 * DAY): Promise<void> {
   for (const chunk of prepareChunks([series.get(interval)!], interval, { from, to })) {
     const close = chunk.candles.close.map((value) => value! * 1.0001);
@@ -101,7 +101,7 @@ export function testChanges(which: readonly number[]): void {
   });
 }
 
-/** Stops after so many rows. */
+/** Exports until so many rows are written, then stops. */
 export async function stopAfter(rows: number): Promise<void> {
   const stop = new AbortController();
   let seen = 0;

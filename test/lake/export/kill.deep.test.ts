@@ -1,4 +1,4 @@
-/** An export that is killed (kill -9) at any instant, again and again, ends as one that never was. */
+/** An export that is killed (kill -9) again and again at any instant ends with the same files as an undisturbed one. */
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -36,7 +36,7 @@ function filesIn(out: string): Map<string, string> {
   return found;
 }
 
-/** Files and folders that are there now; null: one of them went while they were counted. */
+/** How many files and folders exist now; null if one of them disappeared while they were counted. */
 function countIn(out: string): number | null {
   try {
     return readdirSync(out, { recursive: true }).length;
@@ -46,7 +46,7 @@ function countIn(out: string): number | null {
   }
 }
 
-/** Starts an export, and kills it when so many more files than before are there, whole or not. */
+/** Starts an export and kills it when so many more files exist than before, complete or not. */
 async function killAt(out: string, more: number): Promise<void> {
   const before = countIn(out)!;
   const { process: child, ended } = await startCli(argv(out), env());
@@ -59,7 +59,7 @@ async function killAt(out: string, more: number): Promise<void> {
   await ended;
 }
 
-test('killed at any file, it goes on, and the result is the same', { timeout: 300_000 }, async () => {
+test('an export that is killed at any file continues, and gives the same result', { timeout: 300_000 }, async () => {
   const whole = path.join(folder, 'whole');
   expect((await runCli(argv(whole), env())).code).toBe(0);
   const expected = filesIn(whole);
@@ -69,7 +69,7 @@ test('killed at any file, it goes on, and the result is the same', { timeout: 30
     const out = path.join(folder, `killed-${round}`);
     for (let kills = 0; kills < 4; kills++) {
       await killAt(out, 1 + Math.floor(random() * 12));
-      // Only what is whole has a name that a reader looks for.
+      // Only complete files have a name that readers look for.
       for (const [name, bytes] of filesIn(out)) {
         if (name.endsWith('.parquet')) expect([name, bytes === expected.get(name)]).toEqual([name, true]);
       }

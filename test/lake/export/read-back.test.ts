@@ -1,4 +1,4 @@
-/** What is exported is what Postgres says, read back by DuckDB: every row of every dataset, with its types and nulls. */
+/** DuckDB reads exports back and finds what Postgres has: every row of every dataset, with types and nulls. */
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -68,7 +68,7 @@ describe.each(DATASETS.map((dataset) => [dataset.name, dataset] as const))('%s',
     expect(sorted(found)).toEqual(expected);
   });
 
-  test('has a value and, where there may be one, a null in every column', async () => {
+  test('has a value in every column and, where allowed, a null', async () => {
     const counts = dataset.columns.map((column) => `count(${inDuck(column)})::int`);
     const [found] = await duck.rows(`select count(*)::int, ${counts.join(', ')} from ${files()}`);
     const [rows, ...values] = found as number[];
@@ -80,7 +80,7 @@ describe.each(DATASETS.map((dataset) => [dataset.name, dataset] as const))('%s',
     expect(full.filter((column) => !NEVER_NULL.has(`${name}.${column}`))).toEqual([]);
   });
 
-  test('has the types that it says', async () => {
+  test('has the documented types', async () => {
     const types = {
       text: 'VARCHAR',
       instant: 'TIMESTAMP WITH TIME ZONE',
@@ -109,7 +109,7 @@ describe.each(DATASETS.map((dataset) => [dataset.name, dataset] as const))('%s',
   });
 });
 
-/** What this warehouse has no example of. */
+/** Columns that this warehouse has no value for. */
 const NEVER_FILLED = new Set(['gaps.detail', 'gaps.next_ask_at', 'evidence.detail']);
 const NEVER_NULL = new Set([
   ...['coverage.wanted_from', 'coverage.wanted_to', 'revisions.known_at', 'revisions.step', 'evidence.body_sha256'],
@@ -133,7 +133,7 @@ function orderIn(order: string): string {
     .join(', ');
 }
 
-test('a reader of a part of the files finds interval, quote and year in their paths', async () => {
+test('a reader of some of the files finds interval, quote and year in their paths', async () => {
   const found = await duck.rows(
     `select interval, quote, year::varchar, count(*)::int from read_parquet('${folder}/candles/**/*.parquet', hive_partitioning = true)
      group by all order by all`,

@@ -1,4 +1,4 @@
-/** An export to S3-compatible storage that is killed (kill -9) in the middle of an upload, and how much memory a large one takes. */
+/** An export to S3-compatible storage: it is killed (kill -9) during an upload, and a large one uses little memory. */
 import { ListMultipartUploadsCommand, ListObjectsV2Command, ListPartsCommand } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { fillRecorded } from '../../bench/export-warehouse.ts';
@@ -13,7 +13,7 @@ const server = await startS3();
 let database: TestDatabase;
 beforeAll(async () => {
   database = await createTestDatabase();
-  // As CSV about 105 MB: seven parts.
+  // About 105 MB as CSV: seven parts.
   await fillRecorded(database.sql, 800_000, { withCaps: true });
 });
 afterAll(async () => {
@@ -35,7 +35,7 @@ async function uploads(): Promise<{ readonly Key: string; readonly UploadId: str
   return (found.Uploads ?? []).map(({ Key, UploadId }) => ({ Key: Key!, UploadId: UploadId! }));
 }
 
-/** How many parts of the upload that is going on are there. */
+/** How many parts the running upload has stored. */
 async function parts(): Promise<number> {
   const [upload] = await uploads();
   if (upload === undefined) return 0;
@@ -46,9 +46,9 @@ async function parts(): Promise<number> {
 }
 
 test.skipIf(server === null)(
-  'killed in the middle of an upload, nothing is there; the next run takes its parts away and goes on',
+  'a kill during an upload leaves no file; the next run removes the parts and completes the export',
   async () => {
-    // Its parts come through here: while this process stands still, none does, and the upload does not end before it is killed.
+    // All parts pass through this process: while it is blocked, none does, so the upload cannot end before the kill.
     const relay = await createRelay(server!.url);
     const { process: child, ended } = await startCli(argv(), { ...env(), AWS_ENDPOINT_URL: relay.url });
     await expect.poll(parts, { timeout: 120_000, interval: 20 }).toBeGreaterThan(1);

@@ -1,4 +1,4 @@
-/** Every format: what is written is read back, by us and by readers that are not ours. */
+/** Every format: our readers and foreign ones read back what was written. */
 import { readFileSync, truncateSync } from 'node:fs';
 import { DuckDBInstance } from '@duckdb/node-api';
 import { tableFromIPC } from '@uwdata/flechette';
@@ -15,7 +15,7 @@ beforeAll(() => {
 afterAll(() => remove());
 
 describe.each(FORMATS)('%s', (format) => {
-  test('gives back every value of every type, and every null', async () => {
+  test('returns every value and every null of every type', async () => {
     const written = await writeRows(folder, format, ROWS);
     expect(await readRows(format, written)).toEqual(ROWS);
   });
@@ -31,13 +31,13 @@ describe.each(FORMATS)('%s', (format) => {
     expect(readFileSync(one!.file)).toEqual(readFileSync(two!.file));
   });
 
-  test('that was cut off is not readable, in one sentence', async () => {
+  test('that was cut off gives an error of one sentence', async () => {
     const written = await writeRows(folder, format, ROWS, { name: 'cut' });
     truncateSync(written.file, written.bytes - 7);
     await expect(readRows(format, { ...written, bytes: written.bytes - 7 })).rejects.toThrow(NotReadable);
   });
 
-  test('with other columns is not readable', async () => {
+  test('with other columns is rejected', async () => {
     const written = await writeRows(folder, format, ROWS, { name: 'other' });
     const others = COLUMNS.map((column) =>
       column.name === 'price' ? { ...column, name: 'close', nullable: false } : column,
@@ -70,7 +70,7 @@ describe('DuckDB', () => {
     expect(found.getRows()).toEqual(asText(ROWS));
   });
 
-  test('sees the types of Parquet without being told', async () => {
+  test('infers the types of Parquet', async () => {
     const { file } = await writeRows(folder, 'parquet', ROWS, { name: 'types' });
     const duck = await (await DuckDBInstance.create()).connect();
     const found = await duck.runAndReadAll(
@@ -94,7 +94,7 @@ describe('DuckDB', () => {
     expect(required.map(([name]) => name)).toEqual(['at', 'id', 'is_final']);
   });
 
-  test('finds the least and the greatest value of each group of rows, and none for what is all null', async () => {
+  test('finds minimum and maximum of each row group, and none for a group of nulls', async () => {
     const { file } = await writeRows(folder, 'parquet', ROWS, { name: 'statistics' });
     const duck = await (await DuckDBInstance.create()).connect();
     const found = await duck.runAndReadAll(
@@ -109,7 +109,7 @@ describe('DuckDB', () => {
   });
 });
 
-test('a reader of Arrow that is not the writer gives back every value', async () => {
+test('an independent Arrow reader returns every value', async () => {
   const { file } = await writeRows(folder, 'arrow', ROWS, { name: 'flechette' });
   const table = tableFromIPC(readFileSync(file), { useBigInt: true, useBigIntTimestamp: true } as never);
   const rows = Array.from({ length: table.numRows }, (_, i) =>

@@ -1,4 +1,4 @@
-/** Rows of every type, with every null and every value that is easily lost on the way through a file. */
+/** Rows of every type, with every null and the values that files lose most easily. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import os from 'node:os';
@@ -70,7 +70,7 @@ export type Written = {
   readonly bytes: number;
 };
 
-/** A folder that is removed by `remove`. */
+/** A temporary folder, and `remove`, which deletes it. */
 export function temporaryFolder(): { readonly folder: string; remove(): void } {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'chandler-lake-'));
   return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) };

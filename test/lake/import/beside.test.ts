@@ -1,4 +1,4 @@
-/** What happens to imported candles beside an import: their coin gets another id, and their source is dropped while an import runs. */
+/** What else happens during an import: an imported coin gets another id, and another command drops the source. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { DAY, HOUR } from '../../../src/core/interval.ts';
 import { withLockUnlessHeld } from '../../../src/store/connection/lock.ts';
@@ -33,7 +33,7 @@ const owners = async () =>
     ({ owner }) => owner,
   );
 
-test('candles of a coin that is given another id are compared with those of upstream as before', async () => {
+test('imported candles of a renamed coin are still compared with those of the upstream', async () => {
   const { sql } = database;
   const from = Math.floor(HOURS[0]!.openTime / DAY) * DAY;
   const span = { from, to: from + 2 * DAY };
@@ -54,7 +54,7 @@ test('candles of a coin that is given another id are compared with those of upst
     ],
     'changelog',
   );
-  // After the upstream had told, and before the series moved.
+  // After the changelog named the new id, and before the series moved.
   await importOf('new-coin', 'both');
   const whileOneRuns = await withLockUnlessHeld(sql, IMPORT_LOCK, async () => {
     await sql.begin((tx) => continueHistories(tx, RENAMED));
@@ -62,19 +62,19 @@ test('candles of a coin that is given another id are compared with those of upst
   });
   expect(whileOneRuns).toEqual(['both new-coin', 'both old-coin', 'one first-coin', 'one old-coin']);
   await sql.begin((tx) => continueHistories(tx, RENAMED));
-  // Two of one name stay apart.
+  // Two imports of one source stay separate.
   expect(await owners()).toEqual(['both new-coin', 'both old-coin', 'one first-coin', 'one new-coin']);
   const [found] = await sql`
     select count(*)::int as rows from market.candles_all u join market.candles_all i using (coin_id, quote, interval, open_time)
     where u.source = 'upstream' and i.source = 'one' and u.coin_id = market.coin_of('old-coin') and u.interval = '1h' and u.quote = 'usd'`;
   expect(found).toEqual({ rows: 24 });
-  // The next import of it goes on there.
+  // The next import continues under the new id.
   await importOf('OLD', 'one');
   expect(await owners()).toHaveLength(4);
   expect((await runCommand(['verify'], { env: { DATABASE_URL: database.url } })).code).toBe(0);
 });
 
-test('a source is not dropped while an import runs', async () => {
+test('a source cannot be dropped while an import runs', async () => {
   const dropped = await withLockUnlessHeld(database.sql, IMPORT_LOCK, () => chandler('drop', 'one', '--yes'));
   expect([dropped?.code, dropped?.err]).toEqual([2, 'error: An import is running; wait until it has ended.\n']);
   expect((await chandler('drop', 'one', '--yes')).code).toBe(0);

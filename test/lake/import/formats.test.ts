@@ -1,4 +1,4 @@
-/** The same candles in every form that a file may have are the same candles in the table. */
+/** The same candles, read from any supported form of file, give the same rows in the table. */
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { inflateSync } from 'node:zlib';
@@ -55,7 +55,7 @@ describe('times', () => {
     expect(await imports(files.write('times.csv', csvOf(HOURS, time)))).toMatchObject({ added: 500, times });
   });
 
-  test('--time-unit says what the size of a number does not', async () => {
+  test('--time-unit decides where the size of a number does not', async () => {
     const file = files.write('old.csv', `${HEADER}\n3600,1,1,1,1,1\n`);
     const argv = (unit: string) => [
       'import',
@@ -85,8 +85,8 @@ describe('times', () => {
     '31.01.2024',
     '2024-01-31T00:00Zz',
     'x',
-  ])('%s is no time', async (text) => {
-    // Behind a right one of the same day: then less of a text is looked at.
+  ])('rejects %s as a time', async (text) => {
+    // A valid line of the same day comes first: after it, less of the text is checked.
     const file = files.write('no.csv', `${HEADER}\n2024-01-31T00:00:00Z,1,1,1,1,1\n${text},1,1,1,1,1\n`);
     const { code, out } = await runCommand(['import', file, '--source', 'x', '--coin', 'BTC', '--interval', '1h'], {
       env: { DATABASE_URL: database.url },
@@ -95,7 +95,7 @@ describe('times', () => {
     expect(out).toContain(`record 3: time is not a valid time: "${text}"`);
   });
 
-  test('what is below a millisecond counts: it is not on the grid', async () => {
+  test('counts a part below a millisecond: such a time is not on the grid', async () => {
     const file = files.write(
       'off.csv',
       csvOf(HOURS.slice(0, 1), (at) => at * 1_000 + 1),
@@ -108,14 +108,14 @@ describe('times', () => {
   });
 });
 
-describe('text', () => {
-  test('separators, quotes, a byte order mark, empty lines, and lines that end as those of Windows do', async () => {
+describe('text files', () => {
+  test('may have other separators, quotes, a byte order mark, empty lines and the line ends of Windows', async () => {
     const text = csvOf(HOURS, (at) => `"${at}"`, '"Open Time",Open,High,Low,Close,Volume').replaceAll(',', ';');
     const [first, ...rest] = text.split('\n');
     await imports(files.write('windows.csv', `\ufeff${[first, '', ...rest].join('\r\n')}`));
   });
 
-  test('columns by name and by number, and columns that nobody asked for', async () => {
+  test('may name columns or number them, and may have columns that were not requested', async () => {
     const text = csvOf(
       HOURS.map((one) => ({ ...one })),
       (at) => `"a ""quoted"", text\nof two lines",${at}`,
@@ -124,7 +124,7 @@ describe('text', () => {
     await imports(files.write('named.csv', text), '--columns', 'open=a,high=b,low=c,close=6,volume=e');
   });
 
-  test('NDJSON, and a last line that does not end', async () => {
+  test('may be NDJSON, also without a final line break', async () => {
     await imports(
       files.write('rows.jsonl', ndjsonOf(HOURS).trimEnd()),
       '--columns',
@@ -132,7 +132,7 @@ describe('text', () => {
     );
   });
 
-  test('descending rows, and files in any order', async () => {
+  test('may have descending rows, and may be given in any order', async () => {
     await imports(files.write('down.csv', csvOf([...HOURS].reverse())));
     await database.sql`truncate market.imported_candle, market.imported_series`;
     const parts = [300, 0, 100, 400, 200].map((from, i) =>
@@ -141,7 +141,7 @@ describe('text', () => {
     expect(await imports(parts[0]!, ...parts.slice(1))).toMatchObject({ added: 500 });
   });
 
-  test('rows in no order at all', async () => {
+  test('may have rows in any order', async () => {
     const mixed = HOURS.map((_, i) => HOURS[(i * 211) % HOURS.length]!);
     expect(await imports(files.write('mixed.csv', csvOf(mixed)))).toMatchObject({ added: 500 });
   });
@@ -166,7 +166,7 @@ describe('tables', () => {
   });
 
   test.each(['timestamptz', 'timestamp', 'timestamp_s', 'timestamp_ns', 'bigint'])(
-    'Parquet of DuckDB, whose times are %s, in folders that say the interval',
+    'Parquet files of DuckDB may have times as %s, in folders that name the interval',
     async (type) => {
       const { folder } = files;
       const csv = files.write('duck.csv', csvOf(HOURS, type === 'bigint' ? String : (at) => iso(at).slice(0, 19)));
@@ -187,7 +187,7 @@ describe('tables', () => {
     },
   );
 
-  test('what is damaged is refused, and nothing is stored', async () => {
+  test('a damaged file is refused, and nothing is stored', async () => {
     const file = await writeTable(path.join(files.folder, 'cut.parquet'), 'parquet', columns, rows);
     appendFileSync(file, 'more');
     const { code, err } = await runCommand(['import', file, '--source', 'x', '--coin', 'BTC', '--interval', '1h'], {
@@ -197,7 +197,7 @@ describe('tables', () => {
     expect(err).toContain('cut.parquet is not a readable Parquet file');
   });
 
-  test('a compressed Feather file, as pandas writes it, is refused with what is right', async () => {
+  test('a compressed Feather file, as pandas writes it, is refused, and the error says what to do', async () => {
     const file = path.join(files.folder, 'lz4.feather');
     writeFileSync(file, inflateSync(Buffer.from(COMPRESSED, 'base64')));
     const { code, err } = await runCommand(['import', file, '--source', 'x', '--coin', 'BTC', '--interval', '1h'], {
@@ -210,6 +210,6 @@ describe('tables', () => {
   });
 });
 
-/** Of one row, compressed with LZ4 by pyarrow; and packed, to be short. */
+/** One row, compressed with LZ4 by pyarrow, then packed to be short. */
 const COMPRESSED =
   'eNrtVL1Ow0AM9iUhjdANGTp0QCJiYkViYCN9AETpQseTUEUqFYIEEgtD1ZmBR+jAxGMwMTIgnoOBvXz2uSI61CxdceVzzt93rn9y6Q+Hp+cHREtIaYhyYtkmSyltUYYniEmwJ+wyrImuBJzoA/oEddBD9Q8QC4dijtVTHyn/YlrfjmHnwonoocHtNrgxdFrf04vyntfEZFtNLit+/lTue4O7E3Drm/E1obYMmoo3Qs1d2Xekylx7YCK2RXD+bnLF6YNvoR3pBZNL5XAfR8bXwmKRre+klegUJ5LTgn7FwpNLXz3nTfPmGKbBS+RHfiZrZFdtEfiLAC8DvAxwF+AuwGcBPgvw1bxNwNt0n616sXfSc+U843/+Pnt9NC24yNdxO64d2PT8Ut49f48sJpjKVHM/e0zvCOu+vkuc80ATd2oXf+r9v3Ntd65C3/ryDfsB3Vx0qA==';

@@ -1,4 +1,4 @@
-/** An export that is imported, in the other formats and layouts. */
+/** An export in the other formats and layouts is imported. */
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { runCommand } from '../../support/cli.ts';
@@ -9,7 +9,7 @@ useExports();
 
 testFormats(['csv', 'ndjson', 'arrow']);
 
-test('layouts of other programs: refused, and freqtrade file by file', async () => {
+test('layouts of other programs are refused, except freqtrade file by file', async () => {
   for (const layout of ['lean', 'jesse', 'freqtrade'] as const) {
     const format = layout === 'freqtrade' ? 'arrow' : 'csv';
     const selection = { layout, format, datasets: (await import('../filled.ts')).datasets('candles') } as const;

@@ -1,4 +1,4 @@
-/** An export of one warehouse, imported into another, is the same candles with the same digests, under a name of their own. */
+/** An export of one warehouse, imported into another under a source name, gives the same candles with the same digests. */
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
@@ -12,7 +12,7 @@ useExports();
 
 testFormats(['parquet']);
 
-test('a coin that has another id here', async () => {
+test('a coin that has another id in this warehouse is imported under that id', async () => {
   const { sql } = here;
   await giveCoins(sql, 'xbt-bitcoin');
   await recordRenames(sql, [{ oldId: COINS[0], newId: 'xbt-bitcoin', at: Date.UTC(2026, 0, 1) }], 'changelog');
@@ -23,7 +23,7 @@ test('a coin that has another id here', async () => {
   await sql`truncate market.coin_rename`;
 });
 
-test('a coin that is not known here: refused, and with --skip-wrong only its rows are left out', async () => {
+test('an unknown coin makes the import fail; with --skip-wrong only its rows are left out', async () => {
   const { sql } = here;
   await sql`update market.coin set id = 'gone', symbol = 'GONE' where id = ${COINS[2]}`;
   const refused = await imports('parquet');
@@ -40,7 +40,7 @@ test('a coin that is not known here: refused, and with --skip-wrong only its row
   await sql`update market.coin set id = ${COINS[2]}, symbol = 'LTC' where id = 'gone'`;
 });
 
-test('files that are not what the manifest says are refused', async () => {
+test('files that differ from their manifest are refused', async () => {
   const folder = path.join(files.folder, 'changed');
   cpSync(path.join(files.folder, 'csv'), folder, { recursive: true });
   const file = path.join(folder, 'candles.csv');
@@ -56,10 +56,10 @@ test('files that are not what the manifest says are refused', async () => {
   expect(await here.sql`select from market.imported_series`).toHaveLength(0);
 });
 
-test('rows of another import that are between them are found before anything is stored', async () => {
+test('rows of another import between them are found before anything is stored', async () => {
   const file = files.write('more.csv', 'time,open,high,low,close\n2023-11-09,1,1,1,1\n');
   const env = { DATABASE_URL: here.url };
-  // A day that upstream knows to be empty.
+  // A day that the upstream knows to be empty.
   await runCommand(['import', file, '--source', 'twin', '--coin', COINS[0], '--interval', '24h'], { env });
   const { code, err } = await imports('parquet');
   expect(code).toBe(2);

@@ -1,4 +1,4 @@
-/** Two warehouses, and exports of the one. */
+/** Two warehouses, and exports of the first. */
 import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { runCommand } from '../../support/cli.ts';
@@ -50,7 +50,7 @@ const rows = ({ sql }: TestDatabase, source: string) => sql`
   where source = ${source} and made_of is null order by 1, 2, 3, 4`;
 
 export function testFormats(formats: readonly (typeof names)[number][]): void {
-  test.each(formats)('as %s', async (format) => {
+  test.each(formats)('an export as %s is imported with the same candles and digests', async (format) => {
     const { code, out, err } = await imports(format);
     expect([code, err]).toEqual([0, '']);
     expect(out).toMatch(/whose files match its manifest; left out, as only candles are imported: prices, /);

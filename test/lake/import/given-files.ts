@@ -1,4 +1,4 @@
-/** Files of recorded candles, as exchanges and other programs write them. */
+/** Files of recorded candles in the forms of exchanges and other programs. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -12,7 +12,7 @@ import type { Sql } from '../../../src/store/connection/connect.ts';
 import { createBatch, setValue, type Value } from '../../../src/store/copy/columns.ts';
 import { recordCoins } from '../../../src/store/snapshot/coin.ts';
 
-/** Hours of bitcoin. */
+/** Hourly candles of bitcoin. */
 export const HOURS: readonly Candle[] = readRecordedSeries()
   .find(({ interval, coinId }) => interval === '1h' && coinId === 'btc-bitcoin')!
   .candles.slice(0, 500);
@@ -29,7 +29,7 @@ export function temporaryFiles() {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'chandler-import-'));
   return {
     folder,
-    /** Resolves to the path. Compressed, when the name ends in .gz. */
+    /** Writes a file, compressed if the name ends in .gz. Resolves to its path. */
     write: (name: string, text: string): string => {
       const file = path.join(folder, name);
       writeFileSync(file, name.endsWith('.gz') ? gzipSync(text) : text);
@@ -41,7 +41,7 @@ export function temporaryFiles() {
 
 export const PRICES = ['open', 'high', 'low', 'close', 'volume'] as const;
 
-/** Lines of CSV, without a header: the time as `time` says it, and the prices. */
+/** Lines of CSV without a header: the time in the format of `time`, and the prices. */
 export function csvLines(candles: readonly Candle[], time: (at: number) => string | number): string[] {
   return candles.map((candle) => [time(candle.openTime), ...PRICES.map((name) => candle[name])].join(','));
 }
@@ -63,7 +63,7 @@ export function ndjsonOf(candles: readonly Candle[]): string {
   return `${rows.join('\n')}\n`;
 }
 
-/** By our own writers, with columns of these names and types. */
+/** Writes a table in one of our formats, with columns of these names and types. */
 export async function writeTable(
   file: string,
   format: Format,

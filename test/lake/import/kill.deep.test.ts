@@ -1,4 +1,4 @@
-/** An import that is killed (kill -9) at any row has stored nothing, and holds up nobody who stores answers of upstream. */
+/** An import that is killed (kill -9) at any row stores nothing, and does not block the storing of answers. */
 import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { fillRecorded } from '../../bench/export-warehouse.ts';
@@ -13,7 +13,7 @@ let database: TestDatabase;
 let folder: string;
 let remove: () => void;
 let file: string;
-/** In the file. */
+/** Rows in the file. */
 let rows: number;
 beforeAll(async () => {
   database = await createTestDatabase();
@@ -38,7 +38,7 @@ const start = () => startCli(['import', file, '--source', 'twin', '--json'], { D
 const counts = () => database.sql`
   select (select count(*) from market.imported_series) as series, (select count(*) from market.imported_candle) as candles`;
 
-/** Stops the next import at this row of its COPY, the first being 1. */
+/** Stops the next import at this row of its COPY, counted from 1. */
 async function stopAtRow(row: number) {
   const { sql } = database;
   await sql`
@@ -62,7 +62,7 @@ async function stopAtRow(row: number) {
     goOn: async () => {
       await holder`select pg_advisory_unlock(1)`;
       holder.release();
-      // Waits for the transaction of the import, if it is not over.
+      // Waits until the transaction of the import has ended.
       await sql`drop trigger stop_import on market.imported_candle`;
       await sql`drop function public.stop_import()`;
       await sql`drop table public.stopped_row`;
@@ -71,7 +71,7 @@ async function stopAtRow(row: number) {
   };
 }
 
-test('killed at any row, all is as it was; then it goes through, and again changes nothing', async () => {
+test('a kill at any row changes nothing; the next import succeeds, and repeating it changes nothing', async () => {
   const random = randomOf(11);
   for (const at of [1, random(), random(), rows]) {
     const stop = await stopAtRow(at < 1 ? 1 + Math.floor(at * rows) : at);
@@ -97,7 +97,7 @@ test('killed at any row, all is as it was; then it goes through, and again chang
   );
 });
 
-test('interrupted, it says so and has stored nothing', async () => {
+test('an interrupted import says so and has stored nothing', async () => {
   const stop = await stopAtRow(10_000);
   const running = await start();
   await stop.reached();
@@ -107,7 +107,7 @@ test('interrupted, it says so and has stored nothing', async () => {
   expect(await counts()).toEqual([{ series: 0, candles: 0 }]);
 });
 
-test('answers are stored while it runs, of the same coins as well; a second import is refused', async () => {
+test('answers are stored while an import runs, even about its coins; a second import is refused', async () => {
   const { sql } = database;
   const [coin] = await sql<{ id: string }[]>`select id from market.coin order by id limit 1`;
   const span = { from: Date.UTC(2024, 0, 1), to: Date.UTC(2024, 0, 2) };
@@ -117,7 +117,7 @@ test('answers are stored while it runs, of the same coins as well; a second impo
   const [second, stored] = await Promise.all([
     runCli(['import', file, '--source', 'other'], { DATABASE_URL: database.url }),
     (async () => {
-      // Makes the coin anew, a series of it, and an answer.
+      // Stores a new coin, a series of it and an answer.
       const series = await givenSeries(sql, { coinId: coin!.id, interval: '6h', span });
       await storeAnswer(sql, series, { span, slots: Array.from({ length: 4 }, () => [1, 2, 1, 1] as const) });
       // The import itself waits for this test.

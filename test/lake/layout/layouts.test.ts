@@ -10,7 +10,7 @@ import { candlesOf } from '../../../src/store/upkeep/partition.ts';
 const EVER = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY };
 
 describe('periods', () => {
-  test('of candles are those of their partitions, so that retention and files agree', () => {
+  test('of candles equal those of their partitions, so that retention and files agree', () => {
     expect(INTERVALS.map(monthsEach)).toEqual(INTERVALS.map((interval) => candlesOf(interval).months));
     expect(new Set(PRICE_INTERVALS.map(monthsEach))).toEqual(new Set([1, 3, 12]));
   });
@@ -18,7 +18,7 @@ describe('periods', () => {
   test.each([
     [12, ['2023 part', '2024 part', '2025 part']],
     [3, ['2023 part-q4', '2024 part-q1', '2024 part-q2', '2024 part-q3', '2024 part-q4', '2025 part-q1']],
-  ] as const)('of %i months hold the first and the last row, and all between', (months, names) => {
+  ] as const)('of %i months cover the first row, the last row, and all between', (months, names) => {
     const [first, last] = [Date.UTC(2023, 11, 31), Date.UTC(2025, 0, 1)];
     const found = [...periodsOf(months, first, last, EVER)];
     expect(found.map(({ year, name }) => `${year} ${name}`)).toEqual(names);
@@ -27,7 +27,7 @@ describe('periods', () => {
     expect(found.slice(1).every(({ from }, i) => from === found[i]!.to)).toBe(true);
   });
 
-  test('are clipped', () => {
+  test('are clipped to the requested span', () => {
     const clip = { from: Date.UTC(2024, 0, 15), to: Date.UTC(2024, 2, 10) };
     const found = [...periodsOf(1, Date.UTC(2020, 0, 1), Date.UTC(2030, 0, 1), clip)];
     expect(found.map(({ name, from, to }) => [name, from, to])).toEqual([
@@ -40,7 +40,7 @@ describe('periods', () => {
 });
 
 test.each([0, 1, 0.1, 123.456, 1e-7, 1.5e-7, 5e-324, 1e21, 1.7976931348623157e308, 123456789012345680000, 0.000001234])(
-  '%d is written without an exponent, and reads as the same number',
+  'writes %d without an exponent, and the text reads as the same number',
   (value) => {
     const text = plainNumber(value);
     expect(text).toMatch(/^\d+(\.\d+)?$/);
@@ -55,7 +55,7 @@ test.each([
   ['1969-12-31T23:59:59.999999Z', 0n],
   ['0000-01-01T00:00:00Z', 0n],
   ['9999-12-31T23:59:59.999999Z', 0n],
-])('%s is read and written', (text) => {
+])('reads and writes %s', (text) => {
   const at = readInstantText(text)!;
   expect(createInstantFormat()(at)).toBe(text);
   expect(at / 1_000_000n).toBe(
@@ -64,17 +64,17 @@ test.each([
 });
 
 test.each(['', '2024-01-31', '2024-01-31T00:00:00', '2024-01-31T00:00:00+02:00', '2024-13-01T00:00:00Z', 'x'])(
-  '%j is no instant',
+  'rejects %j as an instant',
   (text) => {
     expect(readInstantText(text)).toBeNull();
   },
 );
 
-test('an instant outside four-digit years is no text', () => {
+test('cannot write an instant outside four-digit years', () => {
   expect(() => createInstantFormat()(253_402_300_800_000_000n)).toThrow(RangeError);
 });
 
-test('a volume whose number of coins is larger than any double is unknown to tools', () => {
+test('other tools get no volume when the number of coins exceeds every double', () => {
   const columns = columnsIn(CANDLES.columns, true);
   const batch = createBatch(
     columns.map(({ type }) => type),

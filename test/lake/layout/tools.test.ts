@@ -1,4 +1,4 @@
-/** Files for other tools are what these tools read: names, columns, order, units. */
+/** Files for other tools have the names, columns, order and units that these tools read. */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { tableFromIPC } from '@uwdata/flechette';
@@ -33,7 +33,7 @@ const filesIn = () =>
 
 type Candle = { at: number; open: number; high: number; low: number; close: number; volume: number | null };
 
-/** Those with all prices; the volume in coins. */
+/** The stored candles that have all prices, with the volume in coins. */
 async function stored(coinId: string, interval: Interval): Promise<Candle[]> {
   return database.sql<Candle[]>`
     select c.open_time as at, c.open, c.high, c.low, c.close, c.volume / c.close as volume
@@ -41,7 +41,7 @@ async function stored(coinId: string, interval: Interval): Promise<Candle[]> {
     where s.coin_id = ${coinId} and s.interval = ${interval}::market.candle_interval and c.open is not null order by 1`;
 }
 
-test('freqtrade: a Parquet file for each pair and timeframe, with its columns, dates in milliseconds', async () => {
+test('freqtrade gets a Parquet file for each pair and timeframe, with its columns and dates in milliseconds', async () => {
   await written({ layout: 'freqtrade' });
   expect(filesIn()).toEqual([
     'BTC_USD-1d.parquet',
@@ -73,7 +73,7 @@ test('freqtrade: a Parquet file for each pair and timeframe, with its columns, d
   expect(rows.some(([, , , , , volume]) => volume === null)).toBe(true);
 });
 
-test('freqtrade: feather files', async () => {
+test('freqtrade gets feather files', async () => {
   await written({ layout: 'freqtrade', format: 'arrow', intervals: ['1h'] });
   expect(filesIn()).toEqual(['BTC_USD-1h.feather', 'ETH_USD-1h.feather']);
   const table = tableFromIPC(readFileSync(path.join(folder, 'BTC_USD-1h.feather')));
@@ -83,7 +83,7 @@ test('freqtrade: feather files', async () => {
   expect([...table.getChild('close')]).toEqual(candles.map(({ close }) => close));
 });
 
-test('LEAN: a zip file for each pair of hours and days, one CSV in it, in UTC, and prices without exponents', async () => {
+test('LEAN gets a zip file for each pair of hours and days, with one CSV in UTC and prices without exponents', async () => {
   await written({ layout: 'lean', format: 'csv', intervals: ['1h', '24h'] });
   expect(filesIn()).toEqual([
     'crypto/coinbase/daily/btcusd_trade.zip',
@@ -111,13 +111,13 @@ test('LEAN: a zip file for each pair of hours and days, one CSV in it, in UTC, a
   }
 });
 
-test('LEAN has no 5m', async () => {
+test('LEAN gets no 5m', async () => {
   await expect(written({ layout: 'lean', format: 'csv' })).rejects.toThrow(
     'LEAN supports only hours and days, not 5m; add --interval 1h,24h',
   );
 });
 
-test('Jesse: minutes without a hole, which make the stored candles again', async () => {
+test('Jesse gets minutes without a hole, which add up to the stored candles', async () => {
   await written({ layout: 'jesse', format: 'csv', intervals: ['24h', '1h'] });
   expect(filesIn()).toEqual(['1h/BTC-USD-1m.csv', '1h/ETH-USD-1m.csv', '24h/BTC-USD-1m.csv', '24h/ETH-USD-1m.csv']);
   for (const [interval, width] of [
@@ -132,7 +132,7 @@ test('Jesse: minutes without a hole, which make the stored candles again', async
       (line) => line.split(',').map(Number) as [number, number, number, number, number, number],
     );
     expect(minutes.every(([at], i) => at === minutes[0]![0] + i * MINUTE)).toBe(true);
-    // As Jesse does it: by counting rows.
+    // Like Jesse, by counting rows.
     const each = width / MINUTE;
     const made: Candle[] = [];
     for (let i = 0; i < minutes.length; i += each) {
@@ -157,7 +157,7 @@ test('Jesse: minutes without a hole, which make the stored candles again', async
   }
 });
 
-test('two coins of one symbol have no place: nothing is written', async () => {
+test('two coins with one symbol would share a file: nothing is written', async () => {
   await database.sql`update market.coin set symbol = 'BTC' where id = 'eth-ethereum'`;
   const writing = written({ layout: 'freqtrade' });
   await expect(writing).rejects.toThrow(

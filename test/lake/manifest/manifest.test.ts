@@ -68,7 +68,7 @@ describe.each([
     expect(await readAll()).toEqual({ head: { manifest: 1, ...HEAD }, elements, root });
   });
 
-  test('is JSON to everybody else', async () => {
+  test('is plain JSON for other readers', async () => {
     const root = await write(elements);
     const {
       datasets,
@@ -89,7 +89,7 @@ describe.each([
   });
 });
 
-test('there is none', async () => {
+test('a folder without a manifest gives null', async () => {
   expect(await readManifest(openFolder(folder))).toBeNull();
 });
 
@@ -103,7 +103,7 @@ test.each<[string, (text: string) => string, RegExp]>([
   ['changed', (text) => text.replace('"rows":1', '"rows":2'), /its root is/],
   ['longer', (text) => `${text}x\n`, /has lines after its root/],
   ['of a list that nobody knows', (text) => text.replace('"files":[', '"others":['), /a list others/],
-])('a manifest that is %s is not believed', async (_, change, message) => {
+])('a manifest that is %s is rejected', async (_, change, message) => {
   await write([dataset('candles'), file('a')]);
   writeFileSync(manifestFile(), change(readFileSync(manifestFile(), 'utf8')));
   const read = readAll();
@@ -111,6 +111,6 @@ test.each<[string, (text: string) => string, RegExp]>([
   await expect(read).rejects.toThrow(message);
 });
 
-test('its lists have one order', async () => {
+test('lists in another order than the manifest has are rejected', async () => {
   await expect(write([file('a'), dataset('candles')])).rejects.toThrow(/comes behind/);
 });

@@ -1,4 +1,4 @@
-/** Retention with a lake, the rarer cases: a killed removal, changes meanwhile, attestations, and candles that come back. */
+/** Retention with a lake in rare situations: a killed removal, changes meanwhile, attestations, and candles that return. */
 import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
@@ -29,7 +29,7 @@ import {
 
 useLake();
 
-test('an attestation from before the removal, and one from after it, agree with the lake', async () => {
+test('attestations from before and after a removal agree with the lake', async () => {
   await sync();
   const [earlier, later] = [path.join(folder, '../earlier.jsonl'), path.join(folder, '../later.jsonl')];
   const attest = async (file: string) => {
@@ -48,7 +48,7 @@ test('an attestation from before the removal, and one from after it, agree with 
   }
 });
 
-test('evidence of a removal that says something else than the archived file is a difference', async () => {
+test('evidence of a removal that disagrees with the archived file is a difference', async () => {
   await sync();
   await retain();
   await database.sql`update market.evidence set digest = digest + 1 where kind = 'retention' and series_id = ${series.get('24h')!}`;
@@ -59,7 +59,7 @@ test('evidence of a removal that says something else than the archived file is a
   );
 });
 
-test('a candle that changes between the check and the removal stays, and so does its partition', async () => {
+test('a candle that changes between the check and the removal stays, and its partition too', async () => {
   await sync();
   const removed = await retain((archive) => ({
     hold: async (interval, partition) => {
@@ -73,13 +73,13 @@ test('a candle that changes between the check and the removal stays, and so does
     select count(*)::int as candles from market.candle c join market.series s on s.id = c.series_id
     where c.interval = '24h' and c.open_time < ${OLD.to} and s.covered @> c.open_time`;
   expect(row!.candles).toBeGreaterThan(0);
-  // The lake has the former value, and no later run takes that for the present one.
+  // The lake has the former value, and no later run takes it for the present one.
   expect(await retain()).toMatchObject(STAYS);
   expect(log.join()).toMatch(/is archived, but Postgres has a row that it lacks: btc-bitcoin at 2023-12-0[34]/);
   expect((await verified()).findings).toEqual([]);
 });
 
-test('a removal that was killed half way goes on: what is left is in the archived file', async () => {
+test('the next run completes a removal that was killed halfway, because the archived file has the remaining candles', async () => {
   await sync();
   let calls = 0;
   const killed = retain((archive) => ({
@@ -100,7 +100,7 @@ test('a removal that was killed half way goes on: what is left is in the archive
   expect((await verified()).findings).toEqual([]);
 });
 
-test('when Postgres has all of it again, the file is written as any other', async () => {
+test('when Postgres has all archived candles again, the file is written like any other', async () => {
   await sync();
   const archived = fileOf2023();
   await retain();
@@ -115,7 +115,7 @@ test('when Postgres has all of it again, the file is written as any other', asyn
   expect((await verified()).findings).toEqual([]);
 });
 
-test('a coin that is given another id: what is archived under the old one, and later under the new one, is proved', async () => {
+test('after a rename, verify proves what is archived under the old id and, later, under the new one', async () => {
   const { sql } = database;
   await sync();
   expect(await retain()).toMatchObject(DROPPED);
@@ -133,7 +133,7 @@ test('a coin that is given another id: what is archived under the old one, and l
   await sync();
   const later = await verified();
   expect([later.code, later.findings]).toEqual([0, []]);
-  // What was archived under the new name alone is still looked at.
+  // What is archived under the new id alone is checked too.
   await sql`update market.evidence set digest = digest + 1 where kind = 'retention' and number =
     (select max(number) from market.evidence e where e.kind = 'retention' and e.series_id = ${series.get('24h')!})
     and series_id = ${series.get('24h')!}`;
@@ -156,7 +156,7 @@ test('an older copy of the lake keeps the files whose rows retention has removed
   expect([found.code, found.findings]).toEqual([0, []]);
 });
 
-/** As storage may answer that shows an older state for a while, too. */
+/** Storage may show an older manifest for a while. */
 async function withOlderManifest(change: () => Promise<unknown>): Promise<void> {
   const file = path.join(folder, 'manifest.json');
   const older = readFileSync(file);
@@ -164,7 +164,7 @@ async function withOlderManifest(change: () => Promise<unknown>): Promise<void> 
   writeFileSync(file, older);
 }
 
-test('an older manifest after a removal that was killed half way: the file that may be the last stays', async () => {
+test('after an older manifest and a removal killed halfway, the file that may hold the last copy stays', async () => {
   await sync();
   const before = fileOf2023();
   let calls = 0;
@@ -188,7 +188,7 @@ test('an older manifest after a removal that was killed half way: the file that 
   expect([found.code, found.findings]).toEqual([0, []]);
 });
 
-test('an older manifest, and candles that came for a removed time: the file that may be the last stays', async () => {
+test('after an older manifest and new candles in a removed time, the file that may hold the last copy stays', async () => {
   await sync();
   const before = fileOf2023();
   await withOlderManifest(retain);
@@ -202,7 +202,7 @@ test('an older manifest, and candles that came for a removed time: the file that
   expect([found.code, found.findings]).toEqual([0, []]);
 });
 
-test('candles of a time that is archived: the manifest does not say that the lake has them, and they stay in Postgres', async () => {
+test('candles that arrive for an archived time stay in Postgres, and the manifest does not claim them', async () => {
   await sync();
   await retain();
   await ensurePartitions(database.sql, '24h', OLD);
@@ -222,7 +222,7 @@ test('candles of a time that is archived: the manifest does not say that the lak
   expect(log.join()).toContain('is archived, but Postgres has a row that it lacks: new-coin at 2023-01-01');
 });
 
-test('candles that are older than what is archived get files of their own', async () => {
+test('candles older than the archived ones get files of their own', async () => {
   await sync();
   await retain();
   const older = { from: Date.UTC(2022, 0, 1), to: OLD.from };

@@ -1,4 +1,4 @@
-/** Retention with a lake: candles leave Postgres only when the lake holds them, the lake keeps them, and verify still knows them. */
+/** Retention with a lake: Postgres removes only candles that the lake holds, the lake keeps them, and verify still proves them. */
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
@@ -23,13 +23,13 @@ import {
 
 useLake();
 
-test('without a lake in its place nothing is removed, and the log says why', async () => {
+test('retention removes nothing while the lake is not in its place, and the log says why', async () => {
   expect(await retain()).toMatchObject(STAYS);
   expect(await candlesOf2023()).toBeGreaterThan(0);
   expect(log.join()).toContain('the lake has no file for candles/interval=24h/quote=usd/year=2023/part.parquet yet');
 });
 
-test('what the lake holds is removed; the lake keeps it, over later runs, and verify knows it', async () => {
+test('retention removes what the lake holds; later runs keep it in the lake, and verify proves it', async () => {
   await sync();
   const { sql } = database;
   const before = fileOf2023();
@@ -40,7 +40,7 @@ test('what the lake holds is removed; the lake keeps it, over later runs, and ve
   expect(fileOf2023()).toEqual({ ...before, isArchived: true });
   const again = await sync();
   expect([fileOf2023(), again.written.files]).toEqual([{ ...before, isArchived: true }, 0]);
-  // The evidence that stays proves what is in the lake alone.
+  // The remaining evidence proves what is in the lake alone.
   const found = await verified();
   expect([found.code, found.findings]).toEqual([0, []]);
   const [steps] = await sql<
@@ -53,7 +53,7 @@ test('what the lake holds is removed; the lake keeps it, over later runs, and ve
   expect(await retain()).toMatchObject({ partitions: [], notArchived: [] });
 });
 
-test('a lake that is not up to date keeps the candles in Postgres until it is', async () => {
+test('candles stay in Postgres until the lake is up to date', async () => {
   await sync();
   await answerAgain(1.1);
   expect(await retain()).toMatchObject(STAYS);
@@ -63,7 +63,7 @@ test('a lake that is not up to date keeps the candles in Postgres until it is', 
   expect((await verified()).findings).toEqual([]);
 });
 
-test('a file with other bytes than the manifest says, and one that is gone, are not what the lake holds', async () => {
+test('a missing file, or one with other bytes than the manifest says, does not count as held by the lake', async () => {
   await sync();
   const file = path.join(folder, fileOf2023().path);
   const bytes = readFileSync(file);
@@ -77,7 +77,7 @@ test('a file with other bytes than the manifest says, and one that is gone, are 
   expect(await retain()).toMatchObject(DROPPED);
 });
 
-test('while the lake is being written nothing is removed', async () => {
+test('retention removes nothing while a run writes the lake', async () => {
   await sync();
   const removed = await withLockUnlessHeld(database.sql, lockOf(openFolder(folder)), () => retain());
   expect(removed).toMatchObject(STAYS);

@@ -18,7 +18,7 @@ import { type FilledDatabase, fillDatabase, type TestDatabase } from '../../supp
 import { AS_OF, fillAll } from '../filled.ts';
 import { temporaryFolder } from '../format/rows.ts';
 
-/** Of the days of 2023 all are older than that now, of those of 2024 none. */
+/** All days of 2023 are old enough for retention, those of 2024 are not. */
 export const NOW = Date.UTC(2025, 5, 1);
 const KEPT = '365d';
 const KEEP = { ...DEFAULT_KEEP, tickers: null, fetches: null, candles: { ...DEFAULT_KEEP.candles, '24h': 365 * DAY } };
@@ -50,7 +50,7 @@ export function useLake(): void {
   });
 }
 
-/** The lake is there from now on. */
+/** From now on the lake is at this place. */
 export function moveTo(another: string): void {
   folder = another;
 }
@@ -60,7 +60,7 @@ export const sync = (destination: Destination = openFolder(folder)) => {
   return syncLake({ database, destination, datasets: ['candles'], clock, signal });
 };
 
-/** As the schedule runs it. `change`: what a test does to the archive. */
+/** Runs retention as the schedule does. `change` replaces parts of the archive. */
 export function retain(
   change: (archive: CandleArchive) => CandleArchive = (archive) => archive,
   now: number = NOW,
@@ -112,7 +112,7 @@ export const STAYS = { partitions: [], notArchived: ['candle_24h_2023'] };
 
 const env = () => ({ DATABASE_URL: database.url, CHANDLER_LAKE_URL: folder });
 export const accept = (...argv: string[]) => runCommand(['lake', 'accept', ...argv], { env: env() });
-/** Of the second check, which knows the database. */
+/** The result of the second check, which reads the database. */
 export const checked = async (settings: Record<string, string> = env()) => {
   const { out } = await runCommand(['doctor', '--json'], { env: settings });
   const checks = JSON.parse(out) as { name: string; state: string; found: string; fix?: string }[];

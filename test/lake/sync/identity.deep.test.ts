@@ -1,4 +1,4 @@
-/** Which lake is the one of this warehouse, the rarer cases: killed runs, earlier versions, and manifests that are not the newest. */
+/** Which lake belongs to this warehouse, in rare situations: killed runs, earlier versions, and old manifests. */
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { Readable } from 'node:stream';
@@ -31,9 +31,9 @@ import {
 
 useLake();
 
-test('a run that was killed around its first manifest goes on', async () => {
+test('a run that was killed around its first manifest is continued', async () => {
   await sync();
-  // The manifest is there, and Postgres has not noted that it is.
+  // The manifest is written, and Postgres does not know it yet.
   await database.sql`update ops.lake set at = null`;
   expect(await retain()).toMatchObject(STAYS);
   await sync();
@@ -53,14 +53,14 @@ test('a lake of an earlier version, whose manifest has no id, gets one', async (
   await sync();
   const known = await readLake(database.sql);
   expect(manifest()).toMatchObject({ id: known!.id });
-  // And again, after an earlier version has run in between.
+  // The same after an earlier version has run in between.
   await withoutId();
   expect(await retain()).toMatchObject(DROPPED);
   await sync();
   expect(manifest()).toMatchObject({ id: known!.id });
 });
 
-test('an older manifest beside files that only a newer one names is refused; retention does not go by it either', async () => {
+test('an older manifest beside files of a newer one is refused, and retention does not rely on it either', async () => {
   await sync();
   const file = path.join(folder, 'manifest.json');
   const older = readFileSync(file);
@@ -80,7 +80,7 @@ test('an older manifest beside files that only a newer one names is refused; ret
   expect(await retain()).toMatchObject(DROPPED);
 });
 
-test('a copy of the database does not write into the lake of the other, and the other notices if one did', async () => {
+test('a copy of the database may not write into the lake of the original, which notices if the copy did', async () => {
   await sync();
   const read = async () => (await readLake(database.sql))!;
   const copied = await read();
@@ -94,11 +94,12 @@ test('a copy of the database does not write into the lake of the other, and the 
   await expect(sync()).rejects.toThrow(noticed);
   expect(await retain()).toMatchObject(STAYS);
   expect(log.join()).toMatch(noticed);
-  // A run that was killed behind its manifest has said which one it is, also when the next one announces its own and cannot write it.
+  // A run that is killed after it wrote its manifest has announced it before; so it is recognised, even if the next run announces another
+  // one and cannot write it.
   await become({ ...copied, nextAt: present.nextAt });
   await expect(sync(withoutPut('manifest.json'))).rejects.toThrow('no room');
   await sync();
-  // The other database is gone for good.
+  // The operator says that the other database is gone for good.
   await become(copied);
   expect((await accept('--yes')).code).toBe(0);
   await sync();
@@ -115,7 +116,7 @@ function withoutPut(name: string): Destination {
   return { ...destination, put };
 }
 
-/** A folder whose manifest is, at its nth reading, what it was before; null: not there. */
+/** A folder that returns the older manifest at the nth reading; null returns no manifest. */
 function withReading(reading: number, older: Buffer | null): Destination {
   const destination = openFolder(folder);
   let readings = 0;
@@ -128,7 +129,7 @@ function withReading(reading: number, older: Buffer | null): Destination {
   };
 }
 
-test('two runs at the same moment: the one that comes second does not take the manifest of the first for that of another database', async () => {
+test('of two runs at the same moment, the second does not mistake the manifest of the first for one of another database', async () => {
   await sync();
   const destination = openFolder(folder);
   let other: Promise<unknown> | null = null;
@@ -137,7 +138,7 @@ test('two runs at the same moment: the one that comes second does not take the m
     get: async (name, range) => {
       const got = await destination.get(name, range);
       if (name !== 'manifest.json' || other !== null) return got;
-      // It ends between the first look of this run and everything else.
+      // The other run finishes between the first look of this run and the rest of it.
       other = sync().catch((error: unknown) => error);
       await other;
       return got;
@@ -147,12 +148,12 @@ test('two runs at the same moment: the one that comes second does not take the m
   expect(await other).toBeInstanceOf(ExportBusy);
 });
 
-test('storage that does not show the manifest at any moment of a run leaves the lake as it is', async () => {
+test('if storage hides the manifest at any moment of a run, the lake stays as it is', async () => {
   await sync();
   expect(await retain()).toMatchObject(DROPPED);
   await sync();
   const newest = manifest();
-  // What a killed run has noted is no reason to begin anew.
+  // The notes of a killed run are no reason to begin a new lake.
   await noteBegun(openFolder(folder), 'coins/part-0123456789abcdef.parquet');
   for (const reading of [1, 2])
     await expect(sync(withReading(reading, null))).rejects.toThrow(/has no manifest of a lake/);
@@ -161,7 +162,7 @@ test('storage that does not show the manifest at any moment of a run leaves the 
   expect((await verified()).findings).toEqual([]);
 });
 
-test('storage that shows another manifest at any moment of a removal removes nothing, and the newest stays', async () => {
+test('if storage shows another manifest at any moment of a removal, nothing is removed and the newest manifest stays', async () => {
   await sync();
   const older = readFileSync(path.join(folder, 'manifest.json'));
   await answerAgain(1.2);
@@ -169,7 +170,7 @@ test('storage that shows another manifest at any moment of a removal removes not
   const newest = manifest();
   const said: string[] = [];
   const options = { database, onRefused: (why: string) => void said.push(why) };
-  // Head, whole, again to mark it, and back.
+  // The head, the whole, once more before it is marked, and after that.
   for (const reading of [1, 2, 3, 4]) {
     const destination = withReading(reading, older);
     const held = await openArchive({ ...options, destination }).then(
@@ -190,7 +191,7 @@ test('storage that shows another manifest at any moment of a removal removes not
   expect((await verified()).findings).toEqual([]);
 });
 
-test('a manifest that is gone when a partition comes that was archived before keeps it in Postgres', async () => {
+test('a manifest that disappears before an already archived partition is removed keeps the partition in Postgres', async () => {
   await sync();
   const killed = retain((archive) => ({
     hold: async (interval, partition) => {
@@ -202,7 +203,7 @@ test('a manifest that is gone when a partition comes that was archived before ke
   expect(fileOf2023().isArchived).toBe(true);
   const file = path.join(folder, 'manifest.json');
   const newest = readFileSync(file);
-  // Behind the look at the lake, and ahead of the partition.
+  // After the check of the lake, and before the partition.
   const removed = await retain((archive) => {
     rmSync(file);
     return archive;

@@ -1,4 +1,4 @@
-/** Which lake is the one of this warehouse: a place where it is missed, or where another one is, is refused, and retention removes nothing. */
+/** Which lake belongs to this warehouse: a place without its lake, or with another one, is refused, and retention removes nothing. */
 import { cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
@@ -29,7 +29,7 @@ useLake();
 const LATER = Date.UTC(2026, 5, 1);
 const STAYS_2024 = { partitions: [], notArchived: ['candle_24h_2024'] };
 
-test('a folder that is gone, emptied or another one is refused, with what was expected; and nothing is written or removed', async () => {
+test('a folder that is gone, emptied or replaced is refused with what was expected, and nothing is written or removed', async () => {
   await sync();
   expect(await retain()).toMatchObject(DROPPED);
   expect(await checked()).toEqual([]);
@@ -52,7 +52,7 @@ test('a folder that is gone, emptied or another one is refused, with what was ex
       fix: expect.stringContaining('mount or restore it'),
     },
   ]);
-  // Files without their manifest are no place for a new lake, either.
+  // Files without their manifest are no place for a new lake either.
   cpSync(kept, was, { recursive: true });
   rmSync(path.join(was, 'manifest.json'));
   await expect(sync()).rejects.toThrow(missed);
@@ -62,7 +62,7 @@ test('a folder that is gone, emptied or another one is refused, with what was ex
   expect(await retain(undefined, LATER)).toMatchObject({ partitions: ['candle_24h_2024'], notArchived: [] });
 });
 
-test('a lake that was moved goes on where it is now', async () => {
+test('a lake that was moved is continued at its new place', async () => {
   await sync();
   const moved = `${folder}-moved`;
   cpSync(folder, moved, { recursive: true });
@@ -75,7 +75,7 @@ test('a lake that was moved goes on where it is now', async () => {
   rmSync(moved, { recursive: true });
 });
 
-test('two warehouses do not write into one place', async () => {
+test('two warehouses cannot write into one place', async () => {
   await sync();
   const before = manifest();
   const ours = await readLake(database.sql);
@@ -86,13 +86,13 @@ test('two warehouses do not write into one place', async () => {
   expect(await retain()).toMatchObject(STAYS);
   expect(log.join()).toMatch(/has the lake of another warehouse/);
   expect(manifest()).toEqual(before);
-  // Nor does one that has a lake elsewhere.
+  // A warehouse that has a lake elsewhere cannot either.
   await replaceLake(database.sql, { id: crypto.randomUUID(), place: '/elsewhere' });
   await database.sql`update ops.lake set at = ${NOW}::timestamptz`;
   await expect(sync()).rejects.toThrow(
     /has the lake of another warehouse, and this warehouse wrote its lake to \/elsewhere/,
   );
-  // A database that was lost: the new one takes the lake over.
+  // After a lost database, the new one takes over the lake.
   await replaceLake(database.sql, null);
   expect((await accept()).err).toMatch(/has the lake of another warehouse\. Give --yes to continue/);
   expect(await accept('--yes')).toMatchObject({
@@ -104,7 +104,7 @@ test('two warehouses do not write into one place', async () => {
   expect(await accept()).toMatchObject({ code: 0, out: 'Nothing was changed: there is nothing to accept.\n' });
 });
 
-test('chandler lake accept begins a new lake where the old one is missed; then only the new one is ours', async () => {
+test('chandler lake accept begins a new lake where the old one is missing; from then on only the new one counts', async () => {
   await sync();
   await retain();
   const old = `${folder}-old`;
@@ -124,7 +124,7 @@ test('chandler lake accept begins a new lake where the old one is missed; then o
   expect(audit).toEqual({ command: 'lake accept --yes --json' });
 });
 
-test('chandler lake accept does not take an export that was made by hand', async () => {
+test('chandler lake accept does not take over an export', async () => {
   mkdirSync(folder, { recursive: true });
   const head = JSON.stringify({ manifest: 1, kind: 'export', at: '2025-01-02T03:04:00.000Z' });
   writeFileSync(path.join(folder, 'manifest.json'), `${head.slice(0, -1)},\n`);
@@ -134,7 +134,7 @@ test('chandler lake accept does not take an export that was made by hand', async
   expect(await readLake(database.sql)).toBeNull();
 });
 
-test('without the address of its lake a warehouse removes no candles, until the lake is given up', async () => {
+test('a warehouse without the address of its lake removes no candles until the lake is given up', async () => {
   await sync();
   const settings = { DATABASE_URL: database.url, CHANDLER_KEEP_CANDLES: '24h=365d' };
   const parsed = parseConfig(settings);

@@ -1,4 +1,4 @@
-/** The lake in a bucket: the same rules as in a folder, and lists that engines take as they are. */
+/** The lake in a bucket: the same rules as in a folder, and lists that engines can read. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
 import type { Destination } from '../../../src/lake/destination/destination.ts';
@@ -44,7 +44,7 @@ async function files(): Promise<string[]> {
 }
 
 test.skipIf(server === null)(
-  'is written, goes on after the storage was away, and removes former files a day later',
+  'the lake is written, continues after the storage was unavailable, and removes former files a day later',
   async () => {
     const relay = await createRelay(server!.url);
     const through = open(relay.url, 1);
@@ -77,13 +77,16 @@ test.skipIf(server === null)(
   },
 );
 
-test.skipIf(server === null)('an emptied bucket, or another address in it, is no place for a new lake', async () => {
-  const elsewhere = openS3({ kind: 's3', bucket: server!.bucket, prefix: 'lkae' }, server!.settings);
-  const missed = new RegExp(
-    `has no manifest of a lake, but this warehouse wrote its lake to .* s3://${server!.bucket}/lake `,
-  );
-  await expect(sync(elsewhere)).rejects.toThrow(missed);
-  for (const file of await files()) await open().delete(file);
-  await expect(sync(open())).rejects.toThrow(missed);
-  expect(await files()).toEqual([]);
-});
+test.skipIf(server === null)(
+  'an emptied bucket, or another address in it, is refused as a place for a new lake',
+  async () => {
+    const elsewhere = openS3({ kind: 's3', bucket: server!.bucket, prefix: 'lkae' }, server!.settings);
+    const missed = new RegExp(
+      `has no manifest of a lake, but this warehouse wrote its lake to .* s3://${server!.bucket}/lake `,
+    );
+    await expect(sync(elsewhere)).rejects.toThrow(missed);
+    for (const file of await files()) await open().delete(file);
+    await expect(sync(open())).rejects.toThrow(missed);
+    expect(await files()).toEqual([]);
+  },
+);

@@ -1,4 +1,4 @@
-/** The lake: readers of any manifest of the last day find all of its files, and only what has changed is written. */
+/** The lake: readers of any manifest of the last day find all of its files, and a run writes only what has changed. */
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
@@ -56,7 +56,7 @@ type Manifest = {
 const manifest = (): Manifest => JSON.parse(readFileSync(path.join(folder, 'manifest.json'), 'utf8'));
 const named = ({ files }: Manifest = manifest()) => files.map((file) => file.path).sort();
 
-/** A later answer about some days of a series, with other closes. */
+/** Stores a later answer about some days of a series, with other closes. */
 async function answerAgain(interval: Interval, from: number, to: number, by: number): Promise<void> {
   for (const chunk of prepareChunks([series.get(interval)!], interval, { from, to })) {
     const close = chunk.candles.close.map((value) => value! * by);
@@ -66,7 +66,7 @@ async function answerAgain(interval: Interval, from: number, to: number, by: num
 
 const findings = async (destination = openFolder(folder)) => (await recount(destination, { signal })).findings;
 
-/** Writes as the folder does, until it is to put a file of which `isLast` holds. */
+/** A folder that fails when it is to write a file for which `isLast` is true. */
 function killedAt(isLast: (file: string) => boolean): Destination {
   const destination = openFolder(folder);
   return {
@@ -75,7 +75,7 @@ function killedAt(isLast: (file: string) => boolean): Destination {
   };
 }
 
-test('has all datasets, each file under a name of its state, and the recount finds nothing', async () => {
+test('a run writes all datasets, names each file by its state, and verifies without findings', async () => {
   const first = await sync(openFolder(folder), DATASET_NAMES);
   expect(first.files).toBe(first.written.files);
   expect(filesIn()).toEqual(named());
@@ -83,7 +83,7 @@ test('has all datasets, each file under a name of its state, and the recount fin
   expect(await findings()).toEqual([]);
 });
 
-test('writes nothing while nothing has changed, not even tables', async () => {
+test('a run writes nothing while nothing has changed, not even tables', async () => {
   await sync();
   const before = filesIn();
   now += HOUR;
@@ -93,7 +93,7 @@ test('writes nothing while nothing has changed, not even tables', async () => {
   expect(manifest().retired).toEqual([]);
 });
 
-test('writes only the files whose rows have changed; the former ones stay for a day', async () => {
+test('a run writes only the files whose rows have changed; the former ones stay for a day', async () => {
   await sync();
   const before = manifest();
   now += HOUR;
@@ -106,7 +106,7 @@ test('writes only the files whose rows have changed; the former ones stay for a 
     'coins/part.parquet',
   ]);
   expect([second.written.files, second.removed]).toEqual([2, []]);
-  // Whoever read the manifest before still finds all of its files.
+  // A reader of the earlier manifest still finds all of its files.
   expect(named(before).filter((file) => !existsSync(path.join(folder, file)))).toEqual([]);
   const since = new Date(now).toISOString();
   expect(manifest().retired).toEqual(changed.map((file) => ({ path: file, since })));
@@ -119,7 +119,7 @@ test('writes only the files whose rows have changed; the former ones stay for a 
   expect([filesIn(), manifest().retired]).toEqual([named(), []]);
 });
 
-test('a state that comes back is named again, and its file is not removed', async () => {
+test('a run names the file of a state that comes back, and does not remove it', async () => {
   const { sql } = database;
   const name = (text: string) => sql`update market.coin set name = ${text} where id = 'eth-ethereum'`;
   await name('One');
@@ -139,7 +139,7 @@ test('a state that comes back is named again, and its file is not removed', asyn
   expect(filesIn()).toEqual(named());
 });
 
-test('a killed run leaves the manifest before and all of its files; the next one goes on, and what nobody names goes a day later', async () => {
+test('a killed run keeps the earlier manifest and its files; the next one continues, and unnamed files are removed a day later', async () => {
   await sync();
   const before = readFileSync(path.join(folder, 'manifest.json'), 'utf8');
   await answerAgain('24h', Date.UTC(2024, 0, 3), Date.UTC(2024, 0, 9), 1.2);
@@ -148,7 +148,7 @@ test('a killed run leaves the manifest before and all of its files; the next one
   expect(named().filter((file) => !existsSync(path.join(folder, file)))).toEqual([]);
   const orphans = filesIn().filter((file) => !named().includes(file));
   expect(orphans).toHaveLength(1);
-  // The state has changed once more, so nobody ever names that file.
+  // The state has changed once more, so no manifest ever names that file.
   await answerAgain('24h', Date.UTC(2024, 0, 3), Date.UTC(2024, 0, 9), 1.3);
   await sync();
   expect(manifest().retired.map((file) => file.path)).toContain(orphans[0]);
@@ -158,7 +158,7 @@ test('a killed run leaves the manifest before and all of its files; the next one
   expect(filesIn()).toEqual(named());
 });
 
-test('what a killed run has finished is not written again', async () => {
+test('a run does not write again what a killed run has finished', async () => {
   await expect(sync(killedAt((file) => file.startsWith('coins/')))).rejects.toThrow('killed');
   const finished = filesIn().length;
   expect(finished).toBeGreaterThan(5);
@@ -168,7 +168,7 @@ test('what a killed run has finished is not written again', async () => {
   expect(existsSync(path.join(folder, '.unfinished'))).toBe(false);
 });
 
-test('DuckDB reads it by its lists and by its manifest, also while former files are there', async () => {
+test('DuckDB reads the lake by its lists and by its manifest, even while former files exist', async () => {
   await sync();
   await answerAgain('24h', Date.UTC(2024, 0, 3), Date.UTC(2024, 0, 9), 1.4);
   now += HOUR;
@@ -186,7 +186,7 @@ test('DuckDB reads it by its lists and by its manifest, also while former files 
     await duck.rows(`select count(*)::int from read_parquet(getvariable('files'), hive_partitioning = true)
       where interval = '24h' and quote = 'usd'`),
   ).toEqual([[expected]]);
-  // A pattern would find the former files as well.
+  // A file pattern would also match the former files.
   expect(
     await duck.rows(
       `select count(*)::int > ${expected} from read_parquet('${folder}/candles/interval=24h/quote=usd/**/*.parquet')`,
@@ -194,7 +194,7 @@ test('DuckDB reads it by its lists and by its manifest, also while former files 
   ).toEqual([[true]]);
 });
 
-test('a list that is not of the manifest, and a file that nobody named, are found', async () => {
+test('verify finds a list that does not fit the manifest, and a file that no manifest names', async () => {
   await sync();
   const list = '_symlink/candles/interval=24h/quote=usd/files.txt';
   writeFileSync(path.join(folder, list), 'elsewhere\n');
@@ -204,11 +204,11 @@ test('a list that is not of the manifest, and a file that nobody named, are foun
     ['candles/mine.parquet', 'is not named by the manifest'],
   ]);
   await sync();
-  // It is not the lake's: it stays, and only the list is mended.
+  // The file is not from the lake: it stays, and only the list is corrected.
   expect((await findings()).map(({ path: file }) => file)).toEqual(['candles/mine.parquet']);
 });
 
-test('a recount while the lake is being written finds nothing, at whatever moment', async () => {
+test('verify has no findings while a run writes the lake, at whatever moment', async () => {
   await sync();
   const moments = ['_symlink/candles/interval=24h/quote=usd/files.txt', 'manifest.json'];
   for (const [i, moment] of moments.entries()) {
@@ -224,7 +224,7 @@ test('a recount while the lake is being written finds nothing, at whatever momen
     });
     expect([moment, found]).toEqual([moment, []]);
   }
-  // The manifest is replaced while it recounts.
+  // The manifest is replaced while verify runs.
   await answerAgain('24h', Date.UTC(2024, 0, 3), Date.UTC(2024, 0, 9), 1.8);
   const destination = openFolder(folder);
   let isReplaced = false;
@@ -240,7 +240,7 @@ test('a recount while the lake is being written finds nothing, at whatever momen
   expect(isReplaced).toBe(true);
 });
 
-test('which datasets it has may change', async () => {
+test('the datasets of a lake may be changed', async () => {
   await sync();
   const { written } = await sync(openFolder(folder), ['candles', 'coins', 'rates']);
   expect(written.rows).toBeGreaterThan(0);
@@ -250,7 +250,7 @@ test('which datasets it has may change', async () => {
   expect(await findings()).toEqual([]);
 });
 
-test('an export by hand into a lake, and a lake over an export by hand, are refused', async () => {
+test('an export into a lake, and a lake over an export, are refused', async () => {
   await sync();
   const before = filesIn();
   await expect(exportTo(database, folder)).rejects.toThrow(
@@ -262,7 +262,7 @@ test('an export by hand into a lake, and a lake over an export by hand, are refu
   await expect(sync()).rejects.toThrow(/has an export that was made by hand; name an empty place in CHANDLER_LAKE_URL/);
 });
 
-test('the lake of another upstream is refused', async () => {
+test('a lake of another upstream is refused', async () => {
   await sync();
   const { sql } = database;
   const [was] = await sql<{ simulator: string }[]>`select simulator from ops.origin`;
@@ -276,7 +276,7 @@ test('the lake of another upstream is refused', async () => {
   }
 });
 
-test('one process writes at a time', async () => {
+test('only one process writes at a time', async () => {
   let second: Promise<unknown> | null = null;
   const destination = openFolder(folder);
   await sync({

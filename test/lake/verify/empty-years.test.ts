@@ -1,4 +1,4 @@
-/** A series that is known to be empty in a year of which other series have a file. */
+/** A series is known to be empty in a year in which other series have a file. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openFolder } from '../../../src/lake/destination/folder.ts';
 import { recount } from '../../../src/lake/verify/recount.ts';
@@ -18,13 +18,13 @@ afterAll(async () => {
   await database?.drop();
 });
 
-/** The days of 2024, and those after them. */
+/** The days of 2024, and the days after them. */
 const YEAR = 366;
 
 test.each([
   ['after its last candle', [0, YEAR], [YEAR, 450]],
   ['before its first candle', [YEAR, 450], [0, YEAR]],
-] as const)('%s', async (_, full, empty) => {
+] as const)('a series known to be empty %s is covered in the files, without findings', async (_, full, empty) => {
   const { sql } = database;
   await ensurePartitions(sql, '24h', { from: FIRST_DAY, to: day(500) });
   const whole = await newDailySeries(sql, `whole-${full[0]}`);
@@ -34,7 +34,7 @@ test.each([
   await storeAnswer(sql, partly, full, 600);
   const [from, to] = empty;
   const without = Array.from({ length: to - from }, (_, i) => from + i);
-  // Two answers without any candle make it known.
+  // Two answers without candles confirm that the year is empty.
   for (const at of [600, 601]) await storeAnswer(sql, partly, empty, at, { without });
   await exportTo(database, folder, { datasets: datasets('candles') });
   const { findings, series } = await recount(openFolder(folder), { signal: new AbortController().signal });

@@ -1,4 +1,4 @@
-/** `chandler verify --files`: any difference in the files is found, and named; what the warehouse can explain is none. */
+/** `chandler verify --files` finds and names any difference in the files, and accepts what the warehouse can explain. */
 import { createHash } from 'node:crypto';
 import {
   appendFileSync,
@@ -67,7 +67,7 @@ type Verified = {
   readonly attestation: Record<string, number> | null;
 };
 
-/** Without a warehouse unless `env` names it: in a home in which no server ever was. */
+/** Runs without a warehouse unless `env` names one: the home folder has no server. */
 async function verify(
   more: readonly string[] = [],
   env: Record<string, string> = {},
@@ -84,7 +84,7 @@ const withWarehouse = () => ({ DATABASE_URL: database.url });
 
 const CANDLES_2023 = 'candles/interval=24h/quote=usd/year=2023/part.parquet';
 
-/** Changes one value of a file, and writes it as the export would have. */
+/** Changes one value of a file, and writes the file as the export would. */
 async function changeValue(
   file: string,
   column: string,
@@ -112,7 +112,7 @@ async function changeValue(
   });
 }
 
-/** Makes the manifest say what the files are now: of bytes and digests of files, and its own root. */
+/** Adapts the manifest to the present files: sizes and digests of files, and its own root. */
 function forgeManifest(change: (text: string) => string = (text) => text): void {
   const file = path.join(folder, 'manifest.json');
   const lines = change(readFileSync(file, 'utf8'))
@@ -129,9 +129,9 @@ function forgeManifest(change: (text: string) => string = (text) => text): void 
   writeFileSync(file, `${text}"root":"${createHash('sha256').update(text).digest('hex')}"}\n`);
 }
 
-describe('an export as it was written', () => {
+describe('an unchanged export', () => {
   test.each([['parquet', 'hive']] as const)(
-    'as %s (%s) is what its manifest says, and what the warehouse says',
+    'as %s (%s) agrees with its manifest and with the warehouse',
     async (format, layout: Layout) => {
       const where = newFolder();
       const exported = await exportTo(database, where, { format, layout });
@@ -142,17 +142,20 @@ describe('an export as it was written', () => {
     },
   );
 
-  test.each(['freqtrade', 'lean', 'jesse'] as const)('for %s as well, as far as that can be told', async (layout) => {
-    const where = newFolder();
-    const format = layout === 'freqtrade' ? 'parquet' : 'csv';
-    const coins = { coinIds: ['btc-bitcoin', 'eth-ethereum'], intervals: ['24h'] } as const;
-    await exportTo(database, where, { ...coins, datasets: datasets('candles'), format, layout });
-    const found = await verify([], withWarehouse(), where);
-    expect(found).toMatchObject({ code: 0, findings: [] });
-    expect(found.warehouse!.equal).toBeGreaterThan(5);
-  });
+  test.each(['freqtrade', 'lean', 'jesse'] as const)(
+    'for %s agrees too, as far as its files allow a check',
+    async (layout) => {
+      const where = newFolder();
+      const format = layout === 'freqtrade' ? 'parquet' : 'csv';
+      const coins = { coinIds: ['btc-bitcoin', 'eth-ethereum'], intervals: ['24h'] } as const;
+      await exportTo(database, where, { ...coins, datasets: datasets('candles'), format, layout });
+      const found = await verify([], withWarehouse(), where);
+      expect(found).toMatchObject({ code: 0, findings: [] });
+      expect(found.warehouse!.equal).toBeGreaterThan(5);
+    },
+  );
 
-  test('of a part of the time is compared with the warehouse to the slot', async () => {
+  test('of a part of the time is compared with the warehouse slot by slot', async () => {
     const where = newFolder();
     const span = { from: Date.UTC(2023, 10, 7), to: Date.UTC(2024, 1, 20) };
     await exportTo(database, where, { span });
@@ -176,14 +179,14 @@ describe('an export as it was written', () => {
     expect(after.code).toBe(1);
   });
 
-  test('needs no warehouse, and is not disturbed by what a file manager leaves', async () => {
+  test('needs no warehouse, and may contain files of a file manager', async () => {
     writeFileSync(path.join(folder, 'candles/.DS_Store'), 'x');
     expect(await verify()).toMatchObject({ code: 0, findings: [], warehouse: null });
   });
 });
 
-describe('what is wrong with the files is named, without a warehouse', () => {
-  test('a bit of any file', async () => {
+describe('without a warehouse, verify names', () => {
+  test('a changed bit in any file', async () => {
     const files = (readdirSync(folder, { recursive: true }) as string[]).filter((name) => name.endsWith('.parquet'));
     expect(files.length).toBeGreaterThan(30);
     for (const name of files) {
@@ -199,7 +202,7 @@ describe('what is wrong with the files is named, without a warehouse', () => {
     expect(named.map((found) => found.path).sort()).toEqual(files.sort());
   });
 
-  test('a file that is missing, too long, cut off, or too many', async () => {
+  test('a file that is missing, too long, cut off, or unexpected', async () => {
     rmSync(path.join(folder, 'coins/part.parquet'));
     appendFileSync(path.join(folder, 'tags/part.parquet'), 'x');
     truncateSync(path.join(folder, CANDLES_2023), 1_000);
@@ -216,7 +219,7 @@ describe('what is wrong with the files is named, without a warehouse', () => {
     ]);
   });
 
-  test('a value, with the series and the month, also when the manifest was forged to fit the file', async () => {
+  test('a changed value with its series and month, even when the manifest was adapted to the file', async () => {
     await changeValue(CANDLES_2023, 'close', 10, (value) => value + 1);
     const problem = expect.stringMatching(/^has other rows of btc-bitcoin usd 24h in 2023-11 than the manifest/);
     const named = { path: CANDLES_2023, series: 'btc-bitcoin usd 24h', month: '2023-11', problem };
@@ -228,7 +231,7 @@ describe('what is wrong with the files is named, without a warehouse', () => {
     expect((await verify()).findings).toEqual([expect.objectContaining(named)]);
   });
 
-  test('a manifest that was changed', async () => {
+  test('a changed manifest', async () => {
     const file = path.join(folder, 'manifest.json');
     writeFileSync(file, readFileSync(file, 'utf8').replace('"origin":"made-up"', '"origin":"upstream"'));
     const { code, out, err } = await runCommand(['verify', '--files', folder], { env: {} });
@@ -247,7 +250,7 @@ describe('what is wrong with the files is named, without a warehouse', () => {
 async function forgeAll(file: string, row: number): Promise<void> {
   await changeValue(file, 'close', row, (value) => value * 1.001);
   forgeManifest();
-  // What a recount finds is what the manifest is made to say: taken from an honest one of a warehouse with that value.
+  // The manifest gets what verify computes from the files, as an honest manifest of a warehouse with that value would have.
   const { findings } = await verify();
   expect(findings).toHaveLength(1);
 }
@@ -261,11 +264,11 @@ describe('against the warehouse', () => {
     expect(of).toMatchObject({ path: null, series: 'btc-bitcoin usd 24h', month: '2023-11' });
     expect(of!.slots).toHaveLength(1);
     const [slot] = of!.slots;
-    // The tenth row, and a slot that is known to be empty before it.
+    // The tenth row; one slot before it is known to be empty.
     expect(slot).toBe('2023-11-12T00:00:00.000Z');
   });
 
-  test('a value that was changed in the warehouse is named to the slot; and so are a row that is gone and one too many', async () => {
+  test('a changed value and a deleted row in the warehouse are named to the slot', async () => {
     const id = series.get('1h')!;
     const at = (hour: number) => new Date(Date.UTC(2024, 2, 21, hour));
     const row = database.sql`series_id = ${id} and interval = '1h'`;
@@ -290,7 +293,7 @@ describe('against the warehouse', () => {
     ]);
   });
 
-  test('what a later answer changed, what was mended and what has grown is explained', async () => {
+  test('changes by a later answer, mended slots and new rows are explained', async () => {
     const copy = await createTestDatabase();
     try {
       await fillAll(copy.sql);
@@ -313,7 +316,7 @@ describe('against the warehouse', () => {
     }
   });
 
-  test('rows of a history: equal while nothing was added or removed', async () => {
+  test('a changed row of a history is named', async () => {
     await database.sql`update market.rate set price = price * 2 where currency = (select min(currency) from market.rate)`;
     const { findings, code } = await verify([], withWarehouse());
     await database.sql`update market.rate set price = price / 2 where currency = (select min(currency) from market.rate)`;
@@ -328,7 +331,7 @@ describe('against the warehouse', () => {
     ]);
   });
 
-  test('of somebody else: it says so once', async () => {
+  test('files of another upstream give a single finding that says so', async () => {
     const other = await createTestDatabase();
     try {
       const { findings, code } = await verify([], { DATABASE_URL: other.url });
@@ -347,21 +350,21 @@ describe('against an attestation', () => {
     await writeAttestation(database.sql, attestation, { at: AS_OF, key: null });
   });
 
-  test('files of the same state are equal, month by month, and by the seal', async () => {
+  test('files of the same state are equal, month by month and by the seal', async () => {
     const found = await verify(['--against', attestation]);
     expect(found).toMatchObject({ code: 0, findings: [], warehouse: null });
     expect(found.attestation).toMatchObject({ tampered: 0, changed: 0 });
     expect(found.attestation!.equal).toBeGreaterThan(50);
   });
 
-  test('a value that was changed is found, whatever the manifest says', async () => {
+  test('a changed value is found, whatever the manifest says', async () => {
     await forgeAll(CANDLES_2023, 10);
     const { findings } = await verify(['--against', attestation]);
     expect(findings.at(-1)).toMatchObject({ series: 'btc-bitcoin usd 24h', month: '2023-11' });
     expect(findings.at(-1)!.problem).toMatch(/the attestation is of the same state of this series, but differs/);
   });
 
-  test('of another state says nothing about what changed since', async () => {
+  test('an attestation of another state says nothing about what changed since', async () => {
     const copy = await createTestDatabase();
     try {
       await fillAll(copy.sql);

@@ -19,7 +19,7 @@ const onError = (error: unknown) => {
 let database: TestDatabase;
 let clock: VirtualClock;
 let opened: MeteredAccess[];
-/** What the only process does now and then is done, and it waits for the next time: a clock that moved sooner would move past it. */
+/** Its background work is done, and it sleeps until the next time. A clock that moved sooner would skip that time. */
 const isAsleep = () => until(() => clock.sleepers() === 1);
 beforeEach(async () => {
   database = await createTestDatabase();
@@ -55,7 +55,7 @@ async function make(terms: Partial<ApiKeyTerms> = {}) {
   return { ...made, row };
 }
 
-/** Sends requests, a hundred at once, until one is refused; never more than `most`. */
+/** Sends requests, a hundred at once, until one is refused, and at most `most`. */
 async function askUntilRefused(
   accesses: readonly MeteredAccess[],
   caller: Caller,
@@ -63,7 +63,7 @@ async function askUntilRefused(
 ): Promise<{ admitted: number; refused: Admission | undefined }> {
   let admitted = 0;
   for (let asked = 0; asked < most; asked += 100) {
-    // No faster than the pace.
+    // Callers without a key ask no faster than their rate limit allows.
     if (caller.key === null) clock.advance(10_000);
     const answers = await Promise.all(
       Array.from({ length: caller.key === null ? 10 : 100 }, (_, i) =>
@@ -88,7 +88,7 @@ describe('limits', () => {
     const { key, row } = await make({ requestsPerMonth: 1_234 });
     const processes = [open(), open(), open()];
     const { admitted, refused } = await askUntilRefused(processes, holder(key), 5_000);
-    // The others may hold a few that this one could not have.
+    // The other processes may hold a few requests that this one could not use.
     const late = await Promise.all(
       processes.flatMap((access) => Array.from({ length: 300 }, () => access.admit(holder(key), 'data'))),
     );
@@ -106,7 +106,7 @@ describe('limits', () => {
     expect(await processes[0]!.admit(holder(key), 'data')).toMatchObject({ kind: 'admitted', plan: 'free' });
   });
 
-  test('without a key an address has a thousand a day, and the next day a thousand more', async () => {
+  test('an address without a key gets a thousand requests a day, and a thousand more the next day', async () => {
     const access = open();
     const ask = () => askUntilRefused([access], anonymous('192.0.2.7'), 20_000);
     const { admitted, refused } = await ask();
@@ -117,7 +117,7 @@ describe('limits', () => {
     expect((await ask()).admitted).toBe(1_000);
   });
 
-  test('an IPv6 network is one caller, and a mapped address is the same as the plain one', async () => {
+  test('an IPv6 network counts as one caller, and a mapped IPv4 address as the plain one', async () => {
     const access = open();
     await access.admit(anonymous('2001:db8:1:2::1'), 'data');
     await access.admit(anonymous('2001:db8:1:2:ffff::9'), 'data');
@@ -127,7 +127,7 @@ describe('limits', () => {
     expect(await spent('address:192.0.2.9')).toEqual({ month: 1, day: 1 });
   });
 
-  test('ten at once, ten a second: the eleventh has to wait, and is not counted', async () => {
+  test('of eleven requests at once, ten are admitted; the eleventh must wait and is not counted', async () => {
     const access = open();
     const answers = await Promise.all(Array.from({ length: 11 }, () => access.admit(anonymous('192.0.2.7'), 'data')));
     expect(answers.slice(0, 10).every((answer) => answer.kind === 'admitted')).toBe(true);
@@ -145,7 +145,7 @@ describe('limits', () => {
     expect(await spent('address:192.0.2.7')).toEqual({ month: 11, day: 11 });
   });
 
-  test('the headers of a refusal name the limit, and when to come again', async () => {
+  test('a refusal has headers that name the limit and when to retry', async () => {
     const world = createMadeUpWorld({ seed: 1, coins: 2 });
     const data = createMadeUpMarket({ world, clock });
     const serve = createService({ data, access: open(), clock, onError });
@@ -162,7 +162,7 @@ describe('limits', () => {
     expect(told(await ask(key, '/global'))).toEqual([200, '3', '2', toDecember, null]);
     expect(told(await ask(key, '/tickers/nobody'))).toEqual([404, '3', '1', toDecember, null]);
     expect(told(await ask(key, '/global'))).toEqual([429, '2', '0', '1', '1']);
-    // Who asks about the account is held to the pace as well.
+    // The rate limit also holds for requests about the account.
     expect(told(await ask(key, '/users/me'))).toEqual([429, '2', '0', '1', '1']);
     clock.advance(1_000);
     expect(told(await ask(key, '/global'))[0]).toBe(200);
@@ -174,7 +174,7 @@ describe('limits', () => {
     expect(told(await ask(slow.key, '/global'))).toEqual([429, '1', '0', '4', '4']);
   });
 
-  test('the headers are the same for tool calls; after a batch they show its end', async () => {
+  test('tool calls get the same headers; a batch gets those of its last call', async () => {
     const world = createMadeUpWorld({ seed: 1, coins: 2 });
     const data = createMadeUpMarket({ world, clock });
     const serve = createService({ data, access: open(), clock, onError });
@@ -190,13 +190,13 @@ describe('limits', () => {
     };
     expect(await ask(call)).toEqual(['4', '3']);
     expect(await ask([call, { ...call, id: 2 }])).toEqual(['4', '1']);
-    // A list costs nothing.
+    // Listing tools costs nothing.
     expect(await ask({ jsonrpc: '2.0', id: 3, method: 'tools/list' })).toEqual([null, null]);
     expect(await ask(call, 'application/json, text/event-stream')).toEqual(['4', '0']);
     expect(await ask(call)).toEqual(['4', '0']);
   });
 
-  test('switched off, every caller sees everything and nothing is counted', async () => {
+  test('with limits switched off, every caller may read everything and nothing is counted', async () => {
     const access = open(false);
     const answers = await Promise.all(Array.from({ length: 50 }, () => access.admit(anonymous('192.0.2.7'), 'data')));
     expect(answers).toEqual(Array.from({ length: 50 }, () => ({ kind: 'admitted', plan: 'enterprise' })));
@@ -204,7 +204,7 @@ describe('limits', () => {
     expect(await spent('address:192.0.2.7')).toBeUndefined();
   });
 
-  test('an unlimited key has no rate limit and no monthly limit, but is counted for the operator', async () => {
+  test('an unlimited key has no rate limit and no monthly limit, and its requests are counted for the operator', async () => {
     const { key, row } = await make({ plan: 'unlimited', requestsPerSecond: null });
     const access = open();
     expect((await askUntilRefused([access], holder(key), 500)).admitted).toBe(500);
@@ -217,8 +217,8 @@ describe('limits', () => {
   });
 });
 
-describe('the pace', () => {
-  /** Admitted, when each of the processes asks as fast as it can, all the time. */
+describe('the rate limit', () => {
+  /** How many requests are admitted when every process sends as fast as it can, all the time. */
   async function askAllTheTime(processes: readonly MeteredAccess[], caller: Caller, seconds: number): Promise<number> {
     let admitted = 0;
     for (let ms = 0; ms < seconds * 1_000; ms += 50) {
@@ -239,7 +239,7 @@ describe('the pace', () => {
   };
 
   test.each([2, 5])(
-    'of a caller holds across %i processes, to within a bucket, without a write for each request',
+    'of a caller holds across %i processes, within one bucket, without a write for each request',
     async (n) => {
       const { key } = await make({ plan: 'enterprise', requestsPerSecond: 10 });
       const processes = Array.from({ length: n }, () => open());
@@ -248,15 +248,15 @@ describe('the pace', () => {
       // A full bucket, ten a second, and at most one bucket more.
       expect(admitted).toBeGreaterThanOrEqual(10 + 59);
       expect(admitted).toBeLessThanOrEqual(10 + 60 + 10);
-      // Half a write for each request, and the leases.
+      // Half a write per request, and the leases.
       expect(await written()).toBeLessThan(0.75 * admitted);
-      // What was too much is missing now: two seconds later there is no more than two seconds' worth.
+      // What was admitted above the limit is paid back: two seconds later, only two seconds' worth is added.
       const more = await askAllTheTime(processes, holder(key), 4);
       expect(admitted + more).toBeLessThanOrEqual(10 + 100 + 10);
     },
   );
 
-  test('holds for callers without a key too, and each process may be asked in turn', async () => {
+  test('also holds for callers without a key, whose requests alternate between processes', async () => {
     const processes = [open(), open()];
     let admitted = 0;
     for (let i = 0; i < 60; i++) {
@@ -268,7 +268,7 @@ describe('the pace', () => {
     expect(admitted).toBeLessThanOrEqual(10 + 30 + 2);
   });
 
-  test('of a caller far below it costs next to nothing, and what another process took long ago is forgotten', async () => {
+  test('writes nothing for a caller far below it, and forgets what another process took long ago', async () => {
     const { key } = await make({ plan: 'enterprise', requestsPerSecond: 1_000 });
     const access = open();
     for (let i = 0; i < 150; i++) await access.admit(holder(key), 'data');
@@ -279,7 +279,7 @@ describe('the pace', () => {
     await expect.poll(() => database.sql`select subject from ops.api_pace`).toEqual([{ subject: 'key:2' }]);
   });
 
-  test('holds in each process by itself while the database cannot be told', async () => {
+  test('holds within each process while the database cannot be written', async () => {
     const { key } = await make({ plan: 'unlimited', requestsPerSecond: 10 });
     const told: Error[] = [];
     const access = open(true, (error) => told.push(error));
@@ -290,12 +290,12 @@ describe('the pace', () => {
     expect(told[0]?.message).toContain('api_pace');
   });
 
-  test('of a caller whose row somebody holds is kept without a wait: each process gives its share, and then refuses', async () => {
+  test('does not wait while a transaction holds the row of a caller: each process grants its share, then refuses', async () => {
     const { key, row } = await make({ plan: 'enterprise', requestsPerSecond: 10 });
     const other = await make({ plan: 'enterprise', requestsPerSecond: 10 });
     const told: Error[] = [];
     const processes = [0, 1, 2].map(() => open(true, (error) => told.push(error)));
-    // The database has both buckets, and they are full again.
+    // The database has both buckets, and both are full again.
     for (const access of processes)
       for (const { key: one } of [{ key }, other]) for (let i = 0; i < 2; i++) await access.admit(holder(one), 'data');
     clock.advance(5_000);
@@ -314,11 +314,11 @@ describe('the pace', () => {
         expect(answers.at(-1)).toMatchObject({ kind: 'rejected', status: 429, retryAfterSeconds: 1 });
         clock.advance(300);
       }
-      // A fifth of a bucket each.
+      // A fifth of a bucket per process.
       expect(admitted).toBe(3 * 2);
-      // What has been told since is another caller's, who is in no way concerned.
+      // What is written meanwhile belongs to another caller, whom the lock does not affect.
       expect(admittedOf(await ask(other.key, 2))).toBe(3 * 2);
-      // Not the half minute after which Postgres would give up.
+      // Less than the half minute after which Postgres would give up.
       expect(performance.now() - began).toBeLessThan(10_000);
     });
     expect(new Set(told.map(({ message }) => message))).toEqual(
@@ -327,7 +327,7 @@ describe('the pace', () => {
       ]),
     );
     clock.advance(1_000);
-    // What was taken meanwhile counts now: 2 s refill the bucket.
+    // What was admitted meanwhile counts now: 2 s refill the bucket.
     const admitted = admittedOf(await ask(key, 10));
     expect(admitted).toBeGreaterThan(0);
     expect(admitted).toBeLessThanOrEqual(10 + 3 * 2);
@@ -338,7 +338,7 @@ describe('the pace', () => {
     expect(n).toBe(1);
   });
 
-  test('is not spoilt by a bucket that was taken from before the clock was set back', async () => {
+  test('recovers from a bucket that was written before the clock was set back', async () => {
     const { key, row } = await make({ plan: 'unlimited', requestsPerSecond: 10 });
     await database.sql`insert into ops.api_pace values (${`key:${row.id}`}, ${NOON + DAY})`;
     const answers = await Promise.all(Array.from({ length: 30 }, () => open().admit(holder(key), 'data')));
@@ -348,7 +348,7 @@ describe('the pace', () => {
 });
 
 describe('counting', () => {
-  test('costs far fewer statements than requests', async () => {
+  test('needs far fewer statements than requests', async () => {
     const { key, row } = await make({ plan: 'starter' });
     await database.sql`create sequence statements`.simple();
     await database.sql`
@@ -358,7 +358,7 @@ describe('counting', () => {
     expect((await askUntilRefused([access], holder(key), 5_000)).admitted).toBe(5_000);
     const [statements] = await database.sql<{ n: number }[]>`select last_value::int as n from statements`;
     expect(statements!.n).toBeLessThan(100);
-    // Everything that was asked, and no more than one advance that is not used yet.
+    // All requests, and at most one lease that is not used yet.
     const counted = (await spent(`key:${row.id}`))!.month;
     expect(counted).toBeGreaterThanOrEqual(5_000);
     expect(counted).toBeLessThanOrEqual(5_000 + 2 * 256);
@@ -366,7 +366,7 @@ describe('counting', () => {
     expect(await spent(`key:${row.id}`)).toMatchObject({ month: 5_000 });
   });
 
-  test('the lease of a process that died stays counted: the count is never too low', async () => {
+  test('keeps the lease of a process that died: the count is never too low', async () => {
     const { key, row } = await make({ requestsPerMonth: 1_000 });
     const dead = open(true, () => undefined);
     opened.pop();
@@ -377,7 +377,7 @@ describe('counting', () => {
     expect(300 + admitted).toBeGreaterThanOrEqual(1_000 - (counted - 300));
   });
 
-  test('the lease of a caller that is silent is returned', async () => {
+  test('returns the lease of a caller that is silent', async () => {
     const { key, row } = await make();
     const access = open();
     await access.admit(holder(key), 'data');
@@ -389,7 +389,7 @@ describe('counting', () => {
     await expect.poll(() => spent(`key:${row.id}`)).toMatchObject({ month: 1 });
   });
 
-  test('a lease held over midnight is not lost, neither for a key nor for the month of an address', async () => {
+  test('loses no lease that is held over midnight, neither of a key nor of the month of an address', async () => {
     const { key, row } = await make({ plan: 'starter' });
     const access = open();
     const network = anonymous('192.0.2.7');
@@ -402,7 +402,7 @@ describe('counting', () => {
     expect(await spent(`key:${row.id}`)).toMatchObject({ month: 8 });
   });
 
-  test('addresses that are silent for months are forgotten, keys are not', async () => {
+  test('forgets addresses that are silent for months, and keeps keys', async () => {
     await database.sql`
       insert into ops.api_usage (subject, month_start, month_spent, day_start, day_spent, updated_at)
       select s, t, 1, t, 1, t from unnest(array['address:192.0.2.7', 'key:1']) s, (select ${NOON - 63 * DAY}::timestamptz as t) x`;
@@ -418,7 +418,7 @@ describe('counting', () => {
     await expect.poll(() => spent('address:192.0.2.8')).toBeUndefined();
   });
 
-  test('requests about the account are not counted, and report the usage', async () => {
+  test('does not count requests about the account, which report the usage', async () => {
     const { key } = await make({ plan: 'starter' });
     const access = open();
     for (let i = 0; i < 7; i++) await access.admit(holder(key), 'data');
@@ -432,7 +432,7 @@ describe('counting', () => {
     });
   });
 
-  test('a refused caller reads that nothing is left, although a process died with a lease', async () => {
+  test('tells a refused caller that nothing is left, although a process died with a lease', async () => {
     const { key } = await make({ requestsPerMonth: 20 });
     const ask = async (access: MeteredAccess) => {
       const answer = await access.admit(holder(key), 'data');
@@ -443,7 +443,7 @@ describe('counting', () => {
         usage.current_month.requests_left,
       ];
     };
-    // Neither told nor given back: as if killed.
+    // Neither recorded nor returned, as after a kill.
     await open().admit(holder(key), 'data');
     const access = open();
     for (let left = 15; left >= 0; left--) expect(await ask(access)).toEqual([200, left, left]);
@@ -452,7 +452,7 @@ describe('counting', () => {
 });
 
 describe('keys', () => {
-  test('are accepted in either scheme; unknown keys, and keys that are almost right, are not', async () => {
+  test('are accepted in either scheme; unknown and almost right keys are refused', async () => {
     const { key, prefix } = await make();
     const access = open();
     expect(await access.admit(holder(key), 'data')).toMatchObject({ kind: 'admitted' });
@@ -469,7 +469,7 @@ describe('keys', () => {
     }
   });
 
-  test('cannot be guessed faster than the rate limit, which does not slow callers with a key', async () => {
+  test('cannot be guessed faster than the rate limit, which does not slow down known keys', async () => {
     const { key } = await make();
     const access = open();
     expect(await access.admit(holder(key), 'data')).toMatchObject({ kind: 'admitted' });
@@ -478,21 +478,21 @@ describe('keys', () => {
     expect(await access.admit(holder(key), 'data')).toMatchObject({ kind: 'admitted' });
   });
 
-  test('that are good do not count as guesses, however many are behind one address, right after a start, too', async () => {
+  test('that are valid do not count as guesses, however many share an address, even right after a start', async () => {
     const made = await Promise.all(Array.from({ length: 60 }, () => make()));
     const access = open();
     const ask = (key: string) => access.admit(holder(key), 'data');
     expect((await Promise.all(made.slice(0, 50).map(({ key }) => ask(key)))).map(statusOf)).toEqual(
       Array.from({ length: 50 }, () => 200),
     );
-    // Nor does a key that is asked with many times at once.
+    // A valid key that sends many requests at once does not count either.
     const [busy, ...others] = made.slice(50).map(({ key }) => key);
     expect((await Promise.all(Array.from({ length: 30 }, () => ask(busy!)))).map(statusOf)).not.toContain(429);
-    // Among guesses they are held up by them, and of those no more are told that they are wrong than of guesses alone.
+    // Valid keys among guesses may be delayed, but no more guesses get an answer than without them.
     const mixed = others.flatMap((key) => [key, ...Array.from({ length: 5 }, () => makeApiKey().key)]);
     const answers = (await Promise.all(mixed.map(ask))).map(statusOf);
     expect(answers.filter((status) => status === 403)).toHaveLength(10);
-    // What is tried beyond that is not even looked at, be it right.
+    // Beyond the limit no key is looked up, not even a valid one.
     const { key } = await make();
     expect(statusOf(await ask(key))).toBe(429);
     clock.advance(1_000);
@@ -507,7 +507,7 @@ describe('keys', () => {
     const answers = await Promise.allSettled(
       Array.from({ length: 25 }, () => access.admit(holder(makeApiKey().key), 'data')),
     );
-    // None is told that it came too early: all hear that the database is unavailable.
+    // None gets a 429: every call fails because the database is unavailable.
     expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 25 }, () => 'rejected'));
   });
 

@@ -30,7 +30,7 @@ async function serve(
 
 const long = JSON.stringify(Array.from({ length: 400 }, (_, i) => ({ i })));
 
-/** Below `fetch`, which hides the encoding. */
+/** A request without `fetch`, which hides the encoding. */
 async function raw(url: string, headers: Record<string, string>, method = 'GET') {
   const message = request(url, { headers, method }).end();
   const [answer] = await once(message, 'response');
@@ -79,7 +79,7 @@ describe('a handler on a port', () => {
     expect((await raw(never, { 'accept-encoding': 'gzip' })).headers['content-encoding']).toBeUndefined();
   });
 
-  it('answers HEAD without a body, and with its length', async () => {
+  it('answers HEAD without a body, with the length of the body', async () => {
     const url = await serve(async () => new Response('twelve bytes', { headers: { 'Content-Type': 'text/plain' } }));
     const { headers, body } = await raw(url, {}, 'HEAD');
     expect([headers['content-type'], headers['content-length'], body.byteLength]).toEqual(['text/plain', '12', 0]);
@@ -97,7 +97,7 @@ describe('a handler on a port', () => {
       });
   });
 
-  it('cuts the connection in the middle of the body when the handler says so', async () => {
+  it('cuts the connection in the middle of the body when the handler asks for it', async () => {
     const url = await serve(async () => {
       throw connectionReset();
     });
@@ -105,7 +105,7 @@ describe('a handler on a port', () => {
     await expect(read).rejects.toThrow();
   });
 
-  it('keeps a connection open while its handler waits, and tells it when the client leaves', async () => {
+  it('keeps a connection open while its handler waits, and tells the handler when the client leaves', async () => {
     const events = new EventEmitter();
     const asked = once(events, 'asked');
     const left = once(events, 'left');
@@ -126,7 +126,7 @@ describe('a handler on a port', () => {
     await left;
   });
 
-  it('answers 500 when the handler fails otherwise, and goes on serving', async () => {
+  it('answers 500 when the handler fails otherwise, and continues to serve', async () => {
     let failing = true;
     const url = await serve(async () => {
       if (failing) throw new Error('unexpected');
@@ -138,7 +138,7 @@ describe('a handler on a port', () => {
     expect(await (await fetch(url)).text()).toBe('fine');
   });
 
-  it('says plainly that the port is taken', async () => {
+  it('explains that the port is in use', async () => {
     const url = await serve(async () => new Response('x'));
     const port = Number(new URL(url).port);
     await expect(listen(async () => new Response('y'), { host: '127.0.0.1', port, onError })).rejects.toThrow(
@@ -146,7 +146,7 @@ describe('a handler on a port', () => {
     );
   });
 
-  it('says plainly that the address is not one of this machine', async () => {
+  it('explains that the address does not belong to this machine', async () => {
     await expect(listen(async () => new Response('y'), { host: '192.0.2.1', port: 0, onError })).rejects.toThrow(
       'this machine has no such address',
     );
@@ -166,7 +166,7 @@ describe('an address with too many connections', () => {
     return heard;
   };
 
-  it('gets a 429, does not lock other addresses out, and is accepted again when it has fewer', async () => {
+  it('gets a 429, does not lock out other addresses, and is accepted again when it has fewer', async () => {
     const url = await serve(async () => new Response('yes'), { limits: { maxPerAddress: 3 } });
     const held = await Promise.all([1, 2, 3].map(() => connectTo(url)));
     expect(await heardOf(await connectTo(url))).toMatch(
@@ -182,7 +182,7 @@ describe('an address with too many connections', () => {
     for (const socket of held) socket.destroy();
   });
 
-  it('may be a trusted proxy, whose connections are those of many callers', async () => {
+  it('may be a trusted proxy, whose connections belong to many callers', async () => {
     const trusted = parseProxies('127.0.0.1');
     const url = await serve(async () => new Response('yes'), {
       limits: { maxPerAddress: 1 },
@@ -197,7 +197,7 @@ describe('an address with too many connections', () => {
 describe('a client that does not finish', () => {
   const clock = createScaledClock({ speed: 0, startAt: Date.UTC(2024, 5, 1, 12) });
   const limits = { headersMs: 300, requestMs: 600 };
-  /** Sends this much and no more. Resolves to what was heard until the server closed. */
+  /** Sends this much and no more. Resolves to everything that arrived until the server closed. */
   const sendHalf = (url: string, half: string) =>
     new Promise<string>((resolve, reject) => {
       let heard = '';
@@ -223,11 +223,11 @@ describe('a client that does not finish', () => {
     ['half a body for the tools', `${head('/rpc')}Content-Length: 100\r\n\r\n{"jsonrpc":`],
     ['half a chunk for the tools', `${head('/rpc')}Transfer-Encoding: chunked\r\n\r\nff\r\n{"jsonrpc":`],
     ['half a body that nobody reads', `${head('/v1/global')}Content-Length: 100\r\n\r\n{"a`],
-  ])('is not waited for: %s, to a simulator', async (_, half) => {
+  ])('does not keep a simulator waiting: %s', async (_, half) => {
     const { fetch: handler } = createSimulator({ market: 'made-up', coins: 3, clock, unlimited: true, onError });
     const url = await serve(handler, { limits });
     const heard = await sendHalf(url, half);
-    // Answered where nothing of the rest is needed; else told that it took too long, or nothing.
+    // It gets an answer if the rest is not needed; otherwise a timeout, or nothing.
     expect(heard).toMatch(
       half.includes('/v1/global HTTP/1.1\r\nHost: x') ? /^HTTP\/1\.1 200 / : /^(HTTP\/1\.1 408 .*|$)/,
     );
@@ -235,7 +235,7 @@ describe('a client that does not finish', () => {
     expect((await fetch(`${url}/v1/global`)).status).toBe(200);
   });
 
-  it('is cut by default, too, but a client may wait long for an answer', () => {
+  it('is disconnected by default, too, but a client may wait long for an answer', () => {
     const { headersMs, requestMs, keepAliveMs, idleMs } = CONNECTION_LIMITS;
     expect(Math.max(headersMs, requestMs, keepAliveMs)).toBeLessThanOrEqual(20_000);
     expect(idleMs).toBeNull();

@@ -1,4 +1,4 @@
-/** The response cache: bytes are sent again without reading the source, as long as the source says that they are current. */
+/** The response cache sends bytes again without reading the source, as long as the source confirms that they are current. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { completeAsOf, withProvenance } from '../../../src/contract/answer/provenance.ts';
 import { revalidatedBy } from '../../../src/contract/answer/revalidation.ts';
@@ -17,12 +17,12 @@ const market = createMadeUpMarket({ world: createMadeUpWorld({ seed: 1, coins: 3
 const errors: unknown[] = [];
 const onError = (error: unknown) => void errors.push(error);
 
-/** How often the ticker was read from the source; a cached ticker is current while it has this price. */
+/** How often the source was read; a cached ticker is current while it has this price. */
 let asked: number;
 let price: number;
 let isUnavailable: boolean;
 let admitted: number;
-/** How far back the plan may look; null: no limit. */
+/** How far back the plan may read; null for no limit. */
 let depthMs: number | null;
 let server: Listening;
 beforeEach(async () => {
@@ -68,7 +68,7 @@ const ask = async (path: string, init: RequestInit = {}) => {
   return answer.status === 200 ? ((await answer.json()) as Ticker).rank : answer.status;
 };
 
-it('is not read again while it is current, and at once when it is not; each request is admitted once', async () => {
+it('a cached answer is reused while it is current, and read again once it is not; each request is admitted once', async () => {
   expect([await ask('btc-bitcoin'), await ask('btc-bitcoin'), await ask('btc-bitcoin')]).toEqual([1, 1, 1]);
   expect([asked, admitted]).toEqual([1, 3]);
   price = 2;
@@ -76,13 +76,13 @@ it('is not read again while it is current, and at once when it is not; each requ
   expect([asked, admitted]).toEqual([2, 5]);
 });
 
-it('is read again while it is unknown whether it is current', async () => {
+it('an answer is read again while the source cannot confirm that it is current', async () => {
   expect(await ask('btc-bitcoin')).toBe(1);
   isUnavailable = true;
   expect([await ask('btc-bitcoin'), asked]).toEqual([1, 2]);
 });
 
-it('is another answer at another address, and for anything but a plain GET', async () => {
+it('answers to other addresses, and to anything but a plain GET, are read separately', async () => {
   expect([await ask('btc-bitcoin'), await ask('eth-ethereum'), await ask('nobody-here')]).toEqual([1, 1, 404]);
   expect(await ask('nobody-here')).toBe(404);
   expect(asked).toBe(4);
@@ -90,14 +90,14 @@ it('is another answer at another address, and for anything but a plain GET', asy
   expect(asked).toBe(6);
 });
 
-it('is the same answer when parameters without meaning are added, but passes the routes', async () => {
+it('parameters without meaning do not change the cached answer, and every request is still admitted', async () => {
   for (const query of ['', '?junk=1', '?junk=2', '?', '?%6aunk=3']) expect(await ask(`btc-bitcoin${query}`)).toBe(1);
   expect([asked, admitted]).toEqual([1, 5]);
 });
 
 const candles = (path: string) => fetch(`${server.url}/v1/coins/btc-bitcoin/ohlcv${path}`);
 
-it('is not sent once the moving history limit of the plan has passed it', async () => {
+it('a cached answer is not sent once it lies before the moving history limit of the plan', async () => {
   depthMs = DAY;
   const path = '/historical?start=2024-05-31T12:00:00Z&interval=1h';
   for (const _ of [1, 2]) expect((await candles(path)).status).toBe(200);
@@ -106,7 +106,7 @@ it('is not sent once the moving history limit of the plan has passed it', async 
   expect((await candles(path)).status).toBe(402);
 });
 
-it('is another candle after midnight', async () => {
+it('after midnight the latest candle is another one', async () => {
   const openTimes = async () => {
     const rows = (await (await candles('/latest')).json()) as { time_open: string }[];
     return rows.map((row) => row.time_open);
@@ -118,7 +118,7 @@ it('is another candle after midnight', async () => {
   expect(asked).toBe(2);
 });
 
-describe('the target of a cached response', () => {
+describe('the cache key of a request', () => {
   const known = new Set(['quotes', 'page']);
   it.each([
     ['/v1/tickers', '/v1/tickers'],
@@ -130,7 +130,7 @@ describe('the target of a cached response', () => {
     ['/v1/tickers?quotes=a+b%2Bc', '/v1/tickers?quotes=a b%2Bc'],
     ['/v1/%74ickers', null],
     [`/v1/tickers?quotes=${'x'.repeat(200)}`, null],
-  ])('of %s is %s', (given, target) => {
+  ])('to %s is %s', (given, target) => {
     expect(canonicalTarget(`http://service:80${given}`, known)).toBe(target);
   });
 });

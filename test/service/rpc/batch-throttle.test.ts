@@ -1,4 +1,4 @@
-/** A batch of tool calls, and the rate limit of its caller. */
+/** A batch of tool calls waits for the rate limit of its caller. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -65,7 +65,7 @@ const call = (id: number) => ({
 const list = { jsonrpc: '2.0', id: 'list', method: 'tools/list' };
 const batchOf = (n: number) => Array.from({ length: n }, (_, id) => call(id));
 
-/** Moves the clock while a caller waits for a token; resolves to the answer and how long it took. */
+/** Moves the clock while a caller waits for a token. Resolves to the answer and how long it took. */
 async function timed<T>(asking: Promise<T>): Promise<{ answer: T; tookMs: number }> {
   const begun = clock.now();
   let isOver = false;
@@ -88,12 +88,12 @@ describe('a batch', () => {
   test.each([
     ['JSON-RPC', {}],
     ['MCP', { Accept: 'application/json, text/event-stream' }],
-  ])('of as many calls as there may be is answered, no faster than the pace allows (%s)', async (_, accept) => {
+  ])('of the largest size is answered in full, no faster than the rate limit (%s)', async (_, accept) => {
     const { headers, subject } = await keyWith(null);
     const first = await timed(post(batchOf(MAX_BATCH), { ...headers, ...accept }));
     expect(first.answer.json.filter(isGood)).toHaveLength(MAX_BATCH);
     expect(first.tookMs).toBe(1_000);
-    // At once after it there is nothing left of what may come at once, and something else is asked as well.
+    // Right after it the bucket is empty, and the next batch also lists the tools.
     const second = await timed(post([list, ...batchOf(MAX_BATCH - 1)], { ...headers, ...accept }));
     expect(second.answer.json.filter(isGood)).toHaveLength(MAX_BATCH);
     expect(second.tookMs).toBe(2_000);
@@ -101,7 +101,7 @@ describe('a batch', () => {
     expect(await spent(subject)).toBe(2 * MAX_BATCH - 1);
   });
 
-  test('is throttled for at most two seconds; the rest is refused with a waiting time', async () => {
+  test('is throttled for at most two seconds; the remaining calls are refused with a waiting time', async () => {
     const { headers } = await keyWith(2);
     const { answer, tookMs } = await timed(post(batchOf(MAX_BATCH), headers));
     expect(tookMs).toBe(2_000);
@@ -113,7 +113,7 @@ describe('a batch', () => {
     });
   });
 
-  test('does not wait for an exhausted month or an unknown key', async () => {
+  test('does not wait when the month is exhausted or the key unknown', async () => {
     const { headers, subject } = await keyWith(null);
     await database.sql`
       insert into ops.api_usage (subject, month_start, month_spent, day_start, day_spent, updated_at)
@@ -125,14 +125,14 @@ describe('a batch', () => {
     expect(guess.tookMs).toBe(0);
   });
 
-  test('waits, but a single call is refused at once, as REST is', async () => {
+  test('waits, while a single call is refused at once, as REST is', async () => {
     const { headers } = await keyWith(null);
     await timed(post(batchOf(MAX_BATCH), headers));
     const { answer, tookMs } = await timed(post(call(1), headers));
     expect([answer.json.error.data, tookMs]).toEqual([{ status: 429, retryAfterSeconds: 1 }, 0]);
   });
 
-  test('of a caller who has disconnected is dropped, and costs nothing more', async () => {
+  test('of a caller that has disconnected is dropped, and costs no further request', async () => {
     const { headers, subject } = await keyWith(null);
     const body = JSON.stringify(batchOf(MAX_BATCH));
     const socket = connect(Number(new URL(server.url).port), '127.0.0.1');

@@ -1,4 +1,4 @@
-/** The tools of the vendor's hosted server beyond the API document's: each answers, as REST does. */
+/** The tools of the vendor's hosted server that the API document lacks: each returns what REST returns. */
 import { expect, it } from 'vitest';
 import { HOSTED_TOOLS } from '../../../src/contract/interface/hosted-tools.ts';
 import type { Caller } from '../../../src/contract/plan/access.ts';
@@ -57,7 +57,7 @@ it.each<[keyof typeof HOSTED_TOOLS, object, string]>([
   ],
   ['getChangelogIDs', {}, '/changelog/ids'],
   ['getMappings', { coingecko: 'bitcoin', rationale: 'x' }, '/coins/mappings?coingecko=bitcoin'],
-])('%s answers as REST', async (name, given, path) => {
+])('%s returns what REST returns', async (name, given, path) => {
   const outcome = await call(name, given);
   expect(outcome).toMatchObject({ kind: 'answered' });
   const { output } = outcome as { output: object };
@@ -65,7 +65,7 @@ it.each<[keyof typeof HOSTED_TOOLS, object, string]>([
   expect(readRecord(HOSTED_TOOLS[name].output, output)).toMatchObject({ ok: true });
 });
 
-it('tells the key, the server and its tools', async () => {
+it('keyInfo, status and getCapabilities describe the key, the server and its tools', async () => {
   expect(await call('keyInfo')).toMatchObject({ output: { plan: 'enterprise', usage: {} } });
   expect(await call('keyInfo', {}, { ...HOLDER, key: null })).toMatchObject({ kind: 'failed', data: { status: 403 } });
   expect(await call('status')).toMatchObject({ output: { status: 'ok', time: '2024-06-01T12:03:20Z' } });
@@ -74,7 +74,7 @@ it('tells the key, the server and its tools', async () => {
   expect(output.tools).toEqual(expect.arrayContaining(['getGlobal', ...Object.keys(HOSTED_TOOLS)]));
 });
 
-it('finds ids by a part of a name', async () => {
+it('resolveId finds ids by a part of a name', async () => {
   const found = (await call('resolveId', { type: 'coin', query: 'bitcoin' })) as {
     output: { matches: { id: string }[] };
   };
@@ -90,7 +90,7 @@ it('finds ids by a part of a name', async () => {
   });
 });
 
-it('refuses what the plan does not have, as REST, and says what nothing here can answer', async () => {
+it('the tools refuse what the plan does not include, as REST does, and say what this server cannot answer', async () => {
   const free = over('free');
   const history = { ...BTC, start: '2024-01-01' };
   expect(await free.call('getCoinOHLCVHistorical', history)).toMatchObject({ kind: 'failed', data: { status: 402 } });

@@ -36,11 +36,11 @@ const info = { name: 'test', version: '1' };
 const withKey = (key?: string) =>
   key === undefined ? {} : { requestInit: { headers: { Authorization: `Bearer ${key}` } } };
 
-/** The official SDK, old and new version; the new one speaks the old protocol by default. */
+/** The official SDK in its old and new version; the new one uses the old protocol by default. */
 const CLIENTS = {
   'the SDK 1': async (key?: string) => {
     const client = new Client2025(info);
-    // Its transport's declared type is looser than what it is connected to.
+    // The declared type of the transport is looser than the parameter.
     await client.connect(new Transport2025(address, withKey(key)) as Parameters<typeof client.connect>[0]);
     return client;
   },
@@ -56,7 +56,7 @@ const CLIENTS = {
   },
 };
 
-it.each(['/rpc', '/json-rpc', '/streamable-http'])('is at %s', async (path) => {
+it.each(['/rpc', '/json-rpc', '/streamable-http'])('the MCP endpoint is at %s', async (path) => {
   const client = new Client2026(info, { versionNegotiation: { mode: 'legacy' } });
   await client.connect(new Transport2026(new URL(path, server.url)));
   expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(expect.arrayContaining([...TOOL_NAMES]));
@@ -64,7 +64,7 @@ it.each(['/rpc', '/json-rpc', '/streamable-http'])('is at %s', async (path) => {
 });
 
 it.each([{}, { protocolVersion: 1 }, { protocolVersion: '2025-06-18', clientInfo: info, capabilities: [] }])(
-  'refuses an initialize with bad params: %j',
+  'an initialize with invalid params is rejected: %j',
   async (params) => {
     const answer = await fetch(address, {
       method: 'POST',
@@ -101,7 +101,7 @@ describe.each(Object.entries(CLIENTS))('an MCP client: %s', (name, connect) => {
 
   it('calls tools, and their output matches the schema', async () => {
     const client = await connect();
-    // Having listed the tools, the client checks each result by its output schema itself.
+    // After listing the tools, the client checks each result against its output schema.
     await client.listTools();
     const ticker = await client.callTool({ name: 'getTickersById', arguments: { coinId: 'btc-bitcoin' } });
     expect(ticker.isError).toBeFalsy();
@@ -109,7 +109,7 @@ describe.each(Object.entries(CLIENTS))('an MCP client: %s', (name, connect) => {
     expect(ticker.structuredContent).not.toHaveProperty('circulating_supply');
     expect(textOf(ticker)).toEqual(ticker.structuredContent);
     const coins = await client.callTool({ name: 'getCoins', arguments: { limit: 2 } });
-    // What is no object was wrapped into one before the revision of 2026.
+    // Before the revision of 2026, a result that is no object was wrapped into one.
     const listed = isModern ? coins.structuredContent : (coins.structuredContent as { result: unknown }).result;
     expect(listed).toHaveLength(2);
     expect(textOf(coins)).toEqual(listed);
@@ -142,7 +142,7 @@ describe.each(Object.entries(CLIENTS))('an MCP client: %s', (name, connect) => {
     await client.close();
   });
 
-  it('does not connect with a wrong key', async () => {
+  it('cannot connect with a wrong key', async () => {
     await expect(connect('wrong')).rejects.toThrow(/invalid api key|403/);
   });
 });
@@ -192,7 +192,7 @@ describe('streamable HTTP without a session', () => {
     expect([status, json]).toEqual([202, null]);
   });
 
-  it('answers one JSON document, never a stream that stays open', async () => {
+  it('answers with one JSON document, never with a stream that stays open', async () => {
     const { headers, json } = await send({ jsonrpc: '2.0', id: 1, method: 'tools/list' });
     expect(headers.get('content-type')).toBe('application/json');
     expect(json.result.tools).toHaveLength(31);
@@ -215,13 +215,13 @@ describe('streamable HTTP without a session', () => {
     expect(listening.json.error.code).toBe(-32601);
   });
 
-  it('refuses an unknown protocol version', async () => {
+  it('rejects an unknown protocol version', async () => {
     const ping = { jsonrpc: '2.0', id: 1, method: 'ping' };
     expect((await send(ping, { 'MCP-Protocol-Version': '2025-06-18' })).status).toBe(200);
     expect((await send(ping, { 'MCP-Protocol-Version': '1.0' })).status).toBe(400);
   });
 
-  it('refuses web pages of other origins', async () => {
+  it('rejects web pages of other origins', async () => {
     expect((await send(initialize('2025-06-18'), { Origin: 'http://evil.example' })).status).toBe(403);
     expect((await send(initialize('2025-06-18'), { Origin: 'http://localhost:3000' })).status).toBe(200);
   });

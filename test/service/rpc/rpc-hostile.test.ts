@@ -24,7 +24,7 @@ const HEADERS: readonly Record<string, string>[] = [
   { 'MCP-Protocol-Version': 'x', 'Mcp-Method': 'y' },
 ];
 
-/** The answer's status and body; fails on a server error, and on a body that is not JSON-RPC. */
+/** The status and the body of the answer. Fails on a server error, and on a body that is not JSON-RPC. */
 async function post(body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string>) {
   const answer = await service(
     new Request('http://service/rpc', {
@@ -88,7 +88,7 @@ const message = fc.record(
 
 const RUNS = { numRuns: 400, seed: 20_260_728 };
 
-describe('generated requests', () => {
+describe('generated requests get the right code:', () => {
   it('wrong types in every place', () =>
     fc.assert(
       fc.asyncProperty(message, headers, async (body, sent) => {
@@ -97,7 +97,7 @@ describe('generated requests', () => {
       RUNS,
     ));
 
-  it('batches of garbage', () =>
+  it('batches of invalid messages', () =>
     fc.assert(
       fc.asyncProperty(fc.array(fc.oneof(message, anything), { maxLength: 25 }), headers, async (body, sent) => {
         const { status, json } = await post(JSON.stringify(body), sent);
@@ -106,7 +106,7 @@ describe('generated requests', () => {
       RUNS,
     ));
 
-  it('JSON that was cut off, or has a byte changed', () =>
+  it('JSON that was cut off or has a changed byte', () =>
     fc.assert(
       fc.asyncProperty(message, fc.nat(), fc.nat({ max: 255 }), headers, async (body, at, byte, sent) => {
         const whole = Buffer.from(JSON.stringify({ ...body, jsonrpc: '2.0' }));
@@ -119,7 +119,7 @@ describe('generated requests', () => {
       RUNS,
     ));
 
-  it('bytes that are no JSON at all', () =>
+  it('bytes that are not JSON', () =>
     fc.assert(
       fc.asyncProperty(fc.uint8Array({ maxLength: 200 }), headers, async (bytes, sent) => {
         const { status } = await post(new Uint8Array(bytes), sent);
@@ -144,7 +144,7 @@ describe('generated requests', () => {
     }
   });
 
-  it('types of content that are not JSON', () =>
+  it('content types other than JSON', () =>
     fc.assert(
       fc.asyncProperty(fc.stringMatching(/^[\w/+;= .-]{0,40}$/), async (type) => {
         fc.pre(!/^\s*application\/json\s*(;|$)/i.test(type));
@@ -165,7 +165,7 @@ describe('over a socket', () => {
   const open = async () => {
     const { port } = new URL(server.url);
     const socket = connect(Number(port), '127.0.0.1');
-    // Being cut off is what some of them ask for.
+    // Some of these requests are meant to be cut off.
     socket.on('error', () => undefined);
     await once(socket, 'connect');
     return socket;

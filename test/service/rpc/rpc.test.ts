@@ -23,7 +23,7 @@ const outputOf = async (name: string, given?: unknown, via = post) => {
 };
 const ids = (rows: { id: string }[]) => rows.map((row) => row.id);
 
-/** Arguments that each tool has an answer to. */
+/** Arguments with which each tool succeeds. */
 const ASKED: Record<ToolName, Record<string, unknown>> = {
   getGlobal: {},
   getCoins: { limit: 3 },
@@ -47,7 +47,7 @@ const ASKED: Record<ToolName, Record<string, unknown>> = {
 };
 
 describe('the tools over JSON-RPC', () => {
-  it.each(TOOL_NAMES)('%s answers one text that holds JSON of its shape', async (name) => {
+  it.each(TOOL_NAMES)('%s returns one text that contains JSON of its shape', async (name) => {
     const { status, headers, json } = await post(call(name, ASKED[name]));
     expect([status, headers.get('content-type'), headers.get('cache-control')]).toEqual([
       200,
@@ -74,7 +74,7 @@ describe('the tools over JSON-RPC', () => {
     expect((await post({ jsonrpc: '2.0', id: 'x', method: 'tools/list' })).json).toEqual(json);
   });
 
-  it('cuts lists to `limit`, 50 of them by default', async () => {
+  it('cuts lists to `limit`, by default to 50', async () => {
     expect(await outputOf('getCoins')).toHaveLength(50);
     expect(await outputOf('getCoins', { limit: 3.9 })).toHaveLength(3);
     const many = Array.from({ length: 300 }, (_, i) => ({ ...BTC, id: `c${i}-coin`, rank: i + 1 }));
@@ -84,14 +84,14 @@ describe('the tools over JSON-RPC', () => {
     expect(await outputOf('getExchangeMarkets', { exchangeId: 'binance', limit: 1 })).toHaveLength(1);
   });
 
-  it('answers tickers by rank in the requested quotes', async () => {
+  it('returns tickers by rank in the requested quotes', async () => {
     const tickers = await outputOf('getTickers', { quotes: 'btc, usd', limit: 2 });
     expect(ids(tickers)).toEqual((await market.tickers({ quotes: ['USD'] })).slice(0, 2).map((t) => t.id));
     expect(Object.keys(tickers[0].quotes).sort()).toEqual(['BTC', 'USD']);
     expect((await outputOf('getTickersById', { coinId: 'btc-bitcoin' })).quotes).toHaveProperty('USD');
   });
 
-  it('shows the lists of a tag only when they are requested', async () => {
+  it('returns the lists of a tag only on request', async () => {
     const plain = await outputOf('getTagById', { tagId: 'currency' });
     expect(plain).not.toHaveProperty('coins');
     expect(plain).not.toHaveProperty('icos');
@@ -105,13 +105,13 @@ describe('the tools over JSON-RPC', () => {
     expect(ids((await outputOf('search', { q: 'btc', modifier: 'symbol' })).currencies)).toEqual(['btc-bitcoin']);
   });
 
-  it('converts nothing by default', async () => {
+  it('converts an amount, and by default none', async () => {
     const given = { baseCurrencyId: 'btc-bitcoin', quoteCurrencyId: 'usd-us-dollars' };
     expect(await outputOf('priceConverter', given)).toMatchObject({ amount: 0, price: 0 });
     expect(await outputOf('priceConverter', { ...given, amount: 0.5 })).toMatchObject({ price: 30_000.25 });
   });
 
-  it('gives the provenance of an answer, where the source has one', async () => {
+  it('returns the provenance of an answer if the source has one', async () => {
     const asOf = Date.UTC(2024, 5, 1);
     const coins = withProvenance(await market.coins().then((all) => [...all]), completeAsOf(asOf));
     const { json } = await sender(rpcService({ data: { coins: async () => coins } }))(call('getCoins'));
@@ -133,12 +133,12 @@ describe('failures of tools', () => {
     ['getContracts', { platformId: 'none' }],
     ['getTickerByContract', { platformId: 'eth-ethereum', contractAddress: '0x0' }],
     ['priceConverter', { baseCurrencyId: 'btc-bitcoin', quoteCurrencyId: 'no-nowhere' }],
-  ])('%s of something unknown is a 404 in the message', async (name, given) => {
+  ])('%s of an unknown id is a 404 in the message', async (name, given) => {
     const { status, json } = await post(call(name, given));
     expect([status, json.error]).toEqual([200, { code: -32000, message: '404: id not found', data: { status: 404 } }]);
   });
 
-  it('is 404 for every tool that takes an id, however the id is spelt', async () => {
+  it('are 404 for an unknown id in every tool that takes one, however the id is spelt', async () => {
     const unknown = [
       'BTC',
       'bitcoin',
@@ -178,11 +178,11 @@ describe('failures of tools', () => {
         ]);
       }
     }
-    // Of the 19: seven have no id to be wrong.
+    // Twelve of the 19 take an id, and five of the others.
     expect(checked).toBe(17);
   });
 
-  it('names the argument that is wrong, as invalid params', async () => {
+  it('name a wrong argument, as invalid params', async () => {
     const { json } = await post(call('getCoinMarkets', { coinId: 'btc-bitcoin', quotes: 'XAU' }));
     expect(json.error).toMatchObject({
       code: -32602,
@@ -191,7 +191,7 @@ describe('failures of tools', () => {
     });
   });
 
-  it('suggests the tool that was meant', async () => {
+  it('suggest the tool that was meant', async () => {
     const { json } = await post(call('getTicker'));
     expect(json.error).toMatchObject({ code: -32602, message: expect.stringMatching(/did you mean getTickers\?/) });
     for (const params of [undefined, {}, [], ['getGlobal'], { name: 7 }, { name: null }]) {
@@ -204,7 +204,7 @@ describe('failures of tools', () => {
     [402, undefined],
     [403, undefined],
     [429, 17],
-  ] as const)('carry a refusal of status %d, and when to ask again', async (status, retryAfterSeconds) => {
+  ] as const)('contain a refusal of status %d, and when to retry', async (status, retryAfterSeconds) => {
     const { access } = countingAccess({
       admit: () => ({ kind: 'rejected', status, message: 'no', ...(retryAfterSeconds && { retryAfterSeconds }) }),
     });
@@ -219,7 +219,7 @@ describe('failures of tools', () => {
     }
   });
 
-  it('give a waiting time while the source is unavailable', async () => {
+  it('contain a waiting time while the source is unavailable', async () => {
     const data = { coins: () => Promise.reject(new Error('gone')) };
     const { json } = await sender(rpcService({ data, isUnavailable: () => true, onError: () => undefined }))(
       call('getCoins'),
@@ -231,7 +231,7 @@ describe('failures of tools', () => {
     });
   });
 
-  it('do not show the text of an unexpected error', async () => {
+  it('hide the text of an unexpected error', async () => {
     const errors: unknown[] = [];
     const boom = new Error('the password is hunter2');
     const broken = sender(
@@ -261,7 +261,7 @@ describe('plans hold for tools as for REST', () => {
   });
   const free = sender(rpcService({ access }));
 
-  it('shows no circulating supply on the free plan', async () => {
+  it('the free plan gets no circulating supply', async () => {
     for (const ticker of [
       await outputOf('getTickersById', { coinId: 'btc-bitcoin' }, free),
       ...(await outputOf('getTickers', {}, free)),
@@ -272,7 +272,7 @@ describe('plans hold for tools as for REST', () => {
     expect(await outputOf('getTickersById', { coinId: 'btc-bitcoin' })).toHaveProperty('circulating_supply');
   });
 
-  it('counts one request for each tool call, and admits the rest of a body once', async () => {
+  it('each tool call is admitted as one request, and the rest of a body once', async () => {
     asked.length = 0;
     await free(call('getGlobal'));
     await free(call('nonsense'));
@@ -297,7 +297,7 @@ describe('plans hold for tools as for REST', () => {
     [429, 'MCP', { Accept: 'application/json, text/event-stream' }],
     [403, 'MCP', { Accept: 'application/json, text/event-stream' }],
   ] as const)(
-    'admits nothing together with a call: a refusal with %d is for the whole batch (%s)',
+    'a call admits nothing else: a refusal with %d is for the whole batch (%s)',
     async (status, _, headers) => {
       const { access } = countingAccess({ admit: () => ({ kind: 'rejected', status, message: 'no' }) });
       const list = { jsonrpc: '2.0', method: 'tools/list' };
@@ -328,21 +328,18 @@ describe('plans hold for tools as for REST', () => {
     ['no tool', {}, { params: {} }],
     ['no object', {}, { params: { name: 'getCoins', arguments: 'x' } }],
     ['an unknown revision', { 'MCP-Protocol-Version': '1999-01-01' }, { params: { name: 'getGlobal', arguments: {} } }],
-  ])(
-    'costs key and pace all the same when MCP does not let a call through to the tools: %s',
-    async (_, headers, wrong) => {
-      const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', ...wrong };
-      const mcp = { 'MCP-Protocol-Version': '2025-06-18', Accept: 'application/json, text/event-stream', ...headers };
-      const letIn = countingAccess({});
-      const { json } = await sender(rpcService({ access: letIn.access }))(body, mcp);
-      expect([json.error.code < 0, letIn.asked]).toEqual([true, ['account']]);
-      const { access } = countingAccess({ admit: () => ({ kind: 'rejected', status: 403, message: 'no' }) });
-      const refused = await sender(rpcService({ access }))(body, mcp);
-      expect([refused.json.id, refused.json.error.message]).toEqual([1, '403: no']);
-    },
-  );
+  ])('MCP calls that never reach a tool still cost a key check and a token: %s', async (_, headers, wrong) => {
+    const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', ...wrong };
+    const mcp = { 'MCP-Protocol-Version': '2025-06-18', Accept: 'application/json, text/event-stream', ...headers };
+    const letIn = countingAccess({});
+    const { json } = await sender(rpcService({ access: letIn.access }))(body, mcp);
+    expect([json.error.code < 0, letIn.asked]).toEqual([true, ['account']]);
+    const { access } = countingAccess({ admit: () => ({ kind: 'rejected', status: 403, message: 'no' }) });
+    const refused = await sender(rpcService({ access }))(body, mcp);
+    expect([refused.json.id, refused.json.error.message]).toEqual([1, '403: no']);
+  });
 
-  it('identifies the caller by key and address', async () => {
+  it('the caller is identified by key and address', async () => {
     const callers: unknown[] = [];
     const { access } = countingAccess({
       admit: (caller) => {
@@ -363,7 +360,7 @@ describe('JSON-RPC 2.0', () => {
     expect([status, json]).toEqual([200, { jsonrpc: '2.0', id, result: {} }]);
   });
 
-  it.each(['true', '[]', '12345678901234567890', '1e999'])('says what an id may be when it is %s', async (id) => {
+  it.each(['true', '[]', '12345678901234567890', '1e999'])('says which ids are allowed when it is %s', async (id) => {
     const { json } = await post(`{"jsonrpc":"2.0","id":${id},"method":"ping"}`);
     expect(json.error.message).toContain('id: expected string, number (below 2^53) or null, got ');
   });
@@ -437,16 +434,16 @@ describe('JSON-RPC 2.0', () => {
   });
 });
 
-describe('what is refused before it is read', () => {
+describe('a request to /rpc', () => {
   const ask = (init: RequestInit) => rpcService()(new Request('http://service/rpc', init));
 
-  it.each(['GET', 'HEAD', 'PUT', 'DELETE', 'PATCH'])('%s', async (method) => {
+  it.each(['GET', 'HEAD', 'PUT', 'DELETE', 'PATCH'])('is refused with the method %s', async (method) => {
     const answer = await ask({ method });
     expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'POST']);
   });
 
   it.each(['text/plain', 'application/x-www-form-urlencoded', 'application/jsonp', ''])(
-    'content of type "%s"',
+    'is refused with content of type "%s"',
     async (type) => {
       const answer = await ask({ method: 'POST', headers: { 'Content-Type': type }, body: '{}' });
       expect(answer.status).toBe(415);
@@ -454,14 +451,14 @@ describe('what is refused before it is read', () => {
     },
   );
 
-  it('a compressed body, and one that is too large, announced or not', async () => {
+  it('is refused with a compressed body, or one that is too large, whether announced or not', async () => {
     expect((await post('{}', { 'Content-Encoding': 'gzip' })).status).toBe(415);
     const large = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping', params: { x: 'x'.repeat(300_000) } });
     expect((await post(large)).status).toBe(413);
     expect((await post('{}', { 'Content-Length': '1000000' })).status).toBe(413);
   });
 
-  it('web pages of other origins, unless the operator allows them', async () => {
+  it('is refused from web pages of other origins, unless the operator allows them', async () => {
     const body = { jsonrpc: '2.0', id: 1, method: 'ping' };
     const known = sender(rpcService({ origins: ['https://app.example'] }));
     const statuses = async (via: typeof post, origins: string[]) =>
@@ -482,7 +479,7 @@ describe('what is refused before it is read', () => {
     expect(await statuses(sender(rpcService({ origins: ['*'] })), strangers.slice(0, 2))).toEqual([200, 200]);
   });
 
-  it('answers the preflight of web pages', async () => {
+  it('is answered as the preflight of a web page', async () => {
     const answer = await ask({ method: 'OPTIONS' });
     expect([answer.status, answer.headers.get('access-control-allow-headers')]).toEqual([
       204,
@@ -490,7 +487,7 @@ describe('what is refused before it is read', () => {
     ]);
   });
 
-  it('accepts JSON in UTF-8 with a charset, and no other encoding', async () => {
+  it('is accepted as JSON in UTF-8 with a charset, and in no other encoding', async () => {
     const body = JSON.stringify({ jsonrpc: '2.0', id: 'ü', method: 'ping' });
     expect((await post(body, { 'Content-Type': 'Application/JSON; charset=utf-8' })).json.id).toBe('ü');
     const answer = await ask({

@@ -1,4 +1,4 @@
-/** The registry of tools by itself, below JSON-RPC and MCP: what it lists, and what becomes of a call. */
+/** The registry of tools without JSON-RPC and MCP: what it lists, and how a call ends. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { notFound } from '../../../src/contract/answer/not-found.ts';
 import { completeAsOf, NO_DATA, withProvenance } from '../../../src/contract/answer/provenance.ts';
@@ -38,7 +38,7 @@ const call = (name: string | null, given: unknown = {}, deps: Partial<ToolboxDep
 describe('the list of tools', () => {
   const namesOf = (deps: Partial<ToolboxDeps>) => toolbox(deps).tools.map(({ name }) => name);
 
-  it('has the 19 of the API document, the other twelve of the hosted server, those of a warehouse when there is one, and SQL only where it is run', () => {
+  it('has the 19 of the API document, the other twelve of the hosted server, those of a warehouse if there is one, and SQL only where it is allowed', () => {
     const more = ['getOHLCV', 'getCoverage', 'getGaps', 'explainCandle'];
     const ours = [...TOOL_NAMES, ...Object.keys(HOSTED_TOOLS)];
     expect(namesOf({})).toEqual(ours);
@@ -48,7 +48,7 @@ describe('the list of tools', () => {
     expect(namesOf({ warehouse: { ...warehouse, runSql } })).toEqual([...ours, ...more, 'runSql']);
   });
 
-  it('describes every argument as JSON Schema, and says what is required', () => {
+  it('describes every argument as JSON Schema, and says which are required', () => {
     const tools = new Map(toolbox().tools.map((tool) => [tool.name, tool]));
     expect(tools.get('getCoinById')!.inputSchema).toMatchObject({
       properties: { coinId: { type: 'string' } },
@@ -64,7 +64,7 @@ describe('the list of tools', () => {
 });
 
 describe('a call', () => {
-  it('is answered with the data, and with their provenance where the source has one', async () => {
+  it('returns the data, and their provenance if the source has one', async () => {
     expect(await call('getCoins', { limit: 2 })).toMatchObject({
       kind: 'answered',
       output: (await data.coins()).slice(0, 2),
@@ -77,7 +77,7 @@ describe('a call', () => {
     expect(admitted).toBe(2);
   });
 
-  it('costs one request whatever its outcome, and none of the data when it is refused', async () => {
+  it('costs one request whatever its outcome, and reads no data when it is refused', async () => {
     const coin = async () => {
       throw new Error('the data were read');
     };
@@ -103,7 +103,7 @@ describe('a call', () => {
     expect(admitted).toBe(1);
   });
 
-  it('with an invalid argument names the argument, the rule and the value', async () => {
+  it('with an invalid argument gets an error with the argument, the rule and the value', async () => {
     expect(await call('getCoinById', { coinId: 7 })).toMatchObject({
       kind: 'failed',
       code: -32602,
@@ -117,7 +117,7 @@ describe('a call', () => {
     expect(await call('getCoins', ['a list'])).toMatchObject({ code: -32602, data: { status: 400 } });
   });
 
-  it('of an unknown id fails with 404, and with the provenance of that', async () => {
+  it('of an unknown id fails with 404, and with the provenance of that answer', async () => {
     expect(await call('getCoinById', { coinId: 'no-such' })).toMatchObject({ code: -32000, data: { status: 404 } });
     const coin = async () => notFound(NO_DATA);
     const source = { ...data, coin } as unknown as ToolboxDeps['data'];
@@ -126,7 +126,7 @@ describe('a call', () => {
     });
   });
 
-  it('never rejects: an unexpected error is reported and is a 500, an unavailable source a 503 with a waiting time', async () => {
+  it('never rejects: an unexpected error is reported and gives 500, an unavailable source 503 with a waiting time', async () => {
     const error = new Error('unexpected');
     const failing = { ...data, global: () => Promise.reject(error) };
     expect(await call('getGlobal', {}, { data: failing })).toMatchObject({ code: -32603, data: { status: 500 } });
@@ -137,7 +137,7 @@ describe('a call', () => {
     });
   });
 
-  it('of SQL is for plans without limits on what they read, and says what is wrong with a statement', async () => {
+  it('of SQL needs a plan without limits on reading, and says what is wrong with a statement', async () => {
     const runSql = async ({ statement }: { statement: string }) => {
       if (statement === 'wrong') throw new StatementError('syntax error');
       return { columns: ['n'], rows: [[1]], truncated: false };

@@ -1,4 +1,4 @@
-/** `market.candles_as_known`: the final candles of any instant, as they were. */
+/** `market.candles_as_known`: the final candles as they were at a given instant. */
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
@@ -19,7 +19,7 @@ afterAll(() => database.drop());
 
 type Row = { readonly openTime: number; readonly values: string; readonly knownAt: number };
 
-/** The final candles now. What is as it was before has been known since then. */
+/** The final candles now. A candle that is equal to one in `before` has the `known_at` of that one. */
 async function finalCandles(id: number, before: readonly Row[], now: number): Promise<Row[]> {
   const rows = await database.sql<Omit<Row, 'knownAt'>[]>`
     select c.open_time, concat_ws(' ', 'candle', c.open, c.high, c.low, c.close, c.volume, c.market_cap) as values
@@ -40,7 +40,7 @@ async function asKnown(id: number, at: number): Promise<Row[]> {
   return rows.map((row) => ({ ...row }));
 }
 
-/** When its newest step was stored; null before the first. */
+/** When the newest step was stored; null before the first step. */
 async function newestStep(id: number): Promise<number | null> {
   const [row] = await database.sql<{ at: number | null }[]>`
     select max(known_at) as at from market.evidence_steps where series_id = ${id}`;
@@ -62,7 +62,7 @@ const aStep = fc.oneof(
       ageDays: fc.integer({ min: 0, max: 20 }),
     }),
   },
-  // The next days, one by one: their steps share a row.
+  // The next days one by one: their steps share one row of evidence.
   {
     weight: 2,
     arbitrary: fc.record({
@@ -78,7 +78,7 @@ const aStep = fc.oneof(
 let coins = 0;
 const newName = () => `coin-${++coins}`;
 
-test('at any instant the candles are those that were final then, whatever was changed, removed, mended or renamed since', async () => {
+test('market.candles_as_known returns the candles that were final at the instant, whatever was changed, removed, mended or renamed since', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(aStep, { minLength: 5, maxLength: 12 }), async (steps) => {
       let name = newName();
@@ -92,7 +92,7 @@ test('at any instant the candles are those that were final then, whatever was ch
         if (now === null) return;
         copy = await finalCandles(id, copy, now);
         copies.set(now, copy);
-        // A mending is dated by the clock of the database.
+        // The database dates a mended span by its own clock.
         at = Math.max(at, Math.ceil((now - FIRST_DAY) / DAY));
       };
       const spanOf = ([a, b]: readonly [number, number]) => [Math.min(a, b), Math.max(a, b) + 1] as const;
@@ -106,7 +106,7 @@ test('at any instant the candles are those that were final then, whatever was ch
             await storeAnswer(database.sql, id, [refreshed, refreshed + 1], ++at, step);
             await keep();
           }
-          // The last of them again, with other values, and the days that follow: a step may share a row and change what is final.
+          // The last day again with other values, together with the next day: a step that shares a row may also change final values.
           await storeAnswer(database.sql, id, [refreshed - 1, refreshed + 1], ++at, { times: 5 });
         } else if (step.kind === 'mend') {
           const [from, to] = spanOf(step.ends);
@@ -127,7 +127,7 @@ test('at any instant the candles are those that were final then, whatever was ch
   );
 }, 60_000);
 
-test('between two steps of one row, and a moment before a step, the earlier state holds', async () => {
+test('at an instant between two steps of one row, or a moment before a step, it returns the earlier state', async () => {
   const id = await newDailySeries(database.sql, newName());
   for (let n = 0; n < 6; n++) await storeAnswer(database.sql, id, [n, n + 1], 10 + n);
   await storeAnswer(database.sql, id, [6, 9], 16);
@@ -139,7 +139,7 @@ test('between two steps of one row, and a moment before a step, the earlier stat
   expect(await days(day(16))).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8]);
 });
 
-test('what was removed because of its age is gone from the past, too; the rest stays as it was known', async () => {
+test('candles that retention removed are missing at past instants too; the other candles are returned as they were known', async () => {
   const id = await newDailySeries(database.sql, newName());
   await storeAnswer(database.sql, id, [300, 400], 500);
   await storeAnswer(database.sql, id, [390, 400], 501, { times: 2 });
@@ -151,7 +151,7 @@ test('what was removed because of its age is gone from the past, too; the rest s
   expect(await asKnown(id, day(500))).toEqual(before.filter(({ openTime }) => openTime >= day(366)));
 });
 
-test('who may only read market may read it, and filters reach the partitions and the series', async () => {
+test('the role analyst may call the function, and Postgres uses the filters to skip partitions and other series', async () => {
   const id = await newDailySeries(database.sql, newName());
   await storeAnswer(database.sql, id, [600, 620], 700);
   const plan = await database.sql.begin(async (tx) => {

@@ -1,4 +1,4 @@
-/** Counts and digests of candles, added up here, are those that Postgres computes of the stored candles. */
+/** `sumsOfCandles` computes the same counts and digests as Postgres does from the stored candles. */
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { sumsOfCandles } from '../../../src/core/candle-hash.ts';
@@ -25,49 +25,52 @@ const row = fc.record({
   isTold: fc.boolean(),
 });
 
-it.each(['5m', '24h', 'prices-5m'] as const)('of %s', async (interval: Interval) => {
-  const { sql } = database;
-  const width = INTERVAL_MS[interval];
-  const span = { from: FROM, to: FROM + SLOTS * width };
-  if (!isPriceInterval(interval)) await ensurePartitions(sql, interval, span);
-  const answers = fc.sample(fc.uniqueArray(row, { selector: ({ slot }) => slot, maxLength: SLOTS, size: 'max' }), 20);
-  const ids = await makeSeriesOf(
-    sql,
-    answers.map((_, i) => `${interval}-${i}`),
-    interval,
-    span,
-  );
-  for (const [i, rows] of answers.entries()) {
-    rows.sort((a, b) => a.slot - b.slot);
-    const column = (n: number) => rows.map(({ values }) => values[isPriceInterval(interval) && n < 4 ? 3 : n]!);
-    const openTime = rows.map(({ slot }) => FROM + slot * width);
-    const candles = {
-      openTime,
-      open: column(0),
-      high: column(1),
-      low: column(2),
-      close: column(3),
-      volume: column(4),
-      marketCap: column(5),
-    };
-    const told = normalize(
-      slotsAt(
-        openTime.filter((_, n) => rows[n]!.isTold),
-        width,
-      ),
+it.each(['5m', '24h', 'prices-5m'] as const)(
+  'the process and Postgres compute the same counts and digests of %s rows',
+  async (interval: Interval) => {
+    const { sql } = database;
+    const width = INTERVAL_MS[interval];
+    const span = { from: FROM, to: FROM + SLOTS * width };
+    if (!isPriceInterval(interval)) await ensurePartitions(sql, interval, span);
+    const answers = fc.sample(fc.uniqueArray(row, { selector: ({ slot }) => slot, maxLength: SLOTS, size: 'max' }), 20);
+    const ids = await makeSeriesOf(
+      sql,
+      answers.map((_, i) => `${interval}-${i}`),
+      interval,
+      span,
     );
-    await writeCandles(sql, { id: ids[i]!, interval }, candles, 'fresh');
-    const [stored] = await sql`
+    for (const [i, rows] of answers.entries()) {
+      rows.sort((a, b) => a.slot - b.slot);
+      const column = (n: number) => rows.map(({ values }) => values[isPriceInterval(interval) && n < 4 ? 3 : n]!);
+      const openTime = rows.map(({ slot }) => FROM + slot * width);
+      const candles = {
+        openTime,
+        open: column(0),
+        high: column(1),
+        low: column(2),
+        close: column(3),
+        volume: column(4),
+        marketCap: column(5),
+      };
+      const told = normalize(
+        slotsAt(
+          openTime.filter((_, n) => rows[n]!.isTold),
+          width,
+        ),
+      );
+      await writeCandles(sql, { id: ids[i]!, interval }, candles, 'fresh');
+      const [stored] = await sql`
       select candles, digest::text, final_candles, told_candles, told_digest::text, told_locator::text
       from ops.sums(${ids[i]!}, ${interval}::market.candle_interval, ${span}::tstzrange, ${told}::tstzmultirange, ${told}::tstzmultirange)`;
-    const sums = sumsOfCandles(candles, interval, told);
-    expect(stored).toEqual({
-      candles: sums.candles,
-      digest: sums.digest.toString(),
-      finalCandles: sums.toldCandles,
-      toldCandles: sums.toldCandles,
-      toldDigest: sums.toldDigest.toString(),
-      toldLocator: sums.toldLocator.toString(),
-    });
-  }
-});
+      const sums = sumsOfCandles(candles, interval, told);
+      expect(stored).toEqual({
+        candles: sums.candles,
+        digest: sums.digest.toString(),
+        finalCandles: sums.toldCandles,
+        toldCandles: sums.toldCandles,
+        toldDigest: sums.toldDigest.toString(),
+        toldLocator: sums.toldLocator.toString(),
+      });
+    }
+  },
+);

@@ -1,4 +1,4 @@
-/** What an answer leaves behind besides its candles: digest, evidence, revisions. */
+/** What an answer leaves in the database besides its candles: digest, evidence, revisions. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
 import type { Span } from '../../../src/core/span.ts';
@@ -33,7 +33,7 @@ const stepsOf = (id: number) =>
   database.sql<{ number: number; kind: string; slots: Span[]; knownAt: number; detail: string | null }[]>`
     select number, kind, slots, known_at, detail from market.evidence_steps where series_id = ${id} order by number`;
 
-/** What is stored about the series itself, beside what its candles say. */
+/** The counts and the digest that the series stores about its candles, beside those computed from the candles. */
 async function sumsOf(id: number) {
   const [row] = await database.sql<{ stored: string[]; found: string[] }[]>`
     select array[s.candles::text, s.digest::text, s.covered_candles::text] as stored,
@@ -42,7 +42,7 @@ async function sumsOf(id: number) {
   return row!;
 }
 
-/** Chains the steps anew, each with the digest of what is stored in its slots: for steps that no later one replaces. */
+/** Computes the chain of steps anew, each with the digest of what is stored in its slots. Holds for steps that no later step replaces. */
 async function chainOf(id: number) {
   const [row] = await database.sql<{ stored: string; link: string }[]>`
     with recursive step as (
@@ -60,7 +60,7 @@ async function chainOf(id: number) {
   return row!;
 }
 
-test('each answer is one step: what it told, when it was stored, and the digest of the candles', async () => {
+test('each answer adds one step with its slots, the time it was stored and the digest of the candles', async () => {
   const id = await newSeries('a-coin');
   await answer(id, [0, 300], 400);
   await answer(id, [300, 398], 401);
@@ -79,10 +79,10 @@ test('each answer is one step: what it told, when it was stored, and the digest 
   expect(row!.fetchId).toEqual(expect.any(Number));
 });
 
-test('small steps that continue each other share a row, and stay steps', async () => {
+test('small steps that follow each other are stored in one row, and are still read as separate steps', async () => {
   const id = await newSeries('b-coin');
   await answer(id, [0, 100], 102);
-  // One day each, then three at once.
+  // One day per answer, then three days in one.
   for (let n = 100; n < 104; n++) await answer(id, [n, n + 1], n + 2);
   await answer(id, [104, 107], 109);
   for (let n = 107; n < 390; n++) await answer(id, [n, n + 1], n + 2);
@@ -104,10 +104,10 @@ test('small steps that continue each other share a row, and stay steps', async (
   expect(sums.found).toEqual(sums.stored);
 });
 
-test('a later answer that changes, removes or adds final values keeps them as revisions, with its step and the reason', async () => {
+test('when a later answer changes, removes or adds final values, the old ones are stored as revisions with its step and the reason', async () => {
   const id = await newSeries('c-coin');
   await answer(id, [0, 50], 60, { without: [20] });
-  // Candles everywhere, other volumes, and one candle less: of 50 slots all are final.
+  // The second answer has day 20, lacks day 30 and has other volumes: all 50 slots stay final.
   await answer(id, [0, 50], 90, { without: [30], times: 2 });
   const sums = await sumsOf(id);
   expect(sums.found).toEqual(sums.stored);
@@ -122,14 +122,14 @@ test('a later answer that changes, removes or adds final values keeps them as re
   expect(series!.emptyOnce).toEqual([{ from: day(30), to: day(31) }]);
 });
 
-test('the same answer again is no step', async () => {
+test('an answer that repeats an earlier one adds no step', async () => {
   const id = await newSeries('d-coin');
   await answer(id, [0, 50], 60, { without: [20] });
   await answer(id, [0, 50], 61, { without: [20] });
   expect(await stepsOf(id)).toHaveLength(1);
 });
 
-test('an empty slot is told once, then twice; a candle contradicts it', async () => {
+test('an empty slot counts as told once, after a second answer as told twice, and after a candle as not empty', async () => {
   const id = await newSeries('e-coin');
   const empties = async () => {
     const [row] = await database.sql<{ once: number; twice: number }[]>`
@@ -141,11 +141,11 @@ test('an empty slot is told once, then twice; a candle contradicts it', async ()
   await answer(id, [10, 25], 61, { without: [20, 21] });
   expect(await empties()).toEqual([1, 2]);
   await answer(id, [0, 50], 62, { without: [20] });
-  // Day 30 has a candle now, and day 21, too.
+  // Days 30 and 21 have a candle now.
   expect(await empties()).toEqual([0, 1]);
 });
 
-test('what is mended keeps its final values as revisions', async () => {
+test('when a span is mended, its final values are stored as revisions', async () => {
   const id = await newSeries('f-coin');
   await answer(id, [0, 50], 60);
   await database.sql`select ops.uncover(${id}, ${day(10)}::timestamptz, ${day(12)}::timestamptz)`;
@@ -164,14 +164,14 @@ test('what is mended keeps its final values as revisions', async () => {
   expect(await stepsOf(id)).toHaveLength(3);
 });
 
-test('what is contradicted is asked about again only as far as its own answer told it without a break', async () => {
+test('reopening a contradicted slot reopens only the unbroken stretch that the same answer told', async () => {
   const id = await newSeries('g-coin');
   const missing = async () => {
     const [row] = await database.sql<{ missing: Span[] }[]>`
       select ${[{ from: day(0), to: day(60) }]}::tstzmultirange - covered as missing from market.series where id = ${id}`;
     return row!.missing;
   };
-  // A day each, which share a row of evidence; then two days on either side of three that are known.
+  // One answer per day, all in one row of evidence; then three days; then an answer about two stretches around those three.
   for (let n = 0; n < 40; n++) await answer(id, [n, n + 1], n + 2);
   await answer(id, [45, 48], 60);
   await answer(id, [40, 60], 62);
@@ -185,10 +185,10 @@ test('what is contradicted is asked about again only as far as its own answer to
   ]);
 });
 
-test('what two answers told stays; what one told is opened again, once, and as far as it told without a break', async () => {
+test('a slot that two answers told is not reopened; one that a single answer told is reopened once, with the unbroken stretch around it', async () => {
   const id = await newSeries('h-coin');
   const covered = async () => (await sumsOf(id)).stored[2];
-  // As a small answer it would share a row with the one before.
+  // Nine days: a smaller answer would share a row with the one before.
   await answer(id, [0, 9], 60);
   await answer(id, [9, 18], 61, { toldTwice: true });
   await answer(id, [18, 27], 62);
@@ -202,7 +202,7 @@ test('what two answers told stays; what one told is opened again, once, and as f
   expect((await stepsOf(id)).map(({ kind }) => kind)).toEqual(['answer', 'answer', 'answer', 'mended']);
 });
 
-test('a renamed coin and removed candles leave a step', async () => {
+test('renaming a coin and removing old candles each add a step', async () => {
   const id = await newSeries('old-coin');
   await answer(id, [0, 500], 600);
   await recordCoins(database.sql, [coinNamed('new-coin')], day(1_001));
@@ -226,9 +226,9 @@ test('a renamed coin and removed candles leave a step', async () => {
   expect(sums.stored[0]).toBe('134');
 });
 
-test('an answer whose candles cannot be written fails, and ends nothing else', async () => {
+test('when the candles of an answer cannot be written, only the call for this answer fails', async () => {
   const id = await newSeries('unwritten-coin');
-  // The partition of these days is missing, as after a retention: and there is an older answer that this one contradicts.
+  // The partition of these days is missing, as after retention, and this answer contradicts an older one.
   await answer(id, [1_200, 1_220], 1_300, { without: Array.from({ length: 20 }, (_, i) => 1_200 + i) });
   const unhandled: unknown[] = [];
   const keep = (reason: unknown) => unhandled.push(reason);

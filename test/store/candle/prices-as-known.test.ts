@@ -1,4 +1,4 @@
-/** `market.prices_as_known`: the final prices of any instant, as they were told. */
+/** `market.prices_as_known`: the final prices as the answers had told them at a given instant. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createClient, type Sql } from '../../../src/store/connection/connect.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
@@ -37,14 +37,14 @@ async function knownAt(coinId: string, at: number, sql: Sql = database.sql): Pro
   }));
 }
 
-/** What an answer that came at `knownSince` told of a day. */
+/** What an answer that was stored at `knownSince` told about day `n`. */
 function told(n: number, knownSince: number, { priceTimes = 1, times = 1, isNull = false } = {}): Known {
   const { close, volume } = pricesAt([day(n)]);
   if (isNull) return { day: n, price: null, volume: null, knownSince };
   return { day: n, price: close[0]! * priceTimes, volume: volume[0]! * times, knownSince };
 }
 
-test('nothing is known before the first answer, and in its second everything that it told', async () => {
+test('no price is known before the first answer, and all of its prices are known from that instant on', async () => {
   const id = await newDailySeries(database.sql, 'first-coin', 'prices-1d');
   await answer(id, [0, 3], 20, { nulls: [1] });
   expect(await knownAt('first-coin', day(20) - SECOND)).toEqual([]);
@@ -53,10 +53,10 @@ test('nothing is known before the first answer, and in its second everything tha
   expect(await knownAt('first-coin', day(900))).toEqual(known);
 });
 
-test('before a revision it is the old price, since then the new one; what did not change is known since the beginning', async () => {
+test('the old price is known until its revision and the new one from then on; an unchanged price is known since its first answer', async () => {
   const id = await newDailySeries(database.sql, 'revised-coin', 'prices-1d');
   await answer(id, [0, 4], 20, { nulls: [3] });
-  // All of day 1 and 2; of day 3 what had been null.
+  // Days 1 and 2 get other prices and volumes; day 3 changes only where it was null.
   await answer(id, [1, 4], 30, { priceTimes: 2, times: 3 });
   await answer(id, [2, 3], 40, { priceTimes: 5, times: 3 });
   const first = [told(0, 20), told(1, 20), told(2, 20), told(3, 20, { isNull: true })];
@@ -68,7 +68,7 @@ test('before a revision it is the old price, since then the new one; what did no
   expect(await knownAt('revised-coin', day(40))).toEqual([told(0, 20), ...third]);
 });
 
-test('the volume alone may change', async () => {
+test('a revision may change the volume alone', async () => {
   const id = await newDailySeries(database.sql, 'volume-coin', 'prices-1d');
   await answer(id, [0, 1], 20);
   await answer(id, [0, 1], 30, { times: 7 });
@@ -76,7 +76,7 @@ test('the volume alone may change', async () => {
   expect(await knownAt('volume-coin', day(30))).toEqual([told(0, 30, { times: 7 })]);
 });
 
-test('a slot that was empty is unknown until its price came; a price that was removed is known until then', async () => {
+test('an empty slot has no price until its price arrives; a removed price is known until its removal', async () => {
   const id = await newDailySeries(database.sql, 'holes-coin', 'prices-1d');
   await answer(id, [0, 4], 20, { without: [1], toldTwice: true });
   await answer(id, [0, 4], 30, { without: [2], toldTwice: true });
@@ -95,9 +95,9 @@ test('a slot that was empty is unknown until its price came; a price that was re
   ]);
 });
 
-test('what could still change is not known, although it is stored', async () => {
+test('a stored price is not known while it can still change', async () => {
   const id = await newDailySeries(database.sql, 'young-coin', 'prices-1d');
-  // A price is final a day after the end of its day: at day 6, that of day 4.
+  // A price is final one day after its day ends: at day 6, the last final one is that of day 4.
   await answer(id, [0, 6], 6);
   const stored = await database.sql`select is_final from market.prices where coin_id = 'young-coin' order by time`;
   expect(stored.map((row) => row.isFinal)).toEqual([true, true, true, true, true, false]);
@@ -107,7 +107,7 @@ test('what could still change is not known, although it is stored', async () => 
   expect((await knownAt('young-coin', day(8))).at(-1)).toEqual(told(5, 8, { priceTimes: 3 }));
 });
 
-test('what was mended was known until then', async () => {
+test('a mended price is known until it was mended', async () => {
   const id = await newDailySeries(database.sql, 'mended-coin', 'prices-1d');
   await answer(id, [0, 3], 20);
   await database.sql`select ops.uncover(${id}, ${day(1)}::timestamptz, ${day(2)}::timestamptz)`;
@@ -115,7 +115,7 @@ test('what was mended was known until then', async () => {
   expect(await knownAt('mended-coin', Date.now() + SECOND)).toEqual([told(0, 20), told(2, 20)]);
 });
 
-test('has prices only, where market.candles_as_known has candles only', async () => {
+test('market.prices_as_known returns prices only, and market.candles_as_known candles only', async () => {
   const id = await newDailySeries(database.sql, 'both-coin', 'prices-1d');
   await answer(id, [0, 2], 20);
   const candles = await newDailySeries(database.sql, 'both-coin');
@@ -128,7 +128,7 @@ test('has prices only, where market.candles_as_known has candles only', async ()
   expect(widths.map((row) => row.interval)).toEqual(['1d']);
 });
 
-test('a session in another time zone knows the same', async () => {
+test('a session in another time zone gets the same rows', async () => {
   const elsewhere = createClient({ url: database.url, max: 1 });
   try {
     await elsewhere.unsafe(`set time zone 'America/New_York'`);

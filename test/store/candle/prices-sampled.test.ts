@@ -1,4 +1,4 @@
-/** `market.prices_sampled`: bars made of samples, with what they lack. Every expectation is written down by hand. */
+/** `market.prices_sampled`: bars made of samples, with how complete each is. Every expectation is written by hand. */
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { DAY, HOUR, type PriceInterval } from '../../../src/core/interval.ts';
@@ -10,7 +10,7 @@ import { coinNamed } from '../../support/stored-answers.ts';
 
 const COIN = 'a-coin';
 const MINUTE = 60_000;
-/** The clocks of Europe went forward on this Sunday, at 01:00 UTC. */
+/** In Europe, clocks went forward on this Sunday at 01:00 UTC. */
 const SUNDAY = Date.UTC(2026, 2, 29);
 const MONDAY = SUNDAY + DAY;
 
@@ -42,7 +42,7 @@ async function priced(interval: PriceInterval, prices: readonly Sample[], quote 
     await database.sql`insert into market.price (series_id, time, price) values (${row!.id}, ${at}, ${price})`;
 }
 
-/** Times as text of the database, so that nothing of the client stands between. */
+/** Postgres formats the times, so that no conversion of the client affects them. */
 const sampled = (width: string, from: number, to: number, sql: Sql = database.sql) =>
   sql`
     select extract(epoch from open_time)::float8 * 1000 as at, open, high, low, close, samples,
@@ -52,7 +52,7 @@ const sampled = (width: string, from: number, to: number, sql: Sql = database.sq
   );
 
 describe('bars of samples', () => {
-  test('there is none without a sample, nor of another coin, nor of a sample without a price', async () => {
+  test('a bar needs a sample of its coin that has a price', async () => {
     await seen([[SUNDAY + HOUR, 7]], 'b-coin');
     await seen([[SUNDAY + HOUR, null]]);
     await priced('prices-1h', [[SUNDAY + 2 * HOUR, null]]);
@@ -62,14 +62,14 @@ describe('bars of samples', () => {
     expect(await sampled('1 day', SUNDAY, SUNDAY)).toEqual([]);
   });
 
-  test('one sample is all four prices; the longest gap is to the farther edge', async () => {
+  test('a single sample gives all four prices; the longest gap reaches to the farther edge of the bar', async () => {
     await seen([[SUNDAY + 9 * HOUR, 7]]);
     expect(await sampled('1 day', SUNDAY, MONDAY)).toEqual([
       { at: SUNDAY, open: 7, high: 7, low: 7, close: 7, samples: 1, gapHours: 15, opens: false, closes: false },
     ]);
   });
 
-  test('a sample at the start of a bar is of it, one at its end is of the next', async () => {
+  test('a sample at the start of a bar belongs to it; a sample at its end belongs to the next bar', async () => {
     await seen([
       [SUNDAY, 5],
       [MONDAY - 1, 3],
@@ -87,7 +87,7 @@ describe('bars of samples', () => {
     });
   });
 
-  test('an edge is a twenty-fourth of the bar wide, inclusive', async () => {
+  test('a bar opens and closes with a sample if one lies within a twenty-fourth of its width from the edge, inclusive', async () => {
     await seen([
       [SUNDAY + HOUR, 5],
       [MONDAY - HOUR, 4],
@@ -100,7 +100,7 @@ describe('bars of samples', () => {
     ]);
   });
 
-  test('opens with the first, closes with the last, in whatever order they came; gaps count between them', async () => {
+  test('the earliest sample gives the open and the latest the close, in whatever order they were stored; gaps count between samples', async () => {
     await seen([
       [SUNDAY + 6 * HOUR, 1],
       [SUNDAY + 10 * MINUTE, 4],
@@ -112,7 +112,7 @@ describe('bars of samples', () => {
     ]);
   });
 
-  test('bars that the stretch cuts are left out, and so are their samples', async () => {
+  test('bars that the requested range cuts are left out, with their samples', async () => {
     await seen(Array.from({ length: 72 }, (_, i): Sample => [SUNDAY - DAY + i * HOUR, i]));
     const days = async (from: number, to: number) => (await sampled('1 day', from, to)).map(({ at }) => at);
     expect(await days(SUNDAY - DAY, MONDAY + DAY)).toEqual([SUNDAY - DAY, SUNDAY, MONDAY]);
@@ -133,7 +133,7 @@ describe('bars of samples', () => {
     ]);
   });
 
-  test('bars lie on the grid of 1970, of a week too: those begin on Thursdays', async () => {
+  test('the grid of bars starts in 1970, so bars of seven days begin on Thursdays', async () => {
     await seen([[SUNDAY, 2]]);
     expect(await sampled('7 days', SUNDAY - 10 * DAY, SUNDAY + 10 * DAY)).toMatchObject([
       { at: Date.UTC(2026, 2, 26) },
@@ -144,8 +144,8 @@ describe('bars of samples', () => {
   });
 });
 
-describe('of price series', () => {
-  test('in each bar the one that leaves the smallest gap is taken, and no other; of two alike the narrower', async () => {
+describe('bars of price series', () => {
+  test('each bar uses the one series that leaves the smallest gap; of two equal ones, the narrower', async () => {
     await priced('prices-1h', [
       [SUNDAY, 10],
       [SUNDAY + HOUR, 11],
@@ -155,10 +155,10 @@ describe('of price series', () => {
       [SUNDAY + HOUR, 21],
     ]);
     await priced('prices-10m', [[SUNDAY - DAY, 30]]);
-    // With rows, but without prices.
+    // A series with rows, but without prices.
     await priced('prices-5m', [[SUNDAY, null]]);
     expect(await sampled('1 day', SUNDAY, MONDAY)).toMatchObject([{ open: 20, close: 21, samples: 2 }]);
-    // A little of a narrow series takes nothing from the bars that a wider one knows.
+    // A few prices of a narrow series do not replace the wider series in bars that the wider one fills.
     await priced('prices-12h', [
       [SUNDAY - DAY, 40],
       [SUNDAY - DAY / 2, 41],
@@ -171,7 +171,7 @@ describe('of price series', () => {
     ]);
   });
 
-  test('a mean of a longer time is no sample at the edge', async () => {
+  test('a mean over a longer time is not used as a sample at the edge of a bar', async () => {
     await priced('prices-6h', [
       [SUNDAY, 1],
       [SUNDAY + 6 * HOUR, 2],
@@ -186,7 +186,7 @@ describe('of price series', () => {
     expect(await sampled('1 day', SUNDAY, MONDAY)).toMatchObject([{ opens: true }]);
   });
 
-  test('one as wide as the bars, or wider, is none', async () => {
+  test('a price series as wide as the bars, or wider, gives no samples', async () => {
     await priced('prices-1d', [[SUNDAY, 10]]);
     await priced('prices-7d', [[SUNDAY - 3 * DAY, 10]]);
     expect(await sampled('1 day', SUNDAY - 7 * DAY, MONDAY)).toEqual([]);
@@ -194,7 +194,7 @@ describe('of price series', () => {
     expect(await sampled('2 days', Date.UTC(2026, 2, 27), Date.UTC(2026, 2, 31))).toMatchObject([{ samples: 1 }]);
   });
 
-  test('tickers and prices are samples of one bar', async () => {
+  test('a bar combines samples of tickers and of a price series', async () => {
     await priced('prices-1h', [
       [SUNDAY, 10],
       [SUNDAY + 12 * HOUR, 30],
@@ -209,7 +209,7 @@ describe('of price series', () => {
     ]);
   });
 
-  test('of two samples of one instant the lower is the earlier', async () => {
+  test('of two samples of one instant, the lower one comes first', async () => {
     await priced('prices-1h', [
       [SUNDAY, 10],
       [SUNDAY + 23 * HOUR, 20],
@@ -223,7 +223,7 @@ describe('of price series', () => {
 });
 
 test.each(['Europe/Warsaw', 'America/New_York', 'Asia/Kathmandu'])(
-  'a session in %s gets the same bars, also on days when the clocks change',
+  'a session in %s gets the same bars, also on days when clocks change',
   async (zone) => {
     const whole = Array.from({ length: 96 }, (_, i): Sample => [SUNDAY - DAY + i * HOUR, i]);
     await seen(whole.filter(([at]) => at < MONDAY - 2 * HOUR || at >= MONDAY));
@@ -248,7 +248,7 @@ test.each(['Europe/Warsaw', 'America/New_York', 'Asia/Kathmandu'])(
   },
 );
 
-test('docs/sql.md shows statements that run', async () => {
+test('the statements that docs/sql.md shows run', async () => {
   const [, shown] = /## Prices.*?```sql\n(.*?)```/s.exec(readFileSync('docs/sql.md', 'utf8'))!;
   const statements = shown!.split(/;\s*\n/).filter((text) => text.trim() !== '');
   expect(statements).toHaveLength(4);

@@ -1,4 +1,4 @@
-/** Very many series are wanted in few steps. */
+/** Very many series are wanted in few statements. */
 import { describe, expect, test } from 'vitest';
 import { wantSeries } from '../../../src/store/candle/series.ts';
 import { recordCoins } from '../../../src/store/snapshot/coin.ts';
@@ -8,7 +8,7 @@ import { asked, coins, database, day, useCoins } from './series.ts';
 useCoins();
 
 describe('wantSeries', () => {
-  test('50,000 series are wanted in few steps, the first time and again', { timeout: 300_000 }, async () => {
+  test('makes 50,000 series in few steps, also when they exist', { timeout: 300_000 }, async () => {
     const many = coins(50_000, 'm');
     await recordCoins(database.sql, many, day(1));
     const coinIds = many.map((c) => c.id);
@@ -23,7 +23,7 @@ describe('wantSeries', () => {
       });
       expect(ids).toHaveLength(50_000);
       expect(packets).toBeLessThan(1_000);
-      // As autovacuum leaves it when it looks before the insert is committed: pages, and no rows in them.
+      // Like autovacuum when it analyses the table before the insert is committed: the table has pages, and no rows in them.
       await database.sql`update pg_class set reltuples = 0, relpages = 700 where oid = 'market.series'::regclass`;
     }
   });

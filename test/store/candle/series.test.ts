@@ -1,4 +1,4 @@
-/** Series that are wanted, and read. */
+/** Wanting series and reading them. */
 import { describe, expect, test } from 'vitest';
 import { wantSeries } from '../../../src/store/candle/series.ts';
 import { recordCoins } from '../../../src/store/snapshot/coin.ts';
@@ -8,7 +8,7 @@ import { asked, coins, database, day, useCoins } from './series.ts';
 useCoins();
 
 describe('wantSeries', () => {
-  test('makes what is missing, adds to what is there, and answers in the order asked', async () => {
+  test('creates missing series, extends existing ones, and returns them in the order requested', async () => {
     const [b] = await wantSeries(database.sql, asked({ coinIds: ['b-b'], span: { from: day(10), to: day(12) } }));
     const ids = await wantSeries(database.sql, asked({ coinIds: ['c-c', 'b-b', 'a-a'] }));
     expect(ids[1]).toBe(b);
@@ -17,7 +17,7 @@ describe('wantSeries', () => {
       coinId: 'b-b',
       quote: 'usd',
       interval: '24h',
-      // A one-off wish for two stretches does not make what lies between them a gap.
+      // A backfill that wants two spans does not want the time between them.
       wanted: [
         { from: day(1), to: day(5) },
         { from: day(10), to: day(12) },
@@ -30,7 +30,7 @@ describe('wantSeries', () => {
     expect(await readSeries(database.sql, 999_999)).toBeNull();
   });
 
-  test('a tracked series has no end, and quotes and intervals are series of their own', async () => {
+  test('a tracked series has no end, and each quote and interval has a series of its own', async () => {
     const [tracked] = await wantSeries(database.sql, asked({ span: { from: day(1), to: Number.POSITIVE_INFINITY } }));
     const [btc] = await wantSeries(database.sql, asked({ quote: 'btc' }));
     const [hourly] = await wantSeries(database.sql, asked({ interval: '1h' }));
@@ -40,26 +40,26 @@ describe('wantSeries', () => {
     ]);
   });
 
-  test('the highest priority stays', async () => {
+  test('a series keeps the highest priority it was wanted with', async () => {
     const [id] = await wantSeries(database.sql, asked({ priority: 5 }));
     await wantSeries(database.sql, asked({ priority: 1, span: { from: day(7), to: day(8) } }));
     const rows = await database.sql`select priority from market.series where id = ${id!}`;
     expect(rows[0]).toEqual({ priority: 5 });
   });
 
-  test('a coin that the catalogue does not hold is an error, and nothing is half-written', async () => {
+  test('rejects a coin that the catalogue lacks, and stores nothing', async () => {
     await expect(wantSeries(database.sql, asked({ coinIds: ['a-a', 'nope'] }))).rejects.toMatchObject({
       code: '23503',
     });
     expect(await database.sql`select from market.series`).toHaveLength(0);
   });
 
-  test('the same coin asked for twice gives the same series twice', async () => {
+  test('a coin that is requested twice gives the same series twice', async () => {
     const ids = await wantSeries(database.sql, asked({ coinIds: ['a-a', 'a-a'] }));
     expect(ids[0]).toBe(ids[1]);
   });
 
-  test('many callers at once, in any order, do not lock each other out', async () => {
+  test('many concurrent callers with the coins in any order do not deadlock', async () => {
     const many = coins(500);
     await recordCoins(database.sql, many, day(1));
     const ids = many.map((c) => c.id);

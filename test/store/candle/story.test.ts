@@ -1,4 +1,4 @@
-/** `market.story`: the story of one slot, which analysts may read. */
+/** `market.story`: what happened to one slot, readable for analysts. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { recordCoins } from '../../../src/store/snapshot/coin.ts';
 import { ensurePartitions } from '../../../src/store/upkeep/partition.ts';
@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-/** Without the rows that are dated by the clock of the database: since when the series is wanted, and now. */
+/** Leaves out the rows that the clock of the database dates: since when the series is wanted, and now. */
 async function storyOf(coinId: string, n: number) {
   const rows = await database.sql.begin(async (tx) => {
     await tx`set local role analyst`;
@@ -22,7 +22,7 @@ async function storyOf(coinId: string, n: number) {
   return rows.map((row) => ({ ...row }));
 }
 
-test('a slot that became final, was revised, mended and answered again', async () => {
+test('the story of a slot lists that it became final, was revised, mended and answered again', async () => {
   const id = await newDailySeries(database.sql, 'a-coin');
   await storeAnswer(database.sql, id, [0, 10], 20);
   await storeAnswer(database.sql, id, [0, 10], 30, { times: 2 });
@@ -46,7 +46,7 @@ test('a slot that became final, was revised, mended and answered again', async (
   expect(volume(story.find(({ event }) => event === 'now')!.detail)).toBe(3 * volume(first!.detail));
 });
 
-test('of small answers that continue each other only the last request is kept, and the story says so', async () => {
+test('for small answers that follow each other only the last request is kept, and the story says so', async () => {
   const id = await newDailySeries(database.sql, 'd-coin');
   for (const n of [0, 1, 2]) await storeAnswer(database.sql, id, [n, n + 1], 20 + n);
   const told = async (n: number) => (await storyOf('d-coin', n)).find(({ event }) => event === 'final')!.detail;
@@ -56,7 +56,7 @@ test('of small answers that continue each other only the last request is kept, a
   expect(await told(2)).toMatch(/ Request \d+, as of 2024-01-23 00:00:00Z, SHA-256 of the answer (07){32}\.$/);
 });
 
-test('of an answer that was implausible at first, the story says that two said the same', async () => {
+test('the story says that an implausible answer was believed because a second one agreed', async () => {
   const id = await newDailySeries(database.sql, 'e-coin');
   await storeAnswer(database.sql, id, [0, 10], 20, { toldTwice: true });
   expect((await storyOf('e-coin', 5))[0]!.detail).toMatch(
@@ -64,7 +64,7 @@ test('of an answer that was implausible at first, the story says that two said t
   );
 });
 
-test('an empty slot was told once, then twice', async () => {
+test('the story of an empty slot says whether one answer told so or two', async () => {
   const id = await newDailySeries(database.sql, 'b-coin');
   await storeAnswer(database.sql, id, [0, 10], 20, { without: [5] });
   const now = async () => (await storyOf('b-coin', 5)).find(({ event }) => event === 'now')!.detail;
@@ -74,7 +74,7 @@ test('an empty slot was told once, then twice', async () => {
   expect(await now()).toBe('The slot is known to be empty: two answers said so.');
 });
 
-test('a slot that was not asked says so; a series that is not there has no story, and an unknown coin is an error', async () => {
+test('the story of a slot that was never requested says so; a coin without a series has no story; an unknown coin is an error', async () => {
   await newDailySeries(database.sql, 'c-coin');
   const story = await storyOf('c-coin', 5);
   expect(story.map(({ event }) => event)).toEqual(['wanted', 'now', 'next']);
@@ -84,7 +84,7 @@ test('a slot that was not asked says so; a series that is not there has no story
   await expect(storyOf('no-coin', 5)).rejects.toThrow('no coin is called no-coin');
 });
 
-test('a value that was changed by hand and then mended is not what the answer told', async () => {
+test('the story does not present a value that was changed by hand as what the answer told', async () => {
   const { sql } = database;
   const id = await newDailySeries(sql, 'f-coin');
   await storeAnswer(sql, id, [0, 10], 20);

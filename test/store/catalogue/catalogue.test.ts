@@ -31,8 +31,8 @@ const revisions = async () => [
     select received::text, valid_from as "from", valid_to as "to" from market.document_revision order by valid_from`),
 ];
 
-describe('a document', () => {
-  test('is given back as it came: white space, order of keys, keys that repeat, and the texts of numbers', async () => {
+describe('a stored document', () => {
+  test('is read back as it arrived: white space, order of keys, repeated keys and number texts', async () => {
     const text =
       '{"b": 1.50, "a":1e-07,"b":9.51111762014774e-06,"n":12345678901234567890, "e":"\\u00e9\\ud83d\\ude80\\\\u0000"}';
     await keep(text, 1);
@@ -40,13 +40,13 @@ describe('a document', () => {
     expect(await readDocument(database.sql, 'coin', 'b-b')).toBeNull();
   });
 
-  test('has nothing in it that Postgres could not read later', async () => {
+  test('contains nothing that Postgres could not read later', async () => {
     await keep('{"description":"a\\u0000b\\ud800c\\udc00"}', 1);
     const [row] = await database.sql`select received->>'description' as d from market.document`;
     expect(row!.d).toBe('a\ufffdb\ufffdc\ufffd');
   });
 
-  test('keeps what it was before, once for each change that is one', async () => {
+  test('keeps its earlier contents, one version for each real change', async () => {
     await keep('{"name":"A","rank":1}', 1, 'A');
     await keep('{"name":"A","rank":2}', 2, 'A');
     expect(await revisions()).toEqual([]);
@@ -55,14 +55,14 @@ describe('a document', () => {
     expect(await revisions()).toEqual([{ received: '{"name":"A","rank":2}', from: at(1), to: at(3) }]);
   });
 
-  test('of two answers the younger one stays, whichever came first', async () => {
+  test('has the contents of the younger of two answers, in whichever order they arrive', async () => {
     expect([...(await keep('{"name":"B"}', 5))]).toEqual(['a-a']);
     expect([...(await keep('{"name":"A"}', 4))]).toEqual([]);
     expect(await readDocument(database.sql, 'coin', 'a-a')).toMatchObject({ text: '{"name":"B"}', asOf: at(5) });
     expect(await revisions()).toEqual([]);
   });
 
-  test('stays when upstream no longer knows it, and is known again when it does', async () => {
+  test('stays when the upstream no longer knows it, and is known again when the upstream does', async () => {
     await keep('{"name":"A"}', 1);
     await markDocumentsGone(database.sql, { kind: 'coin', ids: ['a-a', 'b-b'], at: at(2) });
     await markDocumentsGone(database.sql, { kind: 'coin', ids: ['a-a'], at: at(3) });
@@ -74,7 +74,7 @@ describe('a document', () => {
   });
 });
 
-/** Rows of a table that has versions, those that hold now and those that ended. */
+/** Rows of a versioned table: those that hold now and those that ended. */
 const versions = async (table: string, columns: string) =>
   (
     await database.sql.unsafe(`select ${columns}, extract(day from valid_from)::int as since,
@@ -101,7 +101,7 @@ describe('the details of a coin', () => {
       ...change,
     });
 
-  test('become one row, its links, and its team; what changes ends, and stays', async () => {
+  test('are stored as one row, links and a team; changed ones end and are kept', async () => {
     const { sql } = database;
     await writeCoinDetail(sql, details(), at(1));
     await writeCoinDetail(sql, details(), at(2));
@@ -137,7 +137,7 @@ describe('the details of a coin', () => {
     ]);
   });
 
-  test('tell of tags and people only what those have not told themselves', async () => {
+  test('do not overwrite what the answers about tags and people have told', async () => {
     const { sql } = database;
     await writeTags(sql, { rows: [{ id: 'x', name: 'X', coins: ['b-b'] }], at: at(1), isWhole: true });
     await writeTags(sql, { rows: [{ id: 'x', name: 'X', coins: ['a-a'] }], at: at(2), isWhole: true });
@@ -164,7 +164,7 @@ describe('the details of a coin', () => {
   });
 });
 
-test('tags that are listed no longer are gone, and come back; their documents keep the order of the list', async () => {
+test('tags that the list no longer has are marked gone and come back later; their documents follow the order of the list', async () => {
   const { sql } = database;
   const list = async (ids: string[], day: number) => {
     const tags = ids.map((id) => ({ id, name: id.toUpperCase() }));
@@ -180,7 +180,7 @@ test('tags that are listed no longer are gone, and come back; their documents ke
   expect(await list(['m', 'a', 'z'], 3)).toEqual(['m', 'a', 'z']);
 });
 
-test('a contract is found in any case if it is hexadecimal, and has a history', async () => {
+test('a contract with a hexadecimal address is found in upper and lower case, and has a history', async () => {
   const { sql } = database;
   const write = (contracts: { address: string; id: string; active?: boolean }[], day: number, isWhole = true) =>
     writeContracts(sql, 'eth-ethereum', { rows: contracts, at: at(day), isWhole });
@@ -198,7 +198,7 @@ test('a contract is found in any case if it is hexadecimal, and has a history', 
     ],
     2,
   );
-  // The beginning of a list says nothing of its end.
+  // The beginning of a list does not prove that a later entry is missing.
   await write([{ address: '0xAbC1', id: 'a-a', active: false }], 3, false);
   expect(await versions('contract', 'address, coin_id, is_active')).toEqual([
     '0xAbC1 a-a false 2 ',
@@ -216,7 +216,7 @@ test('a contract is found in any case if it is hexadecimal, and has a history', 
   expect(await find('0xabc1')).toBeNull();
 });
 
-test('an event that is listed no longer is kept', async () => {
+test('an event that the list no longer has is kept', async () => {
   const { sql } = database;
   const event = { id: 'e1', date: '2026-05-01T00:00:00Z', date_to: null, name: 'Fork\0', link: '' };
   await writeCoinEvents(sql, 'a-a', { rows: [event], at: at(1), isWhole: true });

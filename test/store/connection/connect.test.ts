@@ -30,7 +30,7 @@ async function listen(server: net.Server): Promise<number> {
 }
 
 describe('openDatabase', () => {
-  test('speaks UTC, says who it is, and gives counts as numbers', async () => {
+  test('uses UTC, sets an application name, and returns counts as numbers', async () => {
     const named = await openDatabase({ url: database.url, max: 1, applicationName: 'chandler backfill' });
     const [row] = await named.sql`
       select current_setting('TimeZone') as zone, current_setting('application_name') as name, count(*) as n from market.coin`;
@@ -38,7 +38,7 @@ describe('openDatabase', () => {
     await named.close();
   });
 
-  test('the ledger waits for nothing that is being stored', async () => {
+  test('commits to the quota ledger without waiting for data that is being stored', async () => {
     const busy = await openDatabase({ url: database.url, max: 1 });
     const held = await busy.sql.reserve();
     try {
@@ -50,7 +50,7 @@ describe('openDatabase', () => {
     }
   });
 
-  test('every double comes back bit for bit', async () => {
+  test('returns every double bit for bit', async () => {
     const values = [1e-12, 0.1 + 0.2, 5e-324, 1.7976931348623157e308, 3167.8487468375165, 9.51111762014774e-6, 2 ** 53];
     const [row] = await database.sql`select ${values}::float8[] as back`;
     expect(row?.back).toEqual(values);
@@ -79,14 +79,14 @@ describe('openDatabase', () => {
       'postgres://u:secret@127.0.0.1:1/db',
       /no Postgres answers at 127\.0\.0\.1:1 \(connection refused\); start it/,
     ],
-  ])('%s is said in one sentence, without the password', async (_, url, sentence) => {
+  ])('explains %s in one sentence without the password', async (_, url, sentence) => {
     const message = await failure(url);
     expect(message).toMatch(sentence);
     expect(message).not.toMatch(/secret|se%ret/);
     expect(message).not.toContain('\n');
   });
 
-  test('a wrong password, an unknown user and an unknown database are told apart', async () => {
+  test('distinguishes a wrong password, an unknown user and an unknown database', async () => {
     const { username } = new URL(database.url);
     expect(
       await failure(
@@ -95,7 +95,7 @@ describe('openDatabase', () => {
         }),
       ),
     ).toMatch(/^the database 'nothing_here' does not exist on .*; make it with: createdb -h .* -p \d+ nothing_here/);
-    // Where the server trusts everybody there is no wrong password.
+    // A server that trusts every login accepts any password.
     const open = await openDatabase({
       url: changed((url) => {
         url.password = 'wrong';
@@ -108,7 +108,7 @@ describe('openDatabase', () => {
     } else await (open as TestDatabase).close();
   });
 
-  test('a server that hangs up is not a stack trace', async () => {
+  test('explains in one sentence that a server closed the connection', async () => {
     const rude = net.createServer((socket) => socket.end());
     const port = await listen(rude);
     expect(await failure(`postgres://u@127.0.0.1:${port}/db`)).toMatch(
@@ -117,7 +117,7 @@ describe('openDatabase', () => {
     rude.close();
   });
 
-  test('something that is not Postgres is said to be that', async () => {
+  test('explains that the server at the address is not Postgres', async () => {
     const web = http.createServer();
     const port = await listen(web);
     expect(await failure(`postgres://u@127.0.0.1:${port}/db`)).toMatch(
@@ -126,7 +126,7 @@ describe('openDatabase', () => {
     web.close();
   });
 
-  test('goes on after the server has cut every connection', async () => {
+  test('reconnects after the server has terminated every connection', async () => {
     const pool = await openDatabase({ url: database.url, max: 3, applicationName: 'to be cut' });
     await Promise.all([1, 2, 3].map(() => pool.sql`select pg_sleep(0.05)`));
     await database.sql`
@@ -141,7 +141,7 @@ describe('openDatabase', () => {
   });
 });
 
-test('a transaction in which this process stands still is ended, which counts as a lost connection', async () => {
+test('Postgres ends a transaction in which the process stands still, and the error counts as a lost connection', async () => {
   const limits = async (url: string) => {
     const sql = createClient({ url, max: 1 });
     try {
@@ -170,7 +170,7 @@ test('a transaction in which this process stands still is ended, which counts as
   }
 });
 
-test('the server looks whether the other end is still there, and gives up within two minutes', async () => {
+test('Postgres checks idle connections with keep-alives, and drops a dead one within two minutes', async () => {
   const [row] = await database.sql`
     select current_setting('tcp_keepalives_idle')::int + current_setting('tcp_keepalives_interval')::int * current_setting('tcp_keepalives_count')::int as seconds`;
   expect(row).toEqual({ seconds: 90 });
@@ -179,7 +179,7 @@ test('the server looks whether the other end is still there, and gives up within
 describe('explainDatabaseError', () => {
   const url = 'postgres://me:secret@db.example:5433/warehouse';
 
-  test('explains what Postgres itself says, also when drizzle has wrapped it', async () => {
+  test('explains an error of Postgres, also when drizzle has wrapped it', async () => {
     const wrapped = await database.sql
       .begin('read only', (tx) => tx`create table market.x ()`)
       .catch((e: unknown) => new Error('Failed query', { cause: e }));
@@ -199,11 +199,11 @@ describe('explainDatabaseError', () => {
       'Postgres at db.example:5433 is starting up or shutting down; run the command again in a moment; nothing stored is lost',
     ],
     ['28P01', "Postgres at db.example:5433 refuses the password of user 'me'; correct it in DATABASE_URL"],
-  ])('%s', (code, sentence) => {
+  ])('gives SQLSTATE %s its sentence', (code, sentence) => {
     expect(explainDatabaseError(Object.assign(new Error('x'), { code }), url)?.message).toBe(sentence);
   });
 
-  test('a statement that a standby has ended may be run again', async () => {
+  test('treats a statement that a standby cancelled as one that can be retried', async () => {
     const ended = await database.sql`do $$ begin
       raise exception using errcode = 'serialization_failure', message = 'canceling statement due to conflict with recovery';
     end $$`.catch((error: unknown) => error);
@@ -213,13 +213,13 @@ describe('explainDatabaseError', () => {
     );
   });
 
-  test('leaves our own mistakes alone', () => {
+  test('explains no error that is a bug of Chandler', () => {
     expect(explainDatabaseError(new TypeError('x is not a function'), url)).toBeNull();
     expect(explainDatabaseError(Object.assign(new Error('syntax error'), { code: '42601' }), url)).toBeNull();
     expect(explainDatabaseError('text', url)).toBeNull();
   });
 
-  test('secrets are masked wherever they stand in an address', () => {
+  test('maskUrl masks secrets everywhere in an address', () => {
     expect(maskUrl('postgres://me:secret@h/db?sslpassword=secret&application_name=x')).toBe(
       'postgres://me:***@h/db?sslpassword=***&application_name=x',
     );

@@ -1,4 +1,4 @@
-/** A server that falls silent: whoever waits for it hears of it, and is connected again when it is back. */
+/** When a server falls silent, the waiting statements fail, and the pool connects again once it is back. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openDatabase } from '../../../src/store/connection/connect.ts';
 import { isDatabaseUnavailable } from '../../../src/store/connection/database-unavailable.ts';
@@ -28,23 +28,27 @@ const relayTo = async (url: string, sslmode: string) => {
   return { relay, url: through.href };
 };
 
-describe.concurrent('a server that falls silent', () => {
-  test.each(['disable', 'require'])('with sslmode=%s', async (sslmode) => {
-    const { relay, url } = await relayTo(sslmode === 'disable' ? database.url : front.urlWith({}), sslmode);
-    const { sql, close } = await openDatabase({ url });
-    try {
-      const statement = sql`select pg_sleep(60)`.catch((error: unknown) => error);
-      const transaction = sql.begin((tx) => tx`select pg_sleep(60)`).catch((error: unknown) => error);
-      relay.freeze();
-      for (const error of await Promise.all([statement, transaction])) expect(isDatabaseUnavailable(error)).toBe(true);
-      relay.mend();
-      expect(await sql`select 1 as one`).toEqual([{ one: 1 }]);
-    } finally {
-      await close();
-    }
-  });
+describe.concurrent('the connection watchdog', () => {
+  test.each(['disable', 'require'])(
+    'fails the statements of a silent server and reconnects, with sslmode=%s',
+    async (sslmode) => {
+      const { relay, url } = await relayTo(sslmode === 'disable' ? database.url : front.urlWith({}), sslmode);
+      const { sql, close } = await openDatabase({ url });
+      try {
+        const statement = sql`select pg_sleep(60)`.catch((error: unknown) => error);
+        const transaction = sql.begin((tx) => tx`select pg_sleep(60)`).catch((error: unknown) => error);
+        relay.freeze();
+        for (const error of await Promise.all([statement, transaction]))
+          expect(isDatabaseUnavailable(error)).toBe(true);
+        relay.mend();
+        expect(await sql`select 1 as one`).toEqual([{ one: 1 }]);
+      } finally {
+        await close();
+      }
+    },
+  );
 
-  test('is not one that is busy for long', async () => {
+  test('does not treat a server that is busy for long as silent', async () => {
     const { url } = await relayTo(database.url, 'disable');
     const { sql, close } = await openDatabase({ url, max: 1 });
     try {

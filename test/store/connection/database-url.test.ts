@@ -62,18 +62,18 @@ describe('readDatabaseUrl', () => {
     ['channel_binding=require', /has channel_binding="require", which Chandler cannot do; write sslmode=verify-full/],
     ['application_name=', /has an empty application_name/],
     ['sslmode=verify-ca&sslrootcert=/no/such.pem', /names a file as sslrootcert that cannot be read \(ENOENT\)/],
-  ])('?%s is refused in one sentence that names the parameter, without the password', async (query, sentence) => {
+  ])('rejects ?%s in one sentence that names the parameter, without the password', async (query, sentence) => {
     const message = await failure(() => readDatabaseUrl(`${base}?${query}`));
     expect(message).toMatch(sentence);
     expect(message).toMatch(/^DATABASE_URL 'postgres:\/\/me:\*\*\*@db.example:5433\/warehouse\?/);
     expect(message).not.toMatch(/hunter2|\n/);
   });
 
-  test('a # is told to be one that belongs into a password', async () => {
+  test('explains that a # in a password must be encoded', async () => {
     expect(await failure(() => readDatabaseUrl('postgres://me@db/x#y'))).toMatch(/has a #.*; write # as %23/);
   });
 
-  test('gives a driver what it needs, decoded', () => {
+  test('decodes the parts that a driver needs', () => {
     const address = readDatabaseUrl(
       'postgres://m%40e:p%2Fw@[::1]/w%20h?application_name=x&options=-c%20geqo%3Doff&connect_timeout=3&channel_binding=prefer',
     );
@@ -92,7 +92,7 @@ describe('readDatabaseUrl', () => {
   });
 });
 
-test('the settings of `options` and the name arrive, and ours stay', async () => {
+test('passes on `options` and the application name, and keeps the settings of Chandler', async () => {
   const url = new URL(database.url);
   url.searchParams.set('options', '-c geqo=off -c search_path=market');
   url.searchParams.set('application_name', 'named by the address');
@@ -102,7 +102,7 @@ test('the settings of `options` and the name arrive, and ours stay', async () =>
       current_setting('application_name') as name`;
   await named.close();
   expect(row).toEqual({ geqo: 'off', path: 'market', zone: 'UTC', name: 'named by the address' });
-  // The queue's own search path wins, or it would not find its tables.
+  // The queue sets its own search path, otherwise it would not find its tables.
   const queue = await openChunkQueue({ engine: { kind: 'postgres', url: url.href }, onError: () => undefined });
   expect(await queue.size()).toBe(0);
   await queue.close();
@@ -123,13 +123,14 @@ describe('TLS', () => {
     expect(front.encrypted()).toBeGreaterThan(between);
   };
 
-  test('require encrypts for both drivers, whoever signed the certificate', () => reach({ sslmode: 'require' }));
+  test('require encrypts the connections of both drivers, whoever signed the certificate', () =>
+    reach({ sslmode: 'require' }));
   test('verify-ca and verify-full accept a certificate that the named file vouches for', async () => {
     await reach({ sslmode: 'verify-ca', sslrootcert: authority });
     await reach({ sslmode: 'verify-full', sslrootcert: authority });
   });
 
-  test('verify-full does not accept one that nobody vouches for, nor one for another host', async () => {
+  test('verify-full rejects an unknown signer, and a certificate of another host', async () => {
     const untrusted = await failure(() => openDatabase({ url: front.urlWith({ sslmode: 'verify-full' }), max: 1 }));
     expect(untrusted).toMatch(
       /^the certificate of Postgres at localhost:\d+ cannot be trusted \(DEPTH_ZERO_SELF_SIGNED_CERT\), which sslmode=verify-full of DATABASE_URL does not allow; name the file/,
@@ -144,7 +145,7 @@ describe('TLS', () => {
     await trusted.close();
   });
 
-  test('is told to be missing at a server without it', async () => {
+  test('missing at the server gives an error that says so', async () => {
     const url = new URL(database.url);
     url.searchParams.set('sslmode', 'require');
     expect(await failure(() => openDatabase({ url: url.href, max: 1 }))).toMatch(
@@ -152,7 +153,7 @@ describe('TLS', () => {
     );
   });
 
-  test('is told to be wanted by a server that lets nobody in without it', () => {
+  test('required by the server gives an error that says so', () => {
     const said = Object.assign(
       new Error('no pg_hba.conf entry for host "10.0.0.1", user "me", database "x", no encryption'),
       {

@@ -1,4 +1,4 @@
-/** Connections that are closed or reset all the time, while the server lives. */
+/** Connections are closed or reset all the time while the server runs. */
 import { testLost } from './postgres-js-patches.ts';
 
 testLost(['end', 'reset']);

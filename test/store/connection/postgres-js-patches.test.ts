@@ -1,4 +1,4 @@
-/** What the patches of postgres.js promise: nothing is lost or left behind with a connection. */
+/** What the patches of postgres.js promise: a lost connection loses no result and leaves nothing behind. */
 import net from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createClient, type Sql } from '../../../src/store/connection/connect.ts';
@@ -8,7 +8,7 @@ import { testLost } from './postgres-js-patches.ts';
 
 testLost(['terminated']);
 
-describe('a result that ended in its midst leaves the next one whole', () => {
+describe('after a result ends halfway, the next result is complete', () => {
   const ROWS = 'from generate_series(1, 1000) n';
   let database: TestDatabase;
   let sql: Sql;
@@ -21,11 +21,11 @@ describe('a result that ended in its midst leaves the next one whole', () => {
     await database.drop();
   });
 
-  /** Some hundred rows have been read when it fails. */
+  /** Fails after some hundred rows have been read. */
   const fail = () => expect(sql.unsafe(`select 1 / (500 - n), repeat('x', 2000) ${ROWS}`)).rejects.toThrow(/zero/);
   const one = [{ one: 1 }];
 
-  test('by an error', async () => {
+  test('when an error ended it', async () => {
     await fail();
     expect(await sql`select 1 as one`).toEqual(one);
     await fail();
@@ -33,13 +33,13 @@ describe('a result that ended in its midst leaves the next one whole', () => {
     expect(row).toEqual({ one: 1 });
   });
 
-  test('by the end of its connection', async () => {
+  test('when the connection was lost', async () => {
     const [row] = await sql<{ pid: number }[]>`select pg_backend_pid() as pid`;
     const cut = sql.unsafe(
       `select repeat('x', 2000), case when n = 500 then pg_terminate_backend(${row!.pid}) end ${ROWS}`,
     );
     await expect(cut).rejects.toThrow();
-    // What is given to it before its close is heard of ends with it.
+    // A statement that is sent before the client notices the close fails with the connection.
     await expect.poll(() => sql`select 1 as one`.catch(() => null)).toEqual(one);
   });
 
@@ -49,7 +49,7 @@ describe('a result that ended in its midst leaves the next one whole', () => {
     ['in pieces', pieces],
     ['in pieces that are called for', called],
     ['on a connection kept for oneself', reserved],
-  ])('%s', async (_, read) => {
+  ])('however it is read: %s', async (_, read) => {
     await fail();
     expect(await read()).toEqual(one);
   });
@@ -76,7 +76,7 @@ describe('a result that ended in its midst leaves the next one whole', () => {
   }
 });
 
-test('the end of a client does not wait for a statement that was lost with its connection', async () => {
+test('ending a client does not wait for a statement that was lost with its connection', async () => {
   const database = await createTestDatabase({ max: 1 });
   try {
     const sql = createClient({ url: database.url, max: 3, applicationName: 'lost' });
@@ -89,7 +89,7 @@ test('the end of a client does not wait for a statement that was lost with its c
     await database.sql`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'lost'`;
     expect((await lost).map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
     await expect.poll(() => sql`select 1 as one`.catch(() => null)).toEqual([{ one: 1 }]);
-    // Whoever waits for this time-out has waited too long.
+    // A wait for this timeout would fail the test.
     await sql.end({ timeout: 600 });
   } finally {
     await database.drop();
@@ -101,18 +101,18 @@ test('a client that is ended while it connects leaves no connection behind', asy
   const server = net.createServer((socket) => void met.push(socket.on('error', () => undefined).resume()));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as net.AddressInfo;
-  // Whoever waits for the time-out of a connection has waited too long.
+  // A wait for the connect timeout would fail the test.
   const sql = createClient({ url: `postgres://u:p@127.0.0.1:${port}/x?connect_timeout=600`, max: 1 });
   const asking = sql`select 1`.catch(() => 'ended');
   await new Promise((resolve) => setImmediate(resolve));
   const ending = sql.end({ timeout: 0 });
   await null;
-  // Its time-out passes before this process hears that the connection is open.
+  // The timeout of `end` passes before this process learns that the connection is open.
   const until = performance.now() + 20;
   while (performance.now() < until);
   await ending;
   expect(await asking).toBe('ended');
-  // It is closed when all of its connections are.
+  // The server closes when all of its connections have closed.
   await new Promise((resolve) => server.close(resolve));
   expect(met.every((socket) => socket.destroyed)).toBe(true);
 });

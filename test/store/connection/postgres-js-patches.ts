@@ -1,10 +1,10 @@
-/** A client whose connections are lost all the time, in one way or another. */
+/** A client whose connections are lost all the time, each test in another way. */
 import net from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createClient, type Sql } from '../../../src/store/connection/connect.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 
-/** Stands between client and server, and cuts what passes through it. */
+/** A proxy between client and server that cuts the connections. */
 async function createCutter(target: URL) {
   const pairs = new Set<{ client: net.Socket; server: net.Socket }>();
   const listener = net.createServer((client) => {
@@ -38,7 +38,7 @@ async function createCutter(target: URL) {
 type Way = 'end' | 'reset' | 'terminated';
 
 export function testLost(ways: readonly Way[]): void {
-  describe.each(ways)('connections lost all the time (%s)', (how) => {
+  describe.each(ways)('when connections are lost all the time (%s)', (how) => {
     let database: TestDatabase;
     let cutter: Awaited<ReturnType<typeof createCutter>>;
     let sql: Sql;
@@ -61,7 +61,7 @@ export function testLost(ways: readonly Way[]): void {
       await database.drop();
     });
 
-    test('end no process, leave no slot of the pool unusable, and lose nothing that was committed', async () => {
+    test('the process survives, every slot of the pool stays usable, and no committed row is lost', async () => {
       let committed = 0;
       let failed = 0;
       let stop = false;
@@ -70,7 +70,7 @@ export function testLost(ways: readonly Way[]): void {
           try {
             if (kind % 3 === 0) await sql`select pg_sleep(0.0005)`;
             else if (kind % 3 === 1) {
-              // Busy with something else when its connection is lost, and done before it would have noticed.
+              // It waits for another connection while its own is lost, and finishes before it would notice.
               await sql.begin(async (tx) => {
                 await tx`select 1`;
                 await database.sql`select pg_sleep(0.01)`;
@@ -101,13 +101,13 @@ export function testLost(ways: readonly Way[]): void {
       expect(uncaught).toEqual([]);
       expect(failed).toBeGreaterThan(5);
       expect(committed).toBeGreaterThan(0);
-      // The last cut may be heard of by one more statement a slot; then every slot answers at once again.
+      // One more statement per slot may fail because of the last cut; after that every slot works again.
       await Promise.allSettled(Array.from({ length: 16 }, () => sql`select pg_sleep(0.05)`));
       const answers = await Promise.all(
         Array.from({ length: 16 }, () => sql<{ pid: number }[]>`select pg_backend_pid() as pid, pg_sleep(0.05)`),
       );
       expect(new Set(answers.map(([row]) => row!.pid)).size).toBe(4);
-      // A commit whose answer was lost may have happened; one that was told has.
+      // A commit without an acknowledgement may have happened; an acknowledged one must have.
       const [row] = await database.sql<{ n: number }[]>`select n from tally`;
       expect(row!.n).toBeGreaterThanOrEqual(committed);
     });

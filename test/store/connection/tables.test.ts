@@ -1,4 +1,4 @@
-/** The query builder on our connection: every column type both ways, transactions, and the errors that others go by. */
+/** The query builder on our connection: every column type both ways, transactions, and the errors that callers rely on. */
 import { eq, getTableName, is, sql as raw } from 'drizzle-orm';
 import { boolean, doublePrecision, integer, PgTable, pgTable, smallint, text } from 'drizzle-orm/pg-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -74,7 +74,7 @@ describe('a column of each type', () => {
     ['texts', { texts: ['', 'NULL', 'a,b', '{"x"}', 'back\\slash', "quo'te", 'ü\n'] }],
     ['no texts', { texts: [], ids: [] }],
     ['whole numbers', { ids: [1, -2, 2 ** 31 - 1] }],
-  ])('%s comes back as it went', async (name, values) => {
+  ])('reads back as written: %s', async (name, values) => {
     const db = tables(database.sql);
     const [made] = await db
       .insert(sample)
@@ -83,13 +83,13 @@ describe('a column of each type', () => {
     const expected = { ...NOTHING, ...values, id: made!.id, name };
     expect(made).toEqual(expected);
     expect(await db.select().from(sample).where(eq(sample.name, name))).toEqual([expected]);
-    // The same to a statement that was written by hand.
+    // A statement written by hand returns the same.
     const [row] =
       await database.sql`select *, small_one as small, seen_at as at from public.sample where name = ${name}`;
     expect(row).toMatchObject(expected);
   });
 
-  test('comes back as it went from an update, too, and compares', async () => {
+  test('reads back as written by an update, and can be compared', async () => {
     const db = tables(database.sql);
     await db.insert(sample).values({ name: 'before' });
     const values = {
@@ -117,7 +117,7 @@ describe('a column of each type', () => {
     }
   });
 
-  test('what a jsonb cannot hold is replaced', async () => {
+  test('characters that jsonb cannot hold are replaced', async () => {
     const json = { text: 'a\0b\ud800c' };
     const [row] = await tables(database.sql)
       .insert(sample)
@@ -136,8 +136,8 @@ test('every table of the schema files can be read with all its columns', async (
   }
 });
 
-describe('a write without rows', () => {
-  test('says how many it wrote', async () => {
+describe('a write that returns no rows', () => {
+  test('reports how many rows it wrote', async () => {
     const db = tables(database.sql);
     const inserted = await db.insert(sample).values([{ name: 'one' }, { name: 'two' }]);
     const again = await db.insert(sample).values({ name: 'one' }).onConflictDoNothing();
@@ -145,7 +145,7 @@ describe('a write without rows', () => {
     expect([inserted.count, again.count, removed.count]).toEqual([2, 0, 2]);
   });
 
-  test('takes expressions', async () => {
+  test('accepts SQL expressions', async () => {
     const db = tables(database.sql);
     await db.insert(sample).values({ name: 'counted', whole: 1 });
     await db
@@ -158,7 +158,7 @@ describe('a write without rows', () => {
   });
 });
 
-test('rows are found and changed by their values; null is one', async () => {
+test('rows are found and updated by their values, and null is one of them', async () => {
   const db = tables(database.sql);
   await db.insert(sample).values([
     { name: 'with a number', whole: 7, at: 7 },
@@ -177,10 +177,10 @@ test('rows are found and changed by their values; null is one', async () => {
   expect(await find({ flag: true, whole: 9 })).toEqual(['without one']);
 });
 
-describe('in a transaction', () => {
+describe('a statement in a transaction', () => {
   const count = (name: string) => tables(database.sql).$count(sample, eq(sample.name, name));
 
-  test('it belongs to it: committed with it, and seen by nobody before', async () => {
+  test('is committed with it, and invisible to others before', async () => {
     await database.sql.begin(async (tx) => {
       await tables(tx).insert(sample).values({ name: 'committed' });
       expect(await count('committed')).toBe(0);
@@ -189,7 +189,7 @@ describe('in a transaction', () => {
     expect(await count('committed')).toBe(1);
   });
 
-  test('it is undone with it', async () => {
+  test('is rolled back with it', async () => {
     const failed = database.sql.begin(async (tx) => {
       await tables(tx).insert(sample).values({ name: 'undone' });
       throw new Error('changed my mind');
@@ -200,7 +200,7 @@ describe('in a transaction', () => {
 });
 
 describe('an error', () => {
-  test("is the driver's own, with Postgres' code", async () => {
+  test("is the driver's own, with the SQLSTATE of Postgres", async () => {
     const db = tables(database.sql);
     await db.insert(sample).values({ name: 'once' });
     const twice = db
@@ -221,7 +221,7 @@ describe('an error', () => {
     expect(await wrong).toMatchObject({ name: 'PostgresError', code: '22012' });
   });
 
-  test('of a lost connection is known as one', async () => {
+  test('of a lost connection is recognised as such', async () => {
     const other = createClient({ url: database.url, max: 1 });
     try {
       const [own] = await other<{ pid: number }[]>`select pg_backend_pid() as pid`;
@@ -243,7 +243,7 @@ describe('an error', () => {
   });
 });
 
-test('a statement is prepared once for each connection', async () => {
+test('a statement is prepared once per connection', async () => {
   const other = await openDatabase({ url: database.url, max: 1 });
   try {
     for (const name of ['a', 'b', 'c']) {

@@ -1,4 +1,4 @@
-/** The binary form of COPY, in whatever pieces it arrives. */
+/** The binary format of COPY is read, however the stream is cut into pieces. */
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { withSnapshot } from '../../../src/store/backup/source.ts';
@@ -58,7 +58,7 @@ async function readAll(): Promise<Buffer> {
   return Buffer.concat(parts);
 }
 
-test('gives every value of every type, and every null, however the bytes are cut', async () => {
+test('reads every value and every null of every type, however the bytes are cut', async () => {
   const bytes = await readAll();
   const expected = Array.from({ length: 1_000 }, (_, i) => expectedRow(i));
   await fc.assert(
@@ -77,7 +77,7 @@ test('gives every value of every type, and every null, however the bytes are cut
   );
 });
 
-test('an end in the middle is an error, and no short result', async () => {
+test('throws when the stream ends early, instead of returning a short result', async () => {
   const bytes = await readAll();
   async function* cut() {
     yield bytes.subarray(0, bytes.length - 500);
@@ -85,7 +85,7 @@ test('an end in the middle is an error, and no short result', async () => {
   await expect(rowsOf(cut(), 100)).rejects.toThrow(/ended a COPY before its last row/);
 });
 
-test('several statements fill the same batches, as of one snapshot', async () => {
+test('several statements fill the same batches from one snapshot', async () => {
   await database.sql`create table market.copied (i int)`;
   await database.sql`insert into market.copied values (1), (2), (3)`;
   const rows = await withSnapshot(database.sql, async (_, snapshot) => {
@@ -108,7 +108,7 @@ test('several statements fill the same batches, as of one snapshot', async () =>
   ]);
 });
 
-test('an error of a statement is thrown, with what Postgres says', async () => {
+test('throws the error of a failed statement with the message of Postgres', async () => {
   await withSnapshot(database.sql, async (_, snapshot) => {
     const copy = await openCopyOut({ url: database.url, snapshot });
     async function* statements() {
@@ -122,7 +122,7 @@ test('an error of a statement is thrown, with what Postgres says', async () => {
   });
 });
 
-test('a connection that is lost ends it with a sentence', async () => {
+test('explains in one sentence that the connection was lost', async () => {
   await withSnapshot(database.sql, async (_, snapshot) => {
     const copy = await openCopyOut({ url: database.url, snapshot });
     async function* statements() {

@@ -19,7 +19,7 @@ async function proved(env: Env, file: string) {
   return { codes: [verified.code, against.code], hashes, counts: JSON.parse(against.out).counts };
 }
 
-/** Everything was found, and nothing differs: each count but `equal` is 0. */
+/** The comparison found every series and no difference: every count except `equal` is 0. */
 function expectSame(before: Awaited<ReturnType<typeof proved>>, restored: Awaited<ReturnType<typeof proved>>): void {
   expect(restored).toEqual(before);
   expect(restored.codes).toEqual([0, 0]);
@@ -28,7 +28,7 @@ function expectSame(before: Awaited<ReturnType<typeof proved>>, restored: Awaite
   expect(Object.values(others).every((count) => count === 0)).toBe(true);
 }
 
-test('a copy of the data folder of the embedded server, while no command uses it', async () => {
+test('a copy of the data folder, made while no command uses the embedded server, is the same warehouse', async () => {
   const env = { CHANDLER_HOME: home };
   const file = `${home}.jsonl`;
   const copy = `${home}-copy`;
@@ -42,11 +42,11 @@ test('a copy of the data folder of the embedded server, while no command uses it
     expect((await runCommand(['attest', '--out', file], { env })).code).toBe(0);
     execFileSync('cp', ['-a', home, copy]);
     const before = await proved(env, file);
-    // The copy is the warehouse now: the first one is gone.
+    // Only the copy is left: the first folder is removed.
     rmSync(home, { recursive: true });
     const restored = { CHANDLER_HOME: copy };
     expectSame(before, await proved(restored, file));
-    // The comparison would tell another warehouse.
+    // After a change, the comparison must find a difference.
     await runCommand(['sql', `select ops.uncover(${id})`], { env: restored });
     const other = await startEmbedded({ home: copy, clock: systemClock });
     const changed = await openDatabase({ url: other.url });

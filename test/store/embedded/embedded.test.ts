@@ -1,4 +1,4 @@
-/** The embedded server: made from nothing, shared, and started again. */
+/** The embedded server is created, shared and started again. */
 import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
@@ -15,7 +15,7 @@ import { ask, home, startElsewhere, useEmbedded } from './embedded.ts';
 useEmbedded();
 
 describe('startEmbedded', () => {
-  test('makes a database from nothing, keeps it, and stops when its only user leaves', async () => {
+  test('creates a database, keeps it, and stops the server when its only user leaves', async () => {
     const first = await startEmbedded({ home, clock: systemClock });
     expect(first.started).toBe(true);
     await ask(first.url, 'create table kept as select 42 as answer');
@@ -23,13 +23,13 @@ describe('startEmbedded', () => {
     expect(pidExists(first.pid)).toBe(false);
 
     const second = await startEmbedded({ home, clock: systemClock });
-    // The port is remembered, so connections that somebody saved go on working.
+    // The port stays the same, so that saved connections keep working.
     expect(second.url).toBe(first.url);
     expect(await ask(second.url, 'select answer from kept')).toEqual([{ answer: 42 }]);
     await second.stop();
   });
 
-  test('listens on the loopback only, wants its password, and keeps it from other users', async () => {
+  test('listens on loopback only, requires its password, and hides it from other users', async () => {
     const server = await startEmbedded({ home, clock: systemClock });
     const settings = await ask<Record<string, string>[]>(
       server.url,
@@ -45,14 +45,14 @@ describe('startEmbedded', () => {
       const modeOf = (file: string) =>
         execFileSync('stat', ['-c', '%a', path.join(home, file)], { encoding: 'utf8' }).trim();
       expect(modeOf('password')).toBe('600');
-      // Or what root has locked once stays locked for the home's owner.
+      // Otherwise a lock that root made once would block the owner of the folder.
       const locks = readdirSync(home).filter((file) => file.startsWith('start.lock.'));
       expect(locks.map(modeOf)).toEqual(['644']);
     }
     await server.stop();
   });
 
-  test('is shared by two commands that start at the same moment; the last to leave stops it', async () => {
+  test('is shared by two commands that start at the same moment; the last one to leave stops it', async () => {
     const [a, b] = await Promise.all([startElsewhere(), startElsewhere()]);
     expect(a.pid).toBe(b.pid);
     expect([a.started, b.started].sort()).toEqual([false, true]);
@@ -62,12 +62,12 @@ describe('startEmbedded', () => {
     expect(pidExists(b.pid)).toBe(false);
   });
 
-  test('recovers when the server itself was killed, and loses nothing committed', async () => {
+  test('recovers when the server itself was killed, and loses no committed row', async () => {
     const owner = await startElsewhere();
     await ask(owner.url, 'create table kept as select generate_series(1, 10000) as n');
     await owner.kill();
     process.kill(owner.pid, 'SIGKILL');
-    // Not waited for: the children of the killed server are still leaving when the next one starts.
+    // Not waited for: the children of the killed server are still ending when the next server starts.
     const next = await startEmbedded({ home, clock: systemClock });
     expect(next.started).toBe(true);
     expect(await ask(next.url, 'select count(*) as n from kept')).toEqual([{ n: 10_000 }]);
@@ -75,7 +75,7 @@ describe('startEmbedded', () => {
   });
 });
 
-describe('what an operator can mend is said in one sentence', () => {
+describe('one sentence explains what the operator can fix:', () => {
   const failure = async () => {
     const error = await startEmbedded({ home, clock: systemClock }).catch((e: unknown) => e);
     expect(error).toBeInstanceOf(StoreError);
@@ -91,7 +91,7 @@ describe('what an operator can mend is said in one sentence', () => {
 });
 
 describe('ensureDatabase', () => {
-  test('makes a database once, whoever asks, and keeps odd names', async () => {
+  test('creates a database once, however many callers ask, and accepts unusual names', async () => {
     const name = `odd "name"/ü ${randomUUID()}`;
     const urls = await Promise.all([1, 2, 3].map(() => ensureDatabase(testAdminUrl(), name)));
     expect(new Set(urls).size).toBe(1);

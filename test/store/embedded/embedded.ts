@@ -1,4 +1,4 @@
-/** The embedded server in folders of its own, started from here or from other processes. */
+/** The embedded server in temporary folders, started from this process or from others. */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
@@ -13,14 +13,14 @@ export const ROOT = path.resolve(import.meta.dirname, '../../..');
 export const isRoot = process.getuid?.() === 0;
 export const canUnshare = spawnSync('unshare', ['--user', '--map-user=65534', '--', 'true']).status === 0;
 
-/** The launcher as plain JavaScript: what other processes run. */
+/** The launcher as plain JavaScript, so that other processes can run it. */
 export let build: string;
 export let home: string;
 export const children: ChildProcess[] = [];
 
 export type Report = { readonly url: string; readonly pid: number; readonly started: boolean; readonly error?: string };
 
-/** Starts the server from a process of its own, which then waits: `leave` makes it sign out and end. */
+/** Starts the server from a process of its own, which then waits. `leave` makes that process sign out and end. */
 export async function startElsewhere(command = [process.execPath, path.join(build, 'start.js'), home]) {
   const [file, ...args] = command;
   const child = spawn(file!, args, { stdio: ['pipe', 'pipe', 'inherit'] });
@@ -61,7 +61,7 @@ export async function untilGone(pid: number): Promise<void> {
   while (pidExists(pid)) await systemClock.sleep(10);
 }
 
-/** For every test a folder of its own, removed with whatever runs in it. */
+/** Gives every test a folder of its own. Afterwards the folder is removed, and what runs in it is stopped. */
 export function useEmbedded(): void {
   beforeAll(() => {
     build = mkdtempSync(path.join(os.tmpdir(), 'chandler-launcher-'));

@@ -5,7 +5,7 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-test.skipIf(process.getuid?.() !== 0)('root without the system programs on the PATH is told so', () => {
+test.skipIf(process.getuid?.() !== 0)('an error tells root when the PATH lacks the system programs', () => {
   vi.stubEnv('PATH', '/nowhere');
   const binaries = { root: '/nowhere', initdb: '/nowhere/initdb' } as Parameters<typeof chooseRunAs>[1];
   expect(() => chooseRunAs('/', binaries)).toThrow(

@@ -12,7 +12,7 @@ afterEach(async () => {
 });
 
 describe('migrate', () => {
-  test('makes everything in an empty database, once', async () => {
+  test('creates everything in an empty database, once', async () => {
     database = await createEmptyDatabase();
     const applied = await migrate(database);
     expect(applied[0]).toBe('0000_coins_and_candles');
@@ -20,9 +20,9 @@ describe('migrate', () => {
     await checkSchema(database);
   });
 
-  test('may take longer than a transaction may stand still', async () => {
+  test('may take longer than the idle limit of a transaction', async () => {
     database = await createEmptyDatabase();
-    // One statement of a migration takes a second; meanwhile the transaction that keeps others from migrating has nothing to do.
+    // One statement of a migration takes a second. Meanwhile the transaction that holds the migration lock is idle.
     await database.sql.unsafe(`
       create function public.take_long() returns event_trigger language plpgsql as 'begin perform pg_sleep(1); end';
       create event trigger take_long on ddl_command_end when tag in ('CREATE TYPE') execute function public.take_long()`);
@@ -35,7 +35,7 @@ describe('migrate', () => {
     }
   });
 
-  test('may run in several processes at once: each migration is applied by one of them', async () => {
+  test('may run in several processes at once: one of them applies each migration', async () => {
     database = await createEmptyDatabase();
     const { url } = database;
     const others = await Promise.all([1, 2, 3, 4].map(() => openDatabase({ url, max: 2 })));
@@ -51,7 +51,7 @@ describe('migrate', () => {
     }
   });
 
-  test('killed when the migrations are applied and the rights are not given yet: that is told, and done by the next one', async () => {
+  test('killed between the migrations and the grants: the state says so, and the next run finishes it', async () => {
     database = await createEmptyDatabase();
     const { sql } = database;
     await sql.unsafe(`
@@ -64,7 +64,7 @@ describe('migrate', () => {
       create event trigger lay_trap on ddl_command_end when tag in ('CREATE TABLE') execute function public.lay_trap()`);
     await expect(migrate(database)).rejects.toThrow('killed');
     await sql.unsafe('drop event trigger lay_trap; drop trigger trap on ops.migration');
-    // A command that makes the schema of an empty database does the rest of this one.
+    // A command that creates the schema in an empty database also finishes this one.
     expect(await isUnmigrated(database)).toBe(true);
     await expect(checkSchema(database)).rejects.toThrow(
       'the last migration is still under way, or was cut short; wait a moment, or run: chandler migrate',
@@ -77,7 +77,7 @@ describe('migrate', () => {
     expect(row!.may).toBe(true);
   });
 
-  test('another process that makes the same table a moment earlier is no error', async () => {
+  test('ignores that another process made the same table a moment earlier', async () => {
     database = await createEmptyDatabase();
     const { sql } = database;
     await sql.unsafe(`
@@ -100,7 +100,7 @@ describe('migrate', () => {
     await expect(migrate(database)).rejects.toThrow(message);
   });
 
-  test('tells an empty database and a half-migrated one from a ready one', async () => {
+  test('distinguishes an empty, a half-migrated and a ready database', async () => {
     database = await createEmptyDatabase();
     await expect(checkSchema(database)).rejects.toThrow('this database is empty; run: chandler migrate');
     await migrate(database);
@@ -108,7 +108,7 @@ describe('migrate', () => {
     await expect(checkSchema(database)).rejects.toThrow(/lacks migration \d{4}_\w+; run: chandler migrate/);
   });
 
-  test('describes every table, view and column, and the partitions made later', async () => {
+  test('gives every table, view and column a comment, also in partitions made later', async () => {
     database = await createTestDatabase();
     await ensurePartitions(database.sql, '1h', { from: Date.UTC(2024, 0, 1), to: Date.UTC(2024, 5, 1) });
     const bare = await database.sql<{ name: string }[]>`
@@ -126,7 +126,7 @@ describe('migrate', () => {
     expect(bare.map((row) => row.name)).toEqual([]);
   });
 
-  test('a migration that Postgres refuses is named, with the reason, and changes nothing', async () => {
+  test('names a migration that Postgres rejects, with the reason, and changes nothing', async () => {
     database = await createTestDatabase({ max: 2 });
     const { sql } = database;
     await sql`delete from ops.migration`;
@@ -136,7 +136,7 @@ describe('migrate', () => {
     expect(await sql`select from ops.migration`).toHaveLength(0);
   });
 
-  test('lets the analyst read market and nothing else', async () => {
+  test('lets the role analyst read market and nothing else', async () => {
     database = await createTestDatabase({ max: 1 });
     const { sql } = database;
     await sql`set role analyst`;
@@ -152,8 +152,8 @@ describe('migrate', () => {
   });
 });
 
-describe('a database that is not ours, or not ours to change', () => {
-  /** The same database, as a user without any right but to connect. */
+describe('in a database that is not ours, or that the user may not change,', () => {
+  /** Runs the work in the same database as a user that may only connect. */
   async function asNobody(work: (nobody: Database, name: string) => Promise<void>): Promise<void> {
     const name = `nobody_${randomUUID().slice(0, 8)}`;
     const { sql, url } = database!;
@@ -180,7 +180,7 @@ describe('a database that is not ours, or not ours to change', () => {
     ['market', "create schema market; create type market.kind as enum ('a')"],
     ['ops', 'create schema ops; create table ops.pager (id int)'],
     ['ops', 'create schema ops; create table ops.migration (id int); create table ops.pager (id int)'],
-  ])('somebody else’s schema %s is left alone, and named: %s', async (name, make) => {
+  ])('a foreign schema %s is left alone, and the error names it: %s', async (name, make) => {
     database = await createEmptyDatabase();
     await database.sql.unsafe(make);
     const before = await schemas();
@@ -193,7 +193,7 @@ describe('a database that is not ours, or not ours to change', () => {
     expect(await schemas()).toEqual(before);
   });
 
-  test('empty schemas of these names, and what a migration that failed leaves behind, are no obstacle', async () => {
+  test('empty schemas with our names, and the remains of a failed migration, do not prevent a migration', async () => {
     database = await createEmptyDatabase();
     await database.sql`create schema market`;
     await database.sql.unsafe(
@@ -204,7 +204,7 @@ describe('a database that is not ours, or not ours to change', () => {
     expect(await isUnmigrated(database)).toBe(false);
   });
 
-  test('a user who may not make schemas is told which right is missing, and nothing is made', async () => {
+  test('the error tells a user who may not create schemas which right is missing, and nothing is made', async () => {
     database = await createEmptyDatabase();
     const before = await schemas();
     await asNobody(async (nobody, name) => {
@@ -217,7 +217,7 @@ describe('a database that is not ours, or not ours to change', () => {
     expect(await schemas()).toEqual(before);
   });
 
-  test('a user who does not own the schemas may not migrate, and need not when nothing is to do', async () => {
+  test('a user who does not own the schemas may not migrate, and needs no rights when nothing is to do', async () => {
     database = await createTestDatabase();
     const { sql } = database;
     await asNobody(async (nobody, name) => {
@@ -233,7 +233,7 @@ describe('a database that is not ours, or not ours to change', () => {
     });
   });
 
-  test('an analyst is told which right is missing, and what to do instead', async () => {
+  test('the error tells an analyst which right is missing, and what to do instead', async () => {
     database = await createTestDatabase();
     await asNobody(async (nobody, name) => {
       await expect(checkSchema(nobody)).rejects.toThrow(

@@ -24,7 +24,7 @@ let folder: string;
 beforeAll(async () => {
   folder = mkdtempSync(path.join(os.tmpdir(), 'chandler-move-'));
   [old, fresh] = await Promise.all([createEmptyDatabase({ max: 2 }), createEmptyDatabase({ max: 2 })]);
-  // A connection of its own: the dump changes settings of its session.
+  // A separate connection: the dump changes settings of its session.
   const sql = createClient({ url: old.url, max: 1 });
   await sql.unsafe(gunzipSync(readFileSync(path.join(FIXTURES, 'old-database.sql.gz'))).toString());
   await sql.end();
@@ -34,7 +34,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test('every command says what the database is and how to move on', async () => {
+test('every command says which version the database has and how to move on', async () => {
   expect(await isUnmigrated(old)).toBe(false);
   await expect(checkSchema(old)).rejects.toThrow(WHAT);
   await expect(migrate(old)).rejects.toThrow(WHAT);
@@ -59,7 +59,7 @@ test('the commands that it names move every row', async () => {
     expect({ command, status, stderr: status === 0 ? '' : stderr }).toEqual({ command, status: 0, stderr: '' });
   }
 
-  // Candles that were made ahead are made again.
+  // Candles that were made ahead of time are made anew.
   const { 'market.rolled': rolled, 'market.rollup': _rollups, ...kept } = await allRows(old.sql);
   expect(rolled).toHaveLength(1);
   const rows = inNewTables(kept);
@@ -85,14 +85,14 @@ test('the commands that it names move every row', async () => {
   } = await allRows(fresh.sql);
   expect(withoutNew(moved)).toEqual(withoutNew(rows));
   expect([rollups, rollupCoverage]).toEqual([[], []]);
-  // What was final before evidence was kept is adopted: one step for each series that covers something.
+  // Spans that were final before evidence existed are adopted: one step for each series with coverage.
   const covered = moved['market.series']!.filter((row) => row.covered !== '{}');
   expect(adopted!.map((row) => [row.series_id, row.kind])).toEqual(covered.map((row) => [row.id, 'adopted']));
   expect(moved['market.series']!.map((row) => row.candles)).toEqual([2]);
   expect(moved['market.document']!.map((row) => row.received_sha256)).not.toContain(null);
   await checkSchema(fresh);
   expect(await fresh.sql`select from market.candles`).toHaveLength(2);
-  // Numbers go on where they ended.
+  // Sequences continue after the last used number.
   const [series] = await fresh.sql<{ id: number }[]>`
     insert into market.series (coin_id, quote, interval) values ('eth-ethereum', 'usd', '1h') returning id`;
   expect(series?.id).toBe(3);
@@ -122,14 +122,14 @@ const NEW_VALUES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   message: { 'set aside': 'reserved' },
 };
 
-/** Columns that the old database has nothing for. */
+/** Columns that the old database has no values for. */
 const NEW_COLUMNS: Readonly<Record<string, readonly string[]>> = {
   'ops.account': ['scheduled_at', 'refused_since'],
   'ops.instance': ['account_id', 'schedules'],
   'ops.tier': ['refresh_after'],
   'ops.fetch_totals': ['part'],
   'ops.api_key': ['is_operator'],
-  // Adopting counts as a change of the series: its version is another.
+  // Adopting changes a series, so its version differs.
   'market.series': ['candles', 'digest', 'empty_once', 'link', 'steps', 'version'],
   'market.revision': ['known_at', 'reason', 'step'],
   'market.document': ['received_sha256'],
@@ -149,14 +149,14 @@ const NEW_COLUMNS: Readonly<Record<string, readonly string[]>> = {
 function withoutNew(tables: Record<string, Row[]>): Record<string, Row[]> {
   const without = (row: Row, names: readonly string[]) =>
     Object.fromEntries(Object.entries(row).filter(([name]) => !names.includes(name))) as Row;
-  // The locks that the migration took, and that it was given.
+  // The locks of the migration itself, and the one that it was given.
   const { 'ops.lock': _locks, 'ops.audit': _audit, ...others } = tables;
   return Object.fromEntries(
     Object.entries(others).map(([table, rows]) => [table, rows.map((row) => without(row, NEW_COLUMNS[table] ?? []))]),
   );
 }
 
-/** The rows of the old database as the new one has them. */
+/** The rows of the old database in the form of the new tables. */
 function inNewTables({ 'market.pending': pending, 'ops.catalogue_refusal': _, ...same }: Record<string, Row[]>) {
   const claims = pending!.map(({ reason, asked_at, due_at, ...row }) => ({
     ...{ ...row, claim: reason, requested_at: asked_at, retry_at: due_at },
@@ -177,7 +177,7 @@ function inNewColumns(row: Row): Row {
   );
 }
 
-/** The rows of every table, as JSON; without those of `ops.migration` and `ops.version`, which each database has for itself. */
+/** The rows of every table as JSON, without `ops.migration` and `ops.version`, which differ between databases. */
 async function allRows(sql: Sql): Promise<Record<string, Row[]>> {
   const tables = await sql<{ name: string }[]>`
     select oid::regclass::text as name from pg_class
@@ -193,8 +193,8 @@ async function allRows(sql: Sql): Promise<Record<string, Row[]>> {
 }
 
 /**
- * A folder with a pg_dump for this server, to be searched first. pg_dump refuses a server that is newer than itself: where that is
- * so, a stand-in writes what a real one wrote for the same arguments (the first line of each recording).
+ * A folder for the start of PATH with a pg_dump for this server. pg_dump refuses a server that is newer than itself. In that case, a
+ * stand-in prints what a real one printed for the same arguments (the first line of each recording).
  */
 async function dumpFolder(sql: Sql): Promise<string> {
   const [server] = await sql<{ major: number }[]>`select current_setting('server_version_num')::int / 10000 as major`;

@@ -1,4 +1,4 @@
-/** Very many coins are recorded in few steps. */
+/** Very many coins are recorded in few statements. */
 import { describe, expect, test } from 'vitest';
 import { countListed, recordCoins, recordTickers } from '../../../src/store/snapshot/coin.ts';
 import { packetsOf } from '../../support/steps.ts';
@@ -7,7 +7,7 @@ import { coin, database, MONDAY, TUESDAY, useDatabase } from './coin.ts';
 useDatabase();
 
 describe('recordCoins', () => {
-  test('50,000 coins are recorded in few steps, the first time and again', { timeout: 300_000 }, async () => {
+  test('records 50,000 coins in few steps, also when they exist', { timeout: 300_000 }, async () => {
     const many = Array.from({ length: 50_000 }, (_, i) => coin(`c${i}-coin-${i}`, i + 1));
     for (const at of [MONDAY, TUESDAY]) {
       const facts = {

@@ -1,4 +1,4 @@
-/** The catalogue of coins: recorded, found, and ranked. */
+/** The list of coins: recording, finding and ranking. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import {
   activeCoins,
@@ -15,7 +15,7 @@ import { coin, database, MONDAY, TUESDAY, useDatabase } from './coin.ts';
 useDatabase();
 
 describe('recordCoins', () => {
-  test('keeps every change of name, symbol and activity, with when it was seen', async () => {
+  test('stores every change of name, symbol and activity, with when it was seen', async () => {
     await recordCoins(database.sql, [coin('matic-polygon', 14), coin('btc-bitcoin', 1)], MONDAY);
     await recordCoins(
       database.sql,
@@ -46,19 +46,19 @@ describe('recordCoins', () => {
     ]);
   });
 
-  test('never forgets a coin that the list no longer holds', async () => {
+  test('keeps a coin that the list no longer has', async () => {
     await recordCoins(database.sql, [coin('a-a', 1), coin('b-b', 2)], MONDAY);
     await recordCoins(database.sql, [coin('a-a', 1)], TUESDAY);
     const [gone] = await findCoins(database.sql, ['b-b']);
     expect(gone).toMatchObject({ id: 'b-b', lastSeenAt: MONDAY });
     expect(await catalogueSeenAt(database.sql)).toBe(TUESDAY);
-    // But whoever takes what there is does not take it.
+    // A query for the top coins leaves it out.
     expect((await topCoins(database.sql, 5)).map((c) => c.id)).toEqual(['a-a']);
     expect((await activeCoins(database.sql)).map((c) => c.id)).toEqual(['a-a']);
     expect(await countListed(database.sql)).toBe(1);
   });
 
-  test('an older list changes nothing that a newer one has said', async () => {
+  test('an older list does not overwrite a newer one', async () => {
     await recordCoins(database.sql, [coin('a-a', 1, { name: 'new' })], TUESDAY);
     await recordCoins(database.sql, [coin('a-a', 9, { name: 'old' }), coin('b-b', 2)], MONDAY);
     expect(await findCoins(database.sql, ['a-a', 'b-b'])).toMatchObject([
@@ -68,7 +68,7 @@ describe('recordCoins', () => {
     expect(await database.sql`select from market.coin_change`).toHaveLength(0);
   });
 
-  test('a coin listed twice, a missing type and an empty list do no harm', async () => {
+  test('accepts a coin that is listed twice, a missing type and an empty list', async () => {
     const rest = { type: null, is_new: null } as never;
     await recordCoins(database.sql, [coin('a-a', 1), { ...coin('a-a', 2), ...(rest as object) }], MONDAY);
     await recordCoins(database.sql, [], TUESDAY);
@@ -77,7 +77,7 @@ describe('recordCoins', () => {
 });
 
 describe('recordTickers', () => {
-  test('tells rank and first data of known coins only, and forgets no first data', async () => {
+  test('updates rank and first data of known coins only, and never clears first data', async () => {
     await recordCoins(database.sql, [coin('a-a', 7)], MONDAY);
     const first = Date.UTC(2013, 3, 28);
     await recordTickers(
@@ -89,7 +89,7 @@ describe('recordTickers', () => {
     expect(await findCoins(database.sql, ['a-a', 'unknown'])).toMatchObject([
       { id: 'a-a', rank: 4, firstDataAt: first },
     ]);
-    // The list of coins, not the tickers, is what says that the catalogue was read.
+    // The time of the catalogue is that of the list of coins, not of the tickers.
     expect(await catalogueSeenAt(database.sql)).toBe(MONDAY);
   });
 
@@ -116,7 +116,7 @@ describe('choosing coins', () => {
     ),
   );
 
-  test('the top are active, ranked, best first', async () => {
+  test('the top coins are active and ranked, best rank first', async () => {
     expect((await topCoins(database.sql, 10)).map((c) => c.id)).toEqual([
       'btc-bitcoin',
       'eth-ethereum',
@@ -125,7 +125,7 @@ describe('choosing coins', () => {
     expect((await topCoins(database.sql, 1)).map((c) => c.id)).toEqual(['btc-bitcoin']);
   });
 
-  test('the active ones come with those without a rank at the end', async () => {
+  test('the active coins end with those that have no rank', async () => {
     expect((await activeCoins(database.sql)).map((c) => c.id)).toEqual([
       'btc-bitcoin',
       'eth-ethereum',
@@ -134,7 +134,7 @@ describe('choosing coins', () => {
     ]);
   });
 
-  test('are found in the order asked for, unknown ones left out', async () => {
+  test('named coins are returned in the order requested, without unknown ones', async () => {
     const found = await findCoins(database.sql, ['eth-ethereum', 'nope', 'btc-bitcoin']);
     expect(found.map((c) => c.id)).toEqual(['eth-ethereum', 'btc-bitcoin']);
   });
@@ -148,11 +148,11 @@ describe('choosing coins', () => {
     ['btc-bitcon', 'btc-bitcoin'],
     ['eth_ethereum', 'eth-ethereum'],
     ['etherium', 'eth-ethereum'],
-  ])('%s was probably meant to be %s', async (given, meant) => {
+  ])('%s suggests %s', async (given, meant) => {
     expect((await nearestCoinIds(database.sql, given, 3))[0]).toBe(meant);
   });
 
-  test('nothing is suggested when nothing is near', async () => {
+  test('a name that resembles no coin suggests nothing', async () => {
     expect(await nearestCoinIds(database.sql, 'completely-different', 3)).toEqual([]);
     expect(await nearestCoinIds(database.sql, '', 3)).toEqual([]);
   });

@@ -1,4 +1,4 @@
-/** When which tracked series are due, as the reservation counts it: few rows, also of many series. */
+/** When tracked series are due, as the reservation counts them: few rows even for many series. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { DAY, HOUR, MINUTE } from '../../../src/core/interval.ts';
 import { wantSeries } from '../../../src/store/candle/series.ts';
@@ -13,18 +13,18 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-test('series that are due at the same run are one row, by their last request or their last refresh time, whichever was sooner', async () => {
+test('series due at the same run are counted in one row, by their last request or their last refresh time, whichever is earlier', async () => {
   const { sql } = database;
   const series = [
-    // Asked late: its refresh times stay. Two of them are due at 13:00, and one a moment after it.
+    // Requested late: the refresh times do not move. Two of these are due at 13:00, and one a moment later.
     { asked: NOW - 3 * HOUR, due: NOW - 5 * HOUR },
     { asked: NOW - 5 * HOUR, due: NOW - 5 * HOUR },
     { asked: NOW - 5 * HOUR + 1, due: NOW - 5 * HOUR + 1, queued: NOW },
-    // Due again before its refresh time.
+    // Due before its refresh time.
     { asked: NOW - 5.5 * HOUR, due: NOW - 2 * HOUR },
-    // Never asked for, and tracked since today.
+    // Never requested, and tracked since an hour ago.
     { asked: null, due: null, tracked: NOW - HOUR },
-    // It ends: its last candle cannot be final yet, and then it can.
+    // Tracking ended: the last candle cannot be final yet, and later it can.
     { asked: NOW - 5 * HOUR, due: NOW - 5 * HOUR, ends: NOW - HOUR },
     { asked: NOW - 4 * HOUR, due: NOW - 4 * HOUR, ends: NOW - DAY },
   ];
@@ -61,7 +61,7 @@ test('series that are due at the same run are one row, by their last request or 
     row(NOW + 2 * HOUR),
     row(null, { isNew: 1 }),
   ]);
-  // As a service counts them where there are many.
+  // A service with many series counts them like this.
   expect(await readComingRefreshes(sql, { now: NOW, withinMs: 2 * HOUR })).toEqual([
     row(NOW + 2 * HOUR, { series: 5, queued: 1 }),
     row(null, { isNew: 1 }),

@@ -48,7 +48,7 @@ const all = (rest: Partial<TrackRule> = {}) => rule({ tier: 'all' }, rest);
 
 const add = (...rules: TrackRule[]) => addTracks(database.sql, rules, MONDAY);
 const apply = (now: number) => applyTracks(database.sql, now);
-/** `coin interval tier priority wanted`, of what is tracked; `…` is an open end. */
+/** Each tracked series as `coin interval tier priority wanted`; `…` is an open end. */
 const tracked = async () =>
   (
     await database.sql<{ text: string }[]>`
@@ -68,7 +68,7 @@ const cover = async (coinId: string, from: number, to: number) =>
   database.sql`update market.series set covered = ${[{ from, to }]}::tstzmultirange where coin_id = ${coinId}`;
 
 describe('rules', () => {
-  test('are kept once for the same coins, interval and quote; the terms given last hold', async () => {
+  test('are stored once for the same coins, interval and quote; the last given tier holds', async () => {
     await recordCoins(database.sql, [coin('btc-bitcoin', 1)], MONDAY);
     await add(
       named('btc-bitcoin'),
@@ -102,7 +102,7 @@ describe('rules', () => {
 });
 
 describe('applying them', () => {
-  test('wants each series once, without an end, with the best that any rule gives it', async () => {
+  test('wants each series once, without an end, with the best terms of all its rules', async () => {
     await recordCoins(
       database.sql,
       [coin('a-a', 1), coin('b-b', 2), coin('c-c', 3), coin('dead-d', 0, { is_active: false })],
@@ -129,11 +129,11 @@ describe('applying them', () => {
       { tier: 'all', interval: '24h', series: 1 },
       { tier: 'all', interval: '1h', series: 3 },
     ]);
-    // Nothing changes when nothing has.
+    // A second run changes nothing.
     expect(await apply(MONDAY + HOUR)).toEqual({ series: 6, added: 0, ended: 0, completed: 0, renamed: 0, moved: 0 });
   });
 
-  test('what lies in the future is no gap, nor is what lies before the coin began', async () => {
+  test('neither the future nor the time before the coin began is a gap', async () => {
     const today = Math.floor(Date.now() / DAY) * DAY;
     await recordCoins(database.sql, [coin('a-a', 1)], today);
     await recordTickers(database.sql, { coinId: ['a-a'], rank: [1], firstDataAt: [today - 3 * DAY + HOUR] }, today);
@@ -153,7 +153,7 @@ describe('applying them', () => {
     expect(gaps[0]?.gaps).toEqual([{ from: today - 3 * DAY, to: today + DAY }]);
   });
 
-  test('the top follows the ranking: who falls out keeps what it has and grows no more, and grows again when it is back', async () => {
+  test('the top follows the ranking: a coin that drops out keeps its candles and gets no new ones until it is back', async () => {
     await recordCoins(database.sql, [coin('a-a', 1), coin('b-b', 2), coin('c-c', 3)], MONDAY);
     await add(top(2));
     await apply(MONDAY);
@@ -166,7 +166,7 @@ describe('applying them', () => {
       'b-b 24h top 10 2023-12-02…2024-01-03 ends',
       'c-c 24h top 10 2023-12-02…',
     ]);
-    // Complete up to its end: forgotten, and its candles and coverage are still there.
+    // Complete up to its end, the series is no longer tracked; its candles and coverage remain.
     await cover('b-b', SINCE, day(2));
     expect(await apply(day(4))).toMatchObject({ ended: 0, completed: 1 });
     expect((await readSeries(database.sql, await seriesOf('b-b')))?.covered).toEqual([{ from: SINCE, to: day(2) }]);
@@ -175,7 +175,7 @@ describe('applying them', () => {
     expect(await tracked()).toContain('b-b 24h top 10 2023-12-02…');
   });
 
-  test('a new coin is picked up, a dead one ends, and one that the list lacks once does not', async () => {
+  test('a new coin is tracked, a dead coin ends, and a coin that one list lacks does not end', async () => {
     await recordCoins(database.sql, [coin('a-a', 1), coin('b-b', 2)], MONDAY);
     await add(all(), named('b-b'));
     await apply(MONDAY);
@@ -187,14 +187,14 @@ describe('applying them', () => {
       'b-b 24h list 20 2023-12-02…2024-01-02 ends',
       'n-new 24h all 0 2023-12-02…',
     ]);
-    // It is asked no more once it is complete, or after a month.
+    // It is requested until it is complete, or for a month.
     expect(await apply(day(31))).toMatchObject({ completed: 0 });
     expect(await apply(day(33))).toMatchObject({ completed: 1 });
     await recordCoins(database.sql, [coin('n-new', 1)], day(34));
     expect(await apply(day(34))).toMatchObject({ series: 1, ended: 1 });
   });
 
-  test('what was tracked by mistake and never asked for leaves nothing behind; a one-off wish stays', async () => {
+  test('tracking a coin by mistake leaves nothing behind if nothing was requested; a backfill keeps its series', async () => {
     await recordCoins(database.sql, [coin('a-a', 1), coin('b-b', 2)], MONDAY);
     await wantSeries(database.sql, {
       coinIds: ['b-b'],
@@ -218,7 +218,7 @@ describe('applying them', () => {
     ]);
   });
 
-  test('any number at once come to the same', async () => {
+  test('any number of processes at once come to the same result', async () => {
     await recordCoins(
       database.sql,
       Array.from({ length: 300 }, (_, i) => coin(`c${i}-coin`, i + 1)),
@@ -250,7 +250,7 @@ describe('a coin that was given a new id', () => {
   test.each([
     ['became inactive', [coin('mat-matic', 0, { is_active: false })]],
     ['left the list', []],
-  ])('keeps one history when the old one %s', async (_, old) => {
+  ])('keeps one history when the old id %s', async (_, old) => {
     const id = await start(named('mat-matic'), all());
     await recordCoins(database.sql, [coin('btc-bitcoin', 1), coin('pol-polygon', 5, renamed), ...old], day(1));
     expect(await apply(day(1))).toMatchObject({ renamed: 1, moved: 1, added: 0, ended: 0, series: 2 });
@@ -273,13 +273,13 @@ describe('a coin that was given a new id', () => {
       'the symbol is another',
       [coin('pol-polygon', 5, { ...renamed, symbol: 'POL' }), coin('mat-matic', 0, { is_active: false })],
     ],
-  ])('is no guess: %s', async (_, list) => {
+  ])('is treated as another coin when %s', async (_, list) => {
     await start(named('mat-matic'));
     await recordCoins(database.sql, [coin('btc-bitcoin', 1), ...list], day(1));
     expect(await apply(day(1))).toMatchObject({ renamed: 0, moved: 0 });
   });
 
-  test('is another coin when its data began on another day, or it came weeks later', async () => {
+  test('is another coin when its data began on another day, or it appeared weeks later', async () => {
     await start(named('mat-matic'));
     await recordTickers(database.sql, { coinId: ['mat-matic'], rank: [5], firstDataAt: [day(-900)] }, MONDAY);
     const dead = coin('mat-matic', 0, { is_active: false });
@@ -291,7 +291,7 @@ describe('a coin that was given a new id', () => {
     expect(await apply(day(20))).toMatchObject({ renamed: 0 });
   });
 
-  test('a series of the new id that nobody has been answered about makes room; two histories are not mixed', async () => {
+  test('an unanswered series of the new id is replaced; two histories are not mixed', async () => {
     const id = await start(named('mat-matic'));
     await recordCoins(
       database.sql,
@@ -320,7 +320,7 @@ describe('a coin that was given a new id', () => {
     expect(await seriesOf('x-x')).toBeDefined();
   });
 
-  test('the changelog may be read again and again, and knows of coins renamed twice, and back', async () => {
+  test('the changelog may be read repeatedly, and may rename a coin twice and back', async () => {
     const log = [
       { oldId: 'b', newId: 'mat-matic', at: day(-10) },
       { oldId: 'a', newId: 'b', at: day(-20) },

@@ -34,7 +34,7 @@ const invalid = async () =>
     and indrelid in (select relid from pg_partition_tree('market.candle'))`
   ).map(({ name }) => name);
 
-/** Somebody else's transaction, open as long as `meanwhile` runs. */
+/** Keeps a foreign transaction open while `meanwhile` runs. */
 async function whileOpen(begin: readonly string[], meanwhile: () => Promise<void>): Promise<void> {
   const other = await database.sql.reserve();
   try {
@@ -46,8 +46,8 @@ async function whileOpen(begin: readonly string[], meanwhile: () => Promise<void
   }
 }
 
-describe('nobody is waited for', () => {
-  test('whoever reads from a snapshot: nothing is begun, no invalid index stays', async () => {
+describe('compaction does not wait for', () => {
+  test('a transaction that reads from a snapshot: it begins nothing and leaves no invalid index', async () => {
     await whileOpen(
       ['begin isolation level repeatable read', 'select count(*) from market.candle_24h_2020'],
       async () => {
@@ -57,13 +57,13 @@ describe('nobody is waited for', () => {
     );
   });
 
-  test('whoever locks the table as writers do: what was begun is given up, and the next one removes what is left', async () => {
+  test('a transaction with a lock of writers: it gives up, and the next compaction removes what is left', async () => {
     await whileOpen(['begin', 'lock table market.candle_24h_2020 in row exclusive mode'], async () => {
       expect(await compactKeys(database.sql, '24h', never)).toEqual({ partitions: 0, bytesSaved: 0 });
     });
   });
 
-  test('Ctrl-C ends what waits, on the server too', async () => {
+  test('anything after Ctrl-C, which also ends its statement on the server', async () => {
     const stop = new AbortController();
     await whileOpen(['begin', 'lock table market.candle_24h_2020 in row exclusive mode'], async () => {
       const compaction = compactKeys(database.sql, '24h', stop.signal);
@@ -93,13 +93,13 @@ test('half-empty keys are rebuilt once, and every candle is still found', async 
   expect(row!.n).toBe(360);
 });
 
-test('other intervals, and a run that is being stopped, are left alone', async () => {
+test('compaction skips other intervals, and does nothing once it is being stopped', async () => {
   const stopped = AbortSignal.abort();
   expect(await compactKeys(database.sql, '24h', stopped)).toEqual({ partitions: 0, bytesSaved: 0 });
   expect(await compactKeys(database.sql, '1h', never)).toEqual({ partitions: 0, bytesSaved: 0 });
 });
 
-test('beside a service that writes all the time, a moment in which nobody does is looked for', async () => {
+test('while a service writes all the time, compaction finds a moment between two writes', async () => {
   await fill(2021);
   const stop = new AbortController();
   let written = 0;

@@ -18,7 +18,7 @@ async function partitionsOf(parent: string): Promise<string[]> {
 }
 
 describe('ensurePartitions', () => {
-  test('makes a year each for wide candles, a quarter for hours, a month below', async () => {
+  test('makes partitions of a year for wide candles, a quarter for hours, a month for narrower ones', async () => {
     await ensurePartitions(database.sql, '24h', { from: at('2019-12-31T00:00:00Z'), to: at('2021-01-01T00:00:00Z') });
     await ensurePartitions(database.sql, '1h', { from: at('2023-11-01T00:00:00Z'), to: at('2024-04-01T00:00:01Z') });
     await ensurePartitions(database.sql, '5m', { from: at('2024-01-31T23:55:00Z'), to: at('2024-02-01T00:05:00Z') });
@@ -31,7 +31,7 @@ describe('ensurePartitions', () => {
     expect(await partitionsOf('market.candle_5m')).toEqual(['market.candle_5m_2024m01', 'market.candle_5m_2024m02']);
   });
 
-  test('gives each partition the key, so that a candle is stored once', async () => {
+  test('gives each partition the primary key, so that a candle is stored once', async () => {
     await ensurePartitions(database.sql, '12h', { from: at('2022-01-01T00:00:00Z'), to: at('2022-01-02T00:00:00Z') });
     const insert = () => database.sql`
       insert into market.candle (open_time, series_id, interval) values ('2022-01-01T12:00:00Z', 1, '12h')`;
@@ -47,7 +47,7 @@ describe('ensurePartitions', () => {
       await others.sql.begin(async (tx) => {
         await tx`select count(*) from market.candle`;
         await tx`insert into market.candle (open_time, series_id, interval) values ('2020-01-01T06:00:00Z', 1, '6h')`;
-        // Both locks are held by the open transaction now; a statement that wanted more would wait until it gives up.
+        // The open transaction holds both locks. A statement that needed a stronger one would fail at the lock timeout.
         await database.sql`set lock_timeout = '5s'`;
         await ensurePartitions(database.sql, '6h', {
           from: at('2021-01-01T00:00:00Z'),
@@ -60,13 +60,13 @@ describe('ensurePartitions', () => {
     }
   });
 
-  test('may be called by many at once', async () => {
+  test('may be called by many processes at once', async () => {
     const span = { from: at('2015-01-01T00:00:00Z'), to: at('2016-01-01T00:00:00Z') };
     await Promise.all(Array.from({ length: 8 }, () => ensurePartitions(database.sql, '15m', span)));
     expect(await partitionsOf('market.candle_15m')).toHaveLength(12);
   });
 
-  test('needs nothing for an empty span and refuses an endless one', async () => {
+  test('makes nothing for an empty span, and rejects an endless one', async () => {
     await ensurePartitions(database.sql, '30m', { from: 5, to: 5 });
     expect(await partitionsOf('market.candle_30m')).toEqual([]);
     const from = at('2020-01-01T00:00:00Z');

@@ -1,4 +1,4 @@
-/** Coins that get new ids while answers about them are being stored, and several at once: no answer is lost, and nothing is held up. */
+/** Coins get new ids while answers about them are stored, and several at once: no answer is lost, and nothing is blocked. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
 import { createClient, type Sql } from '../../../src/store/connection/connect.ts';
@@ -24,7 +24,7 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** How many sessions wait for another one. */
+/** How many sessions wait for another session. */
 const waiting = async () =>
   (await database.sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
     .length;
@@ -33,7 +33,7 @@ test.each([
   ['final', [0, 20] as const, 900],
   ['not final yet', [899, 901] as const, 900],
   ['missing', [0, 20] as const, 900],
-])('the first answer about the new id, whose candles are %s', async (kind, span, at) => {
+])('the first answer about the new id is stored during the rename when its candles are %s', async (kind, span, at) => {
   const { sql } = database;
   await ensurePartitions(sql, '24h', { from: FIRST_DAY, to: day(1_100) });
   const old = await newDailySeries(sql, 'a-a');
@@ -61,7 +61,7 @@ test.each([
   expect(rows.map(({ count }) => count)).toEqual(kind === 'missing' ? [100] : [100, kind === 'final' ? 20 : 2]);
 });
 
-test('of two old ids of one coin that both have a series, the newer one goes along, and the other one keeps its own', async () => {
+test('of two old ids of one coin with a series each, the newer one moves to the new id, and the other keeps its series', async () => {
   const { sql } = database;
   await ensurePartitions(sql, '24h', { from: FIRST_DAY, to: day(1_100) });
   const [oldest, older] = [await newDailySeries(sql, 'a-a'), await newDailySeries(sql, 'b-b')];

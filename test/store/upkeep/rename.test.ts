@@ -1,4 +1,4 @@
-/** Coins that the upstream gave a new id twice, each time with a history under both ids. */
+/** The upstream renamed coins twice, and each has a history under both former ids. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
 import { applyTracks } from '../../../src/store/tracking/apply-track-rules.ts';
@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => database?.drop());
 
-test('the history of the last former id goes on, and so does its rule; the other one stays', async () => {
+test('the series of the last former id moves to the new id together with its rule; the older series stays', async () => {
   const { sql } = database;
   const ids = new Map<string, number>();
   for (const coinId of ['first-coin', 'second-coin']) {
@@ -41,6 +41,6 @@ test('the history of the last former id goes on, and so does its rule; the other
   ]);
   const rules = await sql`select coin_id from ops.track`;
   expect(rules.map(({ coinId }) => coinId)).toEqual(['third-coin']);
-  // The second time it changes nothing.
+  // A second run changes nothing.
   expect(await applyTracks(sql, RENAMED + 3 * DAY)).toMatchObject({ moved: 0, series: 1 });
 });

@@ -1,4 +1,4 @@
-/** Retention while answers come that are as old as what it removes, and while others hold it up: what is left is sound after each of them. */
+/** Retention runs while answers about the removed time arrive, or while other transactions block it. After each test, verify finds no difference. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
 import { DEFAULT_KEEP, type Keep } from '../../../src/core/settings/retention-settings.ts';
@@ -18,13 +18,13 @@ const KEEP: Keep = {
   fetches: null,
   candles: { ...DEFAULT_KEEP.candles, '24h': 500 * DAY },
 };
-/** The days of 2024: older than that. */
+/** The days of 2024, which are older than the retention. */
 const OLD = [0, 366] as const;
 const OLD_PARTITION = 'candle_24h_2024';
 
 let filled: FilledDatabase;
 let database: TestDatabase;
-/** Retention comes to it before the other one. */
+/** Retention handles this series before the other one. */
 let first: number;
 let id: number;
 let other: Sql;
@@ -51,7 +51,7 @@ afterEach(async () => {
 
 const retain = (waitMs = 60_000): Promise<Removed> => removeOld(database, { keep: KEEP, now: NOW, waitMs });
 
-/** While somebody else uses the table: so the old partition stays where it is. */
+/** Runs retention while another transaction uses the table, so that the old partition stays. */
 async function retainInVain(): Promise<void> {
   await other.begin(async (tx) => {
     await tx`lock table market.candle_24h in share update exclusive mode`;
@@ -87,7 +87,7 @@ test('an answer that is stored after retention has forgotten its slots is not lo
     await tx`lock table market.candle_24h in share update exclusive mode`;
     removing = retain();
     await until(waitsForLock);
-    // Sent before.
+    // Its request was sent before.
     await storeAnswer(database.sql, id, [10, 366], 1_000);
   });
   await removing;
@@ -96,7 +96,7 @@ test('an answer that is stored after retention has forgotten its slots is not lo
   expect(await proof()).toMatchObject({ differences: [], candles: 334 });
 });
 
-test('an answer about slots whose candles retention has yet to remove', async () => {
+test('an answer may arrive about slots whose candles retention has yet to remove', async () => {
   await retainInVain();
   expect(await proof()).toMatchObject({ differences: [], candles: 334 });
   await storeAnswer(database.sql, id, [10, 200], 1_000, { without: [20] });
@@ -105,7 +105,7 @@ test('an answer about slots whose candles retention has yet to remove', async ()
   expect(await proof()).toMatchObject({ differences: [], candles: 334 });
 });
 
-test('slots that are wanted again before retention could remove their candles', async () => {
+test('slots may be wanted again before retention could remove their candles', async () => {
   await retainInVain();
   await wantAgain();
   await retainInVain();
@@ -115,7 +115,7 @@ test('slots that are wanted again before retention could remove their candles', 
   expect(await proof()).toMatchObject({ differences: [], candles: 334 });
 });
 
-test('a slot that is mended after it was answered again', async () => {
+test('a slot may be mended after it was answered again', async () => {
   await retain();
   await ensurePartitions(database.sql, '24h', { from: FIRST_DAY, to: day(366) });
   await storeAnswer(database.sql, id, OLD, 1_000);
@@ -125,7 +125,7 @@ test('a slot that is mended after it was answered again', async () => {
   expect(await proof()).toMatchObject({ differences: [], candles: 700 });
 });
 
-test('a slot that is mended after retention could not remove its candle', async () => {
+test('a slot may be mended after retention could not remove its candle', async () => {
   await retainInVain();
   await storeAnswer(database.sql, id, [10, 20], 1_000);
   await database.sql`select ops.uncover(${id}, ${day(15)}::timestamptz, ${day(16)}::timestamptz)`;
@@ -136,7 +136,7 @@ test('a slot that is mended after retention could not remove its candle', async 
   expect(await proof()).toMatchObject({ differences: [], candles: 334 });
 });
 
-test('the mending of a whole series of which candles are left', async () => {
+test('a whole series may be mended while old candles are left', async () => {
   await retainInVain();
   await database.sql`select ops.uncover(${id})`;
   expect(await proof()).toMatchObject({ differences: [] });
@@ -144,13 +144,13 @@ test('the mending of a whole series of which candles are left', async () => {
   expect(await proof()).toMatchObject({ differences: [], candles: 334 });
 });
 
-test('a partition that another process needs again between its detaching and its end', async () => {
+test('a detached partition that another process attaches again is kept, and the next run removes it', async () => {
   await retainInVain();
-  // As a retention leaves it that is killed then.
+  // The state that a killed retention leaves.
   await database.sql.unsafe(`alter table market.candle_24h detach partition market.${OLD_PARTITION}`);
   await wantAgain();
   let removing: Promise<Removed> | undefined;
-  // The next one is held up where it forgets: another process attaches what is detached, and stores an answer.
+  // The next run waits where it forgets slots: meanwhile another process attaches the partition and stores an answer.
   await other.begin(async (tx) => {
     await tx`select from market.series where id = ${id} for update`;
     removing = retain();

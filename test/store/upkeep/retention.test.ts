@@ -62,7 +62,7 @@ async function snapshotAt(at: number, sql = database.sql): Promise<void> {
 }
 
 describe('partitions', () => {
-  test('of tickers, and of candles that are wanted from now on, are there before they are needed', async () => {
+  test('of tickers, and of candles wanted from now on, exist before they are needed', async () => {
     const span = { from: NOW - DAY, to: Number.POSITIVE_INFINITY };
     await seedSeries(database.sql, { coinId: 'a-a', interval: '5m', wanted: [span], covered: [], candles: [] });
     const past = { from: NOW - 2 * DAY, to: NOW - DAY };
@@ -73,16 +73,16 @@ describe('partitions', () => {
     expect(await partitionsOf('candle_1h')).toEqual([]);
   });
 
-  test('of tickers are dropped when all in them is older than what is kept', async () => {
+  test('of tickers are dropped when all of their rows are older than the retention', async () => {
     await fillMonths(5);
     const removed = await removeOld(database, { keep: { ...FOR_EVER, tickers: 90 * DAY }, now: NOW });
     expect(removed).toMatchObject({ partitions: ['ticker_history_2026m02'], inUse: [] });
-    // Of March, some is younger than 90 days.
+    // A part of March is younger than 90 days.
     expect(await partitionsOf('ticker_history')).toEqual([3, 4, 5, 6].map((m) => `ticker_history_2026m0${m}`));
     expect(await database.sql`select from market.ticker`).toHaveLength(1);
   });
 
-  test('are dropped while others read and write: nobody waits, and who reads the old ones finishes', async () => {
+  test('are dropped while others read and write: nobody waits, and readers of the old ones finish', async () => {
     await fillMonths(6);
     const others = await openDatabase({ url: database.url, max: 2 });
     const [reader, writer] = [1, 2].map(() => createClient({ url: database.url, max: 1 })) as [Sql, Sql];
@@ -95,7 +95,7 @@ describe('partitions', () => {
 
       const removing = removeOld(database, { keep: { ...FOR_EVER, tickers: 90 * DAY }, now: NOW });
       await until(async () => (await half()) !== null);
-      // It waits for those two. Meanwhile whoever comes reads and writes at once, and makes new partitions.
+      // It waits for those two. Meanwhile new sessions read and write at once, and make new partitions.
       await others.sql`set lock_timeout = '5s'`;
       await others.sql`select count(*) from market.ticker_history`;
       await snapshotAt(Date.UTC(2026, 5, 12), others.sql);
@@ -110,9 +110,9 @@ describe('partitions', () => {
     }
   });
 
-  test('that are read for too long are left to the next run, also one that was killed half-way', async () => {
+  test('that readers use for too long are left to the next run, also those of a run that was killed halfway', async () => {
     await fillMonths(6);
-    // Detached, and not dropped: as a kill in between leaves it.
+    // Detached and not dropped, as a kill in between leaves it.
     await database.sql.unsafe('alter table market.ticker_history detach partition market.ticker_history_2026m02');
     const others = await openDatabase({ url: database.url, max: 1 });
     const options = { keep: { ...FOR_EVER, tickers: 90 * DAY }, now: NOW };
@@ -122,7 +122,7 @@ describe('partitions', () => {
         const removed = await removeOld(database, { ...options, waitMs: 50 });
         expect(removed).toMatchObject({ partitions: [], inUse: ['ticker_history_2026m01'] });
         expect(await half()).toBe('ticker_history_2026m01');
-        // Still in use: nothing has changed for it.
+        // A reader that still uses it sees no change.
         expect(await removeOld(database, { ...options, waitMs: 50 })).toMatchObject({ partitions: [] });
       });
       expect((await removeOld(database, options)).partitions).toEqual([
@@ -135,14 +135,14 @@ describe('partitions', () => {
     }
   });
 
-  test('that were detached only take their place again when they are needed', async () => {
+  test('that were only detached are attached again when they are needed', async () => {
     await fillMonths(2);
     await database.sql.unsafe('alter table market.ticker_history detach partition market.ticker_history_2026m05');
     await snapshotAt(Date.UTC(2026, 4, 11));
     expect((await database.sql`select count(*) from market.ticker_history`)[0]!.count).toBe(3);
   });
 
-  test('of candles go with the coverage of what they held: what is left is sound, and nothing looks missing', async () => {
+  test('of candles are dropped together with their coverage: verify finds no difference, and no gap appears', async () => {
     const [from, to] = [Date.UTC(2025, 0, 1), Date.UTC(2026, 0, 1)];
     const candles = Array.from({ length: (to - from) / HOUR }, (_, i) => from + i * HOUR);
     const wanted = [{ from, to: Number.POSITIVE_INFINITY }];
@@ -163,7 +163,7 @@ describe('partitions', () => {
       select lower(wanted) as from, covered_candles from market.series where id = ${id}`;
     expect(series).toEqual({ from: Date.parse('2025-04-01T00:00:00Z'), coveredCandles: 275 * 24 });
     expect(await database.sql`select from ops.second_opinion`).toHaveLength(0);
-    // Nothing vanishes without a trace: how many candles went, and their digest.
+    // The evidence keeps how many candles were removed, and their digest.
     const after = await digestOf(id);
     const [gone] = await database.sql`
       select candles, digest::text, reason, open_time, upper(slots) as until, close from market.revisions where series_id = ${id}`;
@@ -177,7 +177,7 @@ describe('partitions', () => {
     });
     expect(await database.sql`select from market.gaps where gap_from < '2026-01-01'`).toHaveLength(0);
     for await (const proof of verifySeries(database.sql, {}, NOW)) expect(proof).toMatchObject({ differences: [] });
-    // Once more changes nothing.
+    // A second run changes nothing.
     expect((await removeOld(database, { keep, now: NOW })).partitions).toEqual([]);
   });
 
@@ -186,7 +186,7 @@ describe('partitions', () => {
     return BigInt(row!.digest as string);
   }
 
-  /** The partition that is half detached. */
+  /** The name of the half detached partition. */
   async function half(): Promise<string | null> {
     const rows = await database.sql<{ name: string }[]>`
       select relname as name from pg_inherits join pg_class on oid = inhrelid where inhdetachpending`;
@@ -223,14 +223,14 @@ describe('requests', () => {
   const left = async () =>
     (await database.sql<{ id: number }[]>`select id from ops.fetch order by id`).map((r) => r.id);
 
-  test('are removed when they are old, in batches, and a backfill still tells what it has spent and brought', async () => {
+  test('are removed in batches when they are old, and a backfill still reports what it spent and stored', async () => {
     for (let i = 0; i < 10; i++) await request({ outcome: i % 2 === 0 ? 'stored' : 'unavailable', sentAt: OLD + i });
     const young = await request({ sentAt: NOW, asOf: NOW });
     const before = await backfillTotals(database.sql, 7);
     expect((await remove())!.rows.fetch).toBe(10);
     expect(await left()).toEqual([young]);
     expect(await backfillTotals(database.sql, 7)).toEqual(before);
-    // In the order of their numbers: what was sent early and numbered late waits for the younger one before it.
+    // Requests are removed in the order of their numbers: an early one with a late number waits for a younger one before it.
     await request();
     await request({ sentAt: NOW });
     expect((await remove())!.rows.fetch).toBe(0);
@@ -238,7 +238,7 @@ describe('requests', () => {
     expect((await backfillTotals(database.sql, 7)).requests).toBe(before.requests + 2);
   });
 
-  test('stay when a revision, a quarantined row or a refusal refers to them', async () => {
+  test('are kept while a revision, a quarantined row or a refusal refers to them', async () => {
     const ids = [await request(), await request(), await request()] as const;
     const { sql } = database;
     await sql`insert into market.revision (series_id, open_time, seen_at, fetch_id) values (1, now(), now(), ${ids[0]})`;
@@ -251,7 +251,7 @@ describe('requests', () => {
     expect(await left()).toEqual([...ids, young]);
   });
 
-  test('stay while their unconfirmed slots may still be confirmed', async () => {
+  test('are kept while their unconfirmed slots may still be confirmed', async () => {
     const day = (n: number) => Date.UTC(2025, 0, n);
     const [covered, open] = [
       { from: day(1), to: day(5) },
@@ -271,7 +271,7 @@ describe('requests', () => {
     expect(await left()).toEqual([open1, young]);
   });
 
-  test('stay where they are the last of an account, or of an endpoint with that end', async () => {
+  test('are kept if they are the last of an account, or the last of an endpoint with that outcome', async () => {
     const list = { endpoint: 'coins', seriesId: null, backfillId: null };
     await request({ ...list, sentAt: OLD });
     const lastStored = await request({ ...list, sentAt: OLD + 1 });
@@ -284,7 +284,7 @@ describe('requests', () => {
   });
 });
 
-test('histories of the whole market and of exchanges are kept as long as they should be', async () => {
+test('histories of the whole market and of exchanges are kept as long as configured', async () => {
   const { sql } = database;
   await sql`insert into market.global_history (at, updated_at) select t, t
     from generate_series(${'2026-01-01'}::timestamptz, '2026-06-01', '1 day') t`;
@@ -300,7 +300,7 @@ test('histories of the whole market and of exchanges are kept as long as they sh
   });
 });
 
-test('of several processes each partition is removed by one', async () => {
+test('of several processes, one removes each partition', async () => {
   await fillMonths(6);
   const all = await Promise.all(
     [1, 2, 3].map(() => removeOld(database, { keep: { ...FOR_EVER, tickers: 90 * DAY }, now: NOW })),

@@ -8,7 +8,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-test('arrays of text come back as they went, whatever is in them', async () => {
+test('arrays of text are read back as they were written, whatever they contain', async () => {
   const text = fc.string({ unit: 'grapheme' }).filter((value) => !value.includes('\0'));
   await fc.assert(
     fc.asyncProperty(fc.array(fc.option(text)), async (values) => {
@@ -20,7 +20,7 @@ test('arrays of text come back as they went, whatever is in them', async () => {
   );
 });
 
-test('arrays of numbers, truth values and ranges do too', async () => {
+test('arrays of numbers, booleans and ranges are read back as they were written', async () => {
   const range = { from: Date.UTC(2024, 0, 1), to: Date.UTC(2024, 1, 1) };
   const doubles = [0.1, -0, 1e-300, 1.7976931348623157e308, Number.POSITIVE_INFINITY, null];
   const [row] = await database.sql`

@@ -13,10 +13,10 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-/** 4713 BC is where Postgres begins, the year 275760 is where `Date` ends. */
+/** Postgres begins at 4713 BC; `Date` ends in the year 275760. */
 const FIRST = Date.UTC(-4711, 0, 1);
 const LAST = 8.64e15;
-/** Up to the year 2248 a double holds microseconds, too. */
+/** Up to the year 2248 a double can hold microseconds. */
 const MOST_SECONDS = Math.floor(2 ** 43 / 1000);
 
 const milliseconds = fc.oneof(
@@ -46,14 +46,14 @@ describe('an instant', () => {
     ['275760-09-13 00:00:00+00', LAST],
     ['infinity', Number.POSITIVE_INFINITY],
     ['-infinity', Number.NEGATIVE_INFINITY],
-  ])('%s is %d', async (text, at) => {
+  ])('reads %s as %d', async (text, at) => {
     expect(readInstant(text)).toBe(at);
     const [row] = await database.sql<{ text: string }[]>`select ${at}::timestamptz::text as text`;
     expect(row!.text).toBe(text);
   });
 
   test.each(['275760-09-13 00:00:00.000001+00', '280000-01-01 00:00:00+00', '294276-12-31 23:59:59.999999+00'])(
-    '%s, later than a Date can hold, is the latest',
+    'reads %s, which is later than a Date can hold, as the latest instant',
     async (text) => {
       expect(readInstant(text)).toBe(LAST);
       const [row] = await database.sql<{ at: number; span: unknown }[]>`
@@ -63,15 +63,15 @@ describe('an instant', () => {
   );
 
   test.each(['2024-01-01 00:00:00+02', '2024-01-01T00:00:00Z', '2024-01-01', '2024-01-01 00:00:00,5+00', 'now', ''])(
-    '%s is not what a session in UTC prints',
+    'rejects %s, which a session in UTC never prints',
     (text) => expect(() => readInstant(text)).toThrow('not an instant in UTC'),
   );
 
-  test.each([Number.NaN, 8.64e15 + 1])('%d is none', (at) => {
+  test.each([Number.NaN, 8.64e15 + 1])('cannot be %d', (at) => {
     expect(() => writeInstant(at)).toThrow(RangeError);
   });
 
-  test('comes back from the server as it went, alone and in an array', async () => {
+  test('is read back as it was written, alone and in an array', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.option(instant, { freq: 9 }), { minLength: 1, maxLength: 20 }), async (ats) => {
         const [row] = await database.sql<{ one: number | null; many: (number | null)[] }[]>`
@@ -82,12 +82,12 @@ describe('an instant', () => {
     );
   });
 
-  test('is the same number of microseconds to the server', async () => {
+  test('is the same number of microseconds on the server', async () => {
     await fc.assert(
       fc.asyncProperty(microseconds, async (at) => {
         const [row] = await database.sql<{ micros: number }[]>`
           select (extract(epoch from ${at}::timestamptz) * 1000000)::bigint as micros`;
-        // Whole milliseconds apart from their fraction: the product of both may round the other way, where a double has no room for more.
+        // Multiply whole milliseconds and the fraction apart: the product of both may round the wrong way where a double has no room for more.
         const whole = Math.floor(at);
         expect(row!.micros).toBe(whole * 1000 + Math.round((at - whole) * 1000));
       }),
@@ -95,7 +95,7 @@ describe('an instant', () => {
     );
   });
 
-  test('that a column holds more exactly than to the millisecond finds its row again', async () => {
+  test('with microseconds in a column still finds its row', async () => {
     await database.sql`create table public.seen (at timestamptz not null default clock_timestamp(), span tstzrange)`;
     await database.sql`insert into public.seen select clock_timestamp() from generate_series(1, 100)`;
     const rows = await database.sql<{ at: number }[]>`select at from public.seen`;
@@ -104,7 +104,7 @@ describe('an instant', () => {
   });
 });
 
-test('drizzle reads and writes the same instants and spans, from tables that it knows', async () => {
+test('drizzle reads and writes the same instants and spans in tables of the schema', async () => {
   const db = tables(database.sql);
   const known = { name: 'A', symbol: 'A', rank: 1, isNew: false, isActive: true };
   const seen = { firstSeenAt: 0, lastSeenAt: 1_234.567, rankSeenAt: Number.POSITIVE_INFINITY };
@@ -120,13 +120,13 @@ test('drizzle reads and writes the same instants and spans, from tables that it 
 });
 
 describe('rows', () => {
-  test('have the columns in camelCase, whatever is inside of JSON keeps its names', async () => {
+  test('have columns in camelCase, and names inside of JSON unchanged', async () => {
     const [row] = await database.sql`
       select 1 as first_data_at, 2 as volume_24h, 3 as "alreadyCamel", '{"is_new": true}'::jsonb as as_json`;
     expect(row).toEqual({ firstDataAt: 1, volume24h: 2, alreadyCamel: 3, asJson: { is_new: true } });
   });
 
-  test('take a span and spans as they are, and give them back', async () => {
+  test('accept and return spans as plain objects', async () => {
     const span = { from: Date.UTC(2024, 0, 1), to: Number.POSITIVE_INFINITY };
     const [row] = await database.sql`
       select ${span}::tstzrange as one, ${[span]}::tstzmultirange as spans, ${[]}::tstzmultirange as nothing,

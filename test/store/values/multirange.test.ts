@@ -24,7 +24,7 @@ const span = fc
   .map(([a, b]): Span => ({ from: Math.min(a, b), to: Math.max(a, b) }));
 
 describe('spans and Postgres multiranges', () => {
-  test('come back from the server as they went, whatever they are', async () => {
+  test('are read back from the server as they were written', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(span, { maxLength: 8 }).map(normalize), async (spans) => {
         const [row] = await database.sql<
@@ -48,7 +48,7 @@ describe('spans and Postgres multiranges', () => {
     );
   });
 
-  test('a single range comes back as it went', async () => {
+  test('a single range is read back as it was written', async () => {
     await fc.assert(
       fc.asyncProperty(
         span.filter((s) => s.from < s.to),
@@ -61,7 +61,7 @@ describe('spans and Postgres multiranges', () => {
     );
   });
 
-  test('half-open: the end is not inside', async () => {
+  test('are half-open: the end is outside', async () => {
     const [row] = await database.sql`
       select ${toRange({ from: 0, to: 1000 })}::tstzrange @> to_timestamp(0) as first, ${toRange({ from: 0, to: 1000 })}::tstzrange @> to_timestamp(1) as last`;
     expect(row).toEqual({ first: true, last: false });
@@ -77,7 +77,7 @@ describe('spans and Postgres multiranges', () => {
     );
   });
 
-  test('what is not in UTC, not half-open or no range at all is refused rather than misread', () => {
+  test('a text that is not in UTC, not half-open or no range is rejected', () => {
     expect(() => parseRange('["2024-01-01 00:00:00+02","2024-01-02 00:00:00+02")')).toThrow('not an instant in UTC');
     expect(() => parseRange('["2024-01-01 00:00:00+00","2024-01-02 00:00:00+00"]')).toThrow('not a range');
     expect(() => parseMultirange('nonsense')).toThrow('not a multirange');

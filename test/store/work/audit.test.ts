@@ -1,4 +1,4 @@
-/** The audit log of years. */
+/** The audit log over years. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Sql, SqlOrTransaction } from '../../../src/store/connection/connect.ts';
 import { readAudit } from '../../../src/store/work/audit.ts';
@@ -12,7 +12,7 @@ let database: TestDatabase;
 beforeAll(async () => {
   database = await createTestDatabase();
   const { sql } = database;
-  // One of a thousand is a start of a service. Of another machine there is one start, the last entry.
+  // One entry in a thousand is the start of a service. Another machine has one start, the last entry.
   await sql`
     insert into ops.audit (at, actor, command, settings)
     select to_timestamp(${LAST / 1000}) + (n - ${ENTRIES}::int) * interval '1 minute', case when n = ${ENTRIES}::int then 'b@there' else 'a@here' end,
@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-/** What was read, and how many rows of the table that took. */
+/** What was read, and how many rows of the table Postgres read for it. */
 async function reading<T>(read: (tx: SqlOrTransaction) => Promise<T>): Promise<{ value: T; rows: number }> {
   return (await database.sql.begin(async (tx) => {
     const before = await rowsRead(tx);
@@ -31,14 +31,14 @@ async function reading<T>(read: (tx: SqlOrTransaction) => Promise<T>): Promise<{
   })) as { value: T; rows: number };
 }
 
-/** By this connection. */
+/** Rows that this connection has read. */
 async function rowsRead(tx: SqlOrTransaction): Promise<number> {
   const [row] = await tx<{ rows: number }[]>`
     select (seq_tup_read + idx_tup_fetch)::int as rows from pg_stat_xact_user_tables where relid = 'ops.audit'::regclass`;
   return row!.rows;
 }
 
-test('chandler log reads what it shows, and the start before one, however far back that is', async () => {
+test('chandler log reads only the rows it shows and the last start before them, however old that is', async () => {
   const { value, rows } = await reading((tx) => readAudit(tx, { since: null, limit: 1_001 }));
   expect(value.map(({ id }) => id)).toEqual(Array.from({ length: 1_001 }, (_, i) => ENTRIES - 1_000 + i));
   expect(value[0]).toMatchObject({ settings: { PLAN: '19000' }, settingsBefore: { PLAN: '18000' } });
@@ -46,14 +46,14 @@ test('chandler log reads what it shows, and the start before one, however far ba
   expect(rows).toBeLessThan(1_100);
 });
 
-test('chandler log --since reads the entries since then', async () => {
+test('chandler log --since reads only the entries since then', async () => {
   const since = LAST - 9 * 60_000;
   const { value, rows } = await reading((tx) => readAudit(tx, { since, limit: 1_000 }));
   expect(value).toHaveLength(10);
   expect(rows).toBeLessThan(100);
 });
 
-test('the page of the system reads what it shows, also where there is no start before', async () => {
+test('the system page reads only the rows it shows, also when no start precedes them', async () => {
   const { value, rows } = await reading((tx) => readAuditEntries(tx as unknown as Sql, null));
   expect(value.rows).toHaveLength(30);
   expect(value.rows[0]).toMatchObject({ actor: 'b@there', changedSettings: [] });

@@ -9,14 +9,17 @@ beforeAll(async () => {
 });
 afterAll(() => database?.drop());
 
-test.each(['0', '64kB', '-1'])('a user who may write %s of temporary files has a disk with room', async (limit) => {
-  const url = new URL(database.url);
-  url.searchParams.set('options', `-c temp_file_limit=${limit}`);
-  const sql = createClient({ url: url.href, max: 1 });
-  try {
-    expect((await sql`show temp_file_limit`)[0]).toEqual({ tempFileLimit: limit });
-    await expect(checkRoom(sql)).resolves.toBeUndefined();
-  } finally {
-    await sql.end({ timeout: 5 });
-  }
-});
+test.each(['0', '64kB', '-1'])(
+  'a limit of %s for temporary files does not make the disk count as full',
+  async (limit) => {
+    const url = new URL(database.url);
+    url.searchParams.set('options', `-c temp_file_limit=${limit}`);
+    const sql = createClient({ url: url.href, max: 1 });
+    try {
+      expect((await sql`show temp_file_limit`)[0]).toEqual({ tempFileLimit: limit });
+      await expect(checkRoom(sql)).resolves.toBeUndefined();
+    } finally {
+      await sql.end({ timeout: 5 });
+    }
+  },
+);

@@ -1,4 +1,4 @@
-/** The sums of the requests of each backfill, which a trigger keeps while requests are recorded. */
+/** The totals of the requests of each backfill, which a trigger updates while requests are recorded. */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -38,7 +38,7 @@ function record(sql: SqlOrTransaction, rest: Partial<FetchRow> = {}): Promise<nu
   });
 }
 
-/** As the requests themselves tell. */
+/** The totals counted from the requests themselves. */
 async function counted(sql: SqlOrTransaction) {
   return sql`
     select backfill_id, outcome, count(*) as requests, sum(rows)::int as rows, sum(stored)::int as stored, sum(revised)::int as revised,
@@ -51,7 +51,7 @@ async function kept(sql: SqlOrTransaction) {
       sum(revised)::int as revised, sum(quarantined)::int as quarantined from ops.fetch_totals group by 1, 2 order by 1, 2`;
 }
 
-test('agree with the requests, those of a transaction that was undone not counted', async () => {
+test('the totals equal the recorded requests, without those of a transaction that was rolled back', async () => {
   const { sql } = database;
   for (let i = 0; i < 40; i++)
     await record(sql, { backfillId: 7 + (i % 3), outcome: i % 4 > 0 ? 'stored' : 'limited' });
@@ -69,7 +69,7 @@ test('agree with the requests, those of a transaction that was undone not counte
   expect((await backfillTotals(sql, 8)).byOutcome).toEqual({ limited: 3, stored: 60 });
 });
 
-test('do not let ten workers of one backfill wait for each other', async () => {
+test('ten workers of one backfill do not wait for each other to update the totals', async () => {
   const { sql } = database;
   await record(sql);
   let recorded = 0;
@@ -77,7 +77,7 @@ test('do not let ten workers of one backfill wait for each other', async () => {
   const end = new Promise<void>((resolve) => {
     endAll = resolve;
   });
-  // None of the transactions ends before each has recorded its request.
+  // Each transaction waits until all have recorded their request.
   const work = () =>
     sql.begin(async (tx) => {
       await record(tx);
@@ -88,7 +88,7 @@ test('do not let ten workers of one backfill wait for each other', async () => {
   expect((await backfillTotals(sql, 7)).requests).toBe(10);
 });
 
-test('of a database of the version before are counted from its requests and from the sums of those that were removed', async () => {
+test('a migration computes the totals from the requests and from the totals of those that were removed', async () => {
   const empty = await createEmptyDatabase();
   try {
     const { sql } = empty;
@@ -107,7 +107,7 @@ test('of a database of the version before are counted from its requests and from
   }
 });
 
-/** As an earlier version has left it. */
+/** The database as an earlier version has left it. */
 async function migrateUpTo({ sql }: TestDatabase, last: string): Promise<void> {
   const folder = path.join(import.meta.dirname, '../../../migrations');
   const { entries } = JSON.parse(readFileSync(`${folder}/meta/_journal.json`, 'utf8')) as {
@@ -127,7 +127,7 @@ async function migrateUpTo({ sql }: TestDatabase, last: string): Promise<void> {
   throw new Error(`there is no migration ${last}`);
 }
 
-test('a refusal of a series is withdrawn when nothing was stored after it, also what was recorded later', async () => {
+test('a refusal is withdrawn if it was sent after the last stored answer of its backfill, in whatever order both were recorded', async () => {
   const { sql } = database;
   const ids = ['a-a', 'b-b', 'c-c', 'd-d'];
   await recordCoins(
@@ -147,7 +147,7 @@ test('a refusal of a series is withdrawn when nothing was stored after it, also 
     insert into ops.backfill (id, requested_at, started_at, state, spec, span, interval, quote, planned_requests) overriding system value
     select id, ${AT}, ${AT}, 'failed', '{}', ${span}::tstzrange, '1h', 'usd', 1 from generate_series(7, 9) id`;
   await refuse(a!, AT + 1, 7);
-  // It was sent later, and recorded earlier.
+  // Sent later, and recorded earlier.
   await record(sql, { sentAt: AT + 5 });
   await refuse(b!, AT + 4, 7);
   await refuse(c!, AT + 6, 7);

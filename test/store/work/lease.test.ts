@@ -27,7 +27,7 @@ describe('a lease', () => {
   });
   afterAll(() => database.drop());
 
-  // The last renewal, as milliseconds from now.
+  // The last renewal, in milliseconds from now.
   const cases = [
     ['renewed now', 0, true],
     ['about to expire', 1 - LEASE_EXPIRES_AFTER_MS, true],
@@ -35,7 +35,7 @@ describe('a lease', () => {
     ['of a clock that is a little ahead', MOST_SKEW_MS, true],
     ['of before the clock was set back', MOST_SKEW_MS + 1, false],
   ] as const;
-  test.each(cases)('%s is alive or not, in the database as in the process', async (owner, sinceMs, isAlive) => {
+  test.each(cases)('%s: the database and the process agree whether it is alive', async (owner, sinceMs, isAlive) => {
     const heartbeatAt = NOW + sinceMs;
     await keepInstance(database.sql, { owner, roles: [], startedAt: NOW, heartbeatAt });
     const alive = (await liveInstances(database.sql, NOW)).map((instance) => instance.owner);
@@ -43,7 +43,7 @@ describe('a lease', () => {
     expect(isLeaseAlive(leaseEnd(heartbeatAt), NOW)).toBe(isAlive);
   });
 
-  test('that nobody holds is not alive', () => {
+  test('without an owner is not alive', () => {
     expect(isLeaseAlive(null, NOW)).toBe(false);
   });
 });
@@ -73,7 +73,7 @@ describe('holding a lease', () => {
   };
   const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-  test('renews it as long as the work lasts, and no longer', async () => {
+  test('renews the lease as long as the work runs, and no longer', async () => {
     const work = withResolvers();
     const { held, renewals, pass } = start(() => work.promise);
     await pass();
@@ -84,14 +84,14 @@ describe('holding a lease', () => {
     expect(renewals).toEqual([LEASE_RENEWED_EVERY_MS, 2 * LEASE_RENEWED_EVERY_MS]);
   });
 
-  test('rejects as the work does, and stops renewing', async () => {
+  test('rejects with the error of the work, and stops renewing', async () => {
     const { held, renewals, pass } = start(() => Promise.reject(new Error('broken')));
     await expect(held).rejects.toThrow('broken');
     await pass();
     expect(renewals).toEqual([]);
   });
 
-  test('goes on after a renewal that failed', async () => {
+  test('continues after a renewal that failed', async () => {
     const work = withResolvers();
     const { held, renewals, pass } = start(() => work.promise, { fails: true });
     await pass();
@@ -101,7 +101,7 @@ describe('holding a lease', () => {
     expect(renewals).toHaveLength(2);
   });
 
-  test('lets it expire once the signal is aborted, while the work goes on', async () => {
+  test('lets the lease expire after the signal is aborted, while the work continues', async () => {
     const work = withResolvers();
     const stop = new AbortController();
     const { held, renewals, pass } = start(() => work.promise, { signal: stop.signal });

@@ -17,14 +17,14 @@ const claim = (schedule: string, tick: number) =>
     (latest) => latest === null || latest.tick < tick,
   );
 
-test('of any number that claim a tick at once, one gets it', async () => {
+test('when several processes claim a tick at once, one gets it', async () => {
   for (let i = 0; i < 5; i++) {
     const claims = await Promise.all(Array.from({ length: 16 }, () => claim('a', T + i)));
     expect(claims.filter((run) => run !== null)).toHaveLength(1);
   }
 });
 
-test('a run is written down as it goes, and those of more than a month ago are forgotten', async () => {
+test('a run is recorded as it proceeds, and runs older than a month are deleted', async () => {
   const { sql } = database;
   const first = (await claim('b', T))!;
   expect(first).toMatchObject({ state: 'running', attempts: 1, owner: 'h:1', begunAt: T, leaseUntil: leaseEnd(T) });
@@ -42,7 +42,7 @@ test('a run is written down as it goes, and those of more than a month ago are f
   expect((await states()).map((row) => row.state)).toEqual(['done']);
 });
 
-test('what ends after it was overtaken stays as it was told then', async () => {
+test('a run that ends after a newer one began keeps the state that was recorded then', async () => {
   const { sql } = database;
   const slow = (await claim('c', T))!;
   const next = (await claim('c', T + 1))!;

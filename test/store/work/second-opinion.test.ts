@@ -28,7 +28,7 @@ beforeEach(async () => {
   await database.sql`truncate ops.second_opinion`;
 });
 
-/** An answer at this instant that agrees, or says what is given. */
+/** Records an answer of this instant that agrees, except for what `said` changes. */
 async function hear(id: ClaimId, at: number, said: Partial<Statement> = {}): Promise<Opinion> {
   const opinion = await database.sql.begin((tx) =>
     recordAnswer(tx, id, { sentAt: at, heardAt: at, ageMs: 0 }, () => ({ says: 'agrees', ...said })),
@@ -38,7 +38,7 @@ async function hear(id: ClaimId, at: number, said: Partial<Statement> = {}): Pro
 const claims = async () => database.sql<{ claim: string; key: string; answers: number }[]>`
   select claim, key, answers from ops.second_opinion order by claim, key`;
 
-test('a claim is kept with its evidence, believed after a second answer, and still there until it is dropped', async () => {
+test('a claim is stored with its evidence, believed after a second answer, and kept until it is dropped', async () => {
   expect(await findClaim(database.sql, LIST)).toBeNull();
   const first: Claim = {
     answers: 1,
@@ -48,7 +48,7 @@ test('a claim is kept with its evidence, believed after a second answer, and sti
   };
   expect(await hear(LIST, NOON, { evidence: { rows: 3, text: 'a\0' } })).toEqual({ kind: 'waiting', claim: first });
   expect(await findClaim(database.sql, LIST)).toEqual(first);
-  // Too early: the evidence of the answers that count stays.
+  // Too early to count: the stored evidence does not change.
   expect(await hear(LIST, NOON + 1, { evidence: { rows: 9 } })).toEqual({ kind: 'waiting', claim: first });
   const second = {
     answers: 2,
@@ -62,7 +62,7 @@ test('a claim is kept with its evidence, believed after a second answer, and sti
   expect(await claims()).toEqual([]);
 });
 
-test('a contradiction drops the claim, and nothing else', async () => {
+test('a contradiction drops the claim, and no other', async () => {
   await hear(LIST, NOON);
   await hear({ ...LIST, key: 'coins' }, NOON);
   expect(await hear(LIST, NOON + 1, { says: 'contradicts' })).toEqual({ kind: 'dropped', claim: null });
@@ -70,7 +70,7 @@ test('a contradiction drops the claim, and nothing else', async () => {
   expect(await claims()).toEqual([{ claim: 'short list', key: 'coins', answers: 1 }]);
 });
 
-test('another rule may be given, and what stood before is told', async () => {
+test('a caller may give another rule, and gets the earlier state back', async () => {
   const limit: ClaimId = { claim: 'history limit', key: 'free 1h' };
   const seen: (number | null)[] = [];
   const kinds: string[] = [];
@@ -87,7 +87,7 @@ test('another rule may be given, and what stood before is told', async () => {
   expect(kinds).toEqual(['waiting', 'waiting', 'waiting', 'believed']);
 });
 
-test('answers that many processes hear at the same time count one after the other', async () => {
+test('answers that many processes record at the same time count one after the other', async () => {
   const limit: ClaimId = { claim: 'history limit', key: 'free 1h' };
   const opinions = await Promise.all(
     Array.from({ length: 8 }, () =>
@@ -110,7 +110,7 @@ test('an answer whose transaction fails does not count', async () => {
   expect(await claims()).toEqual([]);
 });
 
-test('claims are read by name and the beginning of their key; those that nobody asked about for a day are forgotten', async () => {
+test('claims are read by name and by the beginning of their key; claims without an answer for a day are deleted', async () => {
   await hear({ claim: 'refused chunk', key: 'free chunk-1' }, NOON);
   await hear({ claim: 'refused chunk', key: 'freelance chunk-1' }, NOON);
   await hear({ claim: 'history limit', key: 'free 1h' }, NOON + HOUR);
@@ -122,7 +122,7 @@ test('claims are read by name and the beginning of their key; those that nobody 
   expect((await claims()).map(({ key }) => key)).toEqual(['free 1h', 'free chunk-2']);
 });
 
-test('claims about slots belong to a series, and are replaced as they are', async () => {
+test('claims about slots belong to a series, and are replaced as a whole', async () => {
   const { sql } = database;
   const coin = { id: 'a-a', name: 'A', symbol: 'A', rank: 1, is_new: false, is_active: true, type: 'coin' };
   await recordCoins(sql, [coin], NOON);

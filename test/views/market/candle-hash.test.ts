@@ -1,4 +1,4 @@
-/** The hash of a candle, as its comment promises: whoever has the files can compute it without Postgres. */
+/** The hash of a candle, as its comment promises: it can be computed from the files without Postgres. */
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -37,7 +37,7 @@ function hashOf({ openTime, open, high, low, close, volume, marketCap }: Candle)
   return createHash('sha256').update(bytes).digest().readBigInt64BE().toString();
 }
 
-it('is what Node computes from the same numbers', async () => {
+it('Postgres and Node compute the same hash from the same numbers', async () => {
   const candles = fc.sample(candle, 500);
   const columns = (name: keyof Candle) => writeNumbers(candles.map((one) => one[name]));
   const rows = await database.sql<{ hash: string }[]>`
@@ -47,7 +47,7 @@ it('is what Node computes from the same numbers', async () => {
       with ordinality as u(t, o, h, l, c, v, m, n) order by n`;
   const hashes = rows.map(({ hash }) => hash);
   expect(hashes).toEqual(candles.map(hashOf));
-  // Both signs are among them.
+  // Both signs occur.
   expect(hashes.some((hash) => hash.startsWith('-'))).toBe(true);
   expect(hashes.some((hash) => !hash.startsWith('-'))).toBe(true);
 });

@@ -1,4 +1,4 @@
-/** Price histories out of rows that were written by hand: every value as it is stored, also of slots that are not final. */
+/** Price histories of rows that were written by hand: every value as it is stored, also in slots that are not final. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { isFound } from '../../../src/contract/answer/not-found.ts';
 import { provenanceOf } from '../../../src/contract/answer/provenance.ts';
@@ -17,12 +17,12 @@ const TODAY = Date.UTC(2026, 10, 18);
 const ANSWERED = NOW - HOUR;
 const day = (n: number) => TODAY + n * DAY;
 
-/** The doubles that are easiest to spoil. */
+/** The doubles that are most easily damaged. */
 const ROWS: readonly (readonly [day: number, price: number | null, volume: number | null, cap: number | null])[] = [
   [-5, 0.1 + 0.2, 53_175_936_198.112_43, 2_176_151_326_372],
   [-4, 6.034_960_995_814_9e-7, 0, null],
   [-3, null, null, null],
-  // Not final: nobody has asked since they ended.
+  // Not final: no request was sent since they ended.
   [-1, Number.MIN_VALUE, 1e21, Number.MAX_SAFE_INTEGER],
   [0, 8589.68, 1.5, -1],
 ];
@@ -50,7 +50,7 @@ beforeAll(async () => {
     await sql`insert into market.price (series_id, time, price, volume_24h, market_cap) values (${usd}, ${day(n)}, ${price}, ${volume}, ${cap})`;
   const btc = await seed('prices-1d', 'btc', [-6, 0]);
   await sql`insert into market.price (series_id, time, price) values (${btc}, ${day(-2)}, 0.5)`;
-  // Tickers of every slot, where the series has something and where it has nothing.
+  // Tickers in every slot, whether the series has a price there or not.
   for (let n = -6; n <= 0; n++)
     await sql`
       insert into market.ticker_history (coin_id, at, updated_at, price, volume_24h, market_cap, rank)
@@ -79,21 +79,21 @@ const ask = async (
 const OWN = (n: number) => [n, 77, 7, 8];
 
 describe('a price history', () => {
-  it('has every double as it is stored, nulls too; an empty slot that is covered is left out', async () => {
+  it('returns every double as it is stored, nulls too, and leaves out an empty covered slot', async () => {
     expect(await ask(day(-6), day(-2))).toEqual({
       rows: ROWS.slice(0, 3),
       provenance: { coverage: 'full', asOf: ANSWERED, firstMissing: null },
     });
   });
 
-  it('has stored prices that are not final, and the mean of our tickers for a slot that is neither covered nor stored', async () => {
+  it('returns stored prices that are not final, and the mean of the tickers for a slot that is neither covered nor stored', async () => {
     const { rows, provenance } = await ask(day(-5), NOW);
     expect(rows).toEqual([...ROWS.slice(0, 3), OWN(-2), ...ROWS.slice(3)]);
-    // One ticker is not the whole day.
+    // One ticker does not cover the whole day.
     expect(provenance).toEqual({ coverage: 'partial', asOf: ANSWERED, firstMissing: day(-2) });
   });
 
-  it('of tickers alone is as of the newest of them, and as of the series where that tells of the slot', async () => {
+  it('made of tickers alone is as of the newest of them; covered slots are as of the series', async () => {
     expect(await ask(day(-2), day(-1))).toEqual({
       rows: [OWN(-2)],
       provenance: { coverage: 'partial', asOf: day(-2) + HOUR, firstMissing: day(-2) },
@@ -101,13 +101,13 @@ describe('a price history', () => {
     expect((await ask(day(-1), NOW)).provenance).toEqual({ coverage: 'full', asOf: ANSWERED, firstMissing: null });
   });
 
-  it('the limit counts rows of either kind', async () => {
+  it('counts stored prices and means towards its limit', async () => {
     const { rows } = await ask(day(-5), NOW, { limit: 4 });
     expect(rows).toEqual([...ROWS.slice(0, 3), OWN(-2)]);
     expect((await ask(day(-5), NOW, { limit: 3 })).provenance?.coverage).toBe('full');
   });
 
-  it('ends before now, and is empty where it ends before it begins', async () => {
+  it('ends before now, and is empty if its end is before its start', async () => {
     expect((await ask(day(0), day(9))).rows).toEqual(ROWS.slice(4));
     for (const [from, to] of [
       [day(1), day(9)],
@@ -120,11 +120,11 @@ describe('a price history', () => {
       });
   });
 
-  it('of another quote is of another series', async () => {
+  it('in another quote comes from another series', async () => {
     expect((await ask(day(-6), day(0), { quote: 'btc' })).rows).toEqual([[-2, 0.5, null, null]]);
   });
 
-  it('is the same for the role that serves', async () => {
+  it('is the same for the database role of the service', async () => {
     const served = createClient({ url: database.url, max: 1 });
     try {
       await served.unsafe('set role chandler_server');

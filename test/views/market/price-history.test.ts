@@ -1,4 +1,4 @@
-/** Price histories out of stored price series: the upstream's own bytes, and what they stand on. */
+/** Price histories of stored price series: the bytes of the upstream, and their provenance. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { isCurrentOf } from '../../../src/contract/answer/revalidation.ts';
 import type { Handler } from '../../../src/contract/interface/handler.ts';
@@ -24,7 +24,7 @@ const BTC = 'btc-bitcoin';
 const ETH = 'eth-ethereum';
 /** Has slots without a price at every width below a day, and days without one. */
 const gappy = coins.find(({ kind, end }) => kind === 'gappy' && end === Number.POSITIVE_INFINITY)!;
-/** Began not long ago, in the middle of an hour. */
+/** Began recently, in the middle of an hour. */
 const young = coins.find(({ kind, start }) => kind === 'late' && start % HOUR !== 0)!;
 const began = Math.floor(young.start / DAY) * DAY;
 
@@ -80,7 +80,7 @@ const ask = async (coinId: string, query: string) => {
 };
 const upstreamText = async (coinId: string, query: string) =>
   (await world.simulator.fetch(new Request(`http://upstream.test${pathOf(coinId, query)}`))).text();
-/** Ours, after it was found equal to theirs. */
+/** Our answer, after a check that it equals the upstream's. */
 const same = async (coinId: string, query: string) => {
   const ours = await ask(coinId, query);
   expect(ours.text).toBe(await upstreamText(coinId, query));
@@ -88,7 +88,7 @@ const same = async (coinId: string, query: string) => {
 };
 const iso = (at: number) => new Date(at).toISOString().replace('.000', '');
 
-describe('a stored price series answers byte for byte what the upstream answers', () => {
+describe('a stored price series gives the bytes of the upstream', () => {
   it.each([
     ['1d', 'usd', 400],
     ['24h', 'usd', 400],
@@ -126,7 +126,7 @@ describe('a stored price series answers byte for byte what the upstream answers'
     expect(rows[0]!.timestamp).toBe(iso(Math.floor(young.start / HOUR) * HOUR));
   });
 
-  it('an end in the middle of a slot includes the slot, an end at its start does not', async () => {
+  it('for an end in the middle of a slot, which includes the slot, and for an end at its start, which does not', async () => {
     const day = TODAY - 10 * DAY;
     const middle = await same(BTC, between(day, day + 3 * DAY + HOUR, '1d'));
     expect(middle.rows.at(-1)!.timestamp).toBe(iso(day + 3 * DAY));
@@ -137,12 +137,12 @@ describe('a stored price series answers byte for byte what the upstream answers'
     await same(gappy.id, between(TODAY - 5 * DAY + 1_000, TODAY - 4 * DAY + 1_000, '5m'));
   });
 
-  it('a start in the middle of a slot begins with the next slot', async () => {
+  it('for a start in the middle of a slot, which begins with the next slot', async () => {
     const { rows } = await same(BTC, between(TODAY - 10 * DAY + 1_000, TODAY - 7 * DAY, '1d'));
     expect(rows.map(({ timestamp }) => timestamp)).toEqual([iso(TODAY - 9 * DAY), iso(TODAY - 8 * DAY)]);
   });
 
-  it.each([1, 3, 17])('only the first %i with such a limit', async (limit) => {
+  it.each([1, 3, 17])('for a limit of %i', async (limit) => {
     const start = `start=${(TODAY - 20 * DAY) / 1000}&limit=${limit}`;
     for (const query of [`${start}&interval=1h`, `${start}&interval=1h&quote=btc&end=${(TODAY - 2 * DAY) / 1000}`]) {
       const { rows, coverage } = await same(gappy.id, query);
@@ -151,7 +151,7 @@ describe('a stored price series answers byte for byte what the upstream answers'
     }
   });
 
-  it('leaves out what was never asked for, and says where that begins', async () => {
+  it('a history leaves out what was never requested, and says where that begins', async () => {
     const { rows, coverage } = await ask(BTC, between(TODAY - 60 * DAY, TODAY - 2 * DAY, '1d'));
     const theirs = JSON.parse(await upstreamText(BTC, between(TODAY - 60 * DAY, TODAY - 2 * DAY, '1d'))) as Row[];
     const isStored = ({ timestamp }: Row) => !(timestamp >= iso(TODAY - 40 * DAY) && timestamp < iso(TODAY - 30 * DAY));
@@ -159,11 +159,11 @@ describe('a stored price series answers byte for byte what the upstream answers'
     expect(coverage).toBe(`partial; first-missing=${iso(TODAY - 40 * DAY)}`);
     // On either side of the gap everything is known.
     expect((await same(BTC, between(TODAY - 60 * DAY, TODAY - 40 * DAY, '1d'))).coverage).toBe('full');
-    // A limit that is reached before it makes it no part of the answer.
+    // If the limit is reached before the gap, the gap is no part of the answer.
     expect((await same(BTC, `start=${iso(TODAY - 60 * DAY)}&interval=1d&limit=20`)).coverage).toBe('full');
   });
 
-  it('has nothing of another width, quote or coin', async () => {
+  it('a history has no prices of another width, quote or coin', async () => {
     for (const [coinId, query] of [
       [BTC, between(TODAY - 20 * DAY, TODAY - 10 * DAY, '12h')],
       [BTC, between(TODAY - 20 * DAY, TODAY - 10 * DAY, '7d')],
@@ -176,13 +176,13 @@ describe('a stored price series answers byte for byte what the upstream answers'
   });
 });
 
-describe('our own tickers, where the series does not tell', () => {
-  // In the gap of the daily series (days -40 to -30), and beyond it.
+describe('where the series has no answer, tickers', () => {
+  // In the gap of the daily series (days -40 to -30), and after it.
   const seenAt = (n: number) => Array.from({ length: 24 }, (_, i) => TODAY + n * DAY + i * HOUR + MINUTE);
   const newest = TODAY - 29 * DAY + 23 * HOUR + MINUTE;
   beforeAll(() => fillTickerHistory(world.database.sql, world.simulator.data, [...seenAt(-35), ...seenAt(-29)]));
 
-  it('their mean has the place of the missing price; a stored price stays what it is', async () => {
+  it('give their mean in place of the missing price; a stored price is not changed', async () => {
     const query = between(TODAY - 42 * DAY, TODAY - 27 * DAY, '1d');
     const { rows, coverage, asOf } = await ask(BTC, query);
     const theirs = JSON.parse(await upstreamText(BTC, query)) as Row[];
@@ -200,7 +200,7 @@ describe('our own tickers, where the series does not tell', () => {
     expect(asOf).toBe(iso(Math.floor(series!.at / 1000) * 1000));
   });
 
-  it('coverage is that of both together', async () => {
+  it('count for the coverage together with the series', async () => {
     const around = await ask(BTC, between(TODAY - 35 * DAY, TODAY - 34 * DAY, '1d'));
     expect([around.rows.length, around.coverage, around.asOf]).toEqual([
       1,
@@ -219,7 +219,7 @@ describe('our own tickers, where the series does not tell', () => {
     ]);
   });
 
-  it('a slot that is known to have no price has none, whatever our tickers say', async () => {
+  it('do not fill a slot that is known to have no price', async () => {
     const { sql } = world.database;
     const query = between(TODAY - 30 * DAY, TODAY - 2 * DAY, '1h');
     const { rows } = await same(gappy.id, query);
@@ -234,13 +234,13 @@ describe('our own tickers, where the series does not tell', () => {
   });
 });
 
-/** All of it is stored. */
+/** All of this span is stored. */
 const settled = between(TODAY - 20 * DAY, TODAY - 10 * DAY, '1d');
 
-describe('what is kept of an answer', () => {
+describe('a cached answer', () => {
   const withMissing = between(TODAY - 42 * DAY, TODAY - 38 * DAY, '1d');
 
-  it('ends when the price series changes, and its ETag with it', async () => {
+  it('is read again when the price series changes, and gets another ETag', async () => {
     const { sql } = world.database;
     const before = await ask(BTC, settled);
     expect((await ask(BTC, settled)).etag).toBe(before.etag);
@@ -263,7 +263,7 @@ describe('what is kept of an answer', () => {
     expect((await ask(BTC, settled)).text).toBe(before.text);
   });
 
-  it('ends with a new ticker only where tickers are part of it', async () => {
+  it('is read again after a new ticker only if tickers are part of it', async () => {
     const { sql } = world.database;
     const data = createWarehouse({ sql, clock: frozenClock(NOW) });
     const question = (from: number, to: number) =>
@@ -280,13 +280,13 @@ describe('what is kept of an answer', () => {
   });
 });
 
-describe('ids', () => {
-  it('an unknown coin is a 404, as before', async () => {
+describe('the id of a coin', () => {
+  it('gives 404 if it is unknown', async () => {
     const response = await serve(new Request(`http://service${pathOf('no-nowhere', settled)}`));
     expect([response.status, await response.json()]).toEqual([404, { error: 'id not found' }]);
   });
 
-  it('a renamed coin answers under its new id with the prices that were stored under the old one', async () => {
+  it('that is new gives the prices that were stored under the former id', async () => {
     const { sql } = world.database;
     const before = await ask(BTC, settled);
     await recordCoins(sql, [coinNamed('btc-bitcoin-new')], NOW);

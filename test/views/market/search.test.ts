@@ -1,4 +1,4 @@
-/** Search finds, in order, what the last commit has; data that a snapshot did not change are not read again. */
+/** Search finds what the last commit contains, in order, and does not read data again that a snapshot left unchanged. */
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
@@ -57,7 +57,7 @@ const find = async (q: string, { symbolOnly = false, limit = 10 } = {}) =>
   ((await data.search({ q, categories: ['currencies'], symbolOnly, limit })).currencies ?? []).map(
     ({ id, rank }) => `${id} ${rank}`,
   );
-/** Which caches the requests of `work` hit or missed. */
+/** Which caches the requests of `work` used or filled. */
 async function kept(work: () => Promise<unknown>): Promise<string[]> {
   asked.length = 0;
   await work();
@@ -104,7 +104,7 @@ describe('search', () => {
     expect(await find('aaa', { symbolOnly: true, limit: 1 })).toEqual(['aab-two 2']);
   });
 
-  it('finds an inactive coin last, and by its new id only when it has one', async () => {
+  it('finds an inactive coin last, and by its new id only if it has one', async () => {
     await recordCoins(database.sql, [coin('aaa-one', 3, { is_active: false })], later());
     expect(await find('aaa')).toEqual(['aab-two 2', 'aaa-one 3']);
     await recordRenames(database.sql, [{ oldId: 'aaa-one', newId: 'aca-four', at: later() }], 'coins');
@@ -112,7 +112,7 @@ describe('search', () => {
     expect(await find('aaa', { symbolOnly: true })).toEqual(['aab-two 2']);
   });
 
-  it('does not find what is gone, nor what lost its words', async () => {
+  it('does not find removed coins, nor coins by words they no longer have', async () => {
     await database.sql`delete from market.coin_rename`;
     expect(await find('aaa')).toEqual(['aab-two 2', 'aaa-one 3']);
     await database.sql`delete from market.ticker where coin_id = 'abb-three'`;

@@ -1,4 +1,4 @@
-/** The warehouse behind the service: the same suite as over the simulator, and what only a warehouse can get wrong. */
+/** The warehouse behind the service: the same suite as over the simulator, and what only a warehouse can do wrong. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { isFound, type NotFound } from '../../../src/contract/answer/not-found.ts';
 import { provenanceOf } from '../../../src/contract/answer/provenance.ts';
@@ -30,7 +30,7 @@ async function findListed(upstream: MarketData, coins: readonly { id: string }[]
   throw new Error('no coin has contracts and tags');
 }
 
-/** What the schedules of a service gather in a month; every coin but one is tracked. */
+/** Everything that the schedules of a service fetch in a month; every coin but one is tracked. */
 async function openWarehouse(): Promise<Subject> {
   const firstDay = Date.UTC(2024, 4, 1);
   const world = await createWorld({
@@ -67,7 +67,7 @@ async function openWarehouse(): Promise<Subject> {
 }
 
 let opened: Promise<Subject> | undefined;
-/** One for both suites: neither changes it. */
+/** One warehouse for both suites: neither changes it. */
 const shared = async () => {
   opened ??= openWarehouse();
   const { close: _, ...subject } = await opened;
@@ -78,7 +78,7 @@ afterAll(async () => (await opened)?.close?.());
 describeService('the warehouse', shared);
 describeHostile('the warehouse', shared);
 
-describe('what was read and is cached', () => {
+describe('a cached answer', () => {
   let database: TestDatabase;
   let data: MarketData<NotFound>;
   const clock = frozenClock(Date.UTC(2024, 0, 20, 12));
@@ -88,7 +88,7 @@ describe('what was read and is cached', () => {
     const found = await data.ohlcv(query);
     return isFound(found) ? found : [];
   };
-  /** What an answer says itself: may its bytes be sent again? */
+  /** Whether the answer itself says that its bytes may be sent again. */
   const isCurrent = (answer: object) => isCurrentOf(answer)!();
   beforeAll(async () => {
     database = await createTestDatabase();
@@ -126,7 +126,7 @@ describe('what was read and is cached', () => {
     expect((await data.coins())[0]).toMatchObject({ name: 'other' });
   });
 
-  it('in other currencies is made of the list in dollars, and only of the part that is needed', async () => {
+  it('in other currencies is computed from the list in dollars, and only as far as needed', async () => {
     await database.sql`
       insert into market.ticker (coin_id, updated_at, at, seen_at, rank, position, price)
       select id, now(), now(), now(), rank, rank, 10 from market.coin where is_active`;
@@ -139,7 +139,7 @@ describe('what was read and is cached', () => {
         expect(list.map(({ id, quotes: told }) => [id, Object.keys(told)])).toEqual([[all[0]!.id, quotes]]);
         expect(await data.tickers({ quotes, most: 1 })).toBe(list);
       }
-      // Of what nobody has told there is nothing to be had.
+      // A currency without any rate has no values.
       expect(provenanceOf(await data.tickers({ quotes: ['EUR'], most: 1 }))?.coverage).toBe('partial');
     } finally {
       await database.sql`alter table market.ticker_gone rename to ticker`;
@@ -157,7 +157,7 @@ describe('what was read and is cached', () => {
     expect(await asOf('USD')).toEqual([at, at]);
     await sql`insert into market.rate (currency, at, updated_at, price) values ('CHF', ${at - DAY}, ${at - DAY}, 1.1)`;
     expect(await asOf('CHF')).toEqual([at - DAY, at - DAY]);
-    // One that came just after the snapshot is no younger than the ticker.
+    // A rate from just after the snapshot does not make the ticker younger.
     await sql`insert into market.rate (currency, at, updated_at, price) values ('CHF', ${at + 60_000}, ${at + 60_000}, 1.1)`;
     expect(await asOf('CHF')).toEqual([at, at]);
   });
@@ -175,12 +175,12 @@ describe('what was read and is cached', () => {
     expect(await isCurrent(before)).toBe(false);
   });
 
-  it('sends one statement to Postgres for all simultaneous requests', async () => {
+  it('is read by one statement for all simultaneous requests', async () => {
     const answers = await Promise.all(Array.from({ length: 50 }, () => data.coins()));
     expect(new Set(answers).size).toBe(1);
   });
 
-  it('accepts ids that Postgres cannot store as text', async () => {
+  it('is "not found" for ids that Postgres cannot store as text', async () => {
     const answers = [
       await data.ohlcv({ ...query, coinId: 'a\0a' }),
       await data.ticker({ coinId: '\ud800', quotes: ['USD'] }),

@@ -1,4 +1,4 @@
-/** Which tiers the quota does not keep as fresh as wanted. */
+/** Which tiers count as late because the quota does not keep them as fresh as wanted. */
 import { expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { readAlertInputs } from '../../../src/views/operations/alert-inputs.ts';
@@ -12,7 +12,7 @@ test.each([
   ['each day', '1 day', '1 day', '25 hours', false],
   ['less often than each day', '1 day', '26 hours', '27 hours', true],
   ['never', '1 day', null, null, true],
-])('a tier whose series are refreshed %s', async (_, target, after, achievable, isLate) => {
+])('a tier is late or not when its series are refreshed %s', async (_, target, after, achievable, isLate) => {
   const database = await createTestDatabase({ max: 1 });
   try {
     const { sql } = database;

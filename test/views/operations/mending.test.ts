@@ -1,4 +1,4 @@
-/** `ops.uncover` mends the stretch that it is given, and no difference elsewhere. */
+/** `ops.uncover` mends the span that it is given, and leaves all other differences. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
 import { ensurePartitions } from '../../../src/store/upkeep/partition.ts';
@@ -18,14 +18,14 @@ describe.each(BOTH)('of %s', (_of, kept) => {
   const at = (n: number) => `series_id = :A and {time} = ${day(n)}`;
   const INVENTED = `insert into {rows} ({time}, {values}, {key}) select {time} + interval '15 days', {values}, {key}
   from {rows} where series_id = :A and {time} >= ${day(726)} and {time} < ${day(736)}`;
-  /** A candle that is not final, as an answer leaves it. */
+  /** A candle that is not final, as an answer stores it. */
   const PROVISIONAL = `insert into {rows} ({time}, {values}, {key}) select {time} + interval '1 day', {values}, {key}
     from {rows} where ${at(735)};
   update market.series set candles = candles + 1, digest = ops.modulo_2_64(digest::numeric + (select
     {hash} from {rows} where ${at(736)})) where id = :A`;
   const changed = (n: number) => `update {rows} set {volume} = {volume} * 2 + 1 where ${at(n)}`;
   const mend = (from: number, to: number) => `select ops.uncover(:A, ${day(from)}, ${day(to)})`;
-  /** The warehouse after the statements. */
+  /** What verify finds after the statements. */
   async function verified(...statements: string[]) {
     const { proofs, all } = await verifiedAfter(database, inWords(statements.join(';'), kept).replaceAll(':A', `${a}`));
     return { all, ...proofs.find(({ seriesId }) => seriesId === a)! };
@@ -37,30 +37,30 @@ describe.each(BOTH)('of %s', (_of, kept) => {
     ['a day that is right', mend(50, 51), 0],
     ['a day that was changed', `${changed(50)}; ${mend(50, 51)}`, 1],
     ['a day before that, that was changed and mended', `${changed(50)}; ${mend(50, 51)}; ${mend(60, 61)}`, 1],
-  ])('rows outside coverage stay a difference: %s', async (_, mending, notes) => {
+  ])('rows outside coverage stay a difference after mending %s', async (_, mending, notes) => {
     const found = await verified(PROVISIONAL, INVENTED, mending);
     expect(found.all).toEqual([NOT_ADDING_UP]);
     expect(found.stretches).toContainEqual({ from: slot(736).from, to: slot(750).to });
     expect(found.notes).toHaveLength(notes);
   });
 
-  test('what verify prints for rows outside coverage removes them, and the evidence says so', async () => {
+  test('the statements that verify prints remove rows outside coverage, and the evidence records it', async () => {
     const { stretches } = await verified(PROVISIONAL, INVENTED);
     const mendings = stretches.map(
       ({ from, to }) => `select ops.uncover(:A, '${new Date(from).toISOString()}', '${new Date(to).toISOString()}')`,
     );
     const found = await verified(PROVISIONAL, INVENTED, ...mendings);
     expect(found).toMatchObject({ all: [], provisional: 0, notes: [removed(11)] });
-    // Also where something else was mended before, whose candles are outside coverage now.
+    // Also when another slot was mended before, whose candle is outside coverage now.
     const later = await verified(changed(50), INVENTED, mend(50, 51), ...mendings);
     expect(later).toMatchObject({ all: [], provisional: 1, notes: [expect.stringMatching('told'), removed(10)] });
-    // And where something else remains.
+    // And when another difference remains.
     const partly = await verified(INVENTED, changed(50), ...mendings);
     expect(partly.stretches).toEqual([slot(50)]);
     expect(await verified(INVENTED, changed(50), ...mendings, mend(50, 51))).toMatchObject({ all: [], provisional: 1 });
   });
 
-  test('a digest of the series that was changed is no difference any more when the whole series is mended, and a note', async () => {
+  test('mending the whole series turns its changed digest from a difference into a note', async () => {
     const forged = 'update market.series set digest = digest + 1 where id = :A';
     expect((await verified(forged, mend(50, 51))).all).toEqual([NOT_ADDING_UP]);
     const found = await verified(forged, 'select ops.uncover(:A)');
@@ -78,7 +78,7 @@ describe.each(BOTH)('of %s', (_of, kept) => {
     expect(found).toMatchObject({ provisional: 37, stretches: [slot(50)], notes: [] });
   });
 
-  test('two changed values of two answers, one mended after the other', async () => {
+  test('changed values of two answers can be mended one after the other', async () => {
     const two = [PROVISIONAL, changed(50), changed(400)];
     expect((await verified(...two, mend(50, 51))).stretches).toEqual([slot(400)]);
     expect(await verified(...two, mend(50, 51), mend(400, 401))).toMatchObject({ all: [], provisional: 3 });
@@ -89,7 +89,7 @@ describe.each(BOTH)('of %s', (_of, kept) => {
     expect(again.all).not.toContainEqual(NOT_ADDING_UP);
   });
 
-  test('a clock that was ahead when an answer came makes no difference of what is mended later', async () => {
+  test('after an answer from a clock that was ahead, mending leaves no difference', async () => {
     const { sql } = database;
     const id = await newDailySeries(sql, 'late-coin');
     await ensurePartitions(sql, '24h', { from: FIRST_DAY, to: FIRST_DAY + 30 * DAY });

@@ -1,4 +1,4 @@
-/** Candles that were made ahead of time, and what their coverage says: whoever invents some is found, and stops nothing. */
+/** Invented candles made ahead of time, and invented coverage of them: verify finds them, and still checks everything else. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { makeCalendar } from '../../../src/store/candle/calendar-candle.ts';
 import type { TestDatabase } from '../../support/database.ts';
@@ -20,14 +20,14 @@ const rollup = (time: string) =>
   copied('market.rollup', `'open_time', '${time}'`, `series_id = :F and interval = '6h'`);
 const month = (time: string) => copied('market.calendar_candle', `'open_time', '${time}'`, `period = 'month'`);
 
-test('nothing differs', async () => {
+test('verify finds no difference in an untouched warehouse', async () => {
   expect(await found('select 1')).toEqual([]);
 });
 
 test.each(['infinity', '-infinity', '0044-03-15 00:00:00+00 BC', '290000-01-01 00:00:00+00'])(
-  'rows at %s',
+  'verify names and can remove rows at %s, and still checks everything else',
   async (time) => {
-    // All else is compared.
+    // Everything else is compared.
     const elsewhere = `update market.rollup set close = close * 1.001 where series_id = :F and interval = '12h' and open_time = '2023-01-02Z';
     update market.calendar_candle set close = close * 1.001 where period = 'week' and open_time = '2023-01-09Z' and coin_id = 'coin-0'`;
     const statement =
@@ -56,7 +56,7 @@ test.each(['infinity', '-infinity', '0044-03-15 00:00:00+00 BC', '290000-01-01 0
 );
 
 test.each(['market.rollup_coverage', 'market.rollup_coverage of a series that is covered as long'])(
-  'centuries of %s take no longer than what is stored',
+  'verify takes no longer for centuries of %s than for what is stored',
   async (of) => {
     const spans = `'{[2024-07-02Z,9999-01-01Z)}'`;
     const covered = of.includes('of a series')
@@ -80,7 +80,7 @@ test.each(['market.rollup_coverage', 'market.rollup_coverage of a series that is
   },
 );
 
-test('coverage of weeks and months whose days are not there', async () => {
+test('verify finds coverage of weeks and months whose days are missing', async () => {
   const invented = `insert into market.calendar_coverage (coin_id, quote, period, spans) values ('coin-0', 'btc', 'month', '{[2024-03-01Z,2024-04-01Z)}');
     update market.calendar_coverage set spans = spans + '{[2027-01-04Z,2027-01-11Z)}' where coin_id = 'coin-0' and quote = 'usd' and period = 'week'`;
   expect(await found(invented)).toEqual([
@@ -93,7 +93,7 @@ test('coverage of weeks and months whose days are not there', async () => {
   ]);
 });
 
-test.each(['5m', '1h', 'prices-1d'])('candles of %s that are said to be made of hours', async (interval) => {
+test.each(['5m', '1h', 'prices-1d'])('verify finds candles of %s that claim to be made of hours', async (interval) => {
   const made = `insert into market.rollup_coverage select series_id, spans, '${interval}' from market.rollup_coverage where series_id = :F and interval = '6h';
     ${copied('market.rollup', `'interval', '${interval}'`, `series_id = :F and interval = '6h' and open_time = '2023-01-05Z'`)}`;
   expect(await found(made)).toEqual(
@@ -104,7 +104,7 @@ test.each(['5m', '1h', 'prices-1d'])('candles of %s that are said to be made of 
   );
 });
 
-test('coverage of what was made of no series', async () => {
+test('verify finds coverage of a series that does not exist', async () => {
   expect(await found(`insert into market.rollup_coverage values (999, '{[2023-01-01Z,2023-01-02Z)}', '24h')`)).toEqual([
     'market.rollup_coverage: 1 rows of series 999, which does not exist',
   ]);

@@ -1,4 +1,4 @@
-/** Changes that nobody thought of, of candles; all of them, and those of prices, are in `tampering-seeds.deep.test.ts`. */
+/** Random changes of candles; all of them, and those of prices, are in `tampering-seeds.deep.test.ts`. */
 import { BOTH, CANDLES } from './tampering.ts';
 import { testSeeds } from './tampering-seeds.ts';
 

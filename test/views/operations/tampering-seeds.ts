@@ -1,4 +1,4 @@
-/** Random changes of one bit or one row, in every table that verify compares: a few in `npm test`, a thousand in `npm run test:deep`. */
+/** Random changes of one bit or one row in every table that verify compares: a few in `npm test`, a thousand in `npm run test:deep`. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { INTERVAL_MS, type Interval } from '../../../src/core/interval.ts';
 import { contains } from '../../../src/core/span.ts';
@@ -6,7 +6,7 @@ import type { TestDatabase } from '../../support/database.ts';
 import { randomOf } from '../../support/random.ts';
 import { addRolledUp, type BOTH, CANDLES, createWarehouse, inWords, type Kept, verifiedAfter } from './tampering.ts';
 
-/** The lowest bit of a time, in microseconds, that changes its whole seconds. */
+/** The lowest bit of a time in microseconds whose change also changes the whole seconds. */
 const A_SECOND = 20;
 const TWO_HOURS = 33;
 const NUMBERS = ['open', 'high', 'low', 'close', 'volume', 'market_cap'] as const;
@@ -15,11 +15,11 @@ type Row = Readonly<Record<string, unknown>> & { readonly at: string; readonly o
 type Rows = Readonly<Record<'candles' | 'revisions' | 'rollups' | 'weeks' | 'evidence', Row[]>>;
 type Change = {
   readonly damage: string;
-  /** What verify must name; absent where no slot can be known. */
+  /** The slot that verify must name; absent if the data do not identify it. */
   readonly slot?: { readonly seriesId: number; readonly openTime: number; readonly width: number };
 };
 
-/** `at` of each row: the condition that selects it alone. */
+/** `at` of each row: the condition that selects this row alone. */
 async function readRows({ sql }: TestDatabase, kept: Kept): Promise<Rows> {
   const candle = `format('series_id = %s and interval = %L and open_time = %L', series_id, interval, open_time) as at`;
   const price = `format('series_id = %s and time = %L', series_id, time) as at`;
@@ -46,7 +46,7 @@ async function readRows({ sql }: TestDatabase, kept: Kept): Promise<Rows> {
   };
 }
 
-/** The double with one bit changed, as a literal of SQL. */
+/** The double with one bit changed, as an SQL literal. */
 function flipped(value: number, bit: number): string {
   const view = new DataView(new ArrayBuffer(8));
   view.setFloat64(0, value);
@@ -55,7 +55,7 @@ function flipped(value: number, bit: number): string {
   return `'${Object.is(changed, -0) ? '-0' : changed}'::float8`;
 }
 
-/** Exclusive or with one bit, of a timestamp: microseconds since 2000, as Postgres stores it. */
+/** A timestamp XOR one bit: microseconds since 2000, as Postgres stores it. */
 const flippedTime = (column: string, bit: number) => `timestamptz '2000-01-01Z' + interval '1 microsecond' *
   ((extract(epoch from ${column} - timestamptz '2000-01-01Z') * 1000000)::bigint # (1::bigint << ${bit}))`;
 
@@ -72,7 +72,7 @@ const KINDS: Readonly<Record<string, (rows: Rows, pick: Pick) => Change>> = {
   'a bit of a revision': ({ revisions }, pick) => flipNumber('market.revision', pick.of(revisions), pick, true),
   'a bit of the time of a revision': ({ revisions }, pick) => {
     const row = pick.of(revisions);
-    // A mending keeps rows off the grid as well, and the hash of a candle has whole seconds.
+    // A mending may also keep rows off the grid, and the hash of a candle has whole seconds.
     const least = row.reason === 'mended' ? A_SECOND : 0;
     const bit = least + pick.number(31 - least);
     return { damage: `update market.revision set open_time = ${flippedTime('open_time', bit)} where ${row.at}` };
@@ -188,7 +188,7 @@ const KINDS: Readonly<Record<string, (rows: Rows, pick: Pick) => Change>> = {
   'a candle moved': ({ candles }, pick) => ({
     damage: `update {rows} set {time} = {time} + ${1 + pick.number(3_599)} * interval '1 second' where ${pick.of(candles).at}`,
   }),
-  // Behind the last one: no two candles share a slot.
+  // After the last one: no two candles share a slot.
   'a candle moved to another slot': ({ candles }, pick) => {
     const row = pick.of(candles);
     const width = `interval '${INTERVAL_MS[row.interval as Interval] / 1000} seconds'`;
@@ -226,7 +226,7 @@ const KINDS: Readonly<Record<string, (rows: Rows, pick: Pick) => Change>> = {
   'a row of evidence deleted': ({ evidence }, pick) => ({
     damage: `delete from market.evidence where ${pick.of(evidence).at}`,
   }),
-  // Retention may have removed the oldest one.
+  // Retention may have removed the oldest request.
   'a request deleted': ({ evidence }, pick) => ({
     damage: `delete from ops.fetch where id = (select fetch_id from market.evidence
       where fetch_id is not null order by fetch_id limit 1 offset ${1 + pick.number(evidence.length - 3)})`,
@@ -244,7 +244,7 @@ const KINDS: Readonly<Record<string, (rows: Rows, pick: Pick) => Change>> = {
   }),
 };
 
-/** Rows have the names of JavaScript. */
+/** Rows have camelCase names. */
 function numberIn(row: Row, name: (typeof NUMBERS)[number]): number | null {
   return row[name === 'market_cap' ? 'marketCap' : name] as number | null;
 }
@@ -256,16 +256,16 @@ function flipNumber(table: string, row: Row, pick: Pick, isNamed: boolean): Chan
   return isNamed ? { damage, slot: slotOf(row) } : { damage };
 }
 
-/** Bits of the number of a row of evidence that give it one that no other row has: the key does not allow that. */
+/** The bits that can be changed in the number of a row of evidence without giving it that of another row, which the key forbids. */
 function freeBits(row: Row, evidence: readonly Row[]): number[] {
   const taken = new Set(evidence.filter(({ seriesId }) => seriesId === row.seriesId).map(({ number }) => number));
   return Array.from({ length: 31 }, (_, bit) => bit).filter((bit) => !taken.has((row.number as number) ^ (1 << bit)));
 }
 
-/** Those that such a row has: a price has three. */
+/** The numbers that such a row has: a price has three. */
 const numbersOf = (row: Row) => NUMBERS.filter((name) => numberIn(row, name) !== undefined);
 
-/** Condition of all rows of the series. */
+/** The condition for all rows of the series. */
 const seriesOf = ({ seriesId, at }: Row) => /^(.*) and \w+ = /.exec(at)?.[1] ?? `series_id = ${seriesId}`;
 
 const slotOf = (row: Row) => ({
@@ -275,7 +275,7 @@ const slotOf = (row: Row) => ({
 });
 const literal = (value: number | null) => (value === null ? 'null' : `'${value}'::float8`);
 
-/** `count` seeds: the kinds take turns, and each change is undone before the next one. Of prices there are no rollups, weeks and months. */
+/** `count` seeds: the kinds take turns, and each change is undone before the next one. Prices have no rollups, weeks and months. */
 export function testSeeds(count: number, both: typeof BOTH): void {
   describe.each(both)('of %s', (_of, kept) => {
     let database: TestDatabase;
@@ -287,12 +287,12 @@ export function testSeeds(count: number, both: typeof BOTH): void {
     });
     afterAll(() => database.drop());
 
-    test('what is not damaged has no difference', async () => {
+    test('verify finds no difference in an untouched warehouse', async () => {
       expect((await verifiedAfter(database, 'select 1')).all).toEqual([]);
     });
 
     const kinds = Object.keys(KINDS).filter((name) => kept === CANDLES || !/rollup|week/.test(name));
-    test.each(kinds)('verify finds, always: %s', async (name) => {
+    test.each(kinds)('verify finds every change of the kind: %s', async (name) => {
       const missed: string[] = [];
       for (let seed = kinds.indexOf(name); seed < count; seed += kinds.length) {
         const random = randomOf(seed);
@@ -305,7 +305,7 @@ export function testSeeds(count: number, both: typeof BOTH): void {
         const { slot } = change;
         if (slot === undefined) continue;
         const named = proofs.find(({ seriesId }) => seriesId === slot.seriesId)?.stretches ?? [];
-        // One slot, and no more than that.
+        // One slot, and no more.
         const isExact = contains(named, slot.openTime) && named.every(({ from, to }) => to - from <= slot.width);
         if (!isExact) missed.push(`seed ${seed}: slot not named: ${damage}: ${JSON.stringify(named)}`);
       }

@@ -9,7 +9,7 @@ export const ofRevision = (series: 'A' | 'B', n: number) => `series_id = :${seri
 const copied = (change: string) =>
   `insert into {rows} select (jsonb_populate_record(c, jsonb_build_object(${change}))).*`;
 
-/** The last of each: the slots that must be named, where the data allow it. */
+/** The last element of each: the slots that verify must name, where the data allow it. */
 export const TABLE: readonly (readonly [name: string, damage: string, days: readonly number[]])[] = [
   ['one bit of a price', `update {rows} set {close} = {close} + 2e-16 * {close} where ${of('A', 50)}`, [50]],
   [
@@ -288,16 +288,19 @@ export const TABLE: readonly (readonly [name: string, damage: string, days: read
   ['all evidence of a series', 'delete from market.evidence where series_id = :A', []],
 ];
 
-/** What takes longest is in the deep tests: one invented series is found as thirty are. */
+/** The slowest ones run in the deep tests: one invented series is found like thirty. */
 export const OF_MANY = TABLE.filter(([name]) => name.startsWith('thirty'));
 export const OF_CANDLES = TABLE.filter((row) => !OF_MANY.includes(row));
 
-/** What is done to the rows themselves, of prices; the others are in the deep tests: what lies beside the rows is the same of both. */
+/**
+ * Damage to the rows themselves, which runs for prices too. The rest runs in the deep tests, because the tables beside the rows are the
+ * same for both.
+ */
 const ROWS = /price|row|−0|null|volume|all evidence|invented series|swapped/;
 export const OF_PRICES = OF_CANDLES.filter(([name]) => ROWS.test(name));
 export const OF_PRICES_BESIDE = OF_CANDLES.filter(([name]) => !ROWS.test(name));
 
-/** Times that no slot has, as Postgres writes them. */
+/** Times that no slot has, as Postgres prints them. */
 export const IMPOSSIBLE_TIMES = [
   'infinity',
   '-infinity',
@@ -306,11 +309,11 @@ export const IMPOSSIBLE_TIMES = [
   '290000-01-01 00:00:00+00',
 ];
 
-/** Partitions of candles for them. */
+/** Partitions of candles for these times. */
 export const WITHOUT_BOUNDS = `create table market.candle_24h_before partition of market.candle_24h for values from (minvalue) to ('1900-01-01Z');
   create table market.candle_24h_after partition of market.candle_24h for values from ('9000-01-01Z') to (maxvalue)`;
 
-/** Row 50 of A once more at another time. */
+/** Row 50 of A once more, at another time. */
 export const rowAt = (time: string) => `${copied(`'{time}', '${time}'`)} from {rows} c where ${of('A', 50)}`;
 
 /** Rows that are in the wrong table for their series. */

@@ -1,10 +1,10 @@
-/** A warehouse that was damaged by hand: verify finds it, names the slots, and says how to mend them. */
+/** A warehouse is damaged by hand: verify finds the damage, names the slots, and says how to mend them. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { TestDatabase } from '../../support/database.ts';
 import { createWarehouse, inWords, type Kept, PRICES, slot, verifiedAfter } from './tampering.ts';
 import { day, IMPOSSIBLE_TIMES, of, ofRevision, rowAt, type TABLE, WITHOUT_BOUNDS } from './tampering-table.ts';
 
-/** `table`: what is done to them. `which`: of all else that is tested, or of nothing else. */
+/** `table`: the damage to test. `which`: whether the other tests run as well. */
 export function testTampering(rows: string, kept: Kept, table: typeof TABLE, which: 'and all else' | 'alone'): void {
   describe(`of ${rows}`, () => {
     let database: TestDatabase;
@@ -15,13 +15,13 @@ export function testTampering(rows: string, kept: Kept, table: typeof TABLE, whi
     afterAll(() => database.drop());
     const spoken = (damage: string) => inWords(damage, kept).replaceAll(':A', `${a}`).replaceAll(':B', `${b}`);
 
-    test('an untouched warehouse has no difference', async () => {
+    test('verify finds no difference in an untouched warehouse', async () => {
       const { proofs, all } = await verifiedAfter(database, 'select 1');
       expect(all).toEqual([]);
       expect(proofs).toHaveLength(2);
     });
 
-    test.each(table)('verify finds, and mends: %s', async (_, damage, days) => {
+    test.each(table)('verify finds damage and says how to mend it: %s', async (_, damage, days) => {
       const { proofs, all, unmended } = await verifiedAfter(database, spoken(damage));
       expect(all).not.toEqual([]);
       expect(unmended).toEqual([]);
@@ -34,7 +34,7 @@ export function testTampering(rows: string, kept: Kept, table: typeof TABLE, whi
 
     if (which === 'alone') return;
 
-    describe('rows at a time that no slot has stop nothing: each is named, and a statement removes it', () => {
+    describe('verify names a row at a time that no slot has, prints a statement that removes it, and still checks the rest', () => {
       const partitions = kept === PRICES ? 'select 1' : WITHOUT_BOUNDS;
       test.each(IMPOSSIBLE_TIMES)('%s', async (time) => {
         const damage = `${partitions}; ${rowAt(time)}; update {rows} set {close} = {close} * 1.001 where ${of('B', 7)}`;
@@ -47,11 +47,11 @@ export function testTampering(rows: string, kept: Kept, table: typeof TABLE, whi
           removals: [expect.stringContaining(`delete from ${kept.table} where series_id = ${a} and `)],
           toAsk: [],
         });
-        // All else is verified.
+        // Everything else is verified.
         expect(proofs.find(({ seriesId }) => seriesId === b)!.stretches).toEqual([slot(7)]);
       });
 
-      test('also when the digest of the series counts it', async () => {
+      test('even when the digest of the series includes it', async () => {
         const damage = `${partitions}; ${rowAt('infinity')}; ${rowAt('0044-03-15 BC')};
         update market.series set candles = candles + 2, covered = covered + '{[9000-01-01Z,)}', digest = digest # 1 where id = :A`;
         const { all, unmended } = await verifiedAfter(database, spoken(damage));
@@ -62,7 +62,7 @@ export function testTampering(rows: string, kept: Kept, table: typeof TABLE, whi
       });
     });
 
-    test('a series that is gone with all that is kept of it is named by its requests', async () => {
+    test('verify names a series by its requests when it was deleted with everything about it', async () => {
       const tables = ['{rows}', 'market.evidence', 'market.revision'].map(
         (from) => `delete from ${from} where series_id = :B`,
       );
@@ -75,7 +75,7 @@ export function testTampering(rows: string, kept: Kept, table: typeof TABLE, whi
       ]);
     });
 
-    describe('who changes candles and mends them hides nothing', () => {
+    describe('an attacker who changes candles and mends them hides nothing:', () => {
       const mend = (from: number, to: number) => `select ops.uncover(:A, ${day(from)}, ${day(to)})`;
       /** What verify finds in the series after the statements, and what the newest step of its evidence says. */
       async function mended(...statements: string[]) {
@@ -129,7 +129,7 @@ export function testTampering(rows: string, kept: Kept, table: typeof TABLE, whi
         expect(notes.map(differing)).toEqual([expected.replaceAll('candles', rows)]);
       });
 
-      test('what did not differ is not doubted, also beside a slot that does', async () => {
+      test('slots that do not differ are not doubted, even beside one that does', async () => {
         expect(await mended(mend(0, 736))).toEqual({ all: [], notes: [] });
         const { all, notes } = await mended(
           `update {rows} set {volume} = {volume} * 2 + 1 where ${of('A', 50)}`,
@@ -152,14 +152,14 @@ export function testTampering(rows: string, kept: Kept, table: typeof TABLE, whi
           `update {rows} set {volume} = {volume} * 2 + 1 where ${of('A', 50)}; ${mend(0, 400)}`,
           `update market.revision set close = close * 2 where ${ofRevision('A', 371)} and reason <> 'mended'`,
         ],
-      ])('who changes later what was mended: %s', async (_, first, then) => {
+      ])('verify finds that a mended slot was changed later: %s', async (_, first, then) => {
         const { all } = await mended(first, then);
         expect(all).toContainEqual(
           expect.stringMatching(/the stored rows of step 1 were changed after they were mended/),
         );
       });
 
-      test('what a mending found is not served as what was known before', async () => {
+      test('what a mending found is not returned as known before', async () => {
         const knownAt = '(select known_at from market.evidence where series_id = :A and number = 2)';
         const function_ = kept === PRICES ? 'market.prices_as_known' : 'market.candles_as_known';
         const known = (
@@ -171,11 +171,11 @@ export function testTampering(rows: string, kept: Kept, table: typeof TABLE, whi
         // As it was answered.
         expect((await mended(mend(0, 500), known([50, 51, 60, 400]))).all).toEqual([]);
         await mended(`${change} = ${day(50)}`, mend(50, 61), known([51, 60, 400]));
-        // Which one differs is not known: none of those that this answer told.
+        // Which slot differs is not known, so none of this answer is returned.
         await mended(`${change} in (${day(50)}, ${day(51)})`, mend(0, 500), known([400]));
       });
 
-      test('nobody can take that out of the evidence, and the story of the slot tells it', async () => {
+      test('the finding cannot be taken out of the evidence, and the story of the slot tells it', async () => {
         const damage = [`update {rows} set {volume} = {volume} * 2 + 1 where ${of('A', 50)}`, mend(50, 51)];
         const newest = `series_id = :A and number = (select max(number) from market.evidence where series_id = :A)`;
         for (const detail of ['null', `replace(detail, '366', '365')`]) {

@@ -1,4 +1,4 @@
-/** Of prices, what is changed beside the rows, and of both many series at once; the rest is in `tampering.test.ts`. */
+/** Changes beside the rows of prices, and changes of many series for both; the rest is in `tampering.test.ts`. */
 import { CANDLES, PRICES } from './tampering.ts';
 import { OF_MANY, OF_PRICES_BESIDE } from './tampering-table.ts';
 import { testTampering } from './tampering-tests.ts';

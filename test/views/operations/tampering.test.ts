@@ -1,4 +1,4 @@
-/** What is changed by hand, of candles and of prices; the rest is in `tampering.deep.test.ts`. */
+/** Changes by hand, of candles and of prices; the rest is in `tampering.deep.test.ts`. */
 import { CANDLES, PRICES } from './tampering.ts';
 import { ASTRAY, OF_CANDLES, OF_PRICES } from './tampering-table.ts';
 import { testTampering } from './tampering-tests.ts';

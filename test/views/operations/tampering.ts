@@ -1,4 +1,4 @@
-/** A warehouse with every kind of evidence, and what verify finds after it was damaged; the damage is undone. */
+/** A warehouse with every kind of evidence, and what verify finds after it was damaged. The damage is undone. */
 import { DAY, isCandleInterval } from '../../../src/core/interval.ts';
 import type { Span } from '../../../src/core/span.ts';
 import { rollUp } from '../../../src/store/candle/rollup.ts';
@@ -15,12 +15,12 @@ const AS_OF = Date.UTC(2025, 5, 1);
 export const iso = (day: number) => new Date(FROM + day * DAY).toISOString();
 export const slot = (n: number): Span => ({ from: FROM + n * DAY, to: FROM + (n + 1) * DAY });
 
-/** Where the rows of a series lie, of candles and of prices. */
+/** Where the rows of a series are stored, for candles and for prices. */
 export type Kept = {
   readonly interval: '24h' | 'prices-1d';
   readonly table: string;
   readonly time: string;
-  /** Of each number of a row: its column, and the column of market.revision that has its old value. */
+  /** Each number of a row: its column, and the column of market.revision with its old value. */
   readonly columns: readonly (readonly [column: string, inRevision: string])[];
   /** What identifies a row besides its time. */
   readonly key: string;
@@ -56,7 +56,7 @@ export const BOTH: readonly (readonly [of: string, kept: Kept])[] = [
   ['prices', PRICES],
 ];
 
-/** One statement about rows for both: `{rows}`, `{time}`, `{close}` and so on stand for the table and its columns. */
+/** Fills in a statement that works for both: `{rows}`, `{time}`, `{close}` and so on stand for the table and its columns. */
 export function inWords(statement: string, { interval, table, time, columns, key, hash }: Kept): string {
   const column = (name: string) => columns.find(([, old]) => old === name)?.[0] ?? 'price';
   const prices = columns.map(([name]) => name).filter((name) => !/volume|market_cap/.test(name));
@@ -76,7 +76,7 @@ export function inWords(statement: string, { interval, table, time, columns, key
 
 export type Tampered = { readonly database: TestDatabase; readonly a: number; readonly b: number };
 
-/** Answers of a year each, a late answer that changes two slots, four refreshes of one slot each, a stretch that was mended and asked again. */
+/** Answers of a year each, a late answer that changes two slots, four refreshes of one slot each, a span that was mended and requested again. */
 export async function createWarehouse({ interval }: Kept = CANDLES): Promise<Tampered> {
   const database = await createTestDatabase();
   const { sql } = database;
@@ -111,14 +111,14 @@ export async function createWarehouse({ interval }: Kept = CANDLES): Promise<Tam
 /** Days of the hourly series. */
 export const FINE_DAYS = 30;
 
-/** An hourly series with rollups, and weeks and months of all series. Resolves to its number. */
+/** Adds an hourly series with rollups, and weeks and months of all series. Resolves to the number of the series. */
 export async function addRolledUp({ sql }: TestDatabase): Promise<number> {
   const span = { from: FROM, to: FROM + FINE_DAYS * DAY };
   await ensurePartitions(sql, '1h', span);
   const [id] = await makeSeries(sql, 'fine', 1, '1h', span);
   for (const chunk of prepareChunks([id!], '1h', span)) await storePrepared(sql, chunk, AS_OF);
   await rollUp(sql);
-  // Of 6h, 12h and 24h.
+  // Candles of 6h, 12h and 24h.
   const expected = FINE_DAYS * (4 + 2 + 1);
   const [{ made } = { made: 0 }] = await sql<{ made: number }[]>`select count(*)::int as made from market.rollup`;
   if (made !== expected) throw new Error(`${made} rollups were made instead of ${expected}`);
@@ -129,7 +129,7 @@ export type Found = {
   readonly proofs: SeriesProof[];
   readonly others: string[];
   readonly all: string[];
-  /** Differences of series that are left when what verify says was mended, once. */
+  /** Differences of series that remain after the mending that verify offers was done once. */
   readonly unmended: string[];
 };
 

@@ -1,4 +1,4 @@
-/** `verify` while others write: it names no difference where nobody did anything wrong. */
+/** `verify` while others write: it names no difference if nothing was tampered with. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
 import { DEFAULT_KEEP } from '../../../src/core/settings/retention-settings.ts';
@@ -27,12 +27,12 @@ afterEach(async () => {
   await database.drop();
 });
 
-test('retention between the moment that verify is about and its look at the candles', async () => {
+test('verify finds no difference when retention runs between its instant and its read of the candles', async () => {
   await ensurePartitions(database.sql, '24h', { from: FIRST_DAY, to: day(800) });
   const id = await newDailySeries(database.sql, 'a-a');
   await storeAnswer(database.sql, id, [366, 700], 900);
   await storeAnswer(database.sql, id, [0, 366], 901);
-  // A gate in what verify asks of the evidence, which it reads before the candles.
+  // A lock in the query of the evidence, which verify reads before the candles.
   await database.sql.unsafe(`
     create or replace function ops.first_link(coin_id text, quote text, i market.candle_interval) returns bytea language plpgsql stable as $$
     begin
@@ -61,7 +61,7 @@ test('retention between the moment that verify is about and its look at the cand
   expect(await verifying).toMatchObject({ differences: [] });
 });
 
-test('verify --against names no tampering when a coin gets a new id while it compares', async () => {
+test('verify --against finds no tampering when a coin gets a new id while it compares', async () => {
   const { sql } = database;
   await ensurePartitions(sql, '24h', { from: FIRST_DAY, to: day(200) });
   const id = await newDailySeries(sql, 'a-a');
@@ -93,7 +93,7 @@ test.each([
       ['c-c', 'a-a'],
     ],
   ],
-])('verify --against takes %s of the id of a coin for what they are', async (_, moves) => {
+])('verify --against recognises %s of the id of a coin', async (_, moves) => {
   const { sql } = database;
   await ensurePartitions(sql, '24h', { from: FIRST_DAY, to: day(200) });
   const id = await newDailySeries(sql, 'a-a');
@@ -117,7 +117,7 @@ test.each([
   expect(found.filter(({ verdict }) => verdict === 'renamed')).toHaveLength(1);
 });
 
-test('verify --against finds the right series where an id belonged to one coin after the other', async () => {
+test('verify --against finds the right series when two coins had the same id, one after the other', async () => {
   const { sql } = database;
   await ensurePartitions(sql, '24h', { from: FIRST_DAY, to: day(200) });
   const attested = async () => {
@@ -144,7 +144,7 @@ test('verify --against finds the right series where an id belonged to one coin a
   const ofFirst = await attested();
   await storeAnswer(sql, first, [100, 150], 501);
   await move('b-b', 1_001);
-  // The upstream gives the id to another coin, whose evidence is shorter than that of the first one was.
+  // The upstream gives the id to another coin, whose evidence is shorter than that of the first one.
   await recordCoins(sql, [coinNamed('a-a')], day(1_002));
   const second = await newDailySeries(sql, 'a-a');
   expect(second).not.toBe(first);

@@ -25,7 +25,7 @@ async function verify(filter = {}, now = NOW): Promise<SeriesProof[]> {
   return proofs;
 }
 
-/** Thirty days wanted, twenty covered, of which one is known to be empty; two provisional candles after them. */
+/** Thirty days are wanted and twenty covered, of which one is known to be empty; two provisional candles follow them. */
 const sound = (coinId: string) => ({
   coinId,
   interval: '24h' as const,
@@ -35,7 +35,7 @@ const sound = (coinId: string) => ({
 });
 
 describe('verify', () => {
-  test('counts what is final, provisional and known to be empty, and finds no difference in a sound series', async () => {
+  test('counts final, provisional and empty slots, and finds no difference in a sound series', async () => {
     await seedSeries(database.sql, sound('btc-bitcoin'));
     expect(await verify()).toEqual([
       {
@@ -110,7 +110,7 @@ describe('verify', () => {
         database.sql`update market.series set covered = '{[2024-01-01Z,)}', covered_candles = 21 where id = ${id}`,
       /^coverage has an open end/,
     ],
-  ])('notices %s', async (_, damage, message) => {
+  ])('finds %s', async (_, damage, message) => {
     const id = await seedSeries(database.sql, sound('btc-bitcoin'));
     await seedSeries(database.sql, sound('eth-ethereum'));
     await damage(id);
@@ -119,7 +119,7 @@ describe('verify', () => {
     if (!message.source.includes('0 candles inside')) expect(other!.differences).toEqual([]);
   });
 
-  test('notices candles and coverage of the future', async () => {
+  test('finds candles and coverage in the future', async () => {
     await seedSeries(database.sql, sound('btc-bitcoin'));
     expect((await verify({}, START + 10.5 * DAY))[0]!.differences).toEqual(
       expect.arrayContaining([
@@ -129,7 +129,7 @@ describe('verify', () => {
     );
   });
 
-  test('the hash is the one that can be computed outside, from final candles alone', async () => {
+  test('gives a hash that others can compute, from final candles alone', async () => {
     await seedSeries(database.sql, sound('btc-bitcoin'));
     const [proof] = await verify();
     const all = candlesAt(sound('btc-bitcoin').candles);
@@ -148,7 +148,7 @@ describe('verify', () => {
     expect(proof!.hash).toBe(BigInt.asUintN(64, sum).toString(16).padStart(16, '0'));
   });
 
-  test('the hash does not depend on the order of writing, and changes with the last bit of one number', async () => {
+  test('gives a hash that does not depend on the order of writing, and changes with the last bit of one number', async () => {
     await seedSeries(database.sql, sound('btc-bitcoin'));
     const backwards = { ...sound('eth-ethereum'), candles: [] };
     const id = await seedSeries(database.sql, { ...backwards, recorded: 19 });
@@ -162,7 +162,7 @@ describe('verify', () => {
     expect(changed!.differences).not.toEqual([]);
   });
 
-  test('checks the requested series, and pages through more than fit one statement', async () => {
+  test('checks the requested series, also more than one statement reads', async () => {
     for (let i = 0; i < 205; i++)
       await seedSeries(database.sql, { ...sound(`c${i}-coin`), candles: i < 2 ? days(0, 20) : [] });
     await seedSeries(database.sql, { ...sound('c0-coin'), interval: '1h', candles: [START, START + HOUR] });

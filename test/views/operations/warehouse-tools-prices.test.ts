@@ -1,4 +1,4 @@
-/** The tools that name a series take price series, too; those about candles do not. */
+/** The tools that name a series also take price series; the tools about candles do not. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { tickerHistoryLimitText } from '../../../src/contract/answer/errors.ts';
@@ -93,12 +93,12 @@ describe('the tools of a warehouse', () => {
     ['getCoverage', { interval: 'prices-24h' }],
     ['getGaps', { interval: '1d' }],
     ['explainCandle', { interval: 'prices', time: '2024-01-01' }],
-  ])('%s has no interval as in %j', async (name, given) => {
+  ])('reject an interval: %s, %j', async (name, given) => {
     const json = await call(post, name, { coinId: COIN, ...given });
     expect(json.error).toMatchObject({ code: -32602, data: { status: 400, argument: 'interval' } });
   });
 
-  it('say in their descriptions which take prices', async () => {
+  it('say in their descriptions which of them take prices', async () => {
     const { json } = await post({ jsonrpc: '2.0', id: 1, method: 'tools/list' });
     const names = toolListSchema
       .parse(json.result)

@@ -64,7 +64,7 @@ const outputOf = async (name: keyof typeof WAREHOUSE_TOOLS, given: unknown = {})
 };
 
 describe('the tools of a warehouse', () => {
-  it('are listed beside the others, SQL only where it is allowed', async () => {
+  it('are listed beside the others, and SQL only where it is allowed', async () => {
     const namesOf = async (via: typeof post) => {
       const { json } = await via({ jsonrpc: '2.0', id: 1, method: 'tools/list' });
       return toolListSchema.parse(json.result).tools.map((tool) => tool.name);
@@ -140,7 +140,7 @@ describe('the tools of a warehouse', () => {
     expect(await outputOf('getGaps', { coinId: 'eth-ethereum' })).toEqual([]);
   });
 
-  it('answer candles as REST does, with the same history limits', async () => {
+  it('return the candles of REST, with the same history limits', async () => {
     const given = { coinId: 'btc-bitcoin', start: '2024-05-01', end: '2024-05-03' };
     const candles = await outputOf('getOHLCV', given);
     expect(candles.map((candle: { time_open: string }) => candle.time_open.slice(0, 10))).toEqual([
@@ -165,7 +165,7 @@ describe('the tools of a warehouse', () => {
     }
   });
 
-  it('tell the story of one candle as market.story does, and nothing of requests, accounts and who wanted it', async () => {
+  it('tell the story of a candle as market.story does, without requests, accounts and who wanted it', async () => {
     const { sql } = database;
     const id = await newDailySeries(sql, 'sol-solana');
     try {
@@ -224,7 +224,7 @@ describe('the tools of a warehouse', () => {
     });
   });
 
-  it('run a statement for callers that may see everything, and say what is wrong with it', async () => {
+  it('run a statement for callers that may read everything, and say what is wrong with it', async () => {
     const statement = 'select coin_id, count(*) as n from candles group by 1';
     expect(await outputOf('runSql', { statement })).toEqual({
       columns: ['coin_id', 'n'],
@@ -266,13 +266,13 @@ describe('the tools of a warehouse', () => {
     ['getOHLCV', { coinId: 'btc-bitcoin', start: '2024-05-01', limit: 367 }, 'limit'],
     ['getOHLCV', { coinId: 'btc-bitcoin', start: '2024-05-01', interval: '1d' }, 'interval'],
     ['getOHLCV', { coinId: 'btc-bitcoin', start: '2024-05-01', quote: 'eur' }, 'quote'],
-  ])('%s of %.40j is refused, naming the argument', async (name, given, argument) => {
+  ])('reject %s of %.40j and name the argument', async (name, given, argument) => {
     const { json } = await post(call(name, given));
     expect(json.error).toMatchObject({ code: -32602, data: { status: 400, argument } });
   });
 
   it.each(["x'; drop table market.candle; --", 'BTC', 'a\0b', '\ud800'])(
-    'of a coin called %j there is no candle, no series, no gap and no story',
+    'find no candle, series, gap or story of a coin called %j',
     async (coinId) => {
       const asked = { coinId, start: '2024-01-01' };
       expect((await post(call('getOHLCV', asked))).json.error).toMatchObject({ message: '404: id not found' });

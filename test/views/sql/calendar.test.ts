@@ -1,4 +1,4 @@
-/** Days with and without candles: `market.condition` and `market.on_grid` say why, in a session of New York. */
+/** Days with and without candles: `market.condition` and `market.on_grid` say why, in a session in New York. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { DAY, HOUR, type Interval } from '../../../src/core/interval.ts';
 import { DEFAULT_KEEP } from '../../../src/core/settings/retention-settings.ts';
@@ -39,7 +39,7 @@ beforeAll(async () => {
   analyst = await analystIn(database);
   await saveAccount(sql, ANONYMOUS);
   await makeCurrentAccount(sql, ANONYMOUS.id);
-  // Of hours: the 1st whole with a hole, the 2nd to its noon, the 3rd to 5th asked for, the 6th refused; and from yesterday on.
+  // Hours: the 1st whole with a hole, the 2nd until noon, the 3rd to 5th wanted, the 6th refused; and from yesterday on.
   const hours = await givenSeries(sql, { coinId: 'aaa-coin', interval: '1h', span: span(day(1), day(7)) });
   await storeAnswer(sql, hours, {
     span: span(day(1), day(2)),
@@ -59,7 +59,7 @@ beforeAll(async () => {
   } as const;
   await recordRefusal(sql, { ...no, span: span(day(6), day(7)) });
   await wanted('aaa-coin', '1h', TODAY - DAY, Number.POSITIVE_INFINITY);
-  // Its data begin in 2023; what is older than February 2024 was removed of the days of another coin.
+  // Its data begin in 2023. Days of another coin before February 2024 were removed.
   await sql`update market.coin set first_data_at = '2023-06-01Z' where id = 'aaa-coin'`;
   const days = await givenSeries(sql, {
     coinId: 'bbb-coin',
@@ -110,7 +110,7 @@ describe('a day', () => {
     ]);
   });
 
-  test('is partial when some slots are final, and says what of the rest', async () => {
+  test('is partial when some slots are final, and says what is known of the rest', async () => {
     expect(await conditionOf('AAA', '1h', '2024-01-02')).toEqual([
       'partial: not asked yet',
       { detail: null, slots: 24, final: 12, rows: 12, next: null },
@@ -122,7 +122,7 @@ describe('a day', () => {
     ]);
   });
 
-  test('is pending while it may still come', async () => {
+  test('is pending while it may still arrive', async () => {
     expect(await conditionOf('AAA', '1h', '2024-01-03')).toMatchObject([
       'pending: not asked yet',
       { final: 0, rows: 0 },
@@ -139,7 +139,7 @@ describe('a day', () => {
     expect(await conditionOf('AAA', '1h', dateOf(TODAY + 5 * DAY))).toMatchObject(['pending: not yet', { rows: 0 }]);
   });
 
-  test('is missing when it will not come by itself', async () => {
+  test('is missing when it will not arrive on its own', async () => {
     expect(await conditionOf('AAA', '1h', '2024-01-06')).toMatchObject([
       'missing: unknown coin',
       { detail: 'id not found', next: '2024-02-20' },
@@ -157,7 +157,7 @@ describe('a day', () => {
       'missing: retention',
       { detail: 'it was removed because of its age' },
     ]);
-    // Days and quarters that were made of hours.
+    // Days and quarters of a day that were made of hours.
     for (const interval of ['24h', '6h']) {
       expect(await conditionOf('CCC', interval, '2023-12-30')).toMatchObject([
         'missing: retention',
@@ -183,7 +183,7 @@ describe('a calendar', () => {
         to_char(filled_from at time zone 'UTC', 'MM-DD HH24:MI') as "from"
       from market.on_grid('AAA', ${width}::interval, ${from}, ${to}, fill => ${fill}, max_fill => ${most}::interval)`;
 
-  test('has each slot once, with its candle or why there is none', async () => {
+  test('has each slot once, with its candle or the reason why there is none', async () => {
     const found = await grid('1 day', '2023-05-30', '2024-01-08');
     expect(found).toHaveLength(223);
     expect(found.slice(0, 3).map(({ at, reason }) => `${at} ${reason}`)).toEqual([
@@ -205,7 +205,7 @@ describe('a calendar', () => {
     expect(new Set(coming.map(({ reason }) => reason))).toEqual(new Set(['not yet']));
   });
 
-  test('fills holes with the last close when asked to, and only so far', async () => {
+  test('fills holes with the last close on request, and only as far as allowed', async () => {
     const hole = { at: '01-01 05:00', volume: null };
     expect((await grid('1 hour', '2024-01-01 05:00', '2024-01-01 06:00'))[0]).toEqual({
       ...hole,
@@ -236,7 +236,7 @@ describe('a calendar', () => {
     await expect(grid('0', '2024-01-01', '2024-01-02')).rejects.toThrow('no whole number of candles makes up');
   });
 
-  test('a wider slot that is not complete has its candle, and the reason', async () => {
+  test('a wider slot that is incomplete has its candle, and the reason', async () => {
     const [row] = await analyst`
       select close, slots, complete, reason from market.on_grid('AAA', '2 days', '2024-01-02', '2024-01-04')`;
     expect(row).toEqual({ close: null, slots: 0, complete: false, reason: 'not asked yet' });
@@ -245,7 +245,7 @@ describe('a calendar', () => {
     expect(part).toEqual({ slots: 0, complete: false, reason: 'not asked yet' });
   });
 
-  test('says what was removed because of its age', async () => {
+  test('says what retention removed', async () => {
     const reasons = async (width: string) =>
       (await analyst`select reason from market.on_grid('CCC', ${width}::interval, '2023-12-29', '2024-01-02')`).map(
         ({ reason }) => reason as string,
@@ -256,7 +256,7 @@ describe('a calendar', () => {
     expect((await reasons('1 hour')).filter((reason) => reason === 'retention')).toHaveLength(48);
   });
 
-  test('a day has 24 hours, also where the clocks of the session change', async () => {
+  test('has days of 24 hours, also where the clocks of the session change', async () => {
     // The 10th of March 2024 in New York.
     const found = await grid('1 day', '2024-03-08', '2024-03-13');
     expect(found.map(({ at }) => at)).toEqual([

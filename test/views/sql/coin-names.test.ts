@@ -53,7 +53,7 @@ beforeAll(async () => {
     ],
     'changelog',
   );
-  // Given to another coin since: it belongs to that one.
+  // This id was given to another coin later, and belongs to that one.
   await recordRenames(sql, [{ oldId: 'gone-gone', newId: 'btc-bitcoin', at: AT - day }], 'changelog');
   await sql`update market.coin set is_active = true where id = 'gone-gone'`;
   await sql`
@@ -81,7 +81,7 @@ const refusal = (name: string) =>
     ({ message, hint, code }: { message: string; hint: string; code: string }) => `${code} ${message} | ${hint}`,
   );
 
-describe('a name of one coin', () => {
+describe('market.coin_of returns the coin for', () => {
   test.each([
     ['its id', 'btc-bitcoin', 'btc-bitcoin'],
     ['its symbol', 'BTC', 'btc-bitcoin'],
@@ -102,12 +102,12 @@ describe('a name of one coin', () => {
     expect(await coinOf(name)).toBe(id);
   });
 
-  test('null is null: a row without a coin is a row without a price', async () => {
+  test('null as null: a row without a coin is a row without a price', async () => {
     expect(await coinOf(null)).toBeNull();
   });
 });
 
-describe('another name is an error', () => {
+describe('any other name is an error', () => {
   test('that names the coins with this symbol, the largest first', async () => {
     expect(await refusal('uni')).toBe(
       '22023 uni means several coins: uni-uniswap (Uniswap, rank 20), uni-universe (Universe, rank 900), uni-unicorn (Unicorn, no rank) | Give the id of the one that you mean.',
@@ -118,7 +118,7 @@ describe('another name is an error', () => {
     expect(await refusal('0xabc3')).toContain('0xabc3 means several coins: uni-uniswap (Uniswap, rank 20), luna-terra');
   });
 
-  test('that names coins with a name like it', async () => {
+  test('that names coins with a similar name', async () => {
     expect(await refusal('bitcoin')).toBe('22023 no coin is called bitcoin | Did you mean: btc-bitcoin (Bitcoin)?');
     expect(await refusal('terra')).toContain('Did you mean: luna-terra (Terra), luna-terra-classic (Terra Classic)?');
     expect(await refusal("x'; drop table y")).toContain('Give the id of a coin');

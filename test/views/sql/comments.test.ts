@@ -1,4 +1,4 @@
-/** What the comments of functions promise analysts: an example that runs, as an analyst, in New York. */
+/** The comments of functions promise analysts an example that runs, here as an analyst in New York. */
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
@@ -53,15 +53,15 @@ const described = () => database.sql<Described[]>`
   from pg_proc p where p.pronamespace = 'market'::regnamespace order by 2`;
 
 const OTHER_TYPES = 'As the other functions of this name: text without a zone, dates and timestamps are in UTC.';
-/** Of what was known then: what this test stores is known since today. */
+/** Functions of what was known at an instant: the rows of this test are known since today. */
 const KNOWN_SINCE_TODAY = ['candles_as_known', 'prices_as_known'];
 const WITHOUT_EXAMPLE = ['candle_hash'];
 
-test('each function says what it gives, with an example that gives it', async () => {
+test('the comment of each function says what it returns, with an example that returns it', async () => {
   const functions = await described();
   const withExample = functions.filter(({ comment }) => comment !== OTHER_TYPES);
   expect(functions.filter(({ comment }) => comment === null)).toEqual([]);
-  // A signature with instants of other types stands beside one that is described.
+  // A variant for other types of instants stands beside a variant with a comment.
   for (const { name, comment } of functions) {
     if (comment === OTHER_TYPES)
       expect(
@@ -87,7 +87,7 @@ test('each function says what it gives, with an example that gives it', async ()
   expect(withExample.length).toBeGreaterThan(25);
 });
 
-test('docs/sql.md shows statements that run, and that find something', async () => {
+test('the statements in docs/sql.md run and find something', async () => {
   const text = readFileSync('docs/sql.md', 'utf8');
   const statements = ['Candles', 'Functions', 'Recipes'].flatMap((title) => {
     const [, section] = new RegExp(`\\n## ${title}\\n(.*?)\\n## `, 's').exec(text)!;
@@ -99,7 +99,7 @@ test('docs/sql.md shows statements that run, and that find something', async () 
     const rows = await analyst.unsafe(`with shown as (\n${statement}\n) select to_jsonb(s) as row from shown s`);
     if (rows.length === 0) foundNothing.push(statement);
   }
-  // What this warehouse has none of: gaps, tracked series, revisions.
+  // This warehouse has no gaps, tracked series and revisions.
   expect(foundNothing.filter((one) => !/market\.(gaps|freshness|revision)/.test(one))).toEqual([]);
 });
 

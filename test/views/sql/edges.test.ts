@@ -1,4 +1,4 @@
-/** Arguments at the edge, and values that are missing: nothing, null, or an error that names the argument. In a session of New York. */
+/** Arguments at the edge and missing values: no rows, null, or an error that names the argument. In a session in New York. */
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { DAY, HOUR } from '../../../src/core/interval.ts';
@@ -12,7 +12,7 @@ import { coinNamed } from '../../support/stored-answers.ts';
 let database: TestDatabase;
 let sql: Sql;
 let analyst: Sql;
-/** Before version 17 of Postgres no interval is infinite. */
+/** Before version 17, Postgres has no infinite interval. */
 let endless = 'infinity';
 /** Monday, the first of January. */
 const FIRST = Date.UTC(2024, 0, 1);
@@ -55,7 +55,7 @@ afterAll(async () => {
 });
 
 describe('an average', () => {
-  test('is null where a price is unknown, as where a volume is: by volume, and by time', async () => {
+  test('by volume or by time is null where a price is unknown', async () => {
     for (const [from, to, slots] of [
       ['2024-01-01', '2024-01-03', 2],
       ['2024-01-03', '2024-01-06', 3],
@@ -80,7 +80,7 @@ describe('another quote', () => {
       select to_char(open_time at time zone 'UTC', 'MM-DD HH24') as at, round(close::numeric, 4)::float8 as close, round(rate::numeric, 4)::float8 as rate, source
       from market.in_quote('AAA', 'btc', ${width}::interval, ${from}, ${to})`);
 
-  test('is of its own candles where they are stored, and converted elsewhere, in each width', async () => {
+  test('uses its own candles where they are stored, and converts elsewhere, in each width', async () => {
     const bitcoin = await givenSeries(sql, { coinId: 'btc-bitcoin', interval: '24h', span: days });
     await storeAnswer(sql, bitcoin, { span: days, slots: run(100, 14) });
     const hours = await givenSeries(sql, { coinId: 'btc-bitcoin', interval: '1h', span: { from: day(1), to: day(2) } });
@@ -100,7 +100,7 @@ describe('another quote', () => {
       { at: '01-03 00', close: 0.5, rate: 1, source: 'candles in btc' },
       { at: '01-04 00', ...converted(4) },
     ]);
-    // Of no candle in dollars.
+    // There is no candle in dollars here.
     expect(await inBitcoin('1 day', '2024-01-15', '2024-01-30')).toEqual([
       { at: '01-20 00', close: 0.7, rate: 1, source: 'candles in btc' },
     ]);
@@ -108,13 +108,13 @@ describe('another quote', () => {
       { at: '01-01 00', close: 0.1, rate: 1010, source: 'btc-bitcoin' },
       { at: '01-01 01', close: Number((101 / 1001).toFixed(4)), rate: 1011.01, source: 'btc-bitcoin' },
     ]);
-    // A week of which one day is stored is not the week.
+    // A week with one stored day is not the whole week.
     expect(await inBitcoin('1 week', '2024-01-01', '2024-01-08')).toEqual([{ at: '01-01 00', ...converted(7) }]);
   });
 });
 
-describe('an instant without end', () => {
-  test('turns nothing round: nothing is before the beginning, or after the end', async () => {
+describe('an infinite instant', () => {
+  test('reverses no range: nothing lies before the beginning or after the end', async () => {
     await recordCoins(sql, [coinNamed('none-coin')], FIRST);
     for (const call of [
       "ohlcv('AAA', '1 day', '2024-01-01', '-infinity')",
@@ -151,7 +151,7 @@ describe('an instant without end', () => {
       );
   });
 
-  test('is its own slot, and an age without end is any age', async () => {
+  test('is its own slot, and an infinite age accepts any age', async () => {
     for (const width of ['1 month', '1 week', '1 day', '3 hours']) {
       const [slots] = await analyst`
         select market.slot_of(${width}::interval, 'infinity'::timestamptz)::text as last, market.slot_of(${width}::interval, '-infinity'::text)::text as first`;
@@ -172,10 +172,10 @@ const ENDLESS_FILL = [
   undefined,
 ] as const;
 
-describe('an argument that means nothing', () => {
+describe('an invalid argument', () => {
   const WIDTH = 'Give a multiple of 5 minutes (days and weeks are), or of whole months.';
 
-  test('a width is one thing, positive, and not for ever', async () => {
+  test('is a width that mixes units, is not positive, or is infinite', async () => {
     for (const [width, told] of [
       ['1 month 15 days', '1 mon 15 days'],
       ['1 month -40 days', '1 mon -40 days'],
@@ -194,7 +194,7 @@ describe('an argument that means nothing', () => {
       ])
         expect(await refusalOf(`market.${call}`), call).toEqual(refused);
     }
-    // Also of a width that is no constant; and what has slots but no candles is none of its business.
+    // Also when the width is no constant. A function of slots alone accepts any other width.
     expect(await refusalOf("(values (interval '1 month 1 day')) w(width), market.slot_of(w.width, now()) s")).toEqual([
       'no whole number of candles makes up a width of 1 mon 1 day',
       WIDTH,
@@ -224,7 +224,7 @@ describe('an argument that means nothing', () => {
   });
 });
 
-test('the planner puts slot_of and slot_end of a column into the statement', async () => {
+test('the planner inlines slot_of and slot_end of a column', async () => {
   const plan = await analyst.unsafe(`
     explain (verbose, costs off) select market.slot_of('1 month', open_time), market.slot_end('1 month', open_time) from market.candles`);
   const text = plan.map((row) => row['QUERY PLAN']).join('\n');
@@ -232,7 +232,7 @@ test('the planner puts slot_of and slot_end of a column into the statement', asy
   expect(text).not.toMatch(/slot_of|slot_end|base_of/);
 });
 
-test('docs/sql.md says which column of market.candles market.candles_all lacks', async () => {
+test('docs/sql.md says which column of market.candles is missing in market.candles_all', async () => {
   const columns = async (view: string) =>
     (await analyst`select attname from pg_attribute where attrelid = ${`market.${view}`}::regclass and attnum > 0`).map(
       ({ attname }) => attname as string,

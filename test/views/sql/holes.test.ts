@@ -1,4 +1,4 @@
-/** What a second analyst found: numbers that looked whole and were not. In a session of New York. */
+/** Numbers that once looked complete and were not, as an analyst reported them. In a session in New York. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { DAY, HOUR } from '../../../src/core/interval.ts';
 import { rollUp } from '../../../src/store/candle/rollup.ts';
@@ -21,7 +21,7 @@ beforeAll(async () => {
   database = await createTestDatabase();
   ({ sql } = database);
   analyst = await analystIn(database);
-  // Five months. Nobody asked for 20 to 31 March; the 30th of April is known to be empty, so is the 10th of May.
+  // Five months. 20 to 31 March were never requested; the 30th of April and the 10th of May are known to be empty.
   const span = { from: day(1), to: day(153) };
   const series = await givenSeries(sql, { coinId: 'aaa-coin', interval: '24h', span });
   const store = (from: number, to: number, empty: readonly number[] = []) =>
@@ -31,7 +31,7 @@ beforeAll(async () => {
     });
   await store(1, 80);
   await store(92, 153, [121, 131]);
-  // Its hours, of one day: the third and the fourth are missing.
+  // Hours of one of its days: the third and the fourth are missing.
   const hours = await givenSeries(sql, { coinId: 'bbb-coin', interval: '1h', span: { from: day(1), to: day(2) } });
   const slots = Array.from({ length: 24 }, (_, i) => (i === 2 || i === 3 ? null : plain(i + 1)));
   await storeAnswer(sql, hours, { span: { from: day(1), to: day(2) }, slots });
@@ -68,12 +68,12 @@ describe('a return never spans a hole inside of a slot', () => {
     ]);
   });
 
-  test('of weeks, whose holes in the middle do no harm, and of hours', async () => {
+  test('of weeks, where holes in the middle do no harm, and of hours', async () => {
     const weeks = await rows(analyst`
       select to_char(open_time at time zone 'UTC', 'MM-DD') as week, simple_return is null as is_null, complete
       from market.returns('AAA', '1 week', '2024-03-11', '2024-05-20')`);
     expect(weeks.filter((week) => 'is_null' in week && week.is_null)).toEqual([
-      // Ends in the hole; after it.
+      // One ends in the hole, the other comes after it.
       { week: '03-18', is_null: true, complete: false },
       { week: '04-01', is_null: true, complete: false },
     ]);
@@ -90,7 +90,7 @@ describe('a return never spans a hole inside of a slot', () => {
     ]);
   });
 
-  test('of weeks that were made ahead, as of those made now', async () => {
+  test('of weeks, whether they were made ahead or now', async () => {
     const weeks = () =>
       rows(analyst`
         select open_time::text, simple_return, complete from market.returns('AAA', '1 week', '2024-01-01', '2024-06-01')`);
@@ -100,7 +100,7 @@ describe('a return never spans a hole inside of a slot', () => {
     expect(await weeks()).toEqual(before);
   });
 
-  test('volatility counts them as holes, and correlation leaves them out', async () => {
+  test('and volatility counts it as a hole, while correlation leaves it out', async () => {
     const [volatility] =
       await analyst`select returns, holes from market.realized_volatility('AAA', '2024-02-01', '2024-06-01', '1 month')`;
     expect(volatility).toEqual({ returns: 1, holes: 3 });
@@ -110,7 +110,7 @@ describe('a return never spans a hole inside of a slot', () => {
   });
 });
 
-describe('averages and falls', () => {
+describe('averages and drawdowns', () => {
   const asked = async (from: string | null, to: string, width: string) =>
     (
       await rows(analyst`
@@ -124,7 +124,7 @@ describe('averages and falls', () => {
     // One day is known to be empty.
     expect(await asked('2024-04-05', '2024-05-05', '1 day')).toEqual({ vwap: 29, complete: true, is_one: true });
     expect(await asked('2024-03-01', '2024-05-01', '1 day')).toEqual({ vwap: 48, complete: false, is_one: true });
-    // Before the first, and after the last.
+    // Before the first day, and after the last.
     expect(await asked('2023-12-01', '2024-01-10', '1 day')).toEqual({ vwap: 9, complete: false, is_one: true });
     expect(await asked('2024-05-20', '2024-07-01', '1 day')).toEqual({ vwap: 12, complete: false, is_one: true });
     expect(await asked(null, '2024-01-10', '1 day')).toEqual({ vwap: 9, complete: true, is_one: true });
@@ -132,7 +132,7 @@ describe('averages and falls', () => {
     expect(await asked('2024-05-20', '2024-05-20', '1 day')).toEqual({ vwap: 0, complete: false, is_one: true });
   });
 
-  test('are of slots that lie in the span as a whole: nothing of what came after it', async () => {
+  test('use slots that lie entirely in the span, and nothing that came after it', async () => {
     expect(await asked('2024-01-15', '2024-01-19', '1 week')).toEqual({ vwap: 0, complete: false, is_one: true });
     expect(await asked('2024-01-10', '2024-01-31', '1 week')).toEqual({ vwap: 2, complete: true, is_one: true });
     const [volatility] = await analyst`
@@ -144,7 +144,7 @@ describe('averages and falls', () => {
   });
 });
 
-test('a ticker is as old as the upstream said, not as its reading', async () => {
+test('the age of a ticker is counted from its update at the upstream, not from its reading', async () => {
   await ensurePartitionsOf(sql, TICKER_HISTORY, { from: day(1), to: day(400) });
   const seen = (at: number, updatedAt: number, price: number) => sql`
     insert into market.ticker_history (coin_id, at, updated_at, price, rank) values ('aaa-coin', ${at}, ${updatedAt}, ${price}, 1)`;
@@ -160,7 +160,7 @@ test('a ticker is as old as the upstream said, not as its reading', async () => 
   expect(await at('2024-04-09 02:00')).toMatchObject({ source: '24h candle', age: '02:00:00' });
 });
 
-test('null instants are not now: no rows', async () => {
+test('a null instant gives no rows instead of those of now', async () => {
   for (const kind of ['timestamptz', 'text', 'date', 'timestamp']) {
     for (const name of ['candles_as_known', 'prices_as_known'])
       expect(await analyst.unsafe(`select from market.${name}(null::${kind})`), name).toHaveLength(0);
@@ -173,7 +173,7 @@ test('null instants are not now: no rows', async () => {
   expect(await analyst`select from market.condition('AAA', '24h', null)`).toHaveLength(0);
 });
 
-test('a name that is no interval is an error that names all of them', async () => {
+test('an unknown interval is an error that names all intervals', async () => {
   for (const call of [
     "market.width_of('7d')",
     "market.series_of('AAA', '1d')",
@@ -191,7 +191,7 @@ test('a name that is no interval is an error that names all of them', async () =
   expect(known).toEqual({ width: '06:00:00', is_one: true, condition: 'available' });
 });
 
-test('without any rate, a currency is one without rates, not a coin that nobody knows', async () => {
+test('when no rate is stored, the error for a currency says so and does not call it an unknown coin', async () => {
   const inQuote = (currency: string) =>
     analyst`select from market.in_quote('AAA', ${currency}, '1 day', '2024-01-01', '2024-01-03')`;
   const refused = await inQuote('eur').catch((error: unknown) => error);

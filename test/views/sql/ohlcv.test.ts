@@ -1,4 +1,4 @@
-/** `market.ohlcv` and what stands on it, in a session of New York. Every expectation is written down by hand. */
+/** `market.ohlcv` and the functions based on it, in a session in New York. Every expectation is written by hand. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
 import { rollUp } from '../../../src/store/candle/rollup.ts';
@@ -24,7 +24,7 @@ beforeAll(async () => {
   database = await createTestDatabase();
   ({ sql } = database);
   analyst = await analystIn(database);
-  // January whole, but for a hole on the 10th; the 17th to 19th nobody asked for; the 30th has no volume, the 31st no highest price.
+  // January whole, except a hole on the 10th; the 17th to 19th were never requested; the 30th has no volume, the 31st no highest price.
   const aaa = await givenSeries(sql, { coinId: 'aaa-coin', interval: '24h', span: days(1, 41) });
   await storeAnswer(sql, aaa, { span: days(1, 17), slots: run(1, 17).map((one, i) => (i === 9 ? null : one)) });
   await storeAnswer(sql, aaa, {
@@ -78,7 +78,7 @@ const closes = async (width: string, from: string, to: string) =>
   );
 
 describe('candles of any width', () => {
-  test('are first, highest, lowest, last and sum of their parts', async () => {
+  test('consist of first, highest, lowest, last and sum of their parts', async () => {
     // Every second day since 1970.
     expect(await bars('AAA', '2 days', '2024-01-03', '2024-01-07')).toEqual([
       ['2024-01-04 00:00', 4, 6, 3, 5 * 1.01, 9, 2, true],
@@ -90,7 +90,7 @@ describe('candles of any width', () => {
     ]);
   });
 
-  test('weeks begin on Monday, months on the first, quarters with their first month; each ends a second before the next', async () => {
+  test('begin on Monday for weeks, on the first for months, with the first month for quarters; each ends a second before the next', async () => {
     expect(await closes('1 week', '2024-01-02', '2024-01-16')).toEqual([
       ['01-08 00:00', '01-14 23:59:59'],
       ['01-15 00:00', '01-21 23:59:59'],
@@ -103,7 +103,7 @@ describe('candles of any width', () => {
     expect(await closes('1 year', '2023-06-01', '2024-02-02')).toEqual([['01-01 00:00', '12-31 23:59:59']]);
   });
 
-  test('a slot known to be empty is no part and no gap; one that nobody asked for makes the candle incomplete', async () => {
+  test('are complete despite a slot known to be empty, and incomplete with one that was never requested', async () => {
     expect(await bars('AAA', '1 week', '2024-01-08', '2024-01-22')).toEqual([
       ['2024-01-08 00:00', 8, 15, 7, 14 * 1.01, 8 + 9 + 11 + 12 + 13 + 14, 6, true],
       ['2024-01-15 00:00', 15, 22, 14, 21 * 1.01, 15 + 16 + 20 + 21, 4, false],
@@ -115,13 +115,13 @@ describe('candles of any width', () => {
     ]);
   });
 
-  test('a part without a volume, or without a highest price, leaves none for the whole', async () => {
+  test('have no volume, or no highest price, when a part lacks it', async () => {
     expect(await bars('AAA', '1 week', '2024-01-29', '2024-02-05')).toEqual([
       ['2024-01-29 00:00', 29, null, 28, 35 * 1.01, null, 7, true],
     ]);
   });
 
-  test('what is not final yet is in it, and makes it incomplete', async () => {
+  test('include parts that are not final yet, and are incomplete then', async () => {
     expect(await bars('AAA', '1 day', '2024-02-09', '2024-02-12')).toEqual([
       ['2024-02-09 00:00', 40, 41, 39, 40 * 1.01, 40, 1, true],
       ['2024-02-10 00:00', 41, 42, 40, 41 * 1.01, 41, 1, false],
@@ -132,7 +132,7 @@ describe('candles of any width', () => {
     ]);
   });
 
-  test('weeks and months that were made ahead are the same as those made now', async () => {
+  test('are the same for weeks and months whether made ahead or now', async () => {
     const made = async () => [
       await bars('AAA', '1 week', null, '2024-03-01'),
       await bars('AAA', '1 month', null, '2024-03-01'),
@@ -140,7 +140,7 @@ describe('candles of any width', () => {
     const before = await made();
     const ahead = await sql<{ period: string; at: string }[]>`
       select period, to_char(open_time, 'MM-DD') as at from market.calendar_candle where coin_id = 'aaa-coin' order by 1, 2`;
-    // The month has a gap; of the weeks all that are whole and final.
+    // The month has a gap; the weeks are all that are whole and final.
     expect(ahead.map(({ period, at }) => `${period} ${at}`)).toEqual([
       'week 01-01',
       'week 01-08',
@@ -155,7 +155,7 @@ describe('candles of any width', () => {
     expect(before.map((rows) => rows.length)).toEqual([6, 2]);
   });
 
-  test('a width that no stored slots make up is an error', async () => {
+  test('reject a width that stored slots cannot make up', async () => {
     for (const width of ['7 minutes', '1 second', '0', '-1 day', '1 month 1 day']) {
       await expect(bars('AAA', width, '2024-01-01', '2024-02-01'), width).rejects.toThrow(
         /no whole number of candles makes up/,
@@ -167,7 +167,7 @@ describe('candles of any width', () => {
     await expect(bars('aa', '1 day', '2024-01-01', '2024-02-01')).rejects.toThrow('no coin is called aa');
   });
 
-  test('an empty stretch, one that is turned round, and one without a series have no candles', async () => {
+  test('are none for an empty or reversed range, or without a series', async () => {
     expect(await bars('AAA', '1 day', '2024-01-05', '2024-01-05')).toEqual([]);
     expect(await bars('AAA', '1 day', '2024-01-05', '2024-01-01')).toEqual([]);
     expect(await bars('AAA', '1 hour', '2024-01-01', '2024-01-05')).toEqual([]);
@@ -175,7 +175,7 @@ describe('candles of any width', () => {
     expect(await bars('AAA', '1 day', null, 'infinity')).toHaveLength(15 + 21 + 2);
   });
 
-  test('a coin keeps its history under a new id, and has it under the old one too', async () => {
+  test('of a renamed coin include its history, under the new and the old id', async () => {
     const old = await givenSeries(sql, { coinId: 'old-coin', interval: '24h', span: days(1, 15) });
     await storeAnswer(sql, old, { span: days(1, 15), slots: run(1, 15) });
     await rollUp(sql);
@@ -213,15 +213,15 @@ describe('returns', () => {
     expect(found.map(({ at }) => at)).not.toContain('01-10');
   });
 
-  test('of a month that lacks its last day are null: its last close is not that of the month', async () => {
+  test('of a month that lacks its last day are null, because its last close is not that of the month', async () => {
     const [january, february, ...more] = await returns('1 month', '2024-01-01', '2024-03-01');
     expect([january?.simple, more]).toEqual([null, []]);
     expect(february).toEqual({ at: '02-01', simple: null, log: null });
   });
 
-  test('volatility, drawdown and correlation say how much they are made of', async () => {
+  test('volatility, drawdown and correlation say how many values they are based on', async () => {
     const [volatility] = await analyst`select * from market.realized_volatility('AAA', '2024-01-02', '2024-01-13')`;
-    // Ten returns less the one after the hole.
+    // Ten returns, except the one after the hole.
     const logs = [2, 3, 4, 5, 6, 7, 8, 9].map((n) => Math.log(n / (n - 1))).concat(Math.log(12 / 11));
     const mean = logs.reduce((a, b) => a + b) / logs.length;
     const deviation = Math.sqrt(logs.reduce((sum, x) => sum + (x - mean) ** 2, 0) / (logs.length - 1));
@@ -236,7 +236,7 @@ describe('returns', () => {
     expect(none).toEqual({ correlation: null, pairs: 0 });
   });
 
-  test('a fall is found between the highest close and the lowest one after it', async () => {
+  test('a drawdown is found between the highest close and the lowest one after it', async () => {
     const ccc = await givenSeries(sql, { coinId: 'ccc-coin', interval: '24h', span: days(1, 7) });
     const slots = [4, 8, 2, 3, 8, 4].map((n) => plain(n));
     await storeAnswer(sql, ccc, { span: days(1, 7), slots });
@@ -246,8 +246,8 @@ describe('returns', () => {
     expect(found).toEqual({ drawdown: -0.75, peak: '01-03', trough: '01-04' });
   });
 
-  test('average prices: by volume, and by time; none by volume where one is unknown', async () => {
-    // Means of high, low and close, or of all four: n, but for the close that is a hundredth higher.
+  test('average prices are by volume and by time; there is none by volume where a volume is unknown', async () => {
+    // The means of high, low and close, or of all four, are n, except for the close, which is a hundredth higher.
     const typical = (n: number) => (n + 1 + (n - 1) + n * 1.01) / 3;
     const [weighted] = await analyst`select * from market.vwap('AAA', '2024-01-01', '2024-01-04')`;
     expect(weighted).toEqual({

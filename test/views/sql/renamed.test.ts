@@ -1,4 +1,4 @@
-/** A coin that the upstream gave another id: what the functions say of the time before. In a session of New York. */
+/** What the functions return for the time before the upstream renamed a coin. In a session in New York. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { DAY, HOUR } from '../../../src/core/interval.ts';
 import type { Sql } from '../../../src/store/connection/connect.ts';
@@ -19,7 +19,7 @@ beforeAll(async () => {
   ({ sql } = database);
   analyst = await analystIn(database);
   await ensurePartitionsOf(sql, TICKER_HISTORY, { from: day(1), to: day(40) });
-  // Both ids have days, and answers: each keeps its own.
+  // Both ids have days and answers: each keeps its own.
   for (const [coinId, volume] of [
     ['old-coin', 100],
     ['new-coin', 101],
@@ -55,7 +55,7 @@ afterAll(async () => {
   await database?.drop();
 });
 
-test('its price is that of the tickers under its former ids', async () => {
+test('the price of a renamed coin is that of the tickers under its former ids', async () => {
   const found = await analyst`
     select p.price, p.source, p.age::text
     from unnest(array['2024-01-10 12:30', '2024-01-12 00:00', '2024-01-14 00:30', '2024-01-15 12:00']) with ordinality t(at, n)
@@ -70,7 +70,7 @@ test('its price is that of the tickers under its former ids', async () => {
   expect(first).toEqual({ price: 3 });
 });
 
-test('its bars are made of them', async () => {
+test('the bars of a renamed coin are made of the tickers under its former ids', async () => {
   const bars = await analyst`
     select to_char(open_time at time zone 'UTC', 'DD') as day, open, close, samples
     from market.prices_sampled('last-coin', '1 day', '2024-01-10', '2024-01-16') order by open_time`;
@@ -84,7 +84,7 @@ test('its bars are made of them', async () => {
   );
 });
 
-test('it has one place in the universe', async () => {
+test('a renamed coin has one place in the universe', async () => {
   const found = await analyst`select place, coin_id from market.universe('2024-01-03', 10)`;
   expect(found.map((row) => ({ ...row }))).toEqual([
     { place: 1, coin_id: 'large-coin' },
@@ -93,7 +93,7 @@ test('it has one place in the universe', async () => {
   ]);
 });
 
-test('an id that the upstream has given to another coin has tickers of its own', async () => {
+test('an id that the upstream has given to another coin has its own tickers', async () => {
   await sql`update market.coin set is_active = true, last_seen_at = ${day(30)} where id = 'first-coin'`;
   const [found] = await analyst`select price from market.price_at('last-coin', '2024-01-11 12:30')`;
   expect(found).toEqual({ price: null });

@@ -1,4 +1,4 @@
-/** The newest candle of each series, the number of a series, and what a calendar carries into holes. In a session of New York. */
+/** The newest candle of each series, the number of a series, and the closes that a calendar carries into holes. In a session in New York. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { DAY, INTERVAL_MS, INTERVALS } from '../../../src/core/interval.ts';
 import type { Sql } from '../../../src/store/connection/connect.ts';
@@ -19,7 +19,7 @@ beforeAll(async () => {
   database = await createTestDatabase();
   ({ sql } = database);
   analyst = await analystIn(database);
-  // Of each interval as many candles as its place in the list, and the last one not final.
+  // Each interval has as many candles as its place in the list, and the last one is not final.
   for (const [i, interval] of INTERVALS.entries()) {
     const series = await givenSeries(sql, { coinId: 'aaa-coin', interval, span: { from: day(1), to: day(9) } });
     const end = (n: number) => day(1) + n * INTERVAL_MS[interval];
@@ -40,7 +40,7 @@ beforeAll(async () => {
   ).id;
   await sql`update market.coin set is_active = false where id = 'old-coin'`;
   await recordRenames(sql, [{ oldId: 'old-coin', newId: 'new-coin', at: day(2) }], 'changelog');
-  // Given to another coin since: it belongs to that one.
+  // This id was given to another coin later, and belongs to that one.
   await recordRenames(sql, [{ oldId: 'taken-coin', newId: 'other-coin', at: day(-9) }], 'changelog');
 });
 afterAll(async () => {
@@ -48,7 +48,7 @@ afterAll(async () => {
   await database?.drop();
 });
 
-test('the newest candle of each interval, whatever a statement filters by', async () => {
+test('market.latest has the newest candle of each interval, whatever the filter of the statement', async () => {
   const all = INTERVALS.map((interval, i) => ({ interval, close: (100 + i) * 1.01, is_final: false }));
   const latest = (where: string, parameters: string[] = []) =>
     rows(
@@ -67,7 +67,7 @@ test('the newest candle of each interval, whatever a statement filters by', asyn
   }
 });
 
-test('market.candles looks at coins only for a statement that asks for their symbols', async () => {
+test('market.candles reads coins only for a statement that needs their symbols', async () => {
   const planOf = async (columns: string, where = 'true') =>
     JSON.stringify(
       await analyst.unsafe(
@@ -81,7 +81,7 @@ test('market.candles looks at coins only for a statement that asks for their sym
   ]);
 });
 
-test('the series of an id is that of the coin that has it now', async () => {
+test('market.series_of an old id returns the series of the coin that has a new id now', async () => {
   const seriesOf = async (coin: string, interval = '24h') =>
     (await analyst<{ id: number }[]>`select market.series_of(${coin}, ${interval}) as id`)[0]!.id;
   expect(await seriesOf('new-coin')).toBe(idOf['new-coin']);
@@ -89,11 +89,11 @@ test('the series of an id is that of the coin that has it now', async () => {
   expect(await seriesOf(' new-coin ')).toBe(idOf['new-coin']);
   expect(await seriesOf('taken-coin')).toBe(idOf['taken-coin']);
   expect(await seriesOf('old-coin')).toBe(idOf['new-coin']);
-  // What is still stored under the old id is not of the coin that has another one now.
+  // What is still stored under the old id does not belong to the coin with the new id.
   await expect(seriesOf('old-coin', '1h')).rejects.toThrow('there are no candles or prices of 1h of new-coin in usd');
 });
 
-test('a calendar carries the last close that is known, over candles without one, and from before it begins', async () => {
+test('a calendar carries the last known close over candles without one, and from before its start', async () => {
   const span = { from: day(1), to: day(9) };
   const series = await givenSeries(sql, { coinId: 'ccc-coin', interval: '24h', span });
   const slot = (n: number): CandleValues => [n, n + 1, n - 1, 1];
@@ -120,7 +120,7 @@ test('a calendar carries the last close that is known, over candles without one,
     ['08', 7, '07', 'empty'],
     ['09', 7, '07', 'not wanted'],
   ];
-  // The candle of the fourth stays as it is. Three slots from the second on are over on the fifth.
+  // The candle of the fourth is not changed. Three slots after the second end on the fifth.
   expect(await grid('2024-01-03', 'previous')).toEqual([
     before,
     ['04', null, null, null],

@@ -11,14 +11,14 @@ import { createStatementRunner } from '../../../src/views/sql/statement.ts';
 let home: string;
 beforeAll(async () => {
   home = mkdtempSync(path.join(os.tmpdir(), 'chandler-standby-'));
-  // As root, the server's user must be able to walk through.
+  // As root: the user of the server must be able to enter the folder.
   chmodSync(home, 0o755);
   const primary = await startEmbedded({ home, clock: systemClock });
   const database = await openDatabase({ url: primary.url });
   await migrate(database);
   await database.close();
   await primary.stop();
-  // The server is from now on in recovery, and waits for what a primary would send.
+  // From now on, the server is in recovery and waits for a primary.
   writeFileSync(path.join(home, 'data', 'standby.signal'), '');
 });
 afterAll(async () => {
@@ -26,7 +26,7 @@ afterAll(async () => {
   rmSync(home, { recursive: true, force: true });
 });
 
-it('a statement of a caller on a standby is refused, with what the matter is', async () => {
+it('a statement of a caller on a standby is refused, and the error gives the reason', async () => {
   const standby = await startEmbedded({ home, clock: systemClock });
   const runner = createStatementRunner({ url: standby.url });
   try {

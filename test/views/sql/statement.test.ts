@@ -52,11 +52,11 @@ describe('a statement', () => {
     ]);
   });
 
-  it('has a limit for what it writes to the disk while it sorts', async () => {
+  it('has a limit for what it writes to disk while it sorts', async () => {
     expect((await run("select current_setting('temp_file_limit')")).rows).toEqual([['1GB']]);
   });
 
-  it('keeps what JSON cannot hold as text, and its order', async () => {
+  it('returns values that JSON cannot hold as text, and keeps its order', async () => {
     const answer = await run(`
       select n, 9007199254740993::int8 as whole, 0.10000000000000000001 as exact, 1.5::numeric as half, 'NaN'::float8 as nan,
         null::text as nothing, array[1, 2] as list, '{"a": [1]}'::jsonb as json, '1 day'::interval as span, date '2024-02-03' as day
@@ -100,7 +100,7 @@ describe('a statement', () => {
     ['select 1/0', /division by zero/],
     ['select $1::int', /there is no parameter \$1/],
     ['select 1\0', /character 0/],
-  ])('that is wrong is told why: %j', async (statement, message) => {
+  ])('that is wrong gets the message of Postgres: %j', async (statement, message) => {
     expect(await refusal(statement)).toMatch(message);
   });
 
@@ -121,7 +121,7 @@ describe('a statement', () => {
     await sql.end();
   });
 
-  it('needs a user who may become the analyst, and says so to the operator', async () => {
+  it('needs a login that may become the analyst, and the error tells the operator', async () => {
     const name = `stranger_${database.url.slice(-8)}`;
     await database.sql.unsafe(`create role ${name} login password 'x'`);
     const url = new URL(database.url);
@@ -139,7 +139,7 @@ describe('a statement', () => {
     await database.sql.unsafe(`revoke chandler_sql from ${name}; drop role ${name}`);
   });
 
-  it('may have columns of one name, all columns of a join, and hundreds of them', async () => {
+  it('may have several columns of one name, all columns of a join, and hundreds of columns', async () => {
     expect(await run('select 1 as a, 2 as a, 3, 4, array[5] as a')).toEqual({
       columns: ['a', 'a', '?column?', '?column?', 'a'],
       rows: [[1, 2, 3, 4, [5]]],
@@ -178,7 +178,7 @@ describe('statements of several callers', () => {
       (error: Error & { status?: number }) => `${error.status} ${error.message}`,
     );
   /** Runs until it is cancelled. */
-  // Ends with its time only: it needs no room for what it has made.
+  // Only time ends it: it needs no room for intermediate rows.
   const LONG =
     'select count(*) from generate_series(1, 9999) a, generate_series(1, 9999) b, generate_series(1, 9999) c';
   const TURN = /^429 the statement waited .* for its turn .*; try again$/;
@@ -191,14 +191,14 @@ describe('statements of several callers', () => {
     await narrow.close();
   });
 
-  it('run one at a time for each caller, who cannot fill the queue alone', async () => {
+  it('run one at a time for each caller, so that no caller fills the queue alone', async () => {
     const wide = createStatementRunner({ url: database.url, connections: 2, waiting: 4, timeoutMs: 4_000 });
     let isFirstOver = false;
     const first = ask(wide, 'greedy', LONG).finally(() => {
       isFirstOver = true;
     });
     const others = [ask(wide, 'greedy'), ask(wide, 'greedy'), ask(wide, 'greedy')];
-    // The other connection is free for everybody else, at once.
+    // The other connection is free for other callers, at once.
     expect(await ask(wide, 'modest')).toBe(1);
     expect(isFirstOver).toBe(false);
     expect(await first).toBe('400 the statement took longer than 4 s');
@@ -208,7 +208,7 @@ describe('statements of several callers', () => {
     await wide.close();
   });
 
-  it('are told so when their turn does not come in time', async () => {
+  it('get an error when their turn does not come in time', async () => {
     const narrow = createStatementRunner({ url: database.url, connections: 1, waiting: 8, timeoutMs: 400 });
     const asked = ['a', 'b', 'c', 'd'].map((caller) => ask(narrow, caller, LONG));
     const [first, ...rest] = await Promise.all(asked);
@@ -219,7 +219,7 @@ describe('statements of several callers', () => {
     await narrow.close();
   });
 
-  it('have their answer at the deadline even when the server cannot cancel them, and hold one place until they end', async () => {
+  it('get their answer at the deadline even if the server cannot cancel them, and hold one place until they end', async () => {
     const endless: number[] = [];
     const wide = createStatementRunner({
       url: database.url,
@@ -227,11 +227,11 @@ describe('statements of several callers', () => {
       timeoutMs: 300,
       onEndless: (pid) => endless.push(pid),
     });
-    // Compares every element of one list with every element of the other one, and looks at nothing else meanwhile.
+    // Compares every element of one list with every element of the other, and does not notice a cancel meanwhile.
     const endlessly = 'select array_agg(n) && array_agg(-n) as a from generate_series(1, 25000) n';
-    // Both are connected: the deadline of a statement that has no connection yet is none of its own.
+    // Both are connected, so that the deadline does not include the time to connect.
     await expect.poll(() => Promise.all([ask(wide, 'greedy'), ask(wide, 'modest')])).toEqual([1, 1]);
-    // Half a second after its time the server is not waited for any more. Seen from then: the machine may have been late for that already.
+    // Half a second after its time, the runner no longer waits for the server. Measured from then on, because the machine may have been late before.
     const deadline = systemClock.sleep(300 + 500).then(() => performance.now());
     expect(await ask(wide, 'greedy', endlessly)).toBe('400 the statement took longer than 0.3 s');
     expect(performance.now() - (await deadline)).toBeLessThan(700);
@@ -239,7 +239,7 @@ describe('statements of several callers', () => {
     const isThere = async () =>
       (await database.sql`select from pg_stat_activity where pid = ${endless[0]!} and state = 'active'`).length === 1;
     expect(await isThere()).toBe(true);
-    // Others are answered, and it gets no second place before its first is free.
+    // Others get answers, and it gets no second place before its first is free.
     expect(await ask(wide, 'modest')).toBe(1);
     expect(await ask(wide, 'greedy')).toMatch(TURN);
     await expect.poll(isThere).toBe(false);
@@ -251,7 +251,7 @@ describe('statements of several callers', () => {
 
 /** Attacks. The session behind them is a superuser's, so that only the runner can stop them. */
 const ATTACKS: readonly (readonly [string, string])[] = [
-  // Out of the role.
+  // Leaving the role.
   ['another role', 'set role none'],
   ['no role', 'reset role'],
   ['another session', 'set session authorization default'],
@@ -294,7 +294,7 @@ const ATTACKS: readonly (readonly [string, string])[] = [
     "select * from xmltable('/a' passing set_config('role', 'none', true)::xml columns b text)",
   ],
   ['called as the end of another', "select 1 as a union select length(set_config('role', 'none', true))"],
-  // What others hold.
+  // What belongs to others.
   ['our own tables', 'select * from ops.account'],
   ['our own functions', 'select ops.admit_analyst()'],
   ['tables of others', 'select * from public.secret'],
@@ -332,7 +332,7 @@ const ATTACKS: readonly (readonly [string, string])[] = [
   ['a number used up', "select nextval('market.series_id_seq')"],
   ['somebody else’s session', 'select pg_terminate_backend(pid) from pg_stat_activity'],
   ['the settings', 'select pg_reload_conf()'],
-  // Out of the timeout.
+  // Leaving the timeout.
   ['sleep', 'select count(*) from pg_sleep(60)'],
   ['sleep, told plainly', 'select pg_sleep(60)'],
   ['sleep for a span', "select pg_sleep_for('1 minute')"],
@@ -372,7 +372,7 @@ describe('a statement that attacks', () => {
     expect(left).toEqual({ views: 0, locks: 0, candles: 10 });
   });
 
-  it('finds no function that runs statements, waits or changes anything among those it may call', async () => {
+  it('may call no function that runs statements, waits or changes anything', async () => {
     const { rows } = await run(
       `select proname::text from pg_proc where pronamespace = 'pg_catalog'::regnamespace and provolatile <> 'v' and proname ~
          '^(set_|pg_sleep|lo_|pg_read|pg_write|pg_ls_|pg_advisory|pg_try|pg_notify|nextval|setval|query_to|cursor_to|ts_stat|dblink|pg_cancel|pg_terminate|pg_reload|pg_rotate|pg_logical|pg_create|pg_drop|pg_replication|pg_import|pg_promote|pg_switch)'

@@ -1,4 +1,4 @@
-/** Candles that are not final, or had not closed when they were read: what they hide, and what is said of them. In a session of New York. */
+/** Candles that are not final, or had not closed when they were read: how they affect others, and how they are marked. In a session in New York. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { DAY, HOUR } from '../../../src/core/interval.ts';
 import { rollUp } from '../../../src/store/candle/rollup.ts';
@@ -15,7 +15,7 @@ const MINUTE = 60_000;
 const FIRST = Date.UTC(2024, 0, 1);
 const day = (n: number) => FIRST + (n - 1) * DAY;
 const EVENING = day(1) + 21 * HOUR;
-/** A day that is not over for a while. */
+/** A day in the far future. */
 const FAR = Date.UTC(2100, 0, 1);
 
 /** Opens at n, goes from n - 1 to n + 1, closes at n × 1.01. */
@@ -28,7 +28,7 @@ beforeAll(async () => {
   database = await createTestDatabase();
   ({ sql } = database);
   analyst = await analystIn(database);
-  // A quarter of an hour that was read at 21:23, and the next one that was read at 21:38. Its parts are final to 21:40.
+  // A quarter of an hour that was read at 21:23, and the next one that was read at 21:38. The parts are final until 21:40.
   const span = { from: EVENING, to: EVENING + HOUR };
   const quarters = await givenSeries(sql, { coinId: 'aaa-coin', interval: '15m', span });
   await storeAnswer(sql, quarters, { span: { from: EVENING, to: EVENING + 15 * MINUTE }, slots: [plain(100)] });
@@ -71,14 +71,14 @@ afterAll(async () => {
 });
 
 describe('a stored candle that is not final', () => {
-  test('hides nothing: where its parts are final, the candle is made of them', async () => {
+  test('is replaced by its parts where these are final', async () => {
     const found = await rows(analyst`
       select ${analyst.unsafe(at)}, open, high, low, close, volume, complete, is_closed
       from market.ohlcv_closed('AAA', '15 minutes', '2024-01-01 21:00', '2024-01-01 21:45')`);
     expect(found).toEqual([
       { at: '01-01 21:00', open: 100, high: 101, low: 99, close: 101, volume: 100, complete: true, is_closed: true },
       { at: '01-01 21:15', open: 4, high: 7, low: 3, close: 6 * 1.01, volume: 15, complete: true, is_closed: true },
-      // Of this one the last part is missing, so the stored one is all there is.
+      // Here the last part is missing, so only the stored candle is left.
       { at: '01-01 21:30', open: 600, high: 601, low: 599, close: 606, volume: 600, complete: false, is_closed: false },
     ]);
     const [average] = await analyst`
@@ -96,7 +96,7 @@ describe('a stored candle that is not final', () => {
     expect(grid).toEqual([{ close: 6 * 1.01, complete: true, reason: null }]);
   });
 
-  test('nor a day of its hours, nor the week around it, before and after candles are made ahead', async () => {
+  test('does not hide the hours of a day, nor the week around it, before and after candles are made ahead', async () => {
     const daysAndWeeks = async () => [
       await rows(analyst`
         select high, volume, slots, complete, is_closed from market.ohlcv_closed('BBB', '1 day', '2024-01-05', '2024-01-06')`),
@@ -113,7 +113,7 @@ describe('a stored candle that is not final', () => {
     expect(await daysAndWeeks()).toEqual(expected);
     await rollUp(sql);
     expect(await daysAndWeeks()).toEqual(expected);
-    // Without hours, the week has the half day, and says so.
+    // Without hours, the week has the half day, and is marked so.
     expect(
       await rows(analyst`
         select high, complete, is_closed from market.ohlcv_closed('CCC', '1 week', '2024-01-01', '2024-01-08')`),
@@ -122,7 +122,7 @@ describe('a stored candle that is not final', () => {
 });
 
 describe('a candle that had not closed when it was read', () => {
-  test('is not closed, and has no return, nor has the one after it', async () => {
+  test('is not closed, and neither it nor the next one has a return', async () => {
     const closed = await rows(analyst`
       select ${analyst.unsafe(at)}, is_closed from market.ohlcv_closed('CCC', '1 day', '2024-01-04', '2024-01-07')`);
     expect(closed).toEqual([
@@ -130,7 +130,7 @@ describe('a candle that had not closed when it was read', () => {
       { at: '01-05 00:00', is_closed: false },
       { at: '01-06 00:00', is_closed: true },
     ]);
-    // Of wider ones, that which ends with it.
+    // Of wider candles, the one that ends with it.
     expect(
       await rows(
         analyst`select ${analyst.unsafe(at)}, is_closed from market.ohlcv_closed('CCC', '3 days', '2024-01-02', '2024-01-09')`,
@@ -147,7 +147,7 @@ describe('a candle that had not closed when it was read', () => {
     expect(volatility).toEqual({ returns: 2, holes: 2 });
   });
 
-  test('is worth what it said then: its price is as old as its data', async () => {
+  test('gives a price that is as old as its data', async () => {
     const priceAt = async (when: string, maxAge = '1 day') =>
       (
         await rows(analyst`
@@ -161,7 +161,7 @@ describe('a candle that had not closed when it was read', () => {
     expect(await priceAt('2024-01-06 00:06')).toEqual(none);
     expect(await priceAt('2024-01-06', '1 hour')).toEqual(none);
     expect(await priceAt('2024-01-05')).toMatchObject({ price: 4 * 1.01, priced: '01-05 00:00', age: '00:00:00' });
-    // 21:45 in both: the one of 15m was read at 21:38, the one of 5m closed at 21:40.
+    // Both at 21:45: the one of 15m was read at 21:38, the one of 5m closed at 21:40.
     const [narrow] = await analyst`select price, source, age::text from market.price_at('AAA', '2024-01-01 21:45')`;
     expect(narrow).toEqual({ price: 8 * 1.01, source: '5m candle', age: '00:05:00' });
     const [largest] = await analyst`
@@ -199,7 +199,7 @@ describe('a candle that had not closed when it was read', () => {
   });
 });
 
-test('a slot that is not over is not closed, and has no return, whatever upstream says', async () => {
+test('a slot that has not ended is not closed and has no return, whatever the upstream says', async () => {
   const closed = await rows(analyst`
     select close, complete, is_closed from market.ohlcv_closed('DDD', '1 day', '2100-01-01', '2100-01-03')`);
   expect(closed).toEqual([

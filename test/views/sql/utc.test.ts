@@ -1,4 +1,4 @@
-/** Instants mean what they say, whatever time zone a session has: in functions, in views, and where the zone is ours to set. */
+/** Instants mean the same whatever time zone a session has: in functions, in views, and for logins and databases that we set up. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
 import { rollUp } from '../../../src/store/candle/rollup.ts';
@@ -30,7 +30,7 @@ beforeAll(async () => {
     select 'aaa-coin', t, t, 1, 2, 1 from generate_series(${FROM}::timestamptz, ${TO - DAY}::timestamptz, interval '7 hours') t`;
   await rollUp(sql);
   for (const zone of ['UTC', NEW_YORK, 'Asia/Kolkata']) sessions.push(await analystIn(database, zone));
-  // It writes instants with the abbreviation of its zone, which is that of Israel as well.
+  // It prints instants with the abbreviation of its zone, which Israel uses as well.
   await sessions[2]!.unsafe("set datestyle = 'German, DMY'");
 });
 afterAll(async () => {
@@ -62,7 +62,7 @@ const DAYS = [
 ];
 const ENDS = ["'2024-03-15'", "date '2024-03-15'", "timestamp '2024-03-15'", "market.utc('2024-03-15')"];
 
-describe('functions give the same in every time zone, whatever type their instants have', () => {
+describe('functions return the same in every time zone, whatever type their instants have:', () => {
   test.each([
     ['ohlcv', (from: string, to: string) => `market.ohlcv('AAA', '1 day', ${from}, ${to})`, 10],
     ['ohlcv_closed', (from: string, to: string) => `market.ohlcv_closed('AAA', '1 day', ${from}, ${to})`, 10],
@@ -98,7 +98,7 @@ describe('functions give the same in every time zone, whatever type their instan
     expect(new Set(all).size).toBe(1);
   });
 
-  test('no time has no story', async () => {
+  test('a null instant has no story', async () => {
     for (const kind of ['timestamptz', 'timestamp', 'date', 'text'])
       expect(await answers(`market.story('AAA', '1h', null::${kind})`)).toEqual(sessions.map(() => ''));
   });
@@ -109,7 +109,7 @@ describe('functions give the same in every time zone, whatever type their instan
     expect(new Set(others)).toEqual(new Set([first]));
   });
 
-  test('text that says nothing of a zone is in UTC, and one that is not clear is an error', async () => {
+  test('a text without a zone is in UTC, and an ambiguous one is an error', async () => {
     const [, newYork] = sessions;
     const read = async (text: string) => {
       const [row] = await newYork!<
@@ -129,13 +129,13 @@ describe('functions give the same in every time zone, whatever type their instan
   });
 });
 
-test('views give the same instants in every time zone, and widths are hours', async () => {
+test('views return the same instants in every time zone, and widths are hours', async () => {
   for (const view of ['candles', 'latest']) {
     const found = await answers(`market.${view} where coin_id = 'aaa-coin'`);
     expect(new Set(found).size, view).toBe(1);
     expect(found[0], view).toContain('aaa-coin');
   }
-  // The clocks of New York went forward on the 10th of March: a day there had 23 hours.
+  // In New York, clocks went forward on the 10th of March: that day had 23 hours there.
   const closes = await answers(
     "market.candles where coin_id = 'aaa-coin' and interval = '24h' and open_time = market.utc('2024-03-10')",
   );
@@ -163,7 +163,7 @@ describe('the zone of a database', () => {
     select unnest(setconfig) as setting from pg_db_role_setting
     where setrole = 0 and setdatabase = (select oid from pg_database where datname = current_database())`;
 
-  test('is UTC after a migrate, where it is ours', async () => {
+  test('is UTC after a migrate, if the database is ours', async () => {
     other = await createEmptyDatabase();
     expect(await settings(other.sql)).toHaveLength(0);
     await migrate(other);
@@ -171,7 +171,7 @@ describe('the zone of a database', () => {
     expect(await zoneOf(other)).toBe('UTC');
   });
 
-  test('stays what somebody has set, and what a database has that others have tables in', async () => {
+  test('stays as somebody set it, and stays in a database that has tables of others', async () => {
     other = await createEmptyDatabase();
     const name = await named(other.sql);
     await other.sql.unsafe('create table public.theirs (x int)');
@@ -182,7 +182,7 @@ describe('the zone of a database', () => {
     expect(await zoneOf(other)).toBe(NEW_YORK);
   });
 
-  test('is what chandler doctor warns of, when it is not UTC', async () => {
+  test('causes a warning of chandler doctor if it is not UTC', async () => {
     const name = await named(database.sql);
     const check = async () => {
       const { out } = await runCommand(['doctor', '--json'], { env: { DATABASE_URL: database.url } });

@@ -1,4 +1,4 @@
-/** What a coin was worth: `market.price_at`, `latest`, `universe`, `in_quote`, `event_study`, in a session of New York. */
+/** What a coin was worth: `market.price_at`, `latest`, `universe`, `in_quote`, `event_study`, in a session in New York. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type CandleInterval, DAY, HOUR, INTERVAL_MS } from '../../../src/core/interval.ts';
 import { rollUp } from '../../../src/store/candle/rollup.ts';
@@ -17,7 +17,7 @@ let analyst: Sql;
 const FIRST = Date.UTC(2024, 0, 1);
 const day = (n: number) => FIRST + (n - 1) * DAY;
 
-/** Candles from `from` on that close at these prices. Volume 2, and a market capitalisation of 6, unless told otherwise. */
+/** Candles from `from` on that close at these prices. By default with volume 2 and a market capitalisation of 6. */
 async function closing(
   coinId: string,
   interval: CandleInterval,
@@ -68,24 +68,24 @@ describe('a price at an instant', () => {
     return [typeof price === 'number' ? Math.round(price * 100) / 100 : price, source, age];
   };
 
-  test('is of the youngest candle that had closed, whatever its width; never of one that had not', async () => {
+  test('comes from the youngest closed candle, whatever its width, and never from an open one', async () => {
     expect(await at('AAA', '2024-01-02 00:00')).toEqual([10, '24h candle', '00:00:00']);
     expect(await at('AAA', '2024-01-02 23:59:59')).toEqual([10, '24h candle', '23:59:59']);
     expect(await at('AAA', '2024-01-03')).toEqual([20, '24h candle', '00:00:00']);
     expect(await at('AAA', '2024-01-04 01:10')).toEqual([41, '1h candle', '00:10:00']);
-    // Both close at this instant: the narrower one of them.
+    // Both close at this instant: the narrower one counts.
     expect(await at('AAA', '2024-01-04 01:00')).toEqual([41, '1h candle', '00:00:00']);
     expect(await at('AAA', '2024-01-01 12:00')).toEqual([null, null, null]);
   });
 
-  test('is of a ticker that is younger, not of one of the same instant', async () => {
+  test('comes from a ticker that is younger, and not from one of the same instant', async () => {
     expect(await at('AAA', '2024-01-04 01:45')).toEqual([41.5, 'ticker', '00:15:00']);
     expect(await at('AAA', '2024-01-04 03:00')).toEqual([43, '1h candle', '00:00:00']);
     const [btc] = await analyst`select price from market.price_at('AAA', '2024-01-04 01:45', '1 day', 'btc')`;
     expect(btc).toEqual({ price: null });
   });
 
-  test('is null when nothing is young enough: a hole, and a coin that died', async () => {
+  test('is null when nothing is young enough: in a hole, and after a coin died', async () => {
     // The third day has no candle.
     expect(await at('AAA', '2024-01-04 00:00')).toEqual([20, '24h candle', '1 day']);
     expect(await at('AAA', '2024-01-04 00:00', '23 hours')).toEqual([null, null, null]);
@@ -100,7 +100,7 @@ describe('a price at an instant', () => {
     expect(await at('none-coin', '2024-01-02')).toEqual([null, null, null]);
   });
 
-  test('joins the rows of another table, and keeps those that have none', async () => {
+  test('can be joined to the rows of another table, and keeps rows without a price', async () => {
     const rows = await analyst`
       select t.n, p.price is null as is_unknown
       from (values (1, 'aaa-coin', market.utc('2024-01-02')), (2, null, market.utc('2024-01-02')), (3, 'aaa-coin', null)) t(n, coin, at)
@@ -131,7 +131,7 @@ describe('the universe', () => {
       rows.map(({ place, coin_id, source }) => `${place} ${coin_id} ${source}`),
     );
 
-  test('is as of then: by what had closed, of coins that are dead now, too', async () => {
+  test('is as of then: by candles that had closed, also of coins that are dead now', async () => {
     await closing('big-coin', '24h', day(20), [1, 1, 1], 1_000);
     await closing('small-coin', '24h', day(20), [1, null, null, null], 10);
     await closing(
@@ -150,7 +150,7 @@ describe('the universe', () => {
       '2 small-coin 24h candle',
       '3 mid-coin 24h candle',
     ]);
-    // A day without a candle: the one before counts, but none that is older.
+    // On a day without a candle, the day before counts, but no older one.
     expect(await largest('2024-01-22 12:00')).toEqual([
       '1 big-coin 24h candle',
       '2 small-coin 24h candle',
@@ -161,7 +161,7 @@ describe('the universe', () => {
     expect(await largest('2024-01-02 12:00')).toEqual(['1 ppp-coin mean of 1d', '2 aaa-coin 24h candle']);
   });
 
-  test('is a snapshot of tickers where there is one of the day before', async () => {
+  test('is a snapshot of tickers if there is one of the day before', async () => {
     await sql`update market.coin set rank = 1 where id = 'mid-coin'`;
     for (const [coin, cap] of [
       ['mid-coin', 5],
@@ -184,7 +184,7 @@ describe('another currency', () => {
       rows.map((row) => ({ ...row })),
     );
 
-  test('is by the rate at the close, which may be a little older, or null', async () => {
+  test('uses the rate at the close, which may be a little older, or is null', async () => {
     await sql`
       insert into market.rate (currency, at, updated_at, price) values
         ('EUR', ${day(2)}, now(), 2), ('EUR', ${day(2) + HOUR}, now(), 100), ('EUR', ${day(4) + 20 * HOUR}, now(), 4)`;
@@ -197,7 +197,7 @@ describe('another currency', () => {
     expect((await inQuote('AAA', 'EUR', '2024-01-05', '2024-01-06', '2 days'))[0]).toMatchObject({ close: 12.5 });
   });
 
-  test('that is a coin is by its candle of the same slot, unless such candles are stored', async () => {
+  test('that is a coin uses its candle of the same slot, unless candles in it are stored', async () => {
     await closing('xyz-coin', '24h', day(1), [5, 4]);
     expect(await inQuote('AAA', 'XYZ', '2024-01-01', '2024-01-05')).toEqual([
       { close: 2, volume: 0.4, rate: 5, source: 'xyz-coin' },
@@ -222,7 +222,7 @@ describe('another currency', () => {
 });
 
 describe('an event', () => {
-  test('is measured from the last close before its slot, and against the benchmark; a hole is a hole', async () => {
+  test('is measured from the last close before its slot, and against the benchmark; a hole stays a hole', async () => {
     await closing('eee-coin', '24h', day(1), [10, 10, 20, null, 5]);
     await closing('bench-coin', '24h', day(1), [100, 100, 110, 120, 100]);
     const rows = await analyst`
@@ -246,14 +246,14 @@ describe('an event', () => {
   });
 });
 
-describe('what a volume is', () => {
+describe('the meaning of a volume', () => {
   const meaning = async () => {
     const [row] =
       await analyst`select meaning, days, round(hours_to_day::numeric, 2)::float8 as ratio from market.volume_meaning()`;
     return { ...row };
   };
 
-  test('stored days and hours tell, when there are enough', async () => {
+  test('follows from stored days and hours, when there are enough', async () => {
     await sql`delete from market.series where interval < '24h'`;
     expect(await meaning()).toEqual({ meaning: 'cannot tell yet', days: 0, ratio: null });
     const count = 12;

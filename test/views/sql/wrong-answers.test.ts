@@ -1,4 +1,4 @@
-/** What an analyst of version 0.1 got wrong without a word: each is right now, or an error that says why. In a session of New York. */
+/** Silent mistakes that an analyst made with version 0.1. Each now gives the right answer, or an error that says why. In a session in New York. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
 import { rollUp } from '../../../src/store/candle/rollup.ts';
@@ -42,8 +42,8 @@ afterAll(async () => {
   await database?.drop();
 });
 
-test('a whole day was missing: open_time = a date without a zone', async () => {
-  // Postgres reads a literal in the zone of the session, before any view has a say: logins and databases of ours are in UTC, and a day can be named.
+test('market.utc names a whole day, which a date without a zone misses outside of UTC', async () => {
+  // Postgres reads a literal in the zone of the session before a view can change it. Logins and databases of ours use UTC.
   expect(
     await analyst`select from market.candles where coin_id = 'btc-bitcoin' and open_time = '2024-06-30'`,
   ).toHaveLength(0);
@@ -61,7 +61,7 @@ test('a whole day was missing: open_time = a date without a zone', async () => {
   }
 });
 
-test('candles were in the wrong month: date_trunc in the zone of the session', async () => {
+test('market.slot_of gives the right month, which date_trunc does not in the zone of the session', async () => {
   const [shifted] = await analyst`
     select count(distinct date_trunc('month', open_time))::int as months from market.candles where coin_id = 'btc-bitcoin'`;
   expect(shifted).toEqual({ months: 2 });
@@ -73,7 +73,7 @@ test('candles were in the wrong month: date_trunc in the zone of the session', a
   expect(months.map((row) => ({ ...row }))).toEqual([{ month: '2024-06', slots: 29, complete: true }]);
 });
 
-test('coin_id = a symbol found nothing, and said nothing', async () => {
+test('market.coin_of finds the id of a symbol, and chandler sql explains why coin_id = a symbol finds nothing', async () => {
   expect(await analyst`select from market.candles where coin_id = 'BTC'`).toHaveLength(0);
   expect((await analyst`select from market.candles where coin_id = market.coin_of('BTC')`).length).toBeGreaterThan(0);
   await expect(analyst`select from market.candles where coin_id = market.coin_of('bitcoin')`).rejects.toThrow(
@@ -86,7 +86,7 @@ test('coin_id = a symbol found nothing, and said nothing', async () => {
   expect(err).toContain('no coin has the id BTC; it is a name of btc-bitcoin');
 });
 
-test('the sum of a week understated its volume where one is unknown', async () => {
+test('a week has no volume if that of a day is unknown, instead of too small a sum', async () => {
   const [understated] = await analyst`
     select sum(volume) as volume from market.candles
     where coin_id = 'btc-bitcoin' and open_time >= market.utc('2024-06-24') and open_time < market.utc('2024-07-01')`;
@@ -95,7 +95,7 @@ test('the sum of a week understated its volume where one is unknown', async () =
   expect(week).toEqual({ volume: null, slots: 7 });
 });
 
-test('lag() spanned holes', async () => {
+test('market.returns spans no holes, unlike lag()', async () => {
   const [spanned] = await analyst`
     select count(*)::int as returns from (select close / lag(close) over (order by open_time) as change from market.candles where coin_id = 'btc-bitcoin') c
     where change is not null`;
@@ -105,12 +105,12 @@ test('lag() spanned holes', async () => {
   expect(right).toEqual({ returns: 27 });
 });
 
-test('REST had 6h candles that SQL did not', async () => {
+test('SQL has the 6h candles that REST has', async () => {
   const [made] = await analyst`
     select count(*)::int as candles, min(made_of::text) as made_of, bool_and(is_final) as final
     from market.candles where coin_id = 'eth-ethereum' and interval = '6h'`;
   expect(made).toEqual({ candles: 120, made_of: '1h', final: true });
-  // Those of 15m, 30m and 1h are made when somebody asks.
+  // Those of 15m, 30m and 1h are made on request.
   const [asked] = await analyst`
     select count(*)::int as candles, bool_and(complete) as final from market.ohlcv('XRP', '1 hour', '2024-06-01', '2024-07-01')`;
   expect(asked).toEqual({ candles: 720, final: true });
@@ -125,7 +125,7 @@ test('REST had 6h candles that SQL did not', async () => {
   });
 });
 
-test('the newest candle of a series read all of it: by its number it is one look-up', async () => {
+test('the newest candle of a series is found by one look-up with its number, instead of reading the series', async () => {
   const newest = `select extract(epoch from open_time)::int as at, close from market.candles
     where series_id = market.series_of('XRP', '15m') and interval = '15m' order by open_time desc limit 1`;
   const plan = (await analyst.unsafe(`explain (costs off) ${newest}`)).map((row) => row['QUERY PLAN']).join('\n');
@@ -142,7 +142,7 @@ test('the newest candle of a series read all of it: by its number it is one look
   await expect(analyst`select market.series_of('nobody', '5m')`).rejects.toThrow('no coin is called nobody');
 });
 
-test('an as-of join by the number of the series reads one row for each, through the view, too', async () => {
+test('an as-of join by the number of the series reads one row for each, also through the view', async () => {
   const plan =
     await analyst.unsafe(`explain (costs off) select t.n, c.close from (values (1, market.utc('2024-06-10 12:00'))) t(n, at)
     join market.series s on s.coin_id = 'xrp-xrp' and s.quote = 'usd' and s.interval = '15m'
@@ -153,13 +153,13 @@ test('an as-of join by the number of the series reads one row for each, through 
   expect(text).toMatch(/Index Scan Backward/);
 });
 
-test('volumes that are those of a rolling day were added up: stored hours and days say what they are', async () => {
+test('market.volume_meaning says whether volumes may be added up, or are those of a rolling day', async () => {
   expect([...(await analyst`select meaning, days from market.volume_meaning()`)]).toEqual([
     { meaning: 'cannot tell yet', days: 0 },
   ]);
 });
 
-test('a backtest saw only the coins that survived', async () => {
+test('a backtest finds coins that did not survive', async () => {
   const { sql } = database;
   await sql`update market.coin set is_active = false where id = 'btc-bitcoin'`;
   try {
@@ -170,7 +170,7 @@ test('a backtest saw only the coins that survived', async () => {
   }
 });
 
-test('a width and an open_time were functions called for each row: what is strict over a CASE is not inlined', async () => {
+test('the width and the close time of a candle are inlined instead of called for each row', async () => {
   const plan = await analyst.unsafe(
     `explain (verbose, costs off) select close_time from market.candles where coin_id = 'btc-bitcoin'`,
   );
@@ -179,12 +179,12 @@ test('a width and an open_time were functions called for each row: what is stric
   expect(nothing).toEqual({ width: null });
 });
 
-test('an as-of join took 46 seconds: each row by itself reads one row of each series', async () => {
+test('an as-of join with market.price_at gives each row its price, or null if it is too old', async () => {
   const rows = await analyst`
     select t.n, p.price, p.age::text from (
       values (1, market.utc('2024-06-10 12:00')), (2, market.utc('2024-06-21 06:00')), (3, market.utc('2024-08-01'))) t(n, at)
     cross join lateral market.price_at('BTC', t.at) p order by 1`;
-  // The candle of the ninth; a hole, so that of the nineteenth, which is too old; and a month later nothing.
+  // The candle of the ninth; in the hole, that of the nineteenth, which is too old; and a month later none.
   expect(rows.map(({ n, price, age }) => [n, price, age])).toEqual([
     [1, 9 * 1.01, '12:00:00'],
     [2, null, null],

@@ -1,4 +1,4 @@
-/** CSV is read in pieces, and most of it without looking at it as text: wherever a piece ends, the rows are the same. */
+/** CSV is read in pieces, and mostly as bytes instead of text: the rows are the same wherever a piece ends. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Destination } from '../../../../src/lake/destination/destination.ts';
@@ -6,7 +6,7 @@ import { openCsvTable } from '../../../../src/lake/import/table/csv-table.ts';
 
 type Row = { readonly record: number; readonly values: readonly unknown[]; readonly wrong: string | undefined };
 
-/** The columns b (of numbers), c and a. */
+/** Reads the columns b (numbers), c and a. */
 async function readAll(text: Uint8Array, size: number): Promise<Row[]> {
   const destination = {
     get: async () =>
@@ -27,7 +27,7 @@ async function readAll(text: Uint8Array, size: number): Promise<Row[]> {
   return found;
 }
 
-test('a byte order mark is no part of a file of one row', async () => {
+test('a byte order mark is skipped in a file of one row', async () => {
   const destination = { get: async () => [Buffer.from('\ufeff1704067200,2')] } as unknown as Destination;
   const table = await openCsvTable({ destination, path: 'x.csv', bytes: 15, isGzip: false }, { hasHeader: false });
   for await (const { columns } of table.read([0, 1], [true, true]))
@@ -74,7 +74,7 @@ test('rows are the same wherever a piece of the file ends, with quotes, other le
     fc.asyncProperty(file, fc.integer({ min: 1, max: 300 }), async ([lines, end, isEnded, mark], size) => {
       const text = Buffer.from(`${mark}${['a,b,c', ...lines.map((one) => one.text)].join(end)}${isEnded ? end : ''}`);
       const rows = await readAll(text, size);
-      // A number comes as text where it is not plain.
+      // A number that is not plain is returned as text.
       const asNumber = (value: unknown) =>
         value !== null && !Number.isNaN(Number(value)) && value !== '' ? Number(value) : value;
       const compared = (all: readonly Row[]) =>
@@ -85,7 +85,7 @@ test('rows are the same wherever a piece of the file ends, with quotes, other le
   );
 });
 
-test('the first rows are plain numbers, and those of a column of text are not', async () => {
+test('the first rows are plain numbers, and those of a text column are not', async () => {
   const rows = await readAll(Buffer.from('a,b,c\n007,007,1.5\n007,1.25,1.5\n'), 1_000);
   expect(rows.map(({ values }) => values)).toEqual([
     [7, '1.5', '007'],
@@ -93,7 +93,7 @@ test('the first rows are plain numbers, and those of a column of text are not', 
   ]);
 });
 
-test('bytes that are no UTF-8 are refused, also where the piece before ended well', async () => {
+test('bytes that are not UTF-8 are rejected, also when the piece before ended well', async () => {
   const text = Buffer.concat([Buffer.from('a,b,c\n1,2,3\n'), Buffer.from([0xe9, 0x2c, 0x31, 0x2c, 0x31, 0x0a])]);
   for (const size of [5, 12, 100]) await expect(readAll(text, size)).rejects.toThrow('is not UTF-8');
 });

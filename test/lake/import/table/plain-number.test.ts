@@ -8,14 +8,14 @@ const read = (text: string) => {
 };
 
 const digits = fc.string({ unit: fc.constantFrom(...'0123456789'), minLength: 1, maxLength: 20 });
-/** What candles have: all digits of a double. */
+/** Numbers as candles have them, with all digits of a double. */
 const double = fc.double({ min: 1e-6, max: 1e15, noNaN: true }).map(String);
-/** In the middle between two doubles, and beside it. */
+/** Numbers halfway between two doubles, and close to halfway. */
 const middle = fc
   .tuple(fc.bigInt({ min: 2n ** 53n, max: 2n ** 54n - 1n }), fc.integer({ min: 1, max: 16 }))
   .map(([number, decimals]) => `${String(number).slice(0, -decimals)}.${String(number).slice(-decimals)}`);
 
-test('reads what Number reads, to the last bit, or leaves it to Number', () => {
+test('reads the same number as Number, to the last bit, or leaves it to Number', () => {
   const point = fc.tuple(digits, digits).map(([whole, part]) => `${whole}.${part}`);
   fc.assert(
     fc.property(fc.oneof(digits, point, double, middle), (text) => {
@@ -26,7 +26,7 @@ test('reads what Number reads, to the last bit, or leaves it to Number', () => {
   );
 });
 
-test('reads numbers with all digits of a double itself', () => {
+test('reads numbers with all digits of a double without Number', () => {
   const texts = ['2141.6573130926477', '0.05', '40724691034.55932', '1', '000.10', '123456789012345678', '0'];
   expect(texts.map(read)).toEqual(texts.map(Number));
 });
