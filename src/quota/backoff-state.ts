@@ -98,13 +98,18 @@ export function isOutage({ downStreak }: Pick<Ledger, 'downStreak'>): boolean {
   return downStreak >= OUTAGE_STREAK;
 }
 
-/** The state after a usable answer: the upstream is up. Only the answer to a request sent after a hold began ends that hold. */
+/**
+ * The state after a usable answer: the upstream is up. Only the answer to a request sent after a hold began ends that hold. Only one sent after
+ * an outage was noticed ends the outage: a server that shuts down still answers the requests that it has begun.
+ */
 export function afterAnswered(ledger: Ledger, now: Instant, { sentAt }: { sentAt: Instant }): Ledger {
+  const limitedStreak = sentAt > ledger.limitedAt ? 0 : ledger.limitedStreak;
+  if (isOutage(ledger) && sentAt <= ledger.downAt) return { ...ledger, limitedStreak };
   return {
     ...ledger,
     downStreak: 0,
     downUntil: sentAt > ledger.downAt ? Math.min(ledger.downUntil, now) : ledger.downUntil,
-    limitedStreak: sentAt > ledger.limitedAt ? 0 : ledger.limitedStreak,
+    limitedStreak,
     // `/users/me` may be requested while the month is used up. Such a request is not the probe that waits for the reset.
     probe: ledger.probe === 'exhausted' && ledger.exhaustedUntil > now ? ledger.probe : null,
     probeUntil: null,

@@ -84,8 +84,17 @@ export function createUpstreamReports(deps: ReportDeps): UpstreamReports {
       lastAnswered = Math.max(lastAnswered, sentAt);
       gate.answered(sentAt);
       if (!isBackingOff) return;
-      isBackingOff = false;
-      await change(sentAt, (ledger, now, sent) => afterAnswered(ledger, now, { sentAt: sent }));
+      const record = (sentAt: Instant) => {
+        isBackingOff = false;
+        return change(sentAt, (ledger, now, sent) => afterAnswered(ledger, now, { sentAt: sent }));
+      };
+      let known = lastAnswered;
+      await record(sentAt);
+      // The answers that came meanwhile were not recorded. The newest of them may end an outage that this one did not end.
+      while (isBackingOff && lastAnswered > known) {
+        known = lastAnswered;
+        await record(known);
+      }
     },
     async reconcile(usage) {
       await changeLedger(sql, at(), (ledger, now) => afterReconciled(ledger, now, usage));

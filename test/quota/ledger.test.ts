@@ -453,6 +453,31 @@ describe('an outage', () => {
     expect(denied(await quota.take(backfill), clock)).toEqual(['unavailable', 100]);
   });
 
+  it('does not end with the answer to a request that was in flight when it began', async () => {
+    const a = open({});
+    const b = open({}, { accountId: a.accountId, clock: a.clock });
+    const { clock } = a;
+    const sentBefore = clock.now();
+    clock.advance(100);
+    for (let i = 0; i < 4; i++) await a.quota.unavailable(down(clock.now()));
+    await b.quota.answered({ sentAt: sentBefore });
+    await a.quota.answered({ sentAt: sentBefore });
+    expect((await a.quota.state()).outage).toEqual({ message: 'refused' });
+    clock.advance(1000);
+    granted(await a.quota.take(backfill));
+    // While one tries, another such answer comes. It lets nobody else try.
+    await a.quota.answered({ sentAt: sentBefore });
+    expect(denied(await b.quota.take(backfill), clock)).toEqual(['unavailable', 60_000]);
+    await a.quota.unavailable(down(clock.now()));
+    expect(denied(await b.quota.take(backfill), clock)).toEqual(['unavailable', 2000]);
+    clock.advance(2000);
+    granted(await b.quota.take(backfill));
+    // Nor is the answer to the one that tries lost beside another such answer.
+    await Promise.all([b.quota.answered({ sentAt: sentBefore }), b.quota.answered({ sentAt: clock.now() })]);
+    expect((await a.quota.state()).outage).toBeNull();
+    for (let i = 0; i < 3; i++) granted(await a.quota.take(backfill));
+  });
+
   it('does not begin through single failures between answers, in any number of processes', async () => {
     const a = open({});
     const b = open({}, { accountId: a.accountId, clock: a.clock });

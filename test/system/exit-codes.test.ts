@@ -15,8 +15,8 @@ const stateOf = async (id: number) =>
   (await world.database.sql<{ state: string }[]>`select state from ops.backfill where id = ${id}`)[0]!.state;
 
 test('a run requests a row again that is invalid once, and is complete', async () => {
-  // Slow enough for a busy machine to show a wait of two seconds.
-  await make({ speed: 5 });
+  // In real time, so that a busy machine shows the wait of two seconds.
+  await make({ speed: 1 });
   upstream.script = (...args) => (upstream.ohlcv().length < 2 ? spoilt(...args) : null);
   const shown: (string | undefined)[] = [];
   const chandler = await world.open();

@@ -1,24 +1,77 @@
 /** An account without any limit: an outage, and faults of all kinds. */
 import { afterEach, expect, test } from 'vitest';
+import { MINUTE } from '../../src/core/interval.ts';
 import { parseFaultSpec } from '../../src/simulator/faults/fault-spec.ts';
 import { fill } from '../support/fill.ts';
 import { says } from '../support/scripted.ts';
+import { until } from '../support/until.ts';
 import { CONCURRENCY, counted, MOST_LATE, make, SLOTS, upstream, WORK, world } from './unlimited.ts';
 
 afterEach(() => world?.close());
+
+/** So many failures in a row are an outage. */
+const NOTICED_AFTER = 4;
+/** The second wait is twice as long as the first. */
+const LEAST_WAITS_MS = [500, 1_000];
+const MOST_WAIT_MS = 10 * MINUTE;
 
 test('an outage costs no more requests than one for each worker and a few that probe', async () => {
   // So many coins that no single series is to blame.
   await make({ simulator: { seed: 3, coins: 24, unlimited: true } });
   const chandler = await world.open({ candlesPerRequest: SLOTS });
+  const { sql } = world.database;
+  const isDown = (request: Request) => request.url.includes('/ohlcv') && upstream.ohlcv().length > 200;
+  const streak = async () => (await sql<{ streak: number }[]>`select down_streak as streak from ops.quota`)[0]!.streak;
+  const failed = () => upstream.ohlcv().slice(200);
+  /** Requests in flight: each answers one with a failure. */
+  const inFlight: (() => void)[] = [];
   upstream.script = (request) =>
-    request.url.includes('/ohlcv') && upstream.ohlcv().length > 200 ? says(500, 'down') : null;
-  const coins = (await world.database.sql<{ id: string }[]>`select id from market.coin`).map(({ id }) => id);
-  const run = await chandler.backfill({ ...WORK, coins, concurrency: CONCURRENCY, maxWaitMs: 3_000 });
-  expect(run.end.kind).toBe('stopped');
-  const failed = upstream.ohlcv().filter(({ status }) => status === 500);
-  expect(failed.length).toBeGreaterThan(0);
-  expect(failed.length).toBeLessThanOrEqual(2 * CONCURRENCY);
+    isDown(request) ? new Promise((resolve) => inFlight.push(() => resolve(says(500, 'down')))) : null;
+  const coins = (await sql<{ id: string }[]>`select id from market.coin`).map(({ id }) => id);
+  let denials = 0;
+  const run = chandler.backfill({
+    ...WORK,
+    coins,
+    concurrency: CONCURRENCY,
+    maxWaitMs: MOST_WAIT_MS,
+    onProgress: ({ waiting }) => {
+      if (waiting?.reason === 'unavailable') denials++;
+    },
+  });
+
+  /** Answers one request. Resolves when its failure is counted, to the instant of the answer. */
+  const failOne = async () => {
+    const before = await streak();
+    const at = world.clock.now();
+    inFlight.shift()!();
+    await until(async () => (await streak()) > before);
+    return at;
+  };
+  // The order that costs most: all workers have sent their next request before each failure is counted.
+  let failedAt = 0;
+  for (let i = 0; i < NOTICED_AFTER; i++) {
+    await until(() => inFlight.length === CONCURRENCY);
+    failedAt = await failOne();
+  }
+  // Now it is an outage: the worker of the last failure sends nothing.
+  await until(() => denials > 0 || inFlight.length === CONCURRENCY);
+  const burst = NOTICED_AFTER - 1 + CONCURRENCY;
+  expect(failed()).toHaveLength(burst);
+  for (const fail of inFlight.splice(0)) fail();
+  for (const [looks, leastMs] of LEAST_WAITS_MS.entries()) {
+    await until(() => inFlight.length > 0);
+    // The other workers ask for a permit while the answer to this look is awaited.
+    const before = denials;
+    await until(() => denials >= before + CONCURRENCY || inFlight.length > 1);
+    expect(failed()).toHaveLength(burst + looks + 1);
+    expect(failed().at(-1)!.at - failedAt).toBeGreaterThanOrEqual(leastMs);
+    failedAt = await failOne();
+  }
+  upstream.script = (request) => (isDown(request) ? says(500, 'down') : null);
+  world.clock.advanceTo(failedAt + MOST_WAIT_MS);
+  expect((await run).end.kind).toBe('stopped');
+  // Before the run ends, one more may look.
+  expect(failed().length).toBeLessThanOrEqual(burst + LEAST_WAITS_MS.length + 1);
   expect(await counted()).toBe(upstream.log.length);
 });
 
