@@ -66,7 +66,7 @@ export async function openIngestion(app: App, options: IngestionOptions = {}): P
   const opened = new Map<'chunks' | 'fresh', Promise<ChunkQueue>>();
   const close = async () => {
     // The failure to open has already been reported, and an unavailable queue cannot be closed.
-    const atDebug = (error: unknown) => app.log.debug({ err: error }, 'queue not closed');
+    const atDebug = (error: unknown) => app.log.debug({ err: error }, 'could not close the queue');
     for (const queue of opened.values()) await queue.then((open) => open.close()).catch(atDebug);
     await host?.then((host) => host.close()).catch(atDebug);
     await Promise.all([upstream.close(), rpc?.client.close()]);

@@ -63,7 +63,7 @@ function oneOf<T extends string>(allowed: readonly T[]): Parse<T> {
   return (text) => {
     const found = allowed.find((name) => name === text);
     return found === undefined
-      ? wrong(`which is none of ${allowed.join(', ')}${didYouMean(text, allowed)}`)
+      ? wrong(`which is not one of ${allowed.join(', ')}${didYouMean(text, allowed)}`)
       : { ok: found };
   };
 }
@@ -264,7 +264,7 @@ function parseDatasets(text: string): ParsedSetting<readonly string[]> {
   const other = names.find((name) => !DATASET_NAMES.includes(name));
   if (other === undefined) return { ok: DATASET_NAMES.filter((name) => names.includes(name)) };
   return wrong(
-    `of which ${quoted(other)} is no dataset; there are ${DATASET_NAMES.join(', ')}, and all${didYouMean(other, DATASET_NAMES)}`,
+    `of which ${quoted(other)} is not a dataset; the datasets are ${DATASET_NAMES.join(', ')}, and all${didYouMean(other, DATASET_NAMES)}`,
   );
 }
 

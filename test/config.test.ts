@@ -181,7 +181,7 @@ describe('parseConfig', () => {
     ['CHANDLER_BASE_URL', 'https://u:topsecret@example.org/v1', /CHANDLER_API_KEY/],
     ['CHANDLER_BASE_URL', 'https://example.org/v1?x=1', /no \?/],
     ['CHANDLER_RPC_URL', 'ftp://x', /https:\/\//],
-    ['CHANDLER_PLAN', 'buisness', /none of free, starter.*did you mean business/],
+    ['CHANDLER_PLAN', 'buisness', /not one of free, starter.*did you mean business/],
     ['CHANDLER_MONTHLY_REQUESTS', '-5', /"-5"; it must be a whole number above 0/],
     ['CHANDLER_MONTHLY_REQUESTS', '1.5', /whole/],
     ['CHANDLER_DAILY_REQUESTS', '0', /above 0/],
@@ -191,7 +191,7 @@ describe('parseConfig', () => {
     ['CHANDLER_CANDLES_PER_REQUEST', '367', /"367"; it must be .* from 1 to 366, the most that the upstream answers/],
     ['CHANDLER_AUTH_SCHEME', 'bearr', /did you mean bearer/],
     ['CHANDLER_LISTEN', '8080', /127\.0\.0\.1:8080/],
-    ['CHANDLER_SERVE_LIMITS', 'of', /none of on, off/],
+    ['CHANDLER_SERVE_LIMITS', 'of', /not one of on, off/],
     ['CHANDLER_CONNECTIONS_PER_ADDRESS', '-3', /"-3"/],
     ['CHANDLER_CONNECTIONS_PER_ADDRESS', '2.5', /"2\.5"/],
     ['CHANDLER_TRUSTED_PROXIES', '10.0.0.0/33', /"10\.0\.0\.0\/33" is neither an address nor a network/],
@@ -203,7 +203,7 @@ describe('parseConfig', () => {
       '127.0.0.1:8080',
       /is the address for callers, CHANDLER_LISTEN, too; choose another port/,
     ],
-    ['CHANDLER_SERVE_SQL', 'yes', /"yes", which is none of on, off/],
+    ['CHANDLER_SERVE_SQL', 'yes', /"yes", which is not one of on, off/],
     ['CHANDLER_SERVE_ORIGINS', 'https://a.example/x', /"https:\/\/a.example\/x" is not an origin; write it like/],
     ['CHANDLER_SERVE_ORIGINS', '* app.example', /"app.example" is not an origin/],
     [
@@ -220,13 +220,13 @@ describe('parseConfig', () => {
     ['CHANDLER_KEEP_CANDLES', '2h=90d', /which has 2h=90d; .* of 5m 15m/],
     ['CHANDLER_KEEP_CANDLES', '1h=90d 1h=80d', /write each interval once/],
     ['CHANDLER_KEEP_CANDLES', '1h=90d 5m=soon', /which has 5m=soon; it must be a number of days/],
-    ['LOG_LEVEL', 'verbose', /none of trace/],
+    ['LOG_LEVEL', 'verbose', /not one of trace/],
     [
       'CHANDLER_SCHEDULE_TICKERS',
       '5m',
-      /"5m", which is no cron expression; write minute.*like \*\/15 \* \* \* \*, or off\.$/,
+      /"5m", which is not a cron expression; write minute.*like \*\/15 \* \* \* \*, or off\.$/,
     ],
-    ['CHANDLER_SCHEDULE_COINS', '0 25 * * *', /no cron expression \(25 is no hour\)/],
+    ['CHANDLER_SCHEDULE_COINS', '0 25 * * *', /not a cron expression \(25 is not a valid hour\)/],
     ['CHANDLER_SCHEDULE_COINS', '* * * * * *', /more than once a minute/],
     ['CHANDLER_SCHEDULE_GAPS', 'of', /or off \(did you mean off\?\)/],
   ])('explains what is wrong with %s=%s and what would be right', (name, value, expected) => {
@@ -260,7 +260,7 @@ describe('parseConfig', () => {
   test.each([
     [
       { CHANDLER_LAKE_URL: 's3://key:hidden@bucket' },
-      'CHANDLER_LAKE_URL is (not shown), which has an @; leave out keys',
+      'CHANDLER_LAKE_URL is (not shown), which contains an @; leave out keys',
     ],
     [{ CHANDLER_LAKE_URL: 'gs://bucket' }, 'CHANDLER_LAKE_URL is "gs://bucket", which is neither a folder nor s3://'],
     [{ CHANDLER_LAKE_URL: 's3://' }, 'CHANDLER_LAKE_URL is "s3://", which names no bucket'],
@@ -268,7 +268,7 @@ describe('parseConfig', () => {
     [{ CHANDLER_LAKE_URL: '~/lake' }, 'CHANDLER_LAKE_URL is "~/lake", but Chandler does not expand ~'],
     [{ CHANDLER_LAKE_DATASETS: 'coins' }, 'but there is no lake; set CHANDLER_LAKE_URL too'],
     [{ CHANDLER_SCHEDULE_LAKE: '@hourly' }, 'but there is no lake; set CHANDLER_LAKE_URL too'],
-    [{ CHANDLER_LAKE_URL: 'x', CHANDLER_LAKE_DATASETS: 'coin' }, '"coin" is no dataset; there are candles, '],
+    [{ CHANDLER_LAKE_URL: 'x', CHANDLER_LAKE_DATASETS: 'coin' }, '"coin" is not a dataset; the datasets are candles, '],
     [{ AWS_ENDPOINT_URL: 'https://id:hidden@x' }, 'AWS_ENDPOINT_URL is "***@x", which contains keys; leave them out'],
     [{ AWS_ENDPOINT_URL_S3: 'storage:9000' }, 'which is not a web address; it must start with https:// or http://'],
   ])('rejects %j', (env, message) => {

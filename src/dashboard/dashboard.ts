@@ -53,7 +53,8 @@ export function createDashboard(deps: DashboardDeps): Handler {
   });
   // Browsers send the length of a form, and the server reads no more than that.
   app.use(async (c, next) => {
-    if (c.req.header('transfer-encoding') !== undefined) return c.text('a form must be sent with its length', 411);
+    if (c.req.header('transfer-encoding') !== undefined)
+      return c.text('a form must have a Content-Length header, not Transfer-Encoding', 411);
     if (Number(c.req.header('content-length') ?? 0) > MOST_FORM_BYTES) return c.text('the form is too long', 413);
     return next();
   });

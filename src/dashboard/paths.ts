@@ -6,7 +6,7 @@ export const DASHBOARD_PATHS = /^\/(ui(\/[^?]*)?)?(\?.*)?$/;
 const WAIT_SECONDS = 5;
 const STARTING = `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="${WAIT_SECONDS}">
 <title>Chandler is starting</title></head><body><h1>Chandler is starting</h1>
-<p>It waits for its database. This page reloads automatically; <a href="/health">/health</a> says what it waits for.</p></body></html>`;
+<p>It waits for its database. This page reloads automatically; <a href="/health">/health</a> shows what it waits for.</p></body></html>`;
 
 export function dashboardStarting(): Response {
   return new Response(STARTING, {

@@ -33,8 +33,8 @@ export function readRedirect(status: number, location: string | null, requestUrl
     message: `${requestUrl.host} ${message}`,
     astray: true,
   });
-  if (!location) return astray(`answered ${status} without saying where to go`);
-  if (!URL.canParse(location, requestUrl.href)) return astray('redirects to an address that cannot be read');
+  if (!location) return astray(`answered ${status} without a Location header`);
+  if (!URL.canParse(location, requestUrl.href)) return astray('redirects to an invalid address');
   const target = new URL(location, requestUrl);
   const path = target.pathname + target.search;
   if (target.origin !== requestUrl.origin) {

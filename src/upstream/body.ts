@@ -41,7 +41,11 @@ export async function decompress(raw: RawBody, encoding: string | null, maxBytes
   const coding = (encoding ?? 'identity').trim().toLowerCase();
   if (coding === 'identity' || coding === '') return whole(bytes);
   if (coding !== 'gzip' && coding !== 'x-gzip') {
-    return { kind: 'garbled', bytes: bytes.length, message: `in the encoding "${coding}", which was not asked for` };
+    return {
+      kind: 'garbled',
+      bytes: bytes.length,
+      message: `in the encoding "${coding}", which Chandler did not request`,
+    };
   }
   // A `fetch` that decompresses automatically keeps the header. JSON never begins with gzip's two magic bytes.
   if (bytes[0] !== 0x1f || bytes[1] !== 0x8b) return whole(bytes);

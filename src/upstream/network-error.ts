@@ -27,7 +27,7 @@ const FAILURES: readonly (readonly [RegExp, string, NoContact | null])[] = [
   [/^UND_ERR_CONNECT_TIMEOUT$/, 'HOST did not accept a connection in time', 'no network'],
   [/^ETIMEDOUT$/, 'HOST did not accept a connection in time', null],
   [/^UND_ERR_HEADERS_TIMEOUT$/, 'HOST took the request and did not answer in time', null],
-  [/^UND_ERR_BODY_TIMEOUT$/, 'HOST fell silent in the middle of its response', null],
+  [/^UND_ERR_BODY_TIMEOUT$/, 'HOST stopped sending in the middle of its response', null],
   [
     /^(UND_ERR_SOCKET|ECONNRESET|EPIPE|ECONNABORTED|HPE_INVALID_EOF_STATE|UND_ERR_RES_CONTENT_LENGTH_MISMATCH)$/,
     'HOST closed the connection before the whole response had arrived',

@@ -80,7 +80,7 @@ test('the log of an outage has a line for each cause and minute, with a count, a
   const failed = lines().filter(({ cause }) => cause !== undefined);
   // Schedules that fail for the same reason share one line.
   const causes = new Set(failed.map(({ msg, cause }) => `${msg}: ${cause}`));
-  expect(causes).toContain('schedule failed, and is tried again: upstream.test answered 502: a web page');
+  expect(causes).toContain('schedule failed and will be retried: upstream.test answered 502: a web page');
   expect(failed.some(({ count, names }) => Number(count) >= 2 && (names as string[]).length >= 2)).toBe(true);
   for (const about of causes) {
     const at = failed.filter(({ msg, cause }) => `${msg}: ${cause}` === about).map((line) => line.at);

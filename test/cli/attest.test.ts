@@ -166,7 +166,7 @@ describe('attest', () => {
     // Another time in the head, or another key.
     await writeFile(file, [lines[0]!.replace(/"at":"\d{4}/, '"at":"1999'), ...lines.slice(1), ''].join('\n'));
     const changed = await chandler('verify', '--against', file, '--key', pub);
-    expect([changed.code, changed.err]).toEqual([1, expect.stringContaining('not by the given key')]);
+    expect([changed.code, changed.err]).toEqual([1, expect.stringContaining('that the given key did not make')]);
   });
 
   test('says what is wrong with a key and ends with 2', async () => {
@@ -196,7 +196,7 @@ describe('attest', () => {
     await writeFile(path, key);
     expect(await chandler('attest', '--out', path, '--sign', path)).toMatchObject({
       code: 2,
-      err: expect.stringContaining('is no attestation'),
+      err: expect.stringContaining('is not an attestation'),
     });
     expect(await readFile(path, 'utf8')).toBe(key);
     expect((await attest()).code).toBe(0);
@@ -348,13 +348,13 @@ describe('verify --against', () => {
       (${ids[1]!}, '24h', '2021-05-01Z', -1, 1, -1, 1), (${ids[1]!}, '24h', '2021-05-02 06:00Z', 1, 1, 1, 1), (${ids[1]!}, '24h', '2021-05-03Z', 1, 1, 1, 1)`;
     const { code, out } = await chandler('verify');
     expect(code).toBe(1);
-    expect(out).toContain('2021-05-01 00:00Z to 2021-05-02 00:00Z: 1 candle that cannot be true');
+    expect(out).toContain('2021-05-01 00:00Z to 2021-05-02 00:00Z: 1 candle with impossible values');
     expect(out).toContain('2021-05-02 00:00Z to 2021-05-03 00:00Z: 1 candle off the 24h grid');
-    expect(out).toContain('1 candle that retention has yet to remove');
+    expect(out).toContain('1 candle that retention has not removed yet');
     for (const [, statement] of out.matchAll(/chandler sql "(.*)"/g)) await database.sql.unsafe(statement!);
     expect(await chandler('verify')).toMatchObject({
       code: 0,
-      out: expect.stringContaining('1 candle that retention has yet to remove'),
+      out: expect.stringContaining('1 candle that retention has not removed yet'),
     });
   });
 
@@ -507,7 +507,7 @@ describe('verify --against', () => {
           month: null,
           verdict: 'tampered',
           detail: expect.stringContaining(
-            '1 step of its evidence from before 2024-01-24T00:00:00.000Z (the attestation has no such series)',
+            '1 step of its evidence from before 2024-01-24T00:00:00.000Z (the attestation does not have this series)',
           ),
         },
       ]);
@@ -560,10 +560,10 @@ describe('verify --against', () => {
     });
     expect(await against(text.slice(0, text.length / 2))).toMatchObject({
       code: 1,
-      err: expect.stringContaining('is cut off'),
+      err: expect.stringContaining('is truncated'),
     });
     expect(await against('')).toMatchObject({ code: 1, err: expect.stringContaining('is empty') });
-    expect(await against('{}\n')).toMatchObject({ code: 1, err: expect.stringContaining('is no attestation') });
+    expect(await against('{}\n')).toMatchObject({ code: 1, err: expect.stringContaining('is not an attestation') });
     await rm(file);
     expect(await chandler('verify', '--against', file)).toMatchObject({
       code: 2,
@@ -612,7 +612,7 @@ describe('verify --against', () => {
     expect([ofVerify, err]).toEqual([1, '']);
     expect(out).toMatch(/btc-bitcoin +24h usd .* DIFFERS/);
     expect(out).toMatch(/eth-ethereum +24h usd .* DIFFERS/);
-    expect(out).toContain('2022-05-10 00:00Z to 2022-05-11 00:00Z: the candle is not the one that the answer told');
+    expect(out).toContain('2022-05-10 00:00Z to 2022-05-11 00:00Z: the stored candle differs from the answer');
   });
 
   describe('forged rows of histories older than the attestation, which has none of them', () => {

@@ -92,9 +92,9 @@ describe('status', () => {
   test('does not show a run as running when its process has no heartbeat', async () => {
     const { out } = await chandler('status');
     expect(out).toMatch(
-      /^Backfill 1 \(24h usd, 2024-01-01 … 2024-02-01\): no sign of life since .*Z \(10m( \d+s)? ago\)\.\nIts process host:1 was killed/m,
+      /^Backfill 1 \(24h usd, 2024-01-01 … 2024-02-01\): no heartbeat since .*Z \(10m( \d+s)? ago\)\.\nIts process host:1 was killed/m,
     );
-    expect(out).toMatch(new RegExp(`^Backfill 3 .*: no sign of life since .*\\nIts process ${GONE} was killed`, 'm'));
+    expect(out).toMatch(new RegExp(`^Backfill 3 .*: no heartbeat since .*\\nIts process ${GONE} was killed`, 'm'));
   });
 
   test('shows the same as JSON', async () => {
@@ -328,7 +328,7 @@ describe('doctor', () => {
         found: `one a day in ${path.join(folder, 'new')}, not signed`,
       });
       const file = { CHANDLER_ATTEST_DIR: import.meta.filename };
-      expect(await checked(file)).toMatchObject({ state: 'fail', found: `${import.meta.filename} is no folder` });
+      expect(await checked(file)).toMatchObject({ state: 'fail', found: `${import.meta.filename} is not a folder` });
       const key = { CHANDLER_ATTEST_DIR: folder, CHANDLER_ATTEST_KEY: path.join(folder, 'none.pem') };
       const failed = await checked(key);
       expect(failed?.state).toBe('fail');
@@ -365,7 +365,7 @@ describe('doctor', () => {
       await writeFile(file, 'mine\n');
       expect(await checked(folder)).toMatchObject({
         state: 'fail',
-        found: `manifest.json in ${folder} is no manifest of an export`,
+        found: `manifest.json in ${folder} is not a manifest of an export`,
       });
       expect(await checked(import.meta.filename)).toMatchObject({
         state: 'fail',
@@ -381,7 +381,7 @@ describe('doctor', () => {
     expect(code).toBe(0);
     expect(out).toMatch(/^ ok {3}Node +(20|22|24)\./m);
     expect(out).toMatch(/ ok {3}database +Postgres 1[5-8]/);
-    expect(out).toMatch(/warn {2}backfill 1 +host:1 gave its last sign of life 10m( \d+s)? ago\n +→ run the same/);
+    expect(out).toMatch(/warn {2}backfill 1 +host:1 sent its last heartbeat 10m( \d+s)? ago\n +→ run the same/);
     expect(out).toMatch(/Chandler is ready, 1 warning\.\n$/);
   });
 

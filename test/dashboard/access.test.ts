@@ -97,7 +97,7 @@ describe('signing in', () => {
     const answer = await dashboard.ask('/ui/sign-in', { address: '192.0.2.10', form: { key, next: '/' } });
     expect(answer.status).toBe(400);
     expect(answer.headers.get('set-cookie')).toBeNull();
-    expect(await answer.text()).toContain('This is no valid key of an operator');
+    expect(await answer.text()).toContain('This is not a valid operator key');
   };
 
   test('accepts only the whole valid key of an operator', async () => {
@@ -202,7 +202,7 @@ describe('an action of an operator', () => {
     const path = `/ui/do/pause?backfill=${id}`;
     const asked = await dashboard.page(path);
     expect(asked).toContain(`Pause backfill ${id}?`);
-    expect(asked).toContain('It costs no request now.');
+    expect(asked).toContain('It costs no requests now.');
     expect(asked).toContain('Only an operator may do this');
     expect(await stateOf(id)).toBe('queued');
 
@@ -239,7 +239,7 @@ describe('an action of an operator', () => {
     const late = await dashboard.ask(path, { session, form });
     expect(late.status).toBe(303);
     const page = await dashboard.page(late.headers.get('location')!);
-    expect(page).toContain('Nothing was done: nobody is signed in here any more.');
+    expect(page).toContain('Nothing was done: your session has ended.');
     expect(page).toContain(`name="next" value="${path}"`);
     expect(await stateOf(id)).toBe('queued');
   });

@@ -224,7 +224,7 @@ describe.skipIf(EXECUTABLE === null)('the dashboard in a browser', () => {
         select open, close from market.candles
         where coin_id = 'btc-bitcoin' and interval = '24h' and quote = 'usd' and open_time = ${slot}::timestamptz`;
       const { open, close } = candle!;
-      return new RegExp(`^The story of ${slot}, 24h usd.*The slot is final: open ${open}, .*close ${close},`);
+      return new RegExp(`^History of the slot ${slot}, 24h usd.*The slot is final: open ${open}, .*close ${close},`);
     }
   });
 
@@ -266,7 +266,7 @@ describe.skipIf(EXECUTABLE === null)('the dashboard in a browser', () => {
     await open('/ui/sign-in');
     await page.getByLabel('Operator').fill('chandler_12345678_12345678901234567890123456789012');
     await page.getByRole('button', { name: 'Sign in' }).click();
-    await page.getByText('This is no valid key of an operator').waitFor();
+    await page.getByText('This is not a valid operator key').waitFor();
     expect(await context.cookies()).toEqual([]);
   });
 

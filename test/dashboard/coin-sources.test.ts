@@ -57,29 +57,29 @@ describe('days of which only the later ones can be made of hours', () => {
     const { text } = await world.get(`${PAGE}?interval=24h&from=2024-01-01`);
     expect(rowsOf(text)).toEqual([
       '2024-01-03 not asked yet, 2 slots until 2024-01-05',
-      '2024-01-02 34 67 29 57.57 852 final, made of finer candles',
-      '2024-01-01 10 43 5 33.33 276 final, made of finer candles',
+      '2024-01-02 34 67 29 57.57 852 final, aggregated from finer candles',
+      '2024-01-01 10 43 5 33.33 276 final, aggregated from finer candles',
     ]);
     const { bars, states } = JSON.parse((await world.get(`${PAGE}/candles?interval=24h&span=all`)).text);
     expect(bars.map((bar: number[]) => states[bar[8]!]).filter((state: string) => state !== 'final')).toEqual([
-      'final, made of finer candles',
-      'final, made of finer candles',
+      'final, aggregated from finer candles',
+      'final, aggregated from finer candles',
     ]);
     const storyOf = async (at: string) =>
       textOf(sectionOf((await world.get(`${PAGE}?interval=24h&at=${at}`)).text, 'story'));
     expect(await storyOf('2023-02-01')).toMatch(
-      /^The story of 2023-02-01 00:00Z, 24h usd .* The slot is final: open 131/,
+      /^History of the slot 2023-02-01 00:00Z, 24h usd .* The slot is final: open 131/,
     );
     expect(await storyOf('2024-01-02')).toMatch(
-      /^The story of 2024-01-02 00:00Z, 1h usd The bar of .* is made of 1h candles.*The slot is final: open 34/,
+      /^History of the slot 2024-01-02 00:00Z, 1h usd The bar of .* is aggregated from 1h candles.*The slot is final: open 34/,
     );
-    expect(await storyOf('2024-01-04')).toMatch(/^The story of 2024-01-04 00:00Z, 1h usd .*The slot is wanted/);
+    expect(await storyOf('2024-01-04')).toMatch(/^History of the slot 2024-01-04 00:00Z, 1h usd .*The slot is wanted/);
   });
 
   test('include a bar marked incomplete when it is old and parts of it are missing', async () => {
     const { text } = await world.get(`${PAGE}?interval=36h&from=2024-01-02&to=2024-01-05`);
     expect(rowsOf(text).find((row) => /^2024-01-0[234].* \d/.test(row) && row.includes('incomplete'))).toMatch(
-      /incomplete, made of finer candles$/,
+      /incomplete, aggregated from finer candles$/,
     );
     expect(text).not.toContain('provisional, made');
   });
@@ -102,7 +102,7 @@ test('a bar that was stored before it was final is made of finer candles that ar
   await storeAnswer(world.sql, hourly, { span: { from: days.from, to: days.from + DAY }, slots: hours });
   const { text } = await world.get(`/ui/coins/${id}?interval=24h&from=2024-01-01`);
   const [second, first] = rowsOf(text).slice(-2);
-  expect(first).toBe('2024-01-01 10 43 5 33.33 276 final, made of finer candles');
+  expect(first).toBe('2024-01-01 10 43 5 33.33 276 final, aggregated from finer candles');
   expect(second).toMatch(/^2024-01-02 600 610 590 606 1 provisional$/);
 });
 
@@ -114,11 +114,11 @@ test('a bar reads no more rows than a page may read', async () => {
     // 8,783 hours are 105,396 candles of five minutes.
     const { status, text } = await world.get(`${path}?interval=8783h`);
     expect(status).toBe(400);
-    expect(text).toMatch(/interval must be less wide, got (&quot;|\\?")8783h.*more than 60,000 candles of 5m/);
+    expect(text).toMatch(/interval must be shorter, got (&quot;|\\?")8783h.*more than 60,000 5m candles/);
   }
   const { text } = await world.get(`/ui/coins/${id}?interval=2001h`);
   expect(rowsOf(text).length).toBeLessThanOrEqual(2);
-  expect(text).toContain('Earlier ones');
+  expect(text).toContain('Earlier bars');
   const { from, to, hasEarlier } = JSON.parse((await world.get(`/ui/coins/${id}/candles?interval=2001h&from=0`)).text);
   expect({ slots: (to - from) / (2001 * 3600), hasEarlier }).toEqual({ slots: 2, hasEarlier: true });
 });
@@ -148,7 +148,7 @@ test('each link to fill a series opens a page with its price, even if the wanted
     expect({ link, text: textOf(price.text) }).toEqual({
       link,
       text: expect.stringMatching(
-        /Fill [\d,]+ slots?|Ask whether the upstream gives more|nothing (is missing|can be requested)/,
+        /Fill [\d,]+ slots?|Check whether the upstream gives more|(no slot is missing|nothing can be requested)/,
       ),
     });
     expect(price.text).not.toContain('must be a date');

@@ -52,7 +52,7 @@ describe('the page of a coin', () => {
     expect(rows[0]).toBe('2024-02-07 not asked yet, 3 slots until 2024-02-10');
     expect(rows[1]).toBe('2024-02-06 500 600 400 505 5 provisional');
     expect(rows[2]).toBe('2024-02-05 135 145 125 136.35 1,000 final');
-    expect(rows).toContain('2024-01-11 empty, told once, 2 slots until 2024-01-13');
+    expect(rows).toContain('2024-01-11 empty, not confirmed yet, 2 slots until 2024-01-13');
     expect(rows).toContain('2024-01-06 50 60 40 50.5 7 final, revised');
     expect(text).toContain('href="https://www.tradingview.com/"');
     expect(text).not.toMatch(/ style=/);
@@ -76,7 +76,7 @@ describe('the page of a coin', () => {
     const { status, text } = await world.get('/ui/coins/xbt-bitcoin');
     expect(status).toBe(200);
     expect(textOf(text)).toContain('xbt-bitcoin is now btc-bitcoin');
-    expect(textOf(text)).toContain('seen 2020-02-03 00:00Z');
+    expect(textOf(text)).toContain('noticed 2020-02-03 00:00Z');
   });
 
   test('is a 404 for an id that no coin ever had', async () => {
@@ -89,7 +89,7 @@ describe('the page of a coin', () => {
   test('says when no stored candles can make bars of the chosen interval', async () => {
     const { text } = await world.get(`${PAGE}?interval=1h`);
     expect(textOf(text)).toContain(
-      'There are no 1h candles in usd, and no finer ones of which they could be made. There is 24h usd.',
+      'There are no 1h candles in usd, and no finer candles to aggregate. Stored: 24h usd.',
     );
   });
 
@@ -97,12 +97,12 @@ describe('the page of a coin', () => {
     ['interval=7x', 'interval must be a multiple of 5 minutes'],
     ['interval=7m', 'interval must be a multiple of 5 minutes'],
     ['interval=0h', 'interval must be a multiple of 5 minutes'],
-    ['quote=eur', 'quote must be usd or btc; got &quot;eur&quot;'],
+    ['quote=eur', 'quote must be usd or btc, got &quot;eur&quot;'],
     ['span=2y', 'span must be one of 30d, 90d, 1y, 5y, all'],
     ['from=yesterday', 'from must be a date'],
     ['to=9999999999999999', 'to must be a date'],
-    ['from=2024-02-01&to=2024-01-01', 'from must lie before to'],
-    ['at=2190-01-01', 'at must not lie in the future'],
+    ['from=2024-02-01&to=2024-01-01', 'from must be before to'],
+    ['at=2190-01-01', 'at must not be in the future'],
     ['drawdown=1', 'drawdown must be true or false'],
   ])('refuses %s, for the script as well', async (query, message) => {
     for (const path of [PAGE, `${PAGE}/candles`]) {
@@ -124,7 +124,7 @@ describe('the story of a slot', () => {
   test('shows the revision of a revised day, from the link in the table', async () => {
     const { text } = await world.get(`${PAGE}?interval=24h&quote=usd&at=2024-01-06`);
     const story = textOf(sectionOf(text, 'story'));
-    expect(story).toContain('The story of 2024-01-06 00:00Z, 24h usd');
+    expect(story).toContain('History of the slot 2024-01-06 00:00Z, 24h usd');
     expect(story).toMatch(/wanted The series was wanted for the first time/);
     expect(story).toMatch(/open 105/);
     expect(story).toMatch(/now The slot is final: open 50/);
@@ -133,8 +133,8 @@ describe('the story of a slot', () => {
   test('shows the first finer candle when the bar is made of finer candles', async () => {
     const { text } = await world.get('/ui/coins/eth-ethereum?interval=24h&at=2024-01-02T13:30Z');
     const story = textOf(sectionOf(text, 'story'));
-    expect(story).toContain('The bar of 2024-01-02 00:00Z is made of 1h candles');
-    expect(story).toContain('The story of 2024-01-02 00:00Z, 1h usd');
+    expect(story).toContain('The bar of 2024-01-02 00:00Z is aggregated from 1h candles');
+    expect(story).toContain('History of the slot 2024-01-02 00:00Z, 1h usd');
   });
 });
 
@@ -157,7 +157,7 @@ describe('the bars for the chart script', () => {
     const day = (n: number) => (FIRST + n * DAY) / 1000;
     expect({ from, to, hasEarlier }).toEqual({ from: day(9), to: day(13), hasEarlier: true });
     expect(bars.map(([at]: number[]) => at)).toEqual([day(9), day(12)]);
-    expect(holes).toEqual([[day(10), day(12), 2, 'empty, told once', null]]);
+    expect(holes).toEqual([[day(10), day(12), 2, 'empty, not confirmed yet', null]]);
   });
 
   test('are the newest 3,000 of a longer span', async () => {
@@ -207,8 +207,8 @@ describe('tracking from the page', () => {
   test('shows a visitor the price, but does not let the visitor track', async () => {
     const { text } = await world.get(TRACK);
     // One an hour, minus the five minutes between two ticks of the schedule.
-    expect(textOf(text)).toMatch(/it costs 27 requests a day\./);
-    expect(textOf(text)).toMatch(/Its past costs [\d,]+ requests? once\./);
+    expect(textOf(text)).toMatch(/Its target age of \w+ costs 27 requests a day\./);
+    expect(textOf(text)).toMatch(/Its past costs [\d,]+ requests?, once\./);
     expect(text).toContain('Only an operator may do this.');
     expect((await world.confirm(TRACK, '')).location).toMatch(/^\/ui\/sign-in/);
     expect(await rules()).toEqual([]);
@@ -220,12 +220,12 @@ describe('tracking from the page', () => {
     expect(status).toBe(303);
     expect(await rules()).toEqual([{ coinId: COIN, interval: '1h' }]);
     const after = await world.get(location!, cookie);
-    expect(textOf(after.text)).toContain('1h usd of btc-bitcoin is tracked; 1 series are in all.');
+    expect(textOf(after.text)).toContain('1h usd of btc-bitcoin is tracked; 1 series in total.');
     expect(rowsOf(sectionOf(after.text, 'series')).find((row) => row.startsWith('1h usd'))).toMatch(
-      /yes, named 1h .*untrack$/,
+      /yes, by id 1h .*untrack$/,
     );
 
-    expect(textOf((await world.get(TRACK)).text)).toContain(`A rule tracks it already, since ${since}`);
+    expect(textOf((await world.get(TRACK)).text)).toContain(`A rule has tracked it since ${since}`);
     const untrack = `/ui/do/untrack?coin=${COIN}&interval=1h&quote=usd`;
     const removed = await world.confirm(untrack, cookie);
     expect(removed.status).toBe(303);

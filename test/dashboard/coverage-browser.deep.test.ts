@@ -140,7 +140,7 @@ describe.skipIf(EXECUTABLE === null)('the coverage map', () => {
     await expect.poll(() => fieldOf(ranked, 'selected')).toBeNull();
 
     const other = await openMap(`/ui/coverage?coin=holes&selected=${selection}`, LOOKS.light);
-    await other.getByText('What the address selects is not shown').waitFor();
+    await other.getByText('The address selects a series that the filters exclude').waitFor();
     expect(await other.locator('#map-selection').isVisible()).toBe(false);
   });
 

@@ -161,20 +161,20 @@ describe('the page of the map', () => {
     expect(status).toBe(200);
     expect(text).toContain('Rows 1 to 1 of 1');
     expect(text).toContain('<a href="/ui/coins/closed-coin?interval=24h&amp;quote=usd">CLOSED Closed</a>');
-    expect(text).toMatch(/refused: forbidden to this account: 4 slots in 1 gap, \d{4}-\d\d-\d\d to/);
+    expect(text).toMatch(/refused: this account may not read it: 4 slots in 1 gap, \d{4}-\d\d-\d\d to/);
     expect(text).toMatch(/not asked yet: 6 slots in 2 gaps/);
     expect(text).toMatch(/<td class="num"[^>]*>50<\/td><td class="num"[^>]*>40<\/td>.*<td class="num"[^>]*>10<\/td>/);
   });
   it('links to the rows before and after, with the same filter', async () => {
     const { text } = await pages.get('/ui/coverage?sort=name&row=3');
     expect(text).toContain('Rows 4 to 13 of 13');
-    expect(text).toContain('<a href="/ui/coverage?sort=name">Rows before</a>');
+    expect(text).toContain('<a href="/ui/coverage?sort=name">Previous rows</a>');
     const marks =
       'cursor=1%2C2024-01-01T00%3A00%3A00.000Z&selected=1%2C2%2C2024-01-01T00%3A00%3A00.000Z%2C2024-02-01T00%3A00%3A00.000Z';
     expect((await pages.get(`/ui/coverage?${marks}&row=3`)).text).toContain(
-      `<a href="/ui/coverage?${marks.replace('&', '&amp;')}">Rows before</a>`,
+      `<a href="/ui/coverage?${marks.replace('&', '&amp;')}">Previous rows</a>`,
     );
-    expect((await pages.get('/ui/coverage?row=99')).text).toContain('There is no row 100: 13 rows in all.');
+    expect((await pages.get('/ui/coverage?row=99')).text).toContain('There is no row 100: there are 13 rows.');
     expect((await pages.get('/ui/coverage?coin=nobody')).text).toContain('No series matches.');
   });
   it('shows a hostile coin name as text', async () => {
@@ -195,11 +195,11 @@ describe('an address with a wrong value is refused', () => {
     ['quote=eur', 'quote must be usd or btc, got &quot;eur&quot;.'],
     ['row=-1', 'row must be a whole number from 0'],
     ['from=yesterday', 'from must be a date like 2024-01-31'],
-    ['from=2024-02-01&to=2024-01-01', 'from must lie before to'],
-    ['cursor=12', 'cursor must be the number of a series and a time like 12,2024-01-31T12:00Z, got &quot;12&quot;.'],
+    ['from=2024-02-01&to=2024-01-01', 'from must be before to'],
+    ['cursor=12', 'cursor must be the number of a series and a time, like 12,2024-01-31T12:00Z, got &quot;12&quot;.'],
     ['cursor=a,2024-01-01', 'cursor must be a whole number from 1 to 2147483647, got &quot;a&quot;.'],
     ['cursor=1,yesterday', 'cursor must be a date like 2024-01-31'],
-    ['selected=1,2,2024-01-01', 'selected must be two numbers of series and two times like'],
+    ['selected=1,2,2024-01-01', 'selected must be two numbers of series and two times, like'],
     ['selected=1,2,2024-01-02,2024-01-01', 'selected must have its earlier time first'],
     ['selected=1,2,,2024-01-01', 'selected must be a date like 2024-01-31'],
     [`coin=${'x'.repeat(101)}`, 'coin must be one line of at most 100 characters, got 101.'],
@@ -209,13 +209,13 @@ describe('an address with a wrong value is refused', () => {
     expect([status, text]).toEqual([400, expect.stringContaining(message)]);
   });
   it.each([
-    ['from=2024-01-01&rows=10&step=60', 'from and to must be given.'],
+    ['from=2024-01-01&rows=10&step=60', 'from and to are required, got from=2024-01-01 and to=.'],
     [
       'from=2024-01-01&to=2024-02-01&rows=401&step=60',
       'rows must be a whole number from 1 to 400, got &quot;401&quot;.',
     ],
     ['from=2024-01-01&to=2024-02-01&rows=10&step=0', 'step must be a whole number from 1 to'],
-    ['from=2014-01-01&to=2024-02-01&rows=10&step=60', 'more than 20000'],
+    ['from=2014-01-01&to=2024-02-01&rows=10&step=60', 'the most is 20000'],
   ])('for the data: %s', async (query, message) => {
     const { status, text } = await pages.get(`/ui/coverage/data?${query}`);
     expect([status, text]).toEqual([400, expect.stringContaining(message)]);

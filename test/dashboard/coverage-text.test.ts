@@ -76,9 +76,9 @@ const told = (rows: readonly [number, number], days: readonly [number, number]) 
 
 it.each([
   ['all is final', [0, 1], [10, 20], 'There is nothing to request: final.'],
-  ['too young', [1, 2], [70, 80], 'There is nothing to request: provisional: too young to be final.'],
-  ['not wanted', [2, 3], [45, 55], 'There is nothing to request: no slot in it is wanted.'],
-  ['refused', [3, 4], [0, 9], 'There is nothing to request: refused: forbidden to this account.'],
+  ['too young', [1, 2], [70, 80], 'There is nothing to request: provisional: too recent to be final.'],
+  ['not wanted', [2, 3], [45, 55], 'There is nothing to request: no slot there is wanted.'],
+  ['refused', [3, 4], [0, 9], 'There is nothing to request: refused: this account may not read it.'],
 ] as const)('a box with nothing to request has no price and says why: %s', (_, rows, days, why) => {
   const { text, asked } = told(rows, days);
   expect(asked).toEqual([]);
@@ -113,21 +113,21 @@ it('a cell describes its own slots, and not the slots beside it that a step cove
   const twice = [COVERAGE_STATES.indexOf('told twice'), ...widened(10 * DAY, 12 * DAY)];
   const row = { ...ROWS[0]!, stretches: [0, ...widened(0, 30 * DAY), ...twice] };
   expect(cell(row, step, 9 * DAY, 10 * DAY)).toBe('final.');
-  expect(cell(row, step, 10 * DAY, 11 * DAY)).toBe('final; empty, told by two answers.');
+  expect(cell(row, step, 10 * DAY, 11 * DAY)).toBe('final; empty, confirmed by two answers.');
   expect(cell(row, step, 12 * DAY, 13 * DAY)).toBe('final.');
   // The missing stretch of the newest time ends within a slot, or just after a slot has begun.
   const now = [COVERAGE_STATES.indexOf('provisional'), ...widened(30 * DAY, 30 * DAY + 60)];
-  expect(cell({ ...row, stretches: now }, step, 30 * DAY, 31 * DAY)).toContain('too young to be final');
-  expect(cell({ ...row, stretches: [now[0]!, 30, 31] }, DAY, 30 * DAY, 31 * DAY)).toContain('too young to be final');
+  expect(cell({ ...row, stretches: now }, step, 30 * DAY, 31 * DAY)).toContain('too recent to be final');
+  expect(cell({ ...row, stretches: [now[0]!, 30, 31] }, DAY, 30 * DAY, 31 * DAY)).toContain('too recent to be final');
 });
 
 it('a cell outside the data that was read says that it is not known', () => {
-  expect(cell(ROWS[0]!, DAY, 99 * DAY, 101 * DAY)).toBe('move the map there to see it.');
+  expect(cell(ROWS[0]!, DAY, 99 * DAY, 101 * DAY)).toBe('not loaded, move the map there.');
 });
 
 it('a cell says how many confirmed empty slots are drawn as final', () => {
   const text = describeCell({ frame, row: { ...ROWS[0]!, confirmedEmptyElsewhere: 7 }, from: 0, to: DAY });
-  expect(text).toMatch(/: final\. Somewhere this series has 7 confirmed empty slots, drawn as final here: zoom in/);
+  expect(text).toMatch(/: final\. This series has 7 confirmed empty slots, drawn as final at this zoom: zoom in/);
   expect(describeUnreadRows(ROWS)).toBe('');
   const unread = ROWS.map((row, i) => ({ ...row, confirmedEmptyElsewhere: i }));
   expect(describeUnreadRows(unread)).toMatch(/^3 rows have confirmed empty slots that are drawn as final/);

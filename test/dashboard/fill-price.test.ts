@@ -55,7 +55,7 @@ test('the page of a fill requests malformed slots that are due now, and shows la
   expect(text).toContain('It costs 1 request, done');
   expect(text).toMatch(
     new RegExp(
-      `Not requested now: 3 slots malformed and 1 slot unconfirmed\\. They wait for a second answer, the first until ${minute(soon)}[^.]*\\. This backfill waits for that, and sends about 2 more requests then\\.`,
+      `Not requested now: 3 slots malformed and 1 slot unconfirmed\\. They wait for a second answer, the first slot until ${minute(soon)}[^.]*\\. This backfill waits until then, and sends about 2 more requests\\.`,
     ),
   );
   expect(text).not.toContain('any more');
@@ -63,7 +63,7 @@ test('the page of a fill requests malformed slots that are due now, and shows la
 
 test('the page of a fill leaves slots that are due after the end of the backfill to a later backfill', async () => {
   await doubt('malformed', 10, 13, systemClock.now() + 3 * DAY);
-  expect(await look()).toContain('This backfill ends before: a later one sends about 1 more request.');
+  expect(await look()).toContain('This backfill ends before that: a later one sends about 1 more request.');
 });
 
 test('the page of a fill promises nothing for slots whose last answer cannot be used', async () => {
@@ -71,7 +71,7 @@ test('the page of a fill promises nothing for slots whose last answer cannot be 
   const text = await look();
   expect(text).toContain('Fill 37 slots of 1 coin?');
   expect(text).toContain(
-    "Not requested any more: 3 slots malformed. The upstream's last word about them cannot be used.",
+    'No longer requested: 3 slots malformed. The last answer of the upstream for them is not usable.',
   );
   expect(text).not.toContain('wait for a second answer');
 });
@@ -80,8 +80,8 @@ test('the page of a fill with nothing to request now says until when', async () 
   const at = systemClock.now() + 3 * HOUR;
   await doubt('malformed', 0, 40, at);
   expect(await look(400)).toContain(
-    `nothing can be requested now: 40 slots malformed wait for a second answer, the first until ${minute(at)}`,
+    `nothing can be requested now: 40 slots malformed wait for a second answer, the first slot until ${minute(at)}`,
   );
   await database.sql`update ops.second_opinion set retry_at = 'infinity'`;
-  expect(await look(400)).toContain("the upstream's last word about 40 slots malformed cannot be used");
+  expect(await look(400)).toContain('the last answer of the upstream for 40 slots malformed is not usable');
 });

@@ -162,10 +162,10 @@ test('an operator can revoke a key once', async () => {
 test('wrong terms are refused with the name of their field, and a whole key in an address is not repeated', async () => {
   const { key } = await seedKey('bob');
   for (const [path, message] of [
-    ['create-key', 'plan must be one of free, starter, pro, business, ultimate, enterprise, unlimited; got "".'],
+    ['create-key', 'plan must be one of free, starter, pro, business, ultimate, enterprise, unlimited, got "".'],
     ['create-key?plan=gold', 'got "gold".'],
-    ['create-key?plan=pro&operator=yes', 'operator must be true or false; got "yes".'],
-    ['create-key?plan=pro&expires=soon', 'expires must be a date like 2027-01-31, or like 90d; got "soon".'],
+    ['create-key?plan=pro&operator=yes', 'operator must be true or false, got "yes".'],
+    ['create-key?plan=pro&expires=soon', 'expires must be a date like 2027-01-31, or like 90d, got "soon".'],
     ['create-key?plan=pro&expires=2001-01-01', 'expires must lie in the future'],
     [`create-key?plan=pro&name=${'x'.repeat(101)}`, 'name must be one line of at most 100 characters.'],
     ['revoke-key?key=chandler_00000000', 'There is no key chandler_00000000.'],
@@ -194,7 +194,7 @@ test.each([
   ['53100', 'The disk of the database is full', 'was not done'],
   ['25006', 'The database is read-only', 'was not done'],
   ['55P03', 'The database is locked', 'was not done'],
-  ['57P01', 'The database cannot be reached', 'may have been done, or not'],
+  ['57P01', 'The database cannot be reached', 'may have been done or not'],
 ])('an action that cannot be stored (%s) says why, and whether it was done', async (code, title, said) => {
   await page.signIn();
   await database.sql.unsafe(`

@@ -47,10 +47,10 @@ describe('gaps', () => {
     try {
       const home = textOf(await page.page('/'));
       expect(home).toContain('760 slots of 3 series are missing');
-      expect(home).toMatch(/The map shows where\. 5 requests Fill them See the worst/);
+      expect(home).toMatch(/The map shows where\. 5 requests Fill the gaps See the worst series/);
       const asked = textOf(await page.page('/ui/do/fill-gaps'));
       expect(asked).toContain('Fill the gaps of 3 series?');
-      expect(asked).toContain('This records 2 backfills. Coins that miss the same time share one.');
+      expect(asked).toContain('This records 2 backfills. Coins with the same gaps share one backfill.');
       expect(asked).toContain(
         '24h usd of btc-bitcoin, eth-ethereum, 2024-01-01 00:00Z to 2024-01-11 00:00Z: 2 requests.',
       );
@@ -62,7 +62,9 @@ describe('gaps', () => {
         { coinIds: ['ltc-litecoin'], plannedRequests: 3, requestedBy: 'Ada (dashboard)' },
         { coinIds: ['btc-bitcoin', 'eth-ethereum'], plannedRequests: 2 },
       ]);
-      expect(textOf(await page.page('/ui/do/fill-gaps', { status: 400 }))).toContain('nothing is missing');
+      expect(textOf(await page.page('/ui/do/fill-gaps', { status: 400 }))).toContain(
+        'no slot is missing that can be requested now',
+      );
       expect(page.errors).toEqual([]);
     } finally {
       await page.close();
@@ -71,10 +73,10 @@ describe('gaps', () => {
     expect(await look()).toContain(NOTHING);
     await sql`delete from ops.backfill`;
     expect(await look()).toMatch(
-      /760 slots of them are older than the plan gives by its documents: the price is that of finding out\. The map shows where\. 1 request Fill them/,
+      /760 slots of them are older than the plan documents: the cost includes only the requests that check this limit\. The map shows where\. 1 request Fill the gaps/,
     );
     expect(await look('/ui/do/fill-gaps')).toMatch(
-      /One request finds out whether the upstream gives more; if it does, all of it costs 5 requests\..*It costs 1 request/,
+      /One request checks whether the upstream gives more; if it does, everything costs 5 requests\..*It costs 1 request/,
     );
   });
 
@@ -87,7 +89,7 @@ describe('gaps', () => {
       env: { ...ENV, CHANDLER_PLAN: 'enterprise' },
     });
     try {
-      expect(textOf(await page.page('/'))).toMatch(/20 slots of 1 series are missing.* 2 requests Fill them/);
+      expect(textOf(await page.page('/'))).toMatch(/20 slots of 1 series are missing.* 2 requests Fill the gaps/);
       expect(textOf(await page.page('/ui/do/fill-gaps'))).toMatch(
         /Fill the gaps of 1 series\? This records 2 backfills/,
       );
@@ -96,10 +98,10 @@ describe('gaps', () => {
       // More becomes missing while the page is open.
       const eth = await seedSeries(sql, { ...btc, coinId: 'eth-ethereum', wanted });
       const dearer = textOf(await (await page.ask('/ui/do/fill-gaps', { session, form: cheap })).text());
-      expect(dearer).toMatch(/Nothing was done: it costs more now than the page showed\..* It costs 3 requests/);
+      expect(dearer).toMatch(/Nothing was done: it now costs more than the page showed\..* It costs 3 requests/);
       for (const requests of ['', 'many']) {
         const odd = await page.ask('/ui/do/fill-gaps', { session, form: { ...cheap, requests } });
-        expect(textOf(await odd.text())).toContain('Nothing was done: it costs more now');
+        expect(textOf(await odd.text())).toContain('Nothing was done: it now costs more than the page showed');
       }
       expect(await sql`select from ops.backfill`).toHaveLength(0);
       await sql`delete from market.series where id = ${eth}`;
@@ -140,7 +142,7 @@ describe('gaps', () => {
         ],
       },
     });
-    expect(await look()).toMatch(/3,661 slots are wanted and missing.*what a part of it costs\. See the worst/);
+    expect(await look()).toMatch(/3,661 slots are missing.*what it costs to fill a part\. See the worst series/);
   });
 
   test('of many series that no service has counted are shown as not known', async () => {
@@ -155,7 +157,7 @@ describe('gaps', () => {
     await database.sql`
       insert into market.series (coin_id, quote, interval) select 'c' || i || '-coin', 'usd', '24h' from generate_series(1, 2001) i`;
     const text = await look();
-    expect(text).toContain('Whether something is missing is not known');
+    expect(text).toContain('The number of gaps is not known');
     expect(text).not.toContain(NOTHING);
   });
 });
@@ -179,9 +181,9 @@ describe('requests that are held', () => {
         path,
         expect.stringContaining('The upstream refuses the key: no such key'),
       ]);
-    expect(await look()).toMatch(/Broken , since [-\d: ]+Z: The upstream refuses the key/);
+    expect(await look()).toMatch(/Problem , since [-\d: ]+Z: The upstream refuses the key/);
     expect(await look()).not.toContain(NOTHING);
-    expect(await look('/ui/quota')).not.toContain('Nothing holds requests back.');
+    expect(await look('/ui/quota')).not.toContain('No request is held.');
   });
 
   test('by an exhausted day are listed', async () => {
@@ -189,7 +191,7 @@ describe('requests that are held', () => {
     await spend(1_000);
     const text = await look();
     expect(text).not.toContain(NOTHING);
-    expect(text).toMatch(/Look : .{0,300}Of the requests of the day 1,000 of 1,000 are sent/);
+    expect(text).toMatch(/Warning : .{0,300}Of the requests of the day 1,000 of 1,000 are sent/);
   });
 });
 
@@ -201,7 +203,7 @@ test('an upstream that gives no valid answers is listed while requests wait for 
     return look();
   };
   const held = await down(systemClock.now() + HOUR);
-  expect(held).toMatch(/Look : All requests wait until .*status 502/);
+  expect(held).toMatch(/Warning : All requests wait until .*status 502/);
   expect(held).not.toContain(NOTHING);
   const tried = await down(systemClock.now() - 1_000);
   expect(tried).toContain('The upstream gave no usable answer to the last requests: status 502');
@@ -232,7 +234,9 @@ test('series that are less fresh than wanted are listed with the additional requ
   const page = await createTestDashboard(database.url, { states: () => [state], env: ENV });
   try {
     const text = textOf(await page.page('/'));
-    const perDay = Number(/Less fresh\. ([\d,]+) requests a day more See the quota/.exec(text)?.[1]?.replace(',', ''));
+    const perDay = Number(
+      /Less fresh\. ([\d,]+) requests more per day See the quota/.exec(text)?.[1]?.replace(',', ''),
+    );
     // One request for each series at each tick of five minutes, 28,800 in all. The plan has some hundreds.
     expect(perDay).toBeGreaterThan(28_000);
     expect(perDay).toBeLessThan(28_800);
@@ -269,7 +273,7 @@ describe('failed backfills', () => {
     await database.sql`update ops.backfill set left_requests = 0`;
     const home = await look();
     expect(home).toContain(
-      `Backfill ${id} ended without all that was asked for, and more requests would not bring it: ${message}. See the backfill`,
+      `Backfill ${id} ended incomplete, and more requests would not change that: ${message}. See the backfill`,
     );
     expect(home).not.toMatch(/Broken|Resume|backfill failed /);
   });

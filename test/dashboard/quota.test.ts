@@ -81,8 +81,8 @@ describe('the quota page', () => {
     expect(text).toMatch(
       /tickers \| \*\/15 \* \* \* \* \| 1 \| 96 \| 2,976 \| 14\.9% \| 2030-05-15 10:15Z \| never \|/,
     );
-    expect(text).toContain('Backfills that are queued or run need 500 requests; paused ones are not counted.');
-    expect(text).toMatch(/free, yours \| 20,000 \| 1,000 \|.* the last 1d \| 24h \|/);
+    expect(text).toContain('Queued and running backfills need 500 requests; paused backfills are not counted.');
+    expect(text).toMatch(/free \(yours\) \| 20,000 \| 1,000 \|.* the last 1d \| 24h \|/);
     expect(text).toMatch(
       /enterprise \| unlimited \| unlimited \| [\d,]+ \| 0 \| unlimited \| all \| 5m 15m 30m 1h 6h 12h 24h \|/,
     );
@@ -106,7 +106,7 @@ describe('the quota page', () => {
     const { text } = await page.look('/ui/quota');
     // The day before yesterday is shown as if nothing had been removed.
     expect(text).toMatch(/2030-05-13 00:00Z \| 100 \| 100 \| 18,800 \|/);
-    expect(text).toContain('Of 1,000 requests the ledger knows only the number');
+    expect(text).toContain('Chandler has no records of 1,000 requests that it counted');
   });
 
   test('compares the plans: spent requests are not left in the present one, and a plan without a queued interval is not possible', async () => {
@@ -117,9 +117,9 @@ describe('the quota page', () => {
     await backfill('queued', '5m', 10);
     await backfill('paused', '24h', 9_000);
     const { text } = await page.look('/ui/quota');
-    expect(text).toContain('Backfills that are queued or run need 10 requests');
+    expect(text).toContain('Queued and running backfills need 10 requests');
     const [, sent, left, done] =
-      /free, yours \| 20,000 \| 1,000 \| [\d,]+ \| ([\d,]+) \| ([\d,]+) \| [^|]+\| [^|]+\| ([^|]+) \|/.exec(text)!;
+      /free \(yours\) \| 20,000 \| 1,000 \| [\d,]+ \| ([\d,]+) \| ([\d,]+) \| [^|]+\| [^|]+\| ([^|]+) \|/.exec(text)!;
     expect([sent, done]).toEqual(['5,000', 'not possible']);
     expect(Number(left!.replaceAll(',', ''))).toBeLessThanOrEqual(15_000);
     expect(text).toMatch(/enterprise \|.* 5m 15m 30m 1h 6h 12h 24h \| (2030|no limit)/);
@@ -149,10 +149,10 @@ describe('the page of a backfill', () => {
     const { text, html } = await page.look(`/ui/backfills/${id}`);
     expect(text).toContain(`Backfill ${id} 24h usd, 2020-01-01 … 2024-01-01, 1 coin`);
     expect(text).toContain('No service is running. Start one with: chandler service');
-    expect(text).toContain('6 sent of 4 planned, the minimum, 2 more than the minimum, 33 left');
+    expect(text).toContain('6 sent of at least 4 planned, 2 more than the minimum, 33 left');
     expect(text).toContain('between 2030-05-15 11:00Z and 2030-05-15 12:00Z');
     expect(text).toContain('10m ago: the quota is shared');
-    expect(text).toContain('2 in progress, 30 in the queue, 1 waiting for a retry');
+    expect(text).toContain('2 in progress, 30 queued, 1 waiting for a retry');
     expect(text).toContain(
       'btc-bitcoin | 2020-01-01 … 2021-01-01 | 2030-05-15 11:00Z | 3 | the upstream asked for a pause |',
     );
@@ -165,7 +165,7 @@ describe('the page of a backfill', () => {
   test('offers to resume one that failed, is a 404 for an unknown number and a 400 for a wrong one', async () => {
     const id = await seedBackfill({ state: 'failed', message: 'no answer' });
     const { text, html } = await page.look(`/ui/backfills/${id}`);
-    expect(text).toContain('It is over (failed): no answer');
+    expect(text).toContain('It has ended (failed): no answer');
     expect(html).toContain(`href="/ui/do/resume?backfill=${id}"`);
     expect((await page.look('/ui/backfills/99')).status).toBe(404);
     const wrong = await page.look('/ui/backfills/0x1');
@@ -206,7 +206,7 @@ describe('Home', () => {
       insert into market.refusal (account_plan, interval, reason, message, refused_at, depth)
       values ('free', '24h', 'history limit', 'upgrade <b>now</b>', ${NOW - HOUR}, interval '1 day')`;
     const { text, html } = await page.look('/');
-    expect(text).toContain('Requests met a history limit of the plan free: it gives');
+    expect(text).toContain('Requests reached a history limit of the plan free, which gives the last');
     expect(text).toContain('upgrade <b>now</b>');
     expect(html).toContain('href="/ui/quota#plans">history limit</a>');
   });

@@ -137,9 +137,9 @@ describe('the list of requests', () => {
       async (text) => {
         const seen = await page.look(`/ui/requests?${new URLSearchParams({ coin: text })}`);
         expect(rowsOf(seen.html) - 1).toBe(15);
-        expect(seen.text).toContain('Of Polygon Ecosystem ( pol-polygon ).');
+        expect(seen.text).toContain('Requests of Polygon Ecosystem ( pol-polygon ).');
         expect(seen.html).toContain(`value="${text}"`);
-        expect(seen.text).toContain(`the newest first: coin ${text}`);
+        expect(seen.text).toContain(`newest first: coin ${text}`);
       },
     );
 
@@ -158,7 +158,7 @@ describe('the list of requests', () => {
       const { text, html, status } = await page.look('/ui/requests?coin=%3Cb%3Enobody');
       expect([status, text]).toEqual([
         200,
-        expect.stringContaining('No coin has "<b>nobody" in its symbol, name or id, or had it in an old id.'),
+        expect.stringContaining('No coin matches "<b>nobody" by its symbol, name, id or an old id.'),
       ]);
       expect(html).not.toContain('<b>');
     });
@@ -176,12 +176,12 @@ describe('the list of requests', () => {
     await seedRequests(1, { endpoint: 'global' });
     await seedRequests(100_500);
     const { text, html } = await page.look('/ui/requests?endpoint=global');
-    expect(text).toContain('No request matches. Looked through 100,000 requests, back to');
+    expect(text).toContain('No request matches. Searched 100,000 requests, back to');
     const next = /rel="next" href="([^"]+)"/.exec(html)![1]!.replaceAll('&amp;', '&');
     expect(next).toBe('/ui/requests?endpoint=global&before=502');
     const further = await page.look(next);
     expect(further.html).toContain('requests?id=1"');
-    expect(further.text).not.toContain('Looked through');
+    expect(further.text).not.toContain('Searched');
   });
 
   test('refuses a wrong address with the field and what would be right', async () => {
@@ -193,7 +193,7 @@ describe('the list of requests', () => {
         'from must be a date like 2026-01-31 or a time in UTC like 2026-01-31T12:00, got "yesterday".',
       ],
       ['from=2030-13-01', 'from must be a date'],
-      ['from=2030-02-01&to=2030-01-01', 'from must lie before to, got 2030-02-01 00:00Z and 2030-01-01 00:00Z.'],
+      ['from=2030-02-01&to=2030-01-01', 'from must be before to, got 2030-02-01 00:00Z and 2030-01-01 00:00Z.'],
       [`coin=${'x'.repeat(101)}`, 'coin must be one line of at most 100 characters, got 101.'],
       ['outcome=a%0Ab', 'outcome must be one line'],
     ] as const) {
@@ -233,12 +233,12 @@ describe('the list of notices', () => {
     await seedNotice({ event: 'behind', text: SCRIPT, beganAt: NOW - DAY, endedAt: NOW - DAY / 2, sentAt: NOW });
     const { text, html } = await page.look('/ui/notices');
     expect(html).not.toContain('<script>alert');
-    const [, lasts, was] = /What lasts (.*) What was (.*)/.exec(text)!;
+    const [, lasts, was] = /Current problems (.*) Other notices (.*)/.exec(text)!;
     expect(lasts).toContain('stuck | Nothing goes on. | since 2030-05-13 10:00Z, 2d | sent 2030-05-14 10:00Z');
     expect(was).toContain(`behind | ${SCRIPT} | 12h, until 2030-05-14 22:00Z | sent`);
-    expect(was).toContain('fresh | | waits to be sent');
+    expect(was).toContain('fresh | | waiting to be sent');
     expect(was).toMatch(/later \| \| not sent yet, tried once, next in [45]m[^:]*: hook is away/);
-    expect(was).toContain('given up | | not sent, given up after 7 tries: hook says 410');
+    expect(was).toContain('given up | | not sent, given up after 7 attempts: hook says 410');
     expect(was).toContain('80 % is used. | | sent 2030-05-15 09:59Z');
     expect(was!.indexOf('behind')).toBeLessThan(was!.indexOf('80 %'));
   });

@@ -84,8 +84,10 @@ test('a part of an old id finds the coin of today and shows its old id', async (
 });
 
 test('a search that finds nothing, an empty one and one that is too long each say so', async () => {
-  expect((await world.get('/ui/search?q=%25')).text).toContain('No coin has this in its symbol, name or id');
-  expect((await world.get('/ui/search')).text).toContain('Give the symbol, the name or the id of a coin');
+  expect((await world.get('/ui/search?q=%25')).text).toContain(
+    'No coin matches this text by its symbol, name, id or an old id',
+  );
+  expect((await world.get('/ui/search')).text).toContain('Enter the symbol, the name or the id of a coin');
   const { status, text } = await world.get(`/ui/search?q=${'a'.repeat(101)}`);
   expect(status).toBe(400);
   expect(text).toContain('q must be one line of at most 100 characters, got 101.');

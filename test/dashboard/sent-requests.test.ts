@@ -31,10 +31,10 @@ describe('the time of the newest data', () => {
   };
 
   test('is found behind a long outage', async () => {
-    expect(await top()).toContain('data of no request yet');
+    expect(await top()).toContain('no data requested yet');
     await send(1, NOW - DAY, 'stored');
     await send(2_500, NOW - HOUR, 'unavailable');
-    expect(await top()).toMatch(/data of 2030-05-14 10:30Z/);
+    expect(await top()).toMatch(/newest data 2030-05-14 10:30Z/);
   });
 
   test('is shown as unknown, not as never, when none of the last requests brought data', async () => {

@@ -66,7 +66,7 @@ describe('prices are called prices', () => {
       / final +An answer made the slot final: price [\d.]+, volume of 24 hours \d+, market cap \d+\. /,
     );
     expect(out).toMatch(/ now +The slot is final: price [\d.]+, volume of 24 hours \d+, market cap \d+\.$/m);
-    expect(out).toContain('The slot is in it, or between prices that are.');
+    expect(out).toContain('The answer contains the slot, or prices on both sides of it.');
     expect(out).not.toMatch(/candle|open |close /);
     const rows = await world.database.sql<{ event: string; detail: string }[]>`
       select event, detail from market.story(${COIN}, 'prices-1d', ${LOST}::timestamptz)`;
@@ -88,21 +88,21 @@ const DAMAGE: readonly (readonly [
   [
     'a price that was lost',
     `delete from market.price where ${slot('prices-1d', LOST)}`,
-    /a price is missing that an answer told/,
+    /a price that an answer contains is missing/,
     'prices-1d',
     1,
   ],
   [
     'a price that was changed',
     `update market.price set price = price * 2 where ${slot('prices-1d', LOST)}`,
-    /the price is not the one that the answer told/,
+    /the stored price differs from the answer/,
     'prices-1d',
     1,
   ],
   [
     'a negative price',
     `update market.price set price = -1 where ${slot('prices-1h', NOW - 20 * DAY)}`,
-    /1 price that cannot be true \(negative, not finite\)/,
+    /1 price with impossible values \(negative, not finite\)/,
     'prices-1h',
     1,
   ],
@@ -117,7 +117,7 @@ const DAMAGE: readonly (readonly [
     'two prices swapped',
     `update market.price p set price = o.price from market.price o where p.series_id = ${idOf('prices-1h')} and o.series_id = p.series_id
       and p.time in ('${iso(NOW - 10 * DAY)}', '${iso(NOW - 10 * DAY + HOUR)}') and o.time in ('${iso(NOW - 10 * DAY)}', '${iso(NOW - 10 * DAY + HOUR)}') and o.time <> p.time`,
-    /prices differ from what the answer told in some of \d+ slots/,
+    /prices differ from the answer in some of \d+ slots/,
     'prices-1h',
     null,
   ],

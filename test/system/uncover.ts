@@ -69,7 +69,7 @@ export function testDamages(numbers: readonly number[]): void {
       }
       const mended = await chandler('verify');
       expect(mended.code, mended.out).toBe(0);
-      expect(mended.out.match(/what they told is not proved/g) ?? []).toHaveLength(unproved);
+      expect(mended.out.match(/so their contents are not proved/g) ?? []).toHaveLength(unproved);
       expect(await hashes()).toEqual(before);
       // A change to anything from before the repair is still found.
       await sql`update market.revision set close = close * 2 where id = (select min(id) from market.revision)`;

@@ -175,7 +175,7 @@ describe('a connection that fails is `unavailable`, with a plain sentence and at
     [
       'falls silent in the body',
       (socket) => void socket.write(http(200, { ...JSON_TYPE, 'Content-Length': '1000' }, '[')),
-      /fell silent/,
+      /stopped sending/,
       { bodyMs: 400 },
     ],
     [
@@ -185,7 +185,7 @@ describe('a connection that fails is `unavailable`, with a plain sentence and at
         const drip = setInterval(() => socket.write('1'), 20);
         socket.on('close', () => clearInterval(drip));
       },
-      /fell silent/,
+      /stopped sending/,
       { bodyMs: 400 },
     ],
   ];

@@ -135,7 +135,7 @@ export function whyUnreadable(error: unknown): string {
     case 'EISDIR':
       return 'it is a folder';
     case 'ENOTDIR':
-      return 'a part of its path is no folder';
+      return 'a part of its path is not a folder';
     case 'EACCES':
     case 'EPERM':
       return 'this user may not do that';

@@ -41,14 +41,14 @@ const CHANGES: Readonly<
 > = {
   pause: {
     verb: 'Pause',
-    means: 'It sends no more requests until it is resumed. What it stored stays.',
+    means: 'It sends no more requests until you resume it. Stored data stays.',
     done: 'paused',
   },
-  resume: { verb: 'Resume', means: 'It goes on with what is still missing.', done: 'queued' },
+  resume: { verb: 'Resume', means: 'It requests what is still missing.', done: 'queued' },
   cancel: {
     verb: 'Cancel',
     means:
-      'What it stored stays. Its missing slots are not wanted any more, unless a tracking rule or another backfill wants them.',
+      'Stored data stays. Its missing slots are no longer wanted, unless a tracking rule or another backfill wants them.',
     done: 'cancelled',
   },
 };
@@ -83,18 +83,18 @@ async function change(app: App, given: Arguments, what: BackfillChange): ReturnT
 async function theBackfill({ database: { sql } }: App, given: Arguments): Promise<BackfillRow> {
   const text = given.get('backfill') ?? '';
   if (!/^\d{1,9}$/.test(text))
-    throw new BadAddress(`backfill must be the number of a backfill, like 12; got ${JSON.stringify(text)}.`);
+    throw new BadAddress(`backfill must be the number of a backfill, like 12, got ${JSON.stringify(text)}.`);
   const [row] = await readBackfills(sql, { all: true, id: Number(text) });
-  if (row === undefined) throw new BadAddress(`There is no backfill ${text}. The page of the backfills lists all.`);
+  if (row === undefined) throw new BadAddress(`There is no backfill ${text}. The screen Backfills lists all.`);
   if (!row.isDetached)
-    throw new ActionFailed(`backfill ${text} belongs to a command (${row.owner}), not to the service: stop it there`);
+    throw new ActionFailed(`backfill ${text} belongs to a command (${row.owner}), not to the service; stop it there`);
   return row;
 }
 
 function describe(row: BackfillRow): string {
   const { from, to, coins } = row;
   const span = from === null || to === null ? '' : `, ${formatDay(from)} to ${formatDay(to)}`;
-  return `It is about ${formatSeries(row)}${coins === null ? '' : ` of ${formatCounted(coins, 'coin')}`}${span}`;
+  return `It fetches ${formatSeries(row)}${coins === null ? '' : ` of ${formatCounted(coins, 'coin')}`}${span}`;
 }
 
 /** The highest number of coins that an address can name. */
@@ -120,7 +120,7 @@ async function backfill(app: App, given: Arguments): ReturnType<Action> {
   return {
     question:
       slots === 0 && planned.probe
-        ? `Ask whether the upstream gives more of ${formatCounted(coinIds.length, 'coin')}?`
+        ? `Check whether the upstream gives more of ${formatCounted(coinIds.length, 'coin')}?`
         : `Fill ${formatCounted(slots, 'slot')} of ${formatCounted(coinIds.length, 'coin')}?`,
     verb: `Send ${formatCounted(requests, 'request')}`,
     sentences: [
@@ -142,13 +142,13 @@ function readTarget(given: Arguments, now: number) {
   const coinIds = [...new Set(given.getAll('coin'))];
   const odd = coinIds.find((id) => id.length > 200 || /\p{Cc}/u.test(id));
   if (odd !== undefined) throw new BadAddress('coin must be the id of a coin, like btc-bitcoin.');
-  if (coinIds.length === 0) throw new BadAddress('coin is missing: name one coin at least, like coin=btc-bitcoin.');
+  if (coinIds.length === 0) throw new BadAddress('coin is missing: give at least one coin, like coin=btc-bitcoin.');
   if (coinIds.length > MOST_COINS)
     throw new BadAddress(`At most ${MOST_COINS} coins at once, got ${coinIds.length}. Use chandler backfill for more.`);
   const [interval, quote] = [readInterval(given) ?? '24h', readQuote(given) ?? 'usd'];
   const from = floorToGrid(readTime(given, 'from', now - 30 * DAY), interval);
   const to = ceilToGrid(Math.min(now, readTime(given, 'to', now)), interval);
-  if (from >= to) throw new BadAddress('from must lie before to, and before now.');
+  if (from >= to) throw new BadAddress('from must be before to, and before now.');
   return { coinIds, interval, quote, span: { from, to } };
 }
 

@@ -35,9 +35,11 @@ export function sentencesOf(planned: BackfillPlan, waiting: Waiting, now: Instan
   const { probe, costIfOpen, othersSlots, cost } = planned;
   return [
     ...(cost.refusedSlots > 0
-      ? [`${formatCounted(cost.refusedSlots, 'slot')} lie beyond what the plan gives: they are not requested.`]
+      ? [
+          `${formatCounted(cost.refusedSlots, 'slot')} ${cost.refusedSlots === 1 ? 'is' : 'are'} beyond the history limit of the plan, and not requested.`,
+        ]
       : []),
-    ...(probe ? [`The plan's documents say so. ${probeSentence(costIfOpen.requests)}`] : []),
+    ...(probe ? [`This is the documented limit of the plan. ${probeSentence(costIfOpen.requests)}`] : []),
     ...(othersSlots > 0
       ? [`Backfills that go before it fetch ${formatCounted(othersSlots, 'slot')} of it already.`]
       : []),
@@ -52,17 +54,17 @@ function waitingSentences({ later }: BackfillPlan, waiting: Waiting, now: Instan
     due === null || later.requests === 0
       ? ''
       : due - now <= LONGEST_OPEN_MS
-        ? ` This backfill waits for that, and sends ${price} then.`
-        : ` This backfill ends before: a later one sends ${price}.`;
+        ? ` This backfill waits until then, and sends ${price}.`
+        : ` This backfill ends before that: a later one sends ${price}.`;
   return [
     ...(due === null
       ? []
       : [
-          `Not requested now: ${namedSlots(waiting.later)}. They wait for a second answer, the first until ${formatInstant(due)}.${then}`,
+          `Not requested now: ${namedSlots(waiting.later)}. They wait for a second answer, the first slot until ${formatInstant(due)}.${then}`,
         ]),
     ...(waiting.never.length === 0
       ? []
-      : [`Not requested any more: ${namedSlots(waiting.never)}. The upstream's last word about them cannot be used.`]),
+      : [`No longer requested: ${namedSlots(waiting.never)}. The last answer of the upstream for them is not usable.`]),
   ];
 }
 
@@ -71,11 +73,11 @@ export function explainNothingToRequest({ refusedSlots, cost }: BackfillPlan, wa
   const due = dueOf(waiting);
   const refused = refusedSlots + cost.refusedSlots;
   if (due !== null)
-    return `nothing can be requested now: ${namedSlots(waiting.later)} wait for a second answer, the first until ${formatInstant(due)} (in ${formatDuration(due - now)})`;
+    return `nothing can be requested now: ${namedSlots(waiting.later)} wait for a second answer, the first slot until ${formatInstant(due)} (in ${formatDuration(due - now)})`;
   if (waiting.never.length > 0)
-    return `nothing can be requested: the upstream's last word about ${namedSlots(waiting.never)} cannot be used`;
+    return `nothing can be requested: the last answer of the upstream for ${namedSlots(waiting.never)} is not usable`;
   if (refused > 0) return `nothing can be requested: the upstream does not give ${formatCounted(refused, 'slot')}`;
-  return 'nothing is missing there that can be final by now';
+  return 'no slot is missing there that could be final now';
 }
 
 function dueOf({ later }: Waiting): Instant | null {
@@ -91,7 +93,7 @@ function namedSlots(left: readonly RemainingSlots[]): string {
 
 /** `ifOpen`: the number of requests for all of it, if the upstream gives more than the plan's documents say. */
 export function probeSentence(ifOpen: number): string {
-  return `One request finds out whether the upstream gives more; if it does, all of it costs ${formatCounted(ifOpen, 'request')}.`;
+  return `One request checks whether the upstream gives more; if it does, everything costs ${formatCounted(ifOpen, 'request')}.`;
 }
 
 /** When so many requests will be done: `from` if they go first, `to` if they go after those of all open backfills. */

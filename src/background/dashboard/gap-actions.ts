@@ -90,7 +90,7 @@ export async function fillGaps(app: App): ReturnType<Action> {
   const now = app.clock.now();
   const gaps = await readOpenGaps(sql, now);
   if (gaps.kind !== 'exact')
-    throw new ActionFailed('there are too many series to fill all gaps at once: choose those of a stretch on the map');
+    throw new ActionFailed('there are too many series to fill all gaps at once; select a part on the map');
   const all = groupsOf(gaps.series).map(targetOf);
   const targets = all.slice(0, MOST_BACKFILLS);
   const budget = await readBudget(app);
@@ -104,14 +104,14 @@ export async function fillGaps(app: App): ReturnType<Action> {
     });
     if (cost.requests > 0) planned.push({ target, cost, costIfOpen, probe, historyLimit });
   }
-  if (planned.length === 0) throw new ActionFailed('nothing is missing that can be requested now');
+  if (planned.length === 0) throw new ActionFailed('no slot is missing that can be requested now');
   const requests = requestsOf(planned);
   const more = all.length - targets.length;
   return {
     question: `Fill the gaps of ${formatCounted(countSeries(planned), 'series')}?`,
     verb: `Send ${formatCounted(requests, 'request')}`,
     sentences: [
-      `This records ${formatCounted(planned.length, 'backfill')}. Coins that miss the same time share one.`,
+      `This records ${formatCounted(planned.length, 'backfill')}. Coins with the same gaps share one backfill.`,
       ...planned.slice(0, 10).map(({ target, cost }) => describe(target, cost.requests)),
       ...(planned.length > 10 ? [`And ${formatCounted(planned.length - 10, 'more backfill')}.`] : []),
       ...(more > 0 ? [`${formatCounted(more, 'group')} of gaps ${more === 1 ? 'is' : 'are'} left for later.`] : []),
@@ -151,7 +151,7 @@ function requestsOf(planned: readonly Planned[]): number {
 function describeProbes(planned: readonly Planned[]): string[] {
   if (!planned.some(({ probe }) => probe)) return [];
   const ifOpen = planned.reduce((sum, { costIfOpen }) => sum + costIfOpen.requests, 0);
-  return [`Some slots are older than the plan gives by its documents. ${probeSentence(ifOpen)}`];
+  return [`Some slots are older than the documented limit of the plan. ${probeSentence(ifOpen)}`];
 }
 
 function describeRecorded(recorded: readonly Recorded[]): string {

@@ -30,7 +30,7 @@ async function createKey({ clock, database: { sql } }: App, given: Arguments): R
     sentences: [
       name === null ? 'The key has no name.' : `The key is for ${name}.`,
       plan === UNLIMITED ? 'It has no limit.' : `The limits of the plan ${plan} apply.`,
-      ...(isOperator ? ['Its holder may look at these pages from anywhere, and act on them.'] : []),
+      ...(isOperator ? ['Its holder may view these pages from anywhere, and use their buttons.'] : []),
       expiresAt === null ? 'It does not expire.' : `It expires ${formatDay(expiresAt)}.`,
       'The key is shown once, after you confirm. Chandler stores only its hash.',
     ],
@@ -50,7 +50,7 @@ function readTerms(given: Arguments, now: number): ApiKeyTerms {
   const isOperator = readFlag(given, 'operator');
   const plan = given.get('plan') || (isOperator ? UNLIMITED : '');
   if (!(PLANS as readonly string[]).includes(plan))
-    throw new BadAddress(`plan must be one of ${PLANS.join(', ')}; got ${JSON.stringify(plan)}.`);
+    throw new BadAddress(`plan must be one of ${PLANS.join(', ')}, got ${JSON.stringify(plan)}.`);
   const name = (given.get('name') ?? '').trim();
   if (name.length > LONGEST_NAME || /\p{Cc}/u.test(name))
     throw new BadAddress(`name must be one line of at most ${LONGEST_NAME} characters.`);
@@ -61,7 +61,7 @@ function readTerms(given: Arguments, now: number): ApiKeyTerms {
 function readFlag(given: Arguments, name: string): boolean {
   const text = given.get(name) ?? 'false';
   if (text !== 'true' && text !== 'false')
-    throw new BadAddress(`${name} must be true or false; got ${JSON.stringify(text)}.`);
+    throw new BadAddress(`${name} must be true or false, got ${JSON.stringify(text)}.`);
   return text === 'true';
 }
 
@@ -70,7 +70,7 @@ function readExpiry(text: string, now: number): number | null {
   const days = /^(\d{1,5})d$/.exec(text)?.[1];
   const at = days !== undefined ? now + Number(days) * DAY : Date.parse(/^\d{4}-\d\d-\d\d$/.test(text) ? text : '-');
   if (Number.isNaN(at))
-    throw new BadAddress(`expires must be a date like 2027-01-31, or like 90d; got ${JSON.stringify(text)}.`);
+    throw new BadAddress(`expires must be a date like 2027-01-31, or like 90d, got ${JSON.stringify(text)}.`);
   if (at <= now) throw new BadAddress(`expires must lie in the future; ${text} does not.`);
   return at;
 }
@@ -94,7 +94,7 @@ async function revokeKey({ clock, database: { sql } }: App, given: Arguments): R
   if (!/^chandler_[0-9A-Za-z]{8}$/.test(prefix))
     throw new BadAddress('key must be the first part of a key, like chandler_1a2B3c4D.');
   const row = await findApiKey(sql, prefix);
-  if (row === null) throw new BadAddress(`There is no key ${prefix}. The page of the keys lists all.`);
+  if (row === null) throw new BadAddress(`There is no key ${prefix}. The screen Keys lists all.`);
   if (row.revokedAt !== null) throw new ActionFailed(`${prefix} was already revoked, ${formatInstant(row.revokedAt)}`);
   const use = await readUsage(sql, `key:${row.accountId}`);
   const now = clock.now();
@@ -107,14 +107,14 @@ async function revokeKey({ clock, database: { sql } }: App, given: Arguments): R
         ? 'No request was sent with it.'
         : `It was used for ${formatCounted(use.monthSpent - use.monthLeased, 'request')} in the month of ${formatDay(use.month)}.`,
       'Within two seconds, no service accepts it any more. This cannot be undone.',
-      ...(row.isOperator ? ['Whoever signed in with it here is signed out.'] : []),
+      ...(row.isOperator ? ['Everyone who signed in here with it is signed out.'] : []),
     ],
     requests: 0,
     command: ['chandler', 'keys', 'revoke', prefix],
     next: NEXT,
     act: async () => {
       if (!(await revokeApiKey(sql, prefix, clock.now())))
-        throw new ActionFailed(`${prefix} was revoked by somebody else meanwhile`);
+        throw new ActionFailed(`somebody else has just revoked ${prefix}`);
       return [`${prefix} is revoked.`];
     },
   };

@@ -43,12 +43,12 @@ export async function readMissingData(
 
 function limitsMet(limits: readonly MetHistoryLimit[], plan: string): MissingData {
   const each = limits.map(({ interval, depthMs }) => {
-    const depth = depthMs === null ? 'none' : `the last ${formatDuration(depthMs)}`;
-    return `of ${describeInterval(interval)} ${depth}`;
+    const candles = describeInterval(interval);
+    return depthMs === null ? `no ${candles}` : `the last ${formatDuration(depthMs)} of ${candles}`;
   });
   return {
     need: {
-      text: `Requests met a history limit of the plan ${plan}: it gives ${each.join(', ')}. The upstream said: ${limits[0]!.message}`,
+      text: `Requests reached a history limit of the plan ${plan}, which gives ${each.join(', ')}. The upstream answered: ${limits[0]!.message}`,
       since: Math.min(...limits.map(({ refusedAt }) => refusedAt)),
       kind: 'warn',
       requests: null,
@@ -60,17 +60,17 @@ function limitsMet(limits: readonly MetHistoryLimit[], plan: string): MissingDat
 
 function lackOf(gaps: OpenGaps, planning: Planning, now: Instant): readonly MissingData[] {
   const need = { since: null, kind: 'warn', requests: null } as const;
-  const map = { text: 'See the worst', href: WORST };
+  const map = { text: 'See the worst series', href: WORST };
   const chip = { text: 'gaps', href: WORST, kind: 'warn' } as const;
   if (gaps.kind === 'unknown') {
     const text =
-      'Whether something is missing is not known: there are many series, and no running service has counted their gaps lately.';
+      'The number of gaps is not known: there are many series, and no service has counted their gaps lately.';
     return [{ need: { ...need, text, button: { text: 'See the map', href: WORST } }, chip: null }];
   }
   if (gaps.kind === 'counted') {
     const slots = gaps.intervals.reduce((sum, one) => sum + one.slots, 0);
     if (slots === 0) return [];
-    const text = `${formatCounted(slots, 'slot')} ${slots === 1 ? 'is' : 'are'} wanted and missing, those included that the upstream refuses, and those that open backfills fetch. The map shows where, and what a part of it costs.`;
+    const text = `${formatCounted(slots, 'slot')} ${slots === 1 ? 'is' : 'are'} missing, including slots that the upstream refuses and slots that open backfills fetch. The map shows where, and what it costs to fill a part.`;
     return [{ need: { ...need, text, button: map }, chip }];
   }
   if (gaps.series.length === 0) return [];
@@ -79,9 +79,9 @@ function lackOf(gaps: OpenGaps, planning: Planning, now: Instant): readonly Miss
   const unsure =
     beyond === 0
       ? ''
-      : ` ${formatCounted(beyond, 'slot')} of them ${beyond === 1 ? 'is' : 'are'} older than the plan gives by its documents: the price is that of finding out.`;
-  const text = `${formatCounted(slots, 'slot')} of ${formatCounted(gaps.series.length, 'series')} ${slots === 1 ? 'is' : 'are'} missing and can be requested now, those of the last two days not counted, and no open backfill fetches them.${unsure} The map shows where.`;
-  const fill = { text: 'Fill them', href: '/ui/do/fill-gaps' };
+      : ` ${formatCounted(beyond, 'slot')} of them ${beyond === 1 ? 'is' : 'are'} older than the plan documents: the cost includes only the requests that check this limit.`;
+  const text = `${formatCounted(slots, 'slot')} of ${formatCounted(gaps.series.length, 'series')} ${slots === 1 ? 'is' : 'are'} missing and can be requested now, without the last two days and without what open backfills fetch.${unsure} The map shows where.`;
+  const fill = { text: 'Fill the gaps', href: '/ui/do/fill-gaps' };
   return [
     requests > 0
       ? { need: { ...need, text, requests, button: fill, more: map }, chip }
@@ -141,7 +141,7 @@ export async function readNeeds(
       ({ id, message, finishedAt, leftRequests, isDetached }): Need => ({
         text:
           leftRequests === 0
-            ? `Backfill ${id} ended without all that was asked for, and more requests would not bring it: ${message ?? 'no reason is recorded'}.`
+            ? `Backfill ${id} ended incomplete, and more requests would not change that: ${message ?? 'no reason is recorded'}.`
             : `Backfill ${id} failed: ${message ?? 'no reason is recorded'}.`,
         since: finishedAt,
         kind: leftRequests === 0 ? 'warn' : 'bad',

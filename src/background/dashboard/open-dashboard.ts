@@ -47,7 +47,7 @@ const BUDGET_MAY_BE_MS = 60_000;
 const DUE_KEPT_MS = 60_000;
 /** A read that takes longer counts as hung: later callers start a new one. */
 const LONGEST_READ_MS = 10_000;
-const LATE = new Error('what every page shows was not read in time');
+const LATE = new Error('could not read the top of the pages in time');
 
 export type OpenDashboard = Handler & {
   /** Reads what takes longest, so that the first visitor need not wait. Stops after ten seconds: the visitor's page then reads the rest. */

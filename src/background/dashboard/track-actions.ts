@@ -39,13 +39,13 @@ export async function trackAction(app: App, given: Arguments): ReturnType<Action
     verb: `Track ${formatSeries(series)} of ${coinId}`,
     sentences: [
       `Chandler keeps it fresh from now on, and fetches its past since ${formatDay(since)}.`,
-      ...(old === undefined
-        ? []
-        : [`A rule tracks it already, since ${formatDay(old.since)}: this one replaces its terms.`]),
-      `To keep its target age of ${formatDuration(targetAgeMs)}, it costs ${perDay(daily.requests)}.${daily.reach}`,
-      `Its past costs ${formatCounted(past.requests, 'request')} once.`,
+      ...(old === undefined ? [] : [`A rule has tracked it since ${formatDay(old.since)}: the new rule replaces it.`]),
+      `Its target age of ${formatDuration(targetAgeMs)} costs ${perDay(daily.requests)}.${daily.reach}`,
+      `Its past costs ${formatCounted(past.requests, 'request')}, once.`,
       ...(past.refusedSlots > 0
-        ? [`The plan does not give ${formatCounted(past.refusedSlots, 'slot')} of its past.`]
+        ? [
+            `${formatCounted(past.refusedSlots, 'slot')} of its past ${past.refusedSlots === 1 ? 'is' : 'are'} beyond the history limit of the plan.`,
+          ]
         : []),
     ],
     requests: past.requests,
@@ -60,7 +60,7 @@ export async function trackAction(app: App, given: Arguments): ReturnType<Action
         span: { from: since, to: floorToGrid(app.clock.now(), interval) },
       });
       return [
-        `${formatSeries(series)} of ${coinId} is tracked; ${formatCounted(applied.series, 'series')} are in all.`,
+        `${formatSeries(series)} of ${coinId} is tracked; ${formatCounted(applied.series, 'series')} in total.`,
         ...queued.map(({ id, requests }) => `Backfill ${id} fetches the past: ${formatCounted(requests, 'request')}.`),
         ...(isOff ? ['The schedule gaps is off, so nothing fetches the past of tracked series.'] : []),
       ];
@@ -77,14 +77,14 @@ export async function untrackAction(app: App, given: Arguments): ReturnType<Acti
   const rules = await readTracks(sql, filter);
   if (rules.length === 0)
     throw new ActionFailed(
-      `no rule names ${coinId} with ${formatSeries(series)}; what --top or --all tracks cannot be removed for a single coin`,
+      `no rule names ${coinId} with ${formatSeries(series)}; rules with --top or --all cannot exclude a single coin`,
     );
   return {
     question: `Stop tracking ${formatSeries(series)} of ${coinId}?`,
     verb: `Stop tracking ${formatSeries(series)} of ${coinId}`,
     sentences: [
-      'What is stored stays. Its newest rows are requested until they are final, and then no more.',
-      'Open backfills of its past leave it out, unless another rule wants it.',
+      'Stored data stays. Chandler requests the newest rows until they are final, and then stops.',
+      'Open backfills of its past leave this series out, unless another rule wants it.',
     ],
     requests: 0,
     command: commandOf('remove', series),
@@ -95,7 +95,7 @@ export async function untrackAction(app: App, given: Arguments): ReturnType<Acti
       return [
         `The rule for ${formatSeries(series)} of ${coinId} is removed.`,
         ...cancelled.map((id) => `Backfill ${id}, of its past, is cancelled.`),
-        ...shortened.map(({ id }) => `Backfill ${id} leaves it out.`),
+        ...shortened.map(({ id }) => `Backfill ${id} leaves this series out.`),
         ...(stillTracked > 0 ? [`Other rules still track ${formatCounted(stillTracked, 'series')} of this coin.`] : []),
       ];
     },
@@ -104,7 +104,7 @@ export async function untrackAction(app: App, given: Arguments): ReturnType<Acti
 
 async function readSeries({ database: { sql } }: App, given: Arguments): Promise<Series> {
   const coinId = readText(given, 'coin') ?? '';
-  if (coinId === '') throw new BadAddress('coin is missing: name a coin, like coin=btc-bitcoin.');
+  if (coinId === '') throw new BadAddress('coin is missing: give one, like coin=btc-bitcoin.');
   const [interval, quote] = [readInterval(given) ?? '24h', readQuote(given) ?? 'usd'];
   if ((await unknownCoins(sql, [coinId])).length > 0)
     throw new BadAddress(`There is no coin ${JSON.stringify(coinId)}.`);
@@ -118,7 +118,9 @@ function readSince(given: Arguments, now: Instant): Instant {
   const text = given.get('since') || new Date(now).toISOString().slice(0, 10);
   const at = /^\d{4}-\d{2}-\d{2}$/.test(text) ? Date.parse(text) : Number.NaN;
   if (!(at >= EARLIEST && at <= now))
-    throw new BadAddress(`since must be a date like 2024-01-31, not in the future; got ${JSON.stringify(text)}.`);
+    throw new BadAddress(
+      `since must be a date like 2024-01-31 that is not in the future, got ${JSON.stringify(text)}.`,
+    );
   return at;
 }
 
@@ -158,16 +160,16 @@ async function priceOfDay(app: App, budget: Budget, { coinId, interval, quote }:
   const reached = after.tiers.find(({ id }) => id === NEW_TIER)!;
   const reach =
     reached.achievableAgeMs === null
-      ? ' There are no requests for it under this plan.'
+      ? ' This plan leaves no requests for it.'
       : reached.achievableAgeMs > targetAgeMs
-        ? ` With the requests there are, it reaches ${formatDuration(reached.achievableAgeMs)}.`
+        ? ` With the available requests, its age reaches ${formatDuration(reached.achievableAgeMs)}.`
         : '';
   return { requests: Math.max(0, after.wantedPerDay - before.wantedPerDay), reach };
 }
 
 /** `24 requests a day`, `1 request every 2 days`. */
 function perDay(requests: number): string {
-  if (requests === 0) return 'no more requests a day than now';
+  if (requests === 0) return 'no additional requests';
   if (requests < 1) return `1 request every ${formatDuration(DAY / requests)}`;
   return `${formatCounted(Math.ceil(requests), 'request')} a day`;
 }

@@ -49,7 +49,7 @@ export async function checkDatabase(app: App, lock: HeldLock | null): Promise<Ch
   const budget = await readBudget(app);
   checks.push(await checkQuota(budget));
   for (const { id, owner, heartbeatAt } of health.silentBackfills) {
-    const silence = `${owner} gave its last sign of life ${formatRelative(heartbeatAt, app.clock.now())}`;
+    const silence = `${owner} sent its last heartbeat ${formatRelative(heartbeatAt, app.clock.now())}`;
     const again = 'run the same chandler backfill command again; it requests only what is missing';
     const fix =
       lock === null ? again : `it may wait for the lock. If it stays silent after the lock is released, ${again}`;
@@ -103,7 +103,7 @@ async function checkQuota({ quota, accountId }: Budget): Promise<Check> {
     return warn(
       'quota',
       `${accountId}: all requests wait, because ${waitingFor(reason)} (${message})`,
-      `they continue by themselves ${formatRelative(until, state.now)}`,
+      `they continue automatically ${formatRelative(until, state.now)}`,
     );
   }
   const { spent, limit } = state.month;

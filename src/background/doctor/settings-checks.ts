@@ -98,7 +98,7 @@ async function folderFailure(dir: string): Promise<Check | null> {
   const existing = await nearestExisting(dir);
   try {
     if (!(await stat(existing)).isDirectory())
-      return fail('attestations', `${existing} is no folder`, 'choose a folder with CHANDLER_ATTEST_DIR');
+      return fail('attestations', `${existing} is not a folder`, 'choose a folder with CHANDLER_ATTEST_DIR');
     await access(existing, constants.W_OK | constants.X_OK);
     return null;
   } catch (error) {

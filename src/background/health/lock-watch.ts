@@ -31,7 +31,7 @@ export async function watchLocks(
       else if (!wasBlocked) incidents.resolve(LOCK);
       wasBlocked = blocking.length > 0;
     } catch (error) {
-      if (!signal.aborted) log.debug({ err: error }, 'whether others hold a lock was not read');
+      if (!signal.aborted) log.debug({ err: error }, 'could not read whether other sessions hold a lock');
     }
     await clock.sleep(LOOK_MS, signal).catch(() => undefined);
   }

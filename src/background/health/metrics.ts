@@ -123,7 +123,7 @@ function createGauges(registry: Registry): (inputs: MetricInputs) => void {
   const incident = gauge('incident', '1 while this process has this problem (as in /health).', ['what']);
   const alert = gauge(
     'alert',
-    '1 while this state lasts, as notices tell it (database-down and database-locked begin at once, database-down also ends at once); 0 while it does not.',
+    '1 while this state lasts, as notices report it (database-down and database-locked begin at once, database-down also ends at once); 0 while it does not.',
     ['event'],
   );
   const diskFree = gauge('disk_free_bytes', 'Room on the disk of a folder that Chandler writes to.', ['folder']);
@@ -136,7 +136,11 @@ function createGauges(registry: Registry): (inputs: MetricInputs) => void {
   const pace = gauge('pace_requests_per_second', 'Requests per second that are allowed now.');
   const lag = gauge('freshness_oldest_age_seconds', 'Age of the newest data of the oldest series of a tier.', TIER);
   const target = gauge('freshness_target_age_seconds', 'The highest age that the tier is configured for.', TIER);
-  const achievable = gauge('freshness_achievable_age_seconds', 'The highest age that data reach, as it is told.', TIER);
+  const achievable = gauge(
+    'freshness_achievable_age_seconds',
+    'The highest age that the data reach, as Chandler reports it.',
+    TIER,
+  );
   const series = gauge('tracked_series', 'Tracked series of a tier.', TIER);
   const unanswered = gauge(
     'unanswered_series',
@@ -145,12 +149,10 @@ function createGauges(registry: Registry): (inputs: MetricInputs) => void {
   );
   const depth = gauge('queue_jobs', 'Jobs in a queue.', ['queue']);
   const backfills = gauge('backfills', "The service's unfinished backfills, by state.", ['state']);
-  const ended = gauge('backfills_ended', "The service's backfills that are over, as notices tell of them, by state.", [
-    'state',
-  ]);
+  const ended = gauge('backfills_ended', "The service's finished backfills that notices report, by state.", ['state']);
   const revisions = gauge('revisions', 'Old values of final candles and prices that are kept.');
   const quarantined = gauge('quarantined_rows', 'Rows in quarantine.');
-  const limits = gauge('history_limits', 'History limits of plans that the upstream has told.');
+  const limits = gauge('history_limits', 'History limits of plans that upstream answers have shown.');
   const connections = gauge('database_connections', 'Connections to the database, by state.', ['state']);
   const lastDone = gauge('schedule_last_done_timestamp_seconds', 'When a schedule was last done.', ['schedule']);
 

@@ -46,7 +46,7 @@ export async function openMarket({ app, config, clock, log, failed, metrics }: M
   const onEndless = (pid: number) =>
     log.warn(
       { pid },
-      'a statement of runSql cannot be cancelled; its process of the server has been told to end, and its place is taken until then',
+      'could not cancel a statement of runSql; Chandler told the server to end its process, and its place stays taken until then',
     );
   const statements = config.serveSql ? createStatementRunner({ url, watchdog: reader.watchdog, onEndless }) : null;
   if (!reader.hasRole)
@@ -60,7 +60,7 @@ export async function openMarket({ app, config, clock, log, failed, metrics }: M
     onError: (error) =>
       failed({
         level: 'warn',
-        message: "a caller's requests could not be counted in the database",
+        message: "could not count a caller's requests in the database",
         cause: rootOf(error).message,
         name: 'metering',
         error,

@@ -27,7 +27,7 @@ export async function readOtherLake(
   const known = await readLake(sql);
   if (lake === null) {
     if (known?.at == null) return null;
-    const problem = `CHANDLER_LAKE_URL is not set, and this warehouse wrote its lake to ${known.place} (as of ${formatInstant(known.at)}); set it: until then retention removes no candles; if that lake is given up: chandler lake accept`;
+    const problem = `CHANDLER_LAKE_URL is not set, and this warehouse wrote its lake to ${known.place} (as of ${formatInstant(known.at)}); set it: until then retention removes no candles; to give that lake up: chandler lake accept`;
     return { problem, isRefused: false, place: null, next: null };
   }
   const destination = await openDestination(lake.address, s3, timing);

@@ -77,7 +77,7 @@ export async function withArchive<T>(
     return { removed: await remove(archive) };
   });
   if (ended !== null) return ended.removed;
-  onRefused('the lake is being written; the next run looks again');
+  onRefused('another process is writing the lake; the next run tries again');
   return remove(HOLDS_NOTHING);
 }
 

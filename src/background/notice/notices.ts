@@ -115,7 +115,7 @@ function backfillNotices(ended: EndedBackfill): RaisedNotice[] {
   const event = state === 'done' ? 'backfill-done' : 'backfill-failed';
   const span = `${formatDay(from)} to ${formatDay(to)}`;
   const name = `Backfill ${id} (${formatSeries(ended)} of ${formatCounted(coins, 'coin')}, ${span})`;
-  const took = `It was asked for ${formatInstant(requestedAt)}, and ended ${formatInstant(finishedAt)}.`;
+  const took = `It was requested ${formatInstant(requestedAt)}, and ended ${formatInstant(finishedAt)}.`;
   if (state === 'done') {
     const text = `${name} is done: nothing is left to fetch. ${took}`;
     return [{ event, topic: topicOf(ended), text, quietMs: BACKFILL_QUIET_MS }];
@@ -125,7 +125,7 @@ function backfillNotices(ended: EndedBackfill): RaisedNotice[] {
     const text = `${failed} When the cause is gone: chandler backfills resume ${id}`;
     return [{ event, topic: topicOf(ended), text, quietMs: BACKFILL_QUIET_MS }];
   }
-  const text = `${failed} It is about the past of tracked series: the service tries again each day, and you are told again when it fails for another reason. chandler gaps shows what is missing.`;
+  const text = `${failed} It is about the past of tracked series: the service tries again each day, and notifies you again when it fails for another reason. chandler gaps shows what is missing.`;
   const topic = `history ${formatSeries(ended)} failed since ${formatInstant(failingSince)}`;
   return [{ event, topic, text, quietMs: HISTORY_QUIET_MS }];
 }

@@ -37,12 +37,12 @@ export function describeHoles(holes: HolesReport, now: Instant): string {
   const { slots, outOfReach, requests, share, spent, allowed, waitsFor, nextRun } = holes;
   if (slots === 0) return 'Holes: no slot waits for a second answer that it is empty.';
   const counted = `${formatCounted(slots, 'slot')} without a candle or price`;
-  const why = 'further back than the plan sees, or longer than a request';
+  const why = 'older than the history limit of the plan, or longer than one request';
   if (outOfReach === slots)
-    return `Holes: ${counted} ${slots === 1 ? 'has' : 'have'} one answer only. No second one is asked for: out of reach (${why}).`;
+    return `Holes: ${counted} ${slots === 1 ? 'has' : 'have'} one answer only. Chandler requests no second answer: out of reach (${why}).`;
   const without = outOfReach === 0 ? '' : ` (${formatCount(outOfReach)} of them are out of reach: ${why})`;
-  const when = nextRun === null ? `the schedule ${CONFIRM_HOLES} is off` : `next ${formatRelative(nextRun, now)}`;
-  const leftOver = waitsFor !== null ? WAITS_FOR[waitsFor] : allowed === null ? 'any number' : formatCount(allowed);
+  const when = nextRun === null ? `the schedule ${CONFIRM_HOLES} is off` : `next run ${formatRelative(nextRun, now)}`;
+  const leftOver = waitsFor !== null ? WAITS_FOR[waitsFor] : allowed === null ? 'unlimited' : formatCount(allowed);
   const ofMonth = share === null ? '' : `, ${formatCount(spent)} of ${formatCount(share)} sent this month`;
   return (
     `Holes: ${counted} ${slots === 1 ? 'waits' : 'wait'} for a second answer${without}, ` +

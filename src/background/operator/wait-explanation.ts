@@ -36,7 +36,7 @@ export function explainAccountWait({ state, budget, refusal }: AccountState): st
 
 export const NO_SERVICE = 'No service is running. Start one with: chandler service';
 /** Replaces `NO_SERVICE` while another session holds a lock: a service may be waiting for that lock before it renews its lease. */
-export const SERVICE_SILENT = 'No service gives a sign of life: none runs, or it waits for the lock.';
+export const SERVICE_SILENT = 'No service sends a heartbeat: none runs, or it waits for the lock.';
 
 export function describeNoService(lock: HeldLock | null): string {
   return lock === null ? NO_SERVICE : SERVICE_SILENT;
@@ -57,7 +57,7 @@ export function explainBackfillWait(
   const { row, services, before, beside, isAlive } = details;
   const { id, state, message, waitUntil, finishedAt } = row;
   if (finishedAt !== null || state === 'done')
-    return [`It is over (${state})${message === null ? '.' : `: ${message}`}`];
+    return [`It has ended (${state})${message === null ? '.' : `: ${message}`}`];
   if (state === 'paused') return [`It is paused. Continue it with: chandler backfills resume ${id}`];
   const reasons: string[] = lock === null ? [] : [lockSentence(lock)];
   if (row.isDetached && services === 0) reasons.push(describeNoService(lock));
@@ -75,8 +75,8 @@ export function explainBackfillWait(
 }
 
 function silence({ owner, isDetached }: BackfillDetails['row'], lock: HeldLock | null): string {
-  if (lock !== null) return `Its process ${owner} gives no sign of life; it may wait for the lock.`;
-  return `Its process ${owner} gives no sign of life; ${isDetached ? 'a running service takes it over' : 'run the same command again'}.`;
+  if (lock !== null) return `Its process ${owner} sends no heartbeat; it may wait for the lock.`;
+  return `Its process ${owner} sends no heartbeat; ${isDetached ? 'a running service takes it over' : 'run the same command again'}.`;
 }
 
 function named(ids: readonly number[]): string {
@@ -100,7 +100,7 @@ function explainRunningBackfill(
   const reasons: string[] = [];
   const { retrying, retryFrom } = row;
   if (chunks !== null && retrying > 0 && retrying >= (row.leftRequests ?? 0) && retryFrom !== null)
-    reasons.push(`All that is left waits for a retry, the first until ${formatMoment(retryFrom, now)}.`);
+    reasons.push(`All remaining chunks wait for a retry, the first until ${formatMoment(retryFrom, now)}.`);
   if (beside.length > 0)
     reasons.push(
       `It takes turns with ${beside.length === 1 ? 'backfill' : 'backfills'} ${beside.slice(0, 5).join(', ')}: about one request in ${beside.length + 1} is for it.`,

@@ -15,7 +15,7 @@ const WORDS: Readonly<Record<string, string>> = {
   'another backfill': 'its missing slots belong to backfills before it, which fetch them',
   'another process': 'another process is fetching the rest, for another backfill or this one',
   'key refused': 'the upstream refuses the key',
-  'not final yet': 'some answers were not final; they are asked for again',
+  'not final yet': 'some answers were not final; Chandler requests them again',
   unavailable: 'the upstream gives no valid answers',
 };
 

@@ -32,7 +32,7 @@ export function workFreshness(context: SessionContext, queue: ChunkQueue, retry:
         if (!final) return;
         retry(() => endFailedRefresh({ sql, clock, historyLimits }, job)).catch((again: unknown) => {
           // The upkeep finds the chunk later, as one that the queue has lost.
-          app.log.debug({ err: again }, 'the end of a chunk was not recorded');
+          app.log.debug({ err: again }, 'could not record the end of a chunk');
         });
       },
     },
@@ -84,7 +84,7 @@ export function logFailure({ metrics, failed }: ServiceContext, job: ChunkJob, e
   const { coinId, interval } = job;
   failed({
     level: final ? 'warn' : 'info',
-    message: final ? 'chunk failed' : 'chunk failed, and is tried again',
+    message: final ? 'chunk failed' : 'chunk failed and will be retried',
     cause: error instanceof UpstreamError ? error.problem : error.message,
     name: `${coinId} ${interval}`,
     fields: { ...chunkFields(job), outcome: final ? 'failed' : 'retried' },

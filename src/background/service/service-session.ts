@@ -131,13 +131,13 @@ async function endWork(
       if (failed !== undefined) throw failed.reason;
     })
     .then(() => ingestion.close());
-  closing.catch((error: unknown) => log.warn({ err: error }, 'not everything could be closed'));
+  closing.catch((error: unknown) => log.warn({ err: error }, 'could not close everything'));
   const late = new AbortController();
   const release = async () => {
     log.warn('stopped before all work was finished; other services, or the next run, will do the rest');
     const released = work.runner
       ?.release()
-      .catch((error: unknown) => log.debug({ err: error }, 'a backfill was not released'));
+      .catch((error: unknown) => log.debug({ err: error }, 'could not release a backfill'));
     // When the database is unavailable, the claim expires without being released.
     await Promise.race([released, clock.sleep(500)]);
   };
@@ -176,7 +176,7 @@ function workSchedules(context: SessionContext, ticks: TickQueue, freshness: Kee
 
 const RUN_LINES = {
   failed: { level: 'error', message: 'schedule failed' },
-  waiting: { level: 'warn', message: 'schedule failed, and is tried again' },
+  waiting: { level: 'warn', message: 'schedule failed and will be retried' },
   held: { level: 'info', message: 'schedule held' },
 } as const;
 

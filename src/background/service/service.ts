@@ -160,7 +160,9 @@ async function keepInstanceAlive(context: ServiceContext, app: App, followTime: 
   };
   const watch = { incidents, clock, signal, everyMs: LEASE_RENEWED_EVERY_MS, what: HEARTBEAT };
   await watchDatabase(app, followAndBeat, watch);
-  await forgetInstance(sql, owner).catch((error: unknown) => app.log.debug({ err: error }, 'heartbeat not deleted'));
+  await forgetInstance(sql, owner).catch((error: unknown) =>
+    app.log.debug({ err: error }, 'could not delete the heartbeat'),
+  );
 }
 
 /** How often the service checks the disk for room. Not with each heartbeat: a server may log each file that a statement writes. */
@@ -179,7 +181,7 @@ async function watchKey({ config, clock, incidents, signal, roles }: ServiceCont
       else incidents.report(ACCOUNT, new Error(refusedBefore(refusal.message, refusal.at, refusal.retryAt)));
     } catch (error) {
       // The heartbeat reports a database that is unavailable.
-      app.log.debug({ err: error }, 'whether the key is refused was not read');
+      app.log.debug({ err: error }, 'could not read whether the key is refused');
     }
     await clock.sleep(KEY_LOOK_MS, signal).catch(() => undefined);
   }

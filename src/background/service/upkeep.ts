@@ -43,7 +43,7 @@ export async function runUpkeep(
       if ((await standingRefusal(app.database.sql, key)) !== null) return renew('key refused');
       await session.historyLimits.reload();
       const lost = await freshness.recover();
-      if (lost > 0) log.warn({ chunks: lost }, 'the queue lost chunks; they are queued again');
+      if (lost > 0) log.warn({ chunks: lost }, 'the queue lost chunks; Chandler queued them again');
       // Until here it was perhaps only read.
       await (await ingestion.freshQueue()).checkWritable();
       for (const what of ['the upkeep', 'the scheduler', 'the backfills', QUEUE]) incidents.resolve(what);

@@ -123,7 +123,7 @@ function leftLines(left: readonly RemainingSlots[] | null, noun: string, now: In
 
 /** Facts that the reason of a gap does not contain. */
 const REMARK: Readonly<Record<Fate, string>> = {
-  'too young': ' (too young to be final)',
+  'too young': ' (too recent to be final)',
   failed: ' (failed)',
   later: '',
   refused: '',

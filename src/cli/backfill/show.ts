@@ -42,8 +42,7 @@ function printDetails(out: Output, details: BackfillDetails, reasons: readonly s
 
 function pairsOf({ row, chunks }: BackfillDetails, now: Instant): [string, string][] {
   const { owner, requestedBy, leftRequests, heartbeatAt } = row;
-  const by =
-    row.state === 'running' ? ` by ${owner}, last sign of life ${formatRelative(heartbeatAt ?? now, now)}` : '';
+  const by = row.state === 'running' ? ` by ${owner}, last heartbeat ${formatRelative(heartbeatAt ?? now, now)}` : '';
   const part = row.progress === null ? 'unknown' : formatPercent(row.progress, 1);
   const said = describeLeft(row);
   const left =
@@ -68,7 +67,7 @@ function pairsOf({ row, chunks }: BackfillDetails, now: Instant): [string, strin
       : [
           [
             'chunks',
-            `${formatCount(chunks.inProgress)} in progress, ${formatCount(chunks.queued)} in the queue, ${formatCount(chunks.retrying)} waiting for a retry`,
+            `${formatCount(chunks.inProgress)} in progress, ${formatCount(chunks.queued)} queued, ${formatCount(chunks.retrying)} waiting for a retry`,
           ] satisfies [string, string],
         ]),
   ];
@@ -90,7 +89,7 @@ function printWaits(out: Output, { chunks }: BackfillDetails, now: Instant): voi
 
 function printFailures(out: Output, { failures }: BackfillDetails, now: Instant): void {
   if (failures.length === 0) return;
-  out.write('\nLast requests that failed\n');
+  out.write('\nLast failed requests\n');
   printTable(out, failures, [
     whole('when', ({ sentAt }) => formatRelative(sentAt, now)),
     whole('coin', ({ coinId }) => coinId),

@@ -48,7 +48,7 @@ async function readWith(client: PostgresClient, args: readonly string[], options
     const file = args.at(-1)!;
     const header = /unsupported version .* in file header/.test(error.message) ? await readHeader(file) : null;
     if (header !== null && header.dumpedBy > client.major) throw new ArchiveTooNew(file, header);
-    throw new CommandFailed(`${file} is no backup, or not a whole one (${error.message}); name another one`);
+    throw new CommandFailed(`${file} is not a backup, or not a complete one (${error.message}); name another one`);
   });
 }
 

@@ -100,9 +100,9 @@ async function proveAsJson(
 }
 
 const AFTER = `
-The backup is restored. With a key, Chandler asks the account before its next request how many were sent since.
-Stop what still asks the upstream with the original: each would count for itself, and together they would overrun the quota.
-Logins are not in a backup: make those of analysts again.
+The backup is restored. With a key, Chandler asks the account before its next request how many requests were sent since.
+Stop every process that still uses the original: each would count only its own requests, and together they would exceed the quota.
+A backup contains no logins: create those of analysts again.
 `;
 
 function print(out: Output, { postgres, tables, roles, removedUnused, migrated, tookMs }: Restored): void {

@@ -139,7 +139,7 @@ function printBackfills(out: Output, status: Status, now: Instant): void {
     text('span', formatSpan),
     text('requests', (b) => `${formatCount(b.requests)} of ${formatCount(b.plannedRequests)}`),
     text('started', (b) => formatRelative(b.requestedAt, now)),
-    text('last sign', (b) => formatRelative(b.heartbeatAt, now)),
+    text('last heartbeat', (b) => formatRelative(b.heartbeatAt, now)),
     text('process', (b) => b.owner),
   ]);
 }
@@ -157,7 +157,7 @@ function printSilent(
       isLocked && !isGone(b.owner)
         ? `Its process ${b.owner} may wait for the lock.`
         : `Its process ${b.owner} was killed, or cannot reach the database. ${next}; only what is missing is requested.`;
-    out.write(`\nBackfill ${b.id} (${formatSeries(b)}, ${formatSpan(b)}): no sign of life since ${since}.\n${why}\n`);
+    out.write(`\nBackfill ${b.id} (${formatSeries(b)}, ${formatSpan(b)}): no heartbeat since ${since}.\n${why}\n`);
   }
 }
 

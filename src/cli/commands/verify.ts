@@ -187,7 +187,7 @@ export async function verify(
     out.write(
       `Imported: ${formatCounted(imported.series, 'series')}, ${formatCounted(imported.candles, 'candle')}, recounted as well.\n`,
     );
-  if (others.length > 0) out.write(`\nBeside the series:\n${others.map((text) => `  ${text}\n`).join('')}`);
+  if (others.length > 0) out.write(`\nOutside the series:\n${others.map((text) => `  ${text}\n`).join('')}`);
   if (differing > 0) printCorrections(out, wrong, differing);
   return isProved(verified) ? EXIT.done : EXIT.failed;
 }
@@ -229,7 +229,7 @@ function printCorrections(out: Output, wrong: readonly SeriesProof[], differing:
     for (const span of repairs.slice(0, MOST_CORRECTED)) {
       const where = isAllTime(span)
         ? 'the whole series, with its evidence'
-        : `between ${bound(span.from, formatInstant) ?? 'ever'} and ${bound(span.to, formatInstant) ?? 'ever'}`;
+        : `between ${bound(span.from, formatInstant) ?? 'the beginning'} and ${bound(span.to, formatInstant) ?? 'the end'}`;
       out.write(`    ${where}:\n      ${repairCommand(proof, span)}\n`);
     }
     const more = repairs.length - MOST_CORRECTED;

@@ -75,7 +75,7 @@ export function sourceOf({ source }: ImportCommandOptions): string {
 function parseColumn(text: string): NamedColumn {
   const [, name, column] = /^([^=]+)=(.+)$/.exec(text) ?? [];
   if (name === undefined || column === undefined)
-    throw new UsageError(`'${text}' is no pair like time=timestamp or open=2.`);
+    throw new UsageError(`'${text}' is not a pair like time=timestamp or open=2.`);
   const role = ROLES.find((one) => one === name.trim().toLowerCase());
   if (role !== undefined) return [role, column.trim()];
   throw new UsageError(`There is no ${name}${didYouMean(name, ROLES)}; it must be one of ${ROLES.join(', ')}.`);

@@ -68,7 +68,7 @@ async function verifyDestination(
   const recounted = await recount(destination, { signal, onFile })
     .catch((error: unknown) => {
       if (!(error instanceof DamagedManifest)) throw error;
-      const isMissing = error.message === 'is not there';
+      const isMissing = error.message === 'is missing';
       if (isMissing)
         throw new UsageError(`--files: ${options.files} has no ${MANIFEST_FILE}; name the folder of an export`);
       throw new CommandFailed(`${destination.name}/${MANIFEST_FILE} ${error.message}`);

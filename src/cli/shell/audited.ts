@@ -34,7 +34,7 @@ export async function auditedIfChanging<T>(
     // The work is done, or its own error matters more.
     await begun
       .then((id) => endAudit(sql, { id, endedAt: clock.now(), message }))
-      .catch((error: unknown) => log.debug({ err: error }, 'the end of the command was not recorded'));
+      .catch((error: unknown) => log.debug({ err: error }, 'could not record the end of the command'));
   };
   try {
     const result = await work(onChange);

@@ -54,7 +54,9 @@ export const quotes = optional<readonly string[], readonly string[]>(
     const given = [...new Set(text.split(',').map((one) => one.trim().toUpperCase()))];
     if (given.length > 3) return { ok: false, message: TOO_MANY_QUOTES, parameter: 'quotes' };
     const unknown = given.find((one) => !TICKER_QUOTES.includes(one));
-    return unknown === undefined ? ok(given) : invalid('quotes', `must be of ${TICKER_QUOTES.join(' ')}`, unknown);
+    return unknown === undefined
+      ? ok(given)
+      : invalid('quotes', `must be one or more of ${TICKER_QUOTES.join(' ')}`, unknown);
   },
 );
 export const quote = optional<Quote, Quote>(
@@ -236,10 +238,16 @@ export const AMOUNT = {
 const conversion = {
   baseId: required('base_currency_id', 'The currency to convert from.', 'btc-bitcoin', ok),
   quoteId: required('quote_currency_id', 'The currency to convert to.', 'usd-us-dollars', ok),
-  amount: optional('amount', 'How much of the first.', { type: 'number', default: 0, minimum: 0 }, 0, (text) => {
-    if (!/^\+?\d{1,30}(\.\d{1,30})?(e[+-]?\d{1,3})?$/i.test(text)) return invalid('amount', AMOUNT.leastRule, text);
-    return Number(text) <= AMOUNT.most ? ok(Number(text)) : invalid('amount', AMOUNT.mostRule, text);
-  }),
+  amount: optional(
+    'amount',
+    'The amount of the first currency.',
+    { type: 'number', default: 0, minimum: 0 },
+    0,
+    (text) => {
+      if (!/^\+?\d{1,30}(\.\d{1,30})?(e[+-]?\d{1,3})?$/i.test(text)) return invalid('amount', AMOUNT.leastRule, text);
+      return Number(text) <= AMOUNT.most ? ok(Number(text)) : invalid('amount', AMOUNT.mostRule, text);
+    },
+  ),
 };
 export const conversionParameters = Object.values(conversion);
 

@@ -104,7 +104,7 @@ export const ENDPOINTS = {
   getMappings: get(
     'Coins',
     '/coins/mappings',
-    'Ids of a coin elsewhere, by any one of them; missing ones are empty; from the plan business on',
+    'Ids of a coin at other providers, found by any one of them; an unknown id is empty; from the plan business on',
     catalogue.coinMappingSchema,
     mappingParameters,
     { refusals: [400, 404], isStrict: true },
@@ -170,14 +170,14 @@ export const ENDPOINTS = {
   getTicker: get(
     'Contracts',
     '/contracts/{platform_id}/{contract_address}',
-    'Leads to the ticker of the coin behind a contract',
+    'Redirects to the ticker of the coin behind a contract',
     null,
     [quotes],
   ),
   getHistoricalTicker: get(
     'Contracts',
     '/contracts/{platform_id}/{contract_address}/historical',
-    'Leads to the ticker history of the coin behind a contract',
+    'Redirects to the ticker history of the coin behind a contract',
     null,
     tickParameters,
   ),
@@ -203,7 +203,7 @@ export const ENDPOINTS = {
     catalogue.idChangesSchema,
     [page],
   ),
-  getUser: get('Account', '/users/me', 'What the holder of the key may do, and has done', records.accountInfoSchema),
+  getUser: get('Account', '/users/me', 'The plan of the key, its limits and its usage', records.accountInfoSchema),
   getKeyInfo: get('Account', '/key/info', 'The same as /users/me', records.accountInfoSchema),
   getTickersDeprecated: get(
     'Market',

@@ -105,10 +105,10 @@ export const HOSTED_TOOLS = {
       query: text('must be a text to look for').describe('A part of a name or symbol.'),
     },
   ),
-  keyInfo: tool('Key', 'What the holder of the key may do, and has done.', accountInfoSchema),
+  keyInfo: tool('Key', 'The plan of the key, its limits and its usage.', accountInfoSchema),
   getMappings: tool(
     'Mappings',
-    'Ids of a coin elsewhere, by any one of them; missing ones are empty.',
+    'Ids of a coin at other providers, found by any one of them; an unknown id is empty.',
     coinMappingSchema,
     {
       coinpaprika: idAt('coinpaprika', 'btc-bitcoin'),

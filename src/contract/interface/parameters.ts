@@ -91,7 +91,9 @@ export function listOf<T extends string>(known: readonly T[]): Parse<readonly T[
   return (text, name) => {
     const items = [...new Set(text.split(',').map((item) => item.trim()))].filter((item) => item !== '');
     const unknown = items.find((item) => !(known as readonly string[]).includes(item));
-    return unknown === undefined ? ok(items as T[]) : invalid(name, `must be of ${known.join(' ')}`, unknown);
+    return unknown === undefined
+      ? ok(items as T[])
+      : invalid(name, `must be one or more of ${known.join(' ')}`, unknown);
   };
 }
 

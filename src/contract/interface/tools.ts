@@ -142,7 +142,7 @@ export const TOOLS = {
         .min(0, must(AMOUNT.leastRule))
         .max(AMOUNT.most, must(AMOUNT.mostRule))
         .default(0)
-        .describe('How much of the first.'),
+        .describe('The amount of the first currency.'),
     },
   ),
   search: tool(
@@ -254,7 +254,7 @@ function oneOrMoreOf<T extends string>(
   const items = (given ?? '').split(',').map((item) => item.trim());
   if (items.every((item) => item === '')) return { ok: true, value: byDefault };
   const unknown = items.find((item) => !(known as readonly string[]).includes(item));
-  if (unknown !== undefined) return refused(name, `must be of ${known.join(', ')}`, unknown);
+  if (unknown !== undefined) return refused(name, `must be one or more of ${known.join(', ')}`, unknown);
   return { ok: true, value: [...new Set(items)] as T[] };
 }
 

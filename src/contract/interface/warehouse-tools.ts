@@ -159,14 +159,14 @@ export const WAREHOUSE_TOOLS = {
   ),
   getCoverage: tool(
     'Coverage',
-    'How much of which series is complete, of candles and of prices.',
+    'How complete each series of candles and of prices is.',
     z.array(coverageRowSchema),
     series,
   ),
   getGaps: tool('Gaps', 'Which candles and prices are missing, and why.', z.array(gapRowSchema), series),
   explainCandle: tool(
-    'Story of a candle or a price',
-    'Why one candle, or one price of a price series, is what it is: what made it final, revisions, what is there now, and when it is asked for next.',
+    'History of a candle or a price',
+    'Why one candle, or one price of a price series, has its values: what made it final, its revisions, what is stored now, and when Chandler requests it next.',
     slotStorySchema,
     {
       coinId,

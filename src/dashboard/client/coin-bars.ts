@@ -10,7 +10,7 @@ export type Bar = {
   readonly volume: number | null;
   readonly isFinal: boolean;
   readonly isRevised: boolean;
-  /** `final`, `incomplete, made of finer candles`. */
+  /** `final`, `incomplete, aggregated from finer candles`. */
   readonly state: string;
 };
 

@@ -21,7 +21,7 @@ async function start(place: HTMLElement, readout: HTMLElement): Promise<void> {
   readout.textContent = 'Loading …';
   const first = await load({ from: from!, to: to! });
   if (first === null) {
-    readout.textContent = 'The bars could not be loaded. The table below has the newest ones.';
+    readout.textContent = 'The bars could not load. The table below has the newest ones.';
     return;
   }
   let loaded: Loaded = first;

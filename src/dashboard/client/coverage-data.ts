@@ -93,7 +93,9 @@ export function createMapData(filter: () => URLSearchParams, onChange: (problem:
     } catch (error) {
       if (pending !== mine) return;
       pending = null;
-      onChange(`The map could not be read: ${error instanceof Error ? error.message : String(error)}. It tries again.`);
+      onChange(
+        `The map could not load: ${error instanceof Error ? error.message : String(error)}. It retries automatically.`,
+      );
       later(question, RETRY_MS);
     }
   };
@@ -148,7 +150,7 @@ async function answerOf(filter: URLSearchParams, question: Question): Promise<An
   const response = await fetch(`/ui/coverage/data?${queryOf(filter, question)}`, {
     headers: { Accept: 'application/json' },
   });
-  if (!response.ok || response.redirected) throw new Error(`the answer is ${response.status}`);
+  if (!response.ok || response.redirected) throw new Error(`the server answered ${response.status}`);
   return (await response.json()) as Answer;
 }
 

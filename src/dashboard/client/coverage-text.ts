@@ -23,21 +23,21 @@ export function describeCell({ frame, row, from, to }: { frame: Frame; row: Row;
     found.set(`${text}${part}`, text);
   }
   const isKnown = from >= frame.from && to <= frame.to;
-  const states = !isKnown ? 'move the map there to see it' : [...found.keys()].join('; ') || 'not wanted';
+  const states = !isKnown ? 'not loaded, move the map there' : [...found.keys()].join('; ') || 'not wanted';
   const tier = row.tier === null ? 'not tracked' : `tier ${row.tier}`;
   return `${row.symbol} ${row.name}, ${row.interval} ${row.quote}, ${tier}. ${formatAt(from)} to ${formatAt(to)}: ${states}.${describeUnread(row)}`;
 }
 
 function describeUnread({ confirmedEmptyElsewhere: slots }: Row): string {
   if (slots === 0) return '';
-  return ` Somewhere this series has ${slots} confirmed empty ${slots === 1 ? 'slot' : 'slots'}, drawn as final here: zoom in to see where.`;
+  return ` This series has ${slots} confirmed empty ${slots === 1 ? 'slot' : 'slots'}, drawn as final at this zoom: zoom in to see where.`;
 }
 
 /** The confirmed empty slots of the visible rows that no stretch shows. Empty when every row shows all of them. */
 export function describeUnreadRows(rows: readonly Row[]): string {
   const count = rows.filter(({ confirmedEmptyElsewhere }) => confirmedEmptyElsewhere > 0).length;
   if (count === 0) return '';
-  return `${count === 1 ? 'One row has' : `${count} rows have`} confirmed empty slots that are drawn as final: reading where they are would take too long. Zoom in to see them.`;
+  return `${count === 1 ? 'One row has' : `${count} rows have`} confirmed empty slots that are drawn as final, because there is too much data at this zoom. Zoom in to see them.`;
 }
 
 export function coinHref({ coinId, interval, quote }: Row): string {
@@ -74,7 +74,8 @@ export function describeSelection(box: Box, { rowOf, statesIn }: Pick<MapData, '
     else groups.set(`${row.interval} ${row.quote}`, [...(groups.get(`${row.interval} ${row.quote}`) ?? []), row]);
   }
   const shown = [...names].slice(0, 8).join(', ') + (names.size > 8 ? ` and ${names.size - 8} more` : '');
-  const rest = unknown === 0 ? '' : ` ${unknown} rows that were not shown yet are left out: scroll over them first.`;
+  const rest =
+    unknown === 0 ? '' : ` The selection leaves out ${unknown} rows that are not loaded yet: scroll to them first.`;
   return {
     text: `Selected: ${shown}, ${formatAt(box.from)} to ${formatAt(box.to)}.${groups.size > 0 || others.size === 0 ? '' : ` There is nothing to request: ${[...others].join('; ')}.`}${rest}`,
     asked: [...groups].flatMap(([series, rows]) => linksOf(series, rows, box)),
@@ -82,7 +83,7 @@ export function describeSelection(box: Box, { rowOf, statesIn }: Pick<MapData, '
 }
 
 function whyNot(states: readonly State[]): readonly string[] {
-  return states.length === 0 ? ['no slot in it is wanted'] : states.map(({ text }) => text);
+  return states.length === 0 ? ['no slot there is wanted'] : states.map(({ text }) => text);
 }
 
 function linksOf(series: string, rows: readonly Row[], { from, to }: Box): PriceLink[] {

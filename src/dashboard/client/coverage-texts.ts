@@ -96,7 +96,7 @@ export function createMapTexts(data: MapData, first: First): MapTexts {
       const links = selectionPlace.querySelectorAll('a');
       if (links.length === 1) location.assign(links[0]!.href);
       else if (links.length > 1) {
-        several.textContent = `There are ${links.length} prices, one for each link: Tab leads to the next one, Enter opens it.`;
+        several.textContent = `There are ${links.length} links, one for each cost: Tab moves to the next one, Enter opens it.`;
         links[0]!.focus();
       }
     },

@@ -12,7 +12,7 @@ const EVERY_MS = 5_000;
 const RETRY_MS = 5_000;
 /** Attributes that the visitor sets by opening or choosing something. */
 const KEPT = ['open', 'value'];
-const SIGNED_OUT = 'You are signed out. Open the page again to sign in.';
+const SIGNED_OUT = 'You are signed out. Reload the page to sign in.';
 /** Marks a page that could not be shown. */
 const UNSHOWN = '[data-unshown]';
 
@@ -70,7 +70,7 @@ function follow(): void {
   });
   events.addEventListener('error', () => {
     document.body.dataset.lost = 'true';
-    showMessage('No connection to Chandler. This page shows older data, and tries to connect again.');
+    showMessage('No connection to Chandler. This page shows older data, and reconnects automatically.');
     if (events?.readyState !== EventSource.CLOSED) return;
     events = null;
     // The server answers with something else than events: with the form to sign in, or with an error.

@@ -70,7 +70,7 @@ export const BarTable: FC<{
           ),
         },
         ...prices,
-        value(chart.kind === 'prices' ? 'Volume of 24 h' : 'Volume', (bar) => bar.volume, VOLUME),
+        value(chart.kind === 'prices' ? '24 h volume' : 'Volume', (bar) => bar.volume, VOLUME),
         ...(showsDrawdown ? [drawdown] : []),
         { title: 'State', cell: stateOf },
       ]}
@@ -90,10 +90,10 @@ function stateOf({ bar, hole }: TableRow) {
   return describeState(bar);
 }
 
-/** `final, revised`, `incomplete, made of finer candles`. */
+/** `final, revised`, `incomplete, aggregated from finer candles`. */
 export function describeState({ isFinal, isIncomplete, isRevised, isMade }: Bar): string {
   const state = isFinal ? 'final' : isIncomplete ? 'incomplete' : 'provisional';
-  return `${state}${isRevised ? ', revised' : ''}${isMade ? ', made of finer candles' : ''}`;
+  return `${state}${isRevised ? ', revised' : ''}${isMade ? ', aggregated from finer candles' : ''}`;
 }
 
 function textOf(value: number | null, format: Intl.NumberFormat): string {

@@ -13,7 +13,7 @@ export type CandlesAnswer = {
   readonly hasEarlier: boolean;
   /** A slot begins every `seconds`, or every `months` months. */
   readonly grid: { readonly seconds: number; readonly months: number };
-  /** The texts for the states of bars: `final`, `incomplete, made of finer candles`. */
+  /** The texts for the states of bars: `final`, `incomplete, aggregated from finer candles`. */
   readonly states: readonly string[];
   /** Time, open, high, low, close, volume, 1 if final, 1 if revised, index in `states`. */
   readonly bars: readonly (readonly (number | null)[])[];

@@ -33,7 +33,7 @@ export const ChartControls: FC<ChartProps> = ({ coinId, address, series }) => {
           Interval
           <select name="interval">
             {group('Candles', stored)}
-            {group('Made of finer candles', made)}
+            {group('Aggregated from finer candles', made)}
             {group('Price series', prices)}
           </select>
         </label>
@@ -43,7 +43,7 @@ export const ChartControls: FC<ChartProps> = ({ coinId, address, series }) => {
           <input type="date" name="from" value={dayOf(from)} />
         </label>
         <label>
-          To, not included
+          To (exclusive)
           <input type="date" name="to" value={dayOf(to)} />
         </label>
         <label>
@@ -107,7 +107,7 @@ export const ChartFigure: FC<FigureProps> = ({ coinId, address, window, isNewest
   return (
     <figure class="chart">
       <p id="chart-readout" class="mono" aria-live="polite">
-        The chart needs scripts; the table below has the same bars.
+        The chart needs JavaScript; the table below has the same bars.
       </p>
       <div
         id="chart"
@@ -126,8 +126,8 @@ export const ChartFigure: FC<FigureProps> = ({ coinId, address, window, isNewest
         data-drawdown={String(showsDrawdown)}
       />
       <p id="chart-keys" class="soft">
-        Left and right choose a bar, Home and End the first and last one, Enter tells its story, plus and minus zoom. A
-        click tells the story as well.
+        Left and Right choose a bar, Home and End the first and the last bar. Enter or a click shows the history of the
+        bar. Plus and minus zoom.
       </p>
       <ul class="legend">
         {chart.kind !== 'prices' && (
@@ -141,8 +141,8 @@ export const ChartFigure: FC<FigureProps> = ({ coinId, address, window, isNewest
           </>
         )}
         <li>
-          <span class="swatch hollow" /> {chart.kind === 'prices' ? 'mark: ' : 'hollow: '}provisional, or incomplete:
-          parts of it are missing
+          <span class="swatch hollow" /> {chart.kind === 'prices' ? 'mark: ' : 'hollow: '}provisional (not final yet),
+          or incomplete (parts of it are missing)
         </li>
         <li>
           <span class="swatch revised" /> revised after it was final
@@ -155,7 +155,7 @@ export const ChartFigure: FC<FigureProps> = ({ coinId, address, window, isNewest
         </li>
       </ul>
       <figcaption class="soft">
-        {showsDrawdown && 'Drawdown: from the highest close since the first bar that is loaded. '}
+        {showsDrawdown && 'Drawdown: the fall from the highest close since the first loaded bar. '}
         Drawn with <a href="https://www.tradingview.com/">TradingView</a> Lightweight Charts™, copyright © 2026
         TradingView, Inc.
       </figcaption>

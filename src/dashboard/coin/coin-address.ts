@@ -30,13 +30,15 @@ export function readCoinAddress(given: URLSearchParams, series: readonly SeriesF
   const quote = readQuote(given.get('quote'), series);
   const span = given.get('span') || null;
   if (span !== null && !Object.hasOwn(SPANS, span))
-    throw new BadAddress(`span must be one of ${Object.keys(SPANS).join(', ')}; got ${JSON.stringify(span)}.`);
+    throw new BadAddress(`span must be one of ${Object.keys(SPANS).join(', ')}, got ${JSON.stringify(span)}.`);
   const [from, to, at] = [readInstant(given, 'from'), readInstant(given, 'to'), readInstant(given, 'at')];
-  if (from !== null && to !== null && from >= to) throw new BadAddress('from must lie before to.');
-  if (at !== null && at > now) throw new BadAddress('at must not lie in the future: no such slot has opened.');
+  if (from !== null && to !== null && from >= to)
+    throw new BadAddress(`from must be before to, got ${given.get('from')} and ${given.get('to')}.`);
+  if (at !== null && at > now)
+    throw new BadAddress(`at must not be in the future, got ${JSON.stringify(given.get('at'))}.`);
   const drawdown = given.get('drawdown') || 'false';
   if (drawdown !== 'true' && drawdown !== 'false')
-    throw new BadAddress(`drawdown must be true or false; got ${JSON.stringify(drawdown)}.`);
+    throw new BadAddress(`drawdown must be true or false, got ${JSON.stringify(drawdown)}.`);
   const chart = readChart(given.get('interval') || null, quote, series);
   return { chart, span: span as SpanName | null, from, to, at, showsDrawdown: drawdown === 'true' };
 }
@@ -44,7 +46,7 @@ export function readCoinAddress(given: URLSearchParams, series: readonly SeriesF
 function readQuote(text: string | null, series: readonly SeriesFacts[]): Quote {
   if (text === null || text === '')
     return series.every(({ quote }) => quote === 'btc') && series.length > 0 ? 'btc' : 'usd';
-  if (text !== 'usd' && text !== 'btc') throw new BadAddress(`quote must be usd or btc; got ${JSON.stringify(text)}.`);
+  if (text !== 'usd' && text !== 'btc') throw new BadAddress(`quote must be usd or btc, got ${JSON.stringify(text)}.`);
   return text;
 }
 
@@ -55,7 +57,7 @@ function readChart(text: string | null, quote: Quote, series: readonly SeriesFac
     const width = parseBarWidth(text);
     if (width === null) {
       const right = 'a multiple of 5 minutes like 24h, 90m, 1w or 3mo, or a price series like prices-1d';
-      throw new BadAddress(`interval must be ${right}; got ${JSON.stringify(text)}.`);
+      throw new BadAddress(`interval must be ${right}, got ${JSON.stringify(text)}.`);
     }
     return { kind: 'candles', quote, width };
   }
@@ -72,7 +74,7 @@ export function mostSlotsOf(sources: readonly SeriesFacts[], chart: ChartOf): nu
   if (most > 0) return most;
   const finest = sources.at(-1)?.interval ?? nameOf(chart);
   throw new BadAddress(
-    `interval must be less wide, got ${JSON.stringify(nameOf(chart))}: one bar would be made of more than ${formatCount(MOST_ROWS)} candles of ${finest}. A multiple of 1d is made of whole days, and may be wider.`,
+    `interval must be shorter, got ${JSON.stringify(nameOf(chart))}: one bar would aggregate more than ${formatCount(MOST_ROWS)} ${finest} candles. A multiple of 1d aggregates whole days, and may be longer.`,
   );
 }
 
@@ -94,7 +96,7 @@ function readInstant(given: URLSearchParams, name: string): Instant | null {
       ? Number(text)
       : Number.NaN;
   if (!(at >= 0 && at < LATEST))
-    throw new BadAddress(`${name} must be a date like 2024-01-31 or 2024-01-31T12:00Z; got ${JSON.stringify(text)}.`);
+    throw new BadAddress(`${name} must be a date like 2024-01-31 or 2024-01-31T12:00Z, got ${JSON.stringify(text)}.`);
   return at;
 }
 

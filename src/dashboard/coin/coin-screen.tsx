@@ -61,11 +61,11 @@ export async function coinScreen({ deps: { sql }, url, id, now }: ScreenInput): 
         <Shown {...{ coin, address, series, shown, story }} />
       )}
       <section id="series" data-live aria-labelledby="series-title">
-        <h2 id="series-title">What is kept of it</h2>
+        <h2 id="series-title">Stored series</h2>
         <SeriesTable coinId={coin.id} series={series} now={now} />
       </section>
       <section id="more" aria-labelledby="more-title">
-        <h2 id="more-title">Keep more of it</h2>
+        <h2 id="more-title">Add a series</h2>
         <MoreOfCoin coinId={coin.id} interval={nameOf(address.chart)} quote={address.chart.quote} now={now} />
       </section>
     </div>
@@ -85,8 +85,8 @@ function noCoin(id: string): ScreenView {
 
 const Renamed: FC<{ readonly coin: CoinFacts; readonly oldId: string }> = ({ coin, oldId }) => (
   <p class="notice">
-    The upstream gave this coin another id{coin.renamedAt !== null && `, seen ${formatInstant(coin.renamedAt)}`}:{' '}
-    <code>{oldId}</code> is now <code>{coin.id}</code>. What was stored under the old id is stored under the new one.
+    The upstream changed the id of this coin{coin.renamedAt !== null && `, noticed ${formatInstant(coin.renamedAt)}`}:{' '}
+    <code>{oldId}</code> is now <code>{coin.id}</code>. Rows of the old id are stored under the new id.
   </p>
 );
 
@@ -98,11 +98,9 @@ const Facts: FC<{ readonly coin: CoinFacts }> = ({ coin: { id, rank, isActive, f
     <p>{rank > 0 ? `rank ${formatCount(rank)}` : 'no rank'}</p>
     <p>{isActive ? 'active' : <span class="warn">no longer active</span>}</p>
     <p>
-      {firstDataAt === null
-        ? 'the upstream has not said since when it has data'
-        : `data since ${formatDay(firstDataAt)}`}
+      {firstDataAt === null ? 'start of the upstream data not known' : `upstream data since ${formatDay(firstDataAt)}`}
     </p>
-    <p>in the list of coins of {formatInstant(lastSeenAt)}</p>
+    <p>last listed {formatInstant(lastSeenAt)}</p>
   </div>
 );
 
@@ -159,7 +157,7 @@ const Shown: FC<{
           rows={rows}
           showsDrawdown={address.showsDrawdown}
           storyAt={storyAt}
-          caption={`${of}, ${formatCounted(slots, 'slot')} from ${formatDay(window.from)} to ${formatDay(window.to)}; the newest first`}
+          caption={`${of}, ${formatCounted(slots, 'slot')} from ${formatDay(window.from)} to ${formatDay(window.to)}; newest first`}
         />
         {hasMore && (
           <p>
@@ -170,7 +168,7 @@ const Shown: FC<{
                 to: bars.bars.length + bars.holes.length === 0 ? window.from : oldestOf(rows, window),
               })}
             >
-              Earlier ones
+              Earlier bars
             </a>
           </p>
         )}
@@ -189,12 +187,12 @@ const NothingToShow: FC<{ readonly address: CoinAddress; readonly series: readon
 }) => {
   const candles = series.filter(({ interval }) => !isPriceInterval(interval));
   const stored =
-    series.length === 0 ? 'Nothing is stored of this coin.' : `There is ${series.map(formatSeries).join(', ')}.`;
-  const finer = chart.kind === 'candles' && candles.length > 0 ? ', and no finer ones of which they could be made' : '';
+    series.length === 0 ? 'Nothing is stored of this coin.' : `Stored: ${series.map(formatSeries).join(', ')}.`;
+  const finer = chart.kind === 'candles' && candles.length > 0 ? ', and no finer candles to aggregate' : '';
   return (
     <p class="notice">
       There are no {describeChart(chart)} in {chart.quote}
-      {finer}. {stored} Below you see what it costs to get more.
+      {finer}. {stored} The forms below show what it costs to fetch them.
     </p>
   );
 };
@@ -209,7 +207,7 @@ async function storyOf(
     <section id="story" tabindex={-1} data-live>
       {told === null ? (
         <p class="notice">
-          There is no story of {formatInstant(slotOf(gridOf(chart), at))}: no {describeChart(chart)} in {chart.quote}{' '}
+          There is no history of {formatInstant(slotOf(gridOf(chart), at))}: no {describeChart(chart)} in {chart.quote}{' '}
           are stored.
         </p>
       ) : (

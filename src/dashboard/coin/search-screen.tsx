@@ -19,13 +19,15 @@ export async function searchScreen({ deps: { sql }, url }: ScreenInput): Promise
   const body = (
     <div>
       <h1>{q === '' ? 'Search' : `Coins that match ${JSON.stringify(q)}`}</h1>
-      {q === '' && <p>Give the symbol, the name or the id of a coin, or an id that it had before.</p>}
-      {coins.length > MOST_COINS && <p>There are more; these are the first {MOST_COINS}. A longer text finds fewer.</p>}
+      {q === '' && <p>Enter the symbol, the name or the id of a coin. An id that a coin had before works too.</p>}
+      {coins.length > MOST_COINS && (
+        <p>Only the first {MOST_COINS} coins are shown. A longer text finds fewer coins.</p>
+      )}
       {q !== '' && (
         <Table
-          caption="Whole names first, then by rank"
+          caption="Exact matches first, then by rank"
           rows={shown}
-          empty="No coin has this in its symbol, name or id, or had it in an old id."
+          empty="No coin matches this text by its symbol, name, id or an old id."
           columns={[
             { title: 'Rank', isNumber: true, cell: ({ rank }) => (rank > 0 ? formatCount(rank) : '') },
             { title: 'Name', cell: ({ id, name }) => <a href={coinUrl(id)}>{name}</a> },

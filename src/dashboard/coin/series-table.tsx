@@ -8,15 +8,15 @@ import { Ago } from '../parts/moment.tsx';
 import { Table } from '../parts/table.tsx';
 import { coinUrl } from './coin-address.ts';
 
-const TIER = { list: 'named', top: 'among the top', all: 'one of all' } as const;
+const TIER = { list: 'by id', top: 'by --top', all: 'by --all' } as const;
 
 type SeriesProps = { readonly coinId: string; readonly series: readonly SeriesFacts[]; readonly now: Instant };
 
 export const SeriesTable: FC<SeriesProps> = ({ coinId, series, now }) => (
   <Table
-    caption="Candles first; prices-1d and so on are price series"
+    caption="Candle series first; prices-1d and the like are price series"
     rows={series}
-    empty="Nothing is stored of this coin, and nothing is wanted."
+    empty="Nothing of this coin is stored, and nothing is wanted."
     columns={[
       {
         title: 'Series',
@@ -33,16 +33,16 @@ export const SeriesTable: FC<SeriesProps> = ({ coinId, series, now }) => (
       },
       { title: 'Rows', isNumber: true, cell: ({ candles }) => formatCount(candles) },
       { title: 'Missing', isNumber: true, cell: missingOf },
-      { title: 'Kept fresh', cell: ({ tier }) => (tier === null ? 'no' : `yes, ${TIER[tier]}`) },
+      { title: 'Tracked', cell: ({ tier }) => (tier === null ? 'no' : `yes, ${TIER[tier]}`) },
       { title: 'Target age', cell: ({ tier, targetAgeMs }) => (tier === null ? '' : ageOf(targetAgeMs, '')) },
       {
         title: 'Achievable age',
         cell: ({ tier, achievableAgeMs }) => (tier === null ? '' : ageOf(achievableAgeMs, 'not planned')),
       },
       {
-        title: 'Seen',
+        title: 'Newest data',
         cell: ({ tier, seenUntil }) =>
-          tier === null ? '' : seenUntil === null ? 'not yet' : <Ago at={seenUntil} now={now} />,
+          tier === null ? '' : seenUntil === null ? 'none yet' : <Ago at={seenUntil} now={now} />,
       },
       { title: 'Change', isForButtons: true, cell: (one) => <Changes coinId={coinId} one={one} /> },
     ]}
@@ -51,7 +51,7 @@ export const SeriesTable: FC<SeriesProps> = ({ coinId, series, now }) => (
 
 /** Counts slots that are too young for a final answer separately, because they need no action. */
 function missingOf({ missing, unsettled }: SeriesFacts): string {
-  return `${formatCount(missing)}${unsettled === 0 ? '' : `, ${formatCount(unsettled)} too young`}`;
+  return `${formatCount(missing)}${unsettled === 0 ? '' : `, ${formatCount(unsettled)} too recent`}`;
 }
 
 function dayOf(at: Instant | null): string {
@@ -114,7 +114,7 @@ export const MoreOfCoin: FC<MoreProps> = ({ coinId, interval, quote, now }) => {
           Since
           <input type="date" name="since" value={new Date(now).toISOString().slice(0, 10)} />
         </label>
-        <button type="submit">Track: see the price</button>
+        <button type="submit">Track: show the cost</button>
       </form>
       <form class="filters" action="/ui/do/backfill">
         <input type="hidden" name="coin" value={coinId} />
@@ -127,7 +127,7 @@ export const MoreOfCoin: FC<MoreProps> = ({ coinId, interval, quote, now }) => {
           To
           <input type="date" name="to" required value={new Date(now).toISOString().slice(0, 10)} />
         </label>
-        <button type="submit">Fill: see the price</button>
+        <button type="submit">Fill: show the cost</button>
       </form>
     </div>
   );

@@ -53,13 +53,13 @@ export const StoryList: FC<{ readonly coinId: string; readonly chart: ChartOf; r
 }) => (
   <div>
     <h2>
-      The story of {formatInstant(story.from)}, {formatSeries(series)}
+      History of the slot {formatInstant(story.from)}, {formatSeries(series)}
     </h2>
     {madeBar !== null && (
       <p>
-        The bar of {formatInstant(madeBar.from)} is made of {series.interval} candles; upstream was not asked for{' '}
-        {describeChart(chart)}. This is the story of the first of them.{' '}
-        <a href={partsPath(coinId, series, madeBar)}>All of them</a>
+        The bar of {formatInstant(madeBar.from)} is aggregated from {series.interval} candles; Chandler did not request{' '}
+        {describeChart(chart)}. Below is the history of the first of these candles.{' '}
+        <a href={partsPath(coinId, series, madeBar)}>Show all of them</a>
       </p>
     )}
     <ol class="story">

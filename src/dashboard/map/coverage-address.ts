@@ -46,7 +46,7 @@ export function readCoverageAddress({ searchParams }: URL): CoverageAddress {
   const wanted = reason === undefined ? undefined : oneOf('reason', reason, FILTER_REASONS);
   const [from, to] = [readTime('from', given('from')), readTime('to', given('to'))];
   if (from !== null && to !== null && from >= to)
-    throw new BadAddress(`from must lie before to, got from=${given('from')} and to=${given('to')}.`);
+    throw new BadAddress(`from must be before to, got from=${given('from')} and to=${given('to')}.`);
   return {
     filter: { sort, byTier, reason: wanted, interval, quote, coin },
     row: readWhole('row', given('row') ?? '0', 0, MOST_ROW),
@@ -91,7 +91,7 @@ function readCursor(text: string | undefined): CursorAddress | null {
   const [series, at, ...more] = text.split(',');
   if (at === undefined || more.length > 0)
     throw new BadAddress(
-      `cursor must be the number of a series and a time like 12,2024-01-31T12:00Z, got ${JSON.stringify(text)}.`,
+      `cursor must be the number of a series and a time, like 12,2024-01-31T12:00Z, got ${JSON.stringify(text)}.`,
     );
   return { seriesId: readWhole('cursor', series!, 1, MOST_SERIES), at: readTime('cursor', at)! };
 }
@@ -102,7 +102,7 @@ function readSelection(text: string | undefined): SelectionAddress | null {
   const parts = text.split(',');
   if (parts.length !== 4)
     throw new BadAddress(
-      `selected must be two numbers of series and two times like 12,17,2024-01-31,2024-02-29, got ${JSON.stringify(text)}.`,
+      `selected must be two numbers of series and two times, like 12,17,2024-01-31,2024-02-29, got ${JSON.stringify(text)}.`,
     );
   const [first, last] = [0, 1].map((i) => readWhole('selected', parts[i]!, 1, MOST_SERIES)) as [number, number];
   const [from, to] = [readTime('selected', parts[2])!, readTime('selected', parts[3])!];

@@ -36,13 +36,16 @@ const STATES = COVERAGE_STATES.map((state) => ({
 export async function readCoverageData({ deps, url, now }: ScreenInput): Promise<CoverageAnswer> {
   const { filter, row, from, to } = readCoverageAddress(url);
   const given = (name: string) => url.searchParams.get(name) ?? '';
-  if (from === null || to === null) throw new BadAddress('from and to must be given.');
+  if (from === null || to === null)
+    throw new BadAddress(`from and to are required, got from=${given('from')} and to=${given('to')}.`);
   const rows = readWhole('rows', given('rows'), 1, MOST_ROWS);
   const step = readWhole('step', given('step'), 1, LONGEST_STEP);
   const [fromSeconds, toSeconds] = [Math.floor(from / 1000 / step) * step, Math.ceil(to / 1000 / step) * step];
   const steps = (toSeconds - fromSeconds) / step;
   if (steps > MOST_STEPS)
-    throw new BadAddress(`step must be longer: the time from from to to has ${steps} steps, more than ${MOST_STEPS}.`);
+    throw new BadAddress(
+      `step must be longer, got ${step}: from to to has ${steps} steps, and the most is ${MOST_STEPS}.`,
+    );
   const order = await coverageOrdersOf(deps).of(filter);
   const ids = [...order.subarray(row, row + rows)];
   const window = { fromSeconds, toSeconds, stepSeconds: step };

@@ -21,7 +21,7 @@ export const CoverageMap: FC<CoverageMapProps> = ({ window: { from, to }, row, t
   <div>
     <noscript>
       <p class="notice">
-        The map needs a script, which this browser does not run. The table below has the same series.
+        The map needs JavaScript, which this browser does not run. The table below has the same series.
       </p>
     </noscript>
     <section id="map" class="map" aria-label="Map of series and time" hidden>
@@ -50,7 +50,7 @@ export const CoverageMap: FC<CoverageMapProps> = ({ window: { from, to }, row, t
         class="map-scroll"
         role="application"
         tabindex={0}
-        aria-label="Coverage map: one row a series, time from left to right"
+        aria-label="Coverage map: one row for each series, time from left to right"
         aria-describedby="map-help"
       >
         <div id="map-space">
@@ -81,15 +81,20 @@ export const CoverageMap: FC<CoverageMapProps> = ({ window: { from, to }, row, t
         </li>
       </ul>
       <details>
-        <summary>Keys and pointer</summary>
-        <p id="map-help">
-          Arrow keys move the cursor, with Shift they select; Page Up and Page Down move by a page of rows, Home and End
-          to the first and the last row; plus and minus zoom; Enter asks what it costs to fill the selection; Escape
-          lifts it. A drag selects, with Shift held it moves the map. A click sets the cursor, with Shift held it
-          selects up to there. A double click opens the coin. The wheel scrolls the rows; over the years, or with Ctrl
-          held, it zooms; with Shift held it moves in time. Two fingers zoom; one finger moves the map or selects, as
-          the button for drags says.
-        </p>
+        <summary>Keyboard and mouse</summary>
+        <div id="map-help">
+          <p>
+            Keyboard: the arrow keys move the cursor; with Shift they select. Page Up and Page Down move by a page of
+            rows, Home and End to the first and the last row. Plus and minus zoom. Enter shows what it costs to fill the
+            selection. Escape clears the selection.
+          </p>
+          <p>
+            Mouse: a drag selects; with Shift it moves the map. A click sets the cursor; with Shift it selects up to
+            that cell. A double click opens the coin. The wheel scrolls the rows; over the time axis, or with Ctrl, it
+            zooms; with Shift it moves in time.
+          </p>
+          <p>Touch: two fingers zoom; one finger moves the map or selects, whichever the button for drags shows.</p>
+        </div>
       </details>
     </section>
   </div>

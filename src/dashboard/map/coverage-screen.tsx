@@ -54,10 +54,12 @@ export async function coverageScreen({ deps, url, now }: ScreenInput): Promise<S
       <h1>Coverage</h1>
       <Filters address={address} />
       <p class="on-paper soft">{describeFilter(address)}</p>
-      {isLost && <p class="notice">What the address selects is not shown: its series is not among these rows.</p>}
+      {isLost && (
+        <p class="notice">The address selects a series that the filters exclude, so the selection is not shown.</p>
+      )}
       <CoverageMap window={windowOf(address, firstWanted, now)} row={address.row} total={order.length} marks={marks} />
       <section id="coverage-rows" data-live aria-labelledby="coverage-rows-title">
-        <h2 id="coverage-rows-title">The same as a table</h2>
+        <h2 id="coverage-rows-title">As a table</h2>
         <Pager address={address} total={order.length} shown={ids.length} />
         <CoverageTable facts={facts} />
       </section>
@@ -101,9 +103,9 @@ const Filters: FC<{ readonly address: CoverageAddress }> = ({ address: { filter,
     />
     <Choice
       name="reason"
-      label="With"
+      label="State"
       value={filter.reason ?? ''}
-      options={[['', 'anything'], ...FILTER_REASONS.map((reason) => [reason, STATE_WORDS[reason].text] as const)]}
+      options={[['', 'any'], ...FILTER_REASONS.map((reason) => [reason, STATE_WORDS[reason].text] as const)]}
     />
     <Choice
       name="interval"
@@ -132,7 +134,7 @@ function describeFilter({ filter: { sort, byTier, reason, interval, quote, coin 
   const parts = [
     `Sorted by: ${SORTS[sort].toLowerCase()}`,
     byTier ? 'grouped by tier' : '',
-    reason === undefined ? '' : `with: ${STATE_WORDS[reason].text}`,
+    reason === undefined ? '' : `state: ${STATE_WORDS[reason].text}`,
     interval === undefined ? '' : describeInterval(interval),
     quote ?? '',
     coin === undefined ? '' : `coins with "${coin}"`,
@@ -167,13 +169,13 @@ const Pager: FC<{ readonly address: CoverageAddress; readonly total: number; rea
   if (total === 0) return <p class="soft">No series matches.</p>;
   return (
     <p class="actions">
-      {row > 0 && <a href={coverageHref(address, Math.max(0, Math.min(row, total) - PAGE_ROWS))}>Rows before</a>}
+      {row > 0 && <a href={coverageHref(address, Math.max(0, Math.min(row, total) - PAGE_ROWS))}>Previous rows</a>}
       <span>
         {shown === 0
-          ? `There is no row ${formatCount(row + 1)}: ${formatCounted(total, 'row')} in all.`
+          ? `There is no row ${formatCount(row + 1)}: there are ${formatCounted(total, 'row')}.`
           : `Rows ${formatCount(row + 1)} to ${formatCount(row + shown)} of ${formatCount(total)}`}
       </span>
-      {row + shown < total && <a href={coverageHref(address, row + PAGE_ROWS)}>Rows after</a>}
+      {row + shown < total && <a href={coverageHref(address, row + PAGE_ROWS)}>Next rows</a>}
     </p>
   );
 };

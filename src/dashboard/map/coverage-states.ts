@@ -7,28 +7,31 @@ export const FETCHABLE_STATES: readonly CoverageState[] = ['not asked yet', 'mal
 /** The looks of stretches: each has one colour and one pattern. */
 export const LOOKS = {
   final: 'final: a candle',
-  twice: 'empty: two answers told so',
-  once: 'empty, but only one answer told so',
-  provisional: 'provisional: too young to be final',
-  pending: 'pending: a second answer must agree',
+  twice: 'empty, confirmed by two answers',
+  once: 'empty by one answer, not confirmed yet',
+  provisional: 'provisional: too recent to be final',
+  pending: 'pending: a second answer must confirm it',
   missing: 'not asked yet',
   refused: 'refused by the plan',
-  failed: 'failed, or the answer cannot be used',
+  failed: 'failed, or the answer is not usable',
 } as const;
 export type Look = keyof typeof LOOKS;
 
 export const STATE_WORDS: Readonly<Record<CoverageState, { readonly look: Look; readonly text: string }>> = {
   final: { look: 'final', text: 'final' },
-  'told twice': { look: 'twice', text: 'empty, told by two answers' },
-  'told once': { look: 'once', text: 'empty, told by one answer' },
+  'told twice': { look: 'twice', text: 'empty, confirmed by two answers' },
+  'told once': { look: 'once', text: 'empty by one answer, not confirmed yet' },
   'not asked yet': { look: 'missing', text: 'not asked yet' },
-  implausible: { look: 'pending', text: 'implausible: a second answer must say the same' },
-  provisional: { look: 'provisional', text: 'provisional: too young to be final' },
-  unconfirmed: { look: 'pending', text: 'unconfirmed: answered empty, a second answer must agree' },
-  malformed: { look: 'failed', text: 'malformed: the row that was given cannot be true' },
+  implausible: { look: 'pending', text: 'implausible: a second answer must confirm it' },
+  provisional: { look: 'provisional', text: 'provisional: too recent to be final' },
+  unconfirmed: {
+    look: 'pending',
+    text: 'unconfirmed: empty at the edge of an answer, a second answer must confirm it',
+  },
+  malformed: { look: 'failed', text: 'malformed: the upstream sent an invalid row' },
   'history limit': { look: 'refused', text: 'refused: beyond the history limit of the plan' },
-  interval: { look: 'refused', text: 'refused: the plan does not have this interval' },
+  interval: { look: 'refused', text: 'refused: the plan does not include this interval' },
   'unknown coin': { look: 'failed', text: 'refused: the upstream does not know the coin' },
-  forbidden: { look: 'refused', text: 'refused: forbidden to this account' },
-  'bad request': { look: 'failed', text: 'refused: the upstream calls it a bad request' },
+  forbidden: { look: 'refused', text: 'refused: this account may not read it' },
+  'bad request': { look: 'failed', text: 'refused: the upstream answered "bad request"' },
 };

@@ -8,7 +8,7 @@ import { STATE_WORDS } from './coverage-states.ts';
 
 export const CoverageTable: FC<{ readonly facts: readonly CoverageFacts[] }> = ({ facts }) => (
   <Table
-    caption="Slots of all time that is wanted, up to now"
+    caption="All wanted slots up to now"
     rows={facts}
     empty="No row is shown."
     columns={[
@@ -30,7 +30,7 @@ export function coinHref({ coinId, interval, quote }: Pick<CoverageFacts, 'coinI
 }
 
 function emptyOf({ slotsEmptyOnce, slotsEmptyTwice }: CoverageFacts): string {
-  const once = slotsEmptyOnce > 0 ? `${formatCount(slotsEmptyOnce)} told once` : '';
+  const once = slotsEmptyOnce > 0 ? `${formatCount(slotsEmptyOnce)} by one answer` : '';
   const twice = slotsEmptyTwice > 0 ? `${formatCount(slotsEmptyTwice)} confirmed` : '';
   return [twice, once].filter((text) => text !== '').join(', ') || '0';
 }
@@ -48,7 +48,7 @@ const Reasons: FC<{ readonly reasons: readonly ReasonFacts[] }> = ({ reasons }) 
 
 /** `not asked yet: 120 slots in 14 gaps, 2021-03-01 to 2024-01-31`. */
 function describeReason({ reason, gaps, slots, from, to }: ReasonFacts): string {
-  const begin = from === null ? 'since ever' : formatDay(from);
-  const end = to === null ? 'without end' : formatDay(to);
+  const begin = from === null ? 'the beginning' : formatDay(from);
+  const end = to === null ? 'no end' : formatDay(to);
   return `${STATE_WORDS[reason].text}: ${formatCounted(slots, 'slot')} in ${formatCounted(gaps, 'gap')}, ${begin} to ${end}`;
 }

@@ -54,11 +54,11 @@ const NewestData: FC<{ readonly dataAt: DataAt; readonly now: Instant }> = ({ da
   if (at !== null)
     return (
       <p>
-        data of <Moment at={at} now={now} />
+        newest data <Moment at={at} now={now} />
       </p>
     );
   return lookedAt === 0 ? (
-    <p>data of no request yet</p>
+    <p>no data requested yet</p>
   ) : (
     <p class="warn">
       {lookedAt === 1
@@ -70,7 +70,7 @@ const NewestData: FC<{ readonly dataAt: DataAt; readonly now: Instant }> = ({ da
 
 function windowText({ name, left, reserved, limit, reset, forecast }: WindowLeft): string {
   const kept = reserved > 0 ? `, ${formatCount(reserved)} of them reserved for the schedules` : '';
-  const sent = forecast === null ? '' : `; by then ${rangeOf(forecast)} will have been sent`;
+  const sent = forecast === null ? '' : `; forecast: ${rangeOf(forecast)} sent by then`;
   return `${name}: ${formatCount(left)} of ${formatCount(limit)} requests left${kept}, until ${formatInstant(reset)}${sent}`;
 }
 

@@ -20,15 +20,15 @@ export type Need = {
 export const Needs: FC<{ readonly needs: readonly Need[] }> = ({ needs }) =>
   needs.length === 0 ? (
     <p class="good">
-      Nothing. No request is held, and no backfill failed in the last seven days. What is missing for more than two days
-      is being fetched, or cannot be had now.
+      Nothing. No request is held, and no backfill failed in the last seven days. Everything that is missing for more
+      than two days is being fetched, or cannot be requested now.
     </p>
   ) : (
     <ul class="needs">
       {needs.map(({ text, since, kind, button, more, ...price }) => (
         <li>
           <p>
-            <span class={kind}>{kind === 'bad' ? 'Broken' : 'Look'}</span>
+            <span class={kind}>{kind === 'bad' ? 'Problem' : 'Warning'}</span>
             {since !== null && `, since ${formatInstant(since)}`}: {text}
           </p>
           <Price {...price} />
@@ -47,11 +47,11 @@ export const Needs: FC<{ readonly needs: readonly Need[] }> = ({ needs }) =>
 
 const Price: FC<Pick<Need, 'requests' | 'isDaily'>> = ({ requests, isDaily }) => {
   if (requests === null) return <span />;
-  const text = requests === 0 ? 'no request' : formatCounted(requests, 'request');
+  const text = requests === 0 ? 'no requests' : formatCounted(requests, 'request');
   return (
     <span class="nowrap">
       {text}
-      {isDaily ? ' a day more' : ''}
+      {isDaily ? ' more per day' : ''}
     </span>
   );
 };

@@ -39,7 +39,7 @@ export const Page: FC<PageProps> = ({ title, menu, path, visitor, head, now, bod
     </head>
     <body>
       <a class="skip" href="#main">
-        To the content
+        Skip to content
       </a>
       <div id="connection" role="status" hidden />
       <header>
@@ -73,7 +73,7 @@ export const Page: FC<PageProps> = ({ title, menu, path, visitor, head, now, bod
       </main>
       <footer class="wrap">
         <div>
-          Chandler {VERSION}. Times are UTC. <a href="/docs">The interface for programs</a>.{' '}
+          Chandler {VERSION}. Times are UTC. <a href="/docs">API documentation</a>.{' '}
           {visitor.operator === null ? (
             <a href={`/ui/sign-in?next=${encodeURIComponent(path)}`}>Sign in to change something</a>
           ) : (

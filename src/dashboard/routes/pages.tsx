@@ -92,7 +92,7 @@ function awayView(error: unknown, method: string): ScreenView {
       {isForm ? (
         <p>{title === UNREACHED ? MAYBE_DONE : NOT_DONE}</p>
       ) : (
-        <p>Nothing can be shown meanwhile, and nothing is lost. This page tries again by itself.</p>
+        <p>Chandler cannot show this page until then. Nothing is lost, and the page retries automatically.</p>
       )}
     </div>
   );
@@ -101,8 +101,8 @@ function awayView(error: unknown, method: string): ScreenView {
 
 const UNREACHED = 'The database cannot be reached';
 const MAYBE_DONE =
-  'What you asked for may have been done, or not. When the database is back, look, and ask for it again if it was not.';
-const NOT_DONE = 'What you asked for was not done, or not all of it. Ask for it again when the database stores again.';
+  'Your action may have been done or not. When the database is back, check, and repeat the action if it was not done.';
+const NOT_DONE = 'Your action was not done, or only partly. Repeat it when the database accepts writes again.';
 
 function describeOutage(error: unknown): string {
   if (isDiskFull(error)) return 'The disk of the database is full';
@@ -112,11 +112,11 @@ function describeOutage(error: unknown): string {
 
 const UNEXPECTED = messagePage(
   'An unexpected error',
-  'Chandler met an error of its own. The log of the service says more.',
+  'This is an error in Chandler. The log of the service has the details.',
   400,
 );
 
 export function pageNotFound(path: string): ScreenView {
-  const message = `Nothing is at ${path.split('?')[0]}. The menu leads to everything there is.`;
+  const message = `There is nothing at ${path.split('?')[0]}. The menu lists all screens.`;
   return messagePage('There is no such page', message, 404);
 }

@@ -51,7 +51,7 @@ export function addSignIn(app: Hono<Env>, deps: DashboardDeps, pages: Pages): vo
 export function gate({ sql, clock, trustedProxies }: DashboardDeps): MiddlewareHandler<Env> {
   return async (c, next) => {
     const { headers } = c.req.raw;
-    if (!mayAnswer(headers)) return c.text('a page of somebody else may not ask for this', 403);
+    if (!mayAnswer(headers)) return c.text('pages of other sites may not request this', 403);
     const operator = await operatorOf({ sql, clock }, getCookie(c, SESSION_COOKIE));
     if (operator === null && !isLocalVisitor(c.env.peer, headers, trustedProxies))
       return c.redirect(signInPath(c), 303);
@@ -69,6 +69,6 @@ export async function isValidForm(c: Context<Env>): Promise<boolean> {
 
 export function invalidForm(c: Context<Env>): ScreenView {
   const [path] = pathOf(c).split('?');
-  const message = `Nothing was changed: the form was not one of this page, or the session has ended since it was opened. Open ${path} again.`;
+  const message = `Nothing was changed: the form did not come from this page, or your session has ended. Open ${path} again.`;
   return messagePage('Please confirm again', message, 400);
 }

@@ -24,7 +24,7 @@ import { Changes, endOf } from './backfills.tsx';
 export async function backfillScreen({ deps, id, now }: ScreenInput): Promise<ScreenView> {
   if (!/^[1-9]\d{0,8}$/.test(id))
     throw new BadAddress(
-      `The number of a backfill must be a whole number above 0, like 12; got ${JSON.stringify(id)}.`,
+      `The number of a backfill must be a whole number above 0, like 12, got ${JSON.stringify(id)}.`,
     );
   const report = await deps.readBackfill(Number(id));
   if (report === null)
@@ -49,16 +49,16 @@ export async function backfillScreen({ deps, id, now }: ScreenInput): Promise<Sc
         <Progress details={report.details} />
         <Facts facts={factsOf(report.details, now)} />
         <Waits report={report} now={now} />
-        <h2>Last requests that failed</h2>
+        <h2>Last failed requests</h2>
         <Table
-          caption={`Among the last ${formatCount(MOST_SEARCHED)} requests of all, sent before it ended; the newest first`}
+          caption={`Among the last ${formatCount(MOST_SEARCHED)} requests of this warehouse, sent before the backfill ended; newest first`}
           rows={failures}
-          empty="None failed lately."
+          empty="No request failed lately."
           columns={[
             { title: 'When', cell: ({ sentAt }) => <Ago at={sentAt} now={now} /> },
             { title: 'Coin', cell: ({ coinId }) => coinId ?? '' },
             { title: 'Span', cell: ({ from, to }) => spanOf(from, to) },
-            { title: 'Try', isNumber: true, cell: ({ attempt }) => attempt },
+            { title: 'Attempt', isNumber: true, cell: ({ attempt }) => attempt },
             { title: 'Status', isNumber: true, cell: ({ status }) => status ?? '' },
             { title: 'Outcome', cell: ({ outcome }) => outcome },
             { title: 'Answer', cell: ({ message }) => message ?? '' },
@@ -66,7 +66,7 @@ export async function backfillScreen({ deps, id, now }: ScreenInput): Promise<Sc
         />
       </section>
       <p>
-        <a href={`/ui/requests?backfill=${id}`}>Its requests</a>
+        <a href={`/ui/requests?backfill=${id}`}>Requests of this backfill</a>
       </p>
     </div>
   );
@@ -82,8 +82,7 @@ const Progress: FC<{ readonly details: BackfillDetails }> = ({ details: { row } 
 
 function factsOf({ row, chunks }: BackfillDetails, now: Instant): readonly Fact[] {
   const { owner, requestedBy, heartbeatAt, spent, plannedRequests, finishChange, finishChangedAt } = row;
-  const by =
-    row.state === 'running' ? ` by ${owner}, last sign of life ${formatRelative(heartbeatAt ?? now, now)}` : '';
+  const by = row.state === 'running' ? ` by ${owner}, last heartbeat ${formatRelative(heartbeatAt ?? now, now)}` : '';
   const said = describeLeft(row);
   const left = said === null ? '' : row.leftRequests! > 0 ? `, ${said} left` : `; left: ${said}`;
   const over =
@@ -95,11 +94,11 @@ function factsOf({ row, chunks }: BackfillDetails, now: Instant): readonly Fact[
     ['Priority', String(row.priority)],
     ['Requested', `${formatInstant(row.requestedAt)}${requestedBy === null ? '' : ` by ${requestedBy}`}`],
     ['Started', row.startedAt === null ? null : formatInstant(row.startedAt)],
-    ['Requests', `${formatCount(spent)} sent of ${formatCount(plannedRequests)} planned, the minimum${over}${left}`],
+    ['Requests', `${formatCount(spent)} sent of at least ${formatCount(plannedRequests)} planned${over}${left}`],
     ['Stored', formatCounted(row.stored, 'row')],
-    [row.finishedAt === null ? 'Done' : 'Ended', endOf(row, now)],
+    [row.finishedAt === null ? 'Ends' : 'Ended', endOf(row, now)],
     [
-      'The end changed',
+      'Finish time changed',
       finishChange === null || finishChangedAt === null
         ? null
         : `${formatRelative(finishChangedAt, now)}: ${finishChange}`,
@@ -108,7 +107,7 @@ function factsOf({ row, chunks }: BackfillDetails, now: Instant): readonly Fact[
       'Chunks',
       chunks === null
         ? null
-        : `${formatCount(chunks.inProgress)} in progress, ${formatCount(chunks.queued)} in the queue, ${formatCount(chunks.retrying)} waiting for a retry`,
+        : `${formatCount(chunks.inProgress)} in progress, ${formatCount(chunks.queued)} queued, ${formatCount(chunks.retrying)} waiting for a retry`,
     ],
     ['Waits until', row.waitUntil === null || row.waitUntil <= now ? null : <Moment at={row.waitUntil} now={now} />],
     ['Retries', retriesOf(row, now)],
@@ -130,7 +129,7 @@ const Waits: FC<{ readonly report: BackfillReport; readonly now: Instant }> = ({
     <>
       <h2>Chunks that wait for a retry</h2>
       <Table
-        caption={`${formatCount(shown.length)} of ${formatCount(chunks.retrying)}, the soonest first`}
+        caption={`${formatCount(shown.length)} of ${formatCount(chunks.retrying)}, earliest retry first`}
         rows={shown}
         empty=""
         columns={[

@@ -32,9 +32,9 @@ export async function backfillsScreen({ deps: { sql }, url, now }: ScreenInput):
       <h1>Backfills</h1>
       <p>
         {all ? (
-          <a href="/ui/backfills">Only those that are open</a>
+          <a href="/ui/backfills">Only open backfills</a>
         ) : (
-          <a href="/ui/backfills?all=true">Also those that are over</a>
+          <a href="/ui/backfills?all=true">Also finished backfills</a>
         )}
       </p>
       <section id="backfills" data-live>
@@ -112,7 +112,7 @@ export function endOf(row: BackfillRow, now: Instant) {
 
 /** Only backfills of the service can be changed. The user stops a command in its terminal. */
 export const Changes: FC<{ readonly row: BackfillRow }> = ({ row: { id, state, isDetached, finishedAt } }) => {
-  if (!isDetached) return <span class="soft">{finishedAt === null ? 'a command runs it' : 'a command ran it'}</span>;
+  if (!isDetached) return <span class="soft">{finishedAt === null ? 'run by a command' : 'run by a command'}</span>;
   const isOpen = state === 'queued' || state === 'running';
   const changes = isOpen
     ? ['pause', 'cancel']

@@ -18,7 +18,7 @@ type ConfirmProps = {
 export const Confirm: FC<ConfirmProps> = ({ intended, path, visitor, isDearer }) => (
   <div>
     <h1>{intended.question}</h1>
-    {isDearer && <p class="notice">Nothing was done: it costs more now than the page showed. Confirm the new price.</p>}
+    {isDearer && <p class="notice">Nothing was done: it now costs more than the page showed. Confirm the new cost.</p>}
     {intended.sentences.map((sentence) => (
       <p>{sentence}</p>
     ))}
@@ -30,7 +30,7 @@ export const Confirm: FC<ConfirmProps> = ({ intended, path, visitor, isDearer })
     </p>
     {visitor.operator === null ? (
       <p class="notice">
-        Only an operator may do this. <a href={`/ui/sign-in?next=${encodeURIComponent(path)}`}>Sign in</a> to go on.
+        Only an operator may do this. <a href={`/ui/sign-in?next=${encodeURIComponent(path)}`}>Sign in</a> to continue.
       </p>
     ) : (
       <form method="post" action={path} class="actions">
@@ -50,7 +50,7 @@ export const Confirm: FC<ConfirmProps> = ({ intended, path, visitor, isDearer })
 
 /** `It costs 41 requests, done about 14:20.` */
 export function priceOf({ requests, done }: Pick<Intended, 'requests' | 'done'>): string {
-  if (requests === 0) return 'It costs no request now.';
+  if (requests === 0) return 'It costs no requests now.';
   const end = done ? `, done ${rangeOfTime(done.from, done.to)}` : '';
   return `It costs ${formatCounted(requests, 'request')}${end}.`;
 }

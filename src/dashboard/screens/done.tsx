@@ -24,7 +24,7 @@ export async function doneNotice(sql: Sql, { operator }: Visitor, id: string | u
         <code>{command}</code> failed: {message}
       </p>
     );
-  const sentences = said.get(Number(id)) ?? [endedAt === null ? 'It is under way.' : 'Done.'];
+  const sentences = said.get(Number(id)) ?? [endedAt === null ? 'It is running.' : 'Done.'];
   return (
     <p class="notice good" role="status">
       {sentences.join(' ')} <code>{command}</code>

@@ -32,7 +32,7 @@ export async function homeScreen({
         <Needs needs={needs} />
       </section>
       <section id="backfills" data-live>
-        <h2>Backfills under way</h2>
+        <h2>Open backfills</h2>
         <BackfillTable rows={backfills} now={now} empty="No backfill is open." />
         <ShownOf shown={backfills.length} total={open} more={{ text: 'See all', href: '/ui/backfills' }} />
       </section>
@@ -40,8 +40,8 @@ export async function homeScreen({
         <h2>Requests of the last 24 hours</h2>
         {uncountedBefore !== null && (
           <p class="soft">
-            The hours before {formatInstant(uncountedBefore)} are not counted: only the last{' '}
-            {formatCounted(most, 'request')} are looked at.
+            This chart counts only the last {formatCounted(most, 'request')}, so the hours before{' '}
+            {formatInstant(uncountedBefore)} are empty.
           </p>
         )}
         <Bars

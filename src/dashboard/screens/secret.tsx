@@ -28,8 +28,8 @@ export function alreadySubmitted(next: string): ScreenView {
     <div>
       <h1>This was done already</h1>
       <p class="notice warn" role="status">
-        The form was sent again, and nothing more was done. Chandler cannot show the key again: whoever has not copied
-        it revokes it, and creates another one.
+        The browser sent the form again, and Chandler did nothing more. It cannot show the key again: if you did not
+        copy it, revoke it and create another one.
       </p>
       <p>
         <a class="button" href={next}>

@@ -15,22 +15,22 @@ export function signInForm({ next, isWrong = false, isUndone = false }: SignIn):
       <h1>Sign in</h1>
       {isWrong && (
         <p class="notice bad" role="alert">
-          This is no valid key of an operator. It may be incomplete, revoked or expired, or a key for callers only.
+          This is not a valid operator key. It may be incomplete, revoked or expired, or a key for callers only.
         </p>
       )}
       {isUndone && (
         <p class="notice" role="alert">
-          Nothing was done: nobody is signed in here any more. Sign in, and confirm once more.
+          Nothing was done: your session has ended. Sign in, and confirm again.
         </p>
       )}
       <p>
-        To change something here, show an operator's key. Whoever may use the command line makes one:{' '}
+        To change something here, sign in with an operator key. Create one on the command line:{' '}
         <code>chandler keys create --operator --name you</code>
       </p>
       <form method="post" action="/ui/sign-in" class="filters">
         <input type="hidden" name="next" value={next} />
         <label>
-          Operator's key
+          Operator key
           <input name="key" type="password" required autocomplete="current-password" size={50} />
         </label>
         <button type="submit" class="primary">

@@ -81,7 +81,7 @@ export const CATALOGUE_PLAN: Readonly<Record<CatalogueKind, CataloguePlan>> = {
     most: most(2),
   },
   coin_mappings: {
-    fetches: 'the ids of tracked coins elsewhere',
+    fetches: 'the ids of tracked coins at other providers',
     ageMs: MONTH,
     idleAgeMs: 3 * MONTH,
     // Smaller plans do not have them (upstream-api.md, 1.14).

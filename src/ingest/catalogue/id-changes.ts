@@ -67,7 +67,7 @@ function validate(rows: readonly Row[], { latest, asOf }: Pick<Exchange, 'latest
   for (const row of rows) {
     const at = parseTime(row.changed_at);
     const reason = Number.isNaN(at)
-      ? 'changed_at is no time'
+      ? 'changed_at is not a time'
       : at > latest + MOST_SKEW_MS
         ? 'changed in the future'
         : null;

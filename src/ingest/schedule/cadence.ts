@@ -31,7 +31,7 @@ export function parseCadence(text: string): { readonly ok: Cadence } | { readonl
     const field = errors.find((error) => error.field !== 'expression');
     const why = field === undefined ? '' : ` (${reworded(field.message)})`;
     return {
-      problem: `which is no cron expression${why}; write minute, hour, day, month and weekday in UTC, like */15 * * * *`,
+      problem: `which is not a cron expression${why}; write minute, hour, day, month and weekday in UTC, like */15 * * * *`,
     };
   }
   const step = tooWideStep(cron);
@@ -68,7 +68,7 @@ function tooWideStep(cron: string): string | null {
     const [name, size, anew] = FIELDS[i]!;
     const wide = field.split(',').find((part) => Number(part.split('/')[1] ?? 0) > size);
     if (wide !== undefined)
-      return `whose ${wide} is no step: ${name} begin anew ${anew}; write a step of at most ${size}`;
+      return `whose ${wide} is not a step: ${name} begin again ${anew}; write a step of at most ${size}`;
   }
   return null;
 }
@@ -82,7 +82,7 @@ function check(cron: string): DetailedValidation {
 }
 
 function reworded(message: string): string {
-  return message.replace(' is a invalid expression for ', ' is no ').replace(' week day', ' weekday');
+  return message.replace(' is a invalid expression for ', ' is not a valid ').replace(' week day', ' weekday');
 }
 
 function isAll(values: readonly (number | string)[], size: number): boolean {

@@ -93,7 +93,7 @@ async function readTicker(
 
 function problemOf(id: string, updatedAt: Instant, latest: Instant): string | null {
   if (id !== COIN) return `expected the ticker of ${COIN}, got that of ${id}`;
-  if (Number.isNaN(updatedAt)) return 'last_updated is no time';
+  if (Number.isNaN(updatedAt)) return 'last_updated is not a time';
   return updatedAt > latest + MOST_SKEW_MS ? 'last_updated lies in the future' : null;
 }
 

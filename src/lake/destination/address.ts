@@ -35,7 +35,7 @@ export function parseAddress(text: string): ParsedSetting<Address> {
   // Some users put their keys into such an address, so the message does not repeat it.
   if (rest!.includes('@'))
     return {
-      problem: 'which has an @; leave out keys, and set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY',
+      problem: 'which contains an @; leave out keys, and set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY',
       shown: '(not shown)',
     };
   if (scheme.toLowerCase() !== 's3')

@@ -41,7 +41,7 @@ export async function readRange(
   range: { readonly from: number; readonly to: number },
 ): Promise<Uint8Array<ArrayBuffer>> {
   const chunks = await destination.get(path, range);
-  if (chunks === null) throw new Error(`${path} is gone`);
+  if (chunks === null) throw new Error(`${path} no longer exists`);
   const bytes = new Uint8Array(range.to - range.from);
   let at = 0;
   for await (const chunk of chunks) {

@@ -104,7 +104,7 @@ function explain(target: string, error: unknown): unknown {
         'correct its owner or its name, or name another folder',
         error,
       )
-    : new DestinationError('unavailable', `${target}: ${message}`, 'look whether its disk is there', error);
+    : new DestinationError('unavailable', `${target}: ${message}`, 'check that its disk is mounted', error);
 }
 
 /** Syncs the folder, so that the new name survives a power failure, too. */

@@ -47,17 +47,17 @@ export function statusOf(error: unknown): number | null {
 const KEYS = 'set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_SESSION_TOKEN, if they are temporary)';
 const REFUSED: Readonly<Record<string, readonly [what: string, remedy: string]>> = {
   NoSuchBucket: ['there is no such bucket', 'make it, or correct the address'],
-  InvalidAccessKeyId: ['it does not know the access key', `correct AWS_ACCESS_KEY_ID: ${KEYS}`],
+  InvalidAccessKeyId: ['the storage does not know the access key', `correct AWS_ACCESS_KEY_ID: ${KEYS}`],
   SignatureDoesNotMatch: ['the secret key is wrong', 'correct AWS_SECRET_ACCESS_KEY'],
   InvalidToken: ['the session token is not valid', `correct AWS_SESSION_TOKEN: ${KEYS}`],
   ExpiredToken: ['the session token has expired', 'set fresh keys'],
   AccessDenied: [
-    'the access key may not do that',
+    'the access key does not allow that',
     'allow it to list, get, put and delete objects, and to list and abort multipart uploads, below the address',
   ],
   PermanentRedirect: ['the bucket is in another region', 'set AWS_REGION to that of the bucket'],
   AuthorizationHeaderMalformed: ['the bucket is in another region', 'set AWS_REGION to that of the bucket'],
-  CredentialsProviderError: ['there are no keys for it', KEYS],
+  CredentialsProviderError: ['no keys are set for the storage', KEYS],
 };
 
 /** Converts an error of the storage into one that explains the problem. Returns other errors unchanged. */
@@ -70,9 +70,9 @@ export function explainS3(error: unknown, place: string, doing: string): unknown
   const known = REFUSED[codeOf(error)] ?? (status === 403 ? REFUSED.AccessDenied : undefined);
   if (known !== undefined) return told('refused', ...known);
   if (status !== null && status >= 400 && status < 500 && status !== 408 && status !== 429)
-    return told('refused', `the storage says ${said}`, 'correct the address or AWS_ENDPOINT_URL');
+    return told('refused', `the storage answered ${said}`, 'correct the address or AWS_ENDPOINT_URL');
   const { code } = error as NodeJS.ErrnoException;
-  const why = status === null ? `no answer (${code ?? codeOf(error)})` : `the storage says ${said}`;
+  const why = status === null ? `no answer (${code ?? codeOf(error)})` : `the storage answered ${said}`;
   return told('unavailable', why, 'try again later, or correct AWS_ENDPOINT_URL');
 }
 

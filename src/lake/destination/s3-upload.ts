@@ -61,7 +61,7 @@ function createParts(target: UploadTarget, partBytes: number) {
   const begin = async () => {
     const created = await explained(client.send(new CreateMultipartUploadCommand({ Bucket, Key })));
     uploadId = created.UploadId;
-    if (uploadId === undefined) throw new Error('the storage gave no id for an upload in parts');
+    if (uploadId === undefined) throw new Error('the storage returned no id for a multipart upload');
   };
   const send = async (part: Buffer, PartNumber: number) => {
     const sized = { Body: part, ContentLength: part.length };
@@ -77,7 +77,7 @@ function createParts(target: UploadTarget, partBytes: number) {
     if (number >= MOST_PARTS)
       throw new DestinationError(
         'refused',
-        `${Key} is longer than ${formatBytes(partBytes * MOST_PARTS)}, the most that S3 takes in parts of this size`,
+        `${Key} is longer than ${formatBytes(partBytes * MOST_PARTS)}, the limit of S3 for parts of this size`,
         'export into more files: leave out --layout, or narrow it',
       );
     const part = filling;

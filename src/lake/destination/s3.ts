@@ -46,7 +46,7 @@ export function openS3(
       const command = new DeleteObjectCommand({ Bucket: place.bucket, Key: keyOf(path) });
       await explained(place, `removing ${path}`, place.client.send(command));
     },
-    sweep: () => explained(place, 'removing parts of uploads that were cut off', abortUploads(place)),
+    sweep: () => explained(place, 'removing parts of aborted uploads', abortUploads(place)),
   };
 }
 
@@ -103,7 +103,7 @@ async function* readOn(place: Place, path: string, first: Got, range: Range | nu
     const rest = { from: at, to: range?.to ?? null };
     const again = getObject(place, place.prefix + path, rest, first.etag);
     const found = await explained(place, `reading ${path}`, again);
-    if (found === null) throw new Error(`${path} is gone`);
+    if (found === null) throw new Error(`${path} no longer exists`);
     got = found;
   }
 }

@@ -77,7 +77,7 @@ export async function readExistingExport(
   const { head, files, months } = manifest;
   const isOurs = head !== null || noted.size > 0;
   if (!isOurs && sizes.size > 0)
-    throw new ExportRefused(`${destination.name} is not empty, and has no export; name an empty folder, or a new one`);
+    throw new ExportRefused(`${destination.name} is not empty, but has no export; name an empty folder, or a new one`);
   const known = new Set([...files.keys(), ...noted].filter((path) => path !== MANIFEST_FILE && sizes.has(path)));
   return {
     ...manifest,
@@ -232,6 +232,6 @@ function checkSame({ name }: Destination, head: ManifestHead, selection: Selecti
   if (option === undefined) return;
   const said = (value: unknown) => (value === null ? 'all' : String(value));
   throw new ExportRefused(
-    `${name} has an export of ${head.at} with another ${OPTIONS[option]} (${said(head[option])}, and not ${said(wanted[option])}); give the same options, or name another folder`,
+    `${name} has an export of ${head.at} with a different ${OPTIONS[option]} (${said(head[option])}, not ${said(wanted[option])}); give the same options, or name another folder`,
   );
 }

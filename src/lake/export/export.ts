@@ -124,7 +124,7 @@ function foreignOf({ sizes, known, files: named, retired }: ExistingExport, file
 function checkOrigin({ head: before }: ExistingExport, head: ManifestHead, { name }: Destination): void {
   if (head.kind === 'export' || before === null || [head.origin, NOTHING_YET].includes(before.origin)) return;
   throw new ExportRefused(
-    `${name} holds data of ${before.origin}, and this warehouse has data of ${head.origin}; name another place`,
+    `${name} holds data of ${before.origin}, but this warehouse has data of ${head.origin}; name another place`,
   );
 }
 

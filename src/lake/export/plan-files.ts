@@ -70,7 +70,7 @@ function otherFiles(
   { layout, format, span }: Selection,
 ): PlannedFile[] {
   if (layout !== 'hive' && layout !== 'single')
-    throw new ExportRefused(`the layout ${layout} has only candles; leave out ${dataset.name}`);
+    throw new ExportRefused(`the layout ${layout} has only candles; leave ${dataset.name} out of --what`);
   if (dataset.kind === 'table') return [tableFile(dataset, { format, layout })];
   if (first === null || last === null) return [];
   return historyFiles(dataset, { first, last }, { format, layout, clip: span });

@@ -38,7 +38,7 @@ export function splitRecord(record: string, separator: string): (string | null)[
       from++;
     }
     fields.push(field);
-    if (from < record.length && record[from] !== separator) throw new NotReadable('has text behind a closing quote');
+    if (from < record.length && record[from] !== separator) throw new NotReadable('has text after a closing quote');
     at = from + 1;
   }
   return fields;

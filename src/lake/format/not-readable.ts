@@ -12,6 +12,6 @@ export async function readableAs<T>(what: string, read: () => Promise<T>): Promi
   } catch (error) {
     const isOfSystem = (error as NodeJS.ErrnoException).syscall !== undefined;
     if (!(error instanceof Error) || error instanceof NotReadable || isOfSystem) throw error;
-    throw new NotReadable(`is no ${what} file that can be read (${error.message})`, { cause: error });
+    throw new NotReadable(`is not a readable ${what} file (${error.message})`, { cause: error });
   }
 }

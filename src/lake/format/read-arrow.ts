@@ -11,7 +11,8 @@ export const readArrow: ReadRows = async function* (source) {
   const { columns } = source;
   const reader = await openArrow(source);
   const wanted = String(arrowSchema(columns));
-  if (String(reader.schema) !== wanted) throw new NotReadable(`has the schema ${reader.schema}, and not ${wanted}`);
+  if (String(reader.schema) !== wanted)
+    throw new NotReadable(`has the schema ${reader.schema}, but the manifest has ${wanted}`);
   let batch = createBatch(
     columns.map(({ type }) => type),
     0,

@@ -58,5 +58,5 @@ function checkColumns({ schema }: FileMetaData, columns: readonly FileColumn[]):
   const found = schema.slice(1).map(({ name }) => name);
   const wanted = columns.map(({ name }) => name);
   if (found.join() !== wanted.join())
-    throw new NotReadable(`has the columns ${found.join(', ')}, and not ${wanted.join(', ')}`);
+    throw new NotReadable(`has the columns ${found.join(', ')}, but the manifest has ${wanted.join(', ')}`);
 }

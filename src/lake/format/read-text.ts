@@ -12,11 +12,11 @@ export const readCsv: ReadRows = async function* (file) {
   yield* readRecords(file, csvRecords(textOf(file)), (fields: readonly (string | null)[], number) => {
     if (isHeader) {
       isHeader = false;
-      if (fields.join(',') !== header) throw new NotReadable(`has another header than ${header}`);
+      if (fields.join(',') !== header) throw new NotReadable(`has a header other than ${header}`);
       return null;
     }
     if (fields.length !== columns.length)
-      throw new NotReadable(`has ${fields.length} fields in record ${number}, and ${columns.length} columns`);
+      throw new NotReadable(`has ${fields.length} fields in record ${number}, but ${columns.length} columns`);
     return columns.map((column, i) => (fields[i] === null ? null : readText(column, fields[i]!, number)));
   });
 };
@@ -56,7 +56,7 @@ async function* readRecords<Record>(
 }
 
 function readText(column: FileColumn, text: string, number: number): Value {
-  const wrong = () => new NotReadable(`has ${JSON.stringify(text)} as ${column.name} in record ${number}`);
+  const wrong = () => new NotReadable(`has the invalid ${column.name} ${JSON.stringify(text)} in record ${number}`);
   switch (column.type) {
     case 'text':
       return text;
@@ -82,7 +82,7 @@ function readText(column: FileColumn, text: string, number: number): Value {
 function readJson(column: FileColumn, value: unknown, number: number): Value {
   if (value === null || value === undefined) return null;
   const isOfType = typeof value === (column.type === 'boolean' ? 'boolean' : isText(column) ? 'string' : 'number');
-  if (!isOfType) throw new NotReadable(`has ${JSON.stringify(value)} as ${column.name} in record ${number}`);
+  if (!isOfType) throw new NotReadable(`has the invalid ${column.name} ${JSON.stringify(value)} in record ${number}`);
   if (column.type === 'instant') return readText(column, value as string, number);
   return column.type === 'bigint' ? BigInt(value as number) : (value as Value);
 }
@@ -103,7 +103,7 @@ function parseObject(line: string, number: number): Record<string, unknown> {
 
 async function* textOf({ destination, path }: FileToRead): AsyncGenerator<string> {
   const chunks = await destination.get(path);
-  if (chunks === null) throw new NotReadable('is gone');
+  if (chunks === null) throw new NotReadable('no longer exists');
   const decoder = new TextDecoder('utf-8', { fatal: true });
   try {
     for await (const chunk of chunks) yield decoder.decode(chunk, { stream: true });

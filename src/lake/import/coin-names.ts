@@ -44,7 +44,7 @@ export function createCoinNames(sql: SqlOrTransaction, skipsWrong: boolean): Coi
     const list = named.map(({ where, problem }) => `\n  ${where}${problem}`).join('');
     const count = unknown.size >= MOST_NAMED ? `the first ${MOST_NAMED} of them` : `all ${unknown.size}`;
     return new ImportRefused(
-      `rows name coins that are not known here, or several; ${count}:${list}\nCorrect them, or leave their rows out with --skip-wrong`,
+      `rows name coins that this warehouse does not know, or that could be several coins; ${count}:${list}\nCorrect them, or leave their rows out with --skip-wrong`,
     );
   };
   return {
@@ -53,7 +53,7 @@ export function createCoinNames(sql: SqlOrTransaction, skipsWrong: boolean): Coi
       if (found === null && !skipsWrong && unknown.size >= MOST_NAMED) throw await refused();
       if (found === null && unknown.size > MOST_SKIPPED)
         throw new ImportRefused(
-          `${where}more than ${MOST_SKIPPED} names mean no coin; name the column of coins, like --columns coin=…`,
+          `${where}more than ${MOST_SKIPPED} names match no coin; give the column of coins, like --columns coin=…`,
         );
       return found;
     },
@@ -75,5 +75,5 @@ async function hintOfNoCoins(sql: SqlOrTransaction): Promise<string | null> {
   const [row] = await sql<{ hasCoins: boolean }[]>`select exists (select from market.coin) as has_coins`;
   return row!.hasCoins
     ? null
-    : '; this warehouse knows no coins yet: chandler service or any backfill reads the list of them';
+    : '; this warehouse has no list of coins yet, which chandler service or any backfill reads';
 }

@@ -65,9 +65,9 @@ export function findColumns(
   const shown = names.length === 0 ? 'no columns' : `the columns ${names.slice(0, 20).join(', ')}`;
   const looksLikeData = hasHeader && names.length > 0 && names.every((name) => name === '' || !/^\p{L}/u.test(name));
   const hint = looksLikeData
-    ? 'its first record looks like data: give --no-header'
+    ? 'its first record looks like data; give --no-header'
     : `name them, like --columns ${missing.map((role) => `${role}=…`).join(',')}`;
-  throw new ImportRefused(`${file} has ${shown}, and none that is known to be ${missing.join(', ')}; ${hint}`);
+  throw new ImportRefused(`${file} has ${shown}, but Chandler recognizes none as ${missing.join(', ')}; ${hint}`);
 }
 
 function byNumber(names: readonly string[]): Columns {

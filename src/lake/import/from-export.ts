@@ -40,8 +40,8 @@ export async function openExport(
   const [first] = findings;
   if (first !== undefined)
     throw new ImportRefused(
-      `${destination.name} is not what its manifest says: ${[first.path, first.series, first.month].find((part) => part !== null)} ${first.problem}` +
-        ` (${formatCounted(findings.length, 'difference')}; chandler verify --files ${destination.name} names all)`,
+      `${destination.name} does not match its manifest: ${[first.path, first.series, first.month].find((part) => part !== null)} ${first.problem}` +
+        ` (${formatCounted(findings.length, 'difference')}; chandler verify --files ${destination.name} lists all)`,
     );
   const candles = datasets.get('candles');
   if (candles === undefined) throw new ImportRefused(`the export in ${destination.name} has no candles`);
@@ -51,7 +51,7 @@ export async function openExport(
         ? 'import its files one by one, with --coin and --interval'
         : 'export again with --layout hive or single';
     throw new ImportRefused(
-      `the export in ${destination.name} has the layout ${head.layout}, from which candles cannot be read back exactly; ${instead}`,
+      `the export in ${destination.name} has the layout ${head.layout}, which loses precision, so its candles cannot be imported exactly; ${instead}`,
     );
   }
   const files = recounted.files
@@ -98,10 +98,10 @@ export async function proveExport(
       const spans = intersect(covered, [{ from: month.from, to: monthReset(month.from) }]);
       const [found] = monthsOf(spans, stored, interval);
       if (found?.digest.equals(month.digest)) continue;
-      const counts = `${formatCounted(found?.candles ?? 0, 'final candle')}, and the export has ${month.candles}`;
+      const counts = `${formatCounted(found?.candles ?? 0, 'final candle')}, but the export has ${month.candles}`;
       throw new ImportRefused(
         `after the import ${seriesName} would have other candles in ${nameOf(month.from)} than the export in ${name}: ${counts}. ` +
-          'Rows of another import are between them, or rows were left out: give another --source, or drop this one first',
+          'This source already has rows of another import, or this import left rows out; give another --source, or drop this source first',
       );
     }
     proved++;

@@ -164,7 +164,7 @@ function createNames({ columns, said, label }: OpenedFile, rows: RawRows) {
     find: (book: SeriesBook, i: number): ImportSeries | string => {
       if (labels !== null) label.value ??= labels[i];
       if (labels !== null && labels[i] !== label.value)
-        return 'is of another coin than other rows of its file, and --coin names one for all';
+        return 'is of a different coin than other rows of its file, but --coin names one coin for all rows';
       if (last === -1 || !isSame(i)) {
         last = i;
         found = book.find(textOf(i)) ?? 'has no coin';
@@ -227,7 +227,7 @@ function createRowReader(
     row.at = times.read(time[i], isInstant);
     if (!(Math.abs(row.at) <= 8.64e15)) {
       row.value = time[i] ?? null;
-      return 'time is no time';
+      return 'time is not a valid time';
     }
     const when = impossibleTime(row.at, series.times);
     if (when !== null) {
@@ -245,7 +245,7 @@ function createRowReader(
     const flag = isFinal === null ? null : readBoolean(isFinal[i]);
     if (flag === undefined) {
       row.value = isFinal![i];
-      return 'is_final is neither true nor false';
+      return 'is_final must be true or false';
     }
     row.open = o;
     row.high = h;

@@ -39,13 +39,13 @@ export async function findInputs(paths: readonly string[], format: Format | null
   const exports: Destination[] = [];
   for (const given of paths) {
     if (/^\w+:\/\//.test(given))
-      throw new ImportRefused(`${given} is an address; this version reads files and folders`);
+      throw new ImportRefused(`${given} is an address, but import reads only files and folders`);
     const found = await stat(given).catch(() => null);
     if (found === null) throw new ImportRefused(`there is no file or folder ${given}`);
     if (!found.isDirectory()) {
       const file = inputFile(openFolder(path.dirname(given)), path.basename(given), found.size, { given, format });
       if (file === null)
-        throw new ImportRefused(`the name of ${given} does not tell its format (${KNOWN}); give --format`);
+        throw new ImportRefused(`the format of ${given} is not clear from its name (known: ${KNOWN}); give --format`);
       files.push(file);
       continue;
     }
@@ -65,7 +65,7 @@ async function isExport(folder: Destination): Promise<boolean> {
     return (await readManifest(folder)) !== null;
   } catch (error) {
     if (!(error instanceof DamagedManifest)) throw error;
-    if (error.message === 'is no manifest of an export') return false;
+    if (error.message === 'is not a manifest of an export') return false;
     throw new ImportRefused(`${path.join(folder.name, MANIFEST_FILE)} ${error.message}`);
   }
 }
@@ -77,7 +77,7 @@ async function filesIn(folder: Destination, given: string, format: Format | null
     const input = inputFile(folder, file, bytes, { given: path.join(given, file), format });
     if (input !== null) found.push(input);
   }
-  if (found.length === 0) throw new ImportRefused(`the folder ${given} has no file that can be read (${KNOWN})`);
+  if (found.length === 0) throw new ImportRefused(`the folder ${given} has no readable file (${KNOWN})`);
   return found.sort((a, b) => (a.path < b.path ? -1 : 1));
 }
 

@@ -85,12 +85,12 @@ function whatIsSaid(
   const said: Partial<Record<keyof SeriesText, string>> = {};
   if (coin !== null) said.coin = coin;
   else if (found.coin === undefined)
-    throw new ImportRefused(`nothing says of which coin the rows of ${name} are; give --coin, or --columns coin=…`);
+    throw new ImportRefused(`the coin of the rows in ${name} is missing; give --coin, or --columns coin=…`);
   const width = interval ?? (named.interval === undefined ? place.interval : undefined);
   if (width !== undefined) said.interval = width;
   else if (found.interval === undefined)
     throw new ImportRefused(
-      `nothing says how wide the candles of ${name} are; give --interval, or --columns interval=…`,
+      `the interval of the candles in ${name} is missing; give --interval, or --columns interval=…`,
     );
   const currency = quote ?? (named.quote === undefined ? place.quote : undefined);
   if (currency !== undefined) said.quote = currency;

@@ -103,7 +103,7 @@ const keyOf = ({ coin, interval, quote }: SeriesText) => `${coin}\n${interval}\n
 function readNames({ coin, interval, quote }: SeriesText): Omit<Name, 'coinId'> | string {
   if (coin === '') return 'has no coin';
   const width = OTHERWISE_WRITTEN[interval.toLowerCase()] ?? interval.toLowerCase();
-  if (!isCandleInterval(width)) return `the interval is none of ${INTERVALS.join(', ')}`;
+  if (!isCandleInterval(width)) return `the interval must be one of ${INTERVALS.join(', ')}`;
   const currency = quote.toLowerCase();
-  return isQuote(currency) ? { interval: width, quote: currency } : 'the quote is neither usd nor btc';
+  return isQuote(currency) ? { interval: width, quote: currency } : 'the quote must be usd or btc';
 }

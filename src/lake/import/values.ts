@@ -155,14 +155,14 @@ export function readNumber(value: unknown): number | null | undefined {
 
 /** Why `readNumber` did not accept the value. */
 export function explainNoNumber(value: unknown): string {
-  return (typeof value === 'string' ? explainNoDouble(value, Number(value)) : null) ?? 'is no number';
+  return (typeof value === 'string' ? explainNoDouble(value, Number(value)) : null) ?? 'is not a number';
 }
 
 /** Why the parsed number would not be the value in the file; null when it is. */
 function explainNoDouble(text: string, read: number): string | null {
   // In most numbers, the second character is a digit or a point, and no space precedes the first.
   const isUsual = text.charCodeAt(1) < 58 && text.charCodeAt(0) > 32 && text.charCodeAt(0) < 127;
-  if (!isUsual && /^\s*0[box]/i.test(text)) return 'is no decimal number, like 16 or 1.6e1';
+  if (!isUsual && /^\s*0[box]/i.test(text)) return 'is not a decimal number, like 16 or 1.6e1';
   return read === 0 && /^[^e]*[1-9]/i.test(text) ? 'is too small for a double' : null;
 }
 

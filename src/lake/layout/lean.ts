@@ -25,7 +25,7 @@ export function leanFiles(series: readonly SeriesRef[], clip: Span): PlannedFile
   const other = series.find(({ interval }) => RESOLUTIONS[interval] === undefined);
   if (other !== undefined)
     throw new ExportRefused(
-      `LEAN has hours and days, and no ${other.interval}; add --interval ${Object.keys(RESOLUTIONS).join(',')}`,
+      `LEAN supports only hours and days, not ${other.interval}; add --interval ${Object.keys(RESOLUTIONS).join(',')}`,
     );
   const pair = (symbol: string, { quote }: SeriesRef) => `${symbol}${quote}`.toLowerCase();
   return toolFiles(

@@ -68,7 +68,7 @@ export function toolFiles(
     const other = coins.get(symbol) ?? one.coinId;
     if (other !== one.coinId)
       throw new ExportRefused(
-        `${other} and ${one.coinId} both have the symbol ${symbol}, and this layout names files by it; choose coins with --coins`,
+        `${other} and ${one.coinId} both have the symbol ${symbol}, and this layout names files by symbol; choose coins with --coins`,
       );
     coins.set(symbol, one.coinId);
     return {

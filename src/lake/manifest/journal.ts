@@ -37,7 +37,7 @@ async function note(destination: Destination, path: string, entry: Finished | nu
 /** Null: the file was begun, and not finished. @throws Error when there is no entry */
 export async function readEntry(destination: Destination, path: string): Promise<Finished | null> {
   const chunks = await destination.get(placeOf(path));
-  if (chunks === null) throw new Error(`${placeOf(path)} is gone`);
+  if (chunks === null) throw new Error(`${placeOf(path)} no longer exists`);
   let text = '';
   const decoder = new TextDecoder();
   for await (const chunk of chunks) text += decoder.decode(chunk, { stream: true });

@@ -43,7 +43,7 @@ export async function readManifestHead(destination: Destination): Promise<Manife
   const decoder = new TextDecoder();
   let text = '';
   for await (const chunk of chunks) text += decoder.decode(chunk, { stream: true });
-  if (!text.includes('\n')) throw new DamagedManifest('is no manifest of an export');
+  if (!text.includes('\n')) throw new DamagedManifest('is not a manifest of an export');
   return readHead(text.slice(0, text.indexOf('\n')));
 }
 
@@ -56,28 +56,28 @@ async function* elements(
   let list: List | null = null;
   let root: string | null = null;
   for await (const line of lines) {
-    if (root !== null) throw new DamagedManifest('goes on behind its root');
+    if (root !== null) throw new DamagedManifest('has lines after its root');
     root = /^"root":"([0-9a-f]{64})"}$/.exec(line)?.[1] ?? null;
     if (root !== null) continue;
     hash.update(`${line}\n`);
     const opened = /^"(\w+)":\[(\],?)?$/.exec(line)?.[1];
     if (opened !== undefined) {
       list = LISTS.find((name) => name === opened) ?? null;
-      if (list === null) throw new DamagedManifest(`has a list ${opened}, which this version does not know`);
+      if (list === null) throw new DamagedManifest(`has a list ${opened} that this version of Chandler does not know`);
     } else if (line !== '],' && line !== ']') {
-      if (list === null) throw new DamagedManifest('has a line that belongs to no list');
+      if (list === null) throw new DamagedManifest('has a line outside its lists');
       yield { list, element: parse(line.replace(/,$/, '')) } as ManifestElement;
     }
   }
   const found = hash.digest('hex');
-  if (root === null) throw new DamagedManifest('is cut off: it has no root');
+  if (root === null) throw new DamagedManifest('is truncated: it has no root');
   if (root !== found)
     throw new DamagedManifest(`is damaged: the SHA-256 of its lines is ${found}, but its root is ${root}`);
   return { root };
 }
 
 function readHead(line: string): ManifestHead {
-  if (!/^\{"manifest":\d+,/.test(line)) throw new DamagedManifest('is no manifest of an export');
+  if (!/^\{"manifest":\d+,/.test(line)) throw new DamagedManifest('is not a manifest of an export');
   const head = parse(`${line.replace(/,$/, '')}}`) as { readonly manifest: number } & ManifestHead;
   if (head.manifest !== MANIFEST_FORMAT)
     throw new DamagedManifest(
@@ -93,7 +93,7 @@ function parse(text: string): object {
   } catch {
     // The error is thrown below.
   }
-  throw new DamagedManifest(`is damaged: a line of it is no JSON: ${text.slice(0, 80)}`);
+  throw new DamagedManifest(`is damaged: it has a line that is not JSON: ${text.slice(0, 80)}`);
 }
 
 async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {

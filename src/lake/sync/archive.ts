@@ -82,7 +82,7 @@ async function requireOurs(sql: Database['sql'], destination: Destination): Prom
   const problem = otherLake(destination, head, known);
   if (problem !== null) throw new ExportRefused(problem);
   if (head === null) return;
-  if (known?.at == null) throw new ExportRefused(`the lake ${destination.name} was not written by this warehouse yet`);
+  if (known?.at == null) throw new ExportRefused(`this warehouse has not written the lake ${destination.name} yet`);
   if (Date.parse(head.at) < known.at)
     throw new ExportRefused(`${olderManifest(destination, head, known.at)}; the schedule lake brings it up to date`);
 }
@@ -115,18 +115,21 @@ async function whyNot(
 ): Promise<string | null> {
   if (file === undefined) return `the lake has no file for ${planned.path} yet`;
   const { path, bytes, sha256 } = file;
-  if (before.sizes.get(path) !== bytes) return `${path} of the lake is not there, or has another size`;
+  if (before.sizes.get(path) !== bytes) return `${path} of the lake is missing, or has a different size`;
   if (!file.isArchived && file.version !== versionOf(within, formOf(planned, { finalOnly: false })))
     return `${path} of the lake is not up to date`;
-  if ((await hashOf(destination, path)) !== sha256) return `${path} of the lake has other bytes than its manifest says`;
+  if ((await hashOf(destination, path)) !== sha256)
+    return `the SHA-256 of ${path} of the lake differs from its manifest`;
   if (!file.isArchived) return null;
   // Postgres no longer has the rows that were removed once, so only a comparison of the rows themselves can decide.
   const columns = before.datasets.find(({ name }) => name === CANDLES.name)?.columns;
-  if (columns == null) return `the manifest of the lake does not say which columns ${path} has`;
+  if (columns == null) return `the manifest of the lake lists no columns for ${path}`;
   const copy = await openCopyOut({ url: database.url, snapshot, watchdog: database.watchdog });
   try {
     const missing = await missingRow({ copy, destination, planned, within, file, columns });
-    return missing === null ? null : `${path} of the lake is archived, and Postgres has another row: ${missing}`;
+    return missing === null
+      ? null
+      : `${path} of the lake is archived, but Postgres has a row that it lacks: ${missing}`;
   } finally {
     await copy.close();
   }

@@ -42,7 +42,7 @@ export function otherLake({ name, place }: Place, head: ManifestHead | null, kno
   // Another check refuses an export by hand.
   if (head?.kind === 'export') return null;
   const written = known?.at == null ? null : { ...known, at: known.at };
-  if (head === null) return written === null ? null : `${name} has no manifest of a lake, and ${elsewhere(written)}`;
+  if (head === null) return written === null ? null : `${name} has no manifest of a lake, but ${elsewhere(written)}`;
   // Earlier versions wrote no id.
   if (head.id === undefined && (written === null || written.place === place)) return null;
   if (head.id === undefined || head.id !== known?.id) {
@@ -51,16 +51,16 @@ export function otherLake({ name, place }: Place, head: ManifestHead | null, kno
   }
   const at = Date.parse(head.at);
   if (written === null || at <= written.at || at === written.nextAt) return null;
-  return `${name} was written by another database as of ${formatInstant(at)}, and by this one as of ${formatInstant(written.at)}: one of them is a copy of the other, or this one was restored or has lost its last commits; ${TAKE_OVER}`;
+  return `another database wrote ${name} as of ${formatInstant(at)}, and this one wrote it as of ${formatInstant(written.at)}: one of them is a copy of the other, or this one was restored or has lost its last commits; ${TAKE_OVER}`;
 }
 
 const TAKE_OVER =
-  'name another place in CHANDLER_LAKE_URL, or take it over, if no other database writes it any more: chandler lake accept';
+  'name another place in CHANDLER_LAKE_URL; or, if no other database writes this lake any more, take it over: chandler lake accept';
 
 function elsewhere({ place, at }: { readonly place: string; readonly at: Instant }): string {
-  return `this warehouse wrote its lake to ${place} (as of ${formatInstant(at)}). Candles that retention removed may be in that lake alone; mount or restore it, or correct CHANDLER_LAKE_URL; to go on here without it: chandler lake accept`;
+  return `this warehouse wrote its lake to ${place} (as of ${formatInstant(at)}). That lake may be the only place with candles that retention removed; mount or restore it, or correct CHANDLER_LAKE_URL; to continue without it: chandler lake accept`;
 }
 
 export function olderManifest({ name }: Pick<Place, 'name'>, head: Pick<ManifestHead, 'at'>, at: Instant): string {
-  return `the manifest of ${name} is as of ${formatInstant(Date.parse(head.at))}, and this warehouse wrote one as of ${formatInstant(at)}`;
+  return `the manifest of ${name} is as of ${formatInstant(Date.parse(head.at))}, but this warehouse wrote one as of ${formatInstant(at)}`;
 }

@@ -67,7 +67,7 @@ function checkNewest(destination: Destination, before: ExistingExport, at: Insta
   if (path === undefined) return;
   const older = olderManifest(destination, before.head, at);
   throw new ExportRefused(
-    `${older}, and only a newer one can name ${path}; restore the newer manifest, or wait until the storage shows it; to go on without the files that it names: chandler lake accept`,
+    `${older}, and only a newer manifest can name ${path}; restore the newer manifest, or wait until the storage shows it; to continue without the files that it names: chandler lake accept`,
   );
 }
 

@@ -16,14 +16,14 @@ export async function markArchived(destination: Destination, files: readonly Man
   try {
     if (paths.size > 0) {
       const manifest = await readManifest(destination);
-      if (manifest === null) throw new ExportRefused(`${destination.name} has no manifest any more`);
+      if (manifest === null) throw new ExportRefused(`the manifest of ${destination.name} is missing`);
       await writeManifest(destination, manifest.head, marked(destination, manifest.elements, paths));
     }
     const path = await findUnmarked(destination, files);
     // Some storage shows the former state for a while, and a proxy may do so for longer.
     if (path !== null)
       throw new ExportRefused(
-        `the manifest of ${destination.name} does not show that ${path} is archived; the next run looks again`,
+        `the manifest of ${destination.name} does not mark ${path} as archived yet; the next run checks again`,
       );
   } catch (error) {
     throw error instanceof DamagedManifest ? refusedDamage(destination, 'lake', error) : error;
@@ -43,7 +43,7 @@ async function* marked(
   }
   const [path] = missing;
   // Then the manifest was replaced since it was read first.
-  if (path !== undefined) throw new ExportRefused(`the manifest of ${name} does not name ${path} any more`);
+  if (path !== undefined) throw new ExportRefused(`the manifest of ${name} no longer names ${path}`);
 }
 
 /** The path of a file that the manifest does not mark as archived; null: it marks all of them. */

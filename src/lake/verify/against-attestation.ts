@@ -40,8 +40,8 @@ function* compareOne(
   const isSameState = found.steps === told.steps && found.link.equals(told.link);
   const verdict = isSameState ? 'tampered' : 'changed';
   const why = isSameState
-    ? 'the attestation is of the same state of this series, and says something else'
-    : `the attestation is of step ${told.steps} of its evidence, and the files are of step ${found.steps}`;
+    ? 'the attestation is of the same state of this series, but differs'
+    : `the attestation is of step ${told.steps} of its evidence, but the files are of step ${found.steps}`;
   const byMonth = new Map(told.months.map((month) => [month.from, month]));
   let isWhole = true;
   for (const { from, digest, candles } of found.months) {
@@ -49,11 +49,11 @@ function* compareOne(
     byMonth.delete(from);
     const isEqual = month?.digest.equals(digest) ?? false;
     isWhole &&= isEqual;
-    const counts = `${formatCounted(candles, 'final row')}, attested were ${month?.candles ?? 0}`;
+    const counts = `${formatCounted(candles, 'final row')}; the attestation has ${month?.candles ?? 0}`;
     yield finding(name, nameOf(from), isEqual ? 'equal' : verdict, isEqual ? '' : `${counts}; ${why}`);
   }
   // Somebody could forge single short digests, but not the seal of all of them.
   const isAll = byMonth.size === 0 && head.from === null && head.to === null && series.get(name)!.unread.length === 0;
   if (isWhole && isAll && isSameState && found.seal !== null && told.seal !== null && !found.seal.equals(told.seal))
-    yield finding(name, null, 'tampered', 'its short digests are right, but its seal is not');
+    yield finding(name, null, 'tampered', 'its short digests match, but its seal does not');
 }

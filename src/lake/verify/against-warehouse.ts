@@ -23,7 +23,7 @@ export type WarehouseFinding = Finding & {
   readonly slots: readonly Instant[];
 };
 
-const UNEXPLAINED = 'the files and the warehouse differ, and no record says why';
+const UNEXPLAINED = 'the files and the warehouse differ, and no record explains it';
 
 /** `slots` reads rows of the files again, for the months that differ. */
 export async function* compareWithWarehouse(
@@ -36,7 +36,7 @@ export async function* compareWithWarehouse(
   const origin = here?.origin ?? NOTHING_YET;
   // As in an attestation: an empty warehouse had no origin yet.
   if (![origin, NOTHING_YET].includes(recounted.head.origin)) {
-    const detail = `the warehouse holds data of ${origin}, and the files are of ${recounted.head.origin}`;
+    const detail = `the warehouse holds data of ${origin}, but the files are of ${recounted.head.origin}`;
     yield { subject: 'the warehouse', month: null, verdict: 'tampered', detail, slots: [] };
     return;
   }

@@ -149,16 +149,16 @@ function* judge({ name, removals, unexplained, isStillThere }: Known): Generator
     const month = nameOf(slots[0]!.from);
     if (found.candles === candles && found.digest === digest) yield finding(name, month, 'equal', '');
     else {
-      const counts = `${formatCounted(found.candles, 'final row')}, removed were ${candles}`;
-      yield finding(name, month, 'tampered', `its archived rows are not those that retention removed: ${counts}`);
+      const counts = `${formatCounted(found.candles, 'final row')}, but retention removed ${candles}`;
+      yield finding(name, month, 'tampered', `its archived rows differ from those that retention removed: ${counts}`);
     }
   }
-  if (isStillThere) yield finding(name, null, 'changed', 'Postgres still has a part of what is archived');
+  if (isStillThere) yield finding(name, null, 'changed', 'Postgres still has a part of the archived rows');
   if (unexplained > 0)
     yield finding(
       name,
       null,
       'tampered',
-      `${formatCounted(unexplained, 'archived row')} that retention never removed, and Postgres does not have`,
+      `${formatCounted(unexplained, 'archived row')} that retention never removed, but Postgres does not have`,
     );
 }

@@ -56,7 +56,7 @@ export async function compareHistories(
 }
 
 function differs({ path }: ManifestFile, { from }: HistoryDataset): FileFinding {
-  return fileFinding(path, `has other values than ${from} in the warehouse, in as many rows of the same time`);
+  return fileFinding(path, `has as many rows of the same times as ${from} in the warehouse, but other values`);
 }
 
 /** Null: the file cannot be read, which the recount has reported. */

@@ -99,7 +99,7 @@ export async function recount(
 
 async function readWhole(destination: Destination) {
   const manifest = await readManifest(destination);
-  if (manifest === null) throw new DamagedManifest('is not there');
+  if (manifest === null) throw new DamagedManifest('is missing');
   const datasets = new Map<string, ManifestDataset>();
   const series = new Map<string, RecountedSeries>();
   const files: ManifestFile[] = [];
@@ -113,7 +113,7 @@ async function readWhole(destination: Destination) {
     else {
       const { series: name, steps, link, records, covered, months: encoded } = value.element;
       const [coinId, quote, interval] = name.split(' ') as [string, Quote, string];
-      if (!isInterval(interval)) throw new DamagedManifest(`names a series ${name}, whose interval is unknown`);
+      if (!isInterval(interval)) throw new DamagedManifest(`names the series ${name}, which has an unknown interval`);
       const digests = { link: Buffer.from(link, 'hex'), records: Buffer.from(records, 'hex') };
       series.set(name, {
         coinId,
@@ -155,14 +155,12 @@ async function recountFile(given: Recount): Promise<{ readonly rows: number; rea
   const findings: FileFinding[] = [];
   const report = (problem: string) => findings.push(fileFinding(file.path, problem));
   if (bytes !== file.bytes)
-    report(`has ${formatBytes(bytes)} (${formatCount(bytes)}), and the manifest says ${formatCount(file.bytes)}`);
-  else if ((await hashOf(destination, file.path)) !== file.sha256)
-    report('has other bytes than the manifest says (SHA-256)');
+    report(`has ${formatBytes(bytes)} (${formatCount(bytes)}), but ${formatCount(file.bytes)} in the manifest`);
+  else if ((await hashOf(destination, file.path)) !== file.sha256) report('has another SHA-256 than in the manifest');
   try {
     const rows = await recountRows(given, findings);
     if (rows === null) return { rows: file.rows, findings };
-    if (rows !== file.rows)
-      report(`has ${formatCounted(rows, 'row')}, and the manifest says ${formatCount(file.rows)}`);
+    if (rows !== file.rows) report(`has ${formatCounted(rows, 'row')}, but ${formatCount(file.rows)} in the manifest`);
     return { rows, findings };
   } catch (error) {
     if (!(error instanceof NotReadable)) throw error;
@@ -233,8 +231,8 @@ function compareMonths(
   return recounted.flatMap(({ from, candles, digest }) => {
     const month = byMonth.get(from);
     if (month !== undefined && digest.subarray(0, SHORT_BYTES).equals(month.digest)) return [];
-    const counts = `${formatCounted(candles, 'final row')}, and the manifest says ${formatCount(month?.candles ?? 0)}`;
-    const problem = `has other rows of ${series} in ${nameOf(from)} than the manifest says: ${counts}`;
+    const counts = `${formatCounted(candles, 'final row')}, but ${formatCount(month?.candles ?? 0)} in the manifest`;
+    const problem = `has other rows of ${series} in ${nameOf(from)} than the manifest: ${counts}`;
     return [fileFinding(file.path, problem, { series, month: nameOf(from) })];
   });
 }

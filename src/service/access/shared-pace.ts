@@ -60,7 +60,11 @@ export function createSharedPace({
       const fullAt = await takeFromDatabase({ subject, refillMs: (unreported.tokens * 1000) / perSecond });
       if (fullAt === null) {
         unreported.heldUntil = clock.now() + HELD_MS;
-        onError(new Error('somebody holds the row of a caller in ops.api_pace: the caller is refused until then'));
+        onError(
+          new Error(
+            'another session locks the row of a caller in ops.api_pace; the caller is refused until that session releases it',
+          ),
+        );
         return;
       }
       buckets.delay(subject, fullAt);

@@ -62,7 +62,7 @@ function seesEverything(access: Access, plan: Plan): boolean {
   return hasWholeHistory && plan.tickerCoins === null && plan.circulatingSupply;
 }
 
-const NO_SERIES = failed(404, 'there is no such series: getCoverage lists those of a coin');
+const NO_SERIES = failed(404, 'there is no such series; getCoverage lists the series of a coin');
 
 /** Why the plan may not read the rows of such a series from `start` on; null if it may. */
 function refusalOf(access: Access, plan: Plan, interval: Interval, start: Instant): string | null {

@@ -46,14 +46,14 @@ function checkSignature(head: string, root: Root, key: KeyObject | null): Checke
   const { signature, publicKey } = root;
   if (signature === undefined) {
     if (key === null) return 'none';
-    throw new DamagedAttestation('is not signed, so the given key proves nothing');
+    throw new DamagedAttestation('is not signed, so the key of --key proves nothing');
   }
   if (key !== null) {
     if (isSignedBy(key, head, root)) return 'checked';
-    throw new DamagedAttestation('has a signature that is not by the given key, or not about this instant and root');
+    throw new DamagedAttestation('has a signature that the given key did not make for this instant and root');
   }
   if (!isSignedBy(readOwnKey(publicKey), head, root))
-    throw new DamagedAttestation('has a signature that is not about its own instant and root');
+    throw new DamagedAttestation('has a signature that does not match its instant and root');
   return 'not checked';
 }
 
@@ -69,7 +69,7 @@ function readHead(line: string): { readonly at: Instant } {
   const head = parse(line) as { attestation?: unknown; at?: unknown } | null;
   const at = typeof head?.at === 'string' ? Date.parse(head.at) : Number.NaN;
   if (typeof head?.attestation !== 'number' || !Number.isFinite(at))
-    throw new DamagedAttestation('is no attestation: its first line does not say so');
+    throw new DamagedAttestation('is not an attestation: its first line is not the head of one');
   if (head.attestation !== FORMAT)
     throw new DamagedAttestation(
       `has format ${head.attestation}, and this version of Chandler reads format ${FORMAT}; use a newer version`,
@@ -80,7 +80,7 @@ function readHead(line: string): { readonly at: Instant } {
 function readRoot(line: string | null): Root {
   const root = parse(line ?? '') as Root | null;
   if (typeof root?.root === 'string' && /^[0-9a-f]{64}$/.test(root.root)) return root;
-  throw new DamagedAttestation('is cut off: its last line has no root');
+  throw new DamagedAttestation('is truncated: its last line has no root');
 }
 
 export function parse(line: string): unknown {

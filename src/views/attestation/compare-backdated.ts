@@ -33,8 +33,8 @@ export async function compareBackdated(
     ) step
     group by 1, 4 order by 1`;
   return rows.map(({ subject, steps, first, isAttested }) => {
-    const since = isAttested ? `from step ${first} on` : 'the attestation has no such series';
-    const detail = `the attestation does not have ${formatCounted(steps, 'step')} of its evidence from before ${toIso(until)} (${since}); Chandler never adds older steps`;
+    const since = isAttested ? `from step ${first} on` : 'the attestation does not have this series';
+    const detail = `the attestation does not have ${formatCounted(steps, 'step')} of its evidence from before ${toIso(until)} (${since}), and Chandler never adds older steps`;
     return finding(subject, null, 'tampered', detail);
   });
 }

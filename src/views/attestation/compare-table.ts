@@ -17,18 +17,23 @@ export async function compareTable(
   const { table: name, month, before, rows, sha256 } = fact;
   const table = TABLES.find((one) => one.name === name);
   if (table === undefined)
-    return finding(name, month ?? null, 'tampered', 'this version of Chandler knows no such table');
+    return finding(name, month ?? null, 'tampered', 'this version of Chandler does not know this table');
   if (month === undefined || before === undefined) {
     const now = await digestRows(sql, table);
     if (now.sha256 === sha256) return finding(name, null, 'equal', '');
     if (table.time !== undefined && rows === 0)
-      return finding(name, null, 'grown', `${formatCounted(now.rows, 'row')}, attested was none`);
-    return finding(name, null, 'changed', `${formatCounted(now.rows, 'row')}, attested were ${rows}`);
+      return finding(name, null, 'grown', `${formatCounted(now.rows, 'row')}; the attestation has none`);
+    return finding(name, null, 'changed', `${formatCounted(now.rows, 'row')}; the attestation has ${rows}`);
   }
   const from = Date.parse(`${month}-01T00:00:00Z`);
   const now = await digestRows(sql, table, { from, before: Date.parse(before) });
   if (now.sha256 === sha256) return finding(name, month, 'equal', '');
-  const detail = `${formatCounted(now.rows, 'row')} before ${before}, attested were ${rows}`;
+  const detail = `${formatCounted(now.rows, 'row')} before ${before}; the attestation has ${rows}`;
   const isOld = now.rows < rows && from < keptSince(table);
-  return finding(name, month, isOld ? 'removed' : 'tampered', isOld ? `${detail}; older rows are not kept` : detail);
+  return finding(
+    name,
+    month,
+    isOld ? 'removed' : 'tampered',
+    isOld ? `${detail}; retention removes older rows` : detail,
+  );
 }

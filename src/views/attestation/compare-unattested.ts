@@ -41,7 +41,7 @@ export async function compareUnattested(sql: Sql, facts: readonly TableFact[], a
           name,
           Number.isFinite(month) ? nameOf(month) : null,
           'tampered',
-          `${formatCounted(found, 'row')} older than ${toIso(until)} that the attestation has not, and older rows are never added`,
+          `${formatCounted(found, 'row')} older than ${toIso(until)} that the attestation does not have, and Chandler never adds older rows`,
         ),
       );
   }

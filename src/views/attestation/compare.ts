@@ -39,7 +39,7 @@ export async function* compare(
       if (attested !== null) yield attested;
       else if (isTable(fact)) tables.push(fact);
       else if (isOrigin(fact)) origin = fact.origin;
-      else throw new Error(`a line of the attestation has no known form: ${line.slice(0, 80)}`);
+      else throw new Error(`the attestation has a line in an unknown form: ${line.slice(0, 80)}`);
     }
   }
   const steps = new Map<number, number>();
@@ -51,7 +51,7 @@ export async function* compare(
       'the warehouse',
       null,
       'tampered',
-      `holds data of ${here?.origin}, and was attested with data of ${origin}`,
+      `holds data of ${here?.origin}, but the attestation is of data of ${origin}`,
     );
   const keptSince = ({ kept }: (typeof TABLES)[number]) =>
     kept === undefined || keep[kept] === null ? Number.NEGATIVE_INFINITY : now - keep[kept];
@@ -110,18 +110,13 @@ function judgeName(attested: AttestedSeries, found: Found | undefined): Finding[
   if (isRecorded) return [finding(name, null, 'renamed', detail)];
   return [
     isReplaced
-      ? finding(
-          name,
-          null,
-          'renamed',
-          `${detail}; market.coin_rename tells only of a later change of ${attested.coinId}`,
-        )
+      ? finding(name, null, 'renamed', `${detail}; market.coin_rename has only a later change of ${attested.coinId}`)
       : finding(name, null, 'tampered', `${detail}, and market.coin_rename does not`),
   ];
 }
 
 function unreadable({ attested }: Pair, why: string): Finding[] {
-  const detail = `what is kept of it has values that Chandler does not write (${why})`;
+  const detail = `its stored rows have values that Chandler never writes (${why})`;
   return [finding(nameOfSeries(attested), null, 'tampered', detail)];
 }
 
@@ -140,7 +135,7 @@ async function compareSeries(sql: Sql, pairs: readonly Pair[], keptSince: KeptSi
   const findings = new Map(known.map((pair, i) => [pair.attested, judge(pair, then[i]!, keptSince)]));
   return pairs.flatMap(
     ({ attested }) =>
-      findings.get(attested) ?? [finding(nameOfSeries(attested), null, 'tampered', 'the series is not there')],
+      findings.get(attested) ?? [finding(nameOfSeries(attested), null, 'tampered', 'the series is missing')],
   );
 }
 
@@ -178,11 +173,11 @@ function judge(pair: Known, then: AsOf, keptSince: KeptSince): Finding[] {
     );
   }
   if (!then.isCoverageTrue && findings.every(({ verdict }) => verdict !== 'tampered'))
-    findings.push(finding(name, null, 'tampered', 'its coverage is not what the evidence says'));
+    findings.push(finding(name, null, 'tampered', 'its coverage differs from its evidence'));
   const isLinked = attested.steps === 0 || (then.link !== null && isShort(attested.link, then.link));
   if (then.link?.length === 0) {
     const isKept = keptSince(attested.interval) === Number.NEGATIVE_INFINITY;
-    const detail = `retention removed what proves its evidence up to step ${attested.steps}`;
+    const detail = `retention removed the rows that prove its evidence up to step ${attested.steps}`;
     const unlike = 'but CHANDLER_KEEP_CANDLES keeps all candles here';
     findings.push(
       isKept ? finding(name, null, 'tampered', `${detail}, ${unlike}`) : finding(name, null, 'removed', detail),
@@ -190,24 +185,19 @@ function judge(pair: Known, then: AsOf, keptSince: KeptSince): Finding[] {
   } else if (!isLinked) {
     const detail =
       current.steps < attested.steps
-        ? `its evidence has ${formatCounted(current.steps, 'step')}, attested were ${attested.steps}`
-        : `its evidence up to step ${attested.steps} is not what it was`;
+        ? `its evidence has ${formatCounted(current.steps, 'step')}; the attestation has ${attested.steps}`
+        : `its evidence up to step ${attested.steps} was changed`;
     findings.push(finding(name, null, 'tampered', detail));
   }
   if (!isShort(attested.records, then.records))
     findings.push(
-      finding(
-        name,
-        null,
-        'tampered',
-        'its revisions from before then, or the requests of its evidence, are not what they were',
-      ),
+      finding(name, null, 'tampered', 'its older revisions, or the requests of its evidence, were changed'),
     );
   // The file has short digests, and the seal covers whole ones. It can be checked only when nothing was removed.
   const isExplained = findings.every(({ verdict }) => verdict !== 'tampered' && verdict !== 'removed');
   const link = attested.steps === 0 ? Buffer.alloc(0) : (then.link ?? Buffer.alloc(0));
   if (isExplained && attested.seal !== null && !isSealed(attested.seal, { link, records: then.records, months: whole }))
-    findings.push(finding(name, null, 'tampered', 'its short digests are right, but its seal is not'));
+    findings.push(finding(name, null, 'tampered', 'its short digests match, but its seal does not'));
   return findings;
 }
 
@@ -222,20 +212,20 @@ function judgeMonth(
   }: Pick<AsOf, 'isCoverageTrue'> & { readonly keptSince: Instant; readonly noun: 'candle' | 'price' },
 ): readonly [Verdict, string] {
   const { candles = 0, slots = 0 } = now ?? {};
-  const counts = `${formatCounted(candles, `final ${noun}`)} in ${formatCounted(slots, 'covered slot')}, attested were ${month.candles} in ${month.slots}`;
-  if (!isCoverageTrue) return ['tampered', `coverage is not what the evidence says; ${counts}`];
+  const counts = `${formatCounted(candles, `final ${noun}`)} in ${formatCounted(slots, 'covered slot')}; the attestation has ${month.candles} in ${month.slots}`;
+  if (!isCoverageTrue) return ['tampered', `coverage differs from the evidence; ${counts}`];
   if (before.removed > 0) {
     const slots = formatCounted(before.removed, 'slot');
     // Retention removes only partitions in which every candle is too old.
     return before.removedTo! > keptSince
       ? [
           'tampered',
-          `${slots} were removed as if by retention, but CHANDLER_KEEP_CANDLES keeps candles of that age here`,
+          `${slots} were removed like by retention, but CHANDLER_KEEP_CANDLES keeps candles of that age here`,
         ]
       : ['removed', `retention removed ${slots}`];
   }
   if (!isShort(month.digest, before.digest))
-    return ['tampered', `not what was attested, and no revision says why; ${counts}`];
+    return ['tampered', `differs from the attestation, and no revision explains it; ${counts}`];
   const why = before.reasons.join(', ');
   if (before.revised > 0)
     return ['revised', `${formatCounted(before.revised, 'revision')} on record (${why}); ${counts}`];

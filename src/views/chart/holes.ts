@@ -6,8 +6,14 @@ import type { Spans } from '../../core/span.ts';
 import type { GapReason } from '../operations/gaps.ts';
 import { slotAfter } from './bar-width.ts';
 
-/** `empty`: known to have no candle. `empty, told once`: one answer said so, and a second one must confirm it. */
-export type HoleReason = GapReason | 'empty' | 'empty, told once' | 'not yet' | 'before its data' | 'not wanted';
+/** `empty`: known to have no candle. `empty, not confirmed yet`: one answer said so, and a second one must confirm it. */
+export type HoleReason =
+  | GapReason
+  | 'empty'
+  | 'empty, not confirmed yet'
+  | 'not yet'
+  | 'before its data'
+  | 'not wanted';
 
 export type Hole = {
   readonly from: Instant;
@@ -69,7 +75,7 @@ export function holesBetween(bars: readonly Instant[], why: HoleContext): Hole[]
   }
 
   function reasonOf(slot: Instant, end: Instant): HoleReason {
-    if (inFinal(slot, end)) return inEmptyOnce(slot, end) ? 'empty, told once' : 'empty';
+    if (inFinal(slot, end)) return inEmptyOnce(slot, end) ? 'empty, not confirmed yet' : 'empty';
     if (end > why.now) return 'not yet';
     return why.firstDataAt !== null && why.firstDataAt >= end ? 'before its data' : 'not wanted';
   }

@@ -50,10 +50,10 @@ export async function readProblems(
       select finished_at, 'backfill ' || id, 1, message from ops.backfill
       where state = 'failed' and is_detached and finished_at > ${now - RECENT_MS}
       union all
-      select heartbeat_at, 'backfill ' || id, 1, 'its process ' || owner || ' gives no sign of life' || ${perhaps}::text from ops.backfill
+      select heartbeat_at, 'backfill ' || id, 1, 'its process ' || owner || ' sends no heartbeat' || ${perhaps}::text from ops.backfill
       where state = 'running' and not ${leaseIsAlive(sql, now)}
       union all
-      select heartbeat_at, 'service ' || owner, 1, 'it gives no sign of life' || ${perhaps}::text from ops.instance
+      select heartbeat_at, 'service ' || owner, 1, 'it sends no heartbeat' || ${perhaps}::text from ops.instance
       where not ${leaseIsAlive(sql, now)}
     ) problem`;
   const locked = lock === null ? [] : [{ ...lock, what: 'lock', times: 1 }];

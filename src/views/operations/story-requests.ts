@@ -56,16 +56,16 @@ function describeRequest(row: RequestFacts, noun: 'candle' | 'price'): string {
   const bySchedule = row.subject === HOLES ? 'to confirm holes' : 'to keep the series fresh';
   const why = row.backfillId === null ? bySchedule : `for backfill ${row.backfillId}${by}`;
   const again = row.attempt > 1 ? `, attempt ${row.attempt}` : '';
-  const begin = `Request ${row.id}, ${why}${again}, with the account ${row.accountId}`;
+  const begin = `Request ${row.id}, ${why}${again}, with account ${row.accountId}`;
   if (row.outcome !== 'stored') {
     const status = row.status === null ? 'no answer came' : `HTTP status ${row.status}`;
     return `${begin}: ${row.outcome} (${status})${row.message === null ? '' : `: ${row.message}`}.`;
   }
   const quarantined = row.quarantined === 0 ? '' : `, ${formatCounted(row.quarantined, 'row')} quarantined`;
   const said = row.told
-    ? ` The slot is in it, or between ${noun}s that are.`
+    ? ` The answer contains the slot, or ${noun}s on both sides of it.`
     : row.unconfirmed
-      ? ` The slot lies at its edge, without a ${noun}.`
+      ? ` The slot is at the edge of the answer, without a ${noun}.`
       : '';
   return `${begin}: stored, ${formatCounted(row.rows, 'row')}${quarantined}, as of ${formatInstant(row.asOf)}.${said}`;
 }
@@ -88,7 +88,7 @@ export async function readClaims(sql: Sql, { from, seriesId }: Slot): Promise<St
     detail:
       `One answer is not enough here (${claim}); ${formatCounted(answers, 'answer')} so far. ` +
       (Number.isFinite(retryAt)
-        ? `Chandler may ask again from ${formatInstant(retryAt)}.`
+        ? `Chandler may request it again from ${formatInstant(retryAt)}.`
         : 'Chandler does not request it again automatically.'),
   }));
 }

@@ -136,7 +136,7 @@ async function readBackfillsOf(sql: Sql, { coinId, interval, quote, from, series
       at: row.requestedAt,
       event: 'backfill',
       detail:
-        `Backfill ${row.id} was asked for${by}: ${formatSeries({ interval, quote })} from ${formatBound(row.from)} to ` +
+        `Backfill ${row.id} was requested${by}: ${formatSeries({ interval, quote })} from ${formatBound(row.from)} to ` +
         `${formatBound(row.to)}.${whose}${row.finishedAt === null ? ` It is ${row.state}${reason(row)}.` : ''}`,
     };
     if (row.finishedAt === null) return [asked];
@@ -199,7 +199,7 @@ function namesOf({ tier, top }: RuleFacts, coinId: string): string {
 function explainNotRequested({ isWanted, isFinal, isEmptyOnce }: Series, now: Instant): StoryEvent[] | null {
   if (isEmptyOnce && isWanted) return [next(now, HOLE)];
   if (isFinal) return [next(now, 'Chandler does not request it automatically: it has its final answer.')];
-  if (!isWanted) return [next(now, 'Chandler does not ask about it: no backfill and no rule wants it.')];
+  if (!isWanted) return [next(now, 'Chandler does not request it: no backfill and no rule wants it.')];
   return null;
 }
 
@@ -222,7 +222,7 @@ async function readRefresh(sql: Sql, slot: Slot, now: Instant): Promise<StoryEve
   const { targetAgeMs, refreshAfterMs, askedAt, dueAt, seenUntil } = fresh;
   // A refresh requests only the newest end, which was not seen yet.
   if (seenUntil !== null && slot.from + 2 * INTERVAL_MS[slot.interval] <= seenUntil) return [];
-  const last = askedAt === null ? 'never asked for' : `last asked for at ${formatInstant(askedAt)}`;
+  const last = askedAt === null ? 'never requested' : `last requested at ${formatInstant(askedAt)}`;
   const due =
     refreshAfterMs === null
       ? 'there is no next request: the service has not planned one yet, or the quota leaves none'
@@ -236,7 +236,7 @@ async function readRefresh(sql: Sql, slot: Slot, now: Instant): Promise<StoryEve
 }
 
 const HOLE =
-  'Only one answer said that it is empty. The schedule confirm_holes asks once more when quota is left over and the plan reaches so far back.';
+  'Only one answer shows that it is empty. The schedule confirm_holes requests it once more when quota is left over and the plan reaches so far back.';
 
 function next(at: Instant, detail: string): StoryEvent {
   return { at, event: 'next', detail };

@@ -83,7 +83,7 @@ type Listed = SeriesName & { readonly id: number; readonly candles: number };
 function unreadable({ id, coinId, quote, interval }: Listed, why: string): SeriesProof[] {
   const nothing = { slotsCovered: 0, candles: 0, provisional: 0, knownEmpty: 0, hash: toHex(0n) };
   const noRepairs = { notes: [], stretches: [], repairs: [], removals: [], toRefetch: [] };
-  const text = `it cannot be verified: what is kept of it has values that Chandler does not write (${why})`;
+  const text = `it cannot be verified: its stored rows have values that Chandler never writes (${why})`;
   return [{ seriesId: id, coinId, quote, interval, ...nothing, ...noRepairs, differences: [text] }];
 }
 

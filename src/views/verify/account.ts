@@ -157,7 +157,7 @@ function createRevisions(steps: readonly Step[], segments: readonly Segment[], t
       // An answer keeps what it replaces only if that was final, and a repair ends that. A repair also keeps candles that no step reported.
       const isOfNone = teller < 0 || (!isMended && (earlier === undefined || !makesFinal(steps[earlier]!)));
       if (place === undefined || isOfNone || isTwice || isOffGrid) {
-        const why = isTwice ? 'is there twice' : `is of step ${step}, which did not change this slot`;
+        const why = isTwice ? 'is stored twice' : `belongs to step ${step}, which did not change this slot`;
         wrong.push({ text: `a revision ${why}`, at: [at], step });
         return;
       }
@@ -165,7 +165,7 @@ function createRevisions(steps: readonly Step[], segments: readonly Segment[], t
       seen.set(key, (seen.get(key) ?? 0) + 1);
       const sums = sumsOf(revision.hash, Math.round(openTime / width));
       if (revision.isContradictory)
-        wrong.push({ text: 'a revision says that the slot was empty, and has values', at: [at], step });
+        wrong.push({ text: 'a revision records that the slot was empty, but has values', at: [at], step });
       if (!revision.wasThere) return;
       if (isMended) told.add(place, sums);
       if (earlier !== undefined) told.add(earlier, sums);
@@ -179,7 +179,7 @@ function createRevisions(steps: readonly Step[], segments: readonly Segment[], t
           const lacking = (to - from) / width - (seen.get(`${i}/${place}`) ?? 0);
           if (lacking > 0)
             wrong.push({
-              text: `step ${steps[place]!.number} changed final values, and their revision is gone`,
+              text: `step ${steps[place]!.number} changed final values, but their revision is missing`,
               at: [{ from, to }],
               step: steps[place]!.number,
             });

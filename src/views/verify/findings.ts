@@ -81,7 +81,7 @@ export function collectFindings(evidence: readonly Evidence[], unchanged: Readon
     close() {
       if (isOldBroken)
         notes.push(
-          `step ${begin} mended the whole series. Evidence or revisions from before it were missing or changed then: what they told is not proved`,
+          `step ${begin} mended the whole series. At that time, older evidence or revisions were missing or changed, so their contents are not proved`,
         );
       const at = normalize(stretches);
       const isNowhere = differences.length > removals.length && at.length === 0;
@@ -113,6 +113,6 @@ export function where(spans: Spans): string {
   const [first, last] = [spans[0], spans.at(-1)];
   if (first === undefined || last === undefined) return 'nowhere';
   const text = (at: Instant) => (Math.abs(at) <= LAST_DATE ? formatInstant(at) : 'ever');
-  const several = spans.length > 1 ? ` (${spans.length} stretches)` : '';
+  const several = spans.length > 1 ? ` (${spans.length} spans)` : '';
   return `${text(first.from)} to ${text(last.to)}${several}`;
 }

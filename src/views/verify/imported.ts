@@ -75,11 +75,11 @@ function differencesOf(series: Recount): string[] {
     instant === null ? 'nowhere' : `at ${Number.isFinite(instant) ? formatInstant(instant) : 'no time'}`;
   const out: string[] = [];
   if (foundCandles !== candles)
-    out.push(`${name} has ${formatCounted(foundCandles, 'candle')}, and ${candles} were imported`);
-  if (foundFirst !== first) out.push(`${name} begins ${at(foundFirst)}, and what was imported ${at(first)}`);
-  if (foundLast !== last) out.push(`${name} ends ${at(foundLast)}, and what was imported ${at(last)}`);
+    out.push(`${name} has ${formatCounted(foundCandles, 'candle')}, but ${candles} were imported`);
+  if (foundFirst !== first) out.push(`${name} begins ${at(foundFirst)}, but the imported candles began ${at(first)}`);
+  if (foundLast !== last) out.push(`${name} ends ${at(foundLast)}, but the imported candles ended ${at(last)}`);
   // One sentence is enough when rows are missing.
   if (out.length === 0 && !series.isDigestEqual)
-    out.push(`${name} has other candles than were imported: their digest differs`);
+    out.push(`${name} has other candles than the import: their digest differs`);
   return out;
 }

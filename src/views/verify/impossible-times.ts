@@ -55,16 +55,16 @@ export async function impossibleTimesBeside(sql: Sql): Promise<string[]> {
     if (time === null) continue;
     const statement = `delete from ${table} where ${isImpossible('open_time')}`;
     found.push(
-      `${table}: ${describeImpossibleTimes({ rows, time, statement }, 'row')}; this removes what is there: ${statement}`,
+      `${table}: ${describeImpossibleTimes({ rows, time, statement }, 'row')}; this statement removes them: ${statement}`,
     );
   }
   return found;
 }
 
-/** `3 candles at times that no slot has (the first: infinity)`. */
+/** `3 candles at times that no slot can have (the first: infinity)`. */
 export function describeImpossibleTimes({ rows, time }: ImpossibleTimes, noun: string): string {
   const times = rows === 1 ? 'a time' : 'times';
-  return `${formatCounted(rows, noun)} at ${times} that no slot has (${rows === 1 ? '' : 'the first: '}${time})`;
+  return `${formatCounted(rows, noun)} at ${times} that no slot can have (${rows === 1 ? '' : 'the first: '}${time})`;
 }
 
 /** The text of an instant that may be infinite. */

@@ -24,12 +24,12 @@ export function judgeEvidence(
     // A step that is missing before the repair of a whole series is older than the repair.
     if (number !== expected)
       findings.reportOfSeries(`step ${expected} of the evidence is missing`, i === findings.anew ? number - 1 : number);
-    if (number < 1) report(`step ${number} of the evidence has a number that no step has`);
+    if (number < 1) report(`step ${number} of the evidence has an impossible number`);
     if (broken.has(i)) report(`step ${number} of the evidence is not linked to the step before it`);
     if (!row.isOnGrid || !isWholeRow(row, INTERVAL_MS[series.interval]))
-      report(`step ${number} of the evidence has slots or times that no step has`);
+      report(`step ${number} of the evidence has impossible slots or times`);
     if (row.knownAt < knownAt) report(`step ${number} of the evidence is older than the step before it`);
-    if (makesFinal(row) && row.slots.length === 0) report(`step ${number} of the evidence tells nothing`);
+    if (makesFinal(row) && row.slots.length === 0) report(`step ${number} of the evidence contains no slots`);
     knownAt = row.knownAt;
     expected = number + (row.stepSeconds?.length ?? 1);
   }
@@ -40,13 +40,11 @@ function judgeEnd(series: SeriesRow, evidence: readonly Evidence[], { reportOfSe
   const newest = evidence.at(-1);
   const counted = newest === undefined ? 0 : newest.number + (newest.stepSeconds?.length ?? 1) - 1;
   if (series.steps !== counted) {
-    const left = counted === 0 ? 'all evidence is gone' : `evidence ends with step ${counted}`;
-    reportOfSeries(
-      `${left}, but ${formatCounted(series.steps, 'step')} ${series.steps === 1 ? 'was' : 'were'} recorded`,
-    );
+    const left = counted === 0 ? 'all evidence is missing' : `evidence ends with step ${counted}`;
+    reportOfSeries(`${left}, but the series records ${formatCounted(series.steps, 'step')}`);
   }
   if ((series.link ?? null) !== (newest?.link ?? null))
-    reportOfSeries('the series does not end its chain with the newest step of evidence (their links differ)');
+    reportOfSeries('the link of the series differs from the link of its newest step of evidence');
 }
 
 function judgeNames(series: SeriesRow, evidence: readonly Evidence[], { anew, reportOfSeries }: Findings): void {

@@ -53,7 +53,7 @@ export function judge(of: Stored, now: Instant): Judgement {
   if (of.impossibleTimes !== undefined)
     findings.reportRemovable(describeImpossibleTimes(of.impossibleTimes, 'candle'), of.impossibleTimes.statement);
   if (account.stored.left > 0)
-    findings.note(`${formatCounted(account.stored.left, 'candle')} that retention has yet to remove`);
+    findings.note(`${formatCounted(account.stored.left, 'candle')} that retention has not removed yet`);
   const judgement = findings.close();
   return isPriceInterval(series.interval) ? ofPrices(judgement) : judgement;
 }
@@ -98,8 +98,7 @@ function judgeRows(series: SeriesRow, evidence: readonly Evidence[], account: Ac
   const judgeRow = (difference: Sums, rows: readonly number[]) => {
     const step = Math.max(...rows.map((row) => evidence[row]!.number));
     const slots = normalize(rows.flatMap((row) => evidence[row]!.slots));
-    if (slots.length === 0)
-      return findings.reportOfSeries(`step ${step} of the evidence has a sum that no step has`, step);
+    if (slots.length === 0) return findings.reportOfSeries(`step ${step} of the evidence has sums but no slots`, step);
     const unmended = normalize(rows.flatMap(unmendedOf));
     const known = rows.flatMap((row) => foundByRepair.get(evidence[row]!.number) ?? []);
     const rest = known.map(({ sums }) => sums).reduce(minus, difference);
@@ -117,7 +116,11 @@ function judgeRows(series: SeriesRow, evidence: readonly Evidence[], account: Ac
     if (isUnmended)
       findings.reportOfStep(step, `${ofRow(rest, isOne, countSlots(left, series.interval))} (step ${step})`, left);
     else
-      findings.reportOfStep(step, `what is kept of step ${step} was changed after it was mended`, isOne ? left : slots);
+      findings.reportOfStep(
+        step,
+        `the stored rows of step ${step} were changed after they were mended`,
+        isOne ? left : slots,
+      );
   };
   const isOld = ({ row }: RowDifference) => row < findings.anew;
   for (const rows of [account.rows.filter(isOld), account.rows.filter((one) => !isOld(one))]) {
@@ -134,7 +137,8 @@ function judgeRows(series: SeriesRow, evidence: readonly Evidence[], account: Ac
     }
     const last = rows.at(-1);
     if (isNothing(pool) || last === undefined) continue;
-    if (gone.length === 0) findings.reportOfSeries('retention removed what no answer told', evidence[last.row]!.number);
+    if (gone.length === 0)
+      findings.reportOfSeries('retention removed rows that no answer contains', evidence[last.row]!.number);
     else judgeRow(pool, gone);
   }
 }
@@ -170,12 +174,12 @@ function isDoubted({ kind, detail }: Evidence): boolean {
 }
 
 function ofRow({ candles }: { candles: number }, isOne: boolean, slots: number): string {
-  if (isOne && candles < 0) return 'a candle is missing that an answer told';
-  if (isOne && candles > 0) return 'there is a candle that no answer told';
-  if (isOne) return 'the candle is not the one that the answer told';
+  if (isOne && candles < 0) return 'a candle that an answer contains is missing';
+  if (isOne && candles > 0) return 'a candle is stored that no answer contains';
+  if (isOne) return 'the stored candle differs from the answer';
   const count =
     candles === 0 ? '' : `, ${formatCounted(Math.abs(candles), 'candle')} ${candles < 0 ? 'too few' : 'too many'}`;
-  return `candles differ from what the answer told in some of ${formatCounted(slots, 'slot')}${count}`;
+  return `candles differ from the answer in some of ${formatCounted(slots, 'slot')}${count}`;
 }
 
 function judgeSeries(
@@ -188,7 +192,10 @@ function judgeSeries(
   const width = INTERVAL_MS[series.interval];
   const slots = (spans: readonly Span[]) => normalize(spans.map(({ from, to }) => ({ from, to: to + width })));
   if (final.candles !== series.coveredCandles)
-    report(`${formatCounted(final.candles, 'candle')} inside coverage, but ${series.coveredCandles} were recorded`, []);
+    report(
+      `${formatCounted(final.candles, 'candle')} inside coverage, but the series records ${series.coveredCandles}`,
+      [],
+    );
   const mended = repairedDifferences(evidence);
   const byRows = account.rows
     .filter(({ row, isPartlyGone }) => row > anew && !isPartlyGone)
@@ -198,16 +205,16 @@ function judgeSeries(
   if (rest.candles !== 0 || rest.digest !== 0n) {
     // A difference that the steps do not explain lies where no step reports anything.
     const isExplained = rest.candles === byRows.candles && rest.digest === byRows.digest;
-    const text = `${formatCounted(all.candles, 'stored candle')}: they do not add up to the digest of the series`;
+    const text = `together, ${formatCounted(all.candles, 'stored candle')} do not match the digest of the series`;
     if (isExplained) report(text, []);
     else if (outside.length === 0) reportOfSeries(text);
-    else report(`${text}, and candles outside coverage may be concerned`, slots(outside));
+    else report(`${text}, and candles outside coverage may differ too`, slots(outside));
   }
   const finalByEvidence = finalBy(account.steps, account.segments);
   const extra = subtract(series.covered, finalByEvidence);
   const lacking = intersect(subtract(finalByEvidence, series.covered), POSSIBLE);
-  if (extra.length > 0) report(`${where(extra)}: covered, but no answer told it`, extra);
-  if (lacking.length > 0) report(`${where(lacking)}: an answer told it, but it is not covered`, lacking);
+  if (extra.length > 0) report(`${where(extra)}: covered, but no answer contains it`, extra);
+  if (lacking.length > 0) report(`${where(lacking)}: an answer contains it, but it is not covered`, lacking);
   const notCovered = subtract(series.emptyOnce, series.covered);
   if (notCovered.length > 0) report(`${where(notCovered)}: known to be empty, but not covered`, notCovered);
   if (inEmpty.length > 0) report(`${where(slots(inEmpty))}: candles where slots are known to be empty`, slots(inEmpty));
@@ -232,6 +239,6 @@ function judgeShape({ series, account, odd }: Stored, now: Instant, { report, re
     report(`${where(at)}: ${formatCounted(times.length, 'candle')} ${what}`, at);
   };
   reportOdd(odd.offGrid, `off the ${interval} grid`);
-  reportOdd(odd.impossible, 'that cannot be true (high below low, negative, not finite)');
-  reportOdd(odd.future, 'from the future');
+  reportOdd(odd.impossible, 'with impossible values (high below low, negative, not finite)');
+  reportOdd(odd.future, 'in the future');
 }

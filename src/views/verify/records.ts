@@ -86,7 +86,7 @@ export async function wrongRevisions(
   return bySeries(rows, ({ openTime, step }) => {
     if (!Number.isFinite(openTime)) return { text: 'a revision has no time', at: [ALL_TIME], step: step ?? 0 };
     const from = Math.floor(openTime / width) * width;
-    const text = step === null ? 'a revision names no step of the evidence' : `a revision is unlike step ${step}`;
+    const text = step === null ? 'a revision names no step of the evidence' : `a revision contradicts step ${step}`;
     return { text, at: [{ from, to: from + width }], step: step ?? 0 };
   });
 }
@@ -124,7 +124,7 @@ export async function wrongRepairs(
     order by 1, 2`;
   const wrong = rows.filter(({ slots }) => slots.length > 0);
   return bySeries(wrong, ({ step, told, slots }) => {
-    const text = `step ${step} mended a slot that was right, so another one is unlike what step ${told} told`;
+    const text = `step ${step} mended a slot that was right, so another slot differs from step ${told}`;
     return { text, at: slots, step };
   });
 }
@@ -150,7 +150,7 @@ export async function wrongRequests(
   const since = isAnyGone ? await requestsKeptSince(sql) : 0;
   const wrong = rows.filter(({ fetchId, isGone }) => fetchId === null || !isGone || fetchId > since);
   return bySeries(wrong, ({ step, slots, fetchId, isGone }) => {
-    const what = isGone ? 'is gone' : 'is not the one that the evidence refers to';
+    const what = isGone ? 'is missing' : 'is not the one that the evidence refers to';
     const text = fetchId === null ? `step ${step} names no request` : `the request of step ${step} (ops.fetch) ${what}`;
     return { text, at: slots, step };
   });

@@ -26,7 +26,7 @@ export async function wrongRollups(sql: Sql): Promise<string[]> {
       wrong.push(
         ...rows.map(
           (row) =>
-            `market.rollup: the ${coarse} candle of ${new Date(row.openTime).toISOString()} of series ${row.seriesId} is not that of its ${fine} candles`,
+            `market.rollup: the ${coarse} candle of ${new Date(row.openTime).toISOString()} of series ${row.seriesId} does not match its ${fine} candles`,
         ),
       );
     }
@@ -99,19 +99,19 @@ async function rowsTooMany(sql: Sql): Promise<string[]> {
   const at = (openTime: Instant) => new Date(openTime).toISOString();
   return [
     ...rows.map(
-      (r) => `market.rollup: the ${r.interval} candle of ${at(r.openTime)} of series ${r.seriesId} is too many`,
+      (r) => `market.rollup: the ${r.interval} candle of ${at(r.openTime)} of series ${r.seriesId} should not be there`,
     ),
     ...widths.map(
       (r) =>
-        `market.rollup_coverage: series ${r.seriesId} is of ${r.fine}, and no candles of ${r.coarse} are made of these`,
+        `market.rollup_coverage: series ${r.seriesId} has ${r.fine} candles, and Chandler does not aggregate these into ${r.coarse}`,
     ),
     ...spans.map(
       (r) =>
-        `market.rollup_coverage: ${r.interval} of series ${r.seriesId} has ${r.span}, which is not for that series to say`,
+        `market.rollup_coverage: ${r.interval} of series ${r.seriesId} has ${r.span}, which its own candles do not cover`,
     ),
     ...stored.map(
       (r) =>
-        `market.rollup: the ${r.interval} candle of ${at(r.openTime)} of series ${r.seriesId} is there beside one that upstream gave`,
+        `market.rollup: the ${r.interval} candle of ${at(r.openTime)} of series ${r.seriesId} is stored besides one from the upstream`,
     ),
   ];
 }
@@ -137,7 +137,7 @@ export async function wrongCalendar(sql: Sql): Promise<string[]> {
     wrong.push(
       ...rows.map(
         ({ coinId, quote, openTime }) =>
-          `market.calendar_candle: the ${period} of ${new Date(openTime).toISOString()} of ${coinId} in ${quote} is not that of its days`,
+          `market.calendar_candle: the ${period} of ${new Date(openTime).toISOString()} of ${coinId} in ${quote} does not match its days`,
       ),
     );
   }
@@ -155,7 +155,7 @@ async function periodsTooMany(sql: Sql): Promise<string[]> {
     order by v.period desc, 1, 2, 4 limit ${MOST_REPORTED}`;
   return rows.map(
     ({ coinId, quote, period, span }) =>
-      `market.calendar_coverage: the ${period}s of ${coinId} in ${quote} have ${span}, and not all days there are final`,
+      `market.calendar_coverage: the ${period}s of ${coinId} in ${quote} have ${span}, but not all days there are final`,
   );
 }
 

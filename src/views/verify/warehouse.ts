@@ -43,7 +43,7 @@ async function findRowsOfUnknownSeries(sql: Sql): Promise<string[]> {
     ),
     ...others.map(
       (o) =>
-        `${o.what}: ${o.rows} rows of series ${o.seriesId}, which ${o.what === 'market.price' ? 'is no price series' : 'does not exist'}`,
+        `${o.what}: ${o.rows} rows of series ${o.seriesId}, which ${o.what === 'market.price' ? 'is not a price series' : 'does not exist'}`,
     ),
   ];
 }
@@ -65,7 +65,7 @@ async function goneSeries(sql: Sql): Promise<string[]> {
     group by 1 order by 1`;
   return rows.map(
     ({ seriesId, requests, last, candles }) =>
-      `market.series: series ${seriesId} is gone; ${formatCounted(requests, 'request')} stored ${formatCounted(candles, 'row')} of it (the last: ${last} in ops.fetch)`,
+      `market.series: series ${seriesId} is missing; ${formatCounted(requests, 'request')} stored ${formatCounted(candles, 'row')} of it (the last one: ${last} in ops.fetch)`,
   );
 }
 
@@ -94,7 +94,7 @@ async function impossibleClaims(sql: Sql): Promise<string[]> {
     const wait = row.isFinite ? row.retryAt - row.requestedAt : Number.POSITIVE_INFINITY;
     return wait <= longestWait(row.claim, row.isFinite ? 0 : row.answers, row.interval ?? '24h')
       ? []
-      : [`ops.second_opinion: ${row.claim} of ${row.subject} is asked again later than any rule says`];
+      : [`ops.second_opinion: ${row.claim} of ${row.subject} is due later than any rule allows`];
   });
 }
 
@@ -129,11 +129,11 @@ async function wrongDocuments(sql: Sql): Promise<string[]> {
   return [
     ...rows.map(({ what, kind, id, at }) => {
       const version = at === null ? '' : `, version from ${formatMaybeInfinite(at)}`;
-      return `${what}: ${kind} ${id}${version} is not what was answered`;
+      return `${what}: ${kind} ${id}${version} differs from the answer`;
     }),
     ...versions.map(
       ({ kind, id, validTo }) =>
-        `market.document_revision: after the version of ${kind} ${id} that ends at ${formatMaybeInfinite(validTo)}, one is missing or too many`,
+        `market.document_revision: after the version of ${kind} ${id} that ends at ${formatMaybeInfinite(validTo)}, a version is missing or superfluous`,
     ),
   ];
 }

@@ -101,7 +101,7 @@ describe('a backfill of the service that has ended', () => {
         event: 'backfill-done',
         topic: 'backfill 12 done 2030-05-15 09:00Z',
         quietMs: 48 * HOUR,
-        text: 'Backfill 12 (24h usd of 3 coins, 2029-01-01 to 2030-01-01) is done: nothing is left to fetch. It was asked for 2030-05-15 08:00Z, and ended 2030-05-15 09:00Z.',
+        text: 'Backfill 12 (24h usd of 3 coins, 2029-01-01 to 2030-01-01) is done: nothing is left to fetch. It was requested 2030-05-15 08:00Z, and ended 2030-05-15 09:00Z.',
       },
     ]);
   });

@@ -79,13 +79,13 @@ describe.skipIf(client === null)('an incomplete backup', () => {
       truncateSync(cut, Math.floor(statSync(whole).size * part));
       const { code, err } = await run(target, ['restore', cut]);
       expect(code).toBe(1);
-      expect(err).toMatch(/is no backup, or not a whole one|the backup is cut off or damaged/);
+      expect(err).toMatch(/is not a backup, or not a complete one|the backup is cut off or damaged/);
       expect(await isEmpty(target)).toBe(true);
     }
     writeFileSync(cut, 'create table x ()');
     expect(await run(target, ['restore', cut])).toMatchObject({
       code: 1,
-      err: expect.stringMatching(/is no backup, or not a whole one/),
+      err: expect.stringMatching(/is not a backup, or not a complete one/),
     });
     expect(await restore()).toMatchObject({ code: 0 });
   });

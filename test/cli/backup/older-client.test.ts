@@ -48,7 +48,7 @@ describe.skipIf(client === null)('a pg_restore that is older than the backup', (
       ),
     );
     expect(err).toContain(`postgresql-client-${client!.major}`);
-    expect(err).not.toContain('is no backup');
+    expect(err).not.toContain('is not a backup');
     expect(await isEmpty(target)).toBe(true);
     // A suitable one further back in the PATH is used.
     expect((await run(target, ['restore', file], `${PATH}${path.delimiter}${client!.path}`)).code).toBe(0);
@@ -65,7 +65,7 @@ describe.skipIf(client === null)('a pg_restore that is older than the backup', (
     writeFileSync(damaged, bytes);
     const { code, err } = await run(target, ['restore', damaged]);
     expect(code).toBe(1);
-    expect(err).toMatch(/is no backup, or not a whole one \(pg_restore failed: unsupported version \(1\.99\)/);
+    expect(err).toMatch(/is not a backup, or not a complete one \(pg_restore failed: unsupported version \(1\.99\)/);
   });
 
   test('does not hide that the server is older as well, which no program can change', async () => {

@@ -150,7 +150,7 @@ describe('backfills show says why a backfill does not advance', () => {
         await record();
         return run(2, 2);
       },
-      'All that is left waits for a retry, the first until 2026-11-03 12:00:12Z (in 12 s).',
+      'All remaining chunks wait for a retry, the first until 2026-11-03 12:00:12Z (in 12 s).',
     ],
     [
       'its process has died',
@@ -160,7 +160,7 @@ describe('backfills show says why a backfill does not advance', () => {
         clock.advanceTo(NOON + MINUTE);
         return id;
       },
-      'Its process a:1 gives no sign of life; a running service takes it over.',
+      'Its process a:1 sends no heartbeat; a running service takes it over.',
     ],
   ])('%s', async (_why, make, reason) => {
     const id = await make();
@@ -176,11 +176,11 @@ describe('backfills show says why a backfill does not advance', () => {
     await answer(id, 'unavailable', NOON - 5 * SECOND);
     const out = await chandler('backfills', 'show', String(id));
     expect(out).toMatch(/^Backfill 1: 24h usd, .* 1 coin$/m);
-    expect(out).toMatch(/^ {2}state +running by a:1, last sign of life now$/m);
+    expect(out).toMatch(/^ {2}state +running by a:1, last heartbeat now$/m);
     expect(out).toMatch(/^ {2}requested +1h ago by ann@desk$/m);
     expect(out).toMatch(/^ {2}progress +66.7%, 30 requests left of 90$/m);
     expect(out).toMatch(/^ {2}done +between 12:30Z and 14:00Z$/m);
-    expect(out).toMatch(/^ {2}chunks +4 in progress, 20 in the queue, 3 waiting for a retry$/m);
+    expect(out).toMatch(/^ {2}chunks +4 in progress, 20 queued, 3 waiting for a retry$/m);
     expect(out).toContain('It advances: its last request was sent 5 s ago.');
     expect(out).toContain('Chunks that wait for a retry (1 of 3)');
     expect(out).toMatch(

@@ -62,17 +62,17 @@ test('explain shows in order of time who wanted the slot, which requests were se
     ...['wanted', 'backfill', 'asked', 'final', 'ended', 'asked', 'revised', 'now', 'next'],
   ]);
   expect(details(events, 'backfill')).toEqual([
-    `Backfill ${mine} was asked for by ann@desk: 24h usd from 2024-01-01 to 2024-01-11.`,
+    `Backfill ${mine} was requested by ann@desk: 24h usd from 2024-01-01 to 2024-01-11.`,
   ]);
   expect(details(events, 'ended')).toEqual([`Backfill ${mine} ended: done.`]);
   const [first, second] = details(events, 'asked');
   expect(first).toMatch(
     new RegExp(
-      `^Request \\d+, for backfill ${mine} by ann@desk, attempt 2, with the account anonymous@test: stored, 10 rows, ` +
-        'as of 2024-01-21 00:00Z\\. The slot is in it, or between candles that are\\.$',
+      `^Request \\d+, for backfill ${mine} by ann@desk, attempt 2, with account anonymous@test: stored, 10 rows, ` +
+        'as of 2024-01-21 00:00Z\\. The answer contains the slot, or candles on both sides of it\\.$',
     ),
   );
-  expect(second).toMatch(/^Request \d+, to keep the series fresh, with the account anonymous@test: stored, 10 rows, /);
+  expect(second).toMatch(/^Request \d+, to keep the series fresh, with account anonymous@test: stored, 10 rows, /);
   expect(details(events, 'next')).toEqual(['Chandler does not request it automatically: it has its final answer.']);
 
   const { out } = await explain('a-coin', '24h', '2024-01-06T15:30+02:00');
@@ -99,11 +99,11 @@ test('explain shows failed requests, a claim that needs a second opinion, and th
   const events = await storyOf('b-coin');
   expect(details(events, 'backfill')).toEqual([expect.stringMatching(/ It is running\.$/)]);
   expect(details(events, 'asked')).toEqual([
-    expect.stringMatching(/The slot lies at its edge, without a candle\.$/),
-    expect.stringMatching(/with the account key@test: unavailable \(HTTP status 503\): come back later\.$/),
+    expect.stringMatching(/The slot is at the edge of the answer, without a candle\.$/),
+    expect.stringMatching(/with account key@test: unavailable \(HTTP status 503\): come back later\.$/),
   ]);
   expect(details(events, 'claim')).toEqual([
-    'One answer is not enough here (unconfirmed); 1 answer so far. Chandler may ask again from 2024-01-21 01:00Z.',
+    'One answer is not enough here (unconfirmed); 1 answer so far. Chandler may request it again from 2024-01-21 01:00Z.',
   ]);
   expect(details(events, 'next')).toEqual([
     'It is missing: unconfirmed. Chandler may ask again from 2024-01-21 01:00:00Z.',
@@ -134,7 +134,7 @@ test('explain shows which rules of chandler track want the slot, and when its se
     'Chandler began to keep the series fresh.',
   ]);
   expect(details(events, 'next').at(-1)).toBe(
-    'The service keeps the newest end of the series fresh (target age 1d): last asked for at 2026-09-27 00:00Z; ' +
+    'The service keeps the newest end of the series fresh (target age 1d): last requested at 2026-09-27 00:00Z; ' +
       'the next request is due at 2026-09-29 00:00Z.',
   );
 });
@@ -149,7 +149,7 @@ test('explain says that records of requests were removed, and that nobody wants 
     'Requests up to here may be missing: Chandler removed their records because of their age. The evidence stays.',
   ]);
   const { out } = await explain('d-coin', '24h', '2023-12-01');
-  expect(out).toContain('Chandler does not ask about it: no backfill and no rule wants it.\n');
+  expect(out).toContain('Chandler does not request it: no backfill and no rule wants it.\n');
 });
 
 test('explain says what is wrong with the input and ends with 2', async () => {
@@ -203,12 +203,12 @@ test('explain shows that a slot which one answer reported as empty is requested 
   await storeAnswer(database.sql, id, [0, 10], 20, { without: [5] });
   const before = await storyOf('hole-coin');
   expect(details(before, 'next')).toEqual([
-    'Only one answer said that it is empty. The schedule confirm_holes asks once more when quota is left over and the plan reaches so far back.',
+    'Only one answer shows that it is empty. The schedule confirm_holes requests it once more when quota is left over and the plan reaches so far back.',
   ]);
   await storeAnswer(database.sql, id, [4, 7], 30, { without: [5] });
   await database.sql`update ops.fetch set subject = 'holes' where series_id = ${id} and sent_at = ${day(30)}`;
   const after = await storyOf('hole-coin');
   expect(details(after, 'next')).toEqual(['Chandler does not request it automatically: it has its final answer.']);
   expect(details(after, 'now')).toEqual(['The slot is known to be empty: two answers said so.']);
-  expect(details(after, 'asked')[1]).toMatch(/^Request \d+, to confirm holes, with the account /);
+  expect(details(after, 'asked')[1]).toMatch(/^Request \d+, to confirm holes, with account /);
 });

@@ -32,15 +32,13 @@ test('quota and schedule say how many holes wait, what they cost, when the next 
 
   const id = await newDailySeries(sql, 'a-coin');
   await storeAnswer(sql, id, [0, 90], 92, { without: [5, 6, 80] });
-  const all = 'Holes: 3 slots without a candle or price wait for a second answer, about 1 request; next in 27m.';
+  const all = 'Holes: 3 slots without a candle or price wait for a second answer, about 1 request; next run in 27m.';
   for (const command of ['quota', 'schedule'])
     expect(await said([command])).toBe(`${all} Requests left over for them: 500, 0 of 1,000 sent this month.`);
   expect(await said(['quota'], { CHANDLER_SCHEDULE_CONFIRM_HOLES: 'off' })).toContain(
     '; the schedule confirm_holes is off.',
   );
-  expect(await said(['quota'], { CHANDLER_MONTHLY_REQUESTS: 'unlimited' })).toContain(
-    'left over for them: any number.',
-  );
+  expect(await said(['quota'], { CHANDLER_MONTHLY_REQUESTS: 'unlimited' })).toContain('left over for them: unlimited.');
   expect(await said(['quota'], { CHANDLER_CANDLES_PER_REQUEST: '10' })).toContain(' about 2 requests;');
 
   const terms = { coinIds: ['a-coin'], interval: '24h', quote: 'usd', span: { from: day(0), to: day(9) } } as const;
@@ -57,11 +55,11 @@ test('quota and schedule say how many holes wait, what they cost, when the next 
   } as const;
   await recordHistoryLimit(sql, limit);
   expect(await said(['quota'])).toContain(
-    '(2 of them are out of reach: further back than the plan sees, or longer than a request), about 1 request;',
+    '(2 of them are out of reach: older than the history limit of the plan, or longer than one request), about 1 request;',
   );
   await recordHistoryLimit(sql, { ...limit, depthMs: null });
   expect(await said(['quota'])).toBe(
-    'Holes: 3 slots without a candle or price have one answer only. No second one is asked for: out of reach (further back than the plan sees, or longer than a request).',
+    'Holes: 3 slots without a candle or price have one answer only. Chandler requests no second answer: out of reach (older than the history limit of the plan, or longer than one request).',
   );
   await recordHistoryLimit(sql, limit);
   for (const command of ['quota', 'schedule']) {

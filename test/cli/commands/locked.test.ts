@@ -95,12 +95,10 @@ describe.each([
     const out = await chandler('status');
     const problems = out.slice(out.indexOf('Problems, the oldest first'));
     expect(problems).toMatch(new RegExp(`ago +lock +1 +${said.source}`));
-    expect(problems).toMatch(
-      / backfill 1 +1 +its process elsewhere:1 gives no sign of life; it may wait for the lock$/m,
-    );
-    expect(problems).toMatch(/ service elsewhere:1 +1 +it gives no sign of life; it may wait for the lock$/m);
-    expect(out).toMatch(/^No service gives a sign of life: none runs, or it waits for the lock\.$/m);
-    expect(out).toMatch(/^Backfill 1 .*: no sign of life since .*\nIts process elsewhere:1 may wait for the lock\.$/m);
+    expect(problems).toMatch(/ backfill 1 +1 +its process elsewhere:1 sends no heartbeat; it may wait for the lock$/m);
+    expect(problems).toMatch(/ service elsewhere:1 +1 +it sends no heartbeat; it may wait for the lock$/m);
+    expect(out).toMatch(/^No service sends a heartbeat: none runs, or it waits for the lock\.$/m);
+    expect(out).toMatch(/^Backfill 1 .*: no heartbeat since .*\nIts process elsewhere:1 may wait for the lock\.$/m);
     expect(out).not.toMatch(WRONG);
     const { now } = JSON.parse(await chandler('status', '--json'));
     expect(now.problems).toContainEqual({
@@ -117,7 +115,7 @@ describe.each([
     const out = await chandler('backfills', 'show', String(id));
     expect(out).toMatch(said);
     expect(out).not.toMatch(WRONG);
-    if (id === 1) expect(reasons).toContain('Its process elsewhere:1 gives no sign of life; it may wait for the lock.');
+    if (id === 1) expect(reasons).toContain('Its process elsewhere:1 sends no heartbeat; it may wait for the lock.');
   });
 
   test('backfills list shows it below the table', async () => {

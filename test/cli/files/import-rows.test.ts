@@ -93,7 +93,9 @@ test('one JSON list around all rows is refused, with a way to make lines of it',
   for (const text of [`[${rows},${rows}]`, `[\n${rows}\n]`, '[[1704067200,1,2,1,2,5]]']) {
     const { code, err } = await chandler(files.write('list.ndjson', text), '--coin', 'BTC');
     expect(code).toBe(2);
-    expect(err).toContain("list.ndjson is one JSON list, and not a row on each line; jq -c '.[]' makes lines of it.\n");
+    expect(err).toContain(
+      "list.ndjson is one JSON array, not one row on each line; jq -c '.[]' splits it into lines.\n",
+    );
   }
   const lists = files.write('lists.ndjson', '[1704067200,1,2,1,2,5]\n[1704070800,2,2,1,2,5]\n');
   expect((await chandler(lists, '--coin', 'BTC')).out).toContain('x: 2 candles added;');
@@ -112,13 +114,13 @@ test('a number in another base than ten, or too small, is refused with its field
   const file = files.write('hex.csv', `${HEADER}\n${rows}`);
   const { code, out } = await chandler(file, '--coin', 'BTC');
   expect(code).toBe(1);
-  expect(out).toContain('hex.csv, record 2: close is no decimal number, like 16 or 1.6e1: "0x2"\n');
-  expect(out).toMatch(/hex\.csv, record 3: volume is no decimal number, like 16 or 1\.6e1: " ?0B101"\n/);
+  expect(out).toContain('hex.csv, record 2: close is not a decimal number, like 16 or 1.6e1: "0x2"\n');
+  expect(out).toMatch(/hex\.csv, record 3: volume is not a decimal number, like 16 or 1\.6e1: " ?0B101"\n/);
   expect(out).toContain('hex.csv, record 4: low is too small for a double: "1e-400"\n');
-  for (const record of [5, 6]) expect(out).toContain(`hex.csv, record ${record}: volume is no decimal number`);
+  for (const record of [5, 6]) expect(out).toContain(`hex.csv, record ${record}: volume is not a decimal number`);
   expect(await stored()).toHaveLength(0);
   const small = files.write('small.ndjson', '{"time":1704067200,"open":1e-400,"high":2,"low":0,"close":2}\n');
-  expect((await chandler(small, '--coin', 'BTC')).out).toContain('open is no number: "1e-400 (too small)"\n');
+  expect((await chandler(small, '--coin', 'BTC')).out).toContain('open is not a number: "1e-400 (too small)"\n');
 });
 
 test('NA of R and NaN of pandas count as no value where a value is optional; NaN is no price', async () => {
@@ -136,7 +138,7 @@ test('NA of R and NaN of pandas count as no value where a value is optional; NaN
   const refused = await chandler(price, '--coin', 'BTC', '--replace');
   expect(refused.code).toBe(1);
   expect(refused.out).toContain('nan.csv, record 2: a price is negative or not finite: ["NaN",2,1,2,5,null]\n');
-  expect(refused.out).toContain('nan.csv, record 3: close is no number: "N/A"\n');
+  expect(refused.out).toContain('nan.csv, record 3: close is not a number: "N/A"\n');
 });
 
 test('rows of any number of series are stored by one COPY, so that no series waits for the one before', async () => {

@@ -116,10 +116,10 @@ test('import does not take a title or an address above the header as the header'
   expect(await imported(titled, ...bitcoin)).toMatchObject({ added: 3 });
   expect((await stored()).map(({ openTime }) => openTime)).toEqual(HOURS.slice(0, 3).map(({ openTime }) => openTime));
   const wrong = files.write('wrong.csv', 'a title\ntime,open,high,low,close\n1704067200,1,2,1\n');
-  expect((await chandler(wrong, ...bitcoin)).out).toContain('wrong.csv, record 3: has 4 fields, and the header has 5');
+  expect((await chandler(wrong, ...bitcoin)).out).toContain('wrong.csv, record 3: has 4 fields, but the header has 5');
   const alone = files.write('alone.csv', 'a title\nof nothing\n');
   expect((await chandler(alone, ...bitcoin)).err).toContain(
-    'has the columns a title, and none that is known to be time',
+    'has the columns a title, but Chandler recognizes none as time',
   );
 });
 
@@ -155,10 +155,10 @@ test('one wrong row stops an import, which says which row, how many, and why', a
   expect(out).toContain('  1 × time is not on the 1h grid\n');
   expect(out).toContain(', record 4: open or close is below low: [1,');
   expect(out).toContain(', record 5: a price is negative or not finite: [');
-  expect(out).toContain(', record 6: open is no number: "much"\n');
-  expect(out).toContain(', record 7: time is no time: "tomorrow"\n');
+  expect(out).toContain(', record 6: open is not a number: "much"\n');
+  expect(out).toContain(', record 7: time is not a valid time: "tomorrow"\n');
   expect(out).toContain(', record 8: time lies in the future: "2200-01-01T00:00:00.000Z"\n');
-  expect(out).toContain(', record 9: has 5 fields, and the first record has 6\n');
+  expect(out).toContain(', record 9: has 5 fields, but the first record has 6\n');
   expect(out.match(/, record \d+: /g)).toHaveLength(20);
   expect(out).toMatch(/Nothing was stored\. Correct the files, or leave these rows out with --skip-wrong\.\n$/);
   expect(await database.sql`select from market.imported_series`).toHaveLength(0);
@@ -216,7 +216,7 @@ describe('import refuses wrong usage and says what would be right', () => {
     [
       'an address',
       ['s3://bucket/a', '--source', 'x'],
-      's3://bucket/a is an address; this version reads files and folders',
+      's3://bucket/a is an address, but import reads only files and folders',
     ],
     [
       'a column that is not there',
@@ -228,18 +228,18 @@ describe('import refuses wrong usage and says what would be right', () => {
       ['klines.csv', ...bitcoin, '--columns', 'tim=a'],
       'There is no tim (did you mean time?)',
     ],
-    ['no coin', ['klines.csv', '--source', 'x', '--interval', '1h'], 'nothing says of which coin'],
-    ['no interval', ['klines.csv', '--source', 'x', '--coin', 'BTC'], 'nothing says how wide'],
+    ['no coin', ['klines.csv', '--source', 'x', '--interval', '1h'], 'the coin of the rows in'],
+    ['no interval', ['klines.csv', '--source', 'x', '--coin', 'BTC'], 'the interval of the candles in'],
     [
       'an unknown coin',
       ['klines.csv', '--source', 'x', '--coin', 'btc-bitcoim', '--interval', '1h'],
       'klines.csv, record 2: no coin is called btc-bitcoim. ',
     ],
     ['an ambiguous coin', ['klines.csv', '--source', 'x', '--coin', 'UNI', '--interval', '1h'], 'uni-uniswap'],
-    ['a format that is not told', ['klines.txt', ...bitcoin], 'does not tell its format'],
-    ['no header', ['bare.csv', ...bitcoin], 'its first record looks like data: give --no-header'],
-    ['Parquet that is none', ['none.parquet', ...bitcoin], 'is no Parquet file that can be read'],
-    ['gzip that is none', ['none.csv.gz', ...bitcoin], 'is no gzip file that can be read'],
+    ['a format that is not told', ['klines.txt', ...bitcoin], 'is not clear from its name'],
+    ['no header', ['bare.csv', ...bitcoin], 'its first record looks like data; give --no-header'],
+    ['Parquet that is none', ['none.parquet', ...bitcoin], 'is not a readable Parquet file'],
+    ['gzip that is none', ['none.csv.gz', ...bitcoin], 'is not a readable gzip file'],
   ])('%s', async (_, argv, message) => {
     files.write('klines.csv', csvOf(HOURS));
     files.write('klines.txt', csvOf(HOURS));
@@ -297,13 +297,13 @@ test('verify names what differs in an imported series, with its source', async (
   const { code, out } = await runCommand(['verify'], { env });
   expect(code).toBe(1);
   expect(out).toContain(
-    'market.imported_series: btc-bitcoin 1h usd of source binance has other candles than were imported',
+    'market.imported_series: btc-bitcoin 1h usd of source binance has other candles than the import',
   );
   const json = JSON.parse((await runCommand(['verify', '--json'], { env })).out);
   expect(json.at(-1).differences).toHaveLength(1);
   await database.sql`delete from market.imported_candle where open_time = ${HOURS[0]!.openTime}::timestamptz`;
   expect((await runCommand(['verify'], { env })).out).toMatch(
-    /btc-bitcoin 1h usd of source binance has 499 candles, and 500 were imported/,
+    /btc-bitcoin 1h usd of source binance has 499 candles, but 500 were imported/,
   );
   await database.sql`update market.imported_candle set series_id = series_id + 1`;
   expect((await runCommand(['verify'], { env })).out).toContain('market.imported_candle: 499 rows of series');

@@ -51,7 +51,7 @@ test.skipIf(strict === null)('wrong keys are called a wrong setting, and no outp
     const { code, out: text, err } = await runCommand(argv, { env });
     expect([code, err]).toEqual([
       2,
-      expect.stringMatching(/failed: it does not know the access key; correct AWS_ACCESS_KEY_ID/),
+      expect.stringMatching(/failed: the storage does not know the access key; correct AWS_ACCESS_KEY_ID/),
     ]);
     for (const secret of [env.AWS_SECRET_ACCESS_KEY!, env.AWS_SESSION_TOKEN!]) expect(text + err).not.toContain(secret);
   }
@@ -83,6 +83,6 @@ test.skipIf(server === null)('doctor says whether the lake in a bucket can be wr
   expect(await checked(lake, envOf(server!))).toMatchObject({ state: 'ok', found: `${lake}, nothing there yet` });
   expect(await checked(lake, envOf(strict!))).toMatchObject({
     state: 'fail',
-    found: expect.stringContaining('it does not know the access key'),
+    found: expect.stringContaining('the storage does not know the access key'),
   });
 });

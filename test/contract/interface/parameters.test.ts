@@ -90,7 +90,7 @@ describe('the quotes of tickers', () => {
     });
     expect(quotes.parse('USD,XAU')).toEqual({
       ok: false,
-      message: expect.stringMatching(/^invalid parameters: quotes must be of .* got "XAU"$/),
+      message: expect.stringMatching(/^invalid parameters: quotes must be one or more of .* got "XAU"$/),
       parameter: 'quotes',
     });
   });

@@ -118,7 +118,7 @@ describe('the tools', () => {
       'getTags',
       { additionalFields: 'coins,logo' },
       'additionalFields',
-      'invalid parameters: additionalFields must be of coins, icos, got string "logo"',
+      'invalid parameters: additionalFields must be one or more of coins, icos, got string "logo"',
     ],
     [
       'search',

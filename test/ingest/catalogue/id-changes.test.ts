@@ -132,7 +132,7 @@ test('an impossible row is quarantined, and holds up no other', async () => {
   expect(await renames()).toEqual([{ id: 'old-3 new-3' }]);
   expect(await sql`select record_id, reason from market.quarantine order by id`).toEqual([
     { recordId: 'old-1', reason: 'changed in the future' },
-    { recordId: 'old-2', reason: 'changed_at is no time' },
+    { recordId: 'old-2', reason: 'changed_at is not a time' },
   ]);
 });
 

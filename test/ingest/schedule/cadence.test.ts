@@ -64,15 +64,15 @@ describe('a cadence', () => {
   });
 
   test.each([
-    ['every minute', /^which is no cron expression; write minute, hour, day, month and weekday in UTC, like \*\/15/],
-    ['* * * *', /no cron expression/],
-    ['61 * * * *', /no cron expression \(61 is no minute\)/],
+    ['every minute', /^which is not a cron expression; write minute, hour, day, month and weekday in UTC, like \*\/15/],
+    ['* * * *', /not a cron expression/],
+    ['61 * * * *', /not a cron expression \(61 is not a valid minute\)/],
     ['0 0 30 2 *', /30 2 is an impossible day of month/],
     ['*/10 * * * * *', /more than once a minute/],
-    ['0 0 31 2 1#1', /a day that never comes|no cron expression/],
-    ['', /no cron expression/],
-    ['*/90 * * * *', /^whose \*\/90 is no step: minutes begin anew with every hour; write a step of at most 60$/],
-    ['0 3,*/36 * * *', /^whose \*\/36 is no step: hours begin anew/],
+    ['0 0 31 2 1#1', /a day that never comes|not a cron expression/],
+    ['', /not a cron expression/],
+    ['*/90 * * * *', /^whose \*\/90 is not a step: minutes begin again with every hour; write a step of at most 60$/],
+    ['0 3,*/36 * * *', /^whose \*\/36 is not a step: hours begin again/],
   ])('%j is not a cadence', (text, problem) => {
     const parsed = parseCadence(text);
     expect('problem' in parsed && parsed.problem).toMatch(problem);

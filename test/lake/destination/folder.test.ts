@@ -88,7 +88,7 @@ test('reading a range of a missing file, or beyond the end of one, is an error',
   await put('file', 'abc');
   expect(Buffer.from(await readRange(destination, 'file', { from: 1, to: 3 })).toString()).toBe('bc');
   await expect(readRange(destination, 'file', { from: 1, to: 4 })).rejects.toThrow(/shorter than 4 bytes/);
-  await expect(readRange(destination, 'other', { from: 0, to: 1 })).rejects.toThrow(/other is gone/);
+  await expect(readRange(destination, 'other', { from: 0, to: 1 })).rejects.toThrow(/other no longer exists/);
 });
 
 test('one folder has one name, whichever link leads to it, even before it exists', () => {

@@ -258,7 +258,7 @@ test.skipIf(strict === null)('rejects wrong keys at once, and no message contain
   const error = await errorOf(listed(to));
   expect(error).toMatchObject({
     fault: 'refused',
-    message: `${to.name}: listing its files failed: it does not know the access key`,
+    message: `${to.name}: listing its files failed: the storage does not know the access key`,
     remedy: expect.stringContaining('AWS_ACCESS_KEY_ID'),
   });
   const all = inspect(error, { depth: 20 });

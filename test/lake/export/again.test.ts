@@ -101,7 +101,7 @@ test('an export is of one instant: it lacks what is stored while it runs', async
 describe('an export refuses to write into', () => {
   test('a folder with other files', async () => {
     writeFileSync(path.join(folder, 'thesis.txt'), 'mine');
-    await expect(exportTo(database, folder, SERIES)).rejects.toThrow(/is not empty, and has no export/);
+    await expect(exportTo(database, folder, SERIES)).rejects.toThrow(/is not empty, but has no export/);
     expect(Object.keys(filesIn())).toEqual(['thesis.txt']);
   });
 
@@ -109,10 +109,10 @@ describe('an export refuses to write into', () => {
     await exportTo(database, folder, SERIES);
     const before = filesIn();
     await expect(exportTo(database, folder, { ...SERIES, format: 'csv' })).rejects.toThrow(
-      /another --format \(parquet, and not csv\); give the same options, or name another folder/,
+      /a different --format \(parquet, not csv\); give the same options, or name another folder/,
     );
     await expect(exportTo(database, folder, { ...SERIES, coinIds: ['btc-bitcoin'] })).rejects.toThrow(
-      /another --coins \(all, and not btc-bitcoin\)/,
+      /a different --coins \(all, not btc-bitcoin\)/,
     );
     expect(differing(before, filesIn())).toEqual([]);
   });

@@ -92,7 +92,7 @@ describe('times', () => {
       env: { DATABASE_URL: database.url },
     });
     expect(code).toBe(1);
-    expect(out).toContain(`record 3: time is no time: "${text}"`);
+    expect(out).toContain(`record 3: time is not a valid time: "${text}"`);
   });
 
   test('counts a part below a millisecond: such a time is not on the grid', async () => {
@@ -194,7 +194,7 @@ describe('tables', () => {
       env: { DATABASE_URL: database.url },
     });
     expect(code).toBe(2);
-    expect(err).toContain('cut.parquet is no Parquet file that can be read');
+    expect(err).toContain('cut.parquet is not a readable Parquet file');
   });
 
   test('a compressed Feather file, as pandas writes it, is refused, and the error says what to do', async () => {

@@ -48,11 +48,11 @@ test('files that differ from their manifest are refused', async () => {
   const { code, err } = await imports('changed');
   expect(code).toBe(2);
   expect(err).toMatch(
-    /changed is not what its manifest says: candles.csv has other bytes than the manifest says \(SHA-256\) \(\d+ differences?; chandler verify --files .*changed names all\)/,
+    /changed does not match its manifest: candles.csv has another SHA-256 than in the manifest \(\d+ differences?; chandler verify --files .*changed lists all\)/,
   );
   const manifest = path.join(folder, 'manifest.json');
   writeFileSync(manifest, readFileSync(manifest, 'utf8').replace(/"root".*\n$/, ''));
-  expect((await imports('changed')).err).toMatch(/manifest\.json is cut off: it has no root/);
+  expect((await imports('changed')).err).toMatch(/manifest\.json is truncated: it has no root/);
   expect(await here.sql`select from market.imported_series`).toHaveLength(0);
 });
 
@@ -64,7 +64,7 @@ test('rows of another import between them are found before anything is stored', 
   const { code, err } = await imports('parquet');
   expect(code).toBe(2);
   expect(err).toMatch(
-    /after the import btc-bitcoin usd 24h would have other candles in 2023-11 than the export in .*parquet: \d+ final candles, and the export has \d+\./,
+    /after the import btc-bitcoin usd 24h would have other candles in 2023-11 than the export in .*parquet: \d+ final candles, but the export has \d+\./,
   );
   expect(await here.sql`select candles from market.imported_series`).toEqual([{ candles: 1 }]);
 });

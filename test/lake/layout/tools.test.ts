@@ -113,7 +113,7 @@ test('LEAN gets a zip file for each pair of hours and days, with one CSV in UTC 
 
 test('LEAN gets no 5m', async () => {
   await expect(written({ layout: 'lean', format: 'csv' })).rejects.toThrow(
-    'LEAN has hours and days, and no 5m; add --interval 1h,24h',
+    'LEAN supports only hours and days, not 5m; add --interval 1h,24h',
   );
 });
 

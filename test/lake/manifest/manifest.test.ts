@@ -95,13 +95,13 @@ test('a folder without a manifest gives null', async () => {
 
 test.each<[string, (text: string) => string, RegExp]>([
   ['empty', () => '', /is empty/],
-  ['something else', () => '{"name":"x"}\n', /is no manifest/],
-  ['no JSON', (text) => text.replace('"sha256":', '"sha256"'), /is damaged: a line of it is no JSON/],
+  ['something else', () => '{"name":"x"}\n', /is not a manifest/],
+  ['no JSON', (text) => text.replace('"sha256":', '"sha256"'), /is damaged: it has a line that is not JSON/],
   ['of a later version', (text) => text.replace('"manifest":1', '"manifest":2'), /has format 2.*use a newer version/],
-  ['cut off', (text) => text.slice(0, -80), /is cut off|no JSON/],
-  ['without its root', (text) => text.split('\n').slice(0, -2).join('\n'), /is cut off: it has no root/],
+  ['cut off', (text) => text.slice(0, -80), /is truncated|not JSON/],
+  ['without its root', (text) => text.split('\n').slice(0, -2).join('\n'), /is truncated: it has no root/],
   ['changed', (text) => text.replace('"rows":1', '"rows":2'), /its root is/],
-  ['longer', (text) => `${text}x\n`, /goes on behind its root/],
+  ['longer', (text) => `${text}x\n`, /has lines after its root/],
   ['of a list that nobody knows', (text) => text.replace('"files":[', '"others":['), /a list others/],
 ])('a manifest that is %s is rejected', async (_, change, message) => {
   await write([dataset('candles'), file('a')]);

@@ -55,7 +55,7 @@ test('evidence of a removal that disagrees with the archived file is a differenc
   const { code, findings } = await verified();
   expect(code).toBe(1);
   expect(findings.map(({ problem }) => problem)).toContainEqual(
-    expect.stringMatching(/its archived rows are not those that retention removed/),
+    expect.stringMatching(/its archived rows differ from those that retention removed/),
   );
 });
 
@@ -75,7 +75,7 @@ test('a candle that changes between the check and the removal stays, and its par
   expect(row!.candles).toBeGreaterThan(0);
   // The lake has the former value, and no later run takes it for the present one.
   expect(await retain()).toMatchObject(STAYS);
-  expect(log.join()).toMatch(/is archived, and Postgres has another row: btc-bitcoin at 2023-12-0[34]/);
+  expect(log.join()).toMatch(/is archived, but Postgres has a row that it lacks: btc-bitcoin at 2023-12-0[34]/);
   expect((await verified()).findings).toEqual([]);
 });
 
@@ -219,7 +219,7 @@ test('candles that arrive for an archived time stay in Postgres, and the manifes
     ['2024-01-01T00:00:00.000Z', '2024-03-01T00:00:00.000Z'],
   ]);
   expect(await retain()).toMatchObject(STAYS);
-  expect(log.join()).toContain('is archived, and Postgres has another row: new-coin at 2023-01-01');
+  expect(log.join()).toContain('is archived, but Postgres has a row that it lacks: new-coin at 2023-01-01');
 });
 
 test('candles older than the archived ones get files of their own', async () => {

@@ -69,10 +69,10 @@ test('a missing file, or one with other bytes than the manifest says, does not c
   const bytes = readFileSync(file);
   writeFileSync(file, Buffer.from(bytes).fill(0xff, 100, 101));
   expect(await retain()).toMatchObject(STAYS);
-  expect(log.join()).toContain('has other bytes than its manifest says');
+  expect(log.join()).toContain('of the lake differs from its manifest');
   appendFileSync(file, 'x');
   expect(await retain()).toMatchObject(STAYS);
-  expect(log.join()).toContain('is not there, or has another size');
+  expect(log.join()).toContain('is missing, or has a different size');
   writeFileSync(file, bytes);
   expect(await retain()).toMatchObject(DROPPED);
 });
@@ -81,5 +81,5 @@ test('retention removes nothing while a run writes the lake', async () => {
   await sync();
   const removed = await withLockUnlessHeld(database.sql, lockOf(openFolder(folder)), () => retain());
   expect(removed).toMatchObject(STAYS);
-  expect(log.join()).toContain('the lake is being written; the next run looks again');
+  expect(log.join()).toContain('another process is writing the lake; the next run tries again');
 });

@@ -69,10 +69,10 @@ test('an older manifest beside files of a newer one is refused, and retention do
   writeFileSync(file, older);
   const newer = readdirSync(path.dirname(path.join(folder, fileOf2023().path)));
   await expect(sync()).rejects.toThrow(
-    /the manifest of .* is as of .*, and this warehouse wrote one as of .*, and only a newer one can name candles\/.*; restore the newer manifest/,
+    /the manifest of .* is as of .*, but this warehouse wrote one as of .*, and only a newer manifest can name candles\/.*; restore the newer manifest/,
   );
   expect(await retain()).toMatchObject(STAYS);
-  expect(log.join()).toMatch(/and this warehouse wrote one as of/);
+  expect(log.join()).toMatch(/but this warehouse wrote one as of/);
   expect(await checked()).toMatchObject([{ state: 'warn', found: expect.stringContaining('is as of') }]);
   expect(readdirSync(path.dirname(path.join(folder, fileOf2023().path)))).toEqual(newer);
   expect((await accept('--yes')).code).toBe(0);
@@ -90,7 +90,7 @@ test('a copy of the database may not write into the lake of the original, which 
     database.sql`update ops.lake set at = ${at}::timestamptz, next_at = ${nextAt}::timestamptz`;
   await become(copied);
   const noticed =
-    /was written by another database as of .*, and by this one as of .*: one of them is a copy of the other, or this one was restored or has lost its last commits; name another place/;
+    /another database wrote .* as of .*, and this one wrote it as of .*: one of them is a copy of the other, or this one was restored or has lost its last commits; name another place/;
   await expect(sync()).rejects.toThrow(noticed);
   expect(await retain()).toMatchObject(STAYS);
   expect(log.join()).toMatch(noticed);
@@ -181,10 +181,10 @@ test('if storage shows another manifest at any moment of a removal, nothing is r
     if (reading < 4) expect(manifest()).toEqual(newest);
   }
   expect(said).toEqual([
-    expect.stringContaining('and this warehouse wrote one as of'),
-    expect.stringMatching(/is not there, or has another size|is not up to date/),
-    expect.stringMatching(/does not name candles\/.* any more/),
-    expect.stringMatching(/does not show that candles\/.* is archived/),
+    expect.stringContaining('but this warehouse wrote one as of'),
+    expect.stringMatching(/is missing, or has a different size|is not up to date/),
+    expect.stringMatching(/no longer names candles\//),
+    expect.stringMatching(/does not mark candles\/.* as archived yet/),
   ]);
   expect(await retain()).toMatchObject(DROPPED);
   await sync();
@@ -209,7 +209,7 @@ test('a manifest that disappears before an already archived partition is removed
     return archive;
   });
   expect(removed).toMatchObject(STAYS);
-  expect(log.join()).toMatch(/does not show that candles\/.* is archived/);
+  expect(log.join()).toMatch(/does not mark candles\/.* as archived yet/);
   writeFileSync(file, newest);
   expect(await retain()).toMatchObject(DROPPED);
 });

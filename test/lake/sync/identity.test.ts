@@ -37,7 +37,7 @@ test('a folder that is gone, emptied or replaced is refused with what was expect
   const kept = `${folder}-kept`;
   renameSync(was, kept);
   const missed =
-    /has no manifest of a lake, and this warehouse wrote its lake to .* \(as of .*\)\. Candles that retention removed may be in that lake alone; mount or restore it, or correct CHANDLER_LAKE_URL; .*: chandler lake accept$/;
+    /has no manifest of a lake, but this warehouse wrote its lake to .* \(as of .*\)\. That lake may be the only place with candles that retention removed; mount or restore it, or correct CHANDLER_LAKE_URL; .*: chandler lake accept$/;
   await expect(sync()).rejects.toThrow(missed);
   expect(existsSync(was)).toBe(false);
   mkdirSync(was);
@@ -81,7 +81,7 @@ test('two warehouses cannot write into one place', async () => {
   const ours = await readLake(database.sql);
   await replaceLake(database.sql, null);
   const another =
-    /has the lake of another warehouse; name another place in CHANDLER_LAKE_URL, or take it over, .*: chandler lake accept$/;
+    /has the lake of another warehouse; name another place in CHANDLER_LAKE_URL; or, .*, take it over: chandler lake accept$/;
   await expect(sync()).rejects.toThrow(another);
   expect(await retain()).toMatchObject(STAYS);
   expect(log.join()).toMatch(/has the lake of another warehouse/);

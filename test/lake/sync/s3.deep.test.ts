@@ -82,7 +82,7 @@ test.skipIf(server === null)(
   async () => {
     const elsewhere = openS3({ kind: 's3', bucket: server!.bucket, prefix: 'lkae' }, server!.settings);
     const missed = new RegExp(
-      `has no manifest of a lake, and this warehouse wrote its lake to .* s3://${server!.bucket}/lake `,
+      `has no manifest of a lake, but this warehouse wrote its lake to .* s3://${server!.bucket}/lake `,
     );
     await expect(sync(elsewhere)).rejects.toThrow(missed);
     for (const file of await files()) await open().delete(file);

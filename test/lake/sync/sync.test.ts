@@ -269,7 +269,7 @@ test('a lake of another upstream is refused', async () => {
   await sql`update ops.origin set simulator = 'another'`;
   try {
     await expect(sync()).rejects.toThrow(
-      `holds data of ${was!.simulator}, and this warehouse has data of another; name another place`,
+      `holds data of ${was!.simulator}, but this warehouse has data of another; name another place`,
     );
   } finally {
     await sql`update ops.origin set simulator = ${was!.simulator}`;

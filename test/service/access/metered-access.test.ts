@@ -322,7 +322,9 @@ describe('the rate limit', () => {
       expect(performance.now() - began).toBeLessThan(10_000);
     });
     expect(new Set(told.map(({ message }) => message))).toEqual(
-      new Set(['somebody holds the row of a caller in ops.api_pace: the caller is refused until then']),
+      new Set([
+        'another session locks the row of a caller in ops.api_pace; the caller is refused until that session releases it',
+      ]),
     );
     clock.advance(1_000);
     // What was admitted meanwhile counts now: 2 s refill the bucket.

@@ -186,7 +186,7 @@ describe('failures of tools', () => {
     const { json } = await post(call('getCoinMarkets', { coinId: 'btc-bitcoin', quotes: 'XAU' }));
     expect(json.error).toMatchObject({
       code: -32602,
-      message: expect.stringMatching(/^400: invalid parameters: quotes must be of /),
+      message: expect.stringMatching(/^400: invalid parameters: quotes must be one or more of /),
       data: { status: 400, argument: 'quotes' },
     });
   });

@@ -30,7 +30,7 @@ describe.each(BOTH)('of %s', (_of, kept) => {
     const { proofs, all } = await verifiedAfter(database, inWords(statements.join(';'), kept).replaceAll(':A', `${a}`));
     return { all, ...proofs.find(({ seriesId }) => seriesId === a)! };
   }
-  const NOT_ADDING_UP = expect.stringContaining('they do not add up to the digest of the series');
+  const NOT_ADDING_UP = expect.stringContaining('do not match the digest of the series');
   const removed = (n: number) => expect.stringMatching(new RegExp(`outside coverage, .*: ${n} removed \\(digest`));
 
   test.each([

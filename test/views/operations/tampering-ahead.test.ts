@@ -34,7 +34,9 @@ test.each(['infinity', '-infinity', '0044-03-15 00:00:00+00 BC', '290000-01-01 0
       "delete from [a-z_.]+ where \\(open_time < '0001-01-01 00:00:00Z' or open_time >= '10000-01-01 00:00:00Z'\\)$";
     const named = (table: string) =>
       expect.stringMatching(
-        new RegExp(`^${table}: 1 row at a time that no slot has \\(${time.replace('+', '\\+')}\\); .*: ${statement}`),
+        new RegExp(
+          `^${table}: 1 row at a time that no slot can have \\(${time.replace('+', '\\+')}\\); .*: ${statement}`,
+        ),
       );
     const everywhere = `update market.rollup_coverage set spans = spans + '{(,)}' where series_id = :F and interval = '6h'`;
     for (const more of ['select 1', everywhere]) {
@@ -44,7 +46,7 @@ test.each(['infinity', '-infinity', '0044-03-15 00:00:00+00 BC', '290000-01-01 0
           named('market.rollup'),
           named('market.calendar_candle'),
           expect.stringMatching(
-            /^market.rollup: the 12h candle of 2023-01-02T00:00:00.000Z .* is not that of its 1h candles$/,
+            /^market.rollup: the 12h candle of 2023-01-02T00:00:00.000Z .* does not match its 1h candles$/,
           ),
           expect.stringMatching(/^market.calendar_candle: the week of 2023-01-09T00:00:00.000Z of coin-0 /),
         ]),
@@ -70,7 +72,7 @@ test.each(['market.rollup_coverage', 'market.rollup_coverage of a series that is
         ['6h', '12h', '24h'].map((interval) =>
           expect.stringMatching(
             new RegExp(
-              `^market.rollup_coverage: ${interval} of series ${fine} has \\["?2024-07-02 .* is not for that series`,
+              `^market.rollup_coverage: ${interval} of series ${fine} has \\["?2024-07-02 .*, which its own candles do not cover`,
             ),
           ),
         ),
@@ -83,10 +85,10 @@ test('verify finds coverage of weeks and months whose days are missing', async (
     update market.calendar_coverage set spans = spans + '{[2027-01-04Z,2027-01-11Z)}' where coin_id = 'coin-0' and quote = 'usd' and period = 'week'`;
   expect(await found(invented)).toEqual([
     expect.stringMatching(
-      /^market.calendar_coverage: the weeks of coin-0 in usd have \["2027-01-04 .*, and not all days there are final$/,
+      /^market.calendar_coverage: the weeks of coin-0 in usd have \["2027-01-04 .*, but not all days there are final$/,
     ),
     expect.stringMatching(
-      /^market.calendar_coverage: the months of coin-0 in btc have \["2024-03-01 .*, and not all days there are final$/,
+      /^market.calendar_coverage: the months of coin-0 in btc have \["2024-03-01 .*, but not all days there are final$/,
     ),
   ]);
 });
@@ -96,8 +98,8 @@ test.each(['5m', '1h', 'prices-1d'])('verify finds candles of %s that claim to b
     ${copied('market.rollup', `'interval', '${interval}'`, `series_id = :F and interval = '6h' and open_time = '2023-01-05Z'`)}`;
   expect(await found(made)).toEqual(
     expect.arrayContaining([
-      `market.rollup: the ${interval} candle of 2023-01-05T00:00:00.000Z of series ${fine} is too many`,
-      `market.rollup_coverage: series ${fine} is of 1h, and no candles of ${interval} are made of these`,
+      `market.rollup: the ${interval} candle of 2023-01-05T00:00:00.000Z of series ${fine} should not be there`,
+      `market.rollup_coverage: series ${fine} has 1h candles, and Chandler does not aggregate these into ${interval}`,
     ]),
   );
 });

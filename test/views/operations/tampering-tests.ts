@@ -42,7 +42,7 @@ export function testTampering(rows: string, kept: Kept, table: typeof TABLE, whi
         expect(others).toEqual([]);
         expect(unmended).toEqual([]);
         expect(proofs.find(({ seriesId }) => seriesId === a)).toMatchObject({
-          differences: [`1 ${kept === PRICES ? 'price' : 'candle'} at a time that no slot has (${time})`],
+          differences: [`1 ${kept === PRICES ? 'price' : 'candle'} at a time that no slot can have (${time})`],
           repairs: [],
           removals: [expect.stringContaining(`delete from ${kept.table} where series_id = ${a} and `)],
           toRefetch: [],
@@ -56,7 +56,7 @@ export function testTampering(rows: string, kept: Kept, table: typeof TABLE, whi
         update market.series set candles = candles + 2, covered = covered + '{[9000-01-01Z,)}', digest = digest # 1 where id = :A`;
         const { all, unmended } = await verifiedAfter(database, spoken(damage));
         expect(all).toContainEqual(
-          expect.stringMatching(/^2 (candle|price)s at times that no slot has \(the first: 0044/),
+          expect.stringMatching(/^2 (candle|price)s at times that no slot can have \(the first: 0044/),
         );
         expect(unmended).toEqual([]);
       });
@@ -69,7 +69,9 @@ export function testTampering(rows: string, kept: Kept, table: typeof TABLE, whi
       const damage = `${tables.join(';')}; delete from market.series where id = :B`;
       const { others } = await verifiedAfter(database, spoken(damage));
       expect(others).toEqual([
-        expect.stringMatching(new RegExp(`^market.series: series ${b} is gone; \\d+ requests stored 732 rows of it`)),
+        expect.stringMatching(
+          new RegExp(`^market.series: series ${b} is missing; \\d+ requests stored 732 rows of it`),
+        ),
       ]);
     });
 
@@ -134,7 +136,7 @@ export function testTampering(rows: string, kept: Kept, table: typeof TABLE, whi
           mend(51, 99),
         );
         expect(all).toContainEqual(
-          expect.stringMatching(/^2023-02-20 .* the (candle|price) is not the one that the answer told/),
+          expect.stringMatching(/^2023-02-20 .* the stored (candle|price) differs from the answer/),
         );
         expect(notes).toEqual([]);
       });
@@ -152,7 +154,9 @@ export function testTampering(rows: string, kept: Kept, table: typeof TABLE, whi
         ],
       ])('verify finds that a mended slot was changed later: %s', async (_, first, then) => {
         const { all } = await mended(first, then);
-        expect(all).toContainEqual(expect.stringMatching(/what is kept of step 1 was changed after it was mended/));
+        expect(all).toContainEqual(
+          expect.stringMatching(/the stored rows of step 1 were changed after they were mended/),
+        );
       });
 
       test('what a repair found is not returned as known before', async () => {

@@ -62,18 +62,18 @@ describe('verify', () => {
     [
       'a candle that was deleted',
       (id) => database.sql`delete from market.candle where series_id = ${id} and open_time = '2024-01-05Z'`,
-      /^18 candles inside coverage, but 19 were recorded/,
+      /^18 candles inside coverage, but the series records 19/,
     ],
     [
       'a candle that was added',
       (id) =>
         database.sql`insert into market.candle (series_id, interval, open_time) values (${id}, '24h', '2024-01-11Z')`,
-      /^20 candles inside coverage, but 19/,
+      /^20 candles inside coverage, but the series records 19/,
     ],
     [
       'coverage that was widened',
       (id) => database.sql`update market.series set covered = '{[2024-01-01Z,2024-01-22Z)}' where id = ${id}`,
-      /^20 candles inside coverage, but 19/,
+      /^20 candles inside coverage, but the series records 19/,
     ],
     ['a partition that was dropped', () => database.sql`truncate market.candle_24h`, /^0 candles inside coverage/],
     [
@@ -86,23 +86,23 @@ describe('verify', () => {
       'high below low',
       (id) =>
         database.sql`update market.candle set high = low / 2, open = null, close = null where series_id = ${id} and open_time = '2024-01-05Z'`,
-      /^2024-01-05 00:00Z to 2024-01-06 00:00Z: 1 candle that cannot be true/,
+      /^2024-01-05 00:00Z to 2024-01-06 00:00Z: 1 candle with impossible values/,
     ],
     [
       'close above high',
       (id) =>
         database.sql`update market.candle set close = high * 2 where series_id = ${id} and open_time = '2024-01-05Z'`,
-      /^2024-01-05 00:00Z to 2024-01-06 00:00Z: 1 candle that cannot be true/,
+      /^2024-01-05 00:00Z to 2024-01-06 00:00Z: 1 candle with impossible values/,
     ],
     [
       'a negative volume',
       (id) => database.sql`update market.candle set volume = -1 where series_id = ${id} and open_time = '2024-01-05Z'`,
-      /^2024-01-05 00:00Z to 2024-01-06 00:00Z: 1 candle that cannot be true/,
+      /^2024-01-05 00:00Z to 2024-01-06 00:00Z: 1 candle with impossible values/,
     ],
     [
       'a price that is no number',
       (id) => database.sql`update market.candle set open = 'NaN' where series_id = ${id} and open_time = '2024-01-05Z'`,
-      /^2024-01-05 00:00Z to 2024-01-06 00:00Z: 1 candle that cannot be true/,
+      /^2024-01-05 00:00Z to 2024-01-06 00:00Z: 1 candle with impossible values/,
     ],
     [
       'coverage without an end',
@@ -124,7 +124,7 @@ describe('verify', () => {
     expect((await verify({}, START + 10.5 * DAY))[0]!.differences).toEqual(
       expect.arrayContaining([
         '2024-01-12 00:00Z to 2024-01-21 00:00Z: coverage reaches into the future',
-        '2024-01-12 00:00Z to 2024-01-23 00:00Z: 11 candles from the future',
+        '2024-01-12 00:00Z to 2024-01-23 00:00Z: 11 candles in the future',
       ]),
     );
   });

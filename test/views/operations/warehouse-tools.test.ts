@@ -187,7 +187,7 @@ describe('the tools of a warehouse', () => {
       for (const time of ['2024-01-06', `${answeredDay(5) / 1000}`])
         expect((await outputOf('explainCandle', { ...given, time })).events).toHaveLength(5);
       const before = await outputOf('explainCandle', { ...given, time: '0001-01-01' });
-      expect(before.events.at(-1).detail).toBe('Chandler does not ask about it: no backfill and no rule wants it.');
+      expect(before.events.at(-1).detail).toBe('Chandler does not request it: no backfill and no rule wants it.');
       const missing = await outputOf('explainCandle', { ...given, time: '2024-02-01' });
       expect(missing.events.at(-1)).toMatchObject({
         event: 'next',
@@ -213,7 +213,7 @@ describe('the tools of a warehouse', () => {
     for (const wrong of [{}, { coinId: 'no-nowhere' }, { interval: '24h', quote: 'btc' }]) {
       expect(await errorOf(post, wrong)).toEqual({
         code: -32000,
-        message: '404: there is no such series: getCoverage lists those of a coin',
+        message: '404: there is no such series; getCoverage lists the series of a coin',
         data: { status: 404 },
       });
     }

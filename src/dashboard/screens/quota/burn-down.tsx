@@ -33,14 +33,14 @@ export const BurnDown: FC<BurnDownProps> = ({ window, spent, now }) => {
             <svg width="10" height="10" aria-hidden="true">
               <rect class="forecast" width="10" height="10" />
             </svg>{' '}
-            {window.limit === null ? 'sent, by the forecast' : 'left, by the forecast'}
+            {window.limit === null ? 'sent (forecast)' : 'left (forecast)'}
           </li>
         )}
       </ul>
       {countUnknown(points) !== 0 && spent.every <= 1 && (
         <p class="soft">
-          Of {formatCounted(countUnknown(points), 'request')} the ledger knows only the number: their rows are removed,
-          or not written yet.
+          Chandler has no records of {formatCounted(countUnknown(points), 'request')} that it counted: it removed the
+          records, or has not written them yet.
         </p>
       )}
       <details>
@@ -131,7 +131,7 @@ const Drawing: FC<BurnDownProps & { readonly points: readonly Point[] }> = ({ wi
         />
       )}
       <circle class="now" cx={x(now)} cy={y(window.spent)} r="4">
-        <title>{`now: ${formatCount(window.spent)} sent, as the ledger counts`}</title>
+        <title>{`now: ${formatCount(window.spent)} sent`}</title>
       </circle>
       <line class="axis" x1={LEFT} x2={WIDTH} y1={HEIGHT - BOTTOM} y2={HEIGHT - BOTTOM} />
       <text x={LEFT - 6} y="13" text-anchor="end">
@@ -154,7 +154,7 @@ function labelOf({ name, spent, limit, forecast, reset }: QuotaWindow): string {
   const end =
     forecast === null
       ? ''
-      : `; by ${formatInstant(reset)} ${formatCount(forecast.least)} to ${formatCount(forecast.most)} will be sent`;
+      : `; forecast until ${formatInstant(reset)}: ${formatCount(forecast.least)} to ${formatCount(forecast.most)} sent`;
   return `The ${name}: ${formatCount(spent)}${of} requests sent${end}. The table below has the numbers.`;
 }
 

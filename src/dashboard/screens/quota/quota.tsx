@@ -36,7 +36,7 @@ export async function quotaScreen({ deps: { sql, readQuota }, now }: ScreenInput
         {report.holds.map((hold) => (
           <p class="notice bad">{hold}</p>
         ))}
-        {report.holds.length === 0 && <p class="good">Nothing holds requests back.</p>}
+        {report.holds.length === 0 && <p class="good">No request is held.</p>}
         {report.notes.map((note) => (
           <p>{note}</p>
         ))}
@@ -51,7 +51,7 @@ export async function quotaScreen({ deps: { sql, readQuota }, now }: ScreenInput
         ))}
       </section>
       <section id="spenders" data-live>
-        <h2>Who spent it</h2>
+        <h2>Used by</h2>
         <Spenders report={report} />
       </section>
       <section id="schedules" data-live>
@@ -59,7 +59,7 @@ export async function quotaScreen({ deps: { sql, readQuota }, now }: ScreenInput
         <Schedules report={report} now={now} />
       </section>
       <section id="plans" data-live>
-        <h2>Under other plans</h2>
+        <h2>Other plans</h2>
         <Plans report={report} now={now} />
       </section>
     </div>
@@ -73,13 +73,13 @@ function describeWindow({ spent, limit, reserved, reset, forecast }: QuotaWindow
   const end =
     forecast === null
       ? ''
-      : ` By then ${forecast.least === forecast.most ? 'about ' : `${formatCount(forecast.least)} to `}${formatCounted(forecast.most, 'request')} will have been sent.`;
-  return `${formatCounted(spent, 'request')} sent${left}${kept}. It begins anew ${formatInstant(reset)}, ${formatRelative(reset, now)}.${end}`;
+      : ` Forecast: ${forecast.least === forecast.most ? 'about ' : `${formatCount(forecast.least)} to `}${formatCounted(forecast.most, 'request')} sent by then.`;
+  return `${formatCounted(spent, 'request')} sent${left}${kept}. The quota resets ${formatInstant(reset)}, ${formatRelative(reset, now)}.${end}`;
 }
 
 const Spenders: FC<{ readonly report: QuotaReport }> = ({ report }) => (
   <Table
-    caption="As the ledger counts, those of today first"
+    caption="Requests sent, by purpose; most used today first"
     rows={report.spenders}
     empty="No request has been sent this month."
     columns={[
@@ -93,7 +93,7 @@ const Spenders: FC<{ readonly report: QuotaReport }> = ({ report }) => (
       { title: 'Class', cell: (spender) => spender.class },
       { title: 'Today', isNumber: true, cell: ({ day }) => formatCount(day) },
       { title: 'This month', isNumber: true, cell: ({ month }) => formatCount(month) },
-      { title: 'What', cell: ({ subject }) => subject ?? '' },
+      { title: 'Subject', cell: ({ subject }) => subject ?? '' },
     ]}
   />
 );
@@ -102,17 +102,17 @@ const Schedules: FC<{ readonly report: QuotaReport; readonly now: Instant }> = (
   const month = report.windows.find(({ name }) => name === 'month');
   return (
     <Table
-      caption="What the schedules cost, today and this month"
+      caption="Requests that the schedules cost"
       rows={report.schedules}
       empty="There are no schedules."
       columns={[
         { title: 'Schedule', cell: ({ name }) => <span class="nowrap">{name}</span> },
         { title: 'When (UTC)', cell: ({ cron }) => (cron === null ? 'off' : <code class="nowrap">{cron}</code>) },
         { title: 'Per run', isNumber: true, cell: ({ perRun }) => formatCount(perRun) },
-        { title: 'A day', isNumber: true, cell: ({ perDay }) => formatCount(perDay) },
-        { title: 'A month', isNumber: true, cell: ({ perMonth }) => formatCount(perMonth) },
+        { title: 'Per day', isNumber: true, cell: ({ perDay }) => formatCount(perDay) },
+        { title: 'Per month', isNumber: true, cell: ({ perMonth }) => formatCount(perMonth) },
         {
-          title: 'Of the plan',
+          title: 'Share of the plan',
           isNumber: true,
           cell: ({ perMonth }) => (!month?.limit || perMonth === 0 ? '' : formatPercent(perMonth, month.limit)),
         },
@@ -140,23 +140,23 @@ const Schedules: FC<{ readonly report: QuotaReport; readonly now: Instant }> = (
 const Plans: FC<{ readonly report: QuotaReport; readonly now: Instant }> = ({ report, now }) => (
   <>
     <p class="soft">
-      By the documented limits, with the schedules that a service would run under each plan. Another plan would be a new
-      account, of which nothing is spent; of yours, what is left is counted from now on. Backfills that are queued or
-      run need {formatCounted(report.openRequests, 'request')}; paused ones are not counted.
+      This table uses the documented limits, and the schedules that a service would run under each plan. It treats
+      another plan as a new account, with nothing sent yet; for your plan it counts what is left from now on. Queued and
+      running backfills need {formatCounted(report.openRequests, 'request')}; paused backfills are not counted.
     </p>
     <Table
-      caption="What each plan would leave in this month"
+      caption="Requests that each plan would leave this month"
       rows={report.plans}
       empty=""
       columns={[
-        { title: 'Plan', cell: ({ name, isPresent }) => (isPresent ? <strong>{name}, yours</strong> : name) },
-        { title: 'A month', isNumber: true, cell: ({ perMonth }) => formatLimit(perMonth) },
-        { title: 'A day', isNumber: true, cell: ({ perDay }) => formatLimit(perDay) },
+        { title: 'Plan', cell: ({ name, isPresent }) => (isPresent ? <strong>{name} (yours)</strong> : name) },
+        { title: 'Per month', isNumber: true, cell: ({ perMonth }) => formatLimit(perMonth) },
+        { title: 'Per day', isNumber: true, cell: ({ perDay }) => formatLimit(perDay) },
         { title: 'Schedules', isNumber: true, cell: ({ schedules }) => formatCount(schedules) },
         { title: 'Sent', isNumber: true, cell: ({ spent }) => formatCount(spent) },
         { title: 'Left for backfills', isNumber: true, cell: ({ left }) => formatLimit(left) },
         { title: 'Daily candles', cell: historyOf },
-        { title: 'Widths', cell: ({ intervals }) => intervals.join(' ') },
+        { title: 'Intervals', cell: ({ intervals }) => intervals.join(' ') },
         {
           title: 'Backfills done',
           cell: ({ backfillsDone }) =>

@@ -29,13 +29,11 @@ export const CoinLookupResult: FC<{ readonly meant: CoinLookup; readonly url: UR
   if (coin !== null)
     return (
       <p>
-        Of <a href={coinUrl(coin.id)}>{coin.name}</a> (<code>{coin.id}</code>).
+        Requests of <a href={coinUrl(coin.id)}>{coin.name}</a> (<code>{coin.id}</code>).
       </p>
     );
   if (candidates.length === 0)
-    return (
-      <p class="notice warn">No coin has {JSON.stringify(text)} in its symbol, name or id, or had it in an old id.</p>
-    );
+    return <p class="notice warn">No coin matches {JSON.stringify(text)} by its symbol, name, id or an old id.</p>;
   return (
     <div class="notice warn">
       <p>{JSON.stringify(text)} can mean several coins. Choose one:</p>
@@ -46,11 +44,11 @@ export const CoinLookupResult: FC<{ readonly meant: CoinLookup; readonly url: UR
               {name} ({symbol})
             </a>{' '}
             <code>{id}</code>
-            {!isActive && ', not active any more'}
+            {!isActive && ', no longer active'}
           </li>
         ))}
       </ul>
-      {candidates.length === MOST_CANDIDATES && <p>There may be more. A longer text finds fewer.</p>}
+      {candidates.length === MOST_CANDIDATES && <p>There may be more coins. A longer text finds fewer.</p>}
     </div>
   );
 };

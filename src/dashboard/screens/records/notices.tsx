@@ -16,20 +16,21 @@ export async function noticesScreen({ deps: { sql }, url, now }: ScreenInput): P
     <div>
       <h1>Notices</h1>
       <p class="soft">
-        A service records here what it tells its operator. <a href="/">Home</a> shows all that needs attention.
+        The service records every notice to its operator here. <a href="/">Home</a> shows everything that needs
+        attention.
       </p>
       <section id="open" data-live>
-        <h2>What lasts</h2>
+        <h2>Current problems</h2>
         <NoticeTable
-          caption="States that have not ended"
+          caption="Notices of problems that have not ended"
           rows={open}
           now={now}
-          empty="No state lasts that an operator is told of."
+          empty="There are no current problems."
         />
       </section>
       <section id="notices" data-live>
-        <h2>What was</h2>
-        <NoticeTable caption="The newest first" rows={page.rows} now={now} empty="There are no other notices." />
+        <h2>Other notices</h2>
+        <NoticeTable caption="Newest first" rows={page.rows} now={now} empty="There are no other notices." />
         <Older url={url} next={page.next} text="Older notices" />
       </section>
     </div>
@@ -58,7 +59,7 @@ const NoticeTable: FC<{
       },
       { title: 'About', cell: ({ event }) => <span class="nowrap">{event}</span> },
       { title: 'Text', cell: ({ text }) => text },
-      { title: 'Lasts', cell: (row) => lastsOf(row, now) },
+      { title: 'Duration', cell: (row) => lastsOf(row, now) },
       { title: 'Sent', cell: (row) => <Sent row={row} now={now} /> },
     ]}
   />
@@ -77,11 +78,11 @@ const Sent: FC<{ readonly row: NoticeRow; readonly now: Instant }> = ({ row, now
   if (dueAt === null)
     return (
       <span class="bad">
-        not sent, given up after {formatCounted(attempts, 'try').replace(/trys$/, 'tries')}
+        not sent, given up after {formatCounted(attempts, 'attempt')}
         {why}
       </span>
     );
-  if (attempts === 0) return 'waits to be sent';
+  if (attempts === 0) return 'waiting to be sent';
   return (
     <span class="warn">
       not sent yet, tried {attempts === 1 ? 'once' : `${attempts} times`}, next {formatRelative(dueAt, now)}

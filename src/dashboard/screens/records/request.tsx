@@ -11,7 +11,7 @@ export async function requestScreen({ deps: { sql }, now }: ScreenInput, id: num
   if (row === null) {
     const hint = (
       <>
-        It may have been removed for its age. <a href="/ui/requests">The newest requests</a>
+        Chandler may have removed it because of its age. <a href="/ui/requests">The newest requests</a>
       </>
     );
     return messagePage(`There is no request ${id}`, hint, 404);
@@ -50,13 +50,13 @@ function factsOf(row: RequestRow, now: number): readonly Fact[] {
     ['Series', interval === null ? null : `${interval} ${quote}`],
     ['Span', from === null || to === null ? null : `${formatInstant(from)} … ${formatInstant(to)}`],
     ['Backfill', backfillId === null ? null : <a href={`/ui/backfills/${backfillId}`}>{backfillId}</a>],
-    ['Try', String(row.attempt)],
-    ['HTTP status', status === null ? 'none arrived' : String(status)],
+    ['Attempt', String(row.attempt)],
+    ['HTTP status', status === null ? 'no response arrived' : String(status)],
     ['Outcome', row.outcome],
     ['Message', message],
     ['Duration', `${formatCount(row.durationMs)} ms`],
     ['Body', `${formatBytes(row.bytes)}, ${formatCount(row.bytes)} bytes decoded`],
-    ['SHA-256 of the body', bodySha256 === null ? 'there was none' : <code>{bodySha256}</code>],
+    ['SHA-256 of the body', bodySha256 === null ? 'no body' : <code>{bodySha256}</code>],
     ['Rows', formatCount(row.rows)],
     ['Stored', formatCount(row.stored)],
     ['Revised', formatCount(row.revised)],

@@ -45,7 +45,7 @@ export async function requestsScreen(input: ScreenInput): Promise<ScreenView> {
         {meant !== null && <CoinLookupResult meant={meant} url={url} />}
         {!isUnclear && <RequestTable rows={page.rows} filters={describeFilter(given)} url={url} now={now} />}
         {page.looked !== null && <p class="soft">{describeLook(page.looked, meant?.coin?.id ?? null)}</p>}
-        <Older url={url} next={page.next} text={page.looked === null ? 'Older requests' : 'Look further back'} />
+        <Older url={url} next={page.next} text={page.looked === null ? 'Older requests' : 'Search further back'} />
       </section>
     </div>
   );
@@ -59,7 +59,7 @@ const RequestTable: FC<{
   readonly now: Instant;
 }> = ({ rows, filters, url, now }) => (
   <Table
-    caption={`Requests to the upstream, the newest first${filters}`}
+    caption={`Requests to the upstream, newest first${filters}`}
     rows={rows}
     empty="No request matches."
     columns={[
@@ -71,7 +71,7 @@ const RequestTable: FC<{
           </a>
         ),
       },
-      { title: 'What', cell: (row) => <What row={row} url={url} /> },
+      { title: 'Subject', cell: (row) => <What row={row} url={url} /> },
       { title: 'Endpoint', cell: ({ endpoint }) => <a href={filterOf(url, { endpoint })}>{endpoint}</a> },
       { title: 'Outcome', cell: (row) => <Outcome row={row} url={url} /> },
       { title: 'Status', isNumber: true, cell: ({ status }) => status ?? '' },
@@ -101,7 +101,7 @@ function readFilter(params: URLSearchParams): Given {
     to: readInstant(params, 'to'),
   };
   if (filter.from !== null && filter.to !== null && filter.from >= filter.to)
-    throw new BadAddress(`from must lie before to, got ${formatInstant(filter.from)} and ${formatInstant(filter.to)}.`);
+    throw new BadAddress(`from must be before to, got ${formatInstant(filter.from)} and ${formatInstant(filter.to)}.`);
   return filter;
 }
 
@@ -121,8 +121,8 @@ function describeFilter({ from, to, ...rest }: Given): string {
 
 function describeLook({ requests, backTo }: NonNullable<RequestPage['looked']>, coin: string | null): string {
   const back = `${formatCounted(requests, 'request')}, back to ${formatInstant(backTo)}`;
-  if (coin === null) return `Looked through ${back}.`;
-  return `All requests for candles and prices of ${coin} are listed. Those about the coin itself were looked for among ${back} only; give a time to look elsewhere.`;
+  if (coin === null) return `Searched ${back}.`;
+  return `All requests for candles and prices of ${coin} are listed. Requests about the coin itself are listed only from ${back}; give a time to search elsewhere.`;
 }
 
 const Filters: FC<{ readonly given: Given }> = ({ given }) => {
@@ -190,7 +190,7 @@ const What: FC<{ readonly row: RequestRow; readonly url: URL }> = ({ row, url })
         {interval !== null && ` ${interval} ${quote}`}
         {backfillId !== null && ', '}
         {backfillId !== null && <a href={`/ui/backfills/${backfillId}`}>backfill {backfillId}</a>}
-        {attempt > 1 && `, try ${attempt}`}
+        {attempt > 1 && `, attempt ${attempt}`}
       </span>
       {from !== null && to !== null && <br />}
       {from !== null && to !== null && <span class="nowrap">{`${formatDay(from)} … ${formatDay(to)}`}</span>}

@@ -18,16 +18,12 @@ export async function keysScreen({ deps: { sql }, url, now }: ScreenInput): Prom
     <div>
       <h1>Keys</h1>
       <p>
-        {all ? (
-          <a href="/ui/keys">Only the valid ones</a>
-        ) : (
-          <a href="/ui/keys?all=true">Also revoked and expired ones</a>
-        )}
+        {all ? <a href="/ui/keys">Only valid keys</a> : <a href="/ui/keys?all=true">Also revoked and expired keys</a>}
       </p>
       <section id="keys" data-live>
         <Keys rows={rows.toReversed()} now={now} empty={all ? 'There are no keys yet.' : 'There are no valid keys.'} />
       </section>
-      <h2 class="on-screen">A new key</h2>
+      <h2 class="on-screen">Create a key</h2>
       <NewKey />
     </div>
   );
@@ -40,7 +36,7 @@ const Keys: FC<{ readonly rows: readonly ApiKeyUse[]; readonly now: Instant; rea
   empty,
 }) => (
   <Table
-    caption="By their first part, the newest first; the rest of a key is not stored"
+    caption="Newest first. Chandler stores only the first part of a key and its hash"
     rows={rows}
     empty={empty}
     columns={[
@@ -90,16 +86,16 @@ const NewKey: FC = () => (
       <input name="name" maxlength={100} size={24} autocomplete="off" />
     </label>
     <label>
-      May act on these pages
+      May use these pages
       <select name="operator">
-        <option value="false">no: for a caller</option>
-        <option value="true">yes: for an operator</option>
+        <option value="false">no: key for a caller</option>
+        <option value="true">yes: key for an operator</option>
       </select>
     </label>
     <label>
       Expires
       <input name="expires" type="date" />
     </label>
-    <button type="submit">Go on</button>
+    <button type="submit">Continue</button>
   </form>
 );

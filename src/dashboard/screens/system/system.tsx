@@ -50,7 +50,7 @@ export async function systemScreen({ deps, url, now }: ScreenInput): Promise<Scr
       <h2>Largest tables</h2>
       <Sizes facts={facts} />
       <section id="audit" data-live>
-        <h2>Who changed something</h2>
+        <h2>Audit log</h2>
         <Audit page={audit} now={now} />
         <Older url={url} next={audit.next} text="Older entries" anchor="audit" />
       </section>
@@ -71,14 +71,14 @@ async function checksSoFar({ clock, readChecks }: DashboardDeps): Promise<readon
 
 const Services: FC<{ readonly instances: readonly Instance[]; readonly now: Instant }> = ({ instances, now }) => (
   <Table
-    caption="Those that give a sign of life"
+    caption="Services with a recent heartbeat"
     rows={instances}
     empty="No service is running, so no schedule runs. Start one with: chandler service"
     columns={[
       { title: 'Service', cell: ({ owner }) => owner },
       { title: 'Does', cell: ({ roles }) => roles.join(', ') },
       { title: 'Since', cell: ({ startedAt }) => <span class="nowrap">{formatInstant(startedAt)}</span> },
-      { title: 'Last sign of life', cell: ({ heartbeatAt }) => <Ago at={heartbeatAt} now={now} /> },
+      { title: 'Last heartbeat', cell: ({ heartbeatAt }) => <Ago at={heartbeatAt} now={now} /> },
     ]}
   />
 );
@@ -89,11 +89,11 @@ const RANKS = { fail: 0, warn: 1, ok: 2 } as const;
 const Checks: FC<{ readonly checks: readonly CheckResult[] | null }> = ({ checks }) =>
   checks === null ? (
     <p>
-      The checks are running. <a href="/ui/system">Look again</a>
+      The checks are running. <a href="/ui/system">Reload</a>
     </p>
   ) : (
     <Table
-      caption="As chandler doctor says it, without a request to the upstream; of the last minute"
+      caption="Results of chandler doctor, at most a minute old; these checks send no request to the upstream"
       rows={checks.toSorted((a, b) => RANKS[a.state] - RANKS[b.state])}
       empty="There are no checks."
       columns={[
@@ -107,7 +107,7 @@ const Checks: FC<{ readonly checks: readonly CheckResult[] | null }> = ({ checks
 
 const Connections: FC<{ readonly facts: SystemFacts }> = ({ facts: { connections, mostConnections } }) => (
   <Table
-    caption={`By program, of this database; the server allows ${formatCount(mostConnections)} in all`}
+    caption={`Connections to this database by program; the server allows ${formatCount(mostConnections)} in total`}
     rows={connections}
     empty="There are none."
     columns={[
@@ -120,27 +120,27 @@ const Connections: FC<{ readonly facts: SystemFacts }> = ({ facts: { connections
 
 const Sizes: FC<{ readonly facts: SystemFacts }> = ({ facts: { tables } }) => (
   <Table
-    caption="With their indexes; partitions of a table together; rows as the server estimates them"
+    caption="Each size includes the indexes and all partitions; the server estimates the rows"
     rows={tables}
     empty="There are none."
     columns={[
       { title: 'Table', cell: ({ name }) => name },
       { title: 'Size', isNumber: true, cell: ({ bytes }) => formatBytes(bytes) },
-      { title: 'Of it indexes', isNumber: true, cell: ({ indexBytes }) => formatBytes(indexBytes) },
-      { title: 'Rows, about', isNumber: true, cell: ({ rows }) => (rows === null ? '' : formatCount(rows)) },
+      { title: 'Indexes', isNumber: true, cell: ({ indexBytes }) => formatBytes(indexBytes) },
+      { title: 'Rows (about)', isNumber: true, cell: ({ rows }) => (rows === null ? '' : formatCount(rows)) },
     ]}
   />
 );
 
 const Audit: FC<{ readonly page: AuditPage; readonly now: Instant }> = ({ page, now }) => (
   <Table
-    caption="The audit log, the newest first"
+    caption="Commands that changed something, newest first"
     rows={page.rows}
-    empty="Nothing was changed yet."
+    empty="No command has changed anything yet."
     columns={[
       { title: 'When', cell: ({ at }) => <Ago at={at} now={now} /> },
       { title: 'Who', cell: ({ actor }) => actor },
-      { title: 'What', cell: ({ command }) => <code>{command}</code> },
+      { title: 'Command', cell: ({ command }) => <code>{command}</code> },
       { title: 'How it ended', cell: howItEnded },
     ]}
   />

@@ -85,7 +85,7 @@ async function* readRows(
         piece.bytes === null
           ? fillRow(piece.text.slice(from, to), into, rows)
           : fillPlainRow(piece.text, piece.bytes, { from, to }, into, rows);
-      if (found !== fields) wrong.set(rows, `has ${found} fields, and ${named} has ${fields}`);
+      if (found !== fields) wrong.set(rows, `has ${found} fields, but ${named} has ${fields}`);
       rows++;
     }
   }

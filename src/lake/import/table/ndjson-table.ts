@@ -22,7 +22,7 @@ async function firstRow(file: TableFile): Promise<Row | null> {
     if (text === '') continue;
     const row = parse(text);
     if (text === '[' || (Array.isArray(row) && typeof row[0] === 'object' && row[0] !== null))
-      throw new NotReadable("is one JSON list, and not a row on each line; jq -c '.[]' makes lines of it");
+      throw new NotReadable("is one JSON array, not one row on each line; jq -c '.[]' splits it into lines");
     return row;
   }
   return null;
@@ -56,7 +56,7 @@ async function* readRows(
       [rows, first] = [0, number];
     }
     const row = parse(line);
-    if (row === null) wrong.set(rows, 'is no JSON object');
+    if (row === null) wrong.set(rows, 'is not a JSON object');
     for (let i = 0; i < places.length; i++) {
       const place = places[i]!;
       const value =

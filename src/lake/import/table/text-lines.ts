@@ -31,7 +31,7 @@ export function asText(decode: () => string): string {
 /** Yields pieces that become texts of a good size. @throws NotReadable when the file cannot be decompressed */
 export async function* bytesOf({ destination, path, isGzip }: TableFile): AsyncGenerator<Uint8Array> {
   const bytes = await destination.get(path);
-  if (bytes === null) throw new NotReadable('is gone');
+  if (bytes === null) throw new NotReadable('no longer exists');
   const source: AsyncIterable<Uint8Array> = isGzip
     ? Readable.from(bytes, { objectMode: false }).pipe(createGunzip({ chunkSize: PIECE_BYTES }))
     : bytes;
@@ -41,7 +41,7 @@ export async function* bytesOf({ destination, path, isGzip }: TableFile): AsyncG
   } catch (error) {
     const { code = '' } = error as { readonly code?: string };
     if (code.startsWith('Z_') || code === 'ERR_STREAM_PREMATURE_CLOSE')
-      throw new NotReadable(`is no gzip file that can be read (${(error as Error).message})`);
+      throw new NotReadable(`is not a readable gzip file (${(error as Error).message})`);
     throw error;
   }
 }

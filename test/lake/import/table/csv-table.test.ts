@@ -64,7 +64,7 @@ function expected(lines: readonly Line[]): Row[] {
   return lines.flatMap(({ text, values }, i) => {
     if (text === '') return [];
     const [a = null, b = null, c = null] = values;
-    const wrong = values.length === 3 ? undefined : `has ${values.length} fields, and the first record has 3`;
+    const wrong = values.length === 3 ? undefined : `has ${values.length} fields, but the first record has 3`;
     return [{ record: i + 2, values: [b, c, a], wrong }];
   });
 }
