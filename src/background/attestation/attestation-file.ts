@@ -108,7 +108,7 @@ async function readPem(path: string, setting: string): Promise<string> {
   try {
     return await readFile(path, 'utf8');
   } catch (error) {
-    throw new ConfigurationError(`${setting}: ${path} cannot be read (${(error as NodeJS.ErrnoException).code})`);
+    throw new ConfigurationError(`${setting}: ${path} cannot be read (${whyUnreadable(error)})`);
   }
 }
 
@@ -139,6 +139,8 @@ export function whyUnreadable(error: unknown): string {
     case 'EACCES':
     case 'EPERM':
       return 'this user may not do that';
+    case 'EROFS':
+      return 'the disk is read-only';
     default:
       return code ?? 'unknown';
   }

@@ -10,7 +10,7 @@ import { formatBytes, formatCounted, toIso } from '../../core/format.ts';
 import { sizeOf } from '../../views/operations/verify.ts';
 import { startBar } from '../output/bar.ts';
 import type { CommandContext } from '../shell/context.ts';
-import { EXIT, UsageError } from '../shell/exit.ts';
+import { CommandFailed, EXIT, UsageError } from '../shell/exit.ts';
 import { printJson } from '../shell/json.ts';
 
 type Options = { readonly out?: string; readonly sign?: string; readonly json?: boolean };
@@ -33,10 +33,12 @@ export function attestCommand(program: Command, context: CommandContext): void {
           const attested = await writeAttestation(sql, path, { at, key, onSeries: () => bar.add(1) })
             .finally(() => bar.stop())
             .catch((error: unknown) => {
-              const { syscall } = error as NodeJS.ErrnoException;
+              const { syscall, code } = error as NodeJS.ErrnoException;
+              if (code === 'ENOSPC' || code === 'EDQUOT')
+                throw new CommandFailed(`--out: the disk of ${path} is full; free some space, or name another file`);
               if (syscall !== 'open' && syscall !== 'rename') throw error;
               throw new UsageError(
-                `--out: ${path} cannot be written (${whyUnreadable(error)}); name a file in a folder that exists`,
+                `--out: ${path} cannot be written (${whyUnreadable(error)}); name a file in a folder that exists, and that you may write to`,
               );
             });
           const { root, series, signature = null } = attested;
