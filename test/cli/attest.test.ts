@@ -1,11 +1,12 @@
 /** Attestations: what they say, who signed them, and that nobody who can write every table can hide from them. */
 import { execFile } from 'node:child_process';
 import { createHash, generateKeyPairSync } from 'node:crypto';
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { openAttestation } from '../../src/background/attestation/attestation-file.ts';
 import { systemClock } from '../../src/clock.ts';
 import { formatBytes } from '../../src/core/format.ts';
 import { DAY, INTERVAL_MS } from '../../src/core/interval.ts';
@@ -570,6 +571,47 @@ describe('verify --against', () => {
       err: expect.stringContaining('there is no such file or folder'),
     });
     expect(await chandler('verify', '--key', file)).toMatchObject({ code: 2 });
+  });
+
+  test('what can be read only once, or is no text, is refused: a pipe, a device, a large file without lines', async () => {
+    const against = (what: string) => chandler('verify', '--against', what);
+    await promisify(execFile)('mkfifo', [join(folder, 'pipe')]);
+    for (const what of [join(folder, 'pipe'), '/dev/zero']) {
+      expect(await against(what)).toMatchObject({
+        code: 1,
+        err: expect.stringContaining(`${what} is no file, but a pipe or a device`),
+      });
+      expect(await chandler('attest', '--out', what)).toMatchObject({
+        code: 2,
+        err: expect.stringContaining(`${what} exists, and is no file`),
+      });
+    }
+    await writeFile(file, '');
+    await truncate(file, 2 ** 30);
+    expect(await against(file)).toMatchObject({ code: 1, err: expect.stringContaining('a line of it is too long') });
+  });
+
+  test('a file that changes between its check and the comparison proves nothing', async () => {
+    const { facts } = await openAttestation(file, '--against', null);
+    await writeFile(file, (await readFile(file, 'utf8')).replace('2021-01', '2021-02'));
+    const readAll = async () => {
+      for await (const _ of facts());
+    };
+    await expect(readAll()).rejects.toThrow('was changed while it was read');
+  });
+
+  test('an empty warehouse is told to hold nothing', async () => {
+    const empty = await createTestDatabase({ max: 1 });
+    try {
+      expect(await runCommand(['verify', '--against', file], { env: { DATABASE_URL: empty.url } })).toMatchObject({
+        code: 1,
+        out: expect.stringContaining(
+          'the warehouse: holds nothing from an upstream, and was attested with data of made-up',
+        ),
+      });
+    } finally {
+      await empty.drop();
+    }
   });
 
   test.each([

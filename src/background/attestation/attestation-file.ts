@@ -1,14 +1,13 @@
 /** Attestations as files, and the keys that sign them. */
-import { createPrivateKey, createPublicKey, type KeyObject, randomUUID } from 'node:crypto';
+import { createHash, createPrivateKey, createPublicKey, type KeyObject, randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { open, readFile, rename, rm, stat } from 'node:fs/promises';
-import { createInterface } from 'node:readline';
 import { systemClock } from '../../clock.ts';
 import { DAY } from '../../core/interval.ts';
 import { ConfigurationError } from '../../ingest/outcome.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import { type Attested, type AttestOptions, attest } from '../../views/attestation/attestation.ts';
-import { checkFile, DamagedAttestation } from '../../views/attestation/check-file.ts';
+import { type CheckedFile, checkFile, DamagedAttestation } from '../../views/attestation/check-file.ts';
 
 export type WriteOptions = AttestOptions & {
   /** When it is aborted, nothing is written, and `writeAttestation` throws its reason. */
@@ -70,17 +69,70 @@ export async function checkReplaceable(
     );
 }
 
-/** The lines of a file, without line feeds. The whole file is never in memory. */
-export async function* linesOf(path: string): AsyncGenerator<string> {
-  const input = createReadStream(path);
-  const lines = createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY });
-  let failed: unknown = null;
-  input.on('error', (error) => {
-    failed = error;
-    lines.close();
+export type OpenedAttestation = {
+  readonly checked: CheckedFile;
+  /**
+   * The lines between the first and the last. They are read from the file again, because they may not fit into memory.
+   * @throws DamagedAttestation after the last line if the file is not the checked one any more
+   */
+  readonly facts: (onFact?: () => void) => AsyncGenerator<string>;
+};
+
+/**
+ * Checks the attestation at `path`. @throws ConfigurationError that names `setting` if the file cannot be read, DamagedAttestation that names the
+ * file if it cannot be trusted
+ */
+export async function openAttestation(
+  path: string,
+  setting: string,
+  key: KeyObject | null,
+): Promise<OpenedAttestation> {
+  const explained = (error: unknown) => {
+    if (error instanceof DamagedAttestation) return new DamagedAttestation(`${path} ${error.message}`);
+    if ((error as NodeJS.ErrnoException).code === undefined) return error;
+    return new ConfigurationError(`${setting}: ${path} cannot be read (${whyUnreadable(error)})`);
+  };
+  const checked = await checkFile(linesOf(path), key).catch((error: unknown) => {
+    throw explained(error);
   });
-  yield* lines;
-  if (failed !== null) throw failed;
+  async function* facts(onFact?: () => void) {
+    const hash = createHash('sha256');
+    try {
+      let i = 0;
+      for await (const line of linesOf(path)) {
+        if (i > 0 && i <= checked.facts) {
+          hash.update(`${line}\n`);
+          onFact?.();
+          yield line;
+        }
+        i++;
+      }
+    } catch (error) {
+      throw explained(error);
+    }
+    if (hash.digest('hex') !== checked.root)
+      throw new DamagedAttestation(`${path} was changed while it was read; run the command again`);
+  }
+  return { checked, facts };
+}
+
+/** More characters than any line of an attestation has: a month costs about thirty. */
+const LONGEST_LINE = 2 ** 24;
+
+/** The lines of a file, without line feeds. The whole file is never in memory. @throws DamagedAttestation if it is no file of lines */
+async function* linesOf(path: string): AsyncGenerator<string> {
+  const found = await stat(path);
+  // A pipe can be read only once, and a device may have no end.
+  if (!found.isFile() && !found.isDirectory())
+    throw new DamagedAttestation('is no file, but a pipe or a device, and can be read only once');
+  let rest = '';
+  for await (const chunk of createReadStream(path, 'utf8')) {
+    const lines = (rest + chunk).split('\n');
+    rest = lines.pop()!;
+    if (rest.length > LONGEST_LINE) throw new DamagedAttestation('is no attestation: a line of it is too long');
+    for (const line of lines) yield line.replace(/\r$/, '');
+  }
+  if (rest !== '') yield rest;
 }
 
 /** The Ed25519 key in a PEM file. @throws ConfigurationError that names `setting` and what would be right. */
