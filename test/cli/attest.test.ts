@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { openAttestation } from '../../src/background/attestation/attestation-file.ts';
+import { Interrupted } from '../../src/cli/shell/exit.ts';
 import { systemClock } from '../../src/clock.ts';
 import { formatBytes } from '../../src/core/format.ts';
 import { DAY, INTERVAL_MS } from '../../src/core/interval.ts';
@@ -19,6 +20,7 @@ import { readSeries, writeSeries } from '../../src/views/attestation/series-line
 import { makeSeriesOf, type PreparedChunk, prepareChunks, storePrepared } from '../bench/prepared.ts';
 import { runCommand } from '../support/cli.ts';
 import { createTestDatabase, type FilledDatabase, fillDatabase, type TestDatabase } from '../support/database.ts';
+import { until } from '../support/until.ts';
 import { forge } from './forge.ts';
 
 const FROM = Date.UTC(2021, 0, 1);
@@ -189,6 +191,22 @@ describe('attest', () => {
     expect((await attest('--sign', path)).err).not.toContain(`-out ${path}`);
     expect(await chandler('attest', '--out', join(folder, 'none', 'a'))).toMatchObject({ code: 2 });
     expect(await readdir(folder)).toEqual(['key.pem']);
+  });
+
+  test('leaves no incomplete file when it is interrupted: exit code 130', async () => {
+    const interruption = new AbortController();
+    const waiting = async () =>
+      (await database.sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
+        .length > 0;
+    await database.sql.begin(async (tx) => {
+      await tx`lock table market.candle in access exclusive mode`;
+      const env = { DATABASE_URL: database.url };
+      const attesting = runCommand(['attest', '--out', file], { env, signal: interruption.signal });
+      await until(waiting);
+      interruption.abort(new Interrupted('interrupted by SIGINT'));
+      expect(await attesting).toMatchObject({ code: 130, err: 'error: interrupted by SIGINT\n' });
+      expect(await readdir(folder)).toEqual([]);
+    });
   });
 
   test('never takes the place of another file, nor an unsigned one that of a signed one', async () => {

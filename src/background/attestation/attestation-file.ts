@@ -3,6 +3,7 @@ import { createHash, createPrivateKey, createPublicKey, type KeyObject, randomUU
 import { createReadStream } from 'node:fs';
 import { open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { systemClock } from '../../clock.ts';
+import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
 import { DAY } from '../../core/interval.ts';
 import { ConfigurationError } from '../../ingest/outcome.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
@@ -27,8 +28,8 @@ export async function writeAttestation(
   const file = await open(part, 'w');
   try {
     const lines = attest(sql, options);
-    for (let next = await lines.next(); ; next = await lines.next()) {
-      signal?.throwIfAborted();
+    const read = () => (signal === undefined ? lines.next() : unlessAborted(lines.next(), signal));
+    for (let next = await read(); ; next = await read()) {
       if (!next.done) {
         await file.write(next.value);
         continue;

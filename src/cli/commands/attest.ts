@@ -6,6 +6,7 @@ import {
   whyUnreadable,
   writeAttestation,
 } from '../../background/attestation/attestation-file.ts';
+import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
 import { formatBytes, formatCounted, toIso } from '../../core/format.ts';
 import { sizeOf } from '../../views/operations/verify.ts';
 import { startBar } from '../output/bar.ts';
@@ -26,11 +27,15 @@ export function attestCommand(program: Command, context: CommandContext): void {
       context.action(async ({ out, sign, json }: Options) => {
         const key = sign === undefined ? null : await readPrivateKey(sign, '--sign');
         if (out !== undefined) await checkReplaceable(out, '--out', { isSigned: key !== null });
-        return context.withApp({ schema: 'require' }, async ({ database: { sql }, clock }) => {
+        // An interrupted command must have removed its incomplete file before it ends.
+        const use = { schema: 'require', handlesInterrupt: true } as const;
+        return context.withApp(use, async ({ database: { sql }, clock }) => {
           const at = clock.now();
           const path = out ?? attestationName(at);
-          const bar = await startBar(context.io.err, 'series', async () => (await sizeOf(sql, {})).series);
-          const attested = await writeAttestation(sql, path, { at, key, onSeries: () => bar.add(1) })
+          const { signal } = context;
+          const size = async () => (await unlessAborted(sizeOf(sql, {}), signal)).series;
+          const bar = await startBar(context.io.err, 'series', size);
+          const attested = await writeAttestation(sql, path, { at, key, onSeries: () => bar.add(1), signal })
             .finally(() => bar.stop())
             .catch((error: unknown) => {
               const { syscall, code } = error as NodeJS.ErrnoException;
@@ -44,10 +49,10 @@ export function attestCommand(program: Command, context: CommandContext): void {
           const { root, series, signature = null } = attested;
           if (json) printJson(context.io.out, { file: path, at: toIso(at), root, series, signature });
           else {
-            const size = `${formatCounted(series, 'series')}, ${formatBytes(attested.bytes)}`;
+            const written = `${formatCounted(series, 'series')}, ${formatBytes(attested.bytes)}`;
             const how = signature === null ? 'not signed' : 'signed';
             context.io.out.write(
-              `${path}: ${size}, ${how}\nroot ${root}\nKeep a copy where nobody who can write this database can change it.\n`,
+              `${path}: ${written}, ${how}\nroot ${root}\nKeep a copy where nobody who can write this database can change it.\n`,
             );
           }
           return EXIT.done;
