@@ -189,6 +189,10 @@ describe('attest', () => {
     expect(await attest('--sign', path)).toMatchObject({ code: 2, err: expect.stringContaining('openssl genpkey') });
     // The advice never names the file that was given: that one is somebody's.
     expect((await attest('--sign', path)).err).not.toContain(`-out ${path}`);
+    // A new key checks no signature of an old one.
+    const { code, err } = await chandler('verify', '--against', file, '--key', path);
+    expect([code, err]).toEqual([2, expect.stringContaining('get it from whoever signed')]);
+    expect(err).not.toContain('genpkey');
     expect(await chandler('attest', '--out', join(folder, 'none', 'a'))).toMatchObject({ code: 2 });
     expect(await readdir(folder)).toEqual(['key.pem']);
   });

@@ -143,7 +143,7 @@ export async function readPrivateKey(path: string, setting: string): Promise<Key
     throw new ConfigurationError(
       `${setting}: the key in ${path} is encrypted; give one that is not: openssl pkey -in ${path} -out plain.pem`,
     );
-  return ed25519(() => createPrivateKey(pem), `${setting}: ${path} is not a private Ed25519 key`);
+  return ed25519(() => createPrivateKey(pem), `${setting}: ${path} is not a private Ed25519 key`, MAKE_ONE);
 }
 
 /** The same for a public key. */
@@ -154,7 +154,7 @@ export async function readPublicKey(path: string, setting: string): Promise<KeyO
     throw new ConfigurationError(
       `${setting}: the key in ${path} is a private one; give the public one: openssl pkey -in ${path} -pubout -out public.pem`,
     );
-  return ed25519(() => createPublicKey(pem), `${setting}: ${path} is not a public Ed25519 key`);
+  return ed25519(() => createPublicKey(pem), `${setting}: ${path} is not a public Ed25519 key`, GET_IT);
 }
 
 async function readPem(path: string, setting: string): Promise<string> {
@@ -167,16 +167,18 @@ async function readPem(path: string, setting: string): Promise<string> {
 
 // The named file may contain somebody's key, so the advice must not overwrite it.
 const MAKE_ONE = 'make one with: openssl genpkey -algorithm ed25519 -out chandler-key.pem';
+const GET_IT =
+  'get it from whoever signed; they make it from their key with: openssl pkey -in chandler-key.pem -pubout -out chandler-public.pem';
 
-function ed25519(read: () => KeyObject, problem: string): KeyObject {
+function ed25519(read: () => KeyObject, problem: string, advice: string): KeyObject {
   let key: KeyObject;
   try {
     key = read();
   } catch {
-    throw new ConfigurationError(`${problem} in PEM form; ${MAKE_ONE}`);
+    throw new ConfigurationError(`${problem} in PEM form; ${advice}`);
   }
   if (key.asymmetricKeyType === 'ed25519') return key;
-  throw new ConfigurationError(`${problem}, but one for ${key.asymmetricKeyType}; ${MAKE_ONE}`);
+  throw new ConfigurationError(`${problem}, but one for ${key.asymmetricKeyType}; ${advice}`);
 }
 
 /** Says in words why a file cannot be read or written. */
