@@ -26,6 +26,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 
 // Loaded after tuning, because V8 keeps the memory that loading takes (170 MB from Node 24 on).
 const { runCli } = await import('./cli/program.ts');
+const { explain } = await import('./cli/shell/explain-error.ts');
 const io = createIo({ stdin: process.stdin, stdout: process.stdout, stderr: process.stderr, env: process.env });
 const code = await runCli(process.argv.slice(2), {
   io,
@@ -45,4 +46,9 @@ const code = await runCli(process.argv.slice(2), {
 for (const { stream, isClosed } of [io.out, io.err]) {
   if (!isClosed() && !stream.destroyed) await new Promise((resolve) => stream.write('', resolve));
 }
-process.exit(code);
+const failure = io.failure();
+if (failure !== null) {
+  io.err.write(`error: standard output cannot be written: ${explain(failure).message}\n`);
+  await new Promise((resolve) => io.err.stream.write('', resolve));
+}
+process.exit(failure !== null && code === EXIT.done ? EXIT.failed : code);

@@ -1,11 +1,13 @@
 /** Attestations: their contents, their signatures, and that even a person who can write every table cannot hide a change. */
 import { execFile } from 'node:child_process';
 import { createHash, generateKeyPairSync } from 'node:crypto';
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { openAttestation } from '../../src/background/attestation/attestation-file.ts';
+import { Interrupted } from '../../src/cli/shell/exit.ts';
 import { systemClock } from '../../src/clock.ts';
 import { formatBytes } from '../../src/core/format.ts';
 import { DAY, INTERVAL_MS } from '../../src/core/interval.ts';
@@ -18,6 +20,7 @@ import { readSeries, writeSeries } from '../../src/views/attestation/series-line
 import { makeSeriesOf, type PreparedChunk, prepareChunks, storePrepared } from '../bench/prepared.ts';
 import { runCommand } from '../support/cli.ts';
 import { createTestDatabase, type FilledDatabase, fillDatabase, type TestDatabase } from '../support/database.ts';
+import { until } from '../support/until.ts';
 import { forge } from './forge.ts';
 
 const FROM = Date.UTC(2021, 0, 1);
@@ -186,8 +189,28 @@ describe('attest', () => {
     expect(await attest('--sign', path)).toMatchObject({ code: 2, err: expect.stringContaining('openssl genpkey') });
     // The advice never names the given file, which may hold something else.
     expect((await attest('--sign', path)).err).not.toContain(`-out ${path}`);
+    // A new key checks no signature of an old one.
+    const { code, err } = await chandler('verify', '--against', file, '--key', path);
+    expect([code, err]).toEqual([2, expect.stringContaining('get it from whoever signed')]);
+    expect(err).not.toContain('genpkey');
     expect(await chandler('attest', '--out', join(folder, 'none', 'a'))).toMatchObject({ code: 2 });
     expect(await readdir(folder)).toEqual(['key.pem']);
+  });
+
+  test('leaves no incomplete file when it is interrupted: exit code 130', async () => {
+    const interruption = new AbortController();
+    const waiting = async () =>
+      (await database.sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
+        .length > 0;
+    await database.sql.begin(async (tx) => {
+      await tx`lock table market.candle in access exclusive mode`;
+      const env = { DATABASE_URL: database.url };
+      const attesting = runCommand(['attest', '--out', file], { env, signal: interruption.signal });
+      await until(waiting);
+      interruption.abort(new Interrupted('interrupted by SIGINT'));
+      expect(await attesting).toMatchObject({ code: 130, err: 'error: interrupted by SIGINT\n' });
+      expect(await readdir(folder)).toEqual([]);
+    });
   });
 
   test('never overwrites another file, and replaces a signed attestation only by a signed one', async () => {
@@ -570,6 +593,47 @@ describe('verify --against', () => {
       err: expect.stringContaining('there is no such file or folder'),
     });
     expect(await chandler('verify', '--key', file)).toMatchObject({ code: 2 });
+  });
+
+  test('what can be read only once, or is no text, is refused: a pipe, a device, a large file without lines', async () => {
+    const against = (what: string) => chandler('verify', '--against', what);
+    await promisify(execFile)('mkfifo', [join(folder, 'pipe')]);
+    for (const what of [join(folder, 'pipe'), '/dev/zero']) {
+      expect(await against(what)).toMatchObject({
+        code: 1,
+        err: expect.stringContaining(`${what} is no file, but a pipe or a device`),
+      });
+      expect(await chandler('attest', '--out', what)).toMatchObject({
+        code: 2,
+        err: expect.stringContaining(`${what} exists, and is no file`),
+      });
+    }
+    await writeFile(file, '');
+    await truncate(file, 2 ** 30);
+    expect(await against(file)).toMatchObject({ code: 1, err: expect.stringContaining('a line of it is too long') });
+  });
+
+  test('a file that changes between its check and the comparison proves nothing', async () => {
+    const { facts } = await openAttestation(file, '--against', null);
+    await writeFile(file, (await readFile(file, 'utf8')).replace('2021-01', '2021-02'));
+    const readAll = async () => {
+      for await (const _ of facts());
+    };
+    await expect(readAll()).rejects.toThrow('was changed while it was read');
+  });
+
+  test('an empty warehouse is told to hold nothing', async () => {
+    const empty = await createTestDatabase({ max: 1 });
+    try {
+      expect(await runCommand(['verify', '--against', file], { env: { DATABASE_URL: empty.url } })).toMatchObject({
+        code: 1,
+        out: expect.stringContaining(
+          'the warehouse: holds nothing from an upstream, but the attestation is of data of made-up',
+        ),
+      });
+    } finally {
+      await empty.drop();
+    }
   });
 
   test.each([

@@ -1,5 +1,8 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, existsSync, openSync } from 'node:fs';
 import path from 'node:path';
+import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ensureBuilt } from '../support/build.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
@@ -65,6 +68,21 @@ describe('the program', () => {
     const child = start('gaps', '--all');
     child.stdout.once('data', () => child.stdout.destroy());
     expect(await ended(child)).toEqual({ code: 0, err: '' });
+  });
+
+  test.skipIf(!existsSync('/dev/full'))('says so when its output cannot be written: exit code 1', async () => {
+    // Writing to this device fails as on a full disk.
+    const full = openSync('/dev/full', 'w');
+    for (const argv of [['gaps'], ['verify', '--json'], ['--help']]) {
+      const env = { PATH: process.env.PATH, DATABASE_URL: database.url };
+      const child = spawn(process.execPath, [program, ...argv], { env, stdio: ['ignore', full, 'pipe'] });
+      const err = await text(child.stderr!);
+      expect([child.exitCode ?? (await once(child, 'exit'))[0], err]).toEqual([
+        1,
+        'error: standard output cannot be written: the disk is full; free some space and run the command again; nothing stored is lost\n',
+      ]);
+    }
+    closeSync(full);
   });
 
   test('ends a command with 130 at the first Ctrl-C, and cancels its statement on the server', async () => {

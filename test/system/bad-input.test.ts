@@ -32,6 +32,12 @@ beforeAll(async () => {
   );
   expect(err).not.toMatch(/error/);
   expect(code).toBe(0);
+  // A coin that left the list of coins under another id.
+  await database.sql`
+    insert into market.coin select (jsonb_populate_record(c, '{"id": "bit-old", "last_seen_at": "2024-01-01Z"}')).*
+    from market.coin c where id = 'btc-bitcoin'`;
+  await database.sql`insert into market.coin_rename (old_id, new_id, renamed_at, seen_at, source)
+    values ('bit-old', 'btc-bitcoin', '2024-01-02Z', '2024-01-02Z', 'changelog')`;
 });
 afterAll(async () => {
   await upstream?.close();
@@ -85,6 +91,12 @@ describe('wrong usage is reported in one sentence, ends with 2 and changes nothi
     [['backfill', ...COIN, '--concurrency', '-1'], /'-1' is invalid.*from 1 to 32/],
     [['backfill', ...COIN, '--max-wait', '-5m'], /'-5m' is invalid.*90s, 5m, 2h/],
     [['bakfill', ...COIN], /unknown command 'bakfill'[\s\S]*Did you mean backfill\?/],
+    ...['backfill', 'plan'].map((command): [string[], RegExp] => [
+      [command, 'bit-old', '--start', '2024-01-01'],
+      /the coin bit-old has the id btc-bitcoin now/,
+    ]),
+    [['explain', 'bit-old', '24h', '2024-01-06'], /the coin bit-old has the id btc-bitcoin now/],
+    [['verify', 'bit-old'], /there are no series of bit-old \(its id is btc-bitcoin now\)/],
     [['verify', 'btc-bitcion'], /btc-bitcion \(did you mean btc-bitcoin\?\)/],
     [['verify', '--interval', '2h'], /'2h' is invalid.*24h/],
     [['verify', '--quote', 'eur'], /'eur' is invalid.*usd, btc/],

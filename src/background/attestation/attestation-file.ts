@@ -1,14 +1,14 @@
 /** Attestations as files, and the keys that sign them. */
-import { createPrivateKey, createPublicKey, type KeyObject, randomUUID } from 'node:crypto';
+import { createHash, createPrivateKey, createPublicKey, type KeyObject, randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { open, readFile, rename, rm, stat } from 'node:fs/promises';
-import { createInterface } from 'node:readline';
 import { systemClock } from '../../clock.ts';
+import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
 import { DAY } from '../../core/interval.ts';
 import { ConfigurationError } from '../../ingest/outcome.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import { type Attested, type AttestOptions, attest } from '../../views/attestation/attestation.ts';
-import { checkFile, DamagedAttestation } from '../../views/attestation/check-file.ts';
+import { type CheckedFile, checkFile, DamagedAttestation } from '../../views/attestation/check-file.ts';
 
 export type WriteOptions = AttestOptions & {
   /** When it is aborted, nothing is written, and `writeAttestation` throws its reason. */
@@ -28,8 +28,8 @@ export async function writeAttestation(
   const file = await open(part, 'w');
   try {
     const lines = attest(sql, options);
-    for (let next = await lines.next(); ; next = await lines.next()) {
-      signal?.throwIfAborted();
+    const read = () => (signal === undefined ? lines.next() : unlessAborted(lines.next(), signal));
+    for (let next = await read(); ; next = await read()) {
       if (!next.done) {
         await file.write(next.value);
         continue;
@@ -70,17 +70,70 @@ export async function checkReplaceable(
     );
 }
 
-/** The lines of a file, without line feeds. The whole file is never in memory. */
-export async function* linesOf(path: string): AsyncGenerator<string> {
-  const input = createReadStream(path);
-  const lines = createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY });
-  let failed: unknown = null;
-  input.on('error', (error) => {
-    failed = error;
-    lines.close();
+export type OpenedAttestation = {
+  readonly checked: CheckedFile;
+  /**
+   * The lines between the first and the last. They are read from the file again, because they may not fit into memory.
+   * @throws DamagedAttestation after the last line if the file is not the checked one any more
+   */
+  readonly facts: (onFact?: () => void) => AsyncGenerator<string>;
+};
+
+/**
+ * Checks the attestation at `path`. @throws ConfigurationError that names `setting` if the file cannot be read, DamagedAttestation that names the
+ * file if it cannot be trusted
+ */
+export async function openAttestation(
+  path: string,
+  setting: string,
+  key: KeyObject | null,
+): Promise<OpenedAttestation> {
+  const explained = (error: unknown) => {
+    if (error instanceof DamagedAttestation) return new DamagedAttestation(`${path} ${error.message}`);
+    if ((error as NodeJS.ErrnoException).code === undefined) return error;
+    return new ConfigurationError(`${setting}: ${path} cannot be read (${whyUnreadable(error)})`);
+  };
+  const checked = await checkFile(linesOf(path), key).catch((error: unknown) => {
+    throw explained(error);
   });
-  yield* lines;
-  if (failed !== null) throw failed;
+  async function* facts(onFact?: () => void) {
+    const hash = createHash('sha256');
+    try {
+      let i = 0;
+      for await (const line of linesOf(path)) {
+        if (i > 0 && i <= checked.facts) {
+          hash.update(`${line}\n`);
+          onFact?.();
+          yield line;
+        }
+        i++;
+      }
+    } catch (error) {
+      throw explained(error);
+    }
+    if (hash.digest('hex') !== checked.root)
+      throw new DamagedAttestation(`${path} was changed while it was read; run the command again`);
+  }
+  return { checked, facts };
+}
+
+/** More characters than any line of an attestation has: a month costs about thirty. */
+const LONGEST_LINE = 2 ** 24;
+
+/** The lines of a file, without line feeds. The whole file is never in memory. @throws DamagedAttestation if it is no file of lines */
+async function* linesOf(path: string): AsyncGenerator<string> {
+  const found = await stat(path);
+  // A pipe can be read only once, and a device may have no end.
+  if (!found.isFile() && !found.isDirectory())
+    throw new DamagedAttestation('is no file, but a pipe or a device, and can be read only once');
+  let rest = '';
+  for await (const chunk of createReadStream(path, 'utf8')) {
+    const lines = (rest + chunk).split('\n');
+    rest = lines.pop()!;
+    if (rest.length > LONGEST_LINE) throw new DamagedAttestation('is no attestation: a line of it is too long');
+    for (const line of lines) yield line.replace(/\r$/, '');
+  }
+  if (rest !== '') yield rest;
 }
 
 /** The Ed25519 key in a PEM file. @throws ConfigurationError that names `setting` and what would be right. */
@@ -90,7 +143,7 @@ export async function readPrivateKey(path: string, setting: string): Promise<Key
     throw new ConfigurationError(
       `${setting}: the key in ${path} is encrypted; give one that is not: openssl pkey -in ${path} -out plain.pem`,
     );
-  return ed25519(() => createPrivateKey(pem), `${setting}: ${path} is not a private Ed25519 key`);
+  return ed25519(() => createPrivateKey(pem), `${setting}: ${path} is not a private Ed25519 key`, MAKE_ONE);
 }
 
 /** The same for a public key. */
@@ -101,29 +154,31 @@ export async function readPublicKey(path: string, setting: string): Promise<KeyO
     throw new ConfigurationError(
       `${setting}: the key in ${path} is a private one; give the public one: openssl pkey -in ${path} -pubout -out public.pem`,
     );
-  return ed25519(() => createPublicKey(pem), `${setting}: ${path} is not a public Ed25519 key`);
+  return ed25519(() => createPublicKey(pem), `${setting}: ${path} is not a public Ed25519 key`, GET_IT);
 }
 
 async function readPem(path: string, setting: string): Promise<string> {
   try {
     return await readFile(path, 'utf8');
   } catch (error) {
-    throw new ConfigurationError(`${setting}: ${path} cannot be read (${(error as NodeJS.ErrnoException).code})`);
+    throw new ConfigurationError(`${setting}: ${path} cannot be read (${whyUnreadable(error)})`);
   }
 }
 
 // The named file may contain somebody's key, so the advice must not overwrite it.
 const MAKE_ONE = 'make one with: openssl genpkey -algorithm ed25519 -out chandler-key.pem';
+const GET_IT =
+  'get it from whoever signed; they make it from their key with: openssl pkey -in chandler-key.pem -pubout -out chandler-public.pem';
 
-function ed25519(read: () => KeyObject, problem: string): KeyObject {
+function ed25519(read: () => KeyObject, problem: string, advice: string): KeyObject {
   let key: KeyObject;
   try {
     key = read();
   } catch {
-    throw new ConfigurationError(`${problem} in PEM form; ${MAKE_ONE}`);
+    throw new ConfigurationError(`${problem} in PEM form; ${advice}`);
   }
   if (key.asymmetricKeyType === 'ed25519') return key;
-  throw new ConfigurationError(`${problem}, but one for ${key.asymmetricKeyType}; ${MAKE_ONE}`);
+  throw new ConfigurationError(`${problem}, but one for ${key.asymmetricKeyType}; ${advice}`);
 }
 
 /** Says in words why a file cannot be read or written. */
@@ -139,6 +194,8 @@ export function whyUnreadable(error: unknown): string {
     case 'EACCES':
     case 'EPERM':
       return 'this user may not do that';
+    case 'EROFS':
+      return 'the disk is read-only';
     default:
       return code ?? 'unknown';
   }

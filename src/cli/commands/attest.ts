@@ -6,11 +6,12 @@ import {
   whyUnreadable,
   writeAttestation,
 } from '../../background/attestation/attestation-file.ts';
+import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
 import { formatBytes, formatCounted, toIso } from '../../core/format.ts';
 import { sizeOf } from '../../views/operations/verify.ts';
 import { startBar } from '../output/bar.ts';
 import type { CommandContext } from '../shell/context.ts';
-import { EXIT, UsageError } from '../shell/exit.ts';
+import { CommandFailed, EXIT, UsageError } from '../shell/exit.ts';
 import { printJson } from '../shell/json.ts';
 
 type Options = { readonly out?: string; readonly sign?: string; readonly json?: boolean };
@@ -26,26 +27,32 @@ export function attestCommand(program: Command, context: CommandContext): void {
       context.action(async ({ out, sign, json }: Options) => {
         const key = sign === undefined ? null : await readPrivateKey(sign, '--sign');
         if (out !== undefined) await checkReplaceable(out, '--out', { isSigned: key !== null });
-        return context.withApp({ schema: 'require' }, async ({ database: { sql }, clock }) => {
+        // An interrupted command must have removed its incomplete file before it ends.
+        const use = { schema: 'require', handlesInterrupt: true } as const;
+        return context.withApp(use, async ({ database: { sql }, clock }) => {
           const at = clock.now();
           const path = out ?? attestationName(at);
-          const bar = await startBar(context.io.err, 'series', async () => (await sizeOf(sql, {})).series);
-          const attested = await writeAttestation(sql, path, { at, key, onSeries: () => bar.add(1) })
+          const { signal } = context;
+          const size = async () => (await unlessAborted(sizeOf(sql, {}), signal)).series;
+          const bar = await startBar(context.io.err, 'series', size);
+          const attested = await writeAttestation(sql, path, { at, key, onSeries: () => bar.add(1), signal })
             .finally(() => bar.stop())
             .catch((error: unknown) => {
-              const { syscall } = error as NodeJS.ErrnoException;
+              const { syscall, code } = error as NodeJS.ErrnoException;
+              if (code === 'ENOSPC' || code === 'EDQUOT')
+                throw new CommandFailed(`--out: the disk of ${path} is full; free some space, or name another file`);
               if (syscall !== 'open' && syscall !== 'rename') throw error;
               throw new UsageError(
-                `--out: ${path} cannot be written (${whyUnreadable(error)}); name a file in a folder that exists`,
+                `--out: ${path} cannot be written (${whyUnreadable(error)}); name a file in a folder that exists, and that you may write to`,
               );
             });
           const { root, series, signature = null } = attested;
           if (json) printJson(context.io.out, { file: path, at: toIso(at), root, series, signature });
           else {
-            const size = `${formatCounted(series, 'series')}, ${formatBytes(attested.bytes)}`;
+            const written = `${formatCounted(series, 'series')}, ${formatBytes(attested.bytes)}`;
             const how = signature === null ? 'not signed' : 'signed';
             context.io.out.write(
-              `${path}: ${size}, ${how}\nroot ${root}\nKeep a copy where nobody who can write this database can change it.\n`,
+              `${path}: ${written}, ${how}\nroot ${root}\nKeep a copy where nobody who can write this database can change it.\n`,
             );
           }
           return EXIT.done;

@@ -6,6 +6,7 @@ import { formatDay, formatInstant, formatSeries, toIso, withIso } from '../../co
 import { INTERVALS, type Interval } from '../../core/interval.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { catalogueSeenAt, findCoins, nearestCoinIds } from '../../store/snapshot/coin.ts';
+import { presentIdsOf } from '../../store/upkeep/rename.ts';
 import { readStory, type Story, type StoryQuestion } from '../../views/operations/story.ts';
 import { parseInterval, parseQuote } from '../input/options.ts';
 import { checkCoins } from '../input/series-options.ts';
@@ -79,6 +80,8 @@ function withSeconds(at: Instant): string {
 
 /** For a series that does not exist: which series the coin has, and how to get this one. Sends no request. */
 async function whyNone(sql: Sql, { coinId, interval, quote, at }: StoryQuestion): Promise<UsageError> {
+  const presentId = (await presentIdsOf(sql, [coinId])).get(coinId);
+  if (presentId !== undefined) return new UsageError(`the coin ${coinId} has the id ${presentId} now`);
   if ((await findCoins(sql, [coinId])).length === 0) return unknownCoin(sql, coinId);
   const others = await sql<{ interval: Interval; quote: Quote }[]>`
     select interval, quote from market.series where coin_id = ${coinId} order by interval desc, quote desc`;
@@ -94,8 +97,6 @@ async function whyNone(sql: Sql, { coinId, interval, quote, at }: StoryQuestion)
 }
 
 async function unknownCoin(sql: Sql, coinId: string): Promise<UsageError> {
-  const [renamed] = await sql<{ newId: string }[]>`select new_id from market.coin_rename where old_id = ${coinId}`;
-  if (renamed !== undefined) return new UsageError(`the coin ${coinId} has the id ${renamed.newId} now`);
   if ((await catalogueSeenAt(sql)) === null) {
     return new UsageError(
       `the list of coins was not read yet, so ${coinId} is not known; begin with: chandler plan ${coinId} --start -30d`,

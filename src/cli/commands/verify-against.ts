@@ -1,14 +1,14 @@
 /** `chandler verify --against`: compares the warehouse with an attestation. Exits 1 when something cannot be explained. */
-import { linesOf, readPublicKey, whyUnreadable } from '../../background/attestation/attestation-file.ts';
+import { openAttestation, readPublicKey } from '../../background/attestation/attestation-file.ts';
 import { formatCounted, formatInstant, toIso } from '../../core/format.ts';
 import type { Retention } from '../../core/settings/retention-settings.ts';
 import { type Restore, readRestoreOver } from '../../store/backup/target.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { type CheckedFile, checkFile, DamagedAttestation } from '../../views/attestation/check-file.ts';
+import type { CheckedFile } from '../../views/attestation/check-file.ts';
 import { compare } from '../../views/attestation/compare.ts';
 import { type Finding, VERDICTS, type Verdict } from '../../views/attestation/finding.ts';
 import { startBar } from '../output/bar.ts';
-import { CommandFailed, EXIT, type ExitCode, UsageError } from '../shell/exit.ts';
+import { EXIT, type ExitCode } from '../shell/exit.ts';
 import type { Io, Output } from '../shell/io.ts';
 import { printJson } from '../shell/json.ts';
 
@@ -25,7 +25,7 @@ export type Comparison = {
 
 type Terms = { readonly keep: Retention; readonly now: number };
 
-/** @throws UsageError for a file or key that cannot be read, CommandFailed for an attestation that fails its own checks */
+/** @throws ConfigurationError for a file or key that cannot be read, DamagedAttestation for an attestation that fails its own checks */
 export async function verifyAgainst(io: Io, sql: Sql, options: AgainstOptions, terms: Terms): Promise<ExitCode> {
   const comparison = await compareWith(io.err, sql, options, terms);
   const restore = isUntouched(comparison) ? null : await readRestoreOver(sql, comparison.checked.at);
@@ -41,7 +41,7 @@ export function isUntouched({ counts }: Comparison): boolean {
   return counts.tampered === 0;
 }
 
-/** @throws UsageError for a file or key that cannot be read, CommandFailed for an attestation that fails its own checks */
+/** @throws ConfigurationError for a file or key that cannot be read, DamagedAttestation for an attestation that fails its own checks */
 export async function compareWith(
   err: Output,
   sql: Sql,
@@ -49,16 +49,14 @@ export async function compareWith(
   { keep, now }: Terms,
 ): Promise<Comparison> {
   const publicKey = key === undefined ? null : await readPublicKey(key, '--key');
-  const checked = await checkFile(readable(against), publicKey).catch((error: unknown) => {
-    throw error instanceof DamagedAttestation ? new CommandFailed(`${against} ${error.message}`) : error;
-  });
+  const { checked, facts } = await openAttestation(against, '--against', publicKey);
   const counts = Object.fromEntries(VERDICTS.map((verdict) => [verdict, 0])) as Record<Verdict, number>;
   const shown: Finding[] = [];
   const bar = await startBar(err, 'lines', async () => checked.facts);
   try {
     for await (const found of compare(
       sql,
-      factsOf(against, checked, () => bar.add(1)),
+      facts(() => bar.add(1)),
       { keep, at: checked.at, now },
     )) {
       counts[found.verdict]++;
@@ -70,26 +68,6 @@ export async function compareWith(
     bar.stop();
   }
   return { checked, counts, shown };
-}
-
-async function* readable(path: string): AsyncGenerator<string> {
-  try {
-    yield* linesOf(path);
-  } catch (error) {
-    throw new UsageError(`--against: ${path} cannot be read (${whyUnreadable(error)})`);
-  }
-}
-
-/** The lines between the first and the last. */
-async function* factsOf(path: string, { facts }: CheckedFile, onFact: () => void): AsyncGenerator<string> {
-  let i = 0;
-  for await (const line of readable(path)) {
-    if (i > 0 && i <= facts) {
-      onFact();
-      yield line;
-    }
-    i++;
-  }
 }
 
 export function comparisonAsJson({ checked: { at, root, signature }, counts, shown }: Comparison) {

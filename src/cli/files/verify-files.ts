@@ -1,7 +1,7 @@
 /** `chandler verify --files`: recounts an export against its manifest, an attestation, and the warehouse. Exits 1 when something differs. */
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { linesOf, readPublicKey, whyUnreadable } from '../../background/attestation/attestation-file.ts';
+import { openAttestation, readPublicKey } from '../../background/attestation/attestation-file.ts';
 import type { Config } from '../../config.ts';
 import { formatBytes, formatCounted, formatInstant, toIso } from '../../core/format.ts';
 import type { Destination } from '../../lake/destination/destination.ts';
@@ -15,7 +15,6 @@ import { type FileFinding, fileFinding } from '../../lake/verify/finding.ts';
 import { compareHistories } from '../../lake/verify/histories.ts';
 import { type Recounted, recount } from '../../lake/verify/recount.ts';
 import { createSlotReader } from '../../lake/verify/slots.ts';
-import { checkFile, DamagedAttestation } from '../../views/attestation/check-file.ts';
 import { type Finding, VERDICTS, type Verdict } from '../../views/attestation/finding.ts';
 import { startBar } from '../output/bar.ts';
 import type { CommandContext } from '../shell/context.ts';
@@ -124,13 +123,10 @@ function compareStored(context: CommandContext, destination: Destination, recoun
 
 async function compareAttested(recounted: Recounted, file: string, key: string | undefined): Promise<Compared> {
   const publicKey = key === undefined ? null : await readPublicKey(key, '--key');
-  const lines = () => readable(file);
-  const { facts } = await checkFile(lines(), publicKey).catch((error: unknown) => {
-    throw error instanceof DamagedAttestation ? new CommandFailed(`${file} ${error.message}`) : error;
-  });
+  const { facts } = await openAttestation(file, '--against', publicKey);
   const counts = noCounts();
   const findings: FileFinding[] = [];
-  for await (const found of compareWithAttestation(recounted, factsOf(lines(), facts))) {
+  for await (const found of compareWithAttestation(recounted, facts())) {
     counts[found.verdict]++;
     if (found.verdict === 'tampered') findings.push(findingOf(found, []));
   }
@@ -139,23 +135,6 @@ async function compareAttested(recounted: Recounted, file: string, key: string |
 
 function findingOf({ subject, month, detail }: Finding, slots: readonly number[]): FileFinding {
   return fileFinding(null, detail, { series: subject, month, slots });
-}
-
-async function* readable(file: string): AsyncGenerator<string> {
-  try {
-    yield* linesOf(file);
-  } catch (error) {
-    throw new UsageError(`--against: ${file} cannot be read (${whyUnreadable(error)})`);
-  }
-}
-
-/** The lines between the first and the last. */
-async function* factsOf(lines: AsyncIterable<string>, facts: number): AsyncGenerator<string> {
-  let i = 0;
-  for await (const line of lines) {
-    if (i > 0 && i <= facts) yield line;
-    i++;
-  }
 }
 
 function asJson({ recounted: { head, root, files, rows, bytes }, findings, warehouse, attestation }: Verified) {

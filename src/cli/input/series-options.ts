@@ -7,6 +7,7 @@ import { ceilToGrid, describeInterval, INTERVALS, type Interval, PRICE_WIDTHS } 
 import type { Span } from '../../core/span.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { nearestCoinIds } from '../../store/snapshot/coin.ts';
+import { presentIdsOf } from '../../store/upkeep/rename.ts';
 import { coinIdsWithSeries, coinsWithoutSeries, type SeriesFilter } from '../../views/operations/series-filter.ts';
 import { UsageError } from '../shell/exit.ts';
 import {
@@ -141,7 +142,12 @@ export async function seriesFilter(
   const unknown = coins.length === 0 ? [] : await coinsWithoutSeries(sql, coins);
   if (unknown.length === 0) return { coinIds: coins.length > 0 ? coins : undefined, interval, quote };
   const known = await coinIdsWithSeries(sql);
-  const hints = await Promise.all(unknown.map((id) => coinsMeant(sql, id, new Set(known))));
+  const presentIds = await presentIdsOf(sql, unknown);
+  const hints = await Promise.all(
+    unknown.map(async (id) =>
+      presentIds.has(id) ? ` (its id is ${presentIds.get(id)} now)` : coinsMeant(sql, id, new Set(known)),
+    ),
+  );
   const named = unknown.map((id, i) => `${id}${hints[i]}`).join(', ');
   throw new UsageError(
     known.length === 0

@@ -20,6 +20,7 @@ import {
   nearestCoinIds,
   topCoins,
 } from '../../store/snapshot/coin.ts';
+import { presentIdsOf } from '../../store/upkeep/rename.ts';
 import { StoppedEarly, UsageError } from '../shell/exit.ts';
 import { parseSpan, type TargetOptions } from './series-options.ts';
 
@@ -120,6 +121,10 @@ async function readCatalogue(
 const ID_FORM = 'made of symbol and name, like btc-bitcoin; see chandler sql "select id, name from market.coin"';
 
 async function requireCoins(sql: Sql, named: readonly string[], known: ReadonlySet<string>): Promise<void> {
+  // The upstream answers an old id like a coin without any data, and the answer is no evidence: such a request brings nothing.
+  const presentIds = await presentIdsOf(sql, named);
+  if (presentIds.size > 0)
+    throw new UsageError([...presentIds].map(([old, now]) => `the coin ${old} has the id ${now} now`).join('\n'));
   const unknown = named.filter((id) => !known.has(id));
   if (unknown.length === 0) return;
   const sentences: string[] = [];

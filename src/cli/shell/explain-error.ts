@@ -1,6 +1,7 @@
 /** Turns any error into one sentence and an exit code. */
 import { ConfigurationError } from '../../ingest/outcome.ts';
 import { StoreError } from '../../store/connection/store-error.ts';
+import { DamagedAttestation } from '../../views/attestation/check-file.ts';
 import { CommandError, EXIT, type ExitCode } from './exit.ts';
 
 export type Explanation = { readonly message: string; readonly exitCode: ExitCode; readonly isUnexpected: boolean };
@@ -13,6 +14,8 @@ export function explain(error: unknown): Explanation {
     const exitCode = error.isConfiguration ? EXIT.usage : EXIT.failed;
     return { message: error.message, exitCode, isUnexpected: false };
   }
+  if (error instanceof DamagedAttestation)
+    return { message: error.message, exitCode: EXIT.failed, isUnexpected: false };
   const known = explainSystemError(error);
   if (known !== undefined) return { message: known, exitCode: EXIT.failed, isUnexpected: false };
   const text = error instanceof Error ? error.message : String(error);

@@ -30,6 +30,8 @@ export type Io = {
   readonly out: Output;
   readonly err: Output;
   readonly in: Readable & { readonly isTTY?: boolean };
+  /** Why standard output could not be written, for example because the disk of its file is full. Null when that did not happen. */
+  failure(): Error | null;
 };
 
 type TerminalStream = Writable & { readonly isTTY?: boolean; readonly columns?: number };
@@ -42,10 +44,18 @@ export function createIo(streams: {
   readonly env?: Environment;
 }): Io {
   const { stdin, stdout, stderr, env = {} } = streams;
-  return { out: createOutput(stdout, env), err: createOutput(stderr, env), in: stdin };
+  let failure: Error | null = null;
+  const out = createOutput(stdout, env, (error) => {
+    failure = error;
+  });
+  // A program that can tell nothing any more, not even in its log, ends.
+  const err = createOutput(stderr, env, (error) => {
+    throw error;
+  });
+  return { out, err, in: stdin, failure: () => failure };
 }
 
-function createOutput(stream: TerminalStream, env: Environment): Output {
+function createOutput(stream: TerminalStream, env: Environment, onFailure: (error: Error) => void): Output {
   let closed = false;
   let begun = false;
   let redrawing = false;
@@ -54,8 +64,8 @@ function createOutput(stream: TerminalStream, env: Environment): Output {
   const canRedraw = isTerminal && env.TERM !== 'dumb';
   const isPlain = !canRedraw || (env.NO_COLOR ?? '') !== '';
   stream.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE' && error.code !== 'ERR_STREAM_DESTROYED') throw error;
     closed = true;
+    if (error.code !== 'EPIPE' && error.code !== 'ERR_STREAM_DESTROYED') onFailure(error);
   });
   return {
     write: (text) => {

@@ -143,7 +143,7 @@ type Login = { at: string; host: string; port: string; user: string; database: s
 const FIND_HOLDERS =
   "select pid, usename, application_name, state, xact_start from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and pid in (select pid from pg_locks where granted and relation in (select oid from pg_class where relnamespace::regnamespace::text in ('market', 'ops'))) order by xact_start";
 
-/** Explains errors of Postgres itself, and system errors about its disk. */
+/** Explains errors of Postgres itself. */
 function explainServer(code: string, { message }: Error, { at, host, port, user, database }: Login): Explained {
   switch (code) {
     case '57P01':
@@ -184,12 +184,9 @@ function explainServer(code: string, { message }: Error, { at, host, port, user,
     case '53300':
       return [`Postgres at ${at} has no connection left`, 'raise its max_connections, or run fewer processes'];
     case '53100':
-    case 'ENOSPC':
       return [`the disk of Postgres at ${at} is full`, 'make room and run the command again; nothing stored is lost'];
     case '25006':
       return [`Postgres at ${at} is read-only (a standby?)`, 'point DATABASE_URL at the primary'];
-    case 'EROFS':
-      return [`the data folder of Postgres at ${at} is read-only`, 'make it writable and run the command again'];
     case '42501':
       return [
         `user '${user}' of DATABASE_URL may not do this in database '${database}' (${message})`,

@@ -88,6 +88,16 @@ export async function findRenames(sql: SqlOrTransaction): Promise<Rename[]> {
     order by old_id`;
 }
 
+/** The present ids of coins that have another id now, by the given ids. */
+export async function presentIdsOf(
+  sql: SqlOrTransaction,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const rows = await sql<{ oldId: string; newId: string }[]>`
+    with ${successors(sql)} select old_id, new_id from successor where old_id = any(${ids as string[]}::text[]) and new_id <> old_id`;
+  return new Map(rows.map(({ oldId, newId }) => [oldId, newId]));
+}
+
 /**
  * The instant from which changes of ids may be new to us: the latest change from the changelog or, if there is none, when the first coin
  * was seen. Null when no coin was ever seen.

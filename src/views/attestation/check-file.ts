@@ -3,7 +3,7 @@ import { createHash, createPublicKey, type KeyObject } from 'node:crypto';
 import type { Instant } from '../../clock.ts';
 import { FORMAT, isSignedBy, type Root } from './attestation.ts';
 
-/** The file cannot be trusted. The message completes a sentence that begins with its name. */
+/** The file cannot be trusted. From `checkFile`, the message completes a sentence that begins with its name. */
 export class DamagedAttestation extends Error {
   override readonly name = 'DamagedAttestation';
 }

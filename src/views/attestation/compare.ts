@@ -51,7 +51,7 @@ export async function* compare(
       'the warehouse',
       null,
       'tampered',
-      `holds data of ${here?.origin}, but the attestation is of data of ${origin}`,
+      `${here === undefined ? 'holds nothing from an upstream' : `holds data of ${here.origin}`}, but the attestation is of data of ${origin}`,
     );
   const keptSince = ({ kept }: (typeof TABLES)[number]) =>
     kept === undefined || keep[kept] === null ? Number.NEGATIVE_INFINITY : now - keep[kept];

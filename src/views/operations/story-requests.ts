@@ -86,11 +86,16 @@ export async function readClaims(sql: Sql, { from, seriesId }: Slot): Promise<St
     at: requestedAt,
     event: 'claim',
     detail:
-      `One answer is not enough here (${claim}); ${formatCounted(answers, 'answer')} so far. ` +
+      `${whyUnsettled(claim, answers)} ` +
       (Number.isFinite(retryAt)
         ? `Chandler may request it again from ${formatInstant(retryAt)}.`
         : 'Chandler does not request it again automatically.'),
   }));
+}
+
+function whyUnsettled(claim: string, answers: number): string {
+  if (claim === 'provisional') return 'The slot was too recent for a final answer (provisional).';
+  return `One answer is not enough here (${claim}); ${formatCounted(answers, 'answer')} so far.`;
 }
 
 /** A note that requests may be missing. Evidence stays, but the records of its requests may have been removed because of their age. */

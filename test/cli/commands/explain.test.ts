@@ -112,6 +112,14 @@ test('explain shows failed requests, a claim that needs a second opinion, and th
   expect(details(await storyOf('b-coin'), 'claim')[0]).toMatch(/Chandler does not request it again automatically\.$/);
 });
 
+test('explain says of a provisional slot that it was too recent for a final answer, not that another answer must agree', async () => {
+  const id = await seriesSince15('young-coin');
+  await storeAnswer(database.sql, id, [0, 6], 6);
+  expect(details(await storyOf('young-coin'), 'claim')).toEqual([
+    'The slot was too recent for a final answer (provisional). Chandler may request it again from 2024-01-08 00:00Z.',
+  ]);
+});
+
 test('explain shows which rules of chandler track want the slot, and when its series is refreshed next', async () => {
   const id = await seriesSince15('c-coin');
   const rule = { interval: '24h', quote: 'usd', since: FIRST_DAY, priority: 0, targetAgeMs: DAY } as const;

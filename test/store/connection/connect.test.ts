@@ -213,6 +213,10 @@ describe('explainDatabaseError', () => {
     );
   });
 
+  test.each(['ENOSPC', 'EROFS'])('%s of a file that a command writes is not about the disk of Postgres', (code) => {
+    expect(explainDatabaseError(Object.assign(new Error(code), { code, syscall: 'write' }), url)).toBeNull();
+  });
+
   test('explains no error that is a bug of Chandler', () => {
     expect(explainDatabaseError(new TypeError('x is not a function'), url)).toBeNull();
     expect(explainDatabaseError(Object.assign(new Error('syntax error'), { code: '42601' }), url)).toBeNull();
