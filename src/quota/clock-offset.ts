@@ -5,7 +5,7 @@ import { readDatabaseClock } from '../store/quota/quota.ts';
 
 type ClockOffset = {
   /**
-   * The database's clock showed `there` at some moment between `askedAt` and `answeredAt` of our clock. Returns the milliseconds to add to
+   * The database's clock showed `there` at some moment between `sentAt` and `answeredAt` of our clock. Returns the milliseconds to add to
    * its instants to get ours: the last estimate, corrected only as far as this observation proves it wrong. So the estimate does not
    * change with the load (instants in a sequence keep their order), and one observation is enough to follow a clock that was set. If our
    * clock was set back during the observation, only `answeredAt` counts.
@@ -30,7 +30,7 @@ export type LedgerClock = {
   now(): Instant | null;
   /** Resolves when the offset is exact enough for a grant's instant. Rejects when the database does not answer. */
   ready(): Promise<void>;
-  /** Milliseconds to add to the ledger's instants to get ours. `there` is its time in the result of a statement sent at `askedAt`. */
+  /** Milliseconds to add to the ledger's instants to get ours. `there` is its time in the result of a statement sent at `sentAt`. */
   shiftMs(sentAt: Instant, there: Instant): number;
 };
 

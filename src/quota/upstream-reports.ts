@@ -84,12 +84,18 @@ export function createUpstreamReports(deps: ReportDeps): UpstreamReports {
       lastAnswered = Math.max(lastAnswered, sentAt);
       gate.answered(sentAt);
       if (!isBackingOff) return;
-      const record = (sentAt: Instant) => {
+      const record = async (newest: Instant) => {
         isBackingOff = false;
-        return change(sentAt, (ledger, now, sent) => afterAnswered(ledger, now, { sentAt: sent }));
+        try {
+          await change(newest, (ledger, now, sent) => afterAnswered(ledger, now, { sentAt: sent }));
+        } catch (error) {
+          // The caller repeats the report, and the repetition must record it.
+          isBackingOff = true;
+          throw error;
+        }
       };
       let known = lastAnswered;
-      await record(sentAt);
+      await record(known);
       // The answers that came meanwhile were not recorded. The newest of them may end an outage that this one did not end.
       while (isBackingOff && lastAnswered > known) {
         known = lastAnswered;

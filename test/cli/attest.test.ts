@@ -601,16 +601,19 @@ describe('verify --against', () => {
     for (const what of [join(folder, 'pipe'), '/dev/zero']) {
       expect(await against(what)).toMatchObject({
         code: 1,
-        err: expect.stringContaining(`${what} is no file, but a pipe or a device`),
+        err: expect.stringContaining(`${what} is not a file but a pipe or a device`),
       });
       expect(await chandler('attest', '--out', what)).toMatchObject({
         code: 2,
-        err: expect.stringContaining(`${what} exists, and is no file`),
+        err: expect.stringContaining(`${what} exists, and is not a file`),
       });
     }
     await writeFile(file, '');
     await truncate(file, 2 ** 30);
-    expect(await against(file)).toMatchObject({ code: 1, err: expect.stringContaining('a line of it is too long') });
+    expect(await against(file)).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('it has a line that is too long'),
+    });
   });
 
   test('a file that changes between its check and the comparison proves nothing', async () => {

@@ -5,6 +5,7 @@ import { systemClock } from '../../src/clock.ts';
 import { DAY, HOUR } from '../../src/core/interval.ts';
 import { queueBackfill } from '../../src/store/backfill/backfill-queue.ts';
 import { revokeApiKey } from '../../src/store/callers/api-key.ts';
+import { recordCoins } from '../../src/store/snapshot/coin.ts';
 import {
   createKey,
   createTestDashboard,
@@ -289,11 +290,23 @@ describe('every response', () => {
   });
 
   test('to a wrong address says what is wrong, and logs no error', async () => {
+    const coin = {
+      id: 'btc-bitcoin',
+      name: 'Bitcoin',
+      symbol: 'BTC',
+      rank: 1,
+      is_new: false,
+      is_active: true,
+      type: 'coin',
+    };
+    await recordCoins(database.sql, [coin], Date.UTC(2026, 0, 1));
+    await database.sql`insert into market.coin_rename (old_id, new_id, renamed_at, source) values ('bit-old', 'btc-bitcoin', '2020-02-03', 'changelog')`;
     const pages = [
       ['/ui/do/pause', 'backfill must be the number of a backfill'],
       ['/ui/do/pause?backfill=<script>', 'got &quot;&lt;script&gt;&quot;'],
       ['/ui/do/pause?backfill=999999999', 'There is no backfill 999999999'],
       ['/ui/do/backfill', 'coin is missing'],
+      ['/ui/do/backfill?coin=bit-old', 'The coin bit-old has the id btc-bitcoin now'],
       ['/ui/do/backfill?coin=%3Cscript%3E', 'There is no coin &quot;&lt;script&gt;&quot;'],
       ['/ui/do/backfill?coin=x&interval=2h', 'interval must be like 24h'],
       ['/ui/do/backfill?coin=x&from=soon', 'from must be a date'],

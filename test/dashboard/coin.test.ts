@@ -225,7 +225,7 @@ describe('tracking from the page', () => {
       /yes, by id 1h .*untrack$/,
     );
 
-    expect(textOf((await world.get(TRACK)).text)).toContain(`A rule has tracked it since ${since}`);
+    expect(textOf((await world.get(TRACK)).text)).toContain(`A rule already tracks it, with data from ${since} on`);
     const untrack = `/ui/do/untrack?coin=${COIN}&interval=1h&quote=usd`;
     const removed = await world.confirm(untrack, cookie);
     expect(removed.status).toBe(303);

@@ -73,7 +73,7 @@ describe('gaps', () => {
     expect(await look()).toContain(NOTHING);
     await sql`delete from ops.backfill`;
     expect(await look()).toMatch(
-      /760 slots of them are older than the plan documents: the cost includes only the requests that check this limit\. The map shows where\. 1 request Fill the gaps/,
+      /760 slots of them are older than the documented history limit of the plan: the cost includes only the requests that check this limit\. The map shows where\. 1 request Fill the gaps/,
     );
     expect(await look('/ui/do/fill-gaps')).toMatch(
       /One request checks whether the upstream gives more; if it does, everything costs 5 requests\..*It costs 1 request/,

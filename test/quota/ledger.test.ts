@@ -478,6 +478,25 @@ describe('an outage', () => {
     for (let i = 0; i < 3; i++) granted(await a.quota.take(backfill));
   });
 
+  it('ends with a repeated report of an answer, when the database refused the first one', async () => {
+    const own = createClient({ url: database.url, max: 1, applicationName: 'ledger that is refused' });
+    try {
+      const { quota, clock, accountId } = open({}, { sql: own });
+      for (let i = 0; i < 4; i++) await quota.unavailable(down(clock.now()));
+      clock.advance(1000);
+      granted(await quota.take(backfill));
+      await own`set lock_timeout = '10ms'`;
+      await database.sql.begin(async (tx) => {
+        await tx`select from ops.quota where account_id = ${accountId} for update`;
+        await expect(quota.answered({ sentAt: clock.now() })).rejects.toThrow('lock timeout');
+      });
+      await quota.answered({ sentAt: clock.now() });
+      expect((await quota.state()).outage).toBeNull();
+    } finally {
+      await own.end();
+    }
+  });
+
   it('does not begin through single failures between answers, in any number of processes', async () => {
     const a = open({});
     const b = open({}, { accountId: a.accountId, clock: a.clock });

@@ -13,6 +13,8 @@ import { type CheckedFile, checkFile, DamagedAttestation } from '../../views/att
 export type WriteOptions = AttestOptions & {
   /** When it is aborted, nothing is written, and `writeAttestation` throws its reason. */
   readonly signal?: AbortSignal;
+  /** Also after an error, settle only when nothing is read any more: the caller will end the transaction. */
+  readonly waitsForReads?: boolean;
 };
 
 /**
@@ -22,12 +24,12 @@ export type WriteOptions = AttestOptions & {
 export async function writeAttestation(
   sql: SqlOrTransaction,
   path: string,
-  { signal, ...options }: WriteOptions,
+  { signal, waitsForReads = false, ...options }: WriteOptions,
 ): Promise<Attested> {
   const part = `${path}.${randomUUID()}.part`;
   const file = await open(part, 'w');
+  const lines = attest(sql, options);
   try {
-    const lines = attest(sql, options);
     const read = () => (signal === undefined ? lines.next() : unlessAborted(lines.next(), signal));
     for (let next = await read(); ; next = await read()) {
       if (!next.done) {
@@ -42,6 +44,7 @@ export async function writeAttestation(
   } catch (error) {
     await file.close();
     await rm(part, { force: true });
+    if (waitsForReads) await lines.return(undefined as never).catch(() => undefined);
     throw error;
   }
 }
@@ -125,12 +128,13 @@ async function* linesOf(path: string): AsyncGenerator<string> {
   const found = await stat(path);
   // A pipe can be read only once, and a device may have no end.
   if (!found.isFile() && !found.isDirectory())
-    throw new DamagedAttestation('is no file, but a pipe or a device, and can be read only once');
+    throw new DamagedAttestation('is not a file but a pipe or a device, which can be read only once');
   let rest = '';
   for await (const chunk of createReadStream(path, 'utf8')) {
     const lines = (rest + chunk).split('\n');
     rest = lines.pop()!;
-    if (rest.length > LONGEST_LINE) throw new DamagedAttestation('is no attestation: a line of it is too long');
+    if (rest.length > LONGEST_LINE)
+      throw new DamagedAttestation('is not an attestation: it has a line that is too long');
     for (const line of lines) yield line.replace(/\r$/, '');
   }
   if (rest !== '') yield rest;

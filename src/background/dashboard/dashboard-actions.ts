@@ -9,6 +9,7 @@ import { BadAddress } from '../../dashboard/screen.ts';
 import { planBackfill } from '../../ingest/backfill/plan.ts';
 import { type BackfillChange, changeBackfill } from '../../store/backfill/backfill-queue.ts';
 import { unknownCoins } from '../../store/snapshot/coin.ts';
+import { presentIdsOf } from '../../store/upkeep/rename.ts';
 import { type BackfillRow, readBackfills } from '../../views/backfills/backfills.ts';
 import { describeCancelled, recountAfterChange, settleCancelled } from '../actions/after-change.ts';
 import {
@@ -106,6 +107,8 @@ async function backfill(app: App, given: Arguments): ReturnType<Action> {
   const now = app.clock.now();
   const target = readTarget(given, now);
   const { coinIds, interval, span } = target;
+  const [renamed] = await presentIdsOf(sql, coinIds);
+  if (renamed !== undefined) throw new BadAddress(`The coin ${renamed[0]} has the id ${renamed[1]} now.`);
   const [unknown] = await unknownCoins(sql, coinIds);
   if (unknown !== undefined) throw new BadAddress(`There is no coin ${JSON.stringify(unknown)}.`);
   const budget = await readBudget(app);

@@ -79,7 +79,7 @@ function lackOf(gaps: OpenGaps, planning: Planning, now: Instant): readonly Miss
   const unsure =
     beyond === 0
       ? ''
-      : ` ${formatCounted(beyond, 'slot')} of them ${beyond === 1 ? 'is' : 'are'} older than the plan documents: the cost includes only the requests that check this limit.`;
+      : ` ${formatCounted(beyond, 'slot')} of them ${beyond === 1 ? 'is' : 'are'} older than the documented history limit of the plan: the cost includes only the requests that check this limit.`;
   const text = `${formatCounted(slots, 'slot')} of ${formatCounted(gaps.series.length, 'series')} ${slots === 1 ? 'is' : 'are'} missing and can be requested now, without the last two days and without what open backfills fetch.${unsure} The map shows where.`;
   const fill = { text: 'Fill the gaps', href: '/ui/do/fill-gaps' };
   return [

@@ -39,7 +39,9 @@ export async function trackAction(app: App, given: Arguments): ReturnType<Action
     verb: `Track ${formatSeries(series)} of ${coinId}`,
     sentences: [
       `Chandler keeps it fresh from now on, and fetches its past since ${formatDay(since)}.`,
-      ...(old === undefined ? [] : [`A rule has tracked it since ${formatDay(old.since)}: the new rule replaces it.`]),
+      ...(old === undefined
+        ? []
+        : [`A rule already tracks it, with data from ${formatDay(old.since)} on: the new rule replaces it.`]),
       `Its target age of ${formatDuration(targetAgeMs)} costs ${perDay(daily.requests)}.${daily.reach}`,
       `Its past costs ${formatCounted(past.requests, 'request')}, once.`,
       ...(past.refusedSlots > 0

@@ -74,7 +74,7 @@ export async function dump({ clock, database: { sql, url }, config }: App, optio
         onProgress: progress.read,
       }).catch(onFailure);
       const attesting = options.attests
-        ? writeAttestation(tx, attestationBeside(part), { at, key: null, signal }).catch(onFailure)
+        ? writeAttestation(tx, attestationBeside(part), { at, key: null, signal, waitsForReads: true }).catch(onFailure)
         : null;
       try {
         const [, attestation] = await Promise.all([dumping, attesting]);

@@ -151,7 +151,7 @@ export async function seriesFilter(
   const named = unknown.map((id, i) => `${id}${hints[i]}`).join(', ');
   throw new UsageError(
     known.length === 0
-      ? `there are no series yet, so there are none of ${named}; begin with: chandler backfill ${unknown.join(' ')} --start -30d`
+      ? `there are no series yet, so there are none of ${named}; begin with: chandler backfill ${unknown.map((id) => presentIds.get(id) ?? id).join(' ')} --start -30d`
       : `there are no series of ${named}; a coin is named by its id, like btc-bitcoin`,
   );
 }

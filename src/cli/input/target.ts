@@ -47,6 +47,7 @@ export async function resolveTarget(
   const span = withoutExpired(requested, interval, deps.keep, clock.now());
   const named = [...new Set(coins)];
   const catalogueRequests = await readCatalogueFor(deps, named);
+  await refuseRenamed(sql, named);
   const { all, top, everTop, inactive } = options;
   const gone = await inactiveCoins(sql);
   const chosen = [
@@ -120,13 +121,17 @@ async function readCatalogue(
 
 const ID_FORM = 'made of symbol and name, like btc-bitcoin; see chandler sql "select id, name from market.coin"';
 
-async function requireCoins(sql: Sql, named: readonly string[], known: ReadonlySet<string>): Promise<void> {
-  // The upstream answers an old id like a coin without any data, and the answer is no evidence: such a request brings nothing.
+/** The upstream answers an old id like a coin without any data, and the answer is no evidence: such a request brings nothing. */
+async function refuseRenamed(sql: Sql, named: readonly string[]): Promise<void> {
   const presentIds = await presentIdsOf(sql, named);
   if (presentIds.size > 0)
     throw new UsageError([...presentIds].map(([old, now]) => `the coin ${old} has the id ${now} now`).join('\n'));
+}
+
+async function requireCoins(sql: Sql, named: readonly string[], known: ReadonlySet<string>): Promise<void> {
   const unknown = named.filter((id) => !known.has(id));
   if (unknown.length === 0) return;
+  await refuseRenamed(sql, unknown);
   const sentences: string[] = [];
   for (const id of unknown.slice(0, 5)) {
     const near = await nearestCoinIds(sql, id, 3);

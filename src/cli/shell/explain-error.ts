@@ -36,6 +36,7 @@ function explainSystemError(error: unknown): string | undefined {
       case 'EADDRNOTAVAIL':
         return `this machine does not have the address ${address}; choose another one, like 127.0.0.1, or 0.0.0.0 for all`;
       case 'ENOSPC':
+      case 'EDQUOT':
         return `the disk is full${at}; free some space and run the command again; nothing stored is lost`;
       case 'EROFS':
         return `the disk is read-only${at}; choose a writable folder with CHANDLER_HOME`;

@@ -52,7 +52,7 @@ export function isSentByOwnPage(headers: Headers): boolean {
  * Whether to answer the page that sends this request. Other sites can make a browser on this machine send any request, although they cannot
  * read the answer. They may only open a page for the visitor.
  */
-export function mayAnswer(headers: Headers): boolean {
+export function isFromAllowedSite(headers: Headers): boolean {
   if (headers.get('sec-fetch-site') !== 'cross-site') return true;
   return headers.get('sec-fetch-mode') === 'navigate' && headers.get('sec-fetch-dest') === 'document';
 }

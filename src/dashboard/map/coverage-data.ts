@@ -44,7 +44,7 @@ export async function readCoverageData({ deps, url, now }: ScreenInput): Promise
   const steps = (toSeconds - fromSeconds) / step;
   if (steps > MOST_STEPS)
     throw new BadAddress(
-      `step must be longer, got ${step}: from to to has ${steps} steps, and the most is ${MOST_STEPS}.`,
+      `step must be longer, got ${step}: the time between from and to has ${steps} steps, and the most is ${MOST_STEPS}.`,
     );
   const order = await coverageOrdersOf(deps).of(filter);
   const ids = [...order.subarray(row, row + rows)];

@@ -2,7 +2,7 @@
 import type { Context, Hono, MiddlewareHandler } from 'hono';
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie';
 import { isFormToken, operatorOf, SESSION_COOKIE, signIn, signOut } from '../access/session.ts';
-import { isLocalVisitor, isSentByOwnPage, mayAnswer } from '../access/visitor.ts';
+import { isFromAllowedSite, isLocalVisitor, isSentByOwnPage } from '../access/visitor.ts';
 import { messagePage } from '../parts/message-page.tsx';
 import type { DashboardDeps, ScreenView } from '../screen.ts';
 import { signInForm } from '../screens/sign-in.tsx';
@@ -51,7 +51,7 @@ export function addSignIn(app: Hono<Env>, deps: DashboardDeps, pages: Pages): vo
 export function gate({ sql, clock, trustedProxies }: DashboardDeps): MiddlewareHandler<Env> {
   return async (c, next) => {
     const { headers } = c.req.raw;
-    if (!mayAnswer(headers)) return c.text('pages of other sites may not request this', 403);
+    if (!isFromAllowedSite(headers)) return c.text('pages of other sites may not request this', 403);
     const operator = await operatorOf({ sql, clock }, getCookie(c, SESSION_COOKIE));
     if (operator === null && !isLocalVisitor(c.env.peer, headers, trustedProxies))
       return c.redirect(signInPath(c), 303);

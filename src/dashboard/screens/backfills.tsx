@@ -111,8 +111,8 @@ export function endOf(row: BackfillRow, now: Instant) {
 }
 
 /** Only backfills of the service can be changed. The user stops a command in its terminal. */
-export const Changes: FC<{ readonly row: BackfillRow }> = ({ row: { id, state, isDetached, finishedAt } }) => {
-  if (!isDetached) return <span class="soft">{finishedAt === null ? 'run by a command' : 'run by a command'}</span>;
+export const Changes: FC<{ readonly row: BackfillRow }> = ({ row: { id, state, isDetached } }) => {
+  if (!isDetached) return <span class="soft">run by a command</span>;
   const isOpen = state === 'queued' || state === 'running';
   const changes = isOpen
     ? ['pause', 'cancel']

@@ -75,11 +75,11 @@ export function createToolRegistry({
     const now = clock.now();
     const state = await retry(() => readRpc(sql, url));
     const { failures } = state;
-    const sent = now + waitOf(answer);
+    const waitUntil = now + waitOf(answer);
     // Calls that were under way when the interface was closed fail for the same reason: they count once.
-    if (isClosedAt(state, now) && sent <= state.closedUntil!) return true;
+    if (isClosedAt(state, now) && waitUntil <= state.closedUntil!) return true;
     const isClosed = !isChance || failures + 1 >= CHANCE;
-    const until = isClosed ? Math.max(sent, now + backoff(failures, WHOLE_BOUND)) : null;
+    const until = isClosed ? Math.max(waitUntil, now + backoff(failures, WHOLE_BOUND)) : null;
     await retry(() => recordRpcFailure(sql, { url, message: answer.message, until }));
     return isClosed;
   };

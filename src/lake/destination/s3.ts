@@ -46,7 +46,7 @@ export function openS3(
       const command = new DeleteObjectCommand({ Bucket: place.bucket, Key: keyOf(path) });
       await explained(place, `removing ${path}`, place.client.send(command));
     },
-    sweep: () => explained(place, 'removing parts of aborted uploads', abortUploads(place)),
+    sweep: () => explained(place, 'removing parts of incomplete uploads', abortUploads(place)),
   };
 }
 

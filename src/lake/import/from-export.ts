@@ -51,7 +51,7 @@ export async function openExport(
         ? 'import its files one by one, with --coin and --interval'
         : 'export again with --layout hive or single';
     throw new ImportRefused(
-      `the export in ${destination.name} has the layout ${head.layout}, which loses precision, so its candles cannot be imported exactly; ${instead}`,
+      `the export in ${destination.name} has the layout ${head.layout}, which does not keep all values of a candle, so its candles cannot be imported exactly; ${instead}`,
     );
   }
   const files = recounted.files

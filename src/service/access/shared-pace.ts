@@ -94,7 +94,7 @@ export function createSharedPace({
     if (hasTakenShare(perSecond, unreported)) beginReport(subject, perSecond, unreported);
     return null;
   };
-  const takeAfterTelling = async (
+  const takeAfterReport = async (
     subject: string,
     perSecond: number,
     unreported: UnreportedTokens,
@@ -114,7 +114,7 @@ export function createSharedPace({
       }
       return unreported.report === null
         ? takeHere(subject, perSecond, unreported)
-        : takeAfterTelling(subject, perSecond, unreported);
+        : takeAfterReport(subject, perSecond, unreported);
     },
     async close() {
       await Promise.all(underWay);

@@ -104,7 +104,7 @@ function holderOf(home: string, number: number): ProcessIdentity | null {
 
 const usersFolder = (home: string) => path.join(home, 'users');
 
-/** Signs this process in. Pass the name to `leave`. The caller holds the home's lock. */
+/** Signs this process in. Pass the name to `unregisterUser`. The caller holds the home's lock. */
 export function registerUser(home: string): string {
   mkdirSync(usersFolder(home), { recursive: true });
   const name = randomUUID();

@@ -220,7 +220,7 @@ function judgeMonth(
     return before.removedTo! > keptSince
       ? [
           'tampered',
-          `${slots} were removed like by retention, but CHANDLER_KEEP_CANDLES keeps candles of that age here`,
+          `${slots} were removed as if by retention, but CHANDLER_KEEP_CANDLES keeps candles of that age here`,
         ]
       : ['removed', `retention removed ${slots}`];
   }

@@ -107,11 +107,11 @@ async function rowsTooMany(sql: Sql): Promise<string[]> {
     ),
     ...spans.map(
       (r) =>
-        `market.rollup_coverage: ${r.interval} of series ${r.seriesId} has ${r.span}, which its own candles do not cover`,
+        `market.rollup_coverage: ${r.interval} of series ${r.seriesId} has ${r.span}, which its own candles do not cover, or which a coarser series covers`,
     ),
     ...stored.map(
       (r) =>
-        `market.rollup: the ${r.interval} candle of ${at(r.openTime)} of series ${r.seriesId} is stored besides one from the upstream`,
+        `market.rollup: the ${r.interval} candle of ${at(r.openTime)} of series ${r.seriesId} is stored although there is one from the upstream`,
     ),
   ];
 }

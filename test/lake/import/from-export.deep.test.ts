@@ -16,7 +16,9 @@ test('layouts of other programs are refused, except freqtrade file by file', asy
     await exportTo(there, path.join(files.folder, layout), { ...selection, intervals: ['24h'], coinIds: [...COINS] });
     const { code, err } = await imports(layout);
     expect(code).toBe(2);
-    expect(err).toContain(`has the layout ${layout}, which loses precision, so its candles cannot be imported exactly`);
+    expect(err).toContain(
+      `has the layout ${layout}, which does not keep all values of a candle, so its candles cannot be imported exactly`,
+    );
   }
   const env = { DATABASE_URL: here.url };
   const { readdirSync } = await import('node:fs');
