@@ -84,10 +84,10 @@ export function createUpstreamReports(deps: ReportDeps): UpstreamReports {
       lastAnswered = Math.max(lastAnswered, sentAt);
       gate.answered(sentAt);
       if (!isBackingOff) return;
-      const record = async (newest: Instant) => {
+      const record = async (sentAtOfAnswer: Instant) => {
         isBackingOff = false;
         try {
-          await change(newest, (ledger, now, sent) => afterAnswered(ledger, now, { sentAt: sent }));
+          await change(sentAtOfAnswer, (ledger, now, sent) => afterAnswered(ledger, now, { sentAt: sent }));
         } catch (error) {
           // The caller repeats the report, and the repetition must record it.
           isBackingOff = true;
@@ -95,7 +95,8 @@ export function createUpstreamReports(deps: ReportDeps): UpstreamReports {
         }
       };
       let known = lastAnswered;
-      await record(known);
+      // Not the newest one: where the clock was set back, an earlier answer may be dated in the future.
+      await record(sentAt);
       // The answers that came meanwhile were not recorded. The newest of them may end an outage that this one did not end.
       while (isBackingOff && lastAnswered > known) {
         known = lastAnswered;
