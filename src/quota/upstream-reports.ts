@@ -84,10 +84,10 @@ export function createUpstreamReports(deps: ReportDeps): UpstreamReports {
       lastAnswered = Math.max(lastAnswered, sentAt);
       gate.answered(sentAt);
       if (!isBackingOff) return;
-      const record = async (sentAtOfAnswer: Instant) => {
+      const record = async (answeredRequestAt: Instant) => {
         isBackingOff = false;
         try {
-          await change(sentAtOfAnswer, (ledger, now, sent) => afterAnswered(ledger, now, { sentAt: sent }));
+          await change(answeredRequestAt, (ledger, now, sent) => afterAnswered(ledger, now, { sentAt: sent }));
         } catch (error) {
           // The caller repeats the report, and the repetition must record it.
           isBackingOff = true;

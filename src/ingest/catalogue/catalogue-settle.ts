@@ -66,10 +66,10 @@ export async function settleAnswer(
   const isTruncated = value.isTruncated;
   const least = Math.ceil(item.rows * (plan.leastShare ?? 0));
   if (plan.leastShare !== null && !isTruncated && rows < least) {
-    const heard = { sentAt: exchange.sentAt, ageMs: exchange.ageMs, receivedAt: clock.now() };
+    const received = { sentAt: exchange.sentAt, ageMs: exchange.ageMs, receivedAt: clock.now() };
     const opinion = await retry(() =>
       sql.begin((tx) =>
-        recordAnswer(tx, shortListOf(kind, id), heard, (before) => ({
+        recordAnswer(tx, shortListOf(kind, id), received, (before) => ({
           says: haveSimilarLengths(before?.evidence?.rows, rows) ? 'agrees' : 'differs',
           evidence: { rows },
         })),

@@ -102,10 +102,10 @@ async function refusedKind(
     return SKIPPED;
   }
   const { message, exchange } = answer;
-  const heard = { sentAt: exchange.sentAt, receivedAt: exchange.sentAt, ageMs: exchange.ageMs };
+  const received = { sentAt: exchange.sentAt, receivedAt: exchange.sentAt, ageMs: exchange.ageMs };
   const evidence = { reason, message: message.slice(0, LONGEST_MESSAGE) };
   const { claim } = await context.retry(() =>
-    sql.begin((tx) => recordAnswer(tx, refusalOf(kind, session), heard, () => ({ says: 'agrees', evidence }))),
+    sql.begin((tx) => recordAnswer(tx, refusalOf(kind, session), received, () => ({ says: 'agrees', evidence }))),
   );
   const now = clock.now();
   // The wait may already be over.

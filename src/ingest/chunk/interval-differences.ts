@@ -18,16 +18,16 @@ export async function recordDifference(
   sql: Sql,
   { interval, coinId }: Pick<ChunkJob, 'interval' | 'coinId'>,
   { found, samples }: Compared,
-  heard: Omit<ClaimAnswer, 'says'>,
+  received: Omit<ClaimAnswer, 'says'>,
 ): Promise<void> {
   const [sample] = samples;
   if (sample === undefined) return;
   const id = { claim: 'intervals differ', key: intervalPair(interval, sample.interval) } as const;
   if (found === null) return sample.hasDiffered ? dropClaim(sql, id) : undefined;
-  const coin = `${coinId}@${Math.floor(heard.receivedAt / AGAIN_MS)}`;
+  const coin = `${coinId}@${Math.floor(received.receivedAt / AGAIN_MS)}`;
   if (found.kind !== 'other interval' || coinsOf(await findClaim(sql, id)).includes(coin)) return;
   await sql.begin((tx) =>
-    recordAnswer(tx, id, heard, (before) => ({
+    recordAnswer(tx, id, received, (before) => ({
       says: 'agrees',
       evidence: { coins: [...coinsOf(before), coin].join(' ') },
     })),

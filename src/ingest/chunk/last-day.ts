@@ -85,8 +85,8 @@ export function createLastDayWatch(clock: Clock, opinions: SecondOpinions): Last
     waitingFor: (day) => (day.from > newest ? lateUntil(day, opinions, clock.now()) : null),
     late: async (day, exchange) => {
       if (day.from <= newest) return null;
-      const heard = toReceivedAnswer(clock.now(), exchange);
-      const opinion = await opinions.record('day is late', keyOf(day), heard, () => ({ says: 'agrees' }));
+      const received = toReceivedAnswer(clock.now(), exchange);
+      const opinion = await opinions.record('day is late', keyOf(day), received, () => ({ says: 'agrees' }));
       return opinion.claim?.retryAt ?? null;
     },
     arrived: async (day) => {

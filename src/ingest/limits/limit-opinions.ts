@@ -62,17 +62,17 @@ export function createLimitOpinions(deps: {
       const { interval } = job;
       const { message } = answer;
       const now = clock.now();
-      const heard = toReceivedAnswer(now, answer.exchange);
+      const received = toReceivedAnswer(now, answer.exchange);
       const depth = depthOf(interval, span, plan, answer);
       if (isExpected(historyLimits.of(interval), interval, span, depth, now)) return 'history limit';
-      const chunk = await opinions.record('refused chunk', chunkJobId(job), heard, () => ({ says: 'agrees' }));
+      const chunk = await opinions.record('refused chunk', chunkJobId(job), received, () => ({ says: 'agrees' }));
       if (chunk.kind === 'believed') return 'span';
       const claimed = claimedDepth(depth, span, answer);
       const answeredTo = now - (deepest.get(interval) ?? Number.NEGATIVE_INFINITY);
       const wasAnswered = isBeyond({ kind: 'met', ...claimed, message }, interval, answeredTo, now);
       // Once a limit is believed, each refusal without a date confirms its depth. A refusal with another date is a new claim.
       const isOther = wasAnswered || datedDepth(answer) !== null;
-      const opinion = await opinions.record('history limit', interval, heard, (before) =>
+      const opinion = await opinions.record('history limit', interval, received, (before) =>
         before === null || (isBelieved(before) && isOther)
           ? first({ ...claimed, message, wasAnswered })
           : again(before),

@@ -45,12 +45,12 @@ export function createPaymentOpinions(clock: Clock, opinions: SecondOpinions): P
     judge: async (job, exchange) => {
       const { interval, seriesId } = job;
       const now = clock.now();
-      const heard = toReceivedAnswer(now, exchange);
+      const received = toReceivedAnswer(now, exchange);
       const evidence = { interval };
-      const ofChunk = await opinions.record('chunk without payment', chunkJobId(job), heard, () => ({
+      const ofChunk = await opinions.record('chunk without payment', chunkJobId(job), received, () => ({
         says: 'agrees',
       }));
-      const ofSeries = await opinions.record('series without payment', `${seriesId}`, heard, () => ({
+      const ofSeries = await opinions.record('series without payment', `${seriesId}`, received, () => ({
         says: 'agrees',
         evidence,
       }));

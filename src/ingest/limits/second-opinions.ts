@@ -41,11 +41,11 @@ export type SecondOpinions = {
   record(
     claim: ClaimName,
     subject: string,
-    heard: ReceivedAnswer,
+    received: ReceivedAnswer,
     state: (before: Claim | null) => Statement,
   ): Promise<Opinion>;
   /** Drops the claim, unless it is newer than this answer, which contradicts it. Sends no SQL statement while this process knows of no such claim. */
-  contradict(claim: ClaimName, subject: string, heard: ReceivedAnswer): Promise<void>;
+  contradict(claim: ClaimName, subject: string, received: ReceivedAnswer): Promise<void>;
   /** Drops the claim because the upstream has answered what it is about. Sends no SQL statement while this process knows of no such claim. */
   drop(claim: ClaimName, subject: string): Promise<void>;
   /** Reads the claims that other processes have changed. */
@@ -72,9 +72,9 @@ export async function openSecondOpinions(sql: Sql, clock: Clock, plan: string): 
   };
   await reload();
 
-  const record: SecondOpinions['record'] = async (claim, subject, heard, state) => {
+  const record: SecondOpinions['record'] = async (claim, subject, received, state) => {
     const name = { claim, key: prefix + subject };
-    const opinion = await sql.begin((tx) => recordAnswer(tx, name, heard, state));
+    const opinion = await sql.begin((tx) => recordAnswer(tx, name, received, state));
     keep(name, opinion.claim);
     return opinion as Opinion;
   };
@@ -82,8 +82,8 @@ export async function openSecondOpinions(sql: Sql, clock: Clock, plan: string): 
     find: (claim, subject) => known.get(idOf(claim, subject)) ?? null,
     list: (claim) => [...known.values()].filter((one) => one.claim === claim),
     record,
-    contradict: async (claim, subject, heard) => {
-      if (known.has(idOf(claim, subject))) await record(claim, subject, heard, () => ({ says: 'contradicts' }));
+    contradict: async (claim, subject, received) => {
+      if (known.has(idOf(claim, subject))) await record(claim, subject, received, () => ({ says: 'contradicts' }));
     },
     drop: async (claim, subject) => {
       const name = known.get(idOf(claim, subject));

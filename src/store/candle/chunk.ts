@@ -49,7 +49,7 @@ export type ChunkCommit = {
 };
 
 /**
- * Stores one answer in one transaction. Under the lock it calls `weigh`, which decides what the answer proves, given what is known.
+ * Stores one answer in one transaction. Under the lock it calls `judge`, which decides what the answer proves, given what is known.
  *
  * For each slot, the youngest answer that says something about it wins, in whatever order the answers are stored. Its candle replaces
  * the stored one, and its proof of absence removes the stored one. Both keep old final values as a revision. Where a younger answer
@@ -59,7 +59,7 @@ export type ChunkCommit = {
 export function storeChunk(
   sql: Sql,
   answer: ChunkAnswer,
-  weigh: (known: OtherAnswers) => Verdict,
+  judge: (known: OtherAnswers) => Verdict,
   now: () => Instant = () => receivedAt(answer),
 ): Promise<ChunkCommit> {
   return sql.begin(async (tx) => {
@@ -68,7 +68,7 @@ export function storeChunk(
     const { covered, pending: pendingBefore, answeredByYounger } = state;
     const malformed = pendingBefore.some((p) => p.claim === 'malformed');
     const repeated = malformed ? await repeatedRows(tx, series.id, answer.quarantined) : new Set<Instant>();
-    const verdict = weigh({ ...state, repeated });
+    const verdict = judge({ ...state, repeated });
     if (verdict.withheld) return withhold(tx, answer, state, verdict);
 
     const ours = subtract([span], answeredByYounger);
