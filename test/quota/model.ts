@@ -32,6 +32,7 @@ export type Terms = { readonly limits: Limits; readonly perMonthFixed: boolean; 
 const GRACE = 2000;
 const RUN_AHEAD = 2000;
 const PROBE = 60_000;
+const PROBE_AGAIN = 1_000;
 
 const startOfDay = (at: Instant) => at - (at % DAY);
 const startOfMonth = (at: Instant) => Date.parse(`${new Date(at).toISOString().slice(0, 7)}-01`);
@@ -95,13 +96,14 @@ export function takeFrom(
   if (perMonth !== null && monthUsed >= perMonth && !isReported) return deny('month', monthReset);
   if (limits.perDay !== null && dayUsed >= limits.perDay) return deny('day', dayReset);
   const probing = ledger.probeUntil ?? 0;
+  const askAgain = Math.min(probing, now + PROBE_AGAIN);
   if (ledger.exhaustedUntil > now && !spender.isAccountRequest)
-    return deny('quota exhausted', Math.max(ledger.exhaustedUntil, probing));
+    return deny('quota exhausted', Math.max(ledger.exhaustedUntil, askAgain));
   if (probing > now) {
-    if (ledger.probe === 'exhausted') return deny('quota exhausted', Math.max(ledger.exhaustedUntil, probing));
-    return deny('unavailable', Math.max(ledger.downUntil, probing));
+    if (ledger.probe === 'exhausted') return deny('quota exhausted', Math.max(ledger.exhaustedUntil, askAgain));
+    return deny('unavailable', Math.max(ledger.downUntil, askAgain));
   }
-  if (ledger.downUntil > now) return deny('unavailable', Math.max(ledger.downUntil, probing));
+  if (ledger.downUntil > now) return deny('unavailable', Math.max(ledger.downUntil, askAgain));
   if (ledger.limitedUntil > now) return deny('limited', ledger.limitedUntil);
   if (perMonth !== null && monthUsed + leave.month >= perMonth && !isReported) return deny('reserved', monthReset);
   if (limits.perDay !== null && dayUsed + leave.day >= limits.perDay) return deny('reserved', dayReset);

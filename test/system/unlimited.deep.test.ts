@@ -2,6 +2,7 @@
 import { afterEach, expect, test } from 'vitest';
 import { MINUTE } from '../../src/core/interval.ts';
 import { parseFaultSpec } from '../../src/simulator/faults/fault-spec.ts';
+import type { FetchFunction } from '../../src/upstream/wire.ts';
 import { fill } from '../support/fill.ts';
 import { says } from '../support/scripted.ts';
 import { until } from '../support/until.ts';
@@ -73,6 +74,45 @@ test('an outage costs no more requests than one for each worker and a few that p
   // Before the run ends, one more may look.
   expect(failed().length).toBeLessThanOrEqual(burst + LEAST_WAITS_MS.length + 1);
   expect(await counted()).toBe(upstream.log.length);
+});
+
+test('a run with a short --max-wait goes on when the upstream is back, although its other workers wait for the probe', async () => {
+  await make({ simulator: { seed: 3, coins: 24, unlimited: true } });
+  const chandler = await world.open({ candlesPerRequest: SLOTS });
+  const { sql } = world.database;
+  let isDown = true;
+  let release: (() => void) | undefined;
+  const probe = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  let failures = 0;
+  let probeAt = Number.POSITIVE_INFINITY;
+  const answerInOutage = async (request: Request, simulated: FetchFunction) => {
+    const [row] = await sql<{ probe: string | null }[]>`select probe from ops.quota`;
+    if (row!.probe === null) {
+      failures++;
+      return says(500, 'down');
+    }
+    // The upstream is back, and answers slowly.
+    probeAt = world.clock.now();
+    await probe;
+    isDown = false;
+    return simulated(request);
+  };
+  upstream.script = (request, simulated) =>
+    isDown && request.url.includes('/ohlcv') ? answerInOutage(request, simulated) : null;
+  const { end } = await chandler.backfill({
+    ...WORK,
+    coins: (await sql<{ id: string }[]>`select id from market.coin`).map(({ id }) => id),
+    concurrency: CONCURRENCY,
+    maxWaitMs: 20_000,
+    onProgress: ({ waiting }) => {
+      // Another worker waits for the probe, too.
+      if (waiting?.reason === 'unavailable' && waiting.until > probeAt) release?.();
+    },
+  });
+  expect(end.kind).toBe('done');
+  expect(failures).toBeGreaterThanOrEqual(NOTICED_AFTER);
 });
 
 test('hardly a request is counted that was not sent, whatever the upstream answers', async () => {

@@ -23,7 +23,7 @@ export type TakeArgs = At & {
   readonly gapMs: number;
   readonly runAheadMs: number;
   readonly graceMs: number;
-  /** Milliseconds that the other processes wait for the answer to a probe. */
+  /** Milliseconds until a probe without an answer is given up. Until then the other processes look for its outcome each second. */
   readonly probeMs: number;
   /** Requests that must be left in the window after this take. */
   readonly leaveMonth: number;
@@ -75,7 +75,8 @@ export async function takeRequests(sql: SqlOrTransaction, t: TakeArgs): Promise<
         else greatest(
           case when denied = 'quota exhausted' then exhausted_until end,
           case when denied = 'unavailable' then down_until end,
-          probe_until)
+          -- The probe may be answered long before it is given up.
+          case when probe_until > now then least(probe_until, now + interval '1 second') end)
       end as at,
       coalesce(given_now, clock_timestamp()) as now,
       probe is not null as is_probe, is_backing_off,
