@@ -67,7 +67,7 @@ export async function ensurePartitionsOf(sql: Sql, of: Partitioned, span: Span):
       if (!exists) {
         await tx.unsafe(`
           create table market.${name} (like market.${of.table} including all);
-          comment on table market.${name} is 'A stretch of time of market.${of.table}.'`);
+          comment on table market.${name} is 'One partition of market.${of.table}, by time.'`);
       }
       await attachPartition(tx, of, partition);
     }

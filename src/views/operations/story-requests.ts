@@ -88,7 +88,7 @@ export async function readClaims(sql: Sql, { from, seriesId }: Slot): Promise<St
     detail:
       `${whyUnsettled(claim, answers)} ` +
       (Number.isFinite(retryAt)
-        ? `Chandler may ask again from ${formatInstant(retryAt)}.`
+        ? `Chandler may request it again from ${formatInstant(retryAt)}.`
         : 'Chandler does not request it again automatically.'),
   }));
 }

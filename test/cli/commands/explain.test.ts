@@ -103,10 +103,10 @@ test('explain shows failed requests, a claim that needs a second opinion, and th
     expect.stringMatching(/with account key@test: unavailable \(HTTP status 503\): come back later\.$/),
   ]);
   expect(details(events, 'claim')).toEqual([
-    'One answer is not enough here (unconfirmed); 1 answer so far. Chandler may ask again from 2024-01-21 01:00Z.',
+    'One answer is not enough here (unconfirmed); 1 answer so far. Chandler may request it again from 2024-01-21 01:00Z.',
   ]);
   expect(details(events, 'next')).toEqual([
-    'It is missing: unconfirmed. Chandler may ask again from 2024-01-21 01:00:00Z.',
+    'It is missing: unconfirmed. Chandler may request it again from 2024-01-21 01:00:00Z.',
   ]);
   await database.sql`update ops.second_opinion set retry_at = 'infinity' where series_id = ${id}`;
   expect(details(await storyOf('b-coin'), 'claim')[0]).toMatch(/Chandler does not request it again automatically\.$/);
@@ -116,7 +116,7 @@ test('explain says of a provisional slot that it was too recent for a final answ
   const id = await seriesSince15('young-coin');
   await storeAnswer(database.sql, id, [0, 6], 6);
   expect(details(await storyOf('young-coin'), 'claim')).toEqual([
-    'The slot was too recent for a final answer (provisional). Chandler may ask again from 2024-01-08 00:00Z.',
+    'The slot was too recent for a final answer (provisional). Chandler may request it again from 2024-01-08 00:00Z.',
   ]);
 });
 

@@ -46,6 +46,13 @@ test('the story of a slot lists that it became final, was revised, mended and an
   expect(volume(story.find(({ event }) => event === 'now')!.detail)).toBe(3 * volume(first!.detail));
 });
 
+test('within one second, the story begins with why the slot is wanted', async () => {
+  const id = await newDailySeries(database.sql, 'g-coin');
+  await storeAnswer(database.sql, id, [0, 10], 20);
+  await database.sql`update market.series set created_at = ${day(20) + 600}::timestamptz where id = ${id}`;
+  expect((await storyOf('g-coin', 5)).map(({ event }) => event)).toEqual(['wanted', 'final', 'now']);
+});
+
 test('for small answers that follow each other only the last request is kept, and the story says so', async () => {
   const id = await newDailySeries(database.sql, 'd-coin');
   for (const n of [0, 1, 2]) await storeAnswer(database.sql, id, [n, n + 1], 20 + n);
@@ -78,7 +85,7 @@ test('the story of a slot that was never requested says so; a coin without a ser
   await newDailySeries(database.sql, 'c-coin');
   const story = await storyOf('c-coin', 5);
   expect(story.map(({ event }) => event)).toEqual(['wanted', 'now', 'next']);
-  expect(story[2]!.detail).toBe('It is missing: not asked yet. The next backfill or refresh asks.');
+  expect(story[2]!.detail).toBe('It is missing: not asked yet. The next backfill or refresh requests it.');
   await recordCoins(database.sql, [coinNamed('other-coin')], day(0));
   expect(await storyOf('other-coin', 5)).toEqual([]);
   await expect(storyOf('no-coin', 5)).rejects.toThrow('no coin is called no-coin');

@@ -191,7 +191,7 @@ describe('the tools of a warehouse', () => {
       const missing = await outputOf('explainCandle', { ...given, time: '2024-02-01' });
       expect(missing.events.at(-1)).toMatchObject({
         event: 'next',
-        detail: 'It is missing: not asked yet. The next backfill or refresh asks.',
+        detail: 'It is missing: not asked yet. The next backfill or refresh requests it.',
       });
     } finally {
       await sql`delete from market.series where id = ${id}`;
