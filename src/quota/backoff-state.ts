@@ -46,10 +46,9 @@ export function afterLimited(ledger: Ledger, now: Instant, event: WaitEvent): Le
     limitedUntil: Math.max(ledger.limitedUntil, now + wait),
     limitedStreak: Math.min(LONGEST_STREAK, ledger.limitedStreak + (fresh ? 1 : 0)),
     limitedMessage: event.message,
-    // The upstream answers, so it is up.
-    downStreak: 0,
-    probe: ledger.probe === 'unavailable' ? null : ledger.probe,
-    probeUntil: null,
+    ...(provesUp(ledger, event.sentAt)
+      ? { downStreak: 0, probe: ledger.probe === 'unavailable' ? null : ledger.probe, probeUntil: null }
+      : {}),
   };
 }
 
@@ -69,7 +68,7 @@ export function afterExhausted(
     ...ledger,
     exhaustedUntil: Math.max(ledger.exhaustedUntil, (stale ? start + STALE_MS : reset) + event.graceMs),
     exhaustedMessage: event.message,
-    downStreak: 0,
+    downStreak: provesUp(ledger, event.sentAt) ? 0 : ledger.downStreak,
     probe: 'exhausted',
     probeUntil: null,
   };
@@ -99,12 +98,17 @@ export function isOutage({ downStreak }: Pick<Ledger, 'downStreak'>): boolean {
 }
 
 /**
- * The state after a usable answer: the upstream is up. Only the answer to a request sent after a hold began ends that hold. Only one sent after
- * an outage was noticed ends the outage: a server that shuts down still answers the requests that it has begun.
+ * Whether an answer to a request sent at `sentAt` proves that the upstream is up. In an outage, only one sent after it was noticed does: a server
+ * that shuts down still answers the requests that it has begun.
  */
+function provesUp(ledger: Ledger, sentAt: Instant): boolean {
+  return !isOutage(ledger) || sentAt > ledger.downAt;
+}
+
+/** The state after a usable answer: the upstream is up. Only the answer to a request sent after a hold began ends that hold. */
 export function afterAnswered(ledger: Ledger, now: Instant, { sentAt }: { sentAt: Instant }): Ledger {
   const limitedStreak = sentAt > ledger.limitedAt ? 0 : ledger.limitedStreak;
-  if (isOutage(ledger) && sentAt <= ledger.downAt) return { ...ledger, limitedStreak };
+  if (!provesUp(ledger, sentAt)) return { ...ledger, limitedStreak };
   return {
     ...ledger,
     downStreak: 0,

@@ -478,6 +478,31 @@ describe('an outage', () => {
     for (let i = 0; i < 3; i++) granted(await a.quota.take(backfill));
   });
 
+  it('does not end with a 429 or a 402 to a request that was in flight when it began', async () => {
+    const late = {
+      limited: { retryAfterMs: 0, message: 'slow down' },
+      exhausted: { window: 'day', message: 'day used up' },
+    } as const;
+    for (const report of ['limited', 'exhausted'] as const) {
+      const { quota, clock } = open({});
+      const sentAt = clock.now();
+      clock.advance(100);
+      for (let i = 0; i < 4; i++) await quota.unavailable(down(clock.now()));
+      clock.advance(1000);
+      granted(await quota.take(backfill));
+      await (report === 'limited'
+        ? quota.limited({ sentAt, ...late.limited })
+        : quota.exhausted({ sentAt, ...late.exhausted }));
+      expect((await quota.state()).outage).toEqual({ message: 'refused' });
+      expect(denied(await quota.take(backfill), clock)[0]).toBe(
+        report === 'limited' ? 'unavailable' : 'quota exhausted',
+      );
+      // An answer to the one that tries ends it.
+      await quota.limited({ sentAt: clock.now(), ...late.limited });
+      expect((await quota.state()).outage).toBeNull();
+    }
+  });
+
   it('ends with a repeated report of an answer, when the database refused the first one', async () => {
     const own = createClient({ url: database.url, max: 1, applicationName: 'ledger that is refused' });
     try {
