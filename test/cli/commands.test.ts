@@ -271,13 +271,13 @@ describe('sql', () => {
     expect(out).toMatch(/^\(10,001 rows; 1 more are not shown: --json prints all\)$/m);
   });
 
-  test('prints an error as one sentence with its position, and keeps what earlier statements did', async () => {
+  test('prints an error with its position and its hint, and keeps what earlier statements did', async () => {
     const { code, out, err } = await chandler('sql', 'select 1 as one;\nselect *\n  from market.candels');
     expect(code).toBe(1);
     expect(out).toContain('(1 row)');
     expect(err).toBe('error: relation "market.candels" does not exist (line 3, column 8)\n');
     expect((await chandler('sql', 'select clos from market.candles')).err).toMatch(
-      /\(line 1, column 8\); Perhaps you meant/,
+      /\(line 1, column 8\)\. Perhaps you meant/,
     );
     expect((await chandler('sql', 'select 1/0')).err).toBe('error: division by zero\n');
   });

@@ -31,7 +31,7 @@ describe('formatting', () => {
     expect(formatDay(Date.UTC(2024, 0, 31))).toBe('2024-01-31');
     expect(formatRelative(60_000, 0)).toBe('in 1m');
     expect(formatRelative(0, 60_000)).toBe('1m ago');
-    expect([formatRelative(0, 999), formatRelative(999, 0)]).toEqual(['now', 'now']);
+    expect([formatRelative(0, 999), formatRelative(999, 0)]).toEqual(['just now', 'now']);
     expect([formatRoughly(0), formatRoughly(61_500)]).toEqual(['under 1 s', '1m 1s']);
   });
 

@@ -5,7 +5,7 @@
 import type pg from 'pg';
 import type { QueryResult } from 'pg';
 import Cursor from 'pg-cursor';
-import { formatCount, formatCounted } from '../../core/format.ts';
+import { formatCount, formatCounted, formatPostgresError } from '../../core/format.ts';
 import { createClient } from '../../store/connection/connect.ts';
 import { copyOf, openPgClient } from '../../store/connection/pg-client.ts';
 import { explainDatabaseError } from '../../store/connection/store-error.ts';
@@ -253,5 +253,5 @@ function explainSqlError(error: unknown, text: string, offset: number, url: stri
     typeof code === 'string' && /^(0A|2[12]|2B|2F|34|3F|40|42|44|P0|57014|25)/.test(code) && code !== '25006';
   if (!isStatement) return explainDatabaseError(error, url) ?? error;
   const where = position ? ` (${describePosition(text, offset, Number(position))})` : '';
-  return new CommandFailed([`${message}${where}`, detail, hint].filter(Boolean).join('; '));
+  return new CommandFailed(formatPostgresError(`${message}${where}`, { detail, hint }));
 }

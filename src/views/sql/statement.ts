@@ -7,6 +7,7 @@ import type postgres from 'postgres';
 import { systemClock } from '../../clock.ts';
 import { type SqlAnswer, StatementError, type WarehouseTools } from '../../contract/interface/warehouse-tools.ts';
 import { withDeadline } from '../../core/concurrency/unless-aborted.ts';
+import { formatPostgresError } from '../../core/format.ts';
 import { createClient, type Sql, type SqlOrTransaction } from '../../store/connection/connect.ts';
 import type { Watchdog } from '../../store/connection/connection-watchdog.ts';
 import { StoreError } from '../../store/connection/store-error.ts';
@@ -279,5 +280,5 @@ function explain(error: unknown, timeoutMs: number): unknown {
   if (error instanceof StatementError || typeof code !== 'string' || !ABOUT_THE_STATEMENT.test(code)) return error;
   if (code === '57014') return tooLong(timeoutMs);
   if (code === '55P03') return new StatementError('the statement had to wait for a lock for too long');
-  return new StatementError([message, detail, hint].filter(Boolean).join('; '));
+  return new StatementError(formatPostgresError(message, { detail, hint }));
 }
