@@ -1,6 +1,7 @@
 /** Everything that sends requests to the upstream, assembled from the configuration. */
 import type { App } from './app.ts';
 import { checkSchedules, quotaOf } from './budget.ts';
+import { systemClock } from './clock.ts';
 import { effectiveLimits } from './config.ts';
 import type { ChunkQueue, QueueHost, QueueOptions } from './ingest/queue/chunk-queue.ts';
 import { isLostLock } from './ingest/queue/lost-lock.ts';
@@ -124,6 +125,8 @@ export async function withIngestion<T>(
   }
 }
 
+/** An error of the queue that repeats is logged once in this time. */
+const LOG_AGAIN_MS = 60_000;
 /** The SQLSTATE of a deadlock. */
 const DEADLOCK_DETECTED = '40P01';
 
@@ -139,9 +142,15 @@ function engineOf(app: App): Pick<QueueOptions, 'engine' | 'onError' | 'backoffM
   const isUnavailable = redisUrl === null ? isDatabaseUnavailable : isRedisUnavailable;
   const isHarmless = (error: Error) =>
     isUnavailable(error) || (error as { code?: unknown }).code === DEADLOCK_DETECTED || isLostLock(error);
-  // The message is for operators, the stack for developers.
+  let logged = { message: '', at: Number.NEGATIVE_INFINITY };
+  // The message is for operators, the stack for developers. A server that refuses sessions causes the same error many times a second.
   const onError = (error: Error) => {
-    if (!isHarmless(error)) log.warn(`queue: ${error.message}`);
+    const at = systemClock.now();
+    const isRepeated = error.message === logged.message && at < logged.at + LOG_AGAIN_MS;
+    if (!isHarmless(error) && !isRepeated) {
+      logged = { message: error.message, at };
+      log.warn(`queue: ${error.message}`);
+    }
     log.debug({ err: error }, 'queue');
   };
   return { engine, onError, ...overrides.queue };

@@ -5,7 +5,13 @@ import { createBackoff } from '../../core/backoff.ts';
 import { type Sql, type SqlOrTransaction, TYPE_MAP } from '../values/type-map.ts';
 import { createWatchdog, runWatchdog, type Watchdog } from './connection-watchdog.ts';
 import { readDatabaseUrl } from './database-url.ts';
-import { closeForAll, FLUSHED_AT_ONCE, survivesLostConnections } from './postgres-js-patches.ts';
+import {
+  closeForAll,
+  createRefusalWatch,
+  FLUSHED_AT_ONCE,
+  type RefusalWatch,
+  survivesLostConnections,
+} from './postgres-js-patches.ts';
 import { explainDatabaseError, StoreError } from './store-error.ts';
 
 export type { Sql, SqlOrTransaction };
@@ -133,6 +139,7 @@ export function createClient({
   const address = readDatabaseUrl(url);
   const { user, password, options } = address;
   const sockets = new Set<net.Socket>();
+  const refusals = createRefusalWatch();
   // The address is not passed on: postgres.js would send every parameter that it does not know to the server.
   const sql = postgres({
     // As lists, because postgres.js would cut an IPv6 address at its first colon.
@@ -158,11 +165,12 @@ export function createClient({
     types: TYPE_MAP,
     ...(columns === 'camelCase' ? { transform: { column: { from: postgres.toCamel } } } : {}),
     onnotice: () => undefined,
+    onclose: refusals.reported,
     // Without noDelay, statements longer than a packet wait for the server's delayed acknowledgement (tens of milliseconds).
     // The socket is returned while it still connects: a factory that waited and then failed would lose the slot in the pool for ever.
     socket: (target: SocketTarget) => {
       for (const socket of sockets) if (socket.destroyed) sockets.delete(socket);
-      const socket = connectSocket(target, watchdog);
+      const socket = connectSocket(target, watchdog, refusals);
       sockets.add(socket);
       return socket;
     },
@@ -193,12 +201,19 @@ type SocketTarget = {
   readonly ssl: unknown;
 };
 
-function connectSocket({ host, port, ssl }: SocketTarget, watchdog: Watchdog | undefined): net.Socket {
+function connectSocket(
+  { host, port, ssl }: SocketTarget,
+  watchdog: Watchdog | undefined,
+  refusals: RefusalWatch,
+): net.Socket {
   const name = host[0]!;
+  const mustFail = refusals.mustFail();
   const socket = net.connect({ host: name, port: Number(port[0]), noDelay: true });
   watchdog?.add(socket);
   failOnBadFirstReply(socket, ssl !== false);
-  closeForAll(socket);
+  closeForAll(socket, refusals.closed);
+  // Later, because nobody listens to its errors yet.
+  if (mustFail) setImmediate(() => fail(socket, 'the server refuses new sessions', 'CONNECTION_CLOSED'));
   // postgres.js reads the TLS server name here. It sets it only on sockets that it makes itself.
   return Object.assign(socket, { host: name });
 }
@@ -213,15 +228,18 @@ const NO_TLS = 'N'.charCodeAt(0);
  * not be Postgres.
  */
 function failOnBadFirstReply(socket: net.Socket, wantsTls: boolean): void {
-  const fail = (message: string, code: string) => socket.destroy(Object.assign(new Error(message), { code }));
   let first: number | undefined;
   socket.once('data', (data: Buffer) => {
     first = data[0];
-    if (wantsTls && first === NO_TLS) fail('no TLS here', 'TLS_NOT_OFFERED');
+    if (wantsTls && first === NO_TLS) fail(socket, 'no TLS here', 'TLS_NOT_OFFERED');
     // For example a web server, which may keep the connection open.
-    else if (first !== undefined && !FIRST_BYTES.has(first)) fail('not Postgres', 'NOT_POSTGRES');
+    else if (first !== undefined && !FIRST_BYTES.has(first)) fail(socket, 'not Postgres', 'NOT_POSTGRES');
   });
   socket.once('end', () => {
-    if (first === undefined) fail('hung up without a word', 'CONNECTION_CLOSED');
+    if (first === undefined) fail(socket, 'hung up without a word', 'CONNECTION_CLOSED');
   });
+}
+
+function fail(socket: net.Socket, message: string, code: string): void {
+  socket.destroy(Object.assign(new Error(message), { code }));
 }

@@ -1,5 +1,5 @@
 /**
- * Keeps postgres.js (3.4.9) running, and its results complete, when connections are lost. Without these patches six faults would end the
+ * Keeps postgres.js (3.4.9) running, and its results complete, when connections are lost. Without these patches seven faults would end the
  * process, damage the pool or delay other clients:
  *
  * - postgres.js writes `rollback`, or the next statement of a transaction, to a lost connection. This throws outside of any promise. So
@@ -17,6 +17,9 @@
  *   patch ends a client when all its sockets are closed.
  * - If a client is ended while it connects, its socket still opens, sends nothing, and closes only at the connection timeout. Until then the
  *   server keeps a process for it, and nobody can drop a database there. So the patch closes the socket when the client ends.
+ * - A connection that was lost during a statement keeps the statement. If the server then refuses new sessions (it starts up, has no connection left,
+ *   or the database is gone), postgres.js takes the refusal for a result of the old statement, and reconnects at once, for ever, hundreds of times
+ *   a second. The new statement is never settled. It does not report these closes, so the patch counts them, and fails the next attempt.
  */
 import type net from 'node:net';
 import { systemClock } from '../../clock.ts';
@@ -31,15 +34,42 @@ const NEVER = new Promise<never>(() => undefined);
 type Begin = (...args: unknown[]) => Promise<unknown>;
 type Rejected = (error: unknown) => Promise<never>;
 
+/** Finds attempts to connect that postgres.js repeats although the server refuses. */
+export type RefusalWatch = {
+  /** Called when a socket has closed. */
+  closed(): void;
+  /** Called when postgres.js reports that a connection has closed. */
+  reported(): void;
+  /** True once for each close that was not reported: the attempt that follows it must fail. */
+  mustFail(): boolean;
+};
+
+export function createRefusalWatch(): RefusalWatch {
+  let unreported = 0;
+  let failed = 0;
+  return {
+    closed: () => void unreported++,
+    reported: () => void unreported--,
+    mustFail: () => {
+      const must = unreported > failed;
+      // Fewer than before: a close was reported later than its socket closed.
+      failed = unreported;
+      return must;
+    },
+  };
+}
+
 /** Reports the close of an open connection without the error that came before it, so that every statement given to it rejects. */
-export function closeForAll(socket: net.Socket): void {
+export function closeForAll(socket: net.Socket, onClose: () => void): void {
   const emit = socket.emit.bind(socket) as (event: string, ...args: unknown[]) => boolean;
   let connected = false;
   socket.once('connect', () => {
     connected = true;
   });
-  socket.emit = ((event: string, ...args: unknown[]) =>
-    event === 'close' && connected ? emit(event, false) : emit(event, ...args)) as typeof socket.emit;
+  socket.emit = ((event: string, ...args: unknown[]) => {
+    if (event === 'close') onClose();
+    return event === 'close' && connected ? emit(event, false) : emit(event, ...args);
+  }) as typeof socket.emit;
 }
 
 /** Returns the same client with the patches: a lost connection is then an ordinary error. `sockets` are all that the client has opened. */

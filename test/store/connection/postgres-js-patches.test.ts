@@ -2,7 +2,7 @@
 import net from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createClient, type Sql } from '../../../src/store/connection/connect.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { createTestDatabase, type TestDatabase, testAdminUrl } from '../../support/database.ts';
 import { until } from '../../support/until.ts';
 import { testLost } from './postgres-js-patches.ts';
 
@@ -92,6 +92,31 @@ test('ending a client does not wait for a statement that was lost with its conne
     // A wait for this timeout would fail the test.
     await sql.end({ timeout: 600 });
   } finally {
+    await database.drop();
+  }
+});
+
+test('a statement is settled while the server refuses new sessions after it lost one, and the client works again afterwards', async () => {
+  const database = await createTestDatabase({ max: 1 });
+  const admin = createClient({ url: testAdminUrl(), max: 1 });
+  const sql = createClient({ url: database.url, max: 1, applicationName: 'refused' });
+  const name = new URL(database.url).pathname.slice(1);
+  try {
+    const lost = sql`select pg_sleep(600)`.catch(() => 'lost');
+    await until(async () => {
+      const [row] = await admin<{ n: number }[]>`
+        select count(*)::int as n from pg_stat_activity where application_name = 'refused' and state = 'active'`;
+      return row!.n === 1;
+    });
+    await admin.unsafe(`alter database ${name} allow_connections false`);
+    await admin`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'refused'`;
+    expect(await lost).toBe('lost');
+    for (let again = 0; again < 3; again++)
+      await expect(sql`select 1 as one`).rejects.toMatchObject({ code: 'CONNECTION_CLOSED' });
+    await admin.unsafe(`alter database ${name} allow_connections true`);
+    await expect.poll(() => sql`select 1 as one`.catch(() => null)).toEqual([{ one: 1 }]);
+  } finally {
+    await Promise.all([sql.end({ timeout: 0 }), admin.end({ timeout: 0 })]);
     await database.drop();
   }
 });
