@@ -97,31 +97,46 @@ begin atomic
   select rows.at, rows.event, rows.detail from rows order by date_trunc('second', rows.at), rows.place, rows.at, rows.event, rows.detail;
 end;
 
--- Less work for the same answers, to the bit: a frame of rows does not compare the times of neighbours, each pair of closes is looked up once, and the
--- statement of event_study keeps its plan, as that of on_grid does.
+-- Less work for the same answers, to the bit: a frame of rows does not compare the times of neighbours, each pair of closes is looked up once, only
+-- whole slots are read where only they count, and the statements of realized_volatility and event_study keep their plans, as that of on_grid does.
 create or replace function market.max_drawdown(coin text, from_time anyelement, to_time anycompatible default now(), width interval default '1 day', quote text default 'usd')
   returns table (drawdown double precision, peak_at timestamptz, trough_at timestamptz, slots integer, complete boolean)
   language plpgsql stable parallel safe rows 1 cost 1000 as $$
 declare
   since constant timestamptz := market.utc(from_time);
-  until constant timestamptz := coalesce(nullif(market.utc(to_time), 'infinity'), now());
+  -- A slot that ends after the span tells of what came later.
+  last constant timestamptz := market.slot_of(width, coalesce(nullif(market.utc(to_time), 'infinity'), now()));
 begin
   return query
     with closes as materialized (
-      select o.open_time, o.close_time + interval '1 second' as at, o.close, max(o.close) over (order by o.open_time rows unbounded preceding) as peak
-      -- A slot that ends after the span tells of what came later.
-      from market.ohlcv(coin, width, from_time, to_time, quote) o where o.close_time + interval '1 second' <= until
+      select o.open_time, o.close_time, o.close, max(o.close) over (order by o.open_time rows unbounded preceding) as peak
+      from market.ohlcv(coin, width, since, last, quote) o
     ), deepest as (
-      select c.at, c.peak, c.close / nullif(c.peak, 0) - 1 as fall from closes c where c.close is not null order by 3, 1 limit 1
+      select c.close_time, c.peak, c.close / nullif(c.peak, 0) - 1 as fall from closes c where c.close is not null order by 3, 1 limit 1
     )
-    select d.fall, (select max(c.at) from closes c where c.close = d.peak and c.at <= d.at), d.at, t.slots,
-      coalesce(case when s.first < s.last then market.final_spans(coin, market.base_of(width), quote) @> tstzrange(s.first, s.last) end, false)
+    select d.fall, (select max(c.close_time) from closes c where c.close = d.peak and c.close_time <= d.close_time) + interval '1 second',
+      d.close_time + interval '1 second', t.slots,
+      coalesce(case when s.first < last then market.final_spans(coin, market.base_of(width), quote) @> tstzrange(s.first, last) end, false)
     from (select count(*)::integer as slots, min(c.open_time) as first_at from closes c) t
     cross join lateral (
-      select case when isfinite(since) then market.slot_end(width, market.slot_of(width, since - interval '1 microsecond')) else t.first_at end as first,
-        market.slot_of(width, until) as last
+      select case when isfinite(since) then market.slot_end(width, market.slot_of(width, since - interval '1 microsecond')) else t.first_at end as first
     ) s
     left join deepest d on true;
+end
+$$;
+
+create or replace function market.realized_volatility(coin text, from_time anyelement, to_time anycompatible default now(), width interval default '1 day', quote text default 'usd')
+  returns table (volatility double precision, returns integer, holes integer)
+  language plpgsql stable parallel safe rows 1 cost 1000 as $$
+declare
+  until constant timestamptz := market.utc(to_time);
+  -- A slot that ends after the span tells of what came later.
+  last constant timestamptz := market.slot_of(width, case when isfinite(until) then until else now() end);
+begin
+  return query
+    select stddev_samp(r.log_return) * sqrt(31536000 / extract(epoch from width)::double precision),
+      count(r.log_return)::integer, count(*) filter (where r.log_return is null)::integer
+    from market.returns(coin, width, from_time, last, quote) r;
 end
 $$;
 
