@@ -51,10 +51,11 @@ export function createRefusalWatch(): RefusalWatch {
     closed: () => void unreported++,
     reported: () => void unreported--,
     mustFail: () => {
-      const must = unreported > failed;
-      // Fewer than before: a close was reported later than its socket closed.
-      failed = unreported;
-      return must;
+      // A close may be reported later than its socket closes.
+      failed = Math.min(failed, unreported);
+      if (unreported === failed) return false;
+      failed++;
+      return true;
     },
   };
 }
