@@ -113,7 +113,7 @@ export function createPlanLimits(options: PlanLimitsOptions): PlanLimits {
 }
 
 function newAccount(id: string, plan: Plan, anonymous: boolean, since: Instant, spentBefore = 0): Account {
-  const window = (count = 0) => ({ period: Number.NaN, count });
+  const window = () => ({ period: Number.NaN, count: 0 });
   const windows = { arrivals: window(), second: window(), day: window(), month: window() };
   const rejected = { pace: 0, day: 0, month: 0 };
   const peak = { second: 0, day: 0, month: 0 };

@@ -38,8 +38,6 @@ export type StateInputs = {
 };
 
 export type RefusedKey = {
-  /** Absent when it is this account. */
-  readonly accountId?: string;
   readonly message: string;
   readonly since: Instant;
   readonly retryAt: Instant;
@@ -113,7 +111,7 @@ function keyRefused(refusal: RefusedKey | null, { accountId }: StateInputs): Sta
     topic: 'key-refused',
     since: refusal?.since ?? null,
     settleMs: 0,
-    text: `${text} (${refusal?.accountId ?? accountId})`,
+    text: `${text} (${accountId})`,
     over: `the upstream accepts the key again, and all work goes on. (${accountId})`,
   };
 }

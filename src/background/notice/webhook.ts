@@ -2,7 +2,7 @@
  * Sends to the operator's addresses: a text to a webhook in the format of Slack and Mattermost (`{"text": …}` by POST), or a heartbeat to a
  * monitor (GET). The address is secret.
  */
-import { type Clock, systemClock } from '../../clock.ts';
+import { systemClock } from '../../clock.ts';
 import { withDeadline } from '../../core/concurrency/unless-aborted.ts';
 import { createMask } from '../../log.ts';
 import { createHttpAgent } from '../../upstream/agent.ts';
@@ -41,7 +41,7 @@ const ABOUT_THE_TEXT: ReadonlySet<number> = new Set([400, 413, 422]);
 /** `setting`: the variable with the address. */
 export function createWebhook(
   address: string,
-  { deadlineMs = DEADLINE_MS, clock = systemClock, setting = 'CHANDLER_WEBHOOK_URL' }: WebhookOptions = {},
+  { deadlineMs = DEADLINE_MS, setting = 'CHANDLER_WEBHOOK_URL' }: WebhookOptions = {},
 ): Webhook {
   const url = new URL(address);
   const withoutAddress = createMask([url.href, url.pathname + url.search].filter((text) => text.length >= 12));
@@ -57,7 +57,7 @@ export function createWebhook(
     const stop = new AbortController();
     const late = new Error(`${url.host} did not answer within ${deadlineMs / 1000} s`);
     // Undici's own timers notice only silence. This deadline also ends a response that arrives byte by byte.
-    const within = <T>(work: () => Promise<T>) => withDeadline(clock, { ms: deadlineMs, late, stop }, work);
+    const within = <T>(work: () => Promise<T>) => withDeadline(systemClock, { ms: deadlineMs, late, stop }, work);
     try {
       const response = await within(() =>
         agent.request({
@@ -71,7 +71,7 @@ export function createWebhook(
       const body = await within(() => readRawBody(response.body, MOST_BYTES)).catch(() => null);
       const header = (name: string) => [response.headers[name]].flat().join(', ') || null;
       const reason = body?.kind === 'raw' ? withoutAddress(firstLine(body.bytes.toString('utf8'))) : '';
-      return judge({ host: url.host, setting }, response.statusCode, header, reason, clock);
+      return judge({ host: url.host, setting }, response.statusCode, header, reason);
     } catch (error) {
       signal?.throwIfAborted();
       const message = error === late ? late.message : withoutAddress(describeNetworkError(error, url.host).message);
@@ -95,14 +95,13 @@ type Content = {
   readonly body?: string;
 };
 
-export type WebhookOptions = { readonly deadlineMs?: number; readonly clock?: Clock; readonly setting?: string };
+export type WebhookOptions = { readonly deadlineMs?: number; readonly setting?: string };
 
 function judge(
   { host, setting }: { readonly host: string; readonly setting: string },
   status: number,
   header: (name: string) => string | null,
   reason: string,
-  clock: Clock,
 ): Delivery {
   if (status >= 200 && status < 300) return { kind: 'taken' };
   // The operator has allowed messages to this address only.
@@ -112,7 +111,7 @@ function judge(
   }
   const message = `${host} answered ${status}${reason === '' ? '' : ` (${reason})`}`;
   if (ABOUT_THE_TEXT.has(status)) return { kind: 'refused', message };
-  return { kind: 'failed', message, retryAfterMs: retryAfterMs(header, clock.now()) };
+  return { kind: 'failed', message, retryAfterMs: retryAfterMs(header, systemClock.now()) };
 }
 
 /** The first line of the webhook's error text. Empty for a web page. */

@@ -1,5 +1,5 @@
 /** Runs a backfill: records what is wanted, then sends requests until nothing is left to fetch. */
-import type { Clock, Instant } from '../../clock.ts';
+import type { Clock } from '../../clock.ts';
 import { settledUntil } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
 import {
@@ -39,7 +39,6 @@ import { type Verdict, verdictOf } from './verdict.ts';
 export type BackfillRun = {
   readonly id: number;
   readonly end: BackfillEnd;
-  readonly startedAt: Instant;
   readonly tookMs: number;
   /** The totals of `ops.fetch`, including requests that other processes sent for this backfill; null if the database was unavailable at the end. */
   readonly totals: BackfillTotals | null;
@@ -136,7 +135,6 @@ export async function runBackfill(deps: BackfillDeps, options: BackfillOptions):
   return {
     id,
     end,
-    startedAt,
     tookMs,
     totals,
     seen: tracker.seen(),

@@ -14,7 +14,6 @@ export type ProbeDeps = ChunkSource & {
   readonly onOutcome: (job: ChunkJob, outcome: Outcome) => void;
   /** The key or the address is wrong: the upstream would not answer other chunks either. */
   readonly onConfigurationError: (error: ConfigurationError) => void;
-  readonly random?: () => number;
 };
 
 /** A failed probe is repeated: without its answer, the upstream would refuse all chunks that are in progress at the same time. */
@@ -23,7 +22,7 @@ const backoff = createBackoff({ firstMs: 4_000, mostMs: 32_000 });
 
 /** Resolves when the probe was answered or given up, or when there is nothing to probe. Rejects with database errors. */
 export async function probeHistoryLimit(deps: ProbeDeps): Promise<void> {
-  const { clock, signal, random = Math.random } = deps;
+  const { clock, signal } = deps;
   const job = await newestBeyond(deps);
   if (job === null) return;
   for (let attempt = 1; !signal.aborted; ) {
@@ -34,7 +33,7 @@ export async function probeHistoryLimit(deps: ProbeDeps): Promise<void> {
       if (error instanceof ConfigurationError) return deps.onConfigurationError(error);
       // From then on the queue's attempts at this chunk show what the limit is.
       if (attempt++ >= MOST_PROBES) return;
-      await clock.sleep(backoff(attempt - 2, random()), signal).catch(() => undefined);
+      await clock.sleep(backoff(attempt - 2, Math.random()), signal).catch(() => undefined);
       continue;
     }
     deps.onOutcome(job, outcome);

@@ -32,7 +32,7 @@ const backoff = createBackoff({ firstMs: 2_000, mostMs: 16_000 });
 
 export type CatalogueRefresh =
   | { readonly kind: 'fresh' }
-  | { readonly kind: 'read'; readonly coins: number; readonly requests: number }
+  | { readonly kind: 'read'; readonly requests: number }
   | { readonly kind: 'held'; readonly until: number; readonly reason: string };
 
 export type CatalogueDeps = {
@@ -79,7 +79,7 @@ export async function refreshCatalogue(
     for (const { endpoint, quarantined, fetchId, asOf } of tickers === null ? [coins] : [coins, tickers])
       await quarantineRecords(tx, endpoint, quarantined, { fetchId, seenAt: asOf });
   });
-  return { kind: 'read', coins: coins.value.length, requests: coins.requests + (tickers?.requests ?? 0) };
+  return { kind: 'read', requests: coins.requests + (tickers?.requests ?? 0) };
 }
 
 /** Is it less than `maxAgeMs` old? An instant in the future was recorded before the clock was set back: then the age is unknown. */

@@ -30,7 +30,7 @@ export type ExportToImport = {
 /** @throws ImportRefused when the files do not match the manifest, or have a form from which rows cannot be read back exactly */
 export async function openExport(
   destination: Destination,
-  options: { readonly signal: AbortSignal; readonly onFile?: (bytes: number) => void },
+  options: { readonly signal: AbortSignal },
 ): Promise<ExportToImport> {
   const recounted = await recount(destination, options).catch((error: unknown) => {
     if (!(error instanceof DamagedManifest)) throw error;

@@ -3,7 +3,7 @@
  * which spans of a series. They are made only from final candles, and only where no coarser series has an answer for the slot. A transaction
  * that changes one of these conditions removes them (`ops.cut_rollups`), and the next run makes them again.
  */
-import { type Clock, type Instant, systemClock } from '../../clock.ts';
+import { type Instant, systemClock } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import { type CandleInterval, ceilToGrid, floorToGrid, INTERVAL_MS, INTERVALS } from '../../core/interval.ts';
 import { intersect, normalize, type Span, type Spans, slotsAt, subtract, union } from '../../core/span.ts';
@@ -55,7 +55,6 @@ export type RollUpOptions = {
   readonly of?: { readonly coinIds: readonly string[]; readonly quote: Quote; readonly interval: CandleInterval };
   /** After so many milliseconds the run leaves the rest to the next one. Default: no limit. */
   readonly mostMs?: number;
-  readonly clock?: Pick<Clock, 'now'>;
 };
 
 /**
@@ -64,10 +63,10 @@ export type RollUpOptions = {
  */
 export async function rollUp(
   sql: Sql,
-  { signal, of, mostMs = Number.POSITIVE_INFINITY, clock = systemClock }: RollUpOptions = {},
+  { signal, of, mostMs = Number.POSITIVE_INFINITY }: RollUpOptions = {},
 ): Promise<number> {
-  const until = clock.now() + mostMs;
-  const isOver = () => signal?.aborted === true || clock.now() >= until;
+  const until = systemClock.now() + mostMs;
+  const isOver = () => signal?.aborted === true || systemClock.now() >= until;
   let made = 0;
   for (let after = 0; !isOver(); ) {
     const page = await readPage(sql, after, of);

@@ -31,12 +31,12 @@ export async function readOpenNotices(sql: Sql): Promise<readonly NoticeRow[]> {
 }
 
 /** The other notices, newest first. `before`: the page has notices with lower numbers; null: it begins with the newest. */
-export async function readNotices(sql: Sql, before: number | null, size = PAGE): Promise<NoticePage> {
+export async function readNotices(sql: Sql, before: number | null): Promise<NoticePage> {
   const rows = await sql<NoticeRow[]>`
     select ${columns(sql)} from ops.notice
     where (began_at is null or ended_at is not null) ${before === null ? sql`` : sql`and id < ${before}`}
-    order by id desc limit ${size + 1}`;
-  return { rows: rows.slice(0, size), next: rows.length > size ? rows[size - 1]!.id : null };
+    order by id desc limit ${PAGE + 1}`;
+  return { rows: rows.slice(0, PAGE), next: rows.length > PAGE ? rows[PAGE - 1]!.id : null };
 }
 
 function columns(sql: Sql) {

@@ -62,12 +62,7 @@ export const MOST_SEARCHED = 100_000;
 const UNORDERED = 200;
 
 /** `before`: the page has requests with lower numbers; null: it begins with the newest. */
-export async function readRequests(
-  sql: Sql,
-  filter: RequestFilter,
-  before: number | null,
-  size = PAGE,
-): Promise<RequestPage> {
+export async function readRequests(sql: Sql, filter: RequestFilter, before: number | null): Promise<RequestPage> {
   const [ends] = await sql<{ first: number | null; last: number | null }[]>`
     select (select min(id) from ops.fetch) as first, (select max(id) from ops.fetch) as last`;
   const { first, last } = ends!;
@@ -78,10 +73,10 @@ export async function readRequests(
   const top = Math.min(before ?? last + 1, end);
   const floor = Math.max(begin, top - MOST_SEARCHED);
   const range: Range = { top, floor, begin };
-  const ids = coin === null ? idsInRange(sql, range, filter, size) : idsOfCoin(sql, range, filter, coin, size);
+  const ids = coin === null ? idsInRange(sql, range, filter) : idsOfCoin(sql, range, filter, coin);
   const found = (await ids).map(({ id }) => id);
-  const rows = await readRows(sql, found.slice(0, size));
-  if (found.length > size) return { rows, next: rows.at(-1)!.id, looked: null };
+  const rows = await readRows(sql, found.slice(0, PAGE));
+  if (found.length > PAGE) return { rows, next: rows.at(-1)!.id, looked: null };
   if (floor <= begin) return { rows, next: null, looked: null };
   const [oldest] = await sql<{ at: Instant }[]>`
     select sent_at as at from ops.fetch where id >= ${floor} order by id limit 1`;
@@ -94,13 +89,13 @@ export async function readRequests(
 type Range = { readonly top: number; readonly floor: number; readonly begin: number };
 type Ids = Promise<readonly { readonly id: number }[]>;
 
-function idsInRange(sql: Sql, { top, floor }: Range, filter: RequestFilter, size: number): Ids {
+function idsInRange(sql: Sql, { top, floor }: Range, filter: RequestFilter): Ids {
   return sql<{ id: number }[]>`
-    select id from ops.fetch f where id < ${top} and id >= ${floor} ${matching(sql, filter)} order by id desc limit ${size + 1}`;
+    select id from ops.fetch f where id < ${top} and id >= ${floor} ${matching(sql, filter)} order by id desc limit ${PAGE + 1}`;
 }
 
 /** Uses the index of series, however long ago the requests were sent. Requests about the coin itself have no index. */
-async function idsOfCoin(sql: Sql, range: Range, filter: RequestFilter, coin: readonly string[], size: number): Ids {
+async function idsOfCoin(sql: Sql, range: Range, filter: RequestFilter, coin: readonly string[]): Ids {
   const { top, floor, begin } = range;
   const [newest] = await sql<{ at: Instant }[]>`
     select as_of as at from ops.fetch where id < ${top} order by id desc limit 1`;
@@ -110,12 +105,12 @@ async function idsOfCoin(sql: Sql, range: Range, filter: RequestFilter, coin: re
       select f.id from market.series s cross join lateral (
         select id from ops.fetch f
         where series_id = s.id and as_of <= ${newest.at + HOUR} and id < ${top} and id >= ${begin} ${matching(sql, filter)}
-        order by as_of desc limit ${size + UNORDERED}
+        order by as_of desc limit ${PAGE + UNORDERED}
       ) f where s.coin_id = any(${coin as string[]}::text[])
       union all
       select id from ops.fetch f
       where id < ${top} and id >= ${floor} and series_id is null and subject = any(${coin as string[]}::text[]) ${matching(sql, filter)}
-    ) f order by id desc limit ${size + 1}`;
+    ) f order by id desc limit ${PAGE + 1}`;
 }
 
 function matching(sql: Sql, { outcome, endpoint, about, backfill, from, to }: RequestFilter) {
