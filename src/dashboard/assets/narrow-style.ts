@@ -34,7 +34,7 @@ const PAPER = `
   body > header { border-bottom-color: var(--text); }
   a { color: var(--link); text-decoration: underline; }
   h1, h2, caption { break-after: avoid; } h2 { margin-top: 1rem; }
-  figure, tr, li, dl > *, .card, .notice, .map { break-inside: avoid; }
+  figure, tr, li, dl > *, .notice, .map { break-inside: avoid; }
   .table { overflow: visible; }
   table { font-size: 0.875rem; }
   th, td { padding: 0.15rem 0.6rem 0.15rem 0; }

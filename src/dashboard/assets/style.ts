@@ -44,9 +44,6 @@ h1 { font-size: 1.35rem; line-height: 1.25; margin: 1rem 0 0.5rem; }
 h2 { font-size: 1.05rem; margin: 1.75rem 0 0.5rem; }
 p { margin: 0.4rem 0; max-width: 65rem; }
 .soft { color: var(--soft); } .bad { color: var(--bad); } .warn { color: var(--warn); } .good { color: var(--good); }
-.card { background: var(--card); border: 1px solid var(--line); border-radius: 6px; padding: 0.6rem 0.9rem; }
-.cards { display: grid; gap: 0.6rem; grid-template-columns: repeat(auto-fit, minmax(min(15rem, 100%), 1fr)); }
-.card h2, .card h3 { font-size: 0.9rem; margin: 0; } .card .figure { font-size: 1.35rem; font-variant-numeric: tabular-nums; margin: 0; }
 ul.needs { list-style: none; margin: 0; padding: 0; }
 ul.needs > li { align-items: baseline; border-bottom: 1px solid var(--line); display: flex; flex-wrap: wrap; gap: 0.2rem 0.9rem; padding: 0.5rem 0; }
 ul.needs > li > p { flex: 1 1 20rem; margin: 0; overflow-wrap: anywhere; }
@@ -91,5 +88,5 @@ ol.story > li { border-bottom: 1px solid var(--line); overflow-wrap: anywhere; p
 .on-paper { display: none; }
 /* Canvases are painted anew for paper: scripts ask for the light colours before the browser draws the sheets. */
 :root[data-paper] { color-scheme: light; }
-@media (prefers-reduced-motion: no-preference) { .card, .chip { transition: border-color 0.15s; } }
+@media (prefers-reduced-motion: no-preference) { .chip { transition: border-color 0.15s; } }
 ${MAP_STYLE}${NARROW_STYLE}`;
