@@ -24,6 +24,11 @@ export type Interval = CandleInterval | PriceInterval;
 
 /** Names one series. */
 export type SeriesName = { readonly coinId: string; readonly quote: Quote; readonly interval: Interval };
+
+/** `btc-bitcoin usd 24h`: the name that attestations use. */
+export function nameOfSeries({ coinId, quote, interval }: SeriesName): string {
+  return `${coinId} ${quote} ${interval}`;
+}
 /** Series of one quote and interval. */
 export type SeriesOfCoins = Omit<SeriesName, 'coinId'> & { readonly coinIds: readonly string[] };
 /** A span of time of these series. */

@@ -5,6 +5,7 @@ import path from 'node:path';
 import { removeAbandoned, whyUnreadable } from '../../background/attestation/attestation-file.ts';
 import type { Instant } from '../../clock.ts';
 import { toIso } from '../../core/format.ts';
+import { syncToDisk } from '../../lake/destination/folder.ts';
 import { UsageError } from '../shell/exit.ts';
 
 const EXTENSION = '.dump';
@@ -52,7 +53,7 @@ export async function writeWhole<T>(file: string, write: (part: string) => Promi
     // Only this user may read the file, because its reader can read the whole warehouse.
     await open(part, 'wx', 0o600).then((handle) => handle.close());
     const written = await write(part);
-    await sync(part);
+    await syncToDisk(part);
     // The attestation gets its name first, so that an existing backup is never without it.
     const isAttested = await hasFile(attestationBeside(part));
     if (isAttested) await giveName(attestationBeside(part), attestationBeside(file));
@@ -60,7 +61,7 @@ export async function writeWhole<T>(file: string, write: (part: string) => Promi
       if (isAttested) await rm(attestationBeside(file), { force: true });
       throw error;
     });
-    await sync(path.dirname(file));
+    await syncToDisk(path.dirname(file));
     return written;
   } catch (error) {
     await rm(part, { force: true });
@@ -84,17 +85,6 @@ async function giveName(part: string, name: string): Promise<void> {
     return rename(part, name);
   }
   await rm(part);
-}
-
-async function sync(target: string): Promise<void> {
-  // Windows cannot open folders.
-  const handle = await open(target, 'r').catch(() => null);
-  if (handle === null) return;
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
 }
 
 export type FoundBackup = { readonly file: string; readonly at: Instant };

@@ -23,7 +23,7 @@ export const candleRowSchema = z.object({
 });
 
 /** A text that is parsed like the REST parameter of the same name. */
-const asOnRest = (description: string) => z.string(must('must be a string')).optional().describe(description);
+export const asOnRest = (description: string) => z.string(must('must be a string')).optional().describe(description);
 const START = 'First instant: a date (2018-02-15), an RFC 3339 time or unix seconds.';
 const start = z.string(must('must be a string')).describe(START);
 const quote = asOnRest(`Currency of the prices: ${QUOTES.join(' or ')}. Default usd.`);

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import type { Instant } from '../../clock.ts';
 import { QUOTES, type Quote } from '../../core/candle.ts';
 import { ALL_INTERVALS, INTERVALS, type Interval, type SeriesName } from '../../core/interval.ts';
-import { candleRowSchema } from './hosted-tools.ts';
+import { asOnRest, candleRowSchema } from './hosted-tools.ts';
 import { coinId, limitOf, must, tool } from './tools.ts';
 
 export type SeriesQuestion = {
@@ -131,8 +131,6 @@ const series = {
   interval: interval.optional().describe(`Width of the candles; ${OF_PRICES}. Default: any.`),
   limit,
 };
-/** A text as on the REST interface; `parseOhlcvParameters` parses it. */
-const ohlcvText = (description: string) => z.string(must('must be a string')).optional().describe(description);
 
 const STATEMENT_RULE = 'must be one SQL statement';
 /** The most characters of a statement. */
@@ -148,9 +146,9 @@ export const WAREHOUSE_TOOLS = {
       start: z
         .string(must('must be a string'))
         .describe('First open time: a date (2018-02-15), an RFC 3339 time or unix seconds.'),
-      end: ohlcvText('Last open time, included, at most a year after start. Default: as far as limit goes.'),
-      interval: ohlcvText(`Width of a candle: ${INTERVALS.join(', ')}. Default 24h.`),
-      quote: ohlcvText(`Currency of the prices: ${QUOTES.join(' or ')}. Default usd.`),
+      end: asOnRest('Last open time, included, at most a year after start. Default: as far as limit goes.'),
+      interval: asOnRest(`Width of a candle: ${INTERVALS.join(', ')}. Default 24h.`),
+      quote: asOnRest(`Currency of the prices: ${QUOTES.join(' or ')}. Default usd.`),
       limit: z
         .number(must('must be a number'))
         .optional()

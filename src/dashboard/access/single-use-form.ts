@@ -1,7 +1,7 @@
 /** Forms that work once, whichever process receives them: the browser may send a form again when the visitor reloads its answer. */
 import { createHash, randomBytes } from 'node:crypto';
 import type { Clock } from '../../clock.ts';
-import { releaseForm as releaseStoredForm, useForm } from '../../store/callers/dashboard-session.ts';
+import { endSession, useForm } from '../../store/callers/dashboard-session.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { type Operator, SESSION_MS } from './session.ts';
 
@@ -26,7 +26,7 @@ export function claimForm({ sql, clock }: Using, operator: Operator, once: strin
 
 /** Call it when the action failed, so that the form may be sent again. */
 export function releaseForm({ sql }: Pick<Using, 'sql'>, operator: Operator, once: string): Promise<void> {
-  return releaseStoredForm(sql, hashOf(operator, once));
+  return endSession(sql, hashOf(operator, once));
 }
 
 /** No cookie has this hash, because no cookie has the length of the text that is hashed here. */

@@ -4,6 +4,7 @@ import type { Instant } from '../../clock.ts';
 import { formatCount, formatDay, formatDuration } from '../../core/format.ts';
 import { ALL_INTERVALS, INTERVAL_MS } from '../../core/interval.ts';
 import type { SeriesFacts } from '../../views/chart/coin-facts.ts';
+import { Choice } from '../parts/choice.tsx';
 import { Ago } from '../parts/moment.tsx';
 import { Table } from '../parts/table.tsx';
 import { coinUrl } from './coin-address.ts';
@@ -135,29 +136,11 @@ export const MoreOfCoin: FC<MoreProps> = ({ coinId, interval, quote, now }) => {
 
 const IntervalAndQuote: FC<{ readonly interval: string; readonly quote: string }> = ({ interval, quote }) => (
   <>
-    <label>
-      Interval
-      <select name="interval">
-        {ALL_INTERVALS.map((one) => (
-          <option value={one} selected={one === interval}>
-            {one}
-          </option>
-        ))}
-      </select>
-    </label>
+    <Choice name="interval" label="Interval" value={interval} options={ALL_INTERVALS} />
     <QuoteChoice quote={quote} />
   </>
 );
 
 export const QuoteChoice: FC<{ readonly quote: string }> = ({ quote }) => (
-  <label>
-    Quote
-    <select name="quote">
-      {['usd', 'btc'].map((one) => (
-        <option value={one} selected={one === quote}>
-          {one}
-        </option>
-      ))}
-    </select>
-  </label>
+  <Choice name="quote" label="Quote" value={quote} options={['usd', 'btc']} />
 );

@@ -5,6 +5,7 @@ import { QUOTES } from '../../core/candle.ts';
 import { formatCount, formatCounted } from '../../core/format.ts';
 import { ALL_INTERVALS, DAY, describeInterval } from '../../core/interval.ts';
 import { readCoverageFacts, readFirstWanted } from '../../views/dashboard/coverage-map.ts';
+import { Choice } from '../parts/choice.tsx';
 import type { ScreenInput, ScreenView } from '../screen.ts';
 import {
   COVERAGE_PATH,
@@ -141,24 +142,6 @@ function describeFilter({ filter: { sort, byTier, reason, interval, quote, coin 
   ];
   return `${parts.filter((part) => part !== '').join('; ')}.`;
 }
-
-const Choice: FC<{
-  readonly name: string;
-  readonly label: string;
-  readonly value: string;
-  readonly options: readonly (readonly [value: string, text: string])[];
-}> = ({ name, label, value, options }) => (
-  <label>
-    {label}
-    <select name={name}>
-      {options.map(([one, text]) => (
-        <option value={one} selected={one === value}>
-          {text}
-        </option>
-      ))}
-    </select>
-  </label>
-);
 
 const Pager: FC<{ readonly address: CoverageAddress; readonly total: number; readonly shown: number }> = ({
   address,

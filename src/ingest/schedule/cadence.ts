@@ -4,6 +4,7 @@
  */
 import { createTask, type DetailedValidation, validateDetailed } from 'node-cron';
 import type { Instant } from '../../clock.ts';
+import { dayStart } from '../../core/calendar.ts';
 import { DAY, MINUTE } from '../../core/interval.ts';
 import { firstAtLeast } from '../../quota/coming-requests.ts';
 
@@ -115,7 +116,6 @@ function dayMatcher(cron: string): (start: Instant) => boolean {
 
 /** `isDay` null: the cadence includes every day. */
 function createCadence(cron: string, times: readonly number[], isDay: ((start: Instant) => boolean) | null): Cadence {
-  const startOf = (at: Instant) => Math.floor(at / DAY) * DAY;
   const ticksOn = (day: Instant) => (isDay === null || isDay(day) ? times : []);
   const daysIn = (from: Instant, to: Instant) => {
     if (isDay === null) return (to - from) / DAY;
@@ -126,7 +126,7 @@ function createCadence(cron: string, times: readonly number[], isDay: ((start: I
   return {
     cron,
     next: (at) => {
-      for (let day = startOf(at), i = 0; i <= FAR_DAYS; day += DAY, i++) {
+      for (let day = dayStart(at), i = 0; i <= FAR_DAYS; day += DAY, i++) {
         const ticks = ticksOn(day);
         const time = ticks[firstAtLeast(ticks, at - day + 1)];
         if (time !== undefined) return day + time;
@@ -134,7 +134,7 @@ function createCadence(cron: string, times: readonly number[], isDay: ((start: I
       return Number.POSITIVE_INFINITY;
     },
     latest: (at) => {
-      for (let day = startOf(at), i = 0; i <= FAR_DAYS; day -= DAY, i++) {
+      for (let day = dayStart(at), i = 0; i <= FAR_DAYS; day -= DAY, i++) {
         const ticks = ticksOn(day);
         const time = ticks[firstAtLeast(ticks, at - day + 1) - 1];
         if (time !== undefined) return day + time;
@@ -143,7 +143,7 @@ function createCadence(cron: string, times: readonly number[], isDay: ((start: I
     },
     count: (from, to) => {
       if (from >= to) return 0;
-      const [first, last] = [startOf(from), startOf(to)];
+      const [first, last] = [dayStart(from), dayStart(to)];
       const whole = daysIn(first, last) * times.length;
       return whole + firstAtLeast(ticksOn(last), to - last) - firstAtLeast(ticksOn(first), from - first);
     },

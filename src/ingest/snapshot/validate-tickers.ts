@@ -4,6 +4,7 @@
 import type { Instant } from '../../clock.ts';
 import { parseTime } from '../../contract/time.ts';
 import { noTickers, pickTickers, TICKER_NUMBERS, type TickerColumns, type TickerNumber } from '../../core/ticker.ts';
+import { isObject } from '../../upstream/classify.ts';
 import { isCanonicalTicker } from '../answer/canonical-row.ts';
 import { isId, NO_ID, ROUNDED_MS, type RowFault, type Validated, validateRows } from '../answer/record-list.ts';
 
@@ -56,8 +57,6 @@ function isSame({ numbers, rank, updatedAt, athAt, firstDataAt }: TickerColumns,
   const columns = [rank, updatedAt, athAt, firstDataAt, ...Object.values(numbers)];
   return columns.every((column) => Object.is(column[a], column[b]));
 }
-
-type Fields = Readonly<Record<string, unknown>>;
 
 /** Adds one row to the columns. Returns null, or why the row is impossible. */
 function append(columns: TickerColumns, value: unknown, position: number, latest: Instant): string | null {
@@ -116,8 +115,4 @@ function readInstant(value: unknown): Instant | null {
   if (isMissing(value)) return Number.NaN;
   const at = typeof value === 'string' ? parseTime(value) : Number.NaN;
   return Number.isNaN(at) ? null : at;
-}
-
-function isObject(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -55,7 +55,7 @@ async function putFile<T>(target: string, write: (sink: ByteSink) => Promise<T>)
     await file.sync();
     await file.close();
     await rename(part, target);
-    await syncFolder(path.dirname(target));
+    await syncToDisk(path.dirname(target));
   };
   try {
     const written = await write(async (bytes) => {
@@ -107,10 +107,10 @@ function explain(target: string, error: unknown): unknown {
     : new DestinationError('unavailable', `${target}: ${message}`, 'check that its disk is mounted', error);
 }
 
-/** Syncs the folder, so that the new name survives a power failure, too. */
-async function syncFolder(folder: string): Promise<void> {
+/** Syncs a file or a folder. After a folder, the names of its files survive a power failure, too. */
+export async function syncToDisk(target: string): Promise<void> {
   // Windows cannot open folders.
-  const handle = await open(folder, 'r').catch(() => null);
+  const handle = await open(target, 'r').catch(() => null);
   if (handle === null) return;
   try {
     await handle.sync();

@@ -19,8 +19,3 @@ export function placeOf(
   if (!isInterval(full)) throw new Error(`there is no interval ${full}`);
   return { interval: full, quote: (columns[quote]!.values as string[])[row] as Quote };
 }
-
-/** `btc-bitcoin usd 24h`: the name that attestations use. */
-export function nameOfSeries({ coinId, quote, interval }: Place & { readonly coinId: string }): string {
-  return `${coinId} ${quote} ${interval}`;
-}

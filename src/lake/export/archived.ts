@@ -1,10 +1,9 @@
 /** The archived files of a lake: they stay as they are, because Postgres may no longer have their rows. */
-import type { Interval } from '../../core/interval.ts';
+import { type Interval, nameOfSeries } from '../../core/interval.ts';
 import { intersect, type Spans, subtract } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import { CANDLES } from '../dataset/series-datasets.ts';
 import type { MonthBook } from '../digest/month-book.ts';
-import { nameOfSeries } from '../digest/series-name.ts';
 import type { PlannedFile } from '../layout/layout.ts';
 import { isoOrNull, type ManifestFile, type ManifestSeries, spanOfFile, spansOf } from '../manifest/manifest.ts';
 import type { Archive, ExistingExport } from './existing-export.ts';

@@ -5,7 +5,9 @@
  * one writes only what has changed. A reader of the manifest never sees half an export: the run replaces the manifest last, in one step, and only
  * then removes the files that it no longer names.
  */
+
 import type { Instant } from '../../clock.ts';
+import { nameOfSeries } from '../../core/interval.ts';
 import { withSnapshot } from '../../store/backup/source.ts';
 import type { Database } from '../../store/connection/connect.ts';
 import { withLockUnlessHeld } from '../../store/connection/lock.ts';
@@ -13,7 +15,6 @@ import { type CopyOut, openCopyOut } from '../../store/copy/copy-out.ts';
 import { NOTHING_YET } from '../../views/attestation/attestation.ts';
 import type { Destination } from '../destination/destination.ts';
 import { createMonthBook } from '../digest/month-book.ts';
-import { nameOfSeries } from '../digest/series-name.ts';
 import type { PlannedFile } from '../layout/layout.ts';
 import { noteBegun, noteFinished } from '../manifest/journal.ts';
 import { isoOrNull, MANIFEST_FILE, type ManifestFile, type ManifestHead } from '../manifest/manifest.ts';

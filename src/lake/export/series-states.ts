@@ -1,11 +1,10 @@
 /** Reads the manifest's elements of series: the state of their evidence, their coverage, and the reasons of their gaps. */
 import type { Quote } from '../../core/candle.ts';
-import type { Interval } from '../../core/interval.ts';
+import { type Interval, nameOfSeries } from '../../core/interval.ts';
 import { intersect, type Span, type Spans } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import { SHA256_OF_RECORDS } from '../../views/attestation/read-series.ts';
 import type { MonthBook } from '../digest/month-book.ts';
-import { nameOfSeries } from '../digest/series-name.ts';
 import { isoOrNull, type ManifestSeries, spansAsIso } from '../manifest/manifest.ts';
 
 /** Maximum number of series in one statement. */

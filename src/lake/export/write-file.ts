@@ -1,12 +1,13 @@
 /** Writes one file: rows from Postgres in the format of the file, with digests of the rows and of the bytes. */
+
 import { createHash } from 'node:crypto';
 import { monthReset, monthStart } from '../../core/calendar.ts';
+import { nameOfSeries } from '../../core/interval.ts';
 import { intersect, type Span, type Spans } from '../../core/span.ts';
 import type { CopyOut } from '../../store/copy/copy-out.ts';
 import { type Month, monthsOf } from '../../views/attestation/series-state.ts';
 import type { ByteSink, Destination } from '../destination/destination.ts';
 import { createSeriesDigests, type DigestedSeries } from '../digest/series-digests.ts';
-import { nameOfSeries } from '../digest/series-name.ts';
 import { BATCH_ROWS } from '../format/format.ts';
 import type { PlannedFile } from '../layout/layout.ts';
 import type { SeriesWithin } from './read-series.ts';

@@ -2,7 +2,7 @@
 import type { Instant } from '../../clock.ts';
 import { isQuote, type Quote } from '../../core/candle.ts';
 import type { HashSum } from '../../core/candle-hash.ts';
-import { type CandleInterval, INTERVALS, isCandleInterval, settledUntil } from '../../core/interval.ts';
+import { type CandleInterval, INTERVALS, isCandleInterval, nameOfSeries, settledUntil } from '../../core/interval.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import type { BeforeImport, ImportTransaction } from '../../store/imported/import-transaction.ts';
 import { type CoinNames, createCoinNames } from './coin-names.ts';
@@ -73,7 +73,7 @@ export function createSeriesBook(deps: {
         else if (coinId === null) byText.set(keyOf(text), coins.problemOf(text.coin)!);
         else {
           const named = { coinId, ...read };
-          const name = `${named.coinId} ${named.quote} ${named.interval}`;
+          const name = nameOfSeries(named);
           keys.push([keyOf(text), name]);
           if (!byName.has(name)) wanted.set(name, named);
         }

@@ -1,10 +1,11 @@
 /** Compares recounted files with an attestation. This needs no warehouse. */
+
 import type { Instant } from '../../clock.ts';
 import { formatCounted } from '../../core/format.ts';
+import { nameOfSeries } from '../../core/interval.ts';
 import { parse } from '../../views/attestation/check-file.ts';
 import { type Finding, finding } from '../../views/attestation/finding.ts';
 import { type AttestedSeries, nameOf, readSeries } from '../../views/attestation/series-line.ts';
-import { nameOfSeries } from '../digest/series-name.ts';
 import { attestedSeries } from './against-warehouse.ts';
 import type { Recounted } from './recount.ts';
 

@@ -12,6 +12,7 @@ export async function beginSession(sql: SqlOrTransaction, row: Row): Promise<voi
   await tables(sql).insert(dashboardSession).values(row);
 }
 
+/** Also lets a single-use form be sent again. */
 export async function endSession(sql: SqlOrTransaction, tokenHash: Uint8Array): Promise<void> {
   await tables(sql).delete(dashboardSession).where(matches(dashboardSession, { tokenHash }));
 }
@@ -28,8 +29,6 @@ export async function useForm(sql: SqlOrTransaction, row: Row): Promise<boolean>
     .returning({ keyId: dashboardSession.keyId });
   return made.length === 1;
 }
-
-export const releaseForm = endSession;
 
 export type FoundSession = { readonly keyId: number; readonly prefix: string; readonly name: string | null };
 

@@ -6,19 +6,14 @@ import { once } from 'node:events';
 import type { Writable } from 'node:stream';
 import type pg from 'pg';
 import type { Instant } from '../../clock.ts';
-import type { Quote } from '../../core/candle.ts';
-import type { CandleInterval } from '../../core/interval.ts';
+import { type CandleInterval, nameOfSeries, type SeriesName } from '../../core/interval.ts';
 import type { Sql } from '../connection/connect.ts';
 import type { Watchdog } from '../connection/connection-watchdog.ts';
 import { copyInto, openPgClient } from '../connection/pg-client.ts';
 import { explainDatabaseError } from '../connection/store-error.ts';
 import { COLUMNS, COPY_END, COPY_HEADER, STAGED_COLUMNS } from './encode-candles.ts';
 
-export type ImportedName = {
-  readonly coinId: string;
-  readonly quote: Quote;
-  readonly interval: CandleInterval;
-};
+export type ImportedName = SeriesName & { readonly interval: CandleInterval };
 
 /** A series as it was before the import. */
 export type BeforeImport = {
@@ -163,8 +158,6 @@ const NEW_SERIES = `
   select n.id, $1, n.coin_id, n.quote, n.interval::market.candle_interval, $2::timestamptz
   from unnest($3::integer[], $4::text[], $5::text[], $6::text[]) n (id, coin_id, quote, interval)`;
 
-const nameOf = ({ coinId, quote, interval }: ImportedName) => `${coinId} ${quote} ${interval}`;
-
 /**
  * The series of a source: existing and new ones. A new one gets its number at once, but is stored only just before the next statement. Storing
  * it at once would be a statement, which would end the COPY and wait for all of its rows.
@@ -183,17 +176,17 @@ async function createSeriesOf(source: string, client: pg.Client, sql: Sql) {
   let added: (ImportedName & { readonly id: number })[] = [];
   return {
     open: async (names: readonly ImportedName[]): Promise<BeforeImport[]> => {
-      const missing = names.filter((name) => !known.has(nameOf(name)));
-      if (missing.length === 0) return names.map((name) => known.get(nameOf(name))!);
+      const missing = names.filter((name) => !known.has(nameOfSeries(name)));
+      if (missing.length === 0) return names.map((name) => known.get(nameOfSeries(name))!);
       const ids = await sql<{ id: number }[]>`
         select nextval(pg_get_serial_sequence('market.imported_series', 'id'))::integer as id
         from generate_series(1, ${missing.length}::integer)`;
       for (const [i, name] of missing.entries()) {
         const { id } = ids[i]!;
-        known.set(nameOf(name), { id, candles: 0, first: null, last: null });
+        known.set(nameOfSeries(name), { id, candles: 0, first: null, last: null });
         added.push({ ...name, id });
       }
-      return names.map((name) => known.get(nameOf(name))!);
+      return names.map((name) => known.get(nameOfSeries(name))!);
     },
     storeNew: async (at: Instant): Promise<void> => {
       if (added.length === 0) return;

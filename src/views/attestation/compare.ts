@@ -1,7 +1,7 @@
 /** Compares the warehouse with an attestation. It finds what is equal, has grown, was changed with a recorded reason, or was tampered with. */
 import type { Instant } from '../../clock.ts';
 import { formatCounted } from '../../core/format.ts';
-import { type Interval, rowNoun } from '../../core/interval.ts';
+import { type Interval, nameOfSeries, rowNoun } from '../../core/interval.ts';
 import { keptMs, type Retention } from '../../core/settings/retention-settings.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { readEach } from '../verify/unreadable.ts';
@@ -230,10 +230,6 @@ function judgeMonth(
   if (before.revised > 0)
     return ['revised', `${formatCounted(before.revised, 'revision')} on record (${why}); ${counts}`];
   return slots < month.slots ? ['mended', counts] : ['grown', counts];
-}
-
-function nameOfSeries({ coinId, quote, interval }: AttestedSeries): string {
-  return `${coinId} ${quote} ${interval}`;
 }
 
 function isTable(fact: unknown): fact is TableFact {

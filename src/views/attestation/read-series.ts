@@ -1,6 +1,6 @@
 /** Reads series for an attestation: digests of their current state. Each page of series is one statement, so each series is of one instant. */
 import type { Quote } from '../../core/candle.ts';
-import type { Interval } from '../../core/interval.ts';
+import { type Interval, nameOfSeries, type SeriesName } from '../../core/interval.ts';
 import type { Spans } from '../../core/span.ts';
 import { storedRows } from '../../store/candle/stored.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
@@ -193,7 +193,7 @@ export async function readFormerNames(sql: SqlOrTransaction): Promise<FormerName
 }
 
 /** A series with the name that it had at this step of its evidence. The first bytes of the link select one of several series. */
-type NamedThen = Pick<AttestedSeries, 'coinId' | 'quote' | 'interval' | 'steps' | 'link'>;
+type NamedThen = SeriesName & Pick<AttestedSeries, 'steps' | 'link'>;
 
 export type Found = Listed & {
   /** The first change of the coin's id since the attestation; undefined: it still has the attested id. */
@@ -201,10 +201,10 @@ export type Found = Listed & {
 };
 
 /** The change of the coin's id, for each series that has lost this name since this step. */
-function renamesOf({ coinId, quote, interval, steps }: NamedThen, former: FormerNames): Rename[] {
+function renamesOf(named: NamedThen, former: FormerNames): Rename[] {
   const bySeries = new Map<number, Rename>();
-  for (const rename of former.get(`${coinId} ${quote} ${interval}`) ?? [])
-    if (rename.step > steps && !bySeries.has(rename.seriesId)) bySeries.set(rename.seriesId, rename);
+  for (const rename of former.get(nameOfSeries(named)) ?? [])
+    if (rename.step > named.steps && !bySeries.has(rename.seriesId)) bySeries.set(rename.seriesId, rename);
   return [...bySeries.values()];
 }
 

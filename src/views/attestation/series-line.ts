@@ -6,7 +6,7 @@ import type { Instant } from '../../clock.ts';
 import { monthReset } from '../../core/calendar.ts';
 import { isQuote, type Quote } from '../../core/candle.ts';
 import { countSlots } from '../../core/chunk.ts';
-import { type Interval, isInterval, type SeriesName } from '../../core/interval.ts';
+import { type Interval, isInterval, nameOfSeries, type SeriesName } from '../../core/interval.ts';
 import { type Month, type SeriesState, sealOf } from './series-state.ts';
 
 /** Bytes of the seal, which is the proof; and of the digest of a month, of the link and of the records, which show what differs. */
@@ -27,7 +27,7 @@ export type AttestedSeries = SeriesName & {
 
 /** `["btc-bitcoin usd 24h",27,"2024-01","<base64>",[[0,20,21]]]`: steps, first month, digests, and the incomplete months. */
 export function writeSeries(state: SeriesState): string {
-  const { coinId, quote, interval, steps, link, records, months } = state;
+  const { interval, steps, link, records, months } = state;
   const digests = Buffer.concat([
     sealOf(state).subarray(0, SEAL_BYTES),
     // Without evidence there is no link.
@@ -41,7 +41,7 @@ export function writeSeries(state: SeriesState): string {
     return [candles === slots ? [i, candles] : [i, candles, slots]];
   });
   const first = months[0] === undefined ? '' : nameOf(months[0].from);
-  const line = [`${coinId} ${quote} ${interval}`, steps, first, digests.toString('base64').replace(/=+$/, '')];
+  const line = [nameOfSeries(state), steps, first, digests.toString('base64').replace(/=+$/, '')];
   return JSON.stringify(incomplete.length === 0 ? line : [...line, incomplete]);
 }
 

@@ -1,8 +1,8 @@
 /** Rows in files have the same digests as in attestations. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { nameOfSeries } from '../../../src/core/interval.ts';
 import { openFolder } from '../../../src/lake/destination/folder.ts';
 import { createMonthBook } from '../../../src/lake/digest/month-book.ts';
-import { nameOfSeries } from '../../../src/lake/digest/series-name.ts';
 import { attestedSeries } from '../../../src/lake/verify/against-warehouse.ts';
 import { recount } from '../../../src/lake/verify/recount.ts';
 import { attest } from '../../../src/views/attestation/attestation.ts';

@@ -11,6 +11,7 @@ import {
 } from '../../../views/dashboard/requests.ts';
 import { BadAddress } from '../../bad-address.ts';
 import { readInstant, readNumber, readText, withFields } from '../../parts/address.ts';
+import { Choice } from '../../parts/choice.tsx';
 import { Ago } from '../../parts/moment.tsx';
 import { Table } from '../../parts/table.tsx';
 import type { ScreenInput, ScreenView } from '../../screen.ts';
@@ -131,17 +132,7 @@ const Filters: FC<{ readonly given: Given }> = ({ given }) => {
     outcome === null || (OUTCOMES as readonly string[]).includes(outcome) ? OUTCOMES : [...OUTCOMES, outcome];
   return (
     <form class="filters" action="/ui/requests">
-      <label>
-        Outcome
-        <select name="outcome">
-          <option value="">any</option>
-          {outcomes.map((one) => (
-            <option value={one} selected={one === outcome}>
-              {one}
-            </option>
-          ))}
-        </select>
-      </label>
+      <Choice name="outcome" label="Outcome" value={outcome ?? ''} options={[['', 'any'], ...outcomes]} />
       <label>
         Endpoint
         <input name="endpoint" value={endpoint ?? ''} size={12} placeholder="ohlcv" />
