@@ -60,7 +60,7 @@ function endOfRow(bytes: Buffer, at: number): number | null {
   let next = at + 2;
   for (let i = 0; i < fields; i++) {
     if (next + 4 > bytes.length) return null;
-    const length = readInt(bytes, next);
+    const length = bytes.readInt32BE(next);
     next += length > 0 ? 4 + length : 4;
   }
   return next <= bytes.length ? next : null;
@@ -70,15 +70,11 @@ function readRow(bytes: Buffer, start: number, batch: Batch, readers: readonly R
   let at = start + 2;
   const row = batch.rows++;
   for (let i = 0; i < readers.length; i++) {
-    const length = readInt(bytes, at);
+    const length = bytes.readInt32BE(at);
     at += 4;
     readers[i]!(bytes, at, length, row);
     if (length !== NULL) at += length;
   }
-}
-
-function readInt(bytes: Buffer, at: number): number {
-  return (bytes[at]! << 24) | (bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!;
 }
 
 type ReadField = (bytes: Buffer, at: number, length: number, row: number) => void;
@@ -94,12 +90,8 @@ type Of<Type extends ColumnType> = Extract<Column, { readonly type: Type }>;
 const READERS: { readonly [Type in ColumnType]: (column: Of<Type>) => ReadField } = {
   text: textReader,
   double: ({ values }) => {
-    // Uses a view of its own, because `readDoubleBE` checks its arguments at each call.
-    const one = new Float64Array(1);
-    const eight = new Uint8Array(one.buffer);
     return (bytes, at, _, row) => {
-      for (let i = 0; i < 8; i++) eight[i] = bytes[at + 7 - i]!;
-      values[row] = one[0]!;
+      values[row] = bytes.readDoubleBE(at);
     };
   },
   instant: ({ values }) => {
@@ -114,7 +106,7 @@ const READERS: { readonly [Type in ColumnType]: (column: Of<Type>) => ReadField 
   },
   integer: ({ values }) => {
     return (bytes, at, length, row) => {
-      values[row] = length === 2 ? bytes.readInt16BE(at) : readInt(bytes, at);
+      values[row] = length === 2 ? bytes.readInt16BE(at) : bytes.readInt32BE(at);
     };
   },
   boolean: ({ values }) => {
