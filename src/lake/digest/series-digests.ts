@@ -12,11 +12,6 @@ import type { MonthOfCandles } from '../../views/attestation/series-state.ts';
 import type { SeriesDataset } from '../dataset/dataset.ts';
 import { type Place, placeOf } from './series-name.ts';
 
-/** Time in seconds and six numbers, eight bytes each. */
-const ROW_BYTES = 56;
-const ROWS_AT_ONCE = 1_024;
-const NULL_BITS = 0x7ff80000;
-
 export type DigestedSeries = {
   readonly coinId: string;
   readonly quote: Quote;
@@ -77,12 +72,12 @@ export function createSeriesDigests(
         }
         series.rows++;
         if (isFinal[i] === 0) continue;
-        const seconds = Number(times[i]! / 1_000_000n);
-        if (!month.holds(seconds)) {
+        const at = Number(times[i]! / 1_000n);
+        if (!month.holds(at)) {
           close();
-          month.begin(seconds * 1_000);
+          month.begin(at);
         }
-        month.add(seconds, values, i);
+        month.add(rowBytes(times[i]!, values, i));
       }
     },
     finish: () => {
@@ -99,48 +94,41 @@ function namesIn({ columns }: Batch, quote: number, interval: number, coins: rea
 
 /** Computes the digest of one month at a time. */
 function createMonth() {
-  const bytes = Buffer.alloc(ROWS_AT_ONCE * ROW_BYTES);
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   let hash: Hash | null = null;
   let from: Instant = 0;
-  let [fromSeconds, toSeconds] = [0, 0];
+  let to: Instant = 0;
   let candles = 0;
-  let at = 0;
-  const flush = () => {
-    hash!.update(bytes.subarray(0, at));
-    at = 0;
-  };
   return {
-    holds: (seconds: number) => hash !== null && seconds >= fromSeconds && seconds < toSeconds,
-    begin: (time: Instant) => {
+    holds: (at: Instant) => hash !== null && at >= from && at < to,
+    begin: (at: Instant) => {
       hash = createHash('sha256');
-      from = monthStart(time);
-      fromSeconds = from / 1_000;
-      toSeconds = monthReset(time) / 1_000;
+      from = monthStart(at);
+      to = monthReset(at);
       candles = 0;
     },
-    add: (seconds: number, values: readonly Column[], row: number) => {
-      if (at === bytes.length) flush();
-      // Seconds are below 2^53, so two halves store them exactly.
-      view.setInt32(at, Math.floor(seconds / 2 ** 32));
-      view.setUint32(at + 4, seconds >>> 0);
-      at += 8;
-      for (let i = 0; i < values.length; i++) {
-        const column = values[i]!;
-        if (column.isNull[row] === 1) {
-          view.setUint32(at, NULL_BITS);
-          view.setUint32(at + 4, 0);
-        } else view.setFloat64(at, (column.values as Float64Array)[row]!);
-        at += 8;
-      }
+    add: (row: Buffer) => {
+      hash!.update(row);
       candles++;
     },
     close: (): MonthOfCandles | null => {
       if (hash === null) return null;
-      flush();
       const sha256 = hash.digest('hex');
       hash = null;
       return { from, candles, sha256 };
     },
   };
+}
+
+/** Time in seconds and six numbers, eight bytes each. */
+const ROW = Buffer.alloc(56);
+const NULL_BITS = 0x7ff8000000000000n;
+
+/** The bytes of a row that its digests are made of; NaN stands for null. They are valid until the next call. */
+export function rowBytes(microseconds: bigint, values: readonly Column[], row: number): Buffer {
+  ROW.writeBigInt64BE(microseconds / 1_000_000n);
+  for (const [i, column] of values.entries()) {
+    if (column.isNull[row] === 1) ROW.writeBigUInt64BE(NULL_BITS, 8 + 8 * i);
+    else ROW.writeDoubleBE((column.values as Float64Array)[row]!, 8 + 8 * i);
+  }
+  return ROW;
 }

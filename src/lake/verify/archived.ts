@@ -11,6 +11,7 @@ import { type Finding, finding } from '../../views/attestation/finding.ts';
 import { nameOf } from '../../views/attestation/series-line.ts';
 import { CANDLES } from '../dataset/series-datasets.ts';
 import type { Destination } from '../destination/destination.ts';
+import { rowBytes } from '../digest/series-digests.ts';
 import { NotReadable } from '../format/not-readable.ts';
 import { READERS } from '../format/open-format.ts';
 import { type ManifestFile, spanOfFile } from '../manifest/manifest.ts';
@@ -126,22 +127,18 @@ function addBatch(batch: Batch, names: readonly string[], knownOf: (coinId: stri
     const removal = known.removals.find((one) => contains(one.slots, at));
     if (removal !== undefined) {
       removal.found.candles++;
-      removal.found.digest = BigInt.asUintN(64, removal.found.digest + hashOf(micros / 1_000_000n, values, i));
+      removal.found.digest = BigInt.asUintN(64, removal.found.digest + hashOf(micros, values, i));
     } else if (contains(known.covered, at)) known.isStillThere = true;
     else known.unexplained++;
   }
 }
 
-const ROW = Buffer.alloc(56);
-
-/** The same as `market.candle_hash`: the first eight bytes of the SHA-256 of time and values, where NaN stands for null. */
-function hashOf(seconds: bigint, values: readonly Column[], row: number): bigint {
-  ROW.writeBigInt64BE(seconds, 0);
-  for (const [i, column] of values.entries()) {
-    if (column.isNull[row] === 1) ROW.writeBigUInt64BE(0x7ff8000000000000n, 8 + 8 * i);
-    else ROW.writeDoubleBE((column.values as Float64Array)[row]!, 8 + 8 * i);
-  }
-  return createHash('sha256').update(ROW).digest().readBigUInt64BE(0);
+/** The same as `market.candle_hash`: the first eight bytes of the SHA-256 of time and values. */
+function hashOf(microseconds: bigint, values: readonly Column[], row: number): bigint {
+  return createHash('sha256')
+    .update(rowBytes(microseconds, values, row))
+    .digest()
+    .readBigUInt64BE(0);
 }
 
 function* judge({ name, removals, unexplained, isStillThere }: Known): Generator<Finding> {
