@@ -1,4 +1,4 @@
-/** Reads a response's body to its end or to its bound, decompresses gzip, and returns what failed. */
+/** Reads a body to its end or to its bound, decompresses gzip, and returns what failed. */
 import { hash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
@@ -18,7 +18,10 @@ export type Body =
 export type RawBody = { readonly kind: 'raw'; readonly bytes: Buffer } | Extract<Body, { kind: 'too large' | 'cut' }>;
 
 /** Never throws. Stops reading after `maxBytes`. */
-export async function readRawBody(chunks: AsyncIterable<Uint8Array>, maxBytes: number): Promise<RawBody> {
+export async function readRawBody(
+  chunks: AsyncIterable<Uint8Array> | readonly Uint8Array[],
+  maxBytes: number,
+): Promise<RawBody> {
   const parts: Uint8Array[] = [];
   let size = 0;
   try {

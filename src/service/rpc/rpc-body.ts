@@ -1,5 +1,6 @@
 /** Reads the body of a JSON-RPC request within limits: size, depth, UTF-8, JSON. */
 import { RPC_CODES, type RpcResponse } from '../../contract/interface/json-rpc.ts';
+import { readRawBody } from '../../upstream/body.ts';
 import { failure, refusedRequest } from './rpc-messages.ts';
 
 /** Far above a batch of tool calls with the longest arguments. */
@@ -14,16 +15,12 @@ export type RpcBody =
 
 export async function readRpcBody(request: Request): Promise<RpcBody> {
   if (Number(request.headers.get('content-length') ?? 0) > MAX_BODY_BYTES) return TOO_LARGE;
-  let bytes: Uint8Array | null;
-  try {
-    bytes = await readBytes(request);
-  } catch {
-    return unreadable('the body ended early');
-  }
-  if (bytes === null) return TOO_LARGE;
+  const body = await readRawBody(request.body ?? [], MAX_BODY_BYTES);
+  if (body.kind === 'too large') return TOO_LARGE;
+  if (body.kind === 'cut') return unreadable('the body ended early');
   let text: string;
   try {
-    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    text = new TextDecoder('utf-8', { fatal: true }).decode(body.bytes);
   } catch {
     return unreadable('the body is not UTF-8');
   }
@@ -44,18 +41,6 @@ const TOO_LARGE = refused(413, `the body has more than ${MAX_BODY_BYTES} bytes`)
 function unreadable(problem: string): RpcBody {
   const answer = failure(null, { code: RPC_CODES.parseError, message: `parse error: ${problem}` });
   return { kind: 'refused', status: 400, answer };
-}
-
-/** Null: the body is too large. @throws when the caller disconnects before its end */
-async function readBytes(request: Request): Promise<Uint8Array | null> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of request.body ?? []) {
-    size += chunk.byteLength;
-    if (size > MAX_BODY_BYTES) return null;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks, size);
 }
 
 /** A whole string (also one that does not end), or a bracket outside of strings. */
