@@ -95,10 +95,3 @@ function createOutput(stream: TerminalStream, env: Environment, onFailure: (erro
     stream,
   };
 }
-
-/** Reads everything that is typed or piped in, until its end. */
-export async function readAll(input: Readable): Promise<string> {
-  const parts: Buffer[] = [];
-  for await (const part of input) parts.push(typeof part === 'string' ? Buffer.from(part) : part);
-  return Buffer.concat(parts).toString('utf8');
-}

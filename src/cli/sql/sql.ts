@@ -1,5 +1,6 @@
 /** `chandler sql`: opens psql on the warehouse, or runs statements and prints their results. */
 import { spawn } from 'node:child_process';
+import { text as readAll } from 'node:stream/consumers';
 import type { Command } from 'commander';
 import { maskPasswords } from '../../log.ts';
 import type { Environment } from '../../settings.ts';
@@ -9,7 +10,6 @@ import { audited, auditedIfChanging } from '../shell/audited.ts';
 import type { CommandContext } from '../shell/context.ts';
 import { EXIT, type ExitCode, UsageError } from '../shell/exit.ts';
 import { findPrograms } from '../shell/find-program.ts';
-import { readAll } from '../shell/io.ts';
 import { withoutPasswords } from './sql-kind.ts';
 import { runSql } from './sql-run.ts';
 

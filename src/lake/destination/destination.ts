@@ -1,4 +1,6 @@
 /** The place to which files are written and from which they are read: a folder, or storage that can put, get, list and delete files by path. */
+import { createHash } from 'node:crypto';
+import { text } from 'node:stream/consumers';
 
 /** Takes the next bytes of a file. When it has resolved, the caller may reuse the array. */
 export type ByteSink = (bytes: Uint8Array) => Promise<void>;
@@ -32,6 +34,25 @@ export type Destination = {
 /** Whether this is a file that file managers and editors leave beside other files. No reader of data opens it. */
 export function isHiddenFile(path: string): boolean {
   return /(^|\/)\.[^/]*$/.test(path);
+}
+
+/** The text of a small file, or of a range of a file; null: there is no such file. */
+export async function readText(
+  destination: Destination,
+  path: string,
+  range?: { readonly from: number; readonly to: number },
+): Promise<string | null> {
+  const chunks = await destination.get(path, range);
+  return chunks === null ? null : text(chunks);
+}
+
+/** The SHA-256 of a file, in hex; null: there is no such file. */
+export async function hashOf(destination: Destination, path: string): Promise<string | null> {
+  const chunks = await destination.get(path);
+  if (chunks === null) return null;
+  const hash = createHash('sha256');
+  for await (const chunk of chunks) hash.update(chunk);
+  return hash.digest('hex');
 }
 
 /** Reads a whole range of a file into memory. @throws Error when the file is gone, or shorter */

@@ -2,7 +2,7 @@
  * Notes what an export has begun and finished before its manifest is written, in a small file for each, so that the next run continues where a
  * killed one stopped. The manifest then replaces these notes, and they are removed.
  */
-import type { Destination } from '../destination/destination.ts';
+import { type Destination, readText } from '../destination/destination.ts';
 import type { EncodedMonths } from '../digest/month-book.ts';
 import type { ManifestFile } from './manifest.ts';
 
@@ -36,11 +36,8 @@ async function note(destination: Destination, path: string, entry: Finished | nu
 
 /** Null: the file was begun, and not finished. @throws Error when there is no entry */
 export async function readEntry(destination: Destination, path: string): Promise<Finished | null> {
-  const chunks = await destination.get(placeOf(path));
-  if (chunks === null) throw new Error(`${placeOf(path)} no longer exists`);
-  let text = '';
-  const decoder = new TextDecoder();
-  for await (const chunk of chunks) text += decoder.decode(chunk, { stream: true });
+  const text = await readText(destination, placeOf(path));
+  if (text === null) throw new Error(`${placeOf(path)} no longer exists`);
   return JSON.parse(text) as Finished | null;
 }
 

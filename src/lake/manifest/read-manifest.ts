@@ -1,6 +1,6 @@
 /** Reads a manifest line by line, and checks that it is complete and unchanged. */
 import { createHash } from 'node:crypto';
-import type { Destination } from '../destination/destination.ts';
+import { type Destination, readText } from '../destination/destination.ts';
 import {
   LISTS,
   type List,
@@ -38,11 +38,8 @@ const HEAD_BYTES = 65_536;
 
 /** Reads only the head of a manifest that may be large. Null: there is none. @throws DamagedManifest */
 export async function readManifestHead(destination: Destination): Promise<ManifestHead | null> {
-  const chunks = await destination.get(MANIFEST_FILE, { from: 0, to: HEAD_BYTES });
-  if (chunks === null) return null;
-  const decoder = new TextDecoder();
-  let text = '';
-  for await (const chunk of chunks) text += decoder.decode(chunk, { stream: true });
+  const text = await readText(destination, MANIFEST_FILE, { from: 0, to: HEAD_BYTES });
+  if (text === null) return null;
   if (!text.includes('\n')) throw new DamagedManifest('is not a manifest of an export');
   return readHead(text.slice(0, text.indexOf('\n')));
 }

@@ -2,7 +2,6 @@
  * The lake must hold candles before retention removes them from Postgres. A file that holds all current candles of a partition, and whose bytes
  * match the manifest, is marked as archived in the manifest. From then on, the file stays as it is.
  */
-import { createHash } from 'node:crypto';
 import type { CandleInterval } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
 import { withSnapshot } from '../../store/backup/source.ts';
@@ -12,7 +11,7 @@ import { openCopyOut } from '../../store/copy/copy-out.ts';
 import type { CandleArchive, HeldPartition } from '../../store/upkeep/retention.ts';
 import { readLake } from '../../store/work/lake.ts';
 import { CANDLES } from '../dataset/series-datasets.ts';
-import type { Destination } from '../destination/destination.ts';
+import { type Destination, hashOf } from '../destination/destination.ts';
 import { DestinationError } from '../destination/destination-error.ts';
 import { stretchOf, stretchOfPlan } from '../export/archived.ts';
 import { type ExistingExport, readExistingExport } from '../export/existing-export.ts';
@@ -133,14 +132,6 @@ async function whyNot(
   } finally {
     await copy.close();
   }
-}
-
-async function hashOf(destination: Destination, path: string): Promise<string | null> {
-  const chunks = await destination.get(path);
-  if (chunks === null) return null;
-  const hash = createHash('sha256');
-  for await (const chunk of chunks) hash.update(chunk);
-  return hash.digest('hex');
 }
 
 /** `seen`: the state of each series when it was compared with the file. */

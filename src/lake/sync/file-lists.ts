@@ -4,7 +4,7 @@
  */
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
-import type { Destination } from '../destination/destination.ts';
+import { type Destination, readText } from '../destination/destination.ts';
 import type { ManifestFile } from '../manifest/manifest.ts';
 
 /** Readers of data ignore names that begin with an underscore. */
@@ -46,13 +46,4 @@ export async function writeLists(
     if ((await readText(destination, list)) !== text) await destination.put(list, (sink) => sink(Buffer.from(text)));
   }
   for (const list of there) if (isFileList(list) && !lists.has(list)) await destination.delete(list);
-}
-
-/** Null: the file does not exist. */
-export async function readText(destination: Destination, file: string): Promise<string | null> {
-  const chunks = await destination.get(file);
-  if (chunks === null) return null;
-  const parts: Uint8Array[] = [];
-  for await (const chunk of chunks) parts.push(chunk);
-  return Buffer.concat(parts).toString('utf8');
 }

@@ -1,5 +1,4 @@
 /** Recounts files against their manifest: their bytes, their rows, and the digests of their series. Needs no warehouse. */
-import { createHash } from 'node:crypto';
 import { monthReset, monthStart } from '../../core/calendar.ts';
 import type { Quote } from '../../core/candle.ts';
 import { formatBytes, formatCount, formatCounted } from '../../core/format.ts';
@@ -8,7 +7,7 @@ import { intersect, type Span, type Spans, subtract } from '../../core/span.ts';
 import { nameOf, SHORT_BYTES } from '../../views/attestation/series-line.ts';
 import { type Month, monthsOf, SHA256_OF_NOTHING } from '../../views/attestation/series-state.ts';
 import { datasetNamed } from '../dataset/datasets.ts';
-import { type Destination, isHiddenFile } from '../destination/destination.ts';
+import { type Destination, hashOf, isHiddenFile } from '../destination/destination.ts';
 import { createMonthBook, decodeMonths, type EncodedMonths, type MonthBook } from '../digest/month-book.ts';
 import { createSeriesDigests } from '../digest/series-digests.ts';
 import { wholeMonths } from '../export/write-file.ts';
@@ -167,13 +166,6 @@ async function recountFile(given: Recount): Promise<{ readonly rows: number; rea
     leaveOut(file, series);
     return { rows: 0, findings };
   }
-}
-
-async function hashOf(destination: Destination, path: string): Promise<string> {
-  const hash = createHash('sha256');
-  const chunks = await destination.get(path);
-  if (chunks !== null) for await (const chunk of chunks) hash.update(chunk);
-  return hash.digest('hex');
 }
 
 /** Null: the file has the format of a tool, from which rows cannot be read back exactly. */

@@ -1,9 +1,9 @@
 /** Checks what is beside the files that a manifest names: the lists of a lake, and files that should not be there. */
-import type { Destination } from '../destination/destination.ts';
+import { type Destination, readText } from '../destination/destination.ts';
 import { pathOfEntry } from '../manifest/journal.ts';
 import type { ManifestFile, ManifestHead } from '../manifest/manifest.ts';
 import { readManifestHead } from '../manifest/read-manifest.ts';
-import { isFileList, listsOf, readText } from '../sync/file-lists.ts';
+import { isFileList, listsOf } from '../sync/file-lists.ts';
 import { isLakeFile } from '../sync/lake-file.ts';
 import { type FileFinding, fileFinding } from './finding.ts';
 

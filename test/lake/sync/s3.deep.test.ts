@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
 import type { Destination } from '../../../src/lake/destination/destination.ts';
+import { readText } from '../../../src/lake/destination/destination.ts';
 import { openS3 } from '../../../src/lake/destination/s3.ts';
-import { readText } from '../../../src/lake/sync/file-lists.ts';
 import { syncLake } from '../../../src/lake/sync/sync.ts';
 import { recount } from '../../../src/lake/verify/recount.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
