@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import type { Quote } from '../../core/candle.ts';
 import { ALL_INTERVALS, type Interval, isPriceInterval } from '../../core/interval.ts';
 import type { Span, Spans } from '../../core/span.ts';
+import { pagesOf } from '../../store/candle/series.ts';
 import { storedRows } from '../../store/candle/stored.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import type { SeriesDataset } from '../dataset/dataset.ts';
@@ -66,25 +67,12 @@ export async function readWithin(
   finalOnly: boolean,
 ): Promise<SeriesWithin[]> {
   const found: SeriesWithin[] = [];
-  for (const page of pagesOf(series)) found.push(...(await readPage(tx, page, span, finalOnly)));
+  for await (const page of pagesOf(series, MOST, () => 0)) found.push(...(await readPage(tx, page, span, finalOnly)));
   return found;
 }
 
-/** Maximum number of series in one statement. */
-const MOST_SERIES = 1_000;
-
-/** Pages of one interval each, so that Postgres prunes partitions. */
-function* pagesOf(series: readonly SeriesKey[]): Generator<SeriesKey[]> {
-  let page: SeriesKey[] = [];
-  for (const one of series) {
-    if (page.length === MOST_SERIES || (page.length > 0 && page[0]!.interval !== one.interval)) {
-      yield page;
-      page = [];
-    }
-    page.push(one);
-  }
-  if (page.length > 0) yield page;
-}
+/** Maximum number of series in one statement, which counts their rows and reads none of them. */
+const MOST = { series: 1_000, rows: Number.POSITIVE_INFINITY };
 
 function readPage(
   tx: SqlOrTransaction,

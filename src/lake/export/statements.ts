@@ -2,14 +2,14 @@
 import { countSlots } from '../../core/chunk.ts';
 import { type Interval, isPriceInterval } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
+import { pagesOf } from '../../store/candle/series.ts';
 import { PRICE_AS_CANDLE } from '../../store/candle/stored.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import type { Dataset, HistoryDataset, SourceColumn, TableDataset } from '../dataset/dataset.ts';
 import type { SeriesWithin } from './read-series.ts';
 
-/** Maximum number of rows, and of series, in one statement. */
-const MOST_ROWS = 200_000;
-const MOST_SERIES = 200;
+/** Maximum numbers in one statement. */
+const MOST = { rows: 200_000, series: 200 };
 
 export type Narrowed = {
   readonly span: Span;
@@ -18,12 +18,12 @@ export type Narrowed = {
 };
 
 /** Selects rows of series in the order of `within`, and then of time. */
-export function* seriesStatements(
+export async function* seriesStatements(
   columns: readonly SourceColumn[],
   within: readonly SeriesWithin[],
   { span, finalOnly }: Narrowed,
-): Generator<string> {
-  for (const page of pagesOf(within)) {
+): AsyncGenerator<string> {
+  for await (const page of pagesOf(within, MOST, mostRows)) {
     const { interval } = page[0]!;
     yield `select ${columns.map(({ sql }) => sql).join(', ')}
       from unnest('{${page.map(({ id }) => id).join(',')}}'::int[]) with ordinality as page (id, position)
@@ -40,23 +40,11 @@ function stored(interval: Interval, span: Span): string {
     : `select * from market.candle where series_id = page.id and interval = ${literal(interval)} ${within('open_time', span)}`;
 }
 
-function* pagesOf(series: readonly SeriesWithin[]): Generator<SeriesWithin[]> {
-  let page: SeriesWithin[] = [];
-  let rows = 0;
-  for (const one of series) {
-    // The number of rows in an unbounded coverage is unknown.
-    const slots = countSlots(one.covered, one.interval);
-    const most = one.provisional + (Number.isFinite(slots) ? slots : MOST_ROWS);
-    const isFull = page.length >= MOST_SERIES || rows + most > MOST_ROWS;
-    if (page.length > 0 && (isFull || page[0]!.interval !== one.interval)) {
-      yield page;
-      page = [];
-      rows = 0;
-    }
-    page.push(one);
-    rows += most;
-  }
-  if (page.length > 0) yield page;
+/** The most rows that a series can have within the file. */
+function mostRows({ covered, interval, provisional }: SeriesWithin): number {
+  // The number of rows in an unbounded coverage is unknown.
+  const slots = countSlots(covered, interval);
+  return provisional + (Number.isFinite(slots) ? slots : MOST.rows);
 }
 
 /** Selects all rows of a table, or of a stretch of a history. */

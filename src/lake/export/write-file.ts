@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { monthReset, monthStart } from '../../core/calendar.ts';
 import { nameOfSeries } from '../../core/interval.ts';
 import { intersect, type Span, type Spans } from '../../core/span.ts';
-import type { CopyOut } from '../../store/copy/copy-out.ts';
+import type { CopyOut, Statements } from '../../store/copy/copy-out.ts';
 import { type Month, monthsOf } from '../../views/attestation/series-state.ts';
 import type { ByteSink, Destination } from '../destination/destination.ts';
 import { createSeriesDigests, type DigestedSeries } from '../digest/series-digests.ts';
@@ -31,7 +31,7 @@ export type WriteOptions = {
 /** `statements` select the rows. `within`: the series of the file, in its order. */
 export function writeFile(
   file: PlannedFile,
-  statements: Iterable<string>,
+  statements: Statements,
   within: readonly SeriesWithin[],
   { copy, destination, signal, onRows }: WriteOptions,
 ): Promise<WrittenFile> {
@@ -42,7 +42,7 @@ export function writeFile(
     const counted = countBytes(sink);
     const writer = await file.open(counted.sink);
     let rows = 0;
-    for await (const batch of copy.read(asyncIterable(statements), typesOf({ columns: source }), BATCH_ROWS)) {
+    for await (const batch of copy.read(statements, typesOf({ columns: source }), BATCH_ROWS)) {
       signal.throwIfAborted();
       digests?.add(batch);
       await writer.write(batch);
@@ -89,8 +89,4 @@ function countBytes(sink: ByteSink) {
     },
     end: () => ({ bytes, sha256: hash.digest('hex') }),
   };
-}
-
-async function* asyncIterable<T>(items: Iterable<T>): AsyncGenerator<T> {
-  yield* items;
 }

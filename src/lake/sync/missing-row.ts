@@ -31,7 +31,7 @@ export async function missingRow({
 }: Compared): Promise<string | null> {
   const { source, span } = planned;
   const narrowed = { span, coinIds: null, finalOnly: false };
-  const statements = asyncIterable(seriesStatements(source, within, narrowed));
+  const statements = seriesStatements(source, within, narrowed);
   const stored = rowsOf(copy.read(statements, typesOf({ columns: source }), BATCH_ROWS), source);
   const read = await READERS.parquet();
   const archived = rowsOf(read({ destination, path: file.path, bytes: file.bytes, columns }), columns);
@@ -75,8 +75,4 @@ async function* rowsOf(batches: AsyncIterable<Batch>, columns: readonly FileColu
 function compare(a: Row, b: Row): number {
   const byCoin = a.coin === b.coin ? 0 : a.bytes.compare(b.bytes);
   return byCoin !== 0 ? byCoin : a.micros < b.micros ? -1 : a.micros > b.micros ? 1 : 0;
-}
-
-async function* asyncIterable<T>(items: Iterable<T>): AsyncGenerator<T> {
-  yield* items;
 }

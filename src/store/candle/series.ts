@@ -1,6 +1,6 @@
 /** Reads and writes `market.series`. For a tracked series it also records up to when an answer reached (`ops.tracked.seen_until`). */
 import type { Instant } from '../../clock.ts';
-import type { SeriesSpan } from '../../core/interval.ts';
+import type { Interval, SeriesSpan } from '../../core/interval.ts';
 import type { Spans } from '../../core/span.ts';
 import { type SqlOrTransaction, withFreshPlans } from '../connection/connect.ts';
 
@@ -58,4 +58,29 @@ export async function markSeen(sql: SqlOrTransaction, seriesId: number, until: I
   await sql`
     update ops.tracked set seen_until = ${until}
     where series_id = ${seriesId} and (seen_until is null or seen_until < ${until})`;
+}
+
+/**
+ * Cuts series into pages, in their order. A page has series of one interval, so that Postgres prunes partitions, and no more than `most`: series, and
+ * rows by `rowsOf`. A series with more rows is a page of its own.
+ */
+export async function* pagesOf<S extends { readonly interval: Interval }>(
+  all: Iterable<S> | AsyncIterable<S>,
+  most: { readonly series: number; readonly rows: number },
+  rowsOf: (one: S) => number,
+): AsyncGenerator<S[]> {
+  let page: S[] = [];
+  let rows = 0;
+  for await (const one of all) {
+    const more = rowsOf(one);
+    const isFull = page.length >= most.series || rows + more > most.rows;
+    if (page.length > 0 && (isFull || page[0]!.interval !== one.interval)) {
+      yield page;
+      page = [];
+      rows = 0;
+    }
+    page.push(one);
+    rows += more;
+  }
+  if (page.length > 0) yield page;
 }

@@ -8,9 +8,11 @@ import { readCopy } from './read-copy.ts';
 
 export type CopyOut = {
   /** Yields the rows of the statements, one statement after the other, in batches of `capacity` rows. The last batch may be smaller. */
-  read(statements: AsyncIterable<string>, types: readonly ColumnType[], capacity: number): AsyncGenerator<Batch>;
+  read(statements: Statements, types: readonly ColumnType[], capacity: number): AsyncGenerator<Batch>;
   close(): Promise<void>;
 };
+
+export type Statements = Iterable<string> | AsyncIterable<string>;
 
 export type CopyOptions = {
   readonly url: string;

@@ -2,6 +2,7 @@
 import type { Quote } from '../../core/candle.ts';
 import { type Interval, nameOfSeries, type SeriesName } from '../../core/interval.ts';
 import type { Spans } from '../../core/span.ts';
+import { pagesOf } from '../../store/candle/series.ts';
 import { storedRows } from '../../store/candle/stored.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import { type AttestedSeries, SHORT_BYTES } from './series-line.ts';
@@ -45,9 +46,8 @@ export const SHA256_OF_RECORDS = `(
     where e.step_seconds is null or e.next is not null
   ) named)`;
 
-/** Maximum number of candles, and of series, in one page. */
-const MOST_CANDLES = 200_000;
-const MOST_SERIES = 200;
+/** Maximum numbers in one page. */
+const MOST = { rows: 200_000, series: 200 };
 /** Concurrent pages: for each, hashing keeps one processor of the server busy. */
 const AT_ONCE = 2;
 
@@ -83,7 +83,7 @@ export async function* inPages<S extends { readonly interval: Interval; readonly
   read: (page: S[]) => Promise<R[]>,
 ): AsyncGenerator<R> {
   const underWay: Promise<R[]>[] = [];
-  for await (const page of pagesOf(series)) {
+  for await (const page of pagesOf(series, MOST, ({ candles }) => candles)) {
     const rows = read(page);
     // A failure is thrown when its page is awaited; until then it must not count as unhandled.
     rows.catch(() => undefined);
@@ -91,24 +91,6 @@ export async function* inPages<S extends { readonly interval: Interval; readonly
     if (underWay.length === AT_ONCE) yield* await underWay.shift()!;
   }
   for (const rows of underWay) yield* await rows;
-}
-
-async function* pagesOf<S extends { readonly interval: Interval; readonly candles: number }>(
-  series: Iterable<S> | AsyncIterable<S>,
-): AsyncGenerator<S[]> {
-  let page: S[] = [];
-  let candles = 0;
-  for await (const one of series) {
-    const isFull = page.length >= MOST_SERIES || candles + one.candles > MOST_CANDLES;
-    if (page.length > 0 && (isFull || page[0]!.interval !== one.interval)) {
-      yield page;
-      page = [];
-      candles = 0;
-    }
-    page.push(one);
-    candles += one.candles;
-  }
-  if (page.length > 0) yield page;
 }
 
 /** Months as in the JSON of the query: start in seconds, candles, SHA-256 in hex. */
