@@ -1,5 +1,7 @@
 /** Checks that an archived file has each row that Postgres has of a stretch of time. */
+
 import { toIso } from '../../core/format.ts';
+import { CANDLE_VALUES } from '../../store/candle/coarse-candle.ts';
 import { type Batch, valueAt } from '../../store/copy/columns.ts';
 import type { CopyOut } from '../../store/copy/copy-out.ts';
 import type { Destination } from '../destination/destination.ts';
@@ -50,12 +52,10 @@ export async function missingRow({
 
 type Row = { readonly coin: string; readonly bytes: Buffer; readonly micros: bigint; readonly values: string };
 
-const VALUES = ['open', 'high', 'low', 'close', 'volume', 'market_cap'];
-
 /** Leaves out the column that shows whether a row was final. */
 async function* rowsOf(batches: AsyncIterable<Batch>, columns: readonly FileColumn[]): AsyncGenerator<Row> {
   const at = (name: string) => columns.findIndex((column) => column.name === name);
-  const [coinAt, timeAt, valuesAt] = [at('coin_id'), at('open_time'), VALUES.map(at)];
+  const [coinAt, timeAt, valuesAt] = [at('coin_id'), at('open_time'), CANDLE_VALUES.map(at)];
   let coin = '';
   let bytes = Buffer.alloc(0);
   for await (const batch of batches) {

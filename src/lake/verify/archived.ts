@@ -2,9 +2,11 @@
  * Compares archived files of a lake, whose rows retention has removed from Postgres since, with the evidence that stays there. For each removal,
  * the evidence has the number of final rows and the sum of their hashes.
  */
+
 import { createHash } from 'node:crypto';
 import { formatCounted } from '../../core/format.ts';
 import { contains, intersect, type Spans } from '../../core/span.ts';
+import { CANDLE_VALUES } from '../../store/candle/coarse-candle.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import type { Batch, Column } from '../../store/copy/columns.ts';
 import { type Finding, finding } from '../../views/attestation/finding.ts';
@@ -111,14 +113,12 @@ async function addRows(
   }
 }
 
-const VALUES = ['open', 'high', 'low', 'close', 'volume', 'market_cap'];
-
 function addBatch(batch: Batch, names: readonly string[], knownOf: (coinId: string) => Known | undefined): void {
   const column = (name: string) => batch.columns[names.indexOf(name)]!;
   const coins = column('coin_id').values as string[];
   const times = column('open_time').values as BigInt64Array;
   const isFinal = column('is_final').values as Uint8Array;
-  const values = VALUES.map(column);
+  const values = CANDLE_VALUES.map(column);
   for (let i = 0; i < batch.rows; i++) {
     const known = isFinal[i] === 1 ? knownOf(coins[i]!) : undefined;
     if (known === undefined) continue;

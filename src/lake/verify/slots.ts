@@ -1,7 +1,9 @@
 /** Reads rows of single series in files, to name the slots that differ from the evidence. */
+
 import type { Instant } from '../../clock.ts';
 import { isPriceInterval } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
+import { CANDLE_VALUES } from '../../store/candle/coarse-candle.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { type Batch, valueAt } from '../../store/copy/columns.ts';
 import { type FormerNames, findSeries, readFormerNames } from '../../views/attestation/read-series.ts';
@@ -97,8 +99,6 @@ function collect(
     rows.set(at, textOf(values.map((one) => valueAt(one, i) as number | null)));
   }
 }
-
-const CANDLE_VALUES = ['open', 'high', 'low', 'close', 'volume', 'market_cap'];
 
 type Row = { readonly openTime: Instant } & Readonly<
   Record<'open' | 'high' | 'low' | 'close' | 'volume' | 'marketCap', number | null>

@@ -2,12 +2,12 @@
  * Merges the staged rows: those whose slot may already have a row, from an earlier import, another file, or another record of the same
  * file. Equal rows change nothing. Different rows are reported first, and changed only when the caller requests it.
  */
+import { CANDLE_VALUES } from '../candle/coarse-candle.ts';
 import type { ImportTransaction } from './import-transaction.ts';
 
-const VALUES = ['open', 'high', 'low', 'close', 'volume', 'market_cap'];
-const valuesOf = (row: string) => `(${VALUES.map((name) => `${row}.${name}`).join(', ')})`;
+const valuesOf = (row: string) => `(${CANDLE_VALUES.map((name) => `${row}.${name}`).join(', ')})`;
 const hashOf = (row: string) =>
-  `market.candle_hash(${row}.open_time, ${VALUES.map((name) => `${row}.${name}`).join(', ')})`;
+  `market.candle_hash(${row}.open_time, ${CANDLE_VALUES.map((name) => `${row}.${name}`).join(', ')})`;
 
 /**
  * `slot` has one row for each slot with staged rows. `state` is `new`; `same` (equal to the stored row); `contested` (rows of this import differ;
@@ -78,7 +78,7 @@ export async function readStaged({ query }: ImportTransaction, most: number): Pr
   );
   const [first] = await query<Omit<OtherRow, 'record'> & { record: string }>(`
     select s.file, s.record, s.series_id as "seriesId", to_char(s.open_time at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS') as "openTime",
-      array[${VALUES.map((name) => `c.${name}`).join(', ')}] as stored, array[${VALUES.map((name) => `s.${name}`).join(', ')}] as given
+      array[${CANDLE_VALUES.map((name) => `c.${name}`).join(', ')}] as stored, array[${CANDLE_VALUES.map((name) => `s.${name}`).join(', ')}] as given
     from pg_temp.slot s join market.imported_candle c using (series_id, open_time) where s.state = 'other' order by s.file, s.record limit 1`);
   return {
     same: Number(same),
@@ -104,14 +104,14 @@ export async function applyStaged({ query }: ImportTransaction): Promise<Change[
        returning c.series_id, ${hashOf('c')} as hash
      ) select series_id, -count(*) as candles, -sum(hash::numeric) as digest from gone group by 1`,
     `with made as (
-       insert into market.imported_candle as c (open_time, ${VALUES.join(', ')}, series_id, is_final)
-       select open_time, ${VALUES.map((name) => `s.${name}`).join(', ')}, series_id, is_final from pg_temp.slot s where state = 'new' order by series_id, open_time
+       insert into market.imported_candle as c (open_time, ${CANDLE_VALUES.join(', ')}, series_id, is_final)
+       select open_time, ${CANDLE_VALUES.map((name) => `s.${name}`).join(', ')}, series_id, is_final from pg_temp.slot s where state = 'new' order by series_id, open_time
        returning c.series_id, ${hashOf('c')} as hash
      ) select series_id, count(*) as candles, sum(hash::numeric) as digest from made group by 1`,
     `with old as (
        select c.series_id, ${hashOf('c')} as hash from market.imported_candle c join pg_temp.slot s using (series_id, open_time) where s.state in ('updated', 'other')
      ), replaced as (
-       update market.imported_candle c set (${VALUES.join(', ')}) = ${valuesOf('s')}, is_final = s.is_final
+       update market.imported_candle c set (${CANDLE_VALUES.join(', ')}) = ${valuesOf('s')}, is_final = s.is_final
        from pg_temp.slot s where s.state in ('updated', 'other') and c.series_id = s.series_id and c.open_time = s.open_time
        returning c.series_id, ${hashOf('c')} as hash
      ) select series_id, 0 as candles, sum(hash) as digest from (

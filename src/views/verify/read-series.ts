@@ -1,7 +1,9 @@
 /** Reads a page of series for verify, all in one snapshot: the series, their evidence, sums of their candles, their revisions. */
+
 import type { Instant } from '../../clock.ts';
 import { INTERVAL_MS, type Interval, type SeriesName } from '../../core/interval.ts';
 import type { Spans } from '../../core/span.ts';
+import { CANDLE_VALUES } from '../../store/candle/coarse-candle.ts';
 import { storedRows } from '../../store/candle/stored.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import { isInYears } from './impossible-times.ts';
@@ -95,11 +97,9 @@ export type Bucket = {
   readonly last: Instant;
 };
 
-const NUMBERS = ['open', 'high', 'low', 'close', 'volume', 'market_cap'];
-
 /** The SQL condition for a candle that validation would have quarantined. Null is valid, because a comparison with it is not true. */
 const IMPOSSIBLE = `not (c.high >= c.low and c.high >= c.open and c.high >= c.close and c.low <= c.open and c.low <= c.close
-  and ${NUMBERS.map((name) => `c.${name} >= 0 and c.${name} < 'infinity'`).join(' and ')})`;
+  and ${CANDLE_VALUES.map((name) => `c.${name} >= 0 and c.${name} < 'infinity'`).join(' and ')})`;
 
 /**
  * Reads the stored candles of some series of one interval once. `bounds`: where the segments of each series begin, ascending. Floating point is
