@@ -5,7 +5,7 @@ import { didYouMean } from '../../core/settings/did-you-mean.ts';
 import { FORMATS, type Format } from '../../lake/format/format.ts';
 import { type NamedColumns, ROLES, type Role } from '../../lake/import/columns.ts';
 import { TIME_UNITS, type TimeUnit } from '../../lake/import/values.ts';
-import { choice, intervalOf, list, parseQuote, parseWidth, type Width } from '../input/options.ts';
+import { candleIntervalOf, choice, list, parseQuote, parseWidth, type Width } from '../input/options.ts';
 import { UsageError } from '../shell/exit.ts';
 
 export type ImportCommandOptions = {
@@ -95,7 +95,7 @@ export function readOptionsOf({ coin, interval, quote, columns = [], header }: I
       );
   return {
     coin: coin ?? null,
-    interval: interval === undefined ? null : intervalOf(interval, 'candles'),
+    interval: interval === undefined ? null : candleIntervalOf(interval),
     quote: quote ?? null,
     columns: named,
     hasHeader: header,

@@ -228,6 +228,16 @@ describe('import refuses wrong usage and says what would be right', () => {
       ['klines.csv', ...bitcoin, '--columns', 'tim=a'],
       'There is no tim (did you mean time?)',
     ],
+    [
+      'a width of prices',
+      ['klines.csv', '--source', 'x', '--coin', 'BTC', '--interval', 'prices-1d'],
+      'There are no prices-1d candles; give 5m, 15m, 30m, 1h, 6h, 12h, 24h.',
+    ],
+    [
+      'a usual name of a width',
+      ['klines.csv', '--source', 'x', '--coin', 'BTC', '--interval', '1d'],
+      'There are no 1d candles; give 24h.',
+    ],
     ['no coin', ['klines.csv', '--source', 'x', '--interval', '1h'], 'the coin of the rows in'],
     ['no interval', ['klines.csv', '--source', 'x', '--coin', 'BTC'], 'the interval of the candles in'],
     [
