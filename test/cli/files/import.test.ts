@@ -199,7 +199,7 @@ test('import --dry-run checks all rows and stores nothing', async () => {
   const { code, out } = await chandler(files.write('dry.csv', csvOf(HOURS)), ...bitcoin, '--dry-run');
   expect(code).toBe(0);
   expect(out).toContain(
-    '500 rows of 1 series checked. Nothing was stored, and nothing was compared with stored candles.\n',
+    '500 rows of 1 series checked. Nothing was stored, and rows were not compared with each other or with stored candles.\n',
   );
   expect(await database.sql`select from market.imported_series`).toHaveLength(0);
   expect(await database.sql`select from ops.audit`).toHaveLength(0);
@@ -238,6 +238,7 @@ describe('import refuses wrong usage and says what would be right', () => {
       ['klines.csv', '--source', 'x', '--coin', 'BTC', '--interval', '1d'],
       'There are no 1d candles; give 24h.',
     ],
+    ['an empty file', ['none.csv', ...bitcoin], 'none.csv has no columns: it is empty, or its first row is'],
     ['no coin', ['klines.csv', '--source', 'x', '--interval', '1h'], 'the coin of the rows in'],
     ['no interval', ['klines.csv', '--source', 'x', '--coin', 'BTC'], 'the interval of the candles in'],
     [
@@ -257,6 +258,7 @@ describe('import refuses wrong usage and says what would be right', () => {
     files.write('bare.csv', csvLines(HOURS, String).join('\n'));
     const { writeFileSync } = await import('node:fs');
     writeFileSync(`${files.folder}/none.csv.gz`, 'no gzip at all');
+    writeFileSync(`${files.folder}/none.csv`, '');
     const named = argv.map((word) => (/^(klines|none|bare)/.test(word) ? `${files.folder}/${word}` : word));
     const { code, err } = await chandler(...named);
     expect(err).toContain(message);
