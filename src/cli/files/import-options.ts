@@ -83,7 +83,10 @@ function parseColumn(text: string): NamedColumn {
 
 /** @throws UsageError for an interval without candles, and for options that contradict each other */
 export function readOptionsOf({ coin, interval, quote, columns = [], header }: ImportCommandOptions) {
+  if (coin !== undefined && coin.trim() === '') throw new UsageError('A coin id is empty; ids look like btc-bitcoin.');
   const named: NamedColumns = Object.fromEntries(columns);
+  const twice = columns.find(([role], i) => columns.findIndex(([other]) => other === role) < i);
+  if (twice !== undefined) throw new UsageError(`--columns names two columns for ${twice[0]}; leave out one of them.`);
   for (const [role, said] of [
     ['coin', coin],
     ['interval', interval],

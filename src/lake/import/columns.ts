@@ -92,7 +92,7 @@ function placeOf(names: readonly string[], name: string, role: Role, file: strin
   if (number >= 1 && number <= names.length) return number - 1;
   const similar = names.findIndex((one) => simplified(one) === simplified(name));
   if (similar !== -1) return similar;
-  const near = nearestNames(name, names);
+  const near = number > 0 ? [] : nearestNames(name, names);
   const hint = near.length > 0 ? `did you mean ${near.join(' or ')}?` : `it has ${names.join(', ')}`;
   throw new ImportRefused(`${file} has no column ${name} for ${role}; ${hint}`);
 }

@@ -238,6 +238,17 @@ describe('import refuses wrong usage and says what would be right', () => {
       ['klines.csv', '--source', 'x', '--coin', 'BTC', '--interval', '1d'],
       'There are no 1d candles; give 24h.',
     ],
+    [
+      'a number beyond the columns',
+      ['none-letters.csv', ...bitcoin, '--columns', 'time=1,open=2,high=3,low=4,close=9'],
+      'none-letters.csv has no column 9 for close; it has a, b, c, d, e',
+    ],
+    [
+      'two columns of one role',
+      ['klines.csv', ...bitcoin, '--columns', 'close=5,close=4'],
+      '--columns names two columns for close; leave out one of them.',
+    ],
+    ['an empty coin', ['klines.csv', '--source', 'x', '--coin', '', '--interval', '1h'], 'A coin id is empty'],
     ['an empty file', ['none.csv', ...bitcoin], 'none.csv has no columns: it is empty, or its first row is'],
     ['no coin', ['klines.csv', '--source', 'x', '--interval', '1h'], 'the coin of the rows in'],
     ['no interval', ['klines.csv', '--source', 'x', '--coin', 'BTC'], 'the interval of the candles in'],
@@ -259,6 +270,7 @@ describe('import refuses wrong usage and says what would be right', () => {
     const { writeFileSync } = await import('node:fs');
     writeFileSync(`${files.folder}/none.csv.gz`, 'no gzip at all');
     writeFileSync(`${files.folder}/none.csv`, '');
+    writeFileSync(`${files.folder}/none-letters.csv`, 'a,b,c,d,e\n2024-01-01,1,2,0.5,1.5\n');
     const named = argv.map((word) => (/^(klines|none|bare)/.test(word) ? `${files.folder}/${word}` : word));
     const { code, err } = await chandler(...named);
     expect(err).toContain(message);
