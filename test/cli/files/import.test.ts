@@ -1,3 +1,5 @@
+import { mkdirSync } from 'node:fs';
+import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { formatInstant } from '../../../src/core/format.ts';
 import { HOUR } from '../../../src/core/interval.ts';
@@ -277,6 +279,35 @@ describe('import refuses wrong usage and says what would be right', () => {
     expect(code).toBe(2);
     expect(await database.sql`select from market.imported_series`).toHaveLength(0);
   });
+});
+
+test('import refuses an interval or a quote that contradicts the column or the folder of the rows', async () => {
+  const lines = (interval: string, quote: string) =>
+    `2024-01-01,1,2,0.5,1,${interval},${quote}\n2024-01-02,1,2,0.5,1,,\n`;
+  const file = (name: string, interval: string, quote: string) =>
+    files.write(name, `time,open,high,low,close,interval,quote\n${lines(interval, quote)}`);
+  const given = ['--source', 'x', '--coin', 'BTC', '--quote', 'usd'];
+  const wide = await chandler(file('wide.csv', '1d', 'usd'), ...given, '--interval', '6h');
+  expect([wide.code, wide.out]).toEqual([
+    1,
+    expect.stringContaining('record 2: its interval is not 6h, which is given'),
+  ]);
+  const other = await chandler(file('other.csv', '6h', 'BTC'), ...given, '--interval', '6h');
+  expect([other.code, other.out]).toEqual([
+    1,
+    expect.stringContaining('record 2: its quote is not usd, which is given'),
+  ]);
+  // Other spellings, and columns that only have the name of a role, contradict nothing.
+  const trial = await chandler(file('same.csv', 'daily', '12.5'), ...given, '--interval', '24h', '--dry-run');
+  expect([trial.code, trial.err]).toEqual([0, '']);
+  mkdirSync(path.join(files.folder, 'interval=24h'), { recursive: true });
+  const inside = files.write('interval=24h/rows.csv', 'time,open,high,low,close\n2024-01-01,1,2,0.5,1\n');
+  const folder = await chandler(inside, ...given, '--interval', '6h');
+  expect([folder.code, folder.err]).toEqual([
+    2,
+    expect.stringContaining('is in a folder interval=24h, but --interval is 6h'),
+  ]);
+  expect(await database.sql`select from market.imported_series`).toHaveLength(0);
 });
 
 test('import reads coin, interval and quote from a column, and keeps sources apart', async () => {
