@@ -85,14 +85,15 @@ function describeOption({ description, required, defaultValue, defaultValueDescr
 }
 
 /**
- * Rewrites what commander would misunderstand: `help keys create` becomes `keys create --help`, and a relative time of `explain` is no
- * option. Of an unknown command it keeps only the name, because a `--help` after it would hide the error.
+ * Rewrites what commander would misunderstand: `help keys create` becomes `keys create --help`, and neither a relative time of `explain`
+ * nor a statement that begins with a comment is an option. Of an unknown command it keeps only the name, because a `--help` after it would hide the error.
  */
 function unambiguous(argv: readonly string[]): string[] {
   const [first = '', ...rest] = argv;
   const words = rest.filter((word) => !word.startsWith('-'));
   if (first === 'help' && words.length > 0) return unambiguous([...words, '--help']);
   if (first === 'explain') return argv.map((word) => (/^-\d/.test(word) ? `now${word}` : word));
+  if (first === 'sql') return argv.map((word) => (/^--(\s|[^\n]*\n)/.test(word) ? ` ${word}` : word));
   const isWord = first !== '' && first !== 'help' && !first.startsWith('-');
   return isWord && !Object.hasOwn(COMMANDS, first) ? [first] : [...argv];
 }

@@ -237,6 +237,14 @@ describe('sql', () => {
     expect(out).toBe('CREATE TABLE\nINSERT 2\n a  b\n──  ─\n 1  x\n20\n(2 rows)\n');
   });
 
+  test('takes a statement that begins with a comment, and still refuses an unknown option', async () => {
+    for (const comment of ['-- one\n', '--one\n', '--\n'])
+      expect(await chandler('sql', `${comment}select 1 as one`), comment).toMatchObject({ code: 0, err: '' });
+    expect((await chandler('sql', '-- one\nselect 1;\nselect x')).err).toMatch(/line 3, column 8/);
+    expect((await chandler('sql', '-- only a comment')).code).toBe(0);
+    expect(await chandler('sql', '--jsom')).toMatchObject({ code: 2, err: expect.stringContaining('--jsom') });
+  });
+
   test('reads statements from a pipe', async () => {
     expect(
       (await runCommand(['sql'], { env, stdin: 'select count(*) as series\nfrom market.series;\n' })).out,

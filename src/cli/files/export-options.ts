@@ -7,7 +7,7 @@ import { DATASET_NAMES, DATASETS } from '../../lake/dataset/datasets.ts';
 import type { Selection } from '../../lake/export/selection.ts';
 import { FORMATS, type Format } from '../../lake/format/format.ts';
 import { isOfTool, LAYOUTS, type Layout } from '../../lake/layout/layout.ts';
-import { choice, intervalOf, list, parseWidth, type Width } from '../input/options.ts';
+import { candleIntervalOf, choice, intervalOf, list, parseWidth, type Width } from '../input/options.ts';
 import { pastOption, timeOption } from '../input/time.ts';
 import { UsageError } from '../shell/exit.ts';
 
@@ -105,7 +105,8 @@ function intervalsOf(widths: readonly Width[], datasets: readonly Dataset[]): In
       ...(has('prices') && pricesOf(width) !== null ? [pricesOf(width)!] : []),
     ];
     // Throws an error that names the existing intervals.
-    if (meant.length === 0) found.add(intervalOf(width, has('candles') || !has('prices') ? 'candles' : 'prices'));
+    if (meant.length === 0 && has('prices') && !has('candles')) found.add(intervalOf(width, 'prices'));
+    else if (meant.length === 0) found.add(candleIntervalOf(width, ', or add prices to --what'));
     for (const interval of meant) found.add(interval);
   }
   return [...found];

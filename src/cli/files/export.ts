@@ -5,6 +5,7 @@ import path from 'node:path';
 import type { Command } from 'commander';
 import type { App } from '../../app.ts';
 import { formatBytes, formatCounted, formatInstant, formatRoughly, toIso } from '../../core/format.ts';
+import { describeInterval } from '../../core/interval.ts';
 import { type Address, nameOfAddress } from '../../lake/destination/address.ts';
 import { openDestination } from '../../lake/destination/open-destination.ts';
 import { type Estimate, estimate } from '../../lake/export/estimate.ts';
@@ -100,7 +101,7 @@ async function runExport(
 }
 
 function describeUnstored({ interval, madeOf }: UnstoredInterval): string {
-  if (madeOf === null) return `there are no ${interval} candles of these coins`;
+  if (madeOf === null) return `there are no ${describeInterval(interval)} of these coins`;
   return `${interval} candles of these coins are made of ${madeOf} ones; an export contains only what the upstream sent: export ${madeOf}`;
 }
 

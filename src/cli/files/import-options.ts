@@ -5,7 +5,7 @@ import { didYouMean } from '../../core/settings/did-you-mean.ts';
 import { FORMATS, type Format } from '../../lake/format/format.ts';
 import { type NamedColumns, ROLES, type Role } from '../../lake/import/columns.ts';
 import { TIME_UNITS, type TimeUnit } from '../../lake/import/values.ts';
-import { choice, intervalOf, list, parseQuote, parseWidth, type Width } from '../input/options.ts';
+import { candleIntervalOf, choice, list, parseQuote, parseWidth, type Width } from '../input/options.ts';
 import { UsageError } from '../shell/exit.ts';
 
 export type ImportCommandOptions = {
@@ -83,7 +83,10 @@ function parseColumn(text: string): NamedColumn {
 
 /** @throws UsageError for an interval without candles, and for options that contradict each other */
 export function readOptionsOf({ coin, interval, quote, columns = [], header }: ImportCommandOptions) {
+  if (coin !== undefined && coin.trim() === '') throw new UsageError('A coin id is empty; ids look like btc-bitcoin.');
   const named: NamedColumns = Object.fromEntries(columns);
+  const twice = columns.find(([role], i) => columns.findIndex(([other]) => other === role) < i);
+  if (twice !== undefined) throw new UsageError(`--columns names two columns for ${twice[0]}; leave out one of them.`);
   for (const [role, said] of [
     ['coin', coin],
     ['interval', interval],
@@ -95,7 +98,7 @@ export function readOptionsOf({ coin, interval, quote, columns = [], header }: I
       );
   return {
     coin: coin ?? null,
-    interval: interval === undefined ? null : intervalOf(interval, 'candles'),
+    interval: interval === undefined ? null : candleIntervalOf(interval),
     quote: quote ?? null,
     columns: named,
     hasHeader: header,

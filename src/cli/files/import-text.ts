@@ -48,7 +48,7 @@ export function printImport(out: Output, { source, files, imported, proved }: Im
       return;
     case 'checked':
       out.write(
-        `${formatCounted(rows, 'row')} of ${formatCounted(series.length, 'series')} checked. Nothing was stored, and nothing was compared with stored candles.\n`,
+        `${formatCounted(rows, 'row')} of ${formatCounted(series.length, 'series')} checked. Nothing was stored, and rows were not compared with each other or with stored candles.\n`,
       );
       return;
     case 'stored': {

@@ -2,6 +2,7 @@
 import { QUOTES } from '../../core/candle.ts';
 import {
   ALL_INTERVALS,
+  type CandleInterval,
   INTERVALS,
   type Interval,
   isCandleInterval,
@@ -65,14 +66,16 @@ export function parseWidth(text: string): Width {
 /** The interval that a width means for this kind of series. @throws UsageError when there is none */
 export function intervalOf(width: Width, series: SeriesKind): Interval {
   if (isPriceInterval(width)) return width;
-  if (series === 'candles') {
-    if (isCandleInterval(width)) return width;
-    const candles = USUAL[width] ?? INTERVALS.join(', ');
-    throw new UsageError(`There are no ${width} candles; give ${candles}, or --series prices for ${width} prices.`);
-  }
+  if (series === 'candles') return candleIntervalOf(width, `, or --series prices for ${width} prices`);
   const name = `prices-${width === '24h' ? '1d' : width}`;
   if (isPriceInterval(name)) return name;
   throw new UsageError(`There are no ${width} prices; give one of ${PRICE_WIDTHS.join(', ')}.`);
+}
+
+/** @param otherwise how the user names prices to this command; '' where it has none. @throws UsageError for a width of prices */
+export function candleIntervalOf(width: Width, otherwise = ''): CandleInterval {
+  if (isCandleInterval(width)) return width;
+  throw new UsageError(`There are no ${width} candles; give ${USUAL[width] ?? INTERVALS.join(', ')}${otherwise}.`);
 }
 
 /** One of `choices`, in any case. */

@@ -45,9 +45,14 @@ export function parseAddress(text: string): ParsedSetting<Address> {
     };
   const [bucket = '', ...path] = rest!.replace(/\/+$/, '').split('/');
   const prefix = path.join('/');
-  if (!BUCKET.test(bucket)) return { problem: 'which names no bucket; write it like s3://bucket/prefix' };
+  if (bucket === '') return { problem: 'which names no bucket; write it like s3://bucket/prefix' };
+  if (!BUCKET.test(bucket))
+    return { problem: 'whose bucket has no valid name: 3 to 63 lower-case letters, digits, and . - _' };
   if (prefix !== '' && !PREFIX.test(prefix))
     return { problem: 'whose prefix may have letters, digits, and . _ = + - between single slashes' };
+  // Programs that read addresses, like curl, would look in another place.
+  if (path.some((part) => part === '.' || part === '..'))
+    return { problem: 'whose prefix has a part . or ..; leave it out' };
   return { ok: { kind: 's3', bucket, prefix } };
 }
 

@@ -53,6 +53,7 @@ export function findColumns(
   { hasHeader, named, file }: { readonly hasHeader: boolean; readonly named: NamedColumns; readonly file: string },
 ): Columns {
   const names = columns.map(({ name }) => name);
+  if (names.length === 0) throw new ImportRefused(`${file} has no columns: it is empty, or its first row is`);
   const isNumbered = !hasHeader || names.every((name, i) => name === String(i + 1));
   const usual = isNumbered && Object.keys(named).length === 0 ? byNumber(names) : byName(names);
   const found: Partial<Record<Role, number>> = { ...usual };
@@ -62,8 +63,8 @@ export function findColumns(
   }
   const missing = NEEDED.filter((role) => found[role] === undefined);
   if (missing.length === 0) return found;
-  const shown = names.length === 0 ? 'no columns' : `the columns ${names.slice(0, 20).join(', ')}`;
-  const looksLikeData = hasHeader && names.length > 0 && names.every((name) => name === '' || !/^\p{L}/u.test(name));
+  const shown = `the columns ${names.slice(0, 20).join(', ')}`;
+  const looksLikeData = hasHeader && names.every((name) => name === '' || !/^\p{L}/u.test(name));
   const hint = looksLikeData
     ? 'its first record looks like data; give --no-header'
     : `name them, like --columns ${missing.map((role) => `${role}=…`).join(',')}`;
@@ -91,7 +92,7 @@ function placeOf(names: readonly string[], name: string, role: Role, file: strin
   if (number >= 1 && number <= names.length) return number - 1;
   const similar = names.findIndex((one) => simplified(one) === simplified(name));
   if (similar !== -1) return similar;
-  const near = nearestNames(name, names);
+  const near = number > 0 ? [] : nearestNames(name, names);
   const hint = near.length > 0 ? `did you mean ${near.join(' or ')}?` : `it has ${names.join(', ')}`;
   throw new ImportRefused(`${file} has no column ${name} for ${role}; ${hint}`);
 }

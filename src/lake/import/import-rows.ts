@@ -4,7 +4,7 @@ import { impossibleTime, impossibleValues } from '../../core/possible-candle.ts'
 import { createCandleEncoder } from '../../store/imported/encode-candles.ts';
 import type { ImportTransaction } from '../../store/imported/import-transaction.ts';
 import type { Columns, Role } from './columns.ts';
-import type { ImportSeries, SeriesBook, SeriesText } from './series-book.ts';
+import { type ImportSeries, isAnother, type SeriesBook, type SeriesText } from './series-book.ts';
 import type { RawRows } from './table/table.ts';
 import { explainNoNumber, readAmount, readBoolean, readNumber, type TimeReader } from './values.ts';
 import type { WrongRows } from './wrong-rows.ts';
@@ -20,7 +20,7 @@ export type OpenedFile = {
   /** The index of each role among the columns that are read. */
   readonly columns: Columns;
   readonly isInstant: boolean;
-  /** The values that are given for all rows. A given coin counts even if the file has a column for coins. */
+  /** The values that are given for all rows. They count even if the file has columns for them, which may not name others. */
   readonly said: Partial<SeriesText>;
   /** The coin's name in the first row, once that row was read. */
   readonly label: { value?: unknown };
@@ -141,6 +141,9 @@ function createNames({ columns, said, label }: OpenedFile, rows: RawRows) {
   const [coins, intervals, quotes] = [of('coin'), of('interval'), of('quote')];
   // One coin that is given for a file of several coins would mix them up.
   const labels = said.coin !== undefined && columns.coin !== undefined ? rows.columns[columns.coin]! : null;
+  const claims = (['interval', 'quote'] as const)
+    .filter((role) => said[role] !== undefined && columns[role] !== undefined)
+    .map((role) => ({ role, said: said[role]!, values: rows.columns[columns[role]!]!, right: undefined as unknown }));
   let last = -1;
   let found: ImportSeries | string = '';
   const text = (value: unknown) => (value === null || value === undefined ? '' : String(value).trim());
@@ -165,6 +168,12 @@ function createNames({ columns, said, label }: OpenedFile, rows: RawRows) {
       if (labels !== null) label.value ??= labels[i];
       if (labels !== null && labels[i] !== label.value)
         return 'is of a different coin than other rows of its file, but --coin names one coin for all rows';
+      for (const claim of claims) {
+        const value = claim.values[i];
+        if (value !== claim.right && isAnother(claim.role, text(value), claim.said))
+          return `its ${claim.role} is not ${claim.said}, which is given for all rows`;
+        claim.right = value;
+      }
       if (last === -1 || !isSame(i)) {
         last = i;
         found = book.find(textOf(i)) ?? 'has no coin';

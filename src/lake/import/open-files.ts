@@ -4,7 +4,7 @@ import { ImportRefused } from '../refused.ts';
 import { type Columns, findColumns, type NamedColumns, ROLES, type Role } from './columns.ts';
 import type { OpenedFile } from './import-rows.ts';
 import type { InputFile } from './input-files.ts';
-import type { SeriesText } from './series-book.ts';
+import { isAnother, type SeriesText } from './series-book.ts';
 import type { OpenTable, RawRows, Table } from './table/table.ts';
 
 /** Each module is loaded only when it is needed. */
@@ -52,7 +52,7 @@ export async function openFile(input: InputFile, number: number, options: ReadOp
   const table = await readable(name, async () => (await TABLES[input.format]())(input, { hasHeader }));
   const found = findColumns(table, { hasHeader, named, file: name });
   const said = whatIsSaid(input, options, found);
-  const roles = (Object.keys(found) as Role[]).filter((role) => role === 'coin' || said[role as 'quote'] === undefined);
+  const roles = Object.keys(found) as Role[];
   const places = roles.map((role) => found[role]!);
   const isNumber = roles.map((role) => NUMBERS.includes(role));
   return {
@@ -83,6 +83,14 @@ function whatIsSaid(
   found: Columns,
 ): Partial<SeriesText> {
   const said: Partial<Record<keyof SeriesText, string>> = {};
+  for (const [role, given] of [
+    ['interval', interval],
+    ['quote', quote],
+  ] as const)
+    if (given !== null && place[role] !== undefined && isAnother(role, place[role], given))
+      throw new ImportRefused(
+        `${name} is in a folder ${role}=${place[role]}, but --${role} is ${given}; leave out --${role}`,
+      );
   if (coin !== null) said.coin = coin;
   else if (found.coin === undefined)
     throw new ImportRefused(`the coin of the rows in ${name} is missing; give --coin, or --columns coin=…`);

@@ -99,6 +99,16 @@ type Name = { readonly coinId: string; readonly quote: Quote; readonly interval:
 
 const keyOf = ({ coin, interval, quote }: SeriesText) => `${coin}\n${interval}\n${quote}`;
 
+/** Whether a text names another interval or quote than the one that is given for all rows. A text that names none contradicts nothing. */
+export function isAnother(role: 'interval' | 'quote', text: string, said: string): boolean {
+  const named = (one: string) => {
+    const names = readNames({ coin: 'any', interval: '1h', quote: 'usd', [role]: one });
+    return typeof names === 'string' ? null : names[role];
+  };
+  const [found, given] = [named(text), named(said)];
+  return found !== null && given !== null && found !== given;
+}
+
 /** Returns a text when there is no such series: the reason. */
 function readNames({ coin, interval, quote }: SeriesText): Omit<Name, 'coinId'> | string {
   if (coin === '') return 'has no coin';

@@ -131,6 +131,20 @@ test('export warns on stderr of an interval that is only made of another one', a
   out += '-stored';
   const stored = await chandler('--what', 'candles', '--interval', '24h,1h');
   expect(stored.err).toBe('');
+  out += '-prices';
+  const prices = await chandler('--what', 'prices', '--interval', '1d,2h');
+  expect([prices.code, prices.err]).toEqual([0, 'warning: there are no 2h prices of these coins\n']);
+});
+
+test('export refuses a width that only prices have where it exports none, and names its own options', async () => {
+  for (const width of ['2h', 'prices-1d']) {
+    const refused = await chandler('--what', 'candles,coins', '--interval', width);
+    expect(refused.code).toBe(2);
+    expect(refused.err).toContain(
+      `There are no ${width} candles; give 5m, 15m, 30m, 1h, 6h, 12h, 24h, or add prices to --what.`,
+    );
+  }
+  expect(existsSync(out)).toBe(false);
 });
 
 test('export leaves other files in the folder alone, and names them on stderr', async () => {

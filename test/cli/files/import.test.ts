@@ -1,3 +1,5 @@
+import { mkdirSync } from 'node:fs';
+import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { formatInstant } from '../../../src/core/format.ts';
 import { HOUR } from '../../../src/core/interval.ts';
@@ -199,7 +201,7 @@ test('import --dry-run checks all rows and stores nothing', async () => {
   const { code, out } = await chandler(files.write('dry.csv', csvOf(HOURS)), ...bitcoin, '--dry-run');
   expect(code).toBe(0);
   expect(out).toContain(
-    '500 rows of 1 series checked. Nothing was stored, and nothing was compared with stored candles.\n',
+    '500 rows of 1 series checked. Nothing was stored, and rows were not compared with each other or with stored candles.\n',
   );
   expect(await database.sql`select from market.imported_series`).toHaveLength(0);
   expect(await database.sql`select from ops.audit`).toHaveLength(0);
@@ -228,6 +230,28 @@ describe('import refuses wrong usage and says what would be right', () => {
       ['klines.csv', ...bitcoin, '--columns', 'tim=a'],
       'There is no tim (did you mean time?)',
     ],
+    [
+      'a width of prices',
+      ['klines.csv', '--source', 'x', '--coin', 'BTC', '--interval', 'prices-1d'],
+      'There are no prices-1d candles; give 5m, 15m, 30m, 1h, 6h, 12h, 24h.',
+    ],
+    [
+      'a usual name of a width',
+      ['klines.csv', '--source', 'x', '--coin', 'BTC', '--interval', '1d'],
+      'There are no 1d candles; give 24h.',
+    ],
+    [
+      'a number beyond the columns',
+      ['none-letters.csv', ...bitcoin, '--columns', 'time=1,open=2,high=3,low=4,close=9'],
+      'none-letters.csv has no column 9 for close; it has a, b, c, d, e',
+    ],
+    [
+      'two columns of one role',
+      ['klines.csv', ...bitcoin, '--columns', 'close=5,close=4'],
+      '--columns names two columns for close; leave out one of them.',
+    ],
+    ['an empty coin', ['klines.csv', '--source', 'x', '--coin', '', '--interval', '1h'], 'A coin id is empty'],
+    ['an empty file', ['none.csv', ...bitcoin], 'none.csv has no columns: it is empty, or its first row is'],
     ['no coin', ['klines.csv', '--source', 'x', '--interval', '1h'], 'the coin of the rows in'],
     ['no interval', ['klines.csv', '--source', 'x', '--coin', 'BTC'], 'the interval of the candles in'],
     [
@@ -247,12 +271,43 @@ describe('import refuses wrong usage and says what would be right', () => {
     files.write('bare.csv', csvLines(HOURS, String).join('\n'));
     const { writeFileSync } = await import('node:fs');
     writeFileSync(`${files.folder}/none.csv.gz`, 'no gzip at all');
+    writeFileSync(`${files.folder}/none.csv`, '');
+    writeFileSync(`${files.folder}/none-letters.csv`, 'a,b,c,d,e\n2024-01-01,1,2,0.5,1.5\n');
     const named = argv.map((word) => (/^(klines|none|bare)/.test(word) ? `${files.folder}/${word}` : word));
     const { code, err } = await chandler(...named);
     expect(err).toContain(message);
     expect(code).toBe(2);
     expect(await database.sql`select from market.imported_series`).toHaveLength(0);
   });
+});
+
+test('import refuses an interval or a quote that contradicts the column or the folder of the rows', async () => {
+  const lines = (interval: string, quote: string) =>
+    `2024-01-01,1,2,0.5,1,${interval},${quote}\n2024-01-02,1,2,0.5,1,,\n`;
+  const file = (name: string, interval: string, quote: string) =>
+    files.write(name, `time,open,high,low,close,interval,quote\n${lines(interval, quote)}`);
+  const given = ['--source', 'x', '--coin', 'BTC', '--quote', 'usd'];
+  const wide = await chandler(file('wide.csv', '1d', 'usd'), ...given, '--interval', '6h');
+  expect([wide.code, wide.out]).toEqual([
+    1,
+    expect.stringContaining('record 2: its interval is not 6h, which is given'),
+  ]);
+  const other = await chandler(file('other.csv', '6h', 'BTC'), ...given, '--interval', '6h');
+  expect([other.code, other.out]).toEqual([
+    1,
+    expect.stringContaining('record 2: its quote is not usd, which is given'),
+  ]);
+  // Other spellings, and columns that only have the name of a role, contradict nothing.
+  const trial = await chandler(file('same.csv', 'daily', '12.5'), ...given, '--interval', '24h', '--dry-run');
+  expect([trial.code, trial.err]).toEqual([0, '']);
+  mkdirSync(path.join(files.folder, 'interval=24h'), { recursive: true });
+  const inside = files.write('interval=24h/rows.csv', 'time,open,high,low,close\n2024-01-01,1,2,0.5,1\n');
+  const folder = await chandler(inside, ...given, '--interval', '6h');
+  expect([folder.code, folder.err]).toEqual([
+    2,
+    expect.stringContaining('is in a folder interval=24h, but --interval is 6h'),
+  ]);
+  expect(await database.sql`select from market.imported_series`).toHaveLength(0);
 });
 
 test('import reads coin, interval and quote from a column, and keeps sources apart', async () => {
