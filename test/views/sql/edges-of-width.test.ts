@@ -1,5 +1,4 @@
 /** A year has twelve months, and a calendar has all of its slots. In a session in New York. */
-import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
 import type { Sql } from '../../../src/store/connection/connect.ts';
@@ -18,8 +17,6 @@ const closes = Array.from({ length: 366 }, (_, i) => 100 + 40 * Math.sin(i / 11)
 beforeAll(async () => {
   database = await createTestDatabase();
   ({ sql } = database);
-  // To be merged into the next migration.
-  await sql.unsafe(readFileSync(new URL('../../../migrations-draft-s39sql.sql', import.meta.url), 'utf8'));
   analyst = await analystIn(database);
   const span = { from: day(1), to: day(367) };
   const series = await givenSeries(sql, { coinId: 'aaa-coin', interval: '24h', span });
