@@ -22,7 +22,7 @@ export async function unstoredIntervals(
 ): Promise<UnstoredInterval[]> {
   const has = (dataset: string) => datasets.some(({ name }) => name === dataset);
   const candles = has('candles') ? (intervals ?? []).filter(isCandleInterval) : [];
-  // A width that means candles, too, is said to be missing only of candles: few who ask for them have prices.
+  // A width of candles and of prices is reported only as missing candles: most users who name it want candles.
   const prices = has('prices') ? (intervals ?? []).filter(isPriceInterval) : [];
   const asked = [...candles, ...prices.filter((one) => !candles.some((c) => INTERVAL_MS[c] === INTERVAL_MS[one]))];
   if (asked.length === 0) return [];
