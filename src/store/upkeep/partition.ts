@@ -5,7 +5,6 @@
  * A new partition is created as a separate table and then attached. Attaching takes a lock on the parent that blocks neither readers
  * nor writers, and scans nothing, because the new table is empty. (`create table … partition of` would block both.)
  */
-import pLimit from 'p-limit';
 import type { Instant } from '../../clock.ts';
 import { type CandleInterval, INTERVALS, type Interval, isCandleInterval } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
@@ -106,22 +105,32 @@ export type PartitionKeeper = <T>(interval: CandleInterval, span: Span, write: (
  */
 export function createPartitionKeeper(sql: Sql): PartitionKeeper {
   const seen = new Set<string>();
-  const oneAtATime = pLimit(1);
+  const making = new Map<string, Promise<void>>();
+  const make = async (interval: CandleInterval, { name, from, to }: Partition) => {
+    try {
+      await ensurePartitions(sql, interval, { from, to });
+      seen.add(name);
+    } finally {
+      making.delete(name);
+    }
+  };
+  const ensure = async (interval: CandleInterval, needed: readonly Partition[]) => {
+    for (const partition of needed) {
+      const { name } = partition;
+      if (seen.has(name)) continue;
+      if (!making.has(name)) making.set(name, make(interval, partition));
+      await making.get(name);
+    }
+  };
   return async (interval, span, write) => {
-    const names = partitionsOf(candlesOf(interval), span).map(({ name }) => name);
-    const isSeen = () => names.every((name) => seen.has(name));
-    const make = async () => {
-      if (isSeen()) return;
-      await ensurePartitions(sql, interval, span);
-      for (const name of names) seen.add(name);
-    };
-    if (!isSeen()) await oneAtATime(make);
+    const needed = partitionsOf(candlesOf(interval), span);
+    await ensure(interval, needed);
     try {
       return await write();
     } catch (error) {
       if (!isPartitionMissing(error)) throw error;
-      for (const name of names) seen.delete(name);
-      await oneAtATime(make);
+      for (const { name } of needed) seen.delete(name);
+      await ensure(interval, needed);
       return write();
     }
   };
