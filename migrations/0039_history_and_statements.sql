@@ -130,9 +130,8 @@ create or replace function market.realized_volatility(coin text, from_time anyel
   returns table (volatility double precision, returns integer, holes integer)
   language plpgsql stable parallel safe rows 1 cost 1000 as $$
 declare
-  until constant timestamptz := market.utc(to_time);
   -- A slot that ends after the span tells of what came later.
-  last constant timestamptz := market.slot_of(width, case when isfinite(until) then until else now() end);
+  last constant timestamptz := market.slot_of(width, coalesce(nullif(market.utc(to_time), 'infinity'), now()));
   months constant double precision := extract(year from width) * 12 + extract(month from width);
 begin
   return query

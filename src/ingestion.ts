@@ -1,7 +1,7 @@
 /** Everything that sends requests to the upstream, assembled from the configuration. */
 import type { App } from './app.ts';
 import { checkSchedules, quotaOf } from './budget.ts';
-import { systemClock } from './clock.ts';
+import { type Instant, systemClock } from './clock.ts';
 import { effectiveLimits } from './config.ts';
 import type { ChunkQueue, QueueHost, QueueOptions } from './ingest/queue/chunk-queue.ts';
 import { isLostLock } from './ingest/queue/lost-lock.ts';
@@ -127,6 +127,8 @@ export async function withIngestion<T>(
 
 /** An error of the queue that repeats is logged once in this time. */
 const LOG_AGAIN_MS = 60_000;
+/** Messages may contain numbers, so their number has a bound. */
+const MOST_MESSAGES = 100;
 /** The SQLSTATE of a deadlock. */
 const DEADLOCK_DETECTED = '40P01';
 
@@ -142,13 +144,14 @@ function engineOf(app: App): Pick<QueueOptions, 'engine' | 'onError' | 'backoffM
   const isUnavailable = redisUrl === null ? isDatabaseUnavailable : isRedisUnavailable;
   const isHarmless = (error: Error) =>
     isUnavailable(error) || (error as { code?: unknown }).code === DEADLOCK_DETECTED || isLostLock(error);
-  let logged = { message: '', at: Number.NEGATIVE_INFINITY };
+  const loggedAt = new Map<string, Instant>();
   // The message is for operators, the stack for developers. A server that refuses sessions causes the same error many times a second.
   const onError = (error: Error) => {
     const at = systemClock.now();
-    const isRepeated = error.message === logged.message && at < logged.at + LOG_AGAIN_MS;
+    const isRepeated = Math.abs(at - (loggedAt.get(error.message) ?? Number.NEGATIVE_INFINITY)) < LOG_AGAIN_MS;
     if (!isHarmless(error) && !isRepeated) {
-      logged = { message: error.message, at };
+      if (loggedAt.size >= MOST_MESSAGES) loggedAt.clear();
+      loggedAt.set(error.message, at);
       log.warn(`queue: ${error.message}`);
     }
     log.debug({ err: error }, 'queue');

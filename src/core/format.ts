@@ -67,10 +67,10 @@ export function formatDay(at: Instant): string {
   return at % 86_400_000 === 0 ? new Date(at).toISOString().slice(0, 10) : formatInstant(at);
 }
 
-/** `in 3m 20s`, `now`, `just now` or `3m 20s ago`. */
+/** `in 3m 20s`, `now` or `3m 20s ago`. */
 export function formatRelative(at: Instant, now: Instant): string {
-  if (at >= now) return at - now < 1000 ? 'now' : `in ${formatDuration(at - now)}`;
-  return now - at < 1000 ? 'just now' : `${formatDuration(now - at)} ago`;
+  if (Math.abs(at - now) < 1000) return 'now';
+  return at >= now ? `in ${formatDuration(at - now)}` : `${formatDuration(now - at)} ago`;
 }
 
 /** The parts of a Postgres error as one text. Postgres ends a detail and a hint with a full stop, and a message without one. */
@@ -78,7 +78,8 @@ export function formatPostgresError(
   message: string,
   { detail, hint }: { readonly detail?: string | undefined; readonly hint?: string | undefined },
 ): string {
-  return [message, detail, hint].filter(Boolean).join('. ').replaceAll('.. ', '. ');
+  const parts = [message, detail, hint].filter((part) => part !== undefined && part !== '') as string[];
+  return parts.map((part, i) => (i < parts.length - 1 ? part.replace(/\.$/, '') : part)).join('. ');
 }
 
 /** `24h usd`: the interval and the quote of a series. */

@@ -135,7 +135,7 @@ export function afterReconciled(ledger: Ledger, now: Instant, usage: { made: num
     monthLimitKnown: true,
     // Requests are left: the plan was changed, or the 402 had another reason.
     exhaustedUntil: more ? Math.min(ledger.exhaustedUntil, now) : ledger.exhaustedUntil,
-    probe: more && ledger.probe === 'exhausted' ? null : ledger.probe,
+    probe: more && ledger.probe === 'exhausted' ? (isOutage(ledger) ? 'unavailable' : null) : ledger.probe,
     probeUntil: more && ledger.probe === 'exhausted' ? null : ledger.probeUntil,
   };
 }

@@ -7,6 +7,7 @@ import {
   formatDuration,
   formatInstant,
   formatPercent,
+  formatPostgresError,
   formatRelative,
   formatRoughly,
   formatShare,
@@ -25,13 +26,24 @@ describe('formatting', () => {
     expect(formatDuration(ms)).toBe(text);
   });
 
+  test('the parts of a Postgres error are sentences, and its values stay as they are', () => {
+    expect(formatPostgresError('no coin is called x', { hint: 'Give an id.' })).toBe(
+      'no coin is called x. Give an id.',
+    );
+    const [message, detail] = ['invalid input: "1.. 2"', 'Key (id)=(7) exists.'];
+    expect(formatPostgresError(message, { detail, hint: 'Ask' })).toBe(
+      'invalid input: "1.. 2". Key (id)=(7) exists. Ask',
+    );
+    expect(formatPostgresError(message, { detail: '' })).toBe(message);
+  });
+
   test('instants are in UTC and show seconds only when they have some', () => {
     expect(formatInstant(Date.UTC(2024, 0, 31, 12))).toBe('2024-01-31 12:00Z');
     expect(formatInstant(Date.UTC(2024, 0, 31, 12, 0, 5))).toBe('2024-01-31 12:00:05Z');
     expect(formatDay(Date.UTC(2024, 0, 31))).toBe('2024-01-31');
     expect(formatRelative(60_000, 0)).toBe('in 1m');
     expect(formatRelative(0, 60_000)).toBe('1m ago');
-    expect([formatRelative(0, 999), formatRelative(999, 0)]).toEqual(['just now', 'now']);
+    expect([formatRelative(0, 999), formatRelative(999, 0)]).toEqual(['now', 'now']);
     expect([formatRoughly(0), formatRoughly(61_500)]).toEqual(['under 1 s', '1m 1s']);
   });
 

@@ -503,6 +503,18 @@ describe('an outage', () => {
     }
   });
 
+  it('lets one request try alone after it, also when the account proved meanwhile that the quota is not exhausted', async () => {
+    const { quota, clock } = open({});
+    const sentAt = clock.now();
+    clock.advance(100);
+    for (let i = 0; i < 4; i++) await quota.unavailable(down(clock.now()));
+    await quota.exhausted({ sentAt, window: 'day', message: 'day used up' });
+    await quota.reconcile({ made: 1, left: 99 });
+    clock.advance(1000);
+    granted(await quota.take(backfill));
+    expect(denied(await quota.take(backfill), clock)).toEqual(['unavailable', 1_000]);
+  });
+
   it('ends with a repeated report of an answer, when the database refused the first one', async () => {
     const own = createClient({ url: database.url, max: 1, applicationName: 'ledger that is refused' });
     try {

@@ -38,6 +38,8 @@ export type StateInputs = {
 };
 
 export type RefusedKey = {
+  /** The account whose key another live service sends; absent when it is this account. */
+  readonly accountId?: string;
   readonly message: string;
   readonly since: Instant;
   readonly retryAt: Instant;
@@ -111,7 +113,7 @@ function keyRefused(refusal: RefusedKey | null, { accountId }: StateInputs): Sta
     topic: 'key-refused',
     since: refusal?.since ?? null,
     settleMs: 0,
-    text: `${text} (${accountId})`,
+    text: `${text} (${refusal?.accountId ?? accountId})`,
     over: `the upstream accepts the key again, and all work goes on. (${accountId})`,
   };
 }

@@ -87,7 +87,8 @@ function headline({ run, rest }: BackfillReport, now: Instant): string {
 function stopText({ reason, until }: Extract<BackfillEnd, { kind: 'stopped' }>, now: Instant): string {
   const why = `Stopped early: ${waitingFor(reason)}`;
   const how = 'or now with a longer --max-wait; nothing is lost.';
-  if (until <= now || isOutage(reason)) {
+  // Within a second: the run waited for the probe of another process.
+  if (until <= now + 1_000 || isOutage(reason)) {
     return `${why}, for longer than --max-wait allows. Run the same command again later, ${how}`;
   }
   return `${why}. Requests continue at ${formatMoment(until, now)}, later than --max-wait allows. Run the same command again then, ${how}`;

@@ -26,6 +26,8 @@ import { validateTickers } from './validate-tickers.ts';
 /** Ranks change and coins appear: an older list is requested again before it is used. */
 export const CATALOGUE_FRESH_MS = 24 * HOUR;
 const ATTEMPTS = 5;
+/** A command waits at most this long for the quota; a longer hold is reported to its user. */
+const MOST_HELD_MS = 60_000;
 const SCHEDULED: Spender = { class: 'scheduled', name: 'catalogue' };
 /** Many processes may start together and read the list at the same time, so the backoff has jitter. */
 const backoff = createBackoff({ firstMs: 2_000, mostMs: 16_000 });
@@ -127,14 +129,17 @@ async function readList<T>(
   validate: (body: unknown, latest: Instant) => Validated<T>,
 ): Promise<List<T> | HeldRequest> {
   let requests = 0;
-  for (let attempt = 1; ; attempt++) {
+  let heldSince: Instant | null = null;
+  for (let attempt = 1; ; ) {
     const sent = await sendRequest({ path }, { spender, record: { endpoint, attempt }, signal });
     if (sent.kind === 'held') {
-      // This loop waits for short holds (a 429, a burst of errors); the caller reports long ones.
-      if (sent.until - clock.now() > 60_000 || attempt > ATTEMPTS) return sent;
+      // This loop waits for short holds (a 429, a burst of errors, the probe of another process); the caller reports long ones.
+      heldSince ??= clock.now();
+      if (sent.until - heldSince > MOST_HELD_MS) return sent;
       await clock.sleep(sent.until - clock.now(), signal);
       continue;
     }
+    heldSince = null;
     requests += sent.requests;
     const { answer, record } = sent;
     let problem: string;
@@ -173,5 +178,6 @@ async function readList<T>(
     onFailure?.(`the list of coins could not be read (${path}): ${problem}`, attempt);
     // A cache would repeat a refusal until then.
     await clock.sleep(answer.kind === 'refused' ? REQUEST_AGAIN_MS : backoff(attempt - 1, random()), signal);
+    attempt++;
   }
 }

@@ -47,7 +47,10 @@ export function parseAddress(text: string): ParsedSetting<Address> {
   const prefix = path.join('/');
   if (bucket === '') return { problem: 'which names no bucket; write it like s3://bucket/prefix' };
   if (!BUCKET.test(bucket))
-    return { problem: 'whose bucket has no valid name: 3 to 63 lower-case letters, digits, and . - _' };
+    return {
+      problem:
+        'whose bucket has no valid name: 3 to 63 lower-case letters, digits, and . - _, with a letter or digit at both ends',
+    };
   if (prefix !== '' && !PREFIX.test(prefix))
     return { problem: 'whose prefix may have letters, digits, and . _ = + - between single slashes' };
   // Programs that read addresses, like curl, would look in another place.

@@ -1,6 +1,6 @@
 /** The place to which files are written and from which they are read: a folder, or storage that can put, get, list and delete files by path. */
 import { createHash } from 'node:crypto';
-import { text } from 'node:stream/consumers';
+import { buffer } from 'node:stream/consumers';
 
 /** Takes the next bytes of a file. When it has resolved, the caller may reuse the array. */
 export type ByteSink = (bytes: Uint8Array) => Promise<void>;
@@ -43,7 +43,8 @@ export async function readText(
   range?: { readonly from: number; readonly to: number },
 ): Promise<string | null> {
   const chunks = await destination.get(path, range);
-  return chunks === null ? null : text(chunks);
+  // `text` would drop a byte order mark, and a changed file would count as unchanged.
+  return chunks === null ? null : (await buffer(chunks)).toString('utf8');
 }
 
 /** The SHA-256 of a file, in hex; null: there is no such file. */

@@ -8,7 +8,7 @@ import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import type { Dataset, HistoryDataset, SourceColumn, TableDataset } from '../dataset/dataset.ts';
 import type { SeriesWithin } from './read-series.ts';
 
-/** Maximum numbers in one statement. */
+/** Maximum number of rows, and of series, in one statement. */
 const MOST = { rows: 200_000, series: 200 };
 
 export type Narrowed = {

@@ -20,7 +20,7 @@ export type OpenedFile = {
   /** The index of each role among the columns that are read. */
   readonly columns: Columns;
   readonly isInstant: boolean;
-  /** The values that are given for all rows. They count even if the file has columns for them, which may not name others. */
+  /** The values that are given for all rows. They count even if the file has columns for them, which may not contradict them. */
   readonly said: Partial<SeriesText>;
   /** The coin's name in the first row, once that row was read. */
   readonly label: { value?: unknown };
@@ -171,7 +171,7 @@ function createNames({ columns, said, label }: OpenedFile, rows: RawRows) {
       for (const claim of claims) {
         const value = claim.values[i];
         if (value !== claim.right && isAnother(claim.role, text(value), claim.said))
-          return `its ${claim.role} is not ${claim.said}, which is given for all rows`;
+          return `its ${claim.role} is ${text(value)}, but its folder or --${claim.role} says ${claim.said}`;
         claim.right = value;
       }
       if (last === -1 || !isSame(i)) {

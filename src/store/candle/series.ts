@@ -61,8 +61,8 @@ export async function markSeen(sql: SqlOrTransaction, seriesId: number, until: I
 }
 
 /**
- * Cuts series into pages, in their order. A page has series of one interval, so that Postgres prunes partitions, and no more than `most`: series, and
- * rows by `rowsOf`. A series with more rows is a page of its own.
+ * Cuts series into pages, in their order. A page has series of one interval, so that Postgres prunes partitions, and at most `most.series`
+ * series and `most.rows` rows, as `rowsOf` counts them. A series with more rows is a page of its own.
  */
 export async function* pagesOf<S extends { readonly interval: Interval }>(
   all: Iterable<S> | AsyncIterable<S>,

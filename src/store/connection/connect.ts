@@ -165,6 +165,7 @@ export function createClient({
     types: TYPE_MAP,
     ...(columns === 'camelCase' ? { transform: { column: { from: postgres.toCamel } } } : {}),
     onnotice: () => undefined,
+    // So nothing may use `listen` or `cancel` of this client: their connections do not report that they close.
     onclose: refusals.reported,
     // Without noDelay, statements longer than a packet wait for the server's delayed acknowledgement (tens of milliseconds).
     // The socket is returned while it still connects: a factory that waited and then failed would lose the slot in the pool for ever.

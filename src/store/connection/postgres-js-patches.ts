@@ -20,6 +20,7 @@
  * - A connection that was lost during a statement keeps the statement. If the server then refuses new sessions (it starts up, has no connection left,
  *   or the database is gone), postgres.js takes the refusal for a result of the old statement, and reconnects at once, for ever, hundreds of times
  *   a second. The new statement is never settled. It does not report these closes, so the patch counts them, and fails the next attempt.
+ *   The first statement of the next session still fails, with the old refusal.
  */
 import type net from 'node:net';
 import { systemClock } from '../../clock.ts';

@@ -46,7 +46,7 @@ export const SHA256_OF_RECORDS = `(
     where e.step_seconds is null or e.next is not null
   ) named)`;
 
-/** Maximum numbers in one page. */
+/** Maximum number of candles, and of series, in one page. */
 const MOST = { rows: 200_000, series: 200 };
 /** Concurrent pages: for each, hashing keeps one processor of the server busy. */
 const AT_ONCE = 2;

@@ -144,6 +144,8 @@ test('a refused key is reported at once, with since when, why, and what to do', 
     'Key refused since 2030-05-15 09:55Z: the upstream refused the key (403); set CHANDLER_API_KEY to a key that is valid. Nothing is fetched meanwhile, and nothing is lost. Chandler tries the key again automatically, next at 2030-05-15 10:01Z; chandler doctor --online tries it at once. (me)',
   );
   expect(isWell([state])).toBe(false);
+  // The key of another service of the same operator.
+  expect(one('key-refused', { refusal: { ...refusal, accountId: 'other' } }).text).toMatch(/ \(other\)$/);
 });
 
 test('an upstream that is down is reported after five minutes', () => {

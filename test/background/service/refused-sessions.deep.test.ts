@@ -23,7 +23,8 @@ test('a service says once that its database refuses it, and works again afterwar
     service.lines().filter((line) => line.level === level && JSON.stringify(line).includes('not currently accepting'))
       .length;
   await vi.waitFor(() => expect(refusals('debug')).toBeGreaterThan(20), { timeout: 60_000 });
-  expect(refusals('warn')).toBe(1);
+  // Once a minute.
+  expect(refusals('warn')).toBeLessThanOrEqual(3);
   await admin.unsafe(`alter database ${name} allow_connections true`);
   await stands(200);
   await service.line(/^the database recovered/);

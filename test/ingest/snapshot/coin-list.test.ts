@@ -21,7 +21,7 @@ async function open() {
   const deps = { sendRequest: session.sendRequest, sql, clock };
   const snapshots = createSnapshots({ ...deps, accountId: session.accountId });
   const paths = () => scripted.upstream.log.map(({ path }) => path.replace('/v1', ''));
-  return { ...scripted, clock, sql, deps, snapshots, paths };
+  return { ...scripted, clock, sql, deps, snapshots, paths, quota: session.quota };
 }
 
 test('the list costs one request where the tickers were read recently, and two where they were not', async () => {
@@ -37,6 +37,21 @@ test('the list costs one request where the tickers were read recently, and two w
   expect(await refreshCatalogue(deps, HOUR)).toEqual({ kind: 'fresh' });
   clock.advanceTo(TODAY + DAY + 2 * HOUR);
   expect(await refreshCatalogue(deps, 0, HOUR)).toMatchObject({ kind: 'read', requests: 2 });
+});
+
+test('the list is read after the probe of another process, however often this process looks meanwhile', async () => {
+  const { deps, sql, clock, upstream, quota } = await open();
+  for (let i = 0; i < 4; i++) await quota.unavailable({ sentAt: clock.now(), retryAfterMs: null, message: 'down' });
+  // The probe of another process.
+  clock.advanceTo(clock.now() + 1_000);
+  expect(await quota.take({ class: 'scheduled', name: 'tickers' })).toMatchObject({ kind: 'granted' });
+  const reading = refreshCatalogue(deps);
+  const answered = clock.sleep(10_000).then(() => quota.answered({ sentAt: clock.now() }));
+  expect(await reading).toMatchObject({ kind: 'read', requests: 2 });
+  await answered;
+  const attempts = await sql<{ attempt: number }[]>`select distinct attempt from ops.fetch`;
+  expect(attempts.map(({ attempt }) => attempt)).toEqual([1]);
+  expect(upstream.log).toHaveLength(2);
 });
 
 test('a stray 402 is followed by another request when no cache repeats it', async () => {

@@ -187,6 +187,17 @@ describe('tables', () => {
     },
   );
 
+  test('a column of a Parquet type that is not read is left out, even if its name means something', async () => {
+    const csv = files.write(
+      'interval.csv',
+      csvOf(HOURS, (at) => iso(at).slice(0, 19)),
+    );
+    const file = path.join(files.folder, 'interval.parquet');
+    const from = `(select *, interval '1 hour' as "interval" from read_csv('${csv}'))`;
+    await (await openDuck()).rows(`copy ${from} to '${file}'`);
+    expect(await imports(file)).toMatchObject({ added: 500 });
+  });
+
   test('a damaged file is refused, and nothing is stored', async () => {
     const file = await writeTable(path.join(files.folder, 'cut.parquet'), 'parquet', columns, rows);
     appendFileSync(file, 'more');

@@ -58,11 +58,14 @@ export const openParquetTable: OpenTable = async ({ destination, path, bytes }) 
 /** `scale`: the digits behind the point of a decimal; null: the column is not a decimal. */
 type ParquetColumn = TableColumn & { readonly scale: number | null };
 
-/** The columns with one value in each row. Nested columns are left out. */
+/** Types that the library does not read. */
+const NOT_READ = ['INTERVAL', 'BSON'];
+
+/** The columns with one value in each row. Nested columns, and those of types that are not read, are left out. */
 function columnsOf(metadata: FileMetaData): ParquetColumn[] {
   return parquetSchema(metadata).children.flatMap(({ children, element }) => {
-    if (children.length > 0) return [];
     const { converted_type: old = '', logical_type: now, type } = element;
+    if (children.length > 0 || NOT_READ.includes(old)) return [];
     const isInstant =
       ['TIMESTAMP_MILLIS', 'TIMESTAMP_MICROS', 'DATE'].includes(old) || now?.type === 'TIMESTAMP' || type === 'INT96';
     return [{ name: element.name, isInstant, scale: old === 'DECIMAL' ? (element.scale ?? 0) : null }];
