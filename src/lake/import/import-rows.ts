@@ -171,7 +171,7 @@ function createNames({ columns, said, label }: OpenedFile, rows: RawRows) {
       for (const claim of claims) {
         const value = claim.values[i];
         if (value !== claim.right && isAnother(claim.role, text(value), claim.said))
-          return `its ${claim.role} is ${text(value)}, but its folder or --${claim.role} says ${claim.said}`;
+          return `its ${claim.role} is not ${claim.said}, which --${claim.role} or its folder says`;
         claim.right = value;
       }
       if (last === -1 || !isSame(i)) {

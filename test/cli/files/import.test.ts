@@ -290,12 +290,12 @@ test('import refuses an interval or a quote that contradicts the column or the f
   const wide = await chandler(file('wide.csv', '1d', 'usd'), ...given, '--interval', '6h');
   expect([wide.code, wide.out]).toEqual([
     1,
-    expect.stringContaining('record 2: its interval is not 6h, which is given'),
+    expect.stringContaining('record 2: its interval is not 6h, which --interval'),
   ]);
   const other = await chandler(file('other.csv', '6h', 'BTC'), ...given, '--interval', '6h');
   expect([other.code, other.out]).toEqual([
     1,
-    expect.stringContaining('record 2: its quote is not usd, which is given'),
+    expect.stringContaining('record 2: its quote is not usd, which --quote'),
   ]);
   // Other spellings, and columns that only have the name of a role, contradict nothing.
   const trial = await chandler(file('same.csv', 'daily', '12.5'), ...given, '--interval', '24h', '--dry-run');
