@@ -1,7 +1,6 @@
 /** Everything that sends requests to the upstream, assembled from the configuration. */
 import type { App } from './app.ts';
 import { checkSchedules, quotaOf } from './budget.ts';
-import { type Instant, systemClock } from './clock.ts';
 import { effectiveLimits } from './config.ts';
 import type { ChunkQueue, QueueHost, QueueOptions } from './ingest/queue/chunk-queue.ts';
 import { isLostLock } from './ingest/queue/lost-lock.ts';
@@ -9,6 +8,7 @@ import { queueNameOf } from './ingest/queue/queue-name.ts';
 import { isRedisUnavailable } from './ingest/queue/redis.ts';
 import type { TickQueue } from './ingest/queue/tick-queue.ts';
 import { openSession, type Session, type SessionOptions } from './ingest/session.ts';
+import { createFailureLog } from './log.ts';
 import { isDatabaseUnavailable } from './store/connection/database-unavailable.ts';
 import { readInstallationId } from './store/work/installation.ts';
 import { createRpcClient, createUpstream, sharesOrigin } from './upstream/client.ts';
@@ -56,11 +56,12 @@ export async function openIngestion(app: App, options: IngestionOptions = {}): P
           url: rpcUrl,
           sharesOrigin: sharesOrigin({ rpcUrl, baseUrl }),
         };
+  const closing = new AbortController();
   let host: Promise<QueueHost> | undefined;
   const openHost = () => {
     // Loaded on first use: the queue is a third of the code to load.
     host ??= import('./ingest/queue/chunk-queue.ts').then(({ openQueueHost }) =>
-      openQueueHost({ ...engineOf(app), onWarning: (found, fix) => app.log.warn(`${found}; ${fix}`) }),
+      openQueueHost({ ...engineOf(app, closing.signal), onWarning: (found, fix) => app.log.warn(`${found}; ${fix}`) }),
     );
     return host;
   };
@@ -70,6 +71,7 @@ export async function openIngestion(app: App, options: IngestionOptions = {}): P
     const atDebug = (error: unknown) => app.log.debug({ err: error }, 'could not close the queue');
     for (const queue of opened.values()) await queue.then((open) => open.close()).catch(atDebug);
     await host?.then((host) => host.close()).catch(atDebug);
+    closing.abort();
     await Promise.all([upstream.close(), rpc?.client.close()]);
   };
   try {
@@ -125,15 +127,12 @@ export async function withIngestion<T>(
   }
 }
 
-/** An error of the queue that repeats is logged once in this time. */
-const LOG_AGAIN_MS = 60_000;
-/** Messages may contain numbers, so their number has a bound. */
-const MOST_MESSAGES = 100;
 /** The SQLSTATE of a deadlock. */
 const DEADLOCK_DETECTED = '40P01';
 
-function engineOf(app: App): Pick<QueueOptions, 'engine' | 'onError' | 'backoffMs' | 'lockMs'> {
-  const { database, log, overrides } = app;
+/** `signal` ends the count of failures. */
+function engineOf(app: App, signal: AbortSignal): Pick<QueueOptions, 'engine' | 'onError' | 'backoffMs' | 'lockMs'> {
+  const { clock, database, log, overrides } = app;
   const { redisUrl } = app.config;
   const engine =
     redisUrl === null
@@ -144,17 +143,11 @@ function engineOf(app: App): Pick<QueueOptions, 'engine' | 'onError' | 'backoffM
   const isUnavailable = redisUrl === null ? isDatabaseUnavailable : isRedisUnavailable;
   const isHarmless = (error: Error) =>
     isUnavailable(error) || (error as { code?: unknown }).code === DEADLOCK_DETECTED || isLostLock(error);
-  const loggedAt = new Map<string, Instant>();
-  // The message is for operators, the stack for developers. A server that refuses sessions causes the same error many times a second.
+  // A server that refuses sessions causes the same error many times a second.
+  const failed = createFailureLog(log, clock, signal);
   const onError = (error: Error) => {
-    const at = systemClock.now();
-    const isRepeated = Math.abs(at - (loggedAt.get(error.message) ?? Number.NEGATIVE_INFINITY)) < LOG_AGAIN_MS;
-    if (!isHarmless(error) && !isRepeated) {
-      if (loggedAt.size >= MOST_MESSAGES) loggedAt.clear();
-      loggedAt.set(error.message, at);
-      log.warn(`queue: ${error.message}`);
-    }
-    log.debug({ err: error }, 'queue');
+    if (isHarmless(error)) log.debug({ err: error }, 'queue');
+    else failed({ level: 'warn', message: 'queue failed', cause: error.message, name: engine.kind, error });
   };
   return { engine, onError, ...overrides.queue };
 }

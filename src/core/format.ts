@@ -78,7 +78,7 @@ export function formatPostgresError(
   message: string,
   { detail, hint }: { readonly detail?: string | undefined; readonly hint?: string | undefined },
 ): string {
-  const parts = [message, detail, hint].filter((part) => part !== undefined && part !== '') as string[];
+  const parts = [message, detail, hint].flatMap((part) => part || []);
   return parts.map((part, i) => (i < parts.length - 1 ? part.replace(/\.$/, '') : part)).join('. ');
 }
 

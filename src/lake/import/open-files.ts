@@ -70,7 +70,7 @@ export async function openFile(input: InputFile, number: number, options: ReadOp
 }
 
 function mappingOf({ columns }: Table, found: Columns, said: Partial<SeriesText>): ColumnMapping {
-  const roles = ROLES.filter((role) => found[role] !== undefined && said[role as 'coin'] === undefined);
+  const roles = ROLES.filter((role) => found[role] !== undefined && (role !== 'coin' || said.coin === undefined));
   const read = Object.fromEntries(roles.map((role) => [role, columns[found[role]!]!.name]));
   // By index, because two columns may have the same name.
   const used = new Set(roles.map((role) => found[role]!));

@@ -6,10 +6,10 @@ import { type Sql, type SqlOrTransaction, TYPE_MAP } from '../values/type-map.ts
 import { createWatchdog, runWatchdog, type Watchdog } from './connection-watchdog.ts';
 import { readDatabaseUrl } from './database-url.ts';
 import {
+  type CloseCounter,
   closeForAll,
-  createRefusalWatch,
+  createCloseCounter,
   FLUSHED_AT_ONCE,
-  type RefusalWatch,
   survivesLostConnections,
 } from './postgres-js-patches.ts';
 import { explainDatabaseError, StoreError } from './store-error.ts';
@@ -139,7 +139,7 @@ export function createClient({
   const address = readDatabaseUrl(url);
   const { user, password, options } = address;
   const sockets = new Set<net.Socket>();
-  const refusals = createRefusalWatch();
+  const closes = createCloseCounter();
   // The address is not passed on: postgres.js would send every parameter that it does not know to the server.
   const sql = postgres({
     // As lists, because postgres.js would cut an IPv6 address at its first colon.
@@ -166,12 +166,12 @@ export function createClient({
     ...(columns === 'camelCase' ? { transform: { column: { from: postgres.toCamel } } } : {}),
     onnotice: () => undefined,
     // So nothing may use `listen` or `cancel` of this client: their connections do not report that they close.
-    onclose: refusals.reported,
+    onclose: closes.reported,
     // Without noDelay, statements longer than a packet wait for the server's delayed acknowledgement (tens of milliseconds).
     // The socket is returned while it still connects: a factory that waited and then failed would lose the slot in the pool for ever.
     socket: (target: SocketTarget) => {
       for (const socket of sockets) if (socket.destroyed) sockets.delete(socket);
-      const socket = connectSocket(target, watchdog, refusals);
+      const socket = connectSocket(target, watchdog, closes);
       sockets.add(socket);
       return socket;
     },
@@ -205,14 +205,14 @@ type SocketTarget = {
 function connectSocket(
   { host, port, ssl }: SocketTarget,
   watchdog: Watchdog | undefined,
-  refusals: RefusalWatch,
+  closes: CloseCounter,
 ): net.Socket {
   const name = host[0]!;
-  const mustFail = refusals.mustFail();
+  const mustFail = closes.mustFail();
   const socket = net.connect({ host: name, port: Number(port[0]), noDelay: true });
   watchdog?.add(socket);
   failOnBadFirstReply(socket, ssl !== false);
-  closeForAll(socket, refusals.closed);
+  closeForAll(socket, closes.closed);
   // Later, because nobody listens to its errors yet.
   if (mustFail) setImmediate(() => fail(socket, 'the server refuses new sessions', 'CONNECTION_CLOSED'));
   // postgres.js reads the TLS server name here. It sets it only on sockets that it makes itself.

@@ -35,8 +35,8 @@ const NEVER = new Promise<never>(() => undefined);
 type Begin = (...args: unknown[]) => Promise<unknown>;
 type Rejected = (error: unknown) => Promise<never>;
 
-/** Finds attempts to connect that postgres.js repeats although the server refuses. */
-export type RefusalWatch = {
+/** Counts the closes of sockets that postgres.js does not report: it repeats these attempts to connect although the server refuses. */
+export type CloseCounter = {
   /** Called when a socket has closed. */
   closed(): void;
   /** Called when postgres.js reports that a connection has closed. */
@@ -45,7 +45,7 @@ export type RefusalWatch = {
   mustFail(): boolean;
 };
 
-export function createRefusalWatch(): RefusalWatch {
+export function createCloseCounter(): CloseCounter {
   let unreported = 0;
   let failed = 0;
   return {

@@ -23,7 +23,7 @@ test('a service says once that its database refuses it, and works again afterwar
     service.lines().filter((line) => line.level === level && JSON.stringify(line).includes('not currently accepting'))
       .length;
   await vi.waitFor(() => expect(refusals('debug')).toBeGreaterThan(20), { timeout: 60_000 });
-  // Once a minute.
+  // The first one, and their count once a minute.
   expect(refusals('warn')).toBeLessThanOrEqual(3);
   await admin.unsafe(`alter database ${name} allow_connections true`);
   await stands(200);

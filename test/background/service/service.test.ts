@@ -60,7 +60,7 @@ describe('the service', { concurrent: true }, () => {
     for (const service of [running, started]) {
       await stands(service, 200);
       // The queue asks for work with pauses, and does not report the failure separately.
-      expect(service.lines().filter(({ msg }) => /^queue:|read-only transaction/.test(msg))).toEqual([]);
+      expect(service.lines().filter(({ msg }) => /^queue failed|read-only transaction/.test(msg))).toEqual([]);
     }
   });
 

@@ -292,6 +292,7 @@ test('import refuses an interval or a quote that contradicts the column or the f
     1,
     expect.stringContaining('record 2: its interval is not 6h, which --interval'),
   ]);
+  expect(wide.out).toContain('\nread: time, open, high, low, close, interval, quote\n');
   const other = await chandler(file('other.csv', '6h', 'BTC'), ...given, '--interval', '6h');
   expect([other.code, other.out]).toEqual([
     1,
