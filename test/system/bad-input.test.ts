@@ -98,6 +98,11 @@ describe('wrong usage is reported in one sentence, ends with 2 and changes nothi
     [['explain', 'bit-old', '24h', '2024-01-06'], /the coin bit-old has the id btc-bitcoin now/],
     [['verify', 'bit-old'], /there are no series of bit-old \(its id is btc-bitcoin now\)/],
     [['verify', 'btc-bitcion'], /btc-bitcion \(did you mean btc-bitcoin\?\)/],
+    [
+      ['verify', 'btc-bitcoin', '--interval', '5m'],
+      /there are no series of btc-bitcoin: 5m candles; chandler status lists/,
+    ],
+    [['verify', '--quote', 'btc'], /there are no series of any interval in btc/],
     [['verify', '--interval', '2h'], /'2h' is invalid.*24h/],
     [['verify', '--quote', 'eur'], /'eur' is invalid.*usd, btc/],
     [['simulate', '--port', '-1'], /'-1' is invalid.*from 0 to 65535/],

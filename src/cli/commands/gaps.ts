@@ -2,7 +2,6 @@
 import type { Command } from 'commander';
 import type { Clock } from '../../clock.ts';
 import { formatCount, formatCounted, formatDay, formatRelative, formatSeries, withIso } from '../../core/format.ts';
-import { describeInterval } from '../../core/interval.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import {
   GAP_REASONS,
@@ -13,9 +12,9 @@ import {
   readGapRows,
   readGapTotals,
 } from '../../views/operations/gaps.ts';
-import { countSeries, hasManySeries, type SeriesFilter } from '../../views/operations/series-filter.ts';
+import { countSeries, hasManySeries } from '../../views/operations/series-filter.ts';
 import { choice, parsePositiveInteger } from '../input/options.ts';
-import { type NarrowOptions, narrowOptions, seriesFilter } from '../input/series-options.ts';
+import { describeFilter, type NarrowOptions, narrowOptions, seriesFilter } from '../input/series-options.ts';
 import { number, printable, printTable, text, whole } from '../output/table.ts';
 import type { CommandContext } from '../shell/context.ts';
 import { EXIT } from '../shell/exit.ts';
@@ -76,21 +75,17 @@ export async function printGaps(
 /** Why no gap was found: no series matches, no gap has that reason, or everything is covered. */
 async function describeNone(sql: Sql, { reason, ...filter }: GapFilter): Promise<string> {
   if ((await countSeries(sql, filter)) === 0) {
-    return (await countSeries(sql, {})) === 0 ? 'There are no series yet.' : `There are no series of ${named(filter)}.`;
+    return (await countSeries(sql, {})) === 0
+      ? 'There are no series yet.'
+      : `There are no series of ${describeFilter(filter)}.`;
   }
   const isNarrow = Object.values(filter).some((value) => value !== undefined);
-  const whose = isNarrow ? ` of ${named(filter)}` : '';
+  const whose = isNarrow ? ` of ${describeFilter(filter)}` : '';
   if (reason === undefined) return `No gaps: every wanted slot${whose} has its final answer.`;
   if (await hasManySeries(sql, filter)) return `No gaps${whose} with the reason ${reason}.`;
   const slots = (await readGapTotals(sql, filter)).reduce((sum, total) => sum + total.slots, 0);
   const others = slots === 0 ? 'there are no gaps at all' : `${formatCounted(slots, 'slot')} missing for other reasons`;
   return `No gaps${whose} with the reason ${reason}; ${others}.`;
-}
-
-function named({ coinIds, interval, quote }: SeriesFilter): string {
-  const what = interval === undefined ? quote && 'any interval' : describeInterval(interval);
-  const series = [what, quote && `in ${quote}`].filter(Boolean).join(' ');
-  return [coinIds?.join(', '), series].filter(Boolean).join(': ');
 }
 
 async function* asJson(rows: AsyncIterable<Gap>): AsyncGenerator<unknown> {

@@ -156,6 +156,13 @@ export async function seriesFilter(
   );
 }
 
+/** The filter in words, like "btc-bitcoin: 1h candles in usd". */
+export function describeFilter({ coinIds, interval, quote }: SeriesFilter): string {
+  const what = interval === undefined ? quote && 'any interval' : describeInterval(interval);
+  const series = [what, quote && `in ${quote}`].filter(Boolean).join(' ');
+  return [coinIds?.join(', '), series].filter(Boolean).join(': ');
+}
+
 const MOST_MEANT = 3;
 
 /** The user may have meant a symbol or a name, or misspelt an id. */
