@@ -13,6 +13,7 @@ import { queueBackfill } from '../../src/store/backfill/backfill-queue.ts';
 import { wantSeries } from '../../src/store/candle/series.ts';
 import { addTracks } from '../../src/store/tracking/track-rule.ts';
 import { readBackfills } from '../../src/views/backfills/backfills.ts';
+import { countSeries } from '../../src/views/operations/series-filter.ts';
 import { startHook } from '../support/hook.ts';
 import { randomOf } from '../support/random.ts';
 import { createServiceWorld, expectAlive, type ServiceWorld } from '../support/service-world.ts';
@@ -159,6 +160,11 @@ export async function liveAQuarter(options: QuarterOptions, stretch: Stretch): P
       world.clock.now(),
     );
     const trackedAt = world.clock.now();
+    // The first run of freshness makes the series of these rules. Before it, no request is reserved for them.
+    while ((await countSeries(sql, {})) === 0) {
+      expectAlive(world);
+      await world.advance(MINUTE);
+    }
     for (let day = 0; day < stretch.days; day++) {
       const begin = stretch.startAt + day * DAY;
       const end = begin + DAY;
