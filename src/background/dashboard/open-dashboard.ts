@@ -12,6 +12,7 @@ import { readComingWork } from '../../ingest/schedule/demand.ts';
 import { createTokenBuckets } from '../../service/access/token-bucket.ts';
 import { createClient } from '../../store/connection/connect.ts';
 import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
+import { readBackfills } from '../../views/backfills/backfills.ts';
 import { createDataAt, type DataAt } from '../../views/dashboard/data-at.ts';
 import { createRequestsByHour } from '../../views/dashboard/requests-by-hour.ts';
 import { hasManySeries } from '../../views/operations/series-filter.ts';
@@ -24,7 +25,7 @@ import { createActions } from './dashboard-actions.ts';
 import { readHolds } from './holds.ts';
 import { failedChip, type MissingData, readMissingData, readMissingPerDay, readNeeds } from './needs.ts';
 import { readDemandOf, readQuotaReport } from './quota-report.ts';
-import { forecastOf } from './window-forecast.ts';
+import { forecastOf, requestsOfOpen } from './window-forecast.ts';
 
 export type DashboardOptions = {
   readonly app: App;
@@ -164,8 +165,12 @@ type Known = {
 };
 
 async function headOf(app: App, budget: Budget, { states, failed, lacking, dataAt }: Known): Promise<Head> {
-  const { state, holds } = await readHolds(app, budget);
-  const { now } = state;
+  const [{ state, holds }, backfills] = await Promise.all([
+    readHolds(app, budget),
+    readBackfills(app.database.sql, { all: false }),
+  ]);
+  const { now, rate } = state;
+  const open = requestsOfOpen(backfills);
   const reserved = budget.reserved(now);
   const windows = (['day', 'month'] as const).flatMap((name): WindowLeft[] => {
     const { limit, spent, reset, start } = state[name];
@@ -178,7 +183,11 @@ async function headOf(app: App, budget: Budget, { states, failed, lacking, dataA
         limit,
         reset,
         reserved: Math.min(left, reserved[name]),
-        forecast: forecastOf({ start, reset, now, spent, limit, reserved: reserved[name] }),
+        forecast: forecastOf({
+          ...{ start, reset, now, spent, limit, open },
+          reserved: reserved[name],
+          perSecond: rate.limit,
+        }),
       },
     ];
   });
