@@ -31,6 +31,8 @@ export type DashboardOptions = {
   readonly app: App;
   /** The states that the operator is told of, if this process knows them. Null when the pages must read them. */
   readonly states: () => readonly State[] | null;
+  /** Whether `/docs` is at the same address. */
+  readonly hasDocs: boolean;
   readonly onError: (error: unknown, url: string) => void;
 };
 
@@ -56,7 +58,7 @@ export type OpenDashboard = Handler & {
   close(): Promise<void>;
 };
 
-export function openDashboard({ app, states, onError }: DashboardOptions): OpenDashboard {
+export function openDashboard({ app, states, hasDocs, onError }: DashboardOptions): OpenDashboard {
   const { clock } = app;
   const { url, watchdog } = app.database;
   // A pool of its own, so that visitors take no connections from the work, and with a timeout for the statements of pages.
@@ -97,7 +99,7 @@ export function openDashboard({ app, states, onError }: DashboardOptions): OpenD
   const readQuota = shared(clock, KEPT_MS, async () => readQuotaReport(app, await budget(), await demand()));
   const never = new AbortController().signal;
   const handler = createDashboard({
-    ...{ sql, clock, onError, isUnavailable: isDatabaseUnavailable },
+    ...{ sql, clock, hasDocs, onError, isUnavailable: isDatabaseUnavailable },
     trustedProxies: app.config.trustedProxies,
     signIns: {
       take: (address) => signIns.take(callerAddress(address), SIGN_INS_PER_SECOND),
