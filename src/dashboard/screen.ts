@@ -24,6 +24,8 @@ export type DashboardDeps = {
   readonly readRequestsByHour: () => Promise<RequestsByHour>;
   /** The checks of `chandler doctor` that send no request to the upstream. They take a while, so their results are kept for some time. */
   readonly readChecks: () => Promise<readonly CheckResult[]>;
+  /** Whether `/docs` is at the same address as the dashboard. */
+  readonly hasDocs: boolean;
   /** The actions of operators, by the name in the address. */
   readonly actions: Readonly<Record<string, Action>>;
   /** A visitor who comes through one of these proxies is not on this machine, wherever the proxy runs. Null when there are none. */

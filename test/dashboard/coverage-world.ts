@@ -21,6 +21,7 @@ const notShown = async () => {
 export function openCoveragePages(sql: Sql): CoveragePages {
   let ahead = 0;
   const dashboard = createDashboard({
+    hasDocs: true,
     sql,
     clock: { ...systemClock, now: () => systemClock.now() + ahead },
     readHead: async () => ({ plan: 'free', windows: [], holds: [], chips: [], dataAt: { at: null, lookedAt: 0 } }),

@@ -2,9 +2,11 @@
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
+import { recordCoins } from '../../src/store/snapshot/coin.ts';
 import { barriersOf, findBrowser, startBrowser } from '../support/browser.ts';
 import { createKey, createTestDashboard, ORIGIN, type TestDashboard } from '../support/dashboard.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { coinNamed } from '../support/stored-answers.ts';
 import { seedSeries } from '../support/warehouse.ts';
 
 const EXECUTABLE = findBrowser();
@@ -73,6 +75,24 @@ describe.skipIf(EXECUTABLE === null)('the lists', () => {
       expect(await barriersOf(page)).toEqual([]);
       await page.context().close();
     }
+  });
+
+  test.each([
+    '/ui/coins/harry-potter',
+    '/ui/requests?coin=harry-potter',
+    '/ui/search?q=harry',
+    '/ui/requests?coin=harry',
+  ])('of %s fit a phone, although the name of a coin is one long word', async (path) => {
+    const name = 'HarryPotterObamaSonicTrumpHomerSimpson777Inu'.repeat(2);
+    await recordCoins(
+      database.sql,
+      ['harry-potter', 'harry-other'].map((id) => ({ ...coinNamed(id), name })),
+      systemClock.now(),
+    );
+    const page = await open(path, { viewport: { width: 390, height: 844 } });
+    expect(await page.getByText(name).count()).toBeGreaterThan(0);
+    expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
+    await page.context().close();
   });
 
   test('drawn as blocks on a phone are still tables with column names for a screen reader', async () => {

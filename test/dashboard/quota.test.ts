@@ -89,6 +89,35 @@ describe('the quota page', () => {
     expect(html).not.toContain('style="');
   });
 
+  test('and the top of every page count open backfills in the forecast, as far as the rate and the limit allow', async () => {
+    await seedLedger(1_400);
+    const backfill = await database.sql`
+      insert into ops.backfill (requested_at, state, spec, span, interval, quote, planned_requests, is_detached, coin_ids, left_requests)
+      values (${NOW}, 'paused', '{}', tstzrange('2020-01-01', '2024-01-01'), '24h', 'usd', 3000, true, '{btc-bitcoin}', 3000) returning id`;
+    const forecasts = async (left: number, state: string, plan = 'free') => {
+      // A new process, because the figures are kept for two seconds.
+      await page.close();
+      page = await visit(database, { CHANDLER_PLAN: plan });
+      await database.sql`update ops.backfill set left_requests = ${left}, state = ${state} where id = ${backfill[0]!.id}`;
+      const { text, html } = await page.look('/ui/quota');
+      return [
+        /This month 1,400 .*? Forecast: (.*?) requests sent by then/.exec(text)?.[1],
+        /<p>month: [^<]*; forecast: ([^<]*) sent by then<\/p>/.exec(html)?.[1],
+        /This day 0 .*? Forecast: (.*?) requests sent by then/.exec(text)?.[1],
+      ];
+    };
+    // At the pace so far, 3,010 requests.
+    expect(await forecasts(300, 'paused')).toEqual(['1,400 to 3,010', '1,400 to 3,010', 'about 0']);
+    expect(await forecasts(3_000, 'queued')).toEqual(['3,010 to 4,400', '3,010 to 4,400', '0 to 1,000']);
+    expect(await forecasts(3_000_000, 'queued')).toEqual(['3,010 to 20,000', '3,010 to 20,000', '0 to 1,000']);
+    // In the fourteen hours that are left of the day, ten requests a second.
+    expect(await forecasts(3_000_000, 'queued', 'enterprise')).toEqual([
+      '3,010 to 3,001,400',
+      undefined,
+      expect.stringMatching(/^0 to 50[34],\d{3}$/),
+    ]);
+  });
+
   test('and every other page show what is left of the day and the month, or that the plan is unlimited', async () => {
     await seedLedger(1_400);
     expect((await page.look('/')).html).toMatch(
@@ -106,7 +135,9 @@ describe('the quota page', () => {
     const { text } = await page.look('/ui/quota');
     // The day before yesterday is shown as if nothing had been removed.
     expect(text).toMatch(/2030-05-13 00:00Z \| 100 \| 100 \| 18,800 \|/);
-    expect(text).toContain('Chandler has no records of 1,000 requests that it counted');
+    expect(text).toContain(
+      'Chandler has no records of 1,000 requests that it counted: it could not send them in time, it removed the records, or has not written them yet.',
+    );
   });
 
   test('compares the plans: spent requests are not left in the present one, and a plan without a queued interval is not possible', async () => {

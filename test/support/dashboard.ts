@@ -65,7 +65,7 @@ export async function createTestDashboard(
   });
   const app = await openApp(config.ok, { clock, log, schema: 'require', connections: 5 });
   const errors: unknown[] = [];
-  const handler = openDashboard({ app, states, onError: (error) => void errors.push(error) });
+  const handler = openDashboard({ app, states, hasDocs: true, onError: (error) => void errors.push(error) });
   const ask = (path: string, asking: Asking = {}) => {
     const { address = '127.0.0.1', headers = {}, session, form } = asking;
     const all = new Headers({ host: new URL(ORIGIN).host, ...headers });

@@ -12,6 +12,7 @@ import { readComingWork } from '../../ingest/schedule/demand.ts';
 import { createTokenBuckets } from '../../service/access/token-bucket.ts';
 import { createClient } from '../../store/connection/connect.ts';
 import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
+import { readBackfills } from '../../views/backfills/backfills.ts';
 import { createDataAt, type DataAt } from '../../views/dashboard/data-at.ts';
 import { createRequestsByHour } from '../../views/dashboard/requests-by-hour.ts';
 import { hasManySeries } from '../../views/operations/series-filter.ts';
@@ -24,12 +25,14 @@ import { createActions } from './dashboard-actions.ts';
 import { readHolds } from './holds.ts';
 import { failedChip, type MissingData, readMissingData, readMissingPerDay, readNeeds } from './needs.ts';
 import { readDemandOf, readQuotaReport } from './quota-report.ts';
-import { forecastOf } from './window-forecast.ts';
+import { forecastOf, requestsOfOpen } from './window-forecast.ts';
 
 export type DashboardOptions = {
   readonly app: App;
   /** The states that the operator is told of, if this process knows them. Null when the pages must read them. */
   readonly states: () => readonly State[] | null;
+  /** Whether `/docs` is at the same address. */
+  readonly hasDocs: boolean;
   readonly onError: (error: unknown, url: string) => void;
 };
 
@@ -55,7 +58,7 @@ export type OpenDashboard = Handler & {
   close(): Promise<void>;
 };
 
-export function openDashboard({ app, states, onError }: DashboardOptions): OpenDashboard {
+export function openDashboard({ app, states, hasDocs, onError }: DashboardOptions): OpenDashboard {
   const { clock } = app;
   const { url, watchdog } = app.database;
   // A pool of its own, so that visitors take no connections from the work, and with a timeout for the statements of pages.
@@ -96,7 +99,7 @@ export function openDashboard({ app, states, onError }: DashboardOptions): OpenD
   const readQuota = shared(clock, KEPT_MS, async () => readQuotaReport(app, await budget(), await demand()));
   const never = new AbortController().signal;
   const handler = createDashboard({
-    ...{ sql, clock, onError, isUnavailable: isDatabaseUnavailable },
+    ...{ sql, clock, hasDocs, onError, isUnavailable: isDatabaseUnavailable },
     trustedProxies: app.config.trustedProxies,
     signIns: {
       take: (address) => signIns.take(callerAddress(address), SIGN_INS_PER_SECOND),
@@ -164,8 +167,12 @@ type Known = {
 };
 
 async function headOf(app: App, budget: Budget, { states, failed, lacking, dataAt }: Known): Promise<Head> {
-  const { state, holds } = await readHolds(app, budget);
-  const { now } = state;
+  const [{ state, holds }, backfills] = await Promise.all([
+    readHolds(app, budget),
+    readBackfills(app.database.sql, { all: false }),
+  ]);
+  const { now, rate } = state;
+  const open = requestsOfOpen(backfills);
   const reserved = budget.reserved(now);
   const windows = (['day', 'month'] as const).flatMap((name): WindowLeft[] => {
     const { limit, spent, reset, start } = state[name];
@@ -178,7 +185,11 @@ async function headOf(app: App, budget: Budget, { states, failed, lacking, dataA
         limit,
         reset,
         reserved: Math.min(left, reserved[name]),
-        forecast: forecastOf({ start, reset, now, spent, limit, reserved: reserved[name] }),
+        forecast: forecastOf({
+          ...{ start, reset, now, spent, limit, open },
+          reserved: reserved[name],
+          perSecond: rate.limit,
+        }),
       },
     ];
   });

@@ -20,7 +20,7 @@ import { describeLast, describeProblem } from '../operator/schedule-runs.ts';
 import { describeScheduling } from '../operator/scheduling.ts';
 import { readSpenders } from '../operator/spenders.ts';
 import { readHolds } from './holds.ts';
-import { forecastOf } from './window-forecast.ts';
+import { forecastOf, requestsOfOpen } from './window-forecast.ts';
 
 /** Says how Chandler knows the plan of the account. */
 export const PLAN_SOURCES = {
@@ -53,15 +53,13 @@ export async function readQuotaReport(app: App, budget: Budget, demand: Demand):
     // With very many series, the read would take too long while a visitor waits.
     hasManySeries(sql).then((isMany) => (isMany ? null : readHolesReport(app, budget))),
   ]);
-  // A paused backfill waits until somebody resumes it.
-  const open = backfills.filter((one) => one.state !== 'paused');
-  const openRequests = open.reduce((sum, { leftRequests }) => sum + (leftRequests ?? 0), 0);
-  const openIntervals = [...new Set(open.map(({ interval }) => interval))];
+  const openRequests = requestsOfOpen(backfills);
+  const openIntervals = [...new Set(backfills.flatMap(({ state, interval }) => (state === 'paused' ? [] : interval)))];
   return {
     accountId,
     plan,
     planSource: PLAN_SOURCES[planSource],
-    windows: windowsOf(budget, state),
+    windows: windowsOf(budget, state, openRequests),
     holds,
     notes: [
       describeRate(state),
@@ -75,13 +73,13 @@ export async function readQuotaReport(app: App, budget: Budget, demand: Demand):
   };
 }
 
-function windowsOf({ reserved }: Budget, state: QuotaState): QuotaWindow[] {
-  const { now } = state;
+function windowsOf({ reserved }: Budget, state: QuotaState, open: number): QuotaWindow[] {
+  const { now, rate } = state;
   const reservations = reserved(now);
   return (['month', 'day'] as const).map((name) => {
     const { start, reset, spent, limit } = state[name];
     const window = { start, reset, spent, limit, reserved: reservations[name] };
-    return { name, ...window, forecast: forecastOf({ ...window, now }) };
+    return { name, ...window, forecast: forecastOf({ ...window, now, open, perSecond: rate.limit }) };
   });
 }
 

@@ -72,7 +72,10 @@ function dashboardOf({ open }: ServiceContext, onError: (error: unknown, url: st
     if (app === null) return null;
     if (opened?.app !== app) {
       const handler = import('../dashboard/open-dashboard.ts').then(({ openDashboard }) =>
-        openDashboard({ app, states: () => open.states, onError }),
+        openDashboard({
+          ...{ app, states: () => open.states, onError },
+          hasDocs: app.config.operationsListen === null,
+        }),
       );
       opened = { app, handler };
     }

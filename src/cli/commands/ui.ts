@@ -30,7 +30,7 @@ async function ui(context: CommandContext, { host, port }: Options) {
   const { io, signal } = context;
   return context.withApp({ schema: 'require', handlesInterrupt: true }, async (app) => {
     const onError = requestFailures(createFailureLog(app.log, app.clock, signal));
-    const dashboard = openDashboard({ app, states: () => null, onError });
+    const dashboard = openDashboard({ app, states: () => null, hasDocs: false, onError });
     const aborted = untilAborted(signal);
     await Promise.race([dashboard.prepare(), aborted]);
     if (signal.aborted) {

@@ -16,7 +16,7 @@ export const STYLE = `
 }
 * { box-sizing: border-box; }
 html { scrollbar-gutter: stable; }
-body { background: var(--page); color: var(--text); font: 0.9375rem/1.5 system-ui, sans-serif; margin: 0; }
+body { background: var(--page); color: var(--text); font: 0.9375rem/1.5 system-ui, sans-serif; margin: 0; overflow-wrap: break-word; }
 a { color: var(--link); }
 :focus-visible { outline: 3px solid var(--focus); outline-offset: 2px; border-radius: 2px; }
 .skip { left: -100vw; position: absolute; }

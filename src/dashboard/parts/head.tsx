@@ -14,7 +14,10 @@ export type WindowLeft = {
   readonly reserved: number;
   readonly limit: number;
   readonly reset: Instant;
-  /** The least and the most requests sent when it ends, if the pace stays the same. Null when too little is known. */
+  /**
+   * The least and the most requests sent when it ends: at the pace so far, and with all that the schedules and the open backfills need. Null when
+   * too little is known.
+   */
   readonly forecast: { readonly least: number; readonly most: number } | null;
 };
 

@@ -15,6 +15,8 @@ export type PageProps = {
   /** The address without its host. */
   readonly path: string;
   readonly visitor: Visitor;
+  /** Whether there is a `/docs` to link to. */
+  readonly hasDocs: boolean;
   /** Null when it could not be read. */
   readonly head: Head | null;
   readonly now: Instant;
@@ -24,7 +26,7 @@ export type PageProps = {
   readonly done: Html | null;
 };
 
-export const Page: FC<PageProps> = ({ title, menu, path, visitor, head, now, body, scripts, done }) => (
+export const Page: FC<PageProps> = ({ title, menu, path, visitor, hasDocs, head, now, body, scripts, done }) => (
   <html lang="en">
     <head>
       <meta charset="utf-8" />
@@ -73,7 +75,12 @@ export const Page: FC<PageProps> = ({ title, menu, path, visitor, head, now, bod
       </main>
       <footer class="wrap">
         <div>
-          Chandler {VERSION}. Times are UTC. <a href="/docs">API documentation</a>.{' '}
+          Chandler {VERSION}. Times are UTC.{' '}
+          {hasDocs && (
+            <>
+              <a href="/docs">API documentation</a>.{' '}
+            </>
+          )}
           {visitor.operator === null ? (
             <a href={`/ui/sign-in?next=${encodeURIComponent(path)}`}>Sign in to change something</a>
           ) : (

@@ -21,20 +21,20 @@ export type Pages = {
 };
 
 export function createPages(deps: DashboardDeps): Pages {
-  const { sql, clock } = deps;
+  const { sql, clock, hasDocs } = deps;
 
   async function show(c: Context<Env>, view: ScreenView): Promise<Response> {
     const { title, body, scripts = [], status = 200, redirect } = view;
     if (redirect !== undefined) return c.redirect(redirect, 303);
     const visitor = c.get('visitor');
     const [head, done] = await Promise.all([readHead(deps), doneNotice(sql, visitor, c.req.query('done'))]);
-    const props = { title, body, scripts, visitor, head, done, now: clock.now(), path: pathOf(c), menu: MENU };
+    const props = { title, body, scripts, visitor, hasDocs, head, done, now: clock.now(), path: pathOf(c), menu: MENU };
     return c.html(documentOf(props), status);
   }
 
   async function showStranger(c: Context<Env>, view: ScreenView): Promise<Response> {
     const { title, body, status = 200 } = view;
-    const nothing = { scripts: [], head: null, done: null, menu: [] };
+    const nothing = { scripts: [], hasDocs, head: null, done: null, menu: [] };
     const props = { ...nothing, title, body, visitor: { operator: null }, now: clock.now(), path: pathOf(c) };
     return c.html(documentOf(props), status);
   }
@@ -53,7 +53,7 @@ export function createPages(deps: DashboardDeps): Pages {
   function showNothing(c: Context<Env>, error: unknown): Response | Promise<Response> {
     const isAway = deps.isUnavailable(error);
     if (!isAway) deps.onError(error, c.req.url);
-    const nothing = { scripts: [], head: null, done: null, menu: MENU };
+    const nothing = { scripts: [], hasDocs, head: null, done: null, menu: MENU };
     const visitor = c.get('visitor') ?? { operator: null };
     const props = {
       ...(isAway ? awayView(error, c.req.method) : UNEXPECTED),

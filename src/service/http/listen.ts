@@ -87,12 +87,14 @@ export async function listen(handler: Handler, options: ListenOptions): Promise<
       }
       return RESPONSE_ALREADY_SENT;
     },
-    { overrideGlobalObjects: false },
+    // HTTP/1.0 needs no `Host`, and health checks of load balancers send none. The name is only for the URL: the headers have no `host`.
+    { overrideGlobalObjects: false, hostname: 'localhost' },
   );
   /** The peers of requests for which the cache had no reply. */
   const peers = new WeakMap<IncomingMessage, Peer>();
   const onRequest = (incoming: IncomingMessage, outgoing: ServerResponse) => {
     outgoing.sendDate = options.addDate ?? true;
+    if (incoming.httpVersionMajor < 1) return void sendReply(OLD_VERSION_REFUSED, outgoing, false);
     if (hasDotSegment(incoming.url ?? '')) return void sendReply(DOT_SEGMENT_REFUSED, outgoing, false);
     const peer = handler.fromCache !== undefined && isPlainGet(incoming) ? peerOf(incoming) : null;
     const cached = peer === null ? null : handler.fromCache!(peer);
@@ -180,11 +182,14 @@ function hasDotSegment(target: string): boolean {
   return /(^|[/\\])(\.|%2e){1,2}([/\\]|$)/i.test(path.replaceAll(/[\t\r\n]/g, ''));
 }
 
-const DOT_SEGMENT_REFUSED: Reply = {
-  status: 400,
-  headers: ['Content-Type', 'application/json', 'Cache-Control', 'no-store'],
-  body: '{"error":"the path must not have a segment . or .. in it, also not as %2e"}',
-};
+function refusal(error: string): Reply {
+  const headers = ['Content-Type', 'application/json', 'Cache-Control', 'no-store'];
+  return { status: 400, headers, body: JSON.stringify({ error }) };
+}
+
+const DOT_SEGMENT_REFUSED = refusal('the path must not have a segment . or .. in it, also not as %2e');
+/** A request line without a version is HTTP/0.9, which has no headers. */
+const OLD_VERSION_REFUSED = refusal('the request must be of HTTP/1.0 or later');
 
 /** Whether this is a GET or a HEAD without a body. A HEAD gets the length that the GET would have now. */
 function isPlainGet({ method, headers }: IncomingMessage): boolean {

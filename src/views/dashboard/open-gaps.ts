@@ -4,7 +4,8 @@ import { ceilToGrid, DAY, type Interval, type SeriesName } from '../../core/inte
 import type { Spans } from '../../core/span.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { readCounted } from '../../store/work/counted.ts';
-import { countedEveryMs, SERIES_COUNTS, type SeriesCounts } from '../operations/series-counts.ts';
+import { countedEveryMs, readSeries, SERIES_COUNTS, type SeriesCounts } from '../operations/series-counts.ts';
+import { hasManySeries } from '../operations/series-filter.ts';
 
 /** The gaps of one series that were never requested, and that no backfill fetches. */
 export type SeriesGaps = SeriesName & {
@@ -16,14 +17,14 @@ export type SeriesGaps = SeriesName & {
 export type OpenGaps =
   | { readonly kind: 'exact'; readonly series: readonly SeriesGaps[] }
   /**
-   * With many series: the slots by interval, as a service counted them last. They include slots that the upstream refuses, and slots that open
-   * backfills fetch.
+   * With more than a few series: the slots by interval. They include slots that the upstream refuses, and slots that open backfills fetch. With
+   * very many series, they are as a service counted them last.
    */
   | { readonly kind: 'counted'; readonly intervals: readonly { readonly interval: Interval; readonly slots: number }[] }
-  /** There are many series, and no service has counted recently. */
+  /** There are very many series, and no service has counted recently. */
   | { readonly kind: 'unknown' };
 
-/** With more series, only the numbers that a service has counted are shown. */
+/** With more series, the gaps are only counted. */
 const FEW_SERIES = 2_000;
 /** Younger gaps are excluded, because a run of the schedules fetches them. */
 export const YOUNG_MS = 2 * DAY;
@@ -33,7 +34,9 @@ const LATE_TURNS = 3;
 export async function readOpenGaps(sql: Sql, now: Instant): Promise<OpenGaps> {
   const [row] = await sql<{ isMany: boolean }[]>`
     select exists (select from market.series offset ${FEW_SERIES} limit 1) as is_many`;
-  return row!.isMany ? lastCounted(sql, now) : { kind: 'exact', series: await readNow(sql, now) };
+  if (!row!.isMany) return { kind: 'exact', series: await readNow(sql, now) };
+  // A service counts only when there are too many series to count them here.
+  return (await hasManySeries(sql)) ? lastCounted(sql, now) : countedAs(await readSeries(sql));
 }
 
 /** Excludes what queued and running backfills fetch. A paused one fetches nothing. */
@@ -62,9 +65,10 @@ async function lastCounted(sql: Sql, now: Instant): Promise<OpenGaps> {
   if (last === null) return { kind: 'unknown' };
   const age = now - last.countedAt;
   if (age < -MOST_SKEW_MS || age > LATE_TURNS * countedEveryMs(last.tookMs)) return { kind: 'unknown' };
-  const intervals = last.answer.series.map((one) => ({
-    interval: one.interval,
-    slots: one.slotsMissing - one.slotsUnsettled,
-  }));
+  return countedAs(last.answer.series);
+}
+
+function countedAs(series: SeriesCounts['series']): OpenGaps {
+  const intervals = series.map((one) => ({ interval: one.interval, slots: one.slotsMissing - one.slotsUnsettled }));
   return { kind: 'counted', intervals };
 }

@@ -31,7 +31,10 @@ export function createPriceHistoryViews(
     if (coin === null) return null;
     // Rounded up to the minute: an answer that reaches beyond now is current for that long.
     const to = Math.min(query.to, Math.ceil(clock.now() / 60_000) * 60_000);
-    return { coin, series: seriesOf(coin, query), to, tickers };
+    const series = seriesOf(coin, query);
+    const last = ceilTo(to, query.widthMs);
+    const settled = series === null ? null : Math.min(settledUntil(clock.now(), series.interval), last);
+    return { coin, series, to, settled, tickers };
   };
   /** The price of one unit in dollars, by the newest ticker; `dollars` is null when no price was received. */
   const priced = async (id: string): Promise<Priced | NotFound> => {
@@ -53,7 +56,7 @@ export function createPriceHistoryViews(
     tickerHistory: async (query) => {
       const question = await questionOf(query);
       if (question === null) return noCoin();
-      const { ticks, isOfTickers } = await readHistory(sql, question, query, clock.now());
+      const { ticks, isOfTickers } = await readHistory(sql, question, query);
       const version = versionOf(question, isOfTickers);
       return revalidatedBy(ticks, async () => {
         const now = await questionOf(query);
@@ -88,6 +91,8 @@ type Question = {
   /** Null: there is no price series of this width. */
   readonly series: SeriesVersion | null;
   readonly to: Instant;
+  /** Where the slots of the series begin that have not settled, at the latest the end of the last slot; null: there is no series. */
+  readonly settled: Instant | null;
   /** The version of the tickers. */
   readonly tickers: string;
 };
@@ -99,8 +104,8 @@ function seriesOf(coin: CoinVersion, { quote, widthMs }: TickerHistoryQuery): Se
 }
 
 /** Tickers change every few minutes. An answer of stored prices alone does not depend on them. */
-function versionOf({ coin, series, to, tickers }: Question, isOfTickers: boolean): string {
-  return `${to} ${coin.firstDataAt} ${series?.id}:${series?.version} ${isOfTickers ? tickers : ''}`;
+function versionOf({ coin, series, to, settled, tickers }: Question, isOfTickers: boolean): string {
+  return `${to} ${settled} ${coin.firstDataAt} ${series?.id}:${series?.version} ${isOfTickers ? tickers : ''}`;
 }
 
 /** `provenance` is null when the price is known without upstream (the dollar). */
@@ -124,9 +129,8 @@ type History = {
  */
 async function readHistory(
   sql: Sql,
-  { coin, series, to }: Question,
+  { coin, series, to, settled }: Question,
   query: TickerHistoryQuery,
-  now: Instant,
 ): Promise<History> {
   const { widthMs, limit } = query;
   const from = ceilTo(Math.max(0, query.from), widthMs);
@@ -158,10 +162,7 @@ async function readHistory(
   const requested = { from: began, to: spanOf(ticks).to };
   // Only sources with data about the answer count: a series without such data does not make it newer. No source knows more about a slot that has
   // not settled (`open`).
-  const open =
-    series === null
-      ? []
-      : intersect(slotsOf(stored.ticks, widthMs), [{ from: settledUntil(now, series.interval), to: last }]);
+  const open = settled === null ? [] : intersect(slotsOf(stored.ticks, widthMs), [{ from: settled, to: last }]);
   const ofSeries = union(told, slotsOf(stored.ticks, widthMs));
   const isOfSeries = intersect([{ ...requested, from: Math.min(began, ticks[0]?.at ?? began) }], ofSeries).length > 0;
   const seen = [isOfSeries ? series?.answeredAt : null, means.seen].filter((at) => typeof at === 'number');

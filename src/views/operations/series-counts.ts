@@ -115,7 +115,8 @@ async function readServiceCounts(sql: Sql, now: Instant): Promise<DatedCounts | 
   return { ...last.answer, countedAt: last.countedAt };
 }
 
-function readSeries(sql: SqlOrTransaction): Promise<SeriesStatus[]> {
+/** Looks at each series: half a second for `MANY_SERIES`. */
+export function readSeries(sql: SqlOrTransaction): Promise<SeriesStatus[]> {
   return sql<SeriesStatus[]>`
     select c.interval, c.quote, count(*) as series, sum(c.slots_wanted)::bigint as slots_wanted,
       sum(c.slots_covered)::bigint as slots_covered, sum(c.slots_missing)::bigint as slots_missing,

@@ -19,6 +19,16 @@ async function typesOf(origin: string): Promise<string[]> {
   return answers.map(({ status, headers }) => `${status} ${headers.get('content-type')?.split(';')[0]}`);
 }
 
+/** The statuses of the pages beyond the dashboard to which its pages link. */
+async function linksFrom(origin: string): Promise<[string, number][]> {
+  const html = await (await fetch(`${origin}/`)).text();
+  const links = new Set(Array.from(html.matchAll(/ href="(\/[^"]*)"/g), ([, path]) => path!));
+  const others = [...links].filter((path) => path !== '/' && !path.startsWith('/ui/'));
+  return Promise.all(
+    others.map(async (path): Promise<[string, number]> => [path, (await fetch(origin + path)).status]),
+  );
+}
+
 const THERE = [...Array(3).fill('200 text/html'), '200 text/css', '200 text/javascript', '200 text/html'];
 
 test('a service with the role http serves the dashboard beside the API', async () => {
@@ -28,6 +38,7 @@ test('a service with the role http serves the dashboard beside the API', async (
     await expect.poll(() => typesOf(url), { timeout: 60_000 }).toEqual(THERE);
     expect((await fetch(`${url}/v1/global`)).headers.get('content-type')).toContain('application/json');
     expect((await fetch(`${url}/health`)).status).toBe(200);
+    expect(await linksFrom(url)).toEqual([['/docs', 200]]);
     // The answer has no body, so it ends at once, and the next request on the connection is answered.
     for (let i = 0; i < 3; i++) {
       const head = await fetch(`${url}/ui/events`, { method: 'HEAD', signal: AbortSignal.timeout(10_000) });
@@ -60,6 +71,8 @@ test('with an address for operators the dashboard is there, and callers find not
     const { url } = (await service.said(/^serving \/v1/)) as unknown as { url: string };
     await expect.poll(() => typesOf(operationsUrl), { timeout: 60_000 }).toEqual(THERE);
     expect(await typesOf(url)).toEqual(PATHS.map(() => '404 text/plain'));
+    // The documentation of the API is at the address for callers.
+    expect(await linksFrom(operationsUrl)).toEqual([]);
   } finally {
     await service.stop();
   }

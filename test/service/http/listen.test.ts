@@ -56,6 +56,21 @@ describe('a handler on a port', () => {
     expect(await answer.text()).toBe('GET ?a=b 127.0.0.1');
   });
 
+  it('gets a request of HTTP/1.0 without a Host, as health checks send it', async () => {
+    const url = await serve(
+      async (req) => new Response(`${new URL(req.url).pathname} ${req.headers.get('host')}`, { status: 200 }),
+    );
+    const socket = connect(Number(new URL(url).port), '127.0.0.1');
+    let answer = '';
+    socket.on('data', (data) => {
+      answer += String(data);
+    });
+    socket.write('GET /ready HTTP/1.0\r\n\r\n');
+    await once(socket, 'close');
+    expect(answer).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+    expect(answer).toMatch(/\r\n\r\n\/ready null$/);
+  });
+
   it('adds a Date to an answer without one, unless it is told not to', async () => {
     const handler: Handler = async () => new Response('x');
     const [adding, bare] = [await serve(handler), await serve(handler, { addDate: false })];

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { isFound } from '../../../src/contract/answer/not-found.ts';
 import { provenanceOf } from '../../../src/contract/answer/provenance.ts';
+import { isCurrentOf } from '../../../src/contract/answer/revalidation.ts';
 import { DAY, HOUR, type PriceInterval } from '../../../src/core/interval.ts';
 import { createClient, type Sql } from '../../../src/store/connection/connect.ts';
 import { recordCoins } from '../../../src/store/snapshot/coin.ts';
@@ -118,6 +119,22 @@ describe('a price history', () => {
         rows: [],
         provenance: { coverage: 'full', asOf: null, firstMissing: null },
       });
+  });
+
+  it('with a price that is not final is read again when its slot settles, even if nothing was stored since', async () => {
+    let now = NOW;
+    const clock = { now: () => now, sleep: async () => undefined };
+    const data = createWarehouse({ sql: database.sql, clock });
+    const query = { coinId: COIN, quote: 'usd', widthMs: DAY, limit: 1_000, from: day(-1), to: day(0) } as const;
+    const read = async () => {
+      const ticks = await data.tickerHistory(query);
+      return { coverage: provenanceOf(ticks)?.coverage, isCurrent: isCurrentOf(ticks!)! };
+    };
+    const open = await read();
+    now = day(1) - 1;
+    expect([open.coverage, await open.isCurrent()]).toEqual(['full', true]);
+    now = day(1);
+    expect([(await read()).coverage, await open.isCurrent()]).toEqual(['partial', false]);
   });
 
   it('in another quote comes from another series', async () => {

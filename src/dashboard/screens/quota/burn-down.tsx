@@ -39,8 +39,8 @@ export const BurnDown: FC<BurnDownProps> = ({ window, spent, now }) => {
       </ul>
       {countUnknown(points) !== 0 && spent.every <= 1 && (
         <p class="soft">
-          Chandler has no records of {formatCounted(countUnknown(points), 'request')} that it counted: it removed the
-          records, or has not written them yet.
+          Chandler has no records of {formatCounted(countUnknown(points), 'request')} that it counted: it could not send
+          them in time, it removed the records, or has not written them yet.
         </p>
       )}
       <details>
