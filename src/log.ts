@@ -22,7 +22,9 @@ const SECRET_FIELDS = ['key', 'apiKey', 'password', 'authorization', 'Authorizat
 /** A logger that writes to `write` and nowhere else. */
 export function createLog(options: LogOptions): Log {
   const maskSecrets = createMask((options.secrets ?? []).filter((secret) => secret.length >= 4));
-  const clean = (line: string) => maskSecrets(maskPasswords(line));
+  // Inside each text: in the finished line, a quote that ends a password is escaped.
+  const inTexts = (_: string, value: unknown) => (typeof value === 'string' ? maskPasswords(value) : value);
+  const clean = (line: string) => `${maskSecrets(JSON.stringify(JSON.parse(line, inTexts)))}\n`;
   const stream: DestinationStream = {
     write: options.readable ? (line) => options.write(readable(clean(line))) : (line) => options.write(clean(line)),
   };

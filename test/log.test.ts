@@ -37,6 +37,13 @@ describe('createLog', () => {
     expect(text).toContain('postgres://chandler:***@db:5432/x');
   });
 
+  test.each([false, true])('keeps what follows a password in quotes, and the next line (readable: %s)', (readable) => {
+    const { log, lines } = capture({ readable });
+    log.warn('"postgres://h/db?password=hunter2" failed\nwith password=hunter2\nagain');
+    const text = readable ? lines[0]! : JSON.parse(lines[0]!).msg;
+    expect(text).toContain('"postgres://h/db?password=***" failed\nwith password=***\nagain');
+  });
+
   test('writes the time, the level, the message and the fields on one line of a terminal', () => {
     const { log, lines } = capture({ readable: true });
     log.warn({ coin: 'btc-bitcoin', tries: 2 }, 'waiting');

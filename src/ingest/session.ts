@@ -205,7 +205,7 @@ type KnownPlan = { readonly name: PlanName; readonly source: Session['planSource
 async function learnPlan(options: SessionOptions, account: AccountRecord, check: CheckWith): Promise<KnownPlan> {
   const { sql, clock, plan, waitsForPlan = false } = options;
   const { id, checkedAt, plan: saved } = account.current();
-  const isFresh = checkedAt !== null && clock.now() - checkedAt <= ACCOUNT_FRESH_MS;
+  const isFresh = checkedAt !== null && Math.abs(clock.now() - checkedAt) <= ACCOUNT_FRESH_MS;
   const known: KnownPlan =
     plan !== null
       ? { name: plan, source: 'configured' }

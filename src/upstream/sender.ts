@@ -1,6 +1,7 @@
 /** Sends one HTTP request and returns its outcome. Time and size are bounded, and no message contains the key. */
 import { type Clock, type Instant, systemClock } from '../clock.ts';
 import { SIMULATOR_HEADER } from '../contract/interface/paths.ts';
+import { linkAbort } from '../core/concurrency/linked-abort.ts';
 import { withDeadline } from '../core/concurrency/unless-aborted.ts';
 import type { Answer, AuthScheme, Exchange, NoContact, Outcome } from './answer.ts';
 import { type AnswerTime, createAnswerClock } from './answer-time.ts';
@@ -59,10 +60,7 @@ export function createSender(options: SenderOptions): Sender {
     meaning: (received: Received) => Outcome,
   ): Promise<Answer> {
     signal?.throwIfAborted();
-    // `AbortSignal.any` would keep memory for every request if the signal lives as long as the process.
-    const stop = new AbortController();
-    const onAbort = () => stop.abort(signal?.reason);
-    signal?.addEventListener('abort', onAbort, { once: true });
+    const { controller: stop, unlink } = linkAbort(signal);
     // Undici's own timers end a silent stage. This also ends a stage in which a little data keeps arriving, and a `fetch` that ignores its signal.
     const within = <T>(ms: number, code: string, work: () => Promise<T>) =>
       withDeadline(timer, { ms, late: Object.assign(new Error('too slow'), { code }), stop }, work);
@@ -91,7 +89,7 @@ export function createSender(options: SenderOptions): Sender {
           ? { kind: 'malformed', message, astray: true }
           : { kind: 'unavailable', retryAfterMs: null, message };
     } finally {
-      signal?.removeEventListener('abort', onAbort);
+      unlink();
     }
     signal?.throwIfAborted();
     const now = clock.now();

@@ -2,10 +2,12 @@
 import { createHash, createPrivateKey, createPublicKey, type KeyObject, randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { open, readFile, rename, rm, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { systemClock } from '../../clock.ts';
 import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
 import { DAY } from '../../core/interval.ts';
 import { ConfigurationError } from '../../ingest/outcome.ts';
+import { syncToDisk } from '../../lake/destination/folder.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import { type Attested, type AttestOptions, attest } from '../../views/attestation/attestation.ts';
 import { type CheckedFile, checkFile, DamagedAttestation } from '../../views/attestation/check-file.ts';
@@ -39,6 +41,7 @@ export async function writeAttestation(
       await file.sync();
       await file.close();
       await rename(part, path);
+      await syncToDisk(dirname(path));
       return next.value;
     }
   } catch (error) {

@@ -3,6 +3,7 @@
  * monitor (GET). The address is secret.
  */
 import { systemClock } from '../../clock.ts';
+import { linkAbort } from '../../core/concurrency/linked-abort.ts';
 import { withDeadline } from '../../core/concurrency/unless-aborted.ts';
 import { createMask } from '../../log.ts';
 import { createHttpAgent } from '../../upstream/agent.ts';
@@ -54,7 +55,7 @@ export function createWebhook(
   });
   const send = async (content: Content, signal?: AbortSignal): Promise<Delivery> => {
     signal?.throwIfAborted();
-    const stop = new AbortController();
+    const { controller: stop, unlink } = linkAbort(signal);
     const late = new Error(`${url.host} did not answer within ${deadlineMs / 1000} s`);
     // Undici's own timers notice only silence. This deadline also ends a response that arrives byte by byte.
     const within = <T>(work: () => Promise<T>) => withDeadline(systemClock, { ms: deadlineMs, late, stop }, work);
@@ -65,7 +66,7 @@ export function createWebhook(
           path: url.pathname + url.search,
           ...content,
           headers: { ...content.headers, accept: '*/*', 'user-agent': 'chandler' },
-          signal: signal === undefined ? stop.signal : AbortSignal.any([signal, stop.signal]),
+          signal: stop.signal,
         }),
       );
       const body = await within(() => readRawBody(response.body, MOST_BYTES)).catch(() => null);
@@ -76,6 +77,8 @@ export function createWebhook(
       signal?.throwIfAborted();
       const message = error === late ? late.message : withoutAddress(describeNetworkError(error, url.host).message);
       return { kind: 'failed', message, retryAfterMs: null };
+    } finally {
+      unlink();
     }
   };
   return {

@@ -58,10 +58,12 @@ export async function readOperatorState(app: App, now: Instant, known?: Budget):
   const couldRun = hasBudget(quota, reserved.account ?? { day: 0, month: 0 });
   const couldRequest = alerts.backfills > 0 && hasBudget(quota, reserved);
   const since = (name: string, holds: boolean) => watchSince(sql, name, holds, now);
-  const disks = (await readDisks(config)).map(async (disk) => ({
-    ...disk,
-    lowSince: await since(`little room for ${disk.folder}`, disk.freeBytes < LITTLE_DISK),
-  }));
+  const disks = await Promise.all(
+    (await readDisks(config)).map(async (disk) => ({
+      ...disk,
+      lowSince: await since(`little room for ${disk.folder}`, disk.freeBytes < LITTLE_DISK),
+    })),
+  );
   const states = statesOf(
     {
       ...inputs,
@@ -79,7 +81,7 @@ export async function readOperatorState(app: App, now: Instant, known?: Budget):
       ),
       couldRunSince: await since(`${accountId} could run schedules`, couldRun),
       behindSince: await since(`${accountId} is behind`, alerts.lateTiers.length > 0),
-      disks: await Promise.all(disks),
+      disks,
       lake: await lakeState(sql, config, now),
     },
     config.stuckAfterMs,

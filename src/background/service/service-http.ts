@@ -78,6 +78,10 @@ function dashboardOf({ open }: ServiceContext, onError: (error: unknown, url: st
         }),
       );
       opened = { app, handler };
+      // The next request tries again.
+      handler.catch(() => {
+        if (opened?.handler === handler) opened = null;
+      });
     }
     const mine = opened.handler;
     return async (request, peer) => (await mine)(request, peer);

@@ -176,7 +176,7 @@ async function settleCoins(app: App, { signal }: CommandContext, coins: readonly
   const { sql } = app.database;
   const named = [...new Set(coins)];
   const seenAt = await catalogueSeenAt(sql);
-  const isFresh = seenAt !== null && app.clock.now() - seenAt < CATALOGUE_FRESH_MS;
+  const isFresh = seenAt !== null && Math.abs(app.clock.now() - seenAt) < CATALOGUE_FRESH_MS;
   if (isFresh && (await findCoins(sql, named)).length === named.length) return;
   await withIngestion(app, { signal }, ({ session }) =>
     readCatalogueFor({ sql, clock: app.clock, session, log: app.log, signal }, named),

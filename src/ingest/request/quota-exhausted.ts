@@ -23,7 +23,7 @@ export function createQuotaJudge({
   let last: { readonly at: Instant; readonly result: Promise<AccountCheck> } | null = null;
   const checkOnce = (quota: Quota): Promise<AccountCheck> | null => {
     if (check === null) return null;
-    if (last !== null && clock.now() - last.at <= CHECK_SHARED_FOR_MS) return last.result;
+    if (last !== null && Math.abs(clock.now() - last.at) <= CHECK_SHARED_FOR_MS) return last.result;
     const result = check(quota).catch((error: unknown): AccountCheck => {
       if (isDatabaseUnavailable(error)) {
         last = null;

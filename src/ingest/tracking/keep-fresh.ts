@@ -121,7 +121,7 @@ export function createKeepFresh(deps: KeepFreshDeps): KeepFresh {
       const missing = queued.filter((_, i) => isEmpty || states[i] === 'gone');
       // A chunk counts as lost when it is missing twice in a row: its end is recorded a moment before the queue removes it.
       const lost = missing.filter((id) => gone.has(id));
-      gone = new Set(missing.filter((id) => !lost.includes(id)));
+      gone = new Set(missing.filter((id) => !gone.has(id)));
       if (lost.length === 0) return 0;
       await undoRefreshes(sql, lost);
       await topUp();

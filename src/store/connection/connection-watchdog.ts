@@ -7,6 +7,7 @@
  */
 import type net from 'node:net';
 import { systemClock } from '../../clock.ts';
+import { linkAbort } from '../../core/concurrency/linked-abort.ts';
 
 export type Watchdog = {
   /** Watches this connection until it is closed. */
@@ -61,14 +62,15 @@ export async function runWatchdog(watchdog: Watchdog, { check, at, connectMs, si
   await sleep(LOOK_MS);
   while (!signal.aborted) {
     const hangUp = watchdog.mark();
-    const answered = new AbortController();
+    const { controller: answered, unlink } = linkAbort(signal);
     const late = (async () => {
-      await sleep(deadlineMs, AbortSignal.any([signal, answered.signal]));
-      if (!signal.aborted && !answered.signal.aborted) await sleep(EXTRA_WAIT_MS);
+      await sleep(deadlineMs, answered.signal);
+      if (!answered.signal.aborted) await sleep(EXTRA_WAIT_MS);
       return false;
     })();
     const isThere = await Promise.race([check().then(() => true, isAnswer), late]);
     answered.abort();
+    unlink();
     if (signal.aborted) return;
     if (!isThere) hangUp(silent);
     await sleep(LOOK_MS);

@@ -1,5 +1,6 @@
 /** Leases: the owner of a piece of work shows with a lease that it is alive; another process may take over after the lease expires. */
 import { type Clock, type Instant, MOST_SKEW_MS } from '../../clock.ts';
+import { linkAbort } from '../../core/concurrency/linked-abort.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 
 /**
@@ -43,12 +44,13 @@ export async function holdingLease<T>(
   }: { readonly clock: Clock; readonly renew: () => Promise<unknown>; readonly signal?: AbortSignal },
   work: () => Promise<T>,
 ): Promise<T> {
-  const done = new AbortController();
-  const renewing = keepRenewing(clock, signal ? AbortSignal.any([done.signal, signal]) : done.signal, renew);
+  const { controller: done, unlink } = linkAbort(signal);
+  const renewing = keepRenewing(clock, done.signal, renew);
   try {
     return await work();
   } finally {
     done.abort();
+    unlink();
     await renewing;
   }
 }

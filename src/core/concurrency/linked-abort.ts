@@ -1,0 +1,17 @@
+/** An abort controller that an outer signal aborts, too. */
+
+export type LinkedAbort = {
+  /** Aborted by its own `abort()`, or by the outer signal with the same reason. */
+  readonly controller: AbortController;
+  /** Ends the link. Without it, the outer signal would keep the controller for as long as it lives. */
+  readonly unlink: () => void;
+};
+
+/** `AbortSignal.any` would keep memory for each call if `signal` lives as long as the process. */
+export function linkAbort(signal: AbortSignal | undefined): LinkedAbort {
+  const controller = new AbortController();
+  const onAbort = () => controller.abort(signal?.reason);
+  if (signal?.aborted) onAbort();
+  signal?.addEventListener('abort', onAbort, { once: true });
+  return { controller, unlink: () => signal?.removeEventListener('abort', onAbort) };
+}
