@@ -7,13 +7,15 @@ import { ID_CHANGES_PATH } from '../../contract/interface/paths.ts';
 import { idChangesSchema } from '../../contract/record/catalogue.ts';
 import { readRecord } from '../../contract/record/records.ts';
 import { parseTime } from '../../contract/time.ts';
-import { type QuarantinedRecord, recordStored } from '../../store/candle/quarantine.ts';
+import type { QuarantinedRecord } from '../../store/candle/quarantine.ts';
 import type { Sql } from '../../store/connection/connect.ts';
+import { storeSnapshot } from '../../store/snapshot/snapshot.ts';
 import { type Rename, recordRenames, renamesReadUntil } from '../../store/upkeep/rename.ts';
-import { recordFetch } from '../../store/work/fetch.ts';
+import { recordFetchOnce } from '../../store/work/fetch.ts';
 import type { Exchange } from '../../upstream/answer.ts';
 import { UpstreamError } from '../outcome.ts';
 import { createOriginCheck } from '../request/origin.ts';
+import type { OutageRetry } from '../request/outage-retry.ts';
 import type { SendRequest } from '../request/send-request.ts';
 import { endUnanswered, type RunOutcome } from '../schedule-run.ts';
 
@@ -28,34 +30,38 @@ export async function readIdChanges(deps: {
   readonly sql: Sql;
   readonly clock: Clock;
   readonly signal: AbortSignal;
+  /** Waits for a database that is unavailable. */
+  readonly retry: OutageRetry;
 }): Promise<RunOutcome> {
-  const { sendRequest, sql, clock, signal } = deps;
-  const since = await renamesReadUntil(sql);
+  const { sendRequest, sql, clock, signal, retry } = deps;
+  const checkOrigin = createOriginCheck(sql);
+  const since = await retry(() => renamesReadUntil(sql));
   // Without a list of coins there is nothing to rename.
   if (since === null) return { kind: 'done' };
   const renames: Rename[] = [];
   for (let page = 1; page <= MOST_PAGES; page++) {
     const sent = await sendRequest(
       { path: ID_CHANGES_PATH, query: { page: String(page) } },
-      { spender: { class: 'scheduled', name: 'renames' }, record: { endpoint: ENDPOINT }, signal },
+      { spender: { class: 'scheduled', name: 'renames' }, record: { endpoint: ENDPOINT }, signal, retry },
     );
     if (sent.kind === 'held') return sent;
     const { answer, record } = sent;
     if (answer.kind !== 'answered') return endUnanswered(ID_CHANGES_PATH, answer, clock.now());
     const read = readRecord(idChangesSchema, answer.body);
     if (!read.ok) {
-      await recordFetch(sql, { ...record, outcome: 'malformed', message: read.problem });
-      throw new UpstreamError(`${ID_CHANGES_PATH}: ${read.problem}`, read.problem);
+      const { problem } = read;
+      await retry((again) => recordFetchOnce(sql, { ...record, outcome: 'malformed', message: problem }, again));
+      throw new UpstreamError(`${ID_CHANGES_PATH}: ${problem}`, problem);
     }
-    await createOriginCheck(sql)(answer.exchange, record);
+    await checkOrigin(answer.exchange, record, { retry });
     const { changes, quarantined } = validate(read.value, answer.exchange);
     const rows = read.value.length;
-    await sql.begin((tx) => recordStored(tx, record, { rows, stored: changes.length, quarantined: quarantined }));
+    await retry((again) => storeSnapshot(sql, { ...record, rows }, quarantined, async () => changes.length, again));
     // Older renames are stored as well, and renames of coins that the warehouse does not have: Chandler serves the changelog as it received it.
     renames.push(...changes);
     if (read.value.length < PER_PAGE || changes.some(({ at }) => at < since)) break;
   }
-  if (renames.length > 0) await sql.begin((tx) => recordRenames(tx, renames, 'changelog'));
+  if (renames.length > 0) await retry(() => sql.begin((tx) => recordRenames(tx, renames, 'changelog')));
   return { kind: 'done' };
 }
 

@@ -93,8 +93,8 @@ const TABLE = [
     fetches: 'the coins that got a new id',
     requests: 1,
     cadence: { sparse: 'off', free: 'off', starter: '17 4 * * *' },
-    run: ({ session, sql, clock }, { signal }) =>
-      readIdChanges({ sendRequest: session.sendRequest, sql, clock, signal }),
+    run: ({ session, sql, clock }, { signal, retry }) =>
+      readIdChanges({ sendRequest: session.sendRequest, sql, clock, signal, retry }),
   },
   {
     name: 'exchanges',
@@ -108,7 +108,8 @@ const TABLE = [
     fetches: 'what other currencies are worth in dollars',
     requests: REQUESTS_OF_RATES,
     cadence: { sparse: 'off', free: '47 3 * * *', starter: '47 * * * *', pro: '*/15 * * * *' },
-    run: ({ session, sql, clock }, { signal }) => readRates({ sendRequest: session.sendRequest, sql, clock, signal }),
+    run: ({ session, sql, clock }, { signal, retry }) =>
+      readRates({ sendRequest: session.sendRequest, sql, clock, signal, retry }),
   },
   ...CATALOGUE_KINDS.map(catalogueEntry),
   {

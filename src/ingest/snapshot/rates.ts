@@ -8,12 +8,13 @@ import { FIATS } from '../../contract/record/fiats.ts';
 import { readRecord, type TickerQuote, tickerSchema } from '../../contract/record/records.ts';
 import { parseTime } from '../../contract/time.ts';
 import { RATE_CHANGES } from '../../core/ticker.ts';
-import { recordStored } from '../../store/candle/quarantine.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { type RateFacts, writeRates } from '../../store/snapshot/rate.ts';
-import { recordFetch } from '../../store/work/fetch.ts';
+import { storeSnapshot } from '../../store/snapshot/snapshot.ts';
+import { recordFetchOnce } from '../../store/work/fetch.ts';
 import { UpstreamError } from '../outcome.ts';
-import { createOriginCheck } from '../request/origin.ts';
+import { createOriginCheck, type OriginCheck } from '../request/origin.ts';
+import type { OutageRetry } from '../request/outage-retry.ts';
 import type { SendRequest, SentRequest } from '../request/send-request.ts';
 import { endUnanswered, type RunOutcome } from '../schedule-run.ts';
 
@@ -34,26 +35,26 @@ type RatesDeps = {
   readonly sql: Sql;
   readonly clock: Clock;
   readonly signal: AbortSignal;
+  /** Waits for a database that is unavailable. */
+  readonly retry: OutageRetry;
 };
 
 /** @throws UpstreamError, ConfigurationError */
 export async function readRates(deps: RatesDeps): Promise<RunOutcome> {
-  const { sql } = deps;
+  const { sql, retry } = deps;
+  const checkOrigin = createOriginCheck(sql);
   let left: readonly string[] = CURRENCIES;
   let dollars: Dollars | null = null;
   for (let requests = 1; left.length > 0 && requests <= MOST_REQUESTS; requests++) {
     const requested = left.slice(0, QUOTES_PER_REQUEST - (dollars === null ? 1 : 0));
-    const read = await readTicker(deps, [...(dollars === null ? ['USD'] : []), ...requested]);
+    const read = await readTicker({ ...deps, checkOrigin }, [...(dollars === null ? ['USD'] : []), ...requested]);
     if (read.kind !== 'read') return read;
     const { updatedAt, quotes, asOf, record } = read;
     if (quotes.USD !== undefined) dollars = { updatedAt, quote: quotes.USD };
     // The upstream has updated its prices. The next request asks for the dollar again, and for these currencies again.
     const isSame = dollars !== null && dollars.updatedAt === updatedAt;
     const rates = isSame ? requested.flatMap((currency) => rateOf(currency, dollars!, quotes[currency]) ?? []) : [];
-    await sql.begin(async (tx) => {
-      const stored = await writeRates(tx, rates, asOf);
-      await recordStored(tx, record, { rows: 1, stored, quarantined: [] });
-    });
+    await retry((again) => storeSnapshot(sql, { ...record, rows: 1 }, [], (tx) => writeRates(tx, rates, asOf), again));
     if (isSame) left = left.slice(requested.length);
     else dollars = null;
   }
@@ -69,12 +70,12 @@ type TickerRead = {
 };
 
 async function readTicker(
-  { sendRequest, sql, clock, signal }: RatesDeps,
+  { sendRequest, sql, clock, signal, retry, checkOrigin }: RatesDeps & { readonly checkOrigin: OriginCheck },
   quotes: readonly string[],
 ): Promise<TickerRead | RunOutcome> {
   const sent = await sendRequest(
     { path: `${TICKERS_PATH}/${COIN}`, query: { quotes: quotes.join(',') } },
-    { spender: { class: 'scheduled', name: ENDPOINT }, record: { endpoint: ENDPOINT }, signal },
+    { spender: { class: 'scheduled', name: ENDPOINT }, record: { endpoint: ENDPOINT }, signal, retry },
   );
   if (sent.kind === 'held') return sent;
   const { answer, record } = sent;
@@ -84,10 +85,10 @@ async function readTicker(
   const updatedAt = read.ok ? parseTime(read.value.last_updated ?? '') : Number.NaN;
   const problem = read.ok ? problemOf(read.value.id, updatedAt, exchange.latest) : read.problem;
   if (!read.ok || problem !== null) {
-    await recordFetch(sql, { ...record, outcome: 'malformed', message: problem });
+    await retry((again) => recordFetchOnce(sql, { ...record, outcome: 'malformed', message: problem }, again));
     throw new UpstreamError(`${TICKERS_PATH}/${COIN}: ${problem}`, problem ?? undefined);
   }
-  await createOriginCheck(sql)(exchange, record);
+  await checkOrigin(exchange, record, { retry });
   return { kind: 'read', updatedAt, quotes: read.value.quotes, asOf: exchange.asOf, record };
 }
 

@@ -6,7 +6,7 @@ import type { Clock, Instant } from '../../clock.ts';
 import { createBackoff, WHOLE_BOUND } from '../../core/backoff.ts';
 import { DAY } from '../../core/interval.ts';
 import { haveSimilarLengths, REQUEST_AGAIN_MS } from '../../core/second-opinion.ts';
-import type { Sql } from '../../store/connection/connect.ts';
+import type { Sql, SqlOrTransaction } from '../../store/connection/connect.ts';
 import {
   hasStored,
   lastStoredRows,
@@ -14,7 +14,7 @@ import {
   recentRequests,
   storeSnapshot,
 } from '../../store/snapshot/snapshot.ts';
-import { findFetch, recordFetchOnce } from '../../store/work/fetch.ts';
+import { recordFetchOnce } from '../../store/work/fetch.ts';
 import { type ClaimId, dropClaim, recordAnswer } from '../../store/work/second-opinion.ts';
 import type { Answer } from '../../upstream/answer.ts';
 import type { Validated } from '../answer/record-list.ts';
@@ -188,16 +188,12 @@ async function settle<T>(
   await checkOrigin(exchange, { ...record, rows }, { retry });
   const at = exchange.asOf;
   await retry(async () => kind.prepare?.(sql, at));
-  const commit = await retry(async (again) => {
-    // If the connection was cut during the commit, the answer may already be stored.
-    const found = again ? await findFetch(sql, record) : null;
-    if (found !== null) return found;
-    return storeSnapshot(sql, { ...record, rows }, quarantined, async (tx) => {
-      // The stored list is plausible, or the shorter list is now a fact.
-      if (mayBeShort(past)) await dropClaim(tx, shortListOf(taking));
-      return kind.write(tx, value, at);
-    });
-  });
+  const write = async (tx: SqlOrTransaction) => {
+    // The stored list is plausible, or the shorter list is now a fact.
+    if (mayBeShort(past)) await dropClaim(tx, shortListOf(taking));
+    return kind.write(tx, value, at);
+  };
+  const commit = await retry((again) => storeSnapshot(sql, { ...record, rows }, quarantined, write, again));
   return { kind: 'stored', requests, rows, stored: commit.stored, quarantined: commit.quarantined };
 }
 

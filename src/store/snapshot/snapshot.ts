@@ -5,17 +5,23 @@ import { type QuarantinedRecord, recordStored } from '../candle/quarantine.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
 import { matches, tables } from '../connection/tables.ts';
 import { fetch } from '../schema/requests.ts';
-import type { FetchRow } from '../work/fetch.ts';
+import { type FetchRow, findFetch } from '../work/fetch.ts';
 
 export type SnapshotCommit = { readonly stored: number; readonly quarantined: number };
 
-/** `write` must store the answer in the given transaction, and resolve to the number of stored rows. */
+/**
+ * `write` must store the answer in the given transaction, and resolve to the number of stored rows. `again`: an earlier attempt was cut off, and may
+ * have been committed; then this writes nothing.
+ */
 export async function storeSnapshot(
   sql: Sql,
   request: FetchRow,
   quarantined: readonly QuarantinedRecord[],
   write: (tx: SqlOrTransaction) => Promise<number>,
+  again = false,
 ): Promise<SnapshotCommit> {
+  const found = again ? await findFetch(sql, request) : null;
+  if (found !== null) return found;
   return sql.begin(async (tx) => {
     const stored = await write(tx);
     await recordStored(tx, request, { rows: request.rows, stored, quarantined });

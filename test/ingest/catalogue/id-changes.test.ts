@@ -2,6 +2,7 @@
 import { afterEach, expect, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
 import { readIdChanges } from '../../../src/ingest/catalogue/id-changes.ts';
+import { withoutRetry } from '../../../src/ingest/request/outage-retry.ts';
 import {
   changeBackfill,
   claimBackfill,
@@ -39,8 +40,9 @@ async function open(options: WorldOptions = {}) {
   scripted.upstream.forget();
   // As if it had been tracked for a year.
   await sql`update market.coin set first_seen_at = ${NOW - 365 * DAY}`;
-  const read = () =>
-    readIdChanges({ sendRequest: session.sendRequest, sql, clock: world!.clock, signal: new AbortController().signal });
+  const { signal } = new AbortController();
+  const read = (retry = withoutRetry) =>
+    readIdChanges({ sendRequest: session.sendRequest, sql, clock: world!.clock, signal, retry });
   const renames = () =>
     sql<{ id: string }[]>`select old_id || ' ' || new_id as id from market.coin_rename order by renamed_at`;
   return { ...scripted, sql, read, renames };
@@ -55,6 +57,16 @@ test('a series under an old id moves to the new id, for one request', async () =
   expect(upstream.log).toHaveLength(1);
   await applyTracks(sql, NOW);
   expect(await sql`select coin_id from market.series`).toEqual([{ coinId: 'btc-bitcoin' }]);
+});
+
+test('an answer that was committed before the connection was cut is not stored again', async () => {
+  const { sql, read, renames, upstream } = await open();
+  upstream.script = told(() => [change(1, NOW - DAY)]);
+  // Each attempt is committed, and its connection is cut before the answer of Postgres arrives.
+  expect(await read(async (work) => [await work(false), await work(true)][1]!)).toEqual({ kind: 'done' });
+  expect(upstream.log).toHaveLength(1);
+  expect(await sql`select outcome from ops.fetch where endpoint = 'changelog'`).toHaveLength(1);
+  expect(await renames()).toEqual([{ id: 'old-1 new-1' }]);
 });
 
 test('backfills move along with the series, whatever their state; a running one is planned anew', async () => {

@@ -4,6 +4,7 @@ import { isFound } from '../../../src/contract/answer/not-found.ts';
 import { provenanceOf } from '../../../src/contract/answer/provenance.ts';
 import { FIATS } from '../../../src/contract/record/fiats.ts';
 import { DAY } from '../../../src/core/interval.ts';
+import { withoutRetry } from '../../../src/ingest/request/outage-retry.ts';
 import { REQUESTS_OF_RATES, readRates } from '../../../src/ingest/snapshot/rates.ts';
 import { createSnapshots } from '../../../src/ingest/snapshot/snapshots.ts';
 import { dollarsPer } from '../../../src/simulator/exchange-rates.ts';
@@ -26,7 +27,8 @@ async function open() {
   const { session } = await made.world.open();
   made.upstream.forget();
   const { sql } = database;
-  const read = () => readRates({ sendRequest: session.sendRequest, sql, clock, signal: new AbortController().signal });
+  const { signal } = new AbortController();
+  const read = (retry = withoutRetry) => readRates({ sendRequest: session.sendRequest, sql, clock, signal, retry });
   const stored = () =>
     sql<
       StoredRate[]
@@ -34,6 +36,15 @@ async function open() {
   const snapshots = createSnapshots({ sql, sendRequest: session.sendRequest, clock, accountId: session.accountId });
   return { sql, clock, read, stored, snapshots, session };
 }
+
+test('an answer that was committed before the connection was cut is not stored again', async () => {
+  const { read, stored, sql } = await open();
+  // Each attempt is committed, and its connection is cut before the answer of Postgres arrives.
+  expect(await read(async (work) => [await work(false), await work(true)][1]!)).toEqual({ kind: 'done' });
+  expect(made.upstream.log).toHaveLength(REQUESTS_OF_RATES);
+  expect(await sql`select outcome from ops.fetch where endpoint = 'rates'`).toHaveLength(REQUESTS_OF_RATES);
+  expect(await stored()).toHaveLength(CURRENCIES.length);
+});
 
 test('all currencies take fourteen requests, and have the values of the upstream', async () => {
   const { read, stored, sql } = await open();
