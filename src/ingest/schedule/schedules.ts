@@ -81,9 +81,9 @@ const TABLE = [
     // The tickers say when the data of each coin begins.
     without: { schedule: 'tickers', requests: 1 },
     cadence: { sparse: '7 0 * * *', free: '7 */6 * * *', starter: '7 * * * *' },
-    run: async ({ session, sql, clock }, { tick, signal }) => {
+    run: async ({ session, sql, clock }, { tick, signal, retry }) => {
       // A backfill may have read the list after the tick.
-      const deps = { sendRequest: session.sendRequest, sql, clock, signal };
+      const deps = { sendRequest: session.sendRequest, sql, clock, signal, retry };
       const read = await refreshCatalogue(deps, clock.now() - tick, HOUR);
       return read.kind === 'held' ? read : { kind: 'done' };
     },

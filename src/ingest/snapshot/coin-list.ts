@@ -7,16 +7,17 @@ import { REQUEST_AGAIN_MS } from '../../core/second-opinion.ts';
 import { pickTickers } from '../../core/ticker.ts';
 import type { Spender } from '../../quota/quota.ts';
 import { type QuarantinedRecord, quarantineRecords } from '../../store/candle/quarantine.ts';
-import type { Sql } from '../../store/connection/connect.ts';
+import type { Sql, SqlOrTransaction } from '../../store/connection/connect.ts';
 import { catalogueSeenAt, countListed, unknownCoins } from '../../store/snapshot/coin.ts';
 import { hasStored } from '../../store/snapshot/snapshot.ts';
 import { tickersSeenAt, writeTickers } from '../../store/snapshot/ticker.ts';
-import { recordFetch } from '../../store/work/fetch.ts';
+import { recordFetchOnce } from '../../store/work/fetch.ts';
 import { absencesAwaitList } from '../../store/work/second-opinion.ts';
 import type { Validated } from '../answer/record-list.ts';
 import { ConfigurationError, UpstreamError } from '../outcome.ts';
 import { wrongAddress, wrongKey } from '../request/configuration-errors.ts';
 import { createOriginCheck } from '../request/origin.ts';
+import { type OutageRetry, withoutRetry } from '../request/outage-retry.ts';
 import type { HeldRequest, SendRequest } from '../request/send-request.ts';
 import { coinsKind, tickersKind } from './snapshot-kinds.ts';
 import { LEAST_SHARE } from './snapshots.ts';
@@ -47,6 +48,8 @@ export type CatalogueDeps = {
   readonly random?: () => number;
   /** Default: scheduled work. */
   readonly spender?: Spender;
+  /** Waits for a database that is unavailable. Default: an answer that cannot be stored is lost. */
+  readonly retry?: OutageRetry;
 };
 
 /**
@@ -59,7 +62,7 @@ export async function refreshCatalogue(
   maxAgeMs = CATALOGUE_FRESH_MS,
   tickersMaxAgeMs = 0,
 ): Promise<CatalogueRefresh> {
-  const { sql, clock } = deps;
+  const { sql, clock, retry = withoutRetry } = deps;
   if (isFresh(await catalogueSeenAt(sql), clock.now(), maxAgeMs)) return { kind: 'fresh' };
   const known = await countListed(sql);
   const tickersAt = tickersMaxAgeMs > 0 ? await tickersSeenAt(sql) : null;
@@ -68,9 +71,9 @@ export async function refreshCatalogue(
   if (tickers?.kind === 'held') return tickers;
   const coins = await readList(deps, COINS_PATH, 'coins', (body) => atLeast(known * LEAST_SHARE, validateCoins(body)));
   if (coins.kind === 'held') return coins;
-  if (tickers !== null) await tickersKind.prepare!(sql, tickers.asOf);
+  if (tickers !== null) await retry(() => tickersKind.prepare!(sql, tickers.asOf));
   // In one transaction: a list without its tickers would count as complete, and no series would be clipped to the beginning of its data.
-  await sql.begin(async (tx) => {
+  const write = async (tx: SqlOrTransaction) => {
     await coinsKind.write(tx, coins.value, coins.asOf);
     if (tickers !== null) {
       const { coinId } = tickers.value;
@@ -80,7 +83,8 @@ export async function refreshCatalogue(
     }
     for (const { endpoint, quarantined, fetchId, asOf } of tickers === null ? [coins] : [coins, tickers])
       await quarantineRecords(tx, endpoint, quarantined, { fetchId, seenAt: asOf });
-  });
+  };
+  await retry(() => sql.begin(write));
   return { kind: 'read', requests: coins.requests + (tickers?.requests ?? 0) };
 }
 
@@ -123,7 +127,16 @@ type List<T> = {
 };
 
 async function readList<T>(
-  { sendRequest, sql, clock, signal, onFailure, random = Math.random, spender = SCHEDULED }: CatalogueDeps,
+  {
+    sendRequest,
+    sql,
+    clock,
+    signal,
+    onFailure,
+    random = Math.random,
+    spender = SCHEDULED,
+    retry = withoutRetry,
+  }: CatalogueDeps,
   path: string,
   endpoint: string,
   validate: (body: unknown, latest: Instant) => Validated<T>,
@@ -131,7 +144,7 @@ async function readList<T>(
   let requests = 0;
   let heldSince: Instant | null = null;
   for (let attempt = 1; ; ) {
-    const sent = await sendRequest({ path }, { spender, record: { endpoint, attempt }, signal });
+    const sent = await sendRequest({ path }, { spender, record: { endpoint, attempt }, signal, retry });
     if (sent.kind === 'held') {
       // This loop waits for short holds (a 429, a burst of errors, the probe of another process); the caller reports long ones.
       heldSince ??= clock.now();
@@ -147,14 +160,16 @@ async function readList<T>(
       // The instant is not checked: a backfill needs the list even if our clock is wrong.
       const list: Validated<T> = validate(answer.body, answer.exchange.latest);
       if (list.ok && list.rows > 0) {
-        await createOriginCheck(sql)(answer.exchange, record);
+        await createOriginCheck(sql)(answer.exchange, record, { retry });
         const { value, rows, quarantined } = list;
         const counts = { rows, stored: rows - quarantined.length, quarantined: quarantined.length };
-        const fetchId = await recordFetch(sql, { ...record, outcome: 'stored', ...counts });
+        const fetchId = await retry((again) =>
+          recordFetchOnce(sql, { ...record, outcome: 'stored', ...counts }, again),
+        );
         return { kind: 'list', endpoint, value, quarantined, fetchId, asOf: answer.exchange.asOf, requests };
       }
       problem = list.ok ? `${path} answered an empty list` : list.problem;
-      await recordFetch(sql, { ...record, outcome: 'malformed', message: problem });
+      await retry((again) => recordFetchOnce(sql, { ...record, outcome: 'malformed', message: problem }, again));
     } else {
       problem = answer.message;
       if (answer.kind === 'refused' && answer.reason === 'forbidden')

@@ -1,6 +1,7 @@
 /** What the list of coins costs, request by request. */
 import { afterEach, expect, test } from 'vitest';
 import { DAY, HOUR } from '../../../src/core/interval.ts';
+import type { OutageRetry } from '../../../src/ingest/request/outage-retry.ts';
 import { refreshCatalogue } from '../../../src/ingest/snapshot/coin-list.ts';
 import { createSnapshots } from '../../../src/ingest/snapshot/snapshots.ts';
 import { says } from '../../support/scripted.ts';
@@ -37,6 +38,23 @@ test('the list costs one request where the tickers were read recently, and two w
   expect(await refreshCatalogue(deps, HOUR)).toEqual({ kind: 'fresh' });
   clock.advanceTo(TODAY + DAY + 2 * HOUR);
   expect(await refreshCatalogue(deps, 0, HOUR)).toMatchObject({ kind: 'read', requests: 2 });
+});
+
+test('a list that was committed before the connection was cut is not requested again, and is the same when it is stored twice', async () => {
+  const { deps, sql, paths } = await open();
+  expect(await refreshCatalogue(deps, 0)).toMatchObject({ kind: 'read' });
+  const facts = () => sql`select id, name, rank, is_active, first_seen_at, first_data_at from market.coin order by id`;
+  const before = await facts();
+  const logged = paths().length;
+  // Each attempt is committed, and its connection is cut before the answer of Postgres arrives.
+  const retry: OutageRetry = async (work) => [await work(false), await work(true)][1]!;
+  expect(await refreshCatalogue({ ...deps, retry }, 0)).toMatchObject({ kind: 'read', requests: 2 });
+  expect(paths()).toHaveLength(logged + 2);
+  expect(await sql`select endpoint, count(*) as fetches from ops.fetch group by 1 order by 1`).toEqual([
+    { endpoint: 'coins', fetches: 2 },
+    { endpoint: 'tickers', fetches: 2 },
+  ]);
+  expect(await facts()).toEqual(before);
 });
 
 test('the list is read after the probe of another process, however often this process looks meanwhile', async () => {
