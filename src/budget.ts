@@ -3,6 +3,7 @@ import type { App } from './app.ts';
 import { type Instant, systemClock } from './clock.ts';
 import { type Config, candlesPerRequest, effectiveLimits } from './config.ts';
 import { type PlanName, planOf } from './contract/plan/plans.ts';
+import { createSharedRead } from './core/concurrency/shared-read.ts';
 import { readLearnedLimits } from './ingest/limits/learned-limits.ts';
 import { CONFIRM_HOLES } from './ingest/queue/chunk-job.ts';
 import { accountIdOf } from './ingest/request/account.ts';
@@ -141,23 +142,14 @@ function standingOf(
   { config, clock, database }: LedgerDeps,
   { accountId, plan, limits }: { readonly accountId: string; readonly plan: PlanName; readonly limits: Limits },
 ): (quota: LedgerReads) => Promise<Reserved> {
-  let read: { readonly at: Instant; readonly need: Promise<(at: Instant) => Reserved> } | null = null;
-  const readNeed = async (quota: LedgerReads) => {
+  const readNeed = async (quota: LedgerReads): Promise<(at: Instant) => Reserved> => {
     const now = clock.now();
     if ((await readScheduling(database.ledger, { accountId, now })).kind === 'none') return nothingReserved;
     const demand = await readDemand(database.ledger, { accountId, plan, now, quota });
     return reservationsOf(schedulesOf(config, plan, limits, demand), demand);
   };
-  return async (quota) => {
-    const now = clock.now();
-    if (read === null || Math.abs(now - read.at) > DEMAND_FRESH_MS) read = { at: now, need: readNeed(quota) };
-    const mine = read;
-    const need = await mine.need.catch((error: unknown) => {
-      if (read === mine) read = null;
-      throw error;
-    });
-    return need(clock.now());
-  };
+  const need = createSharedRead({ clock, ms: DEMAND_FRESH_MS, read: readNeed });
+  return async (quota) => (await need(quota))(clock.now());
 }
 
 /** Requests that may be spent on holes now: those left over when all other work has what it needs. */

@@ -1,8 +1,10 @@
 /** A session: one upstream used with one account, its plan, its quota, its history limits, and the function that ingests a chunk. */
 import type { Clock } from '../clock.ts';
 import { type Plan, type PlanName, planOf } from '../contract/plan/plans.ts';
+import { createSharedRead } from '../core/concurrency/shared-read.ts';
 import type { Limits, Quota, Unwanted } from '../quota/quota.ts';
 import type { Sql } from '../store/connection/connect.ts';
+import { isDatabaseUnavailable } from '../store/connection/database-unavailable.ts';
 import { makeCurrentAccount } from '../store/quota/account.ts';
 import type { AuthScheme, Upstream } from '../upstream/answer.ts';
 import { createIngestChunk, type IngestChunk } from './chunk/ingest-chunk.ts';
@@ -25,6 +27,8 @@ import { createQuotaJudge } from './request/quota-exhausted.ts';
 import { createReachability } from './request/reachability.ts';
 import { createRequestOtherCoin } from './request/request-other-coin.ts';
 import { createSendRequest, type RequestResult, type SendOptions, type SendRequest } from './request/send-request.ts';
+
+const CHECK_SHARED_FOR_MS = 60_000;
 
 export type SessionOptions = {
   readonly sql: Sql;
@@ -161,9 +165,12 @@ function createSenders(options: SessionOptions, account: AccountRecord) {
   const reachability = createReachability(sql, new URL(baseUrl).host);
   const checkWith: CheckWith = (quota) =>
     checkAccount({ sendRequest: sendWith(quota), quota, sql, clock, account, sentAs: options.authScheme, signal });
-  const checkKey = apiKey === null ? null : checkWith;
-  const judgeWith = createQuotaJudge({ clock, check: checkKey, signal });
-  const judgeKeyWith = createKeyJudge({ clock, check: checkKey, isService: options.waitsForPlan ?? false });
+  // Without a key there is no account to request. Many requests may get a 402 or a 403 at once: one request for the account serves all of them.
+  const sharesFailure = (error: unknown) => !isDatabaseUnavailable(error);
+  const check = () =>
+    apiKey === null ? null : createSharedRead({ clock, ms: CHECK_SHARED_FOR_MS, read: checkWith, sharesFailure });
+  const judgeWith = createQuotaJudge({ check: check(), signal });
+  const judgeKeyWith = createKeyJudge({ check: check(), isService: options.waitsForPlan ?? false });
   const sendWith = (quota: Quota, { client = upstream, isOtherHost = false } = {}): SendRequest =>
     reporting(
       createSendRequest({

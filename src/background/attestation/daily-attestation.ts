@@ -3,6 +3,7 @@ import { mkdir, open, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { Clock, Instant } from '../../clock.ts';
 import type { Config } from '../../config.ts';
+import { createSharedRead } from '../../core/concurrency/shared-read.ts';
 import { toIso } from '../../core/format.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import type { Attested } from '../../views/attestation/attestation.ts';
@@ -56,13 +57,7 @@ const READ_AGAIN_MS = 10_000;
 
 /** Reads the newest attestation of `dir` for `/health`, at most once in ten seconds, no matter how often callers request it. */
 export function createNewestAttestation(dir: string, clock: Clock): () => Promise<NewestAttestation> {
-  let reading: { readonly since: Instant; readonly newest: Promise<NewestAttestation> } | null = null;
-  return () => {
-    const now = clock.now();
-    if (reading === null || Math.abs(now - reading.since) >= READ_AGAIN_MS)
-      reading = { since: now, newest: readNewest(dir) };
-    return reading.newest;
-  };
+  return createSharedRead({ clock, ms: READ_AGAIN_MS, read: () => readNewest(dir) });
 }
 
 async function readNewest(dir: string): Promise<NewestAttestation> {

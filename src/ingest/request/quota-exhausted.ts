@@ -1,45 +1,26 @@
 /** Judges a 402 that names no history limit: is the quota exhausted, or does the plan not include what was requested? */
-import type { Clock, Instant } from '../../clock.ts';
 import type { Quota, QuotaState } from '../../quota/quota.ts';
 import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
 import type { AccountCheck } from './account.ts';
 import type { JudgeQuotaExhausted } from './send-request.ts';
 
-/** Many requests may get a 402 at once: one request for the account serves all of them. */
-const CHECK_SHARED_FOR_MS = 60_000;
 /** Values of `plan_status` for an account that the upstream does not serve, whatever its plan and its count are. */
 const LAPSED = /^(past_due|inactive)$/i;
 
 export function createQuotaJudge({
-  clock,
   check,
   signal,
 }: {
-  readonly clock: Clock;
   /** Null: without a key there is no account to request. */
   readonly check: ((quota: Quota) => Promise<AccountCheck>) | null;
   readonly signal?: AbortSignal | undefined;
 }): (quota: Quota) => JudgeQuotaExhausted {
-  let last: { readonly at: Instant; readonly result: Promise<AccountCheck> } | null = null;
-  const checkOnce = (quota: Quota): Promise<AccountCheck> | null => {
-    if (check === null) return null;
-    if (last !== null && Math.abs(clock.now() - last.at) <= CHECK_SHARED_FOR_MS) return last.result;
-    const result = check(quota).catch((error: unknown): AccountCheck => {
-      if (isDatabaseUnavailable(error)) {
-        last = null;
-        throw error;
-      }
-      return { kind: 'unknown' };
-    });
-    last = { at: clock.now(), result };
-    return result;
-  };
   return (quota) =>
     async ({ exchange, message }, beyondPlan) => {
       let why = message;
       // Unless the account says that the month is exhausted, it is enough to wait until the next day.
       let window: 'month' | 'day' = 'day';
-      const checked = await checkOnce(quota);
+      const checked = check === null ? null : await check(quota).catch(unlessItMustBeRepeated);
       if (checked?.kind === 'known') {
         if (checked.info.usage.current_month.requests_left === 0) window = 'month';
         else {
@@ -55,6 +36,12 @@ export function createQuotaJudge({
       await quota.exhausted({ sentAt: exchange.sentAt, window, message: why });
       return 'exhausted';
     };
+}
+
+/** The caller waits for the database and then judges again. After any other error, the account is unknown. */
+function unlessItMustBeRepeated(error: unknown): AccountCheck {
+  if (isDatabaseUnavailable(error)) throw error;
+  return { kind: 'unknown' };
 }
 
 /** The upstream's text for an exhausted quota is unknown (decision 30). */
