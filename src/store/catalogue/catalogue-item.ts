@@ -4,6 +4,7 @@ import type { Instant } from '../../clock.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { matches, tables } from '../connection/tables.ts';
 import { catalogueItem, fetch } from '../schema/requests.ts';
+import { storableText } from '../values/storable-text.ts';
 
 /** The kinds of items. Each kind has a schedule. The ids of a kind come from the answers to earlier kinds in this list. */
 export const CATALOGUE_KINDS = [
@@ -181,7 +182,12 @@ const LONGEST_MESSAGE = 500;
 export async function recordItem(sql: SqlOrTransaction, end: ItemEnd): Promise<void> {
   const { kind, id, askedAt, outcome, rows, isTruncated, waitUntil, message } = end;
   const isStored = outcome === 'stored' || outcome === 'cut';
-  const asked = { askedAt, outcome, waitUntil, message: message?.slice(0, LONGEST_MESSAGE) ?? null };
+  const asked = {
+    askedAt,
+    outcome,
+    waitUntil,
+    message: message === null ? null : storableText(message).slice(0, LONGEST_MESSAGE),
+  };
   // Columns that this request has no value for do not change.
   const found = { answeredAt: isStored ? askedAt : undefined, rows, isTruncated };
   await tables(sql)

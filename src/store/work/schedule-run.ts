@@ -5,6 +5,7 @@ import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
 import { takeLock } from '../connection/lock.ts';
 import { matches, tables, updateRows } from '../connection/tables.ts';
 import { scheduleRun } from '../schema/service.ts';
+import { storableText } from '../values/storable-text.ts';
 import { leaseEnd } from './lease.ts';
 
 export type ScheduleRun = Readonly<typeof scheduleRun.$inferSelect>;
@@ -103,7 +104,7 @@ export async function endRun(sql: SqlOrTransaction, run: ScheduleRun, end: RunEn
       endedAt: now,
       leaseUntil: null,
       waitUntil: 'until' in end ? end.until : null,
-      message: 'message' in end ? end.message.slice(0, LONGEST_MESSAGE) : null,
+      message: 'message' in end ? storableText(end.message).slice(0, LONGEST_MESSAGE) : null,
       attempts: end.state === 'held' ? raw`attempts - 1` : undefined,
       failures: failures[end.state],
     },
