@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -77,6 +78,23 @@ describe('migrate', () => {
       expect((await runCommand(['gaps'], there)).out).toBe('There are no series yet.\n');
     } finally {
       await empty.drop();
+    }
+  });
+
+  test('refuses a database whose encoding lacks characters, names it, and changes nothing', async () => {
+    const name = `chandler_latin_${randomUUID().slice(0, 8)}`;
+    await database.sql.unsafe(`create database ${name} encoding 'LATIN1' locale 'C' template template0`);
+    const url = new URL(database.url);
+    url.pathname = `/${name}`;
+    try {
+      const there = { env: { DATABASE_URL: url.href } };
+      const { code, err } = await runCommand(['migrate'], there);
+      expect(code).toBe(1);
+      expect(err).toContain(`the database '${name}' has the encoding LATIN1`);
+      expect(err).toContain('createdb --encoding=UTF8');
+      expect((await runCommand(['status'], there)).err).toContain('this database is empty');
+    } finally {
+      await database.sql.unsafe(`drop database ${name} with (force)`);
     }
   });
 });

@@ -101,16 +101,27 @@ export async function backupsIn(folder: string): Promise<FoundBackup[]> {
     .map((name) => ({ file: path.join(folder, name), at: Date.parse(name.replace(NAME, '$1-$2-$3T$4:$5:$6Z')) }));
 }
 
-/** Removes all but the newest `keep` backups of a folder, and the partial files of killed backups. Resolves to the removed files. */
-export async function keepNewest(folder: string, keep: number): Promise<string[]> {
+export type Kept = {
+  readonly removed: readonly string[];
+  /** Why older backups could not be removed, one sentence for each file. */
+  readonly notRemoved: readonly string[];
+};
+
+/** Removes all but the newest `keep` backups of a folder, and the partial files of killed backups. A file that cannot be removed stops no other. */
+export async function keepNewest(folder: string, keep: number): Promise<Kept> {
   const removed: string[] = [];
+  const notRemoved: string[] = [];
   for (const { file } of (await backupsIn(folder)).slice(0, -keep)) {
-    await rm(file, { force: true });
-    await rm(attestationBeside(file), { force: true });
-    removed.push(file);
+    try {
+      await rm(file, { force: true });
+      await rm(attestationBeside(file), { force: true });
+      removed.push(file);
+    } catch (error) {
+      notRemoved.push(`${file} cannot be removed (${whyUnreadable(error)})`);
+    }
   }
   for (const name of await readdir(folder)) if (PART.test(name)) await removeAbandoned(path.join(folder, name));
-  return removed;
+  return { removed, notRemoved };
 }
 
 /** The file itself, or the newest backup of the folder. @throws UsageError when there is none */

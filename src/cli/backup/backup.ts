@@ -10,7 +10,7 @@ import { EXIT, type ExitCode, UsageError } from '../shell/exit.ts';
 import { explain } from '../shell/explain-error.ts';
 import type { Output } from '../shell/io.ts';
 import { printJson } from '../shell/json.ts';
-import { attestationBeside, backupsIn, keepNewest, namesFile } from './backup-file.ts';
+import { attestationBeside, backupsIn, type Kept, keepNewest, namesFile } from './backup-file.ts';
 import { type Dumped, dump } from './dump.ts';
 
 type Options = {
@@ -20,7 +20,7 @@ type Options = {
   readonly json?: boolean;
 };
 
-type Written = Dumped & { readonly removed: readonly string[] };
+type Written = Dumped & Kept;
 
 export function backupCommand(program: Command, context: CommandContext): void {
   program
@@ -55,7 +55,7 @@ export function backupCommand(program: Command, context: CommandContext): void {
         const written = await backUp(context, target, options);
         if (json) printJson(context.io.out, asJson(written));
         else print(context.io.out, written);
-        return EXIT.done;
+        return written.notRemoved.length === 0 ? EXIT.done : EXIT.failed;
       }),
     );
 }
@@ -70,7 +70,7 @@ function backUp(context: CommandContext, target: string, { attest, keep }: Optio
   const { env, signal, io } = context;
   return context.withApp({ schema: 'require', handlesInterrupt: true, changes: true }, async (app) => {
     const dumped = await dump(app, { target, attests: attest, env, err: io.err, signal });
-    return { ...dumped, removed: keep === undefined ? [] : await keepNewest(target, keep) };
+    return { ...dumped, ...(keep === undefined ? { removed: [], notRemoved: [] } : await keepNewest(target, keep)) };
   });
 }
 
@@ -95,8 +95,10 @@ async function backUpRepeatedly(
     await clock.sleep(waitMs, signal).catch(() => undefined);
     if (signal.aborted) return EXIT.done;
     try {
-      const { file, bytes, tables, attestation, removed } = await backUp(context, target, options);
+      const { file, bytes, tables, attestation, removed, notRemoved } = await backUp(context, target, options);
       log.info({ file, bytes, tables, root: attestation?.root, removed: removed.length }, 'wrote a backup');
+      // The backup is complete, so this is no reason to write another one.
+      for (const reason of notRemoved) log.error(reason);
       failures = 0;
     } catch (error) {
       if (signal.aborted) return EXIT.done;
@@ -121,13 +123,14 @@ function asJson({ at, attestation, file, ...rest }: Written) {
   };
 }
 
-function print(out: Output, { file, at, bytes, tables, attestation, leftOut, removed }: Written): void {
+function print(out: Output, { file, at, bytes, tables, attestation, leftOut, removed, notRemoved }: Written): void {
   out.write(`${file}: ${formatBytes(bytes)}, ${formatCounted(tables, 'table')}, as of ${formatInstant(at)}\n`);
   if (attestation !== null) {
     const { series, root } = attestation;
     out.write(`${attestationBeside(file)}: ${formatCounted(series, 'series')}, root ${root}\n`);
   }
   for (const old of removed) out.write(`removed ${old}\n`);
+  for (const reason of notRemoved) out.write(`${reason}\n`);
   if (leftOut.length > 0) {
     out.write(
       `Not in the backup, as they are not Chandler's: the tables and views of the schema ${leftOut.join(', ')}.\n`,

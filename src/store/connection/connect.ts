@@ -73,6 +73,18 @@ export const IDLE_TIMEOUT = '-c idle_in_transaction_session_timeout=60s';
  */
 export const KEEPALIVES = '-c tcp_keepalives_idle=60 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3';
 
+/**
+ * Our statements rely on these settings, and a login, a database or a server may have others. Any other isolation lets a statement fail when
+ * two processes change one row. `extra_float_digits=0` rounds prices. `standard_conforming_strings=off` breaks the migrations. And an idle
+ * connection of a pool is not a fault that somebody must end.
+ */
+export const RELIED_ON = [
+  '-c default_transaction_isolation=read\\ committed',
+  '-c extra_float_digits=1',
+  '-c standard_conforming_strings=on',
+  '-c idle_session_timeout=0',
+].join(' ');
+
 /** @throws StoreError when the address is wrong, no server answers there, or the server is older than Postgres 15. */
 export async function openDatabase({ url, max = 10, applicationName = 'chandler' }: ConnectOptions): Promise<Database> {
   const watchdog = createWatchdog();
@@ -155,7 +167,7 @@ export function createClient({
     backoff: (failures: number) => reconnectBackoff(failures, Math.random()) / 1000,
     connection: {
       application_name: address.applicationName ?? applicationName,
-      options: [LOCK_TIMEOUT, IDLE_TIMEOUT, KEEPALIVES, options].filter(Boolean).join(' '),
+      options: [LOCK_TIMEOUT, IDLE_TIMEOUT, KEEPALIVES, options, RELIED_ON].filter(Boolean).join(' '),
       ...settings,
       ...(timeZone === 'UTC' ? { TimeZone: timeZone } : {}),
       DateStyle: `ISO${FLUSHED_AT_ONCE}`,

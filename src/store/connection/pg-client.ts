@@ -3,7 +3,7 @@ import net from 'node:net';
 import type { Writable } from 'node:stream';
 import pg from 'pg';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
-import { CONNECT_SECONDS, KEEPALIVES, LOCK_TIMEOUT } from './connect.ts';
+import { CONNECT_SECONDS, KEEPALIVES, LOCK_TIMEOUT, RELIED_ON } from './connect.ts';
 import type { Watchdog } from './connection-watchdog.ts';
 import { readDatabaseUrl } from './database-url.ts';
 
@@ -31,7 +31,7 @@ export function pgSettings({ url, applicationName, settings = '', watchdog }: Pg
       watchdog?.add(socket);
       return socket;
     },
-    options: [LOCK_TIMEOUT, KEEPALIVES, options, settings].filter(Boolean).join(' '),
+    options: [LOCK_TIMEOUT, KEEPALIVES, options, RELIED_ON, settings].filter(Boolean).join(' '),
   };
 }
 

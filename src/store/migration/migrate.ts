@@ -9,6 +9,7 @@ import { refuseOldMigrations } from './old-migrations.ts';
 import {
   readOwnership,
   refuseChange,
+  refuseEncoding,
   refuseForeign,
   refuseUnusable,
   type SchemaOwnership,
@@ -34,6 +35,7 @@ export async function migrate({ sql, url }: Pick<Database, 'sql' | 'url'>): Prom
     // If there is nothing to change, the user does not need the right to change the schema.
     if (isDone && seen.ownership.ops?.owned === false) return [];
     if (!isDone) {
+      refuseEncoding(seen.ownership);
       refuseChange(seen.ownership);
       await prepareTables(sql);
     }

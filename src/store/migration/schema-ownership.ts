@@ -16,6 +16,8 @@ type SchemaFound = {
 export type SchemaOwnership = {
   readonly user: string;
   readonly database: string;
+  /** The encoding of the database, like `UTF8`. */
+  readonly encoding: string;
   /** True if this user may create schemas. */
   readonly mayCreate: boolean;
   /** True if the tables of Chandler exist, of any version. */
@@ -28,8 +30,8 @@ type Found = SchemaFound & { readonly name: 'market' | 'ops'; readonly relations
 
 /** Reads only the system catalogue, which every user may read. */
 export async function readOwnership(sql: SqlOrTransaction): Promise<SchemaOwnership> {
-  const [who] = await sql<{ user: string; database: string; mayCreate: boolean }[]>`
-    select current_user as user, current_database() as database,
+  const [who] = await sql<Pick<SchemaOwnership, 'user' | 'database' | 'encoding' | 'mayCreate'>[]>`
+    select current_user as user, current_database() as database, current_setting('server_encoding') as encoding,
       has_database_privilege(current_database(), 'create') as may_create`;
   const schemas = await sql<Found[]>`
     select n.nspname as name, pg_get_userbyid(n.nspowner) as owner, pg_has_role(n.nspowner, 'usage') as owned,
@@ -44,9 +46,7 @@ export async function readOwnership(sql: SqlOrTransaction): Promise<SchemaOwners
   const ours = has('ops', 'migration') && has('market', 'series');
   const settle = (found: Found | null): SchemaFound | null => found && { ...found, foreign: found.foreign && !ours };
   return {
-    user: who!.user,
-    database: who!.database,
-    mayCreate: who!.mayCreate,
+    ...who!,
     ours,
     market: settle(find('market')),
     ops: settle(find('ops')),
@@ -76,6 +76,18 @@ export function refuseUnusable({ user, database, market, ops }: SchemaOwnership)
   const right = `user '${user}' of DATABASE_URL lacks the right usage on schema ${missing.join(' and ')} in database '${database}'`;
   const reads = missing.includes('market') ? '' : 'query the schema market with psql or any SQL client, or ';
   throw new StoreError(right, `${reads}give DATABASE_URL the user '${(ops ?? market)!.owner}', who owns it`);
+}
+
+/** Other encodings lack characters of the names of coins. A database of `SQL_ASCII` stores every byte. */
+const ENCODINGS: readonly string[] = ['UTF8', 'SQL_ASCII'];
+
+/** @throws StoreError when a database without a warehouse cannot store every text. */
+export function refuseEncoding({ ours, database, encoding }: SchemaOwnership): void {
+  if (ours || ENCODINGS.includes(encoding)) return;
+  throw new StoreError(
+    `the database '${database}' has the encoding ${encoding}, which lacks characters that Chandler stores`,
+    'make another one and name it in DATABASE_URL: createdb --encoding=UTF8 --template=template0 --locale=C chandler',
+  );
 }
 
 /** @throws StoreError when this user may not change the schema. */

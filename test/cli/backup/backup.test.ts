@@ -1,7 +1,7 @@
 /** `chandler backup` and `chandler restore` with the real programs of Postgres: what is restored is the same warehouse (promise P17). */
-import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { describe, expect, test, vi } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { createScaledClock } from '../../../src/clock.ts';
 import { runCommand } from '../../support/cli.ts';
 import type { TestDatabase } from '../../support/database.ts';
@@ -313,3 +313,44 @@ test.skipIf(client === null)(
     expect(files()).toEqual(kept.flatMap((name) => [name, `${name}.attestation.jsonl`]).sort());
   },
 );
+
+describe.skipIf(client === null)('an old backup that cannot be removed', () => {
+  const stuck = 'chandler-20200101T000000Z.dump';
+  beforeEach(() => {
+    // Nobody can remove a folder as if it were a file, not even root.
+    mkdirSync(path.join(backups(), stuck), { recursive: true });
+    writeFileSync(path.join(backups(), 'chandler-20200102T000000Z.dump'), '');
+  });
+
+  test('is named with exit code 1, and the new backup and the other removals stand', async () => {
+    const { code, out } = await run(original, ['backup', backups(), '--keep', '1']);
+    expect(code).toBe(1);
+    expect(out).toMatch(/chandler-20200101T000000Z\.dump cannot be removed \(/);
+    const left = files().filter((name) => name.endsWith('.dump'));
+    expect(left).toEqual([stuck, expect.stringMatching(/^chandler-202[^0]/)]);
+  });
+
+  test('is logged by a repeated backup, which counts the new backup as written', async () => {
+    const stop = new AbortController();
+    let lines: { level: string; msg: string }[] = [];
+    const { code } = await runCommand(['backup', backups(), '--every', '1h', '--keep', '1'], {
+      env: { DATABASE_URL: original.url, PATH: client!.path, LOG_LEVEL: 'info' },
+      clock: createScaledClock({ speed: 5_000, startAt: Date.UTC(2026, 0, 1) }),
+      signal: stop.signal,
+      onError: (text) => {
+        lines = text
+          .trim()
+          .split('\n')
+          .map((line) => JSON.parse(line));
+        if (lines.length === 4) stop.abort(new Error('stopped'));
+      },
+    });
+    expect(code).toBe(0);
+    expect(lines.map(({ level, msg }) => [level, msg.replace(/^.*(cannot be removed).*/, '$1')])).toEqual([
+      ['info', 'wrote a backup'],
+      ['error', 'cannot be removed'],
+      ['info', 'wrote a backup'],
+      ['error', 'cannot be removed'],
+    ]);
+  });
+});
