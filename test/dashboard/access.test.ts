@@ -310,6 +310,7 @@ describe('every response', () => {
       ['/ui/do/backfill?coin=%3Cscript%3E', 'There is no coin &quot;&lt;script&gt;&quot;'],
       ['/ui/do/backfill?coin=x&interval=2h', 'interval must be like 24h'],
       ['/ui/do/backfill?coin=x&from=soon', 'from must be a date'],
+      ['/ui/do/backfill?coin=x&from=2024-02-31', 'from must be a date'],
       ['/ui/do/backfill?coin=%00', 'coin must be the id of a coin'],
       ['/ui/do/track?coin=%00', 'coin'],
     ];

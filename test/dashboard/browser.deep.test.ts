@@ -228,6 +228,32 @@ describe.skipIf(EXECUTABLE === null)('the dashboard in a browser', () => {
     }
   });
 
+  test('says so when the answer with the bars is cut off, and requests earlier bars again after such an answer', async () => {
+    let cutOff = 1;
+    let earlier = 0;
+    await page.route('**/candles?*', async (route) => {
+      if (new URL(route.request().url()).searchParams.get('from') === '0') earlier++;
+      if (cutOff-- > 0) await route.fulfill({ contentType: 'application/json', body: '{"from":' });
+      else await route.continue();
+    });
+    const [from, to] = [30, 12].map((days) => new Date(systemClock.now() - days * DAY).toISOString().slice(0, 10));
+    const path = `/ui/coins/btc-bitcoin?interval=24h&from=${from}&to=${to}`;
+    await open(path);
+    await page.getByText('The bars could not load.').waitFor();
+
+    await open(path);
+    await page.getByText(/^\d{4}-\d\d-\d\d 00:00Z {2}/).waitFor();
+    cutOff = 1;
+    await page.locator('#chart').focus();
+    await expect
+      .poll(async () => {
+        await page.keyboard.press('-');
+        return earlier;
+      })
+      .toBeGreaterThan(1);
+    expect(complaints).toEqual([]);
+  });
+
   test('prints the chart of a coin as a picture in light colours, and shows the chart again afterwards', async () => {
     await page.emulateMedia({ colorScheme: 'dark' });
     await open('/ui/coins/btc-bitcoin');

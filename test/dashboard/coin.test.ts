@@ -100,6 +100,8 @@ describe('the page of a coin', () => {
     ['quote=eur', 'quote must be usd or btc, got &quot;eur&quot;'],
     ['span=2y', 'span must be one of 30d, 90d, 1y, 5y, all'],
     ['from=yesterday', 'from must be a date'],
+    ['from=2024-02-31', 'from must be a date like 2024-01-31'],
+    ['at=2023-02-29T12:00Z', 'at must be a date like 2024-01-31'],
     ['to=9999999999999999', 'to must be a date'],
     ['from=2024-02-01&to=2024-01-01', 'from must be before to'],
     ['at=2190-01-01', 'at must not be in the future'],
@@ -158,6 +160,15 @@ describe('the bars for the chart script', () => {
     expect({ from, to, hasEarlier }).toEqual({ from: day(9), to: day(13), hasEarlier: true });
     expect(bars.map(([at]: number[]) => at)).toEqual([day(9), day(12)]);
     expect(holes).toEqual([[day(10), day(12), 2, 'empty, not confirmed yet', null]]);
+  });
+
+  test.each([
+    'from=2024-01-10T00:00Z&to=2024-01-14T00:00:00.000Z',
+    'from=2024-01-10T00:00&to=2024-01-14%2000:00',
+    'from=2024-01-10T02:00%2B02:00&to=2024-01-13T19:00-05:00',
+    `from=${FIRST + 9 * DAY}&to=${FIRST + 13 * DAY}`,
+  ])('of a span are the same with %s as with two dates', async (span) => {
+    expect(await read(`${PAGE}/candles?${span}`)).toEqual(await read(`${PAGE}/candles?from=2024-01-10&to=2024-01-14`));
   });
 
   test('are the newest 3,000 of a longer span', async () => {
@@ -252,6 +263,7 @@ describe('tracking from the page', () => {
     [`track?coin=${COIN}&interval=2h`, 'interval must be like 24h'],
     [`track?coin=${COIN}&quote=eur`, 'quote must be usd or btc'],
     [`track?coin=${COIN}&since=2190-01-01`, 'since must be a date'],
+    [`track?coin=${COIN}&since=2024-02-31`, 'since must be a date like 2024-01-31'],
     [`untrack?coin=${COIN}&interval=24h`, 'no rule names btc-bitcoin with 24h usd'],
   ])('refuses %s', async (path, message) => {
     const { status, text } = await world.get(`/ui/do/${path}`);

@@ -166,6 +166,10 @@ test('wrong terms are refused with the name of their field, and a whole key in a
     ['create-key?plan=gold', 'got "gold".'],
     ['create-key?plan=pro&operator=yes', 'operator must be true or false, got "yes".'],
     ['create-key?plan=pro&expires=soon', 'expires must be a date like 2027-01-31, or like 90d, got "soon".'],
+    [
+      'create-key?plan=pro&expires=2097-02-31',
+      'expires must be a date like 2027-01-31, or like 90d, got "2097-02-31".',
+    ],
     ['create-key?plan=pro&expires=2001-01-01', 'expires must lie in the future'],
     [`create-key?plan=pro&name=${'x'.repeat(101)}`, 'name must be one line of at most 100 characters.'],
     ['revoke-key?key=chandler_00000000', 'There is no key chandler_00000000.'],

@@ -190,9 +190,12 @@ describe('the list of requests', () => {
       ['before=-1', 'before must be a whole number above 0, got "-1".'],
       [
         'from=yesterday',
-        'from must be a date like 2026-01-31 or a time in UTC like 2026-01-31T12:00, got "yesterday".',
+        'from must be a date like 2024-01-31 or a time in UTC like 2024-01-31T12:00, got "yesterday".',
       ],
       ['from=2030-13-01', 'from must be a date'],
+      ['from=2030', 'from must be a date'],
+      ['from=2030-02-31', 'from must be a date'],
+      ['to=2030-02-30T12:00', 'to must be a date'],
       ['from=2030-02-01&to=2030-01-01', 'from must be before to, got 2030-02-01 00:00Z and 2030-01-01 00:00Z.'],
       [`coin=${'x'.repeat(101)}`, 'coin must be one line of at most 100 characters, got 101.'],
       ['outcome=a%0Ab', 'outcome must be one line'],

@@ -158,9 +158,6 @@ function readTarget(given: Arguments, now: number) {
 /** Earlier than the first candle of any coin. */
 const EARLIEST = Date.UTC(2009, 0, 1);
 
-/** A date or a date-time in UTC, or milliseconds since 1970. */
 function readTime(given: Arguments, name: string, otherwise: number): number {
-  const text = given.get(name) ?? '';
-  const at = /^\d{10,15}$/.test(text) ? Number(text) : (readInstant(given, name) ?? otherwise);
-  return Math.max(EARLIEST, at);
+  return Math.max(EARLIEST, readInstant(given, name) ?? otherwise);
 }

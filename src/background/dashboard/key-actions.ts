@@ -1,6 +1,7 @@
 /** What operators can do with the keys of callers: the same as with `chandler keys create` and `revoke`. */
 import type { App } from '../../app.ts';
 import { PLAN_NAMES } from '../../contract/plan/plans.ts';
+import { parseDate } from '../../contract/time.ts';
 import { makeApiKey, UNLIMITED } from '../../core/caller/api-key.ts';
 import { formatCounted, formatDay, formatInstant, formatRelative } from '../../core/format.ts';
 import { DAY } from '../../core/interval.ts';
@@ -68,7 +69,7 @@ function readFlag(given: Arguments, name: string): boolean {
 function readExpiry(text: string, now: number): number | null {
   if (text === '') return null;
   const days = /^(\d{1,5})d$/.exec(text)?.[1];
-  const at = days !== undefined ? now + Number(days) * DAY : Date.parse(/^\d{4}-\d\d-\d\d$/.test(text) ? text : '-');
+  const at = days !== undefined ? now + Number(days) * DAY : parseDate(text);
   if (Number.isNaN(at))
     throw new BadAddress(`expires must be a date like 2027-01-31, or like 90d, got ${JSON.stringify(text)}.`);
   if (at <= now) throw new BadAddress(`expires must lie in the future; ${text} does not.`);

@@ -16,7 +16,7 @@ import type { State } from '../notice/states.ts';
 import { priceOfGaps, slotsOfGaps } from './gap-actions.ts';
 import { type Holds, needsOfHolds } from './holds.ts';
 
-/** Something that the warehouse lacks. */
+/** Data that is missing, as the pages name it. */
 export type MissingData = { readonly need: Need; readonly chip: Chip | null };
 
 type Planning = Awaited<ReturnType<typeof readPlanning>>;
@@ -38,7 +38,7 @@ export async function readMissingData(
     readOpenGaps(sql, now),
     readPlanning(app, plan),
   ]);
-  return [...(limits.length === 0 ? [] : [limitsMet(limits, plan)]), ...lackOf(gaps, planning, now)];
+  return [...(limits.length === 0 ? [] : [limitsMet(limits, plan)]), ...missingDataOf(gaps, planning, now)];
 }
 
 function limitsMet(limits: readonly MetHistoryLimit[], plan: string): MissingData {
@@ -58,7 +58,7 @@ function limitsMet(limits: readonly MetHistoryLimit[], plan: string): MissingDat
   };
 }
 
-function lackOf(gaps: OpenGaps, planning: Planning, now: Instant): readonly MissingData[] {
+function missingDataOf(gaps: OpenGaps, planning: Planning, now: Instant): readonly MissingData[] {
   const need = { since: null, kind: 'warn', requests: null } as const;
   const map = { text: 'See the worst series', href: WORST };
   const chip = { text: 'gaps', href: WORST, kind: 'warn' } as const;
@@ -112,12 +112,12 @@ export async function readNeeds(
   {
     states,
     holds,
-    lacking,
+    missing,
     missingPerDay,
   }: {
     readonly states: readonly State[];
     readonly holds: Holds;
-    readonly lacking: readonly MissingData[];
+    readonly missing: readonly MissingData[];
     /** Additional requests a day for all target ages. Null when no tier is behind. */
     readonly missingPerDay: number | null;
   },
@@ -153,7 +153,7 @@ export async function readNeeds(
       }),
     ),
     ...(more > 0 ? [moreFailed(more, failed.leftRequests === null ? null : failed.leftRequests - shownLeft)] : []),
-    ...lacking.map(({ need }) => need),
+    ...missing.map(({ need }) => need),
   ];
 }
 

@@ -77,7 +77,7 @@ export function openDashboard({ app, states, hasDocs, onError }: DashboardOption
   };
   const readOwnDemand = async () => readDemandOf(app, await budget(), await due());
   const demand = shared(clock, STATES_KEPT_MS, readOwnDemand, BUDGET_MAY_BE_MS);
-  const readLacks = shared(clock, STATES_KEPT_MS, async () => readMissingData(app, await budget()), BUDGET_MAY_BE_MS);
+  const missingData = shared(clock, STATES_KEPT_MS, async () => readMissingData(app, await budget()), BUDGET_MAY_BE_MS);
   const readMissing = shared(
     clock,
     STATES_KEPT_MS,
@@ -88,13 +88,13 @@ export function openDashboard({ app, states, hasDocs, onError }: DashboardOption
   const countHours = createRequestsByHour(sql);
   const readRequestsByHour = shared(clock, HOURS_KEPT_MS, () => countHours(clock.now()));
   const readHead = shared(clock, KEPT_MS, async () => {
-    const [states, failed, lacking, dataAt] = await Promise.all([
+    const [states, failed, missing, dataAt] = await Promise.all([
       openStates(),
       failedChip(app),
-      readLacks(),
+      missingData(),
       readDataAt(),
     ]);
-    return headOf(app, await budget(), { states, failed, lacking, dataAt });
+    return headOf(app, await budget(), { states, failed, missing, dataAt });
   });
   const readQuota = shared(clock, KEPT_MS, async () => readQuotaReport(app, await budget(), await demand()));
   const never = new AbortController().signal;
@@ -108,9 +108,9 @@ export function openDashboard({ app, states, hasDocs, onError }: DashboardOption
     actions: createActions(app),
     ...{ readHead, readQuota, readRequestsByHour },
     readNeeds: shared(clock, KEPT_MS, async () => {
-      const [states, holds, lacking] = await Promise.all([openStates(), readHolds(app, await budget()), readLacks()]);
+      const [states, holds, missing] = await Promise.all([openStates(), readHolds(app, await budget()), missingData()]);
       const missingPerDay = states.some(({ event }) => event === 'behind') ? await readMissing() : null;
-      return readNeeds(app, { states, holds, lacking, missingPerDay });
+      return readNeeds(app, { states, holds, missing, missingPerDay });
     }),
     readBackfill: async (id) => readBackfillReport(app, id, await budget()),
     readChecks: shared(clock, CHECKS_KEPT_MS, () => checksForPage(app, never)),
@@ -162,11 +162,11 @@ function shared<T>(clock: Clock, ms: number, read: () => Promise<T>, mayBeMs = m
 type Known = {
   readonly states: readonly State[];
   readonly failed: Chip | null;
-  readonly lacking: readonly MissingData[];
+  readonly missing: readonly MissingData[];
   readonly dataAt: DataAt;
 };
 
-async function headOf(app: App, budget: Budget, { states, failed, lacking, dataAt }: Known): Promise<Head> {
+async function headOf(app: App, budget: Budget, { states, failed, missing, dataAt }: Known): Promise<Head> {
   const [{ state, holds }, backfills] = await Promise.all([
     readHolds(app, budget),
     readBackfills(app.database.sql, { all: false }),
@@ -198,7 +198,7 @@ async function headOf(app: App, budget: Budget, { states, failed, lacking, dataA
     windows,
     dataAt,
     holds,
-    chips: [...states.map(chipOf), ...(failed === null ? [] : [failed]), ...lacking.flatMap(({ chip }) => chip ?? [])],
+    chips: [...states.map(chipOf), ...(failed === null ? [] : [failed]), ...missing.flatMap(({ chip }) => chip ?? [])],
   };
 }
 

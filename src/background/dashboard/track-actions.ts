@@ -7,7 +7,7 @@ import { ceilToGrid, DAY, floorToGrid, isPriceInterval, type SeriesName, widthOf
 import { keptPart } from '../../core/settings/retention-settings.ts';
 import { DEFAULT_PRIORITY, defaultTargetAgeMs } from '../../core/tier.ts';
 import { type Action, ActionFailed, type Arguments } from '../../dashboard/action.ts';
-import { readInterval, readQuote, readText } from '../../dashboard/parts/address.ts';
+import { readInstant, readInterval, readQuote, readText } from '../../dashboard/parts/address.ts';
 import { BadAddress } from '../../dashboard/screen.ts';
 import { planBackfill } from '../../ingest/backfill/plan.ts';
 import { HISTORY_PRIORITY } from '../../ingest/tracking/audit.ts';
@@ -117,11 +117,10 @@ async function readSeries({ database: { sql } }: App, given: Arguments): Promise
 const EARLIEST = Date.UTC(2009, 0, 1);
 
 function readSince(given: Arguments, now: Instant): Instant {
-  const text = given.get('since') || new Date(now).toISOString().slice(0, 10);
-  const at = /^\d{4}-\d{2}-\d{2}$/.test(text) ? Date.parse(text) : Number.NaN;
+  const at = readInstant(given, 'since') ?? Math.floor(now / DAY) * DAY;
   if (!(at >= EARLIEST && at <= now))
     throw new BadAddress(
-      `since must be a date like 2024-01-31 that is not in the future, got ${JSON.stringify(text)}.`,
+      `since must be a date like 2024-01-31, not before 2009 and not in the future, got ${JSON.stringify(given.get('since'))}.`,
     );
   return at;
 }

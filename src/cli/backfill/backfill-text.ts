@@ -12,7 +12,7 @@ import {
 } from '../../core/format.ts';
 import { describeInterval, rowNoun } from '../../core/interval.ts';
 import type { BackfillEnd } from '../../ingest/backfill/progress.ts';
-import type { Fate, RemainingSlots } from '../../views/operations/remaining-slots.ts';
+import type { RemainingSlots, SlotStatus } from '../../views/operations/remaining-slots.ts';
 import { printPairs } from '../output/table.ts';
 import type { Output } from '../shell/io.ts';
 import { type BackfillReport, countsOf, isOutage, plannedRequests, retryableOf } from './backfill-report.ts';
@@ -58,7 +58,7 @@ function requestsText(report: BackfillReport): string {
 
 function headline({ run, rest }: BackfillReport, now: Instant): string {
   const { end, left } = run;
-  const slotsOf = (fate: Fate) => sum(left ?? [], (one) => (one.fate === fate ? one.slots : 0));
+  const slotsOf = (status: SlotStatus) => sum(left ?? [], (one) => (one.fate === status ? one.slots : 0));
   switch (end.kind) {
     case 'done': {
       if (left === null)
@@ -123,7 +123,7 @@ function leftLines(left: readonly RemainingSlots[] | null, noun: string, now: In
 }
 
 /** Facts that the reason of a gap does not contain. */
-const REMARK: Readonly<Record<Fate, string>> = {
+const REMARK: Readonly<Record<SlotStatus, string>> = {
   'too young': ' (too recent to be final)',
   failed: ' (failed)',
   later: '',

@@ -41,7 +41,10 @@ type Answer = Omit<Loaded, 'bars' | 'holes'> & {
 export async function loadBars(source: string, query: URLSearchParams): Promise<Loaded | null> {
   const answer = await fetch(`${source}?${query}`).catch(() => null);
   if (answer === null || !answer.ok || answer.redirected) return null;
-  const { bars, holes, states, ...rest } = (await answer.json()) as Answer;
+  // The connection may end within the body.
+  const whole = (await answer.json().catch(() => null)) as Answer | null;
+  if (whole === null) return null;
+  const { bars, holes, states, ...rest } = whole;
   return {
     ...rest,
     bars: bars.map(([time, open, high, low, close, volume, isFinal, isRevised, state]) => ({

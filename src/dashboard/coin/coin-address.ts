@@ -6,6 +6,7 @@ import { DAY, isPriceInterval } from '../../core/interval.ts';
 import { parseBarWidth, slotAfter, slotOf } from '../../views/chart/bar-width.ts';
 import { type ChartOf, type Extent, gridOf, MOST_ROWS, mostSlots, sourcesOf } from '../../views/chart/bars.ts';
 import type { SeriesFacts } from '../../views/chart/coin-facts.ts';
+import { readCandleTime } from '../parts/address.ts';
 import { BadAddress } from '../screen.ts';
 
 /** Days before the end of the data. */
@@ -31,7 +32,7 @@ export function readCoinAddress(given: URLSearchParams, series: readonly SeriesF
   const span = given.get('span') || null;
   if (span !== null && !Object.hasOwn(SPANS, span))
     throw new BadAddress(`span must be one of ${Object.keys(SPANS).join(', ')}, got ${JSON.stringify(span)}.`);
-  const [from, to, at] = [readInstant(given, 'from'), readInstant(given, 'to'), readInstant(given, 'at')];
+  const [from, to, at] = [readCandleTime(given, 'from'), readCandleTime(given, 'to'), readCandleTime(given, 'at')];
   if (from !== null && to !== null && from >= to)
     throw new BadAddress(`from must be before to, got ${given.get('from')} and ${given.get('to')}.`);
   if (at !== null && at > now)
@@ -81,23 +82,6 @@ export function mostSlotsOf(sources: readonly SeriesFacts[], chart: ChartOf): nu
 /** No id has a control character, and Postgres refuses some of them. */
 export function canBeId(text: string): boolean {
   return !/\p{Cc}/u.test(text);
-}
-
-const LATEST = Date.UTC(2200, 0, 1);
-
-/** An ISO date or date-time, in UTC unless it names a zone, or milliseconds since 1970. */
-function readInstant(given: URLSearchParams, name: string): Instant | null {
-  const text = given.get(name);
-  if (text === null || text === '') return null;
-  const iso = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2})?)?$/.exec(text);
-  const at = iso
-    ? Date.parse(iso[1] && !iso[4] ? `${text}Z` : text)
-    : /^\d{1,14}$/.test(text)
-      ? Number(text)
-      : Number.NaN;
-  if (!(at >= 0 && at < LATEST))
-    throw new BadAddress(`${name} must be a date like 2024-01-31 or 2024-01-31T12:00Z, got ${JSON.stringify(text)}.`);
-  return at;
 }
 
 type Shown = Omit<CoinAddress, 'at'> & { readonly at?: Instant | null };

@@ -2,7 +2,7 @@
 import type { Instant } from '../../clock.ts';
 import { COVERAGE_STATES } from '../../views/dashboard/coverage-map.ts';
 import { COVERAGE_SORTS, type CoverageFilter, type CoverageReason } from '../../views/dashboard/coverage-order.ts';
-import { readInterval, readQuote, readText } from '../parts/address.ts';
+import { readCandleTime, readInterval, readQuote, readText, toCandleTime } from '../parts/address.ts';
 import { BadAddress } from '../screen.ts';
 
 export const COVERAGE_PATH = '/ui/coverage';
@@ -44,7 +44,7 @@ export function readCoverageAddress({ searchParams }: URL): CoverageAddress {
   const sort = oneOf('sort', given('sort') ?? 'rank', COVERAGE_SORTS);
   const byTier = oneOf('group', given('group') ?? 'none', ['none', 'tier']) === 'tier';
   const wanted = reason === undefined ? undefined : oneOf('reason', reason, FILTER_REASONS);
-  const [from, to] = [readTime('from', given('from')), readTime('to', given('to'))];
+  const [from, to] = [readCandleTime(searchParams, 'from'), readCandleTime(searchParams, 'to')];
   if (from !== null && to !== null && from >= to)
     throw new BadAddress(`from must be before to, got from=${given('from')} and to=${given('to')}.`);
   return {
@@ -93,7 +93,7 @@ function readCursor(text: string | undefined): CursorAddress | null {
     throw new BadAddress(
       `cursor must be the number of a series and a time, like 12,2024-01-31T12:00Z, got ${JSON.stringify(text)}.`,
     );
-  return { seriesId: readWhole('cursor', series!, 1, MOST_SERIES), at: readTime('cursor', at)! };
+  return { seriesId: readWhole('cursor', series!, 1, MOST_SERIES), at: toCandleTime('cursor', at) };
 }
 
 /** `12,17,2024-01-31,2024-02-29`: the series of the first and of the last row, and the times from and to. */
@@ -105,7 +105,7 @@ function readSelection(text: string | undefined): SelectionAddress | null {
       `selected must be two numbers of series and two times, like 12,17,2024-01-31,2024-02-29, got ${JSON.stringify(text)}.`,
     );
   const [first, last] = [0, 1].map((i) => readWhole('selected', parts[i]!, 1, MOST_SERIES)) as [number, number];
-  const [from, to] = [readTime('selected', parts[2])!, readTime('selected', parts[3])!];
+  const [from, to] = [toCandleTime('selected', parts[2]!), toCandleTime('selected', parts[3]!)];
   if (from >= to) throw new BadAddress(`selected must have its earlier time first, got ${JSON.stringify(text)}.`);
   return { first, last, from, to };
 }
@@ -114,19 +114,4 @@ function oneOf<Value extends string>(name: string, text: string, values: readonl
   const value = values.find((one) => one === text);
   if (value !== undefined) return value;
   throw new BadAddress(`${name} must be one of ${values.join(', ')}, got ${JSON.stringify(text)}.`);
-}
-
-/** Candles lie between these instants. */
-const EARLIEST = Date.UTC(1970, 0, 1);
-const LATEST = Date.UTC(2200, 0, 1);
-
-/** A date or a date-time in UTC. */
-function readTime(name: string, text: string | undefined): Instant | null {
-  if (text === undefined) return null;
-  const at = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?Z)?$/.test(text) ? Date.parse(text) : Number.NaN;
-  if (!(at >= EARLIEST && at <= LATEST))
-    throw new BadAddress(
-      `${name} must be a date like 2024-01-31 or 2024-01-31T12:00Z between 1970 and 2200, got ${JSON.stringify(text)}.`,
-    );
-  return at;
 }

@@ -1,5 +1,6 @@
 /** Reads address fields that several screens have. Each function throws BadAddress, which names the field. */
 import type { Instant } from '../../clock.ts';
+import { parseDate, parseTime } from '../../contract/time.ts';
 import { isQuote, type Quote } from '../../core/candle.ts';
 import { type Interval, isInterval } from '../../core/interval.ts';
 import { BadAddress } from '../bad-address.ts';
@@ -22,17 +23,48 @@ export function readNumber(params: URLSearchParams, name: string): number | null
   return Number(text);
 }
 
-/** A date, or a date-time in UTC. */
+/** As `toInstant`. */
 export function readInstant(params: URLSearchParams, name: string): Instant | null {
   const text = readText(params, name);
-  if (text === null) return null;
-  const match = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?)Z?)?$/.exec(text);
-  const at = match === null ? Number.NaN : Date.parse(`${match[1]}T${match[2] ?? '00:00'}Z`);
-  if (Number.isNaN(at))
-    throw new BadAddress(
-      `${name} must be a date like 2026-01-31 or a time in UTC like 2026-01-31T12:00, got ${JSON.stringify(text)}.`,
-    );
-  return at;
+  return text === null ? null : toInstant(name, text);
+}
+
+const DATE = /^\d{4}-\d\d-\d\d$/;
+const DATE_TIME = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::[0-5]\d(?:\.\d{1,3})?)?(?:Z|[+-]\d\d:\d\d)?$/;
+/** A shorter number is more likely a year. Scripts send 0 for the beginning. */
+const MILLISECONDS = /^(?:0|\d{10,14})$/;
+
+/**
+ * A date, a date-time in UTC unless it names a zone, or milliseconds since 1970.
+ * Refuses 2024-02-31, which `Date.parse` reads as a day of March.
+ */
+export function toInstant(name: string, text: string): Instant {
+  const at = MILLISECONDS.test(text)
+    ? Number(text)
+    : DATE.test(text)
+      ? parseDate(text)
+      : DATE_TIME.test(text)
+        ? parseTime(text)
+        : Number.NaN;
+  if (!Number.isNaN(at)) return at;
+  throw new BadAddress(
+    `${name} must be a date like 2024-01-31 or a time in UTC like 2024-01-31T12:00, got ${JSON.stringify(text)}.`,
+  );
+}
+
+/** As `toCandleTime`. */
+export function readCandleTime(params: URLSearchParams, name: string): Instant | null {
+  const text = readText(params, name);
+  return text === null ? null : toCandleTime(name, text);
+}
+
+const LATEST_CANDLE = Date.UTC(2200, 0, 1);
+
+/** As `toInstant`, where a candle can lie. */
+export function toCandleTime(name: string, text: string): Instant {
+  const at = toInstant(name, text);
+  if (at >= 0 && at <= LATEST_CANDLE) return at;
+  throw new BadAddress(`${name} must be a date between 1970 and 2200, got ${JSON.stringify(text)}.`);
 }
 
 export function readInterval(params: URLSearchParams): Interval | null {

@@ -141,11 +141,11 @@ async function compareSeries(sql: Sql, pairs: readonly Pair[], keptSince: KeptSi
 
 function isEqualNow({ current }: Known, month: Month): boolean {
   const now = current.months.find(({ from }) => from === month.from);
-  return now !== undefined && isShort(month.digest, now.digest);
+  return now !== undefined && isPrefixOf(month.digest, now.digest);
 }
 
-function isShort(short: Buffer, whole: Buffer): boolean {
-  return whole.subarray(0, SHORT_BYTES).equals(short);
+function isPrefixOf(prefix: Buffer, digest: Buffer): boolean {
+  return digest.subarray(0, SHORT_BYTES).equals(prefix);
 }
 
 function judge(pair: Known, then: AsOf, keptSince: KeptSince): Finding[] {
@@ -155,7 +155,7 @@ function judge(pair: Known, then: AsOf, keptSince: KeptSince): Finding[] {
   const whole: { digest: Buffer }[] = [];
   for (const month of attested.months) {
     const now = current.months.find(({ from }) => from === month.from);
-    const isEqual = now !== undefined && isShort(month.digest, now.digest);
+    const isEqual = now !== undefined && isPrefixOf(month.digest, now.digest);
     const before = then.months.get(month.from);
     whole.push({ digest: isEqual ? now.digest : (before?.digest ?? Buffer.alloc(0)) });
     findings.push(
@@ -174,7 +174,7 @@ function judge(pair: Known, then: AsOf, keptSince: KeptSince): Finding[] {
   }
   if (!then.isCoverageTrue && findings.every(({ verdict }) => verdict !== 'tampered'))
     findings.push(finding(name, null, 'tampered', 'its coverage differs from its evidence'));
-  const isLinked = attested.steps === 0 || (then.link !== null && isShort(attested.link, then.link));
+  const isLinked = attested.steps === 0 || (then.link !== null && isPrefixOf(attested.link, then.link));
   if (then.link?.length === 0) {
     const isKept = keptSince(attested.interval) === Number.NEGATIVE_INFINITY;
     const detail = `retention removed the rows that prove its evidence up to step ${attested.steps}`;
@@ -189,7 +189,7 @@ function judge(pair: Known, then: AsOf, keptSince: KeptSince): Finding[] {
         : `its evidence up to step ${attested.steps} was changed`;
     findings.push(finding(name, null, 'tampered', detail));
   }
-  if (!isShort(attested.records, then.records))
+  if (!isPrefixOf(attested.records, then.records))
     findings.push(
       finding(name, null, 'tampered', 'its older revisions, or the requests of its evidence, were changed'),
     );
@@ -224,7 +224,7 @@ function judgeMonth(
         ]
       : ['removed', `retention removed ${slots}`];
   }
-  if (!isShort(month.digest, before.digest))
+  if (!isPrefixOf(month.digest, before.digest))
     return ['tampered', `differs from the attestation, and no revision explains it; ${counts}`];
   const why = before.reasons.join(', ');
   if (before.revised > 0)

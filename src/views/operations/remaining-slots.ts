@@ -10,12 +10,13 @@ import { matching } from './series-filter.ts';
  * `too young`: not old enough to be final, whatever was answered. `later`: a later run requests it. `refused`: the upstream does not provide it.
  * `failed`: every attempt of this run failed, or the upstream's last answer cannot be used, and Chandler does not request it again.
  */
-export type Fate = 'too young' | 'later' | 'refused' | 'failed';
+export type SlotStatus = 'too young' | 'later' | 'refused' | 'failed';
 
 export type RemainingSlots = {
   /** As in `market.gaps`. */
   readonly reason: GapReason;
-  readonly fate: Fate;
+  /** The name is that of the field in `--json`. */
+  readonly fate: SlotStatus;
   readonly slots: number;
   /** When the first of these slots can be requested again; null when that does not depend on time. */
   readonly nextAskAt: Instant | null;
