@@ -30,7 +30,12 @@ test('a run is recorded as it proceeds, and runs older than a month are deleted'
   expect(first).toMatchObject({ state: 'running', attempts: 1, owner: 'h:1', begunAt: T, leaseUntil: leaseEnd(T) });
   await renewRun(sql, first.id, T + 10_000);
   expect((await latestRuns(sql, ['b', 'none']))[0]).toMatchObject({ tick: T, leaseUntil: leaseEnd(T + 10_000) });
-  await endRun(sql, first, { state: 'held', message: `an upstream may say \0 ${'x'.repeat(1_000)}`, until: T + 60_000 }, T + 1);
+  await endRun(
+    sql,
+    first,
+    { state: 'held', message: `an upstream may say \0 ${'x'.repeat(1_000)}`, until: T + 60_000 },
+    T + 1,
+  );
   const [held] = await latestRuns(sql, ['b']);
   expect(held).toMatchObject({ state: 'held', attempts: 0, leaseUntil: null, waitUntil: T + 60_000, endedAt: T + 1 });
   expect(held?.message).toHaveLength(500);
