@@ -27,12 +27,12 @@ export const DATABASE = 'the database';
 export const LOCK = 'a lock in the database';
 export const QUEUE = 'the queue';
 export const ACCOUNT = 'the account';
-/** The incident when the database answers, but the service cannot write its heartbeat: the disk is full, or the user may not write. */
+/** The incident when the service cannot write its heartbeat for another reason than an outage: the database refuses its login, or the user may not write. */
 export const HEARTBEAT = 'the heartbeat';
 
 /** Whether the service became ready and still has everything that it needs. */
 export function isReady({ phase }: ServiceStatus, incidents: Pick<Incidents, 'isOpen'>): boolean {
-  return phase === 'ready' && ![DATABASE, LOCK, QUEUE].some(incidents.isOpen);
+  return phase === 'ready' && ![DATABASE, HEARTBEAT, LOCK, QUEUE].some(incidents.isOpen);
 }
 
 export type ServiceHealth = {

@@ -181,6 +181,13 @@ function explainServer(code: string, { message }: Error, { at, host, port, user,
         `the standby at ${at} ended a statement, to apply what the primary has removed`,
         'run the command again; for long statements set hot_standby_feedback = on there, or a longer max_standby_streaming_delay',
       ];
+    case '57014':
+      // Postgres uses the same code when somebody cancels a statement.
+      if (!/statement timeout/.test(message)) return null;
+      return [
+        `Postgres at ${at} ended a statement of user '${user}' that took longer than its statement_timeout`,
+        `raise or remove that limit, for example: alter role "${user}" set statement_timeout = 0`,
+      ];
     case '53300':
       return [`Postgres at ${at} has no connection left`, 'raise its max_connections, or run fewer processes'];
     case '53100':

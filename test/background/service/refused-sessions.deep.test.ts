@@ -29,3 +29,22 @@ test('a service says once that its database refuses it, and works again afterwar
   await stands(200);
   await service.line(/^the database recovered/);
 });
+
+// As when the password of its login is changed at the server, or the schema has another owner: nothing that it stores gets through.
+test('a service that cannot write its heartbeat, although no connection is lost, is not ready until it can again', async (context) => {
+  const { database, start } = await setScene(context);
+  const service = start();
+  await service.line(/^ready/);
+  const stands = (status: number) =>
+    vi.waitFor(async () => expect(await service.get('/ready')).toMatchObject({ status }), { timeout: 60_000 });
+  await stands(200);
+  await database.sql.unsafe(`
+    create function public.refuse() returns trigger language plpgsql as $$
+    begin raise insufficient_privilege using message = 'permission denied for table instance'; end $$;
+    create trigger refuse before insert or update on ops.instance execute function public.refuse()`);
+  await service.line(/^the heartbeat: permission denied/);
+  await stands(503);
+  await database.sql`drop trigger refuse on ops.instance`;
+  await service.line(/^the heartbeat recovered/);
+  await stands(200);
+});

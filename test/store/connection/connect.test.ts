@@ -203,6 +203,20 @@ describe('explainDatabaseError', () => {
     expect(explainDatabaseError(Object.assign(new Error('x'), { code }), url)?.message).toBe(sentence);
   });
 
+  test('explains a statement_timeout of the login, and not a statement that somebody cancelled', async () => {
+    const timedOut = await database.sql
+      .begin(async (tx) => {
+        await tx`set local statement_timeout = 1`;
+        await tx`select pg_sleep(60)`;
+      })
+      .catch((error: unknown) => error);
+    expect(explainDatabaseError(timedOut, url)?.message).toBe(
+      `Postgres at db.example:5433 ended a statement of user 'me' that took longer than its statement_timeout; raise or remove that limit, for example: alter role "me" set statement_timeout = 0`,
+    );
+    const cancelled = Object.assign(new Error('canceling statement due to user request'), { code: '57014' });
+    expect(explainDatabaseError(cancelled, url)).toBeNull();
+  });
+
   test('treats a statement that a standby cancelled as one that can be retried', async () => {
     const ended = await database.sql`do $$ begin
       raise exception using errcode = 'serialization_failure', message = 'canceling statement due to conflict with recovery';
