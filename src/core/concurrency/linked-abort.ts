@@ -1,4 +1,5 @@
 /** An abort controller that an outer signal aborts, too. */
+import { setMaxListeners } from 'node:events';
 
 export type LinkedAbort = {
   /** Aborted by its own `abort()`, or by the outer signal with the same reason. */
@@ -12,6 +13,8 @@ export function linkAbort(signal: AbortSignal | undefined): LinkedAbort {
   const controller = new AbortController();
   const onAbort = () => controller.abort(signal?.reason);
   if (signal?.aborted) onAbort();
+  // Node takes the eleventh listener for a leak and prints a warning. Here, as many as there are pieces of work in progress is right.
+  if (signal !== undefined) setMaxListeners(0, signal);
   signal?.addEventListener('abort', onAbort, { once: true });
   return { controller, unlink: () => signal?.removeEventListener('abort', onAbort) };
 }
