@@ -22,9 +22,10 @@ const SECRET_FIELDS = ['key', 'apiKey', 'password', 'authorization', 'Authorizat
 /** A logger that writes to `write` and nowhere else. */
 export function createLog(options: LogOptions): Log {
   const maskSecrets = createMask((options.secrets ?? []).filter((secret) => secret.length >= 4));
-  // Inside each text: in the finished line, a quote that ends a password is escaped.
-  const inTexts = (_: string, value: unknown) => (typeof value === 'string' ? maskPasswords(value) : value);
-  const clean = (line: string) => `${maskSecrets(JSON.stringify(JSON.parse(line, inTexts)))}\n`;
+  // Inside each text: in the finished line, a quote that ends a password is escaped, and a number may contain a password of digits.
+  const inTexts = (_: string, value: unknown) =>
+    typeof value === 'string' ? maskSecrets(maskPasswords(value)) : value;
+  const clean = (line: string) => `${JSON.stringify(JSON.parse(line, inTexts))}\n`;
   const stream: DestinationStream = {
     write: options.readable ? (line) => options.write(readable(clean(line))) : (line) => options.write(clean(line)),
   };

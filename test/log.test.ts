@@ -37,6 +37,12 @@ describe('createLog', () => {
     expect(text).toContain('postgres://chandler:***@db:5432/x');
   });
 
+  test.each([false, true])('leaves numbers as they are, also if they contain a secret (readable: %s)', (readable) => {
+    const { log, lines } = capture({ readable, secrets: ['1234'] });
+    log.info({ bytes: 51234567 }, 'wrote 1234');
+    expect(lines[0]).toContain(readable ? 'wrote *** bytes=51234567' : '"bytes":51234567,"msg":"wrote ***"');
+  });
+
   test.each([false, true])('keeps what follows a password in quotes, and the next line (readable: %s)', (readable) => {
     const { log, lines } = capture({ readable });
     log.warn('"postgres://h/db?password=hunter2" failed\nwith password=hunter2\nagain');

@@ -165,12 +165,12 @@ function createSenders(options: SessionOptions, account: AccountRecord) {
   const reachability = createReachability(sql, new URL(baseUrl).host);
   const checkWith: CheckWith = (quota) =>
     checkAccount({ sendRequest: sendWith(quota), quota, sql, clock, account, sentAs: options.authScheme, signal });
-  // Without a key there is no account to request. Many requests may get a 402 or a 403 at once: one request for the account serves all of them.
+  // Without a key there is no account to request. Many requests may get a 402 at once, or a 403: one request for the account serves all of them.
   const sharesFailure = (error: unknown) => !isDatabaseUnavailable(error);
-  const check = () =>
+  const createCheck = () =>
     apiKey === null ? null : createSharedRead({ clock, ms: CHECK_SHARED_FOR_MS, read: checkWith, sharesFailure });
-  const judgeWith = createQuotaJudge({ check: check(), signal });
-  const judgeKeyWith = createKeyJudge({ check: check(), isService: options.waitsForPlan ?? false });
+  const judgeWith = createQuotaJudge({ check: createCheck(), signal });
+  const judgeKeyWith = createKeyJudge({ check: createCheck(), isService: options.waitsForPlan ?? false });
   const sendWith = (quota: Quota, { client = upstream, isOtherHost = false } = {}): SendRequest =>
     reporting(
       createSendRequest({

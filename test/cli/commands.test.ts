@@ -198,6 +198,19 @@ describe('gaps', () => {
     expect((await chandler('gaps', '--quote', 'btc')).out).toBe('There are no series of any interval in btc.\n');
   });
 
+  test('and verify refuses coins of which one has no such series: exit code 0 would read as a proof', async () => {
+    const id = await seedSeries(database.sql, {
+      ...{ coinId: 'btc-bitcoin', interval: '1h', wanted: [], covered: [], candles: [] },
+    });
+    const verify = (...coins: string[]) => chandler('verify', ...coins, '--interval', '1h');
+    expect((await verify('btc-bitcoin')).code).toBe(0);
+    expect(await verify('btc-bitcoin', 'eth-ethereum')).toMatchObject({
+      code: 2,
+      err: 'error: there are no series of eth-ethereum: 1h candles; chandler status lists what is stored\n',
+    });
+    await database.sql`delete from market.series where id = ${id}`;
+  });
+
   test.each(['btc-bitcion', 'BTC'])('refuses %s, which is no id, and names the nearest', async (given) => {
     const { code, err } = await chandler('gaps', given);
     expect(code).toBe(2);

@@ -109,7 +109,7 @@ describe('the quota page', () => {
     // At the pace so far, 3,010 requests.
     expect(await forecasts(300, 'paused')).toEqual(['1,400 to 3,010', '1,400 to 3,010', 'about 0']);
     expect(await forecasts(3_000, 'queued')).toEqual(['3,010 to 4,400', '3,010 to 4,400', '0 to 1,000']);
-    expect(await forecasts(3_000_000, 'queued')).toEqual(['3,010 to 20,000', '3,010 to 20,000', '0 to 1,000']);
+    expect(await forecasts(3_000_000, 'queued')).toEqual(['3,010 to 18,400', '3,010 to 18,400', '0 to 1,000']);
     // In the fourteen hours that are left of the day, ten requests a second.
     expect(await forecasts(3_000_000, 'queued', 'enterprise')).toEqual([
       '3,010 to 3,001,400',

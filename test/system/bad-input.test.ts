@@ -102,6 +102,7 @@ describe('wrong usage is reported in one sentence, ends with 2 and changes nothi
       ['verify', 'btc-bitcoin', '--interval', '5m'],
       /there are no series of btc-bitcoin: 5m candles; chandler status lists/,
     ],
+    [['verify', 'btc-bitcoin', 'btc-bitcion', '--quote', 'btc'], /no series of btc-bitcion \(did you mean/],
     [['verify', '--quote', 'btc'], /there are no series of any interval in btc/],
     [['verify', '--interval', '2h'], /'2h' is invalid.*24h/],
     [['verify', '--quote', 'eur'], /'eur' is invalid.*usd, btc/],

@@ -164,6 +164,7 @@ export async function liveAQuarter(options: QuarterOptions, stretch: Stretch): P
     while ((await countSeries(sql, {})) === 0) {
       expectAlive(world);
       await world.advance(MINUTE);
+      await checkSpent(world, 'before the first run of freshness');
     }
     for (let day = 0; day < stretch.days; day++) {
       const begin = stretch.startAt + day * DAY;

@@ -16,7 +16,7 @@ import type { State } from '../notice/states.ts';
 import { priceOfGaps, slotsOfGaps } from './gap-actions.ts';
 import { type Holds, needsOfHolds } from './holds.ts';
 
-/** Data that is missing, as the pages name it. */
+/** Missing data, as a need of Home and as a chip at the top of every page. */
 export type MissingData = { readonly need: Need; readonly chip: Chip | null };
 
 type Planning = Awaited<ReturnType<typeof readPlanning>>;

@@ -172,7 +172,7 @@ async function headOf(app: App, budget: Budget, { states, failed, missing, dataA
     readBackfills(app.database.sql, { all: false }),
   ]);
   const { now, rate } = state;
-  const open = requestsOfOpen(backfills);
+  const open = requestsOfOpen(backfills, now);
   const reserved = budget.reserved(now);
   const windows = (['day', 'month'] as const).flatMap((name): WindowLeft[] => {
     const { limit, spent, reset, start } = state[name];
@@ -189,6 +189,7 @@ async function headOf(app: App, budget: Budget, { states, failed, missing, dataA
           ...{ start, reset, now, spent, limit, open },
           reserved: reserved[name],
           perSecond: rate.limit,
+          day: state.day,
         }),
       },
     ];

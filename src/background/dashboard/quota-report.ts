@@ -53,7 +53,7 @@ export async function readQuotaReport(app: App, budget: Budget, demand: Demand):
     // With very many series, the read would take too long while a visitor waits.
     hasManySeries(sql).then((isMany) => (isMany ? null : readHolesReport(app, budget))),
   ]);
-  const openRequests = requestsOfOpen(backfills);
+  const openRequests = requestsOfOpen(backfills, state.now);
   const openIntervals = [...new Set(backfills.flatMap(({ state, interval }) => (state === 'paused' ? [] : interval)))];
   return {
     accountId,
@@ -79,7 +79,7 @@ function windowsOf({ reserved }: Budget, state: QuotaState, open: number): Quota
   return (['month', 'day'] as const).map((name) => {
     const { start, reset, spent, limit } = state[name];
     const window = { start, reset, spent, limit, reserved: reservations[name] };
-    return { name, ...window, forecast: forecastOf({ ...window, now, open, perSecond: rate.limit }) };
+    return { name, ...window, forecast: forecastOf({ ...window, now, open, perSecond: rate.limit, day: state.day }) };
   });
 }
 

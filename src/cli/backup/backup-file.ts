@@ -111,16 +111,20 @@ export type Kept = {
 export async function keepNewest(folder: string, keep: number): Promise<Kept> {
   const removed: string[] = [];
   const notRemoved: string[] = [];
+  const attempt = (file: string, remove: () => Promise<unknown>) =>
+    remove().catch((error: unknown) => void notRemoved.push(`${file} cannot be removed (${whyUnreadable(error)})`));
   for (const { file } of (await backupsIn(folder)).slice(0, -keep)) {
-    try {
-      await rm(file, { force: true });
+    await attempt(file, async () => {
+      // The backup last: without it, nothing would find its attestation again.
       await rm(attestationBeside(file), { force: true });
+      await rm(file, { force: true });
       removed.push(file);
-    } catch (error) {
-      notRemoved.push(`${file} cannot be removed (${whyUnreadable(error)})`);
-    }
+    });
   }
-  for (const name of await readdir(folder)) if (PART.test(name)) await removeAbandoned(path.join(folder, name));
+  for (const name of await readdir(folder)) {
+    const part = path.join(folder, name);
+    if (PART.test(name)) await attempt(part, () => removeAbandoned(part));
+  }
   return { removed, notRemoved };
 }
 

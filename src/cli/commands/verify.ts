@@ -4,13 +4,12 @@ import { formatCount, formatCounted, formatInstant, formatSeries, toIso } from '
 import { rowNoun } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { countSeries } from '../../views/operations/series-filter.ts';
 import { type SeriesProof, sizeOf, type VerifyFilter, verifySeries } from '../../views/operations/verify.ts';
 import { LAST_DATE } from '../../views/verify/findings.ts';
 import { countImported } from '../../views/verify/imported.ts';
 import { verifyWarehouse } from '../../views/verify/warehouse.ts';
 import { verifyFiles } from '../files/verify-files.ts';
-import { describeFilter, type NarrowOptions, narrowOptions, seriesFilter } from '../input/series-options.ts';
+import { type NarrowOptions, narrowOptions, refuseUnmatched, seriesFilter } from '../input/series-options.ts';
 import { pastOption } from '../input/time.ts';
 import { startBar } from '../output/bar.ts';
 import { type Column, number, printTable, text, whole } from '../output/table.ts';
@@ -63,11 +62,7 @@ export function verifyCommand(program: Command, context: CommandContext): void {
             return verifyAgainst(context.io, sql, { ...options, against }, { keep: config.keep, now: clock.now() });
           const since = options.since === undefined ? undefined : pastOption('--since', options.since, clock.now());
           const chosen = await seriesFilter(sql, coins, options);
-          // Whoever names series and reads exit code 0 believes that they are proved.
-          if (!isWhole(chosen) && (await countSeries(sql, chosen)) === 0)
-            throw new UsageError(
-              `there are no series of ${describeFilter(chosen)}; chandler status lists what is stored`,
-            );
+          await refuseUnmatched(sql, chosen);
           const filter = { ...chosen, since };
           return (options.json ? verifyAsJson : verify)(context.io, sql, filter, clock.now());
         });

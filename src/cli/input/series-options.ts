@@ -8,7 +8,12 @@ import type { Span } from '../../core/span.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { nearestCoinIds } from '../../store/snapshot/coin.ts';
 import { presentIdsOf } from '../../store/upkeep/rename.ts';
-import { coinIdsWithSeries, coinsWithoutSeries, type SeriesFilter } from '../../views/operations/series-filter.ts';
+import {
+  coinIdsWithSeries,
+  coinsWithoutSeries,
+  countSeries,
+  type SeriesFilter,
+} from '../../views/operations/series-filter.ts';
 import { UsageError } from '../shell/exit.ts';
 import {
   choice,
@@ -154,6 +159,16 @@ export async function seriesFilter(
       ? `there are no series yet, so there are none of ${named}; begin with: chandler backfill ${unknown.map((id) => presentIds.get(id) ?? id).join(' ')} --start -30d`
       : `there are no series of ${named}; a coin is named by its id, like btc-bitcoin`,
   );
+}
+
+/** Whoever names series and reads exit code 0 believes that all of them are proved. @throws UsageError that names what matches no series */
+export async function refuseUnmatched(sql: Sql, filter: SeriesFilter): Promise<void> {
+  const { coinIds, ...narrow } = filter;
+  if (coinIds === undefined && narrow.interval === undefined && narrow.quote === undefined) return;
+  const without = coinIds && (await coinsWithoutSeries(sql, coinIds, narrow));
+  if (without === undefined ? (await countSeries(sql, narrow)) > 0 : without.length === 0) return;
+  const what = describeFilter({ ...narrow, coinIds: without });
+  throw new UsageError(`there are no series of ${what}; chandler status lists what is stored`);
 }
 
 /** The filter in words, like "btc-bitcoin: 1h candles in usd". */

@@ -1,4 +1,4 @@
-/** One read for all callers of a while. */
+/** Shares one read among all callers within some time. */
 import type { Clock, Instant } from '../../clock.ts';
 
 export type SharedReadOptions<A extends readonly unknown[], T> = {

@@ -230,7 +230,8 @@ async function execute(
   const { id, coinIds, interval, quote, span, priority } = claimed;
   const { historyLimits, circuitBreaker, plan, sendRequest } = deps.session;
   await historyLimits.reload();
-  const list = await refreshForAbsences({ sendRequest, sql, clock, signal });
+  const retry = createOutageRetry({ clock, signal });
+  const list = await refreshForAbsences({ sendRequest, sql, clock, signal, retry });
   if (list.kind === 'failed') deps.onError(new Error(`${list.message}; empty slots remain unconfirmed`));
   const startedAt = clock.now();
   const target = { coinIds, interval, quote, span: keptPart(span, interval, deps.keep ?? {}, startedAt) };

@@ -7,7 +7,6 @@ import type { BackfillFinish } from '../../store/backfill/backfill-finish.ts';
 import { type ClaimedBackfill, endClaim, renewClaim } from '../../store/backfill/backfill-queue.ts';
 import { ANOTHER_BACKFILL } from '../../store/backfill/slot-owner.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { storableText } from '../../store/values/storable-text.ts';
 import type { BackfillRun } from '../backfill/backfill.ts';
 import type { RunState } from '../backfill/run-chunks.ts';
 import { verdictOf } from '../backfill/verdict.ts';
@@ -195,5 +194,5 @@ function whatIsLeft({ failed, refused, left }: BackfillRun): string {
       ([reason, { chunks, message }]) => `${formatCounted(chunks, 'chunk')} refused, ${reason}: ${message}`,
     ),
   ];
-  return storableText(parts.join('; ')).slice(0, LONGEST_MESSAGE);
+  return parts.join('; ').slice(0, LONGEST_MESSAGE);
 }

@@ -7,6 +7,7 @@ import type { Instant } from '../../clock.ts';
 import { type SqlOrTransaction, withFreshPlans } from '../connection/connect.ts';
 import { matches, tables, updateRows } from '../connection/tables.ts';
 import { type BackfillState, backfill } from '../schema/requests.ts';
+import { storableText } from '../values/storable-text.ts';
 import { leaseIsAlive } from '../work/lease.ts';
 import { type BackfillFinish, isAdvanced, isForecast, NO_FORECAST, type StoredChunks } from './backfill-finish.ts';
 import { isRunningCommand, wakeBackfillsAfterOwner, wantSameSlots } from './slot-owner.ts';
@@ -115,7 +116,8 @@ export async function endClaim(
         readonly message: string | null;
       },
 ): Promise<void> {
-  const { state, message } = end;
+  const { state } = end;
+  const message = end.message === null ? null : storableText(end.message);
   const known =
     end.state === 'queued'
       ? { waitUntil: end.waitUntil, finishedAt: null }

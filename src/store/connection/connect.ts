@@ -75,12 +75,13 @@ export const KEEPALIVES = '-c tcp_keepalives_idle=60 -c tcp_keepalives_interval=
 
 /**
  * Our statements rely on these settings, and a login, a database or a server may have others. Any other isolation lets a statement fail when
- * two processes change one row. `extra_float_digits=0` rounds prices. `standard_conforming_strings=off` breaks the migrations. And an idle
- * connection of a pool is not a fault that somebody must end.
+ * two processes change one row. `extra_float_digits=0` rounds prices. postgres.js reads bytes only as hexadecimal digits.
+ * `standard_conforming_strings=off` breaks the migrations. Idle connections of a pool are normal.
  */
 export const RELIED_ON = [
   '-c default_transaction_isolation=read\\ committed',
   '-c extra_float_digits=1',
+  '-c bytea_output=hex',
   '-c standard_conforming_strings=on',
   '-c idle_session_timeout=0',
 ].join(' ');

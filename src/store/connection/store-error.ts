@@ -186,7 +186,7 @@ function explainServer(code: string, { message }: Error, { at, host, port, user,
       if (!/statement timeout/.test(message)) return null;
       return [
         `Postgres at ${at} ended a statement of user '${user}' that took longer than its statement_timeout`,
-        `raise or remove that limit, for example: alter role "${user}" set statement_timeout = 0`,
+        'raise or remove that limit: in the options of DATABASE_URL, or of the login, the database or the server',
       ];
     case '53300':
       return [`Postgres at ${at} has no connection left`, 'raise its max_connections, or run fewer processes'];

@@ -17,11 +17,15 @@ export function matching(sql: SqlOrTransaction, { coinIds, quote, interval }: Se
     ${interval === undefined ? sql`` : sql`and interval = ${interval}::market.candle_interval`}`;
 }
 
-/** The ids of `coinIds` without any series: misspelt, or never requested. */
-export async function coinsWithoutSeries(sql: SqlOrTransaction, coinIds: readonly string[]): Promise<string[]> {
+/** The ids of `coinIds` without any series that matches: misspelt, or never requested. */
+export async function coinsWithoutSeries(
+  sql: SqlOrTransaction,
+  coinIds: readonly string[],
+  narrow: Omit<SeriesFilter, 'coinIds'> = {},
+): Promise<string[]> {
   const rows = await sql<{ coinId: string }[]>`
     select coin_id from unnest(${coinIds as string[]}::text[]) as given(coin_id)
-    where not exists (select from market.series s where s.coin_id = given.coin_id)`;
+    where not exists (select from market.series s where s.coin_id = given.coin_id and ${matching(sql, narrow)})`;
   return rows.map((row) => row.coinId);
 }
 

@@ -1,5 +1,6 @@
 /** `chandler backup` and `chandler restore` with the real programs of Postgres: what is restored is the same warehouse (promise P17). */
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { createScaledClock } from '../../../src/clock.ts';
@@ -323,9 +324,13 @@ describe.skipIf(client === null)('an old backup that cannot be removed', () => {
   });
 
   test('is named with exit code 1, and the new backup and the other removals stand', async () => {
+    const part = `chandler-20200103T000000Z.dump.${randomUUID()}.part`;
+    mkdirSync(path.join(backups(), part));
+    utimesSync(path.join(backups(), part), 0, 0);
     const { code, out } = await run(original, ['backup', backups(), '--keep', '1']);
     expect(code).toBe(1);
     expect(out).toMatch(/chandler-20200101T000000Z\.dump cannot be removed \(/);
+    expect(out).toMatch(/\.part cannot be removed \(/);
     const left = files().filter((name) => name.endsWith('.dump'));
     expect(left).toEqual([stuck, expect.stringMatching(/^chandler-202[^0]/)]);
   });

@@ -211,7 +211,7 @@ describe('explainDatabaseError', () => {
       })
       .catch((error: unknown) => error);
     expect(explainDatabaseError(timedOut, url)?.message).toBe(
-      `Postgres at db.example:5433 ended a statement of user 'me' that took longer than its statement_timeout; raise or remove that limit, for example: alter role "me" set statement_timeout = 0`,
+      `Postgres at db.example:5433 ended a statement of user 'me' that took longer than its statement_timeout; raise or remove that limit: in the options of DATABASE_URL, or of the login, the database or the server`,
     );
     const cancelled = Object.assign(new Error('canceling statement due to user request'), { code: '57014' });
     expect(explainDatabaseError(cancelled, url)).toBeNull();

@@ -11,13 +11,15 @@ import { createEmptyDatabase } from '../../support/database.ts';
 const SETTINGS = {
   default_transaction_isolation: 'serializable',
   extra_float_digits: '-3',
+  bytea_output: 'escape',
   standard_conforming_strings: 'off',
   idle_session_timeout: '600s',
 };
 
 const READ = `select current_setting('default_transaction_isolation') as isolation, current_setting('extra_float_digits') as digits,
+  current_setting('bytea_output') as bytes,
   current_setting('standard_conforming_strings') as strings, current_setting('idle_session_timeout') as idle`;
-const RELIED_ON = { isolation: 'read committed', digits: '1', strings: 'on', idle: '0' };
+const RELIED_ON = { isolation: 'read committed', digits: '1', bytes: 'hex', strings: 'on', idle: '0' };
 
 async function createDatabaseWithSettings(): Promise<string> {
   const database = await createEmptyDatabase({ max: 1 });
