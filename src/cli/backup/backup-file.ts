@@ -1,20 +1,25 @@
-/** Backups as files: an archive of pg_dump, and next to it an attestation of the same instant. */
-import { randomUUID } from 'node:crypto';
-import { link, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
+/** Backups as files: an archive of pg_dump, and next to it its SHA-256 and an attestation of the same instant. */
+import { createHash, randomUUID } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { link, mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import { removeAbandoned, whyUnreadable } from '../../background/attestation/attestation-file.ts';
 import type { Instant } from '../../clock.ts';
 import { toIso } from '../../core/format.ts';
 import { syncToDisk } from '../../lake/destination/folder.ts';
-import { UsageError } from '../shell/exit.ts';
+import { CommandFailed, UsageError } from '../shell/exit.ts';
 
 const EXTENSION = '.dump';
 /** `chandler-20240131T120000Z.dump`. In a folder, `--keep` counts files with such names, and `restore` takes the newest one. */
 const NAME = /^chandler-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z\.dump$/;
-/** A file that is not complete, and its attestation. */
+/** A file that is not complete, and what is next to it. */
 const PART = /^chandler-\w+\.dump\.[\da-f-]{36}\.part/;
 
 export const attestationBeside = (file: string) => `${file}.attestation.jsonl`;
+/** The SHA-256 of the backup, as `sha256sum --check` reads it. */
+export const digestBeside = (file: string) => `${file}.sha256`;
+const besides = (file: string) => [attestationBeside(file), digestBeside(file)];
 
 /** Whether this is the name of one file, rather than of a folder for many. */
 export const namesFile = (target: string) => target.endsWith(EXTENSION);
@@ -44,30 +49,53 @@ async function kindOf(target: string): Promise<'file' | 'folder' | null> {
 }
 
 /**
- * Lets `write` fill a file that only this user may read, and the attestation next to it if it writes one. Both have names that mark them as
- * incomplete until both are complete and synced to the disk. When `write` fails, no file is left.
+ * Lets `write` fill a file that only this user may read, and the attestation next to it if it writes one. Adds the digest of the file. All have
+ * names that mark them as incomplete until all are complete and synced to the disk. When `write` fails, no file is left.
  */
 export async function writeWhole<T>(file: string, write: (part: string) => Promise<T>): Promise<T> {
   const part = `${file}.${randomUUID()}.part`;
+  const named: string[] = [];
   try {
     // Only this user may read the file, because its reader can read the whole warehouse.
     await open(part, 'wx', 0o600).then((handle) => handle.close());
     const written = await write(part);
     await syncToDisk(part);
-    // The attestation gets its name first, so that an existing backup is never without it.
-    const isAttested = await hasFile(attestationBeside(part));
-    if (isAttested) await giveName(attestationBeside(part), attestationBeside(file));
-    await giveName(part, file).catch(async (error: unknown) => {
-      if (isAttested) await rm(attestationBeside(file), { force: true });
-      throw error;
-    });
+    await writeFile(digestBeside(part), `${await sha256Of(part)}  ${path.basename(file)}\n`, { mode: 0o600 });
+    await syncToDisk(digestBeside(part));
+    // The backup gets its name last, so that an existing backup is never without the others.
+    for (const nameOf of [attestationBeside, digestBeside, (whole: string) => whole]) {
+      if (!(await hasFile(nameOf(part)))) continue;
+      await giveName(nameOf(part), nameOf(file));
+      named.push(nameOf(file));
+    }
     await syncToDisk(path.dirname(file));
     return written;
   } catch (error) {
-    await rm(part, { force: true });
-    await rm(attestationBeside(part), { force: true });
+    for (const left of [...named, part, ...besides(part)]) await rm(left, { force: true });
     throw error;
   }
+}
+
+async function sha256Of(file: string): Promise<string> {
+  const hash = createHash('sha256');
+  await pipeline(createReadStream(file), hash);
+  return hash.digest('hex');
+}
+
+/**
+ * Compares a backup with the digest next to it, if there is one.
+ * @throws CommandFailed when the file is not the one that was written
+ */
+export async function checkDigest(file: string): Promise<void> {
+  const beside = digestBeside(file);
+  if (!(await hasFile(beside))) return;
+  const expected = /^\\?([\da-f]{64}) /i.exec(await readFile(beside, 'utf8'))?.[1]?.toLowerCase();
+  if (expected === undefined) throw new CommandFailed(`${beside} contains no SHA-256; remove it, or copy it again`);
+  const found = await sha256Of(file);
+  if (found === expected) return;
+  throw new CommandFailed(
+    `${file} is damaged or was changed: its SHA-256 is ${found}, and ${beside} says ${expected}; use another copy. Nothing was restored.`,
+  );
 }
 
 /** The errors of file systems without links, like those of many USB sticks. */
@@ -115,9 +143,8 @@ export async function keepNewest(folder: string, keep: number): Promise<Kept> {
     remove().catch((error: unknown) => void notRemoved.push(`${file} cannot be removed (${whyUnreadable(error)})`));
   for (const { file } of (await backupsIn(folder)).slice(0, -keep)) {
     await attempt(file, async () => {
-      // The backup last: without it, nothing would find its attestation again.
-      await rm(attestationBeside(file), { force: true });
-      await rm(file, { force: true });
+      // The backup last: without it, nothing would find the others again.
+      for (const old of [...besides(file), file]) await rm(old, { force: true });
       removed.push(file);
     });
   }

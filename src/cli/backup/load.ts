@@ -20,6 +20,7 @@ import {
   readMigrations,
   readRoles,
 } from './archive.ts';
+import { checkDigest } from './backup-file.ts';
 import { clear, requireFree } from './free-database.ts';
 import { findClients, fittingClient, missingClient, type PostgresClient, runClient } from './postgres-client.ts';
 
@@ -50,6 +51,7 @@ export async function load(app: App, file: string, options: LoadOptions): Promis
     throw error;
   });
   const { empty, isUnused } = await requireFree(app, file);
+  await checkDigest(file);
   const client = clientFor(clients, server, archive);
   checkMigrations(await readMigrations(reader, archive, options), `the database in ${file}`);
   const roles = await withListFile(entriesToRestore(archive, empty), async (list, count) => {

@@ -1,4 +1,5 @@
 /** `chandler backup` and `chandler restore` with the real programs of Postgres: what is restored is the same warehouse (promise P17). */
+import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -37,7 +38,8 @@ describe.skipIf(client === null)('what is restored', () => {
     const made = await backup();
     expect(made).toMatchObject({ code: 0, err: '' });
     const [dump, attestation] = files() as [string, string];
-    expect(files()).toEqual([dump, `${dump}.attestation.jsonl`]);
+    expect(files()).toEqual([dump, `${dump}.attestation.jsonl`, `${dump}.sha256`]);
+    execFileSync('sha256sum', ['--check', '--strict', `${dump}.sha256`], { cwd: backups() });
     expect(dump).toMatch(/^chandler-\d{8}T\d{6}Z\.dump$/);
     expect(statSync(path.join(backups(), dump)).mode & 0o777).toBe(0o600);
 
@@ -170,6 +172,35 @@ describe.skipIf(client === null)('what is restored', () => {
     expect((await restore()).code).toBe(1);
     const entries = await target.sql`select command, message from ops.audit order by id desc limit 1`;
     expect(entries).toEqual([{ command: `restore ${backups()}`, message: 'no change here' }]);
+  });
+});
+
+describe.skipIf(client === null)('a backup that differs from the SHA-256 beside it', () => {
+  test('is refused with exit code 1 before anything changes, also if only a comment of the schema differs', async () => {
+    await backup();
+    const [name] = files() as [string];
+    const file = path.join(backups(), name);
+    const whole = readFileSync(file);
+    const changed = Buffer.from(whole);
+    const comment = 'COMMENT ON SCHEMA market IS ';
+    expect(changed.indexOf(comment)).toBeGreaterThan(0);
+    changed.write('?', changed.indexOf(comment) + comment.length + 1);
+    writeFileSync(file, changed);
+    expect(await restore()).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(
+        /\.dump is damaged or was changed: its SHA-256 is .*; use another copy\. Nothing was restored\./,
+      ),
+    });
+    expect(await isEmpty(target)).toBe(true);
+
+    writeFileSync(`${file}.sha256`, 'nothing\n');
+    expect(await restore()).toMatchObject({ code: 1, err: expect.stringContaining('contains no SHA-256') });
+
+    // Backups of an earlier version have none.
+    rmSync(`${file}.sha256`);
+    writeFileSync(file, whole);
+    expect(await restore()).toMatchObject({ code: 0, err: '' });
   });
 });
 
@@ -311,7 +342,7 @@ test.skipIf(client === null)(
       ['wrote a backup', 1],
     ]);
     const kept = written.slice(1).map(({ file }) => path.basename(file!));
-    expect(files()).toEqual(kept.flatMap((name) => [name, `${name}.attestation.jsonl`]).sort());
+    expect(files()).toEqual(kept.flatMap((name) => [name, `${name}.attestation.jsonl`, `${name}.sha256`]).sort());
   },
 );
 
