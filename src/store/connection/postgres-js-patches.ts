@@ -1,6 +1,6 @@
 /**
- * Keeps postgres.js (3.4.9) running, and its results complete, when connections are lost. Without these patches seven faults would end the
- * process, damage the pool or delay other clients:
+ * Keeps postgres.js (3.4.9) running, and its results complete, when connections are lost. Without these patches eight faults would end the
+ * process, damage the pool, or delay or mislead its callers:
  *
  * - postgres.js writes `rollback`, or the next statement of a transaction, to a lost connection. This throws outside of any promise. So
  *   the patch never settles a statement of a transaction that fails because of its connection, nor the work of a transaction whose
@@ -84,18 +84,56 @@ export function survivesLostConnections(sql: Sql, sockets: ReadonlySet<net.Socke
   };
   const begin: Begin = (...args) => {
     const work = args.pop() as (tx: SqlOrTransaction) => unknown;
-    let over = false;
+    let [hasBegun, over] = [false, false];
     const finish = () => {
       over = true;
     };
     const unlessOver = { isOver: () => over, rejected: () => NEVER };
-    const done = (sql.begin as unknown as Begin)(...args, (tx: SqlOrTransaction) =>
-      settlesUnless(unlessOver.isOver, async () => work(guarded(tx, unlessOver))),
-    );
+    const attempt = () =>
+      (sql.begin as unknown as Begin)(...args, (tx: SqlOrTransaction) => {
+        hasBegun = true;
+        return settlesUnless(unlessOver.isOver, async () => work(guarded(tx, unlessOver)));
+      });
+    const done = attempt().catch((error: unknown) => {
+      if (hasBegun || !endedSession(error)) throw error;
+      return attempt();
+    });
     done.then(finish, finish);
     return done.catch(later);
   };
-  return guarded(sql, { isOver: () => false, rejected: later }, { begin, end });
+  return guarded(sql, { ...DELAYED, beforeSend: resendOnce }, { begin, end });
+}
+
+/** What a query of postgres.js has besides a promise. A cursor sets `reject` again for each piece. */
+type Sendable = {
+  reject: (error: unknown) => void;
+  readonly handler: (query: unknown) => void;
+  /** Null until a connection has been told to send the query. */
+  readonly state: unknown;
+};
+
+/** Sends a statement once more if a session ended, or was refused, before the statement was sent. */
+function resendOnce(query: object): void {
+  const sendable = query as Sendable;
+  let { reject } = sendable;
+  let isSentAgain = false;
+  const rejectOrResend = (error: unknown) => {
+    if (isSentAgain || sendable.state !== null || !endedSession(error)) return reject(error);
+    isSentAgain = true;
+    // Later, because postgres.js still works on the connection that rejects the query.
+    queueMicrotask(() => sendable.handler(query));
+  };
+  Object.defineProperty(query, 'reject', {
+    get: () => rejectOrResend,
+    set: (next: Sendable['reject']) => {
+      reject = next;
+    },
+  });
+}
+
+/** True for an error with which the server has ended a session or refused one. */
+function endedSession(error: unknown): boolean {
+  return (error as { readonly severity?: unknown }).severity === 'FATAL';
 }
 
 async function untilClosed(sockets: ReadonlySet<net.Socket>): Promise<void> {
@@ -121,7 +159,12 @@ async function later(error: unknown): Promise<never> {
 
 /** Functions that a client has and its transactions do not. */
 type Own = { readonly begin?: Begin; readonly end?: Sql['end'] };
-type Guard = { readonly isOver: () => boolean; readonly rejected: Rejected };
+type Guard = {
+  readonly isOver: () => boolean;
+  readonly rejected: Rejected;
+  readonly beforeSend?: (query: object) => void;
+};
+const DELAYED: Guard = { isOver: () => false, rejected: later };
 
 function guarded<T extends SqlOrTransaction>(sql: T, guard: Guard, own: Own = {}): T {
   return new Proxy(sql, {
@@ -129,7 +172,7 @@ function guarded<T extends SqlOrTransaction>(sql: T, guard: Guard, own: Own = {}
     get: (target, name, receiver) => {
       if (Object.hasOwn(own, name)) return own[name as keyof Own];
       const value = Reflect.get(target, name, receiver) as unknown;
-      if (name === 'reserve') return async () => guarded(await (value as Sql['reserve'])(), guard);
+      if (name === 'reserve') return async () => guarded(await (value as Sql['reserve'])(), DELAYED);
       if (name !== 'unsafe' && name !== 'file') return value;
       return (...args: unknown[]) => guardQuery((value as (...all: unknown[]) => unknown)(...args), guard);
     },
@@ -137,8 +180,9 @@ function guarded<T extends SqlOrTransaction>(sql: T, guard: Guard, own: Own = {}
 }
 
 /** Changes only what happens when the query is awaited. It stays a query, because other statements may contain it. */
-function guardQuery(query: unknown, { isOver, rejected }: Guard): unknown {
+function guardQuery(query: unknown, { isOver, rejected, beforeSend }: Guard): unknown {
   if (!(query instanceof Promise)) return query;
+  beforeSend?.(query);
   const then = query.then.bind(query) as Promise<unknown>['then'];
   // biome-ignore lint/suspicious/noThenProperty: it is a promise, and its own then is what is guarded
   query.then = ((onDone?: (result: unknown) => unknown, onFailed?: (error: unknown) => unknown) => {
