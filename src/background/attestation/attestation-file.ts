@@ -12,7 +12,7 @@ import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import { type Attested, type AttestOptions, attest } from '../../views/attestation/attestation.ts';
 import { type CheckedFile, checkFile, DamagedAttestation } from '../../views/attestation/check-file.ts';
 
-export type WriteOptions = AttestOptions & {
+type WriteOptions = AttestOptions & {
   /** When it is aborted, nothing is written, and `writeAttestation` throws its reason. */
   readonly signal?: AbortSignal;
   /** Also after an error, settle only when nothing is read any more: the caller will end the transaction. */
@@ -76,7 +76,7 @@ export async function checkReplaceable(
     );
 }
 
-export type OpenedAttestation = {
+type OpenedAttestation = {
   readonly checked: CheckedFile;
   /**
    * The lines between the first and the last. They are read from the file again, because they may not fit into memory.

@@ -36,7 +36,7 @@ type WithRefresh = {
   readonly slots: number;
 };
 
-export type PastReport = QueuedPast & {
+type PastReport = QueuedPast & {
   readonly withRefresh: readonly WithRefresh[];
   /** Missing slots that other open backfills will fetch. */
   readonly othersSlots: number;

@@ -4,9 +4,9 @@ import type { Instant } from '../../clock.ts';
 import { formatCount, formatInstant } from '../../core/format.ts';
 import { Table } from './table.tsx';
 
-export type BarPart = { readonly name: string; readonly kind: 'good' | 'warn' | 'bad' | 'idle' };
+type BarPart = { readonly name: string; readonly kind: 'good' | 'warn' | 'bad' | 'idle' };
 /** `counts`: one number for each part, in the same order. */
-export type Bar = { readonly from: Instant; readonly counts: readonly number[] };
+type Bar = { readonly from: Instant; readonly counts: readonly number[] };
 
 const WIDTH = 22;
 const HEIGHT = 72;

@@ -16,7 +16,7 @@ export type QuotaWindow = {
   readonly forecast: { readonly least: number; readonly most: number } | null;
 };
 
-export type Spender = {
+type Spender = {
   readonly name: string;
   readonly class: string;
   readonly day: number;

@@ -55,10 +55,10 @@ export type PlanOptions = {
 };
 
 /** Coins per statement: it bounds the memory for any number of series. */
-export const PAGE = 1_000;
+const PAGE = 1_000;
 
 /** `gaps` excludes the slots of backfills before this one; `others` has those. */
-export type OwnGaps = CoinGaps & { readonly others: Spans };
+type OwnGaps = CoinGaps & { readonly others: Spans };
 
 /** The gaps of all coins, page by page in the target's order. */
 export async function* gapsOf(

@@ -22,7 +22,7 @@ import type { CatalogueFacts } from './validate-catalogue.ts';
 
 type Answered = Extract<Answer, { kind: 'answered' }>;
 
-export type SettleOptions = {
+type SettleOptions = {
   /** The limit of the request; null: none. */
   readonly limit: number | null;
   readonly isOfTool: boolean;

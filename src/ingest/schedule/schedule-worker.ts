@@ -13,7 +13,7 @@ import type { RunOutcome } from '../schedule-run.ts';
 import { type Runs, SCHEDULES } from './schedules.ts';
 import { attemptBackoff, MOST_ATTEMPTS, mayRunAgain, standingOf } from './tick.ts';
 
-export type ScheduleWorkerDeps = {
+type ScheduleWorkerDeps = {
   readonly sql: Sql;
   readonly clock: Clock;
   readonly queue: Pick<TickQueue, 'work'>;

@@ -38,7 +38,7 @@ export type CatalogueRefresh =
   | { readonly kind: 'read'; readonly requests: number }
   | { readonly kind: 'held'; readonly until: number; readonly reason: string };
 
-export type CatalogueDeps = {
+type CatalogueDeps = {
   readonly sendRequest: SendRequest;
   readonly sql: Sql;
   readonly clock: Clock;

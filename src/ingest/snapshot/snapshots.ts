@@ -52,7 +52,7 @@ export type SnapshotOutcome =
   /** The upstream refuses this. No process requests it before `until`. */
   | { readonly kind: 'refused'; readonly until: Instant; readonly requests: number; readonly message: string };
 
-export type SnapshotOptions = {
+type SnapshotOptions = {
   /** A stored answer to a request of this instant or later is recent enough: a tick that runs twice costs one request. */
   readonly since?: Instant;
   readonly attempt?: number;
@@ -62,9 +62,9 @@ export type SnapshotOptions = {
   readonly retry?: OutageRetry;
 };
 
-export type Snapshot = (options?: SnapshotOptions) => Promise<SnapshotOutcome>;
+type Snapshot = (options?: SnapshotOptions) => Promise<SnapshotOutcome>;
 
-export type SnapshotDeps = {
+type SnapshotDeps = {
   readonly sql: Sql;
   readonly sendRequest: SendRequest;
   readonly clock: Clock;

@@ -6,7 +6,7 @@ import type { Instant } from '../../clock.ts';
 import { HOUR, INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
 
-export type Months = 1 | 3 | 12;
+type Months = 1 | 3 | 12;
 
 export type Period = Span & {
   readonly year: number;

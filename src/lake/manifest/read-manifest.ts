@@ -15,7 +15,7 @@ export class DamagedManifest extends Error {
   override readonly name = 'DamagedManifest';
 }
 
-export type ReadManifest = {
+type ReadManifest = {
   readonly head: ManifestHead;
   /** In the order of the file. The elements can be trusted only when all of them were read without an error. */
   readonly elements: AsyncGenerator<ManifestElement, { readonly root: string }>;

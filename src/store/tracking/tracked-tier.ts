@@ -32,7 +32,7 @@ export async function readTiers(sql: SqlOrTransaction, without: SeriesOfCoins | 
     group by k.id order by k.priority desc, k.tier = 'all', k.tier = 'top', k.interval desc, k.target_age, k.id`;
 }
 
-export type PlannedAge = Pick<TierRow, 'id' | 'achievableAgeMs' | 'refreshAfterMs'> & {
+type PlannedAge = Pick<TierRow, 'id' | 'achievableAgeMs' | 'refreshAfterMs'> & {
   readonly keepsUp: boolean;
 };
 

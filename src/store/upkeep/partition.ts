@@ -95,7 +95,7 @@ export async function ensurePartitionsAhead(sql: Sql, now: Instant): Promise<voi
 }
 
 /** Ensures that the partitions for the span exist, then runs `write`. */
-export type PartitionKeeper = <T>(interval: CandleInterval, span: Span, write: () => Promise<T>) => Promise<T>;
+type PartitionKeeper = <T>(interval: CandleInterval, span: Span, write: () => Promise<T>) => Promise<T>;
 
 /**
  * Like `ensurePartitions`, but remembers the partitions it has seen, for a caller that writes into the same few again and again. Callers

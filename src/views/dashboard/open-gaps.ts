@@ -27,7 +27,7 @@ export type OpenGaps =
 /** With more series, the gaps are only counted. */
 const FEW_SERIES = 2_000;
 /** Younger gaps are excluded, because a run of the schedules fetches them. */
-export const YOUNG_MS = 2 * DAY;
+const YOUNG_MS = 2 * DAY;
 /** A count that is older than this many turns of a service is not shown. */
 const LATE_TURNS = 3;
 

@@ -29,7 +29,7 @@ export type SeriesStatus = {
   readonly finalUntilOldest: Instant | null;
 };
 
-export type FetchStatus = {
+type FetchStatus = {
   readonly outcome: string;
   readonly requests: number;
   readonly rows: number;

@@ -8,7 +8,7 @@ import type { TableFile } from './table.ts';
 const PIECE_BYTES = 1 << 16;
 
 /** @throws NotReadable when it is not text */
-export async function* textOf(file: TableFile): AsyncGenerator<string> {
+async function* textOf(file: TableFile): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true });
   for await (const chunk of bytesOf(file)) {
     const text = asText(() => decoder.decode(chunk, { stream: true }));
