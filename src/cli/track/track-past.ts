@@ -1,4 +1,5 @@
 /** The past of what `track add` tracks: which backfill fetches it from now on, and which part the plan does not give. */
+
 import type { App } from '../../app.ts';
 import { type QueuedPast, queueHistory } from '../../background/actions/track-rules.ts';
 import { type Budget, readPlanning } from '../../budget.ts';
@@ -7,6 +8,7 @@ import type { Quote } from '../../core/candle.ts';
 import { formatCounted, formatDay, withIso } from '../../core/format.ts';
 import { ceilToGrid, describeInterval, type Interval, isCandleInterval, widthOf } from '../../core/interval.ts';
 import { keptPart } from '../../core/settings/retention-settings.ts';
+import { shellWord } from '../../core/shell-word.ts';
 import { planBackfill } from '../../ingest/backfill/plan.ts';
 import { earliestSlot, expectedDepth } from '../../ingest/limits/history-limit.ts';
 import { lastDayOf } from '../../ingest/limits/last-day.ts';
@@ -14,7 +16,7 @@ import { HISTORY_PRIORITY, refreshedFrom } from '../../ingest/tracking/audit.ts'
 import { type RuleTarget, readRuleTargets, type TrackRule } from '../../store/tracking/track-rule.ts';
 import type { PricesInstead } from '../backfill/plan-report.ts';
 import { beyondLimitText, pricesTexts } from '../backfill/plan-text.ts';
-import { pricesInstead, quoted } from '../backfill/prices-instead.ts';
+import { pricesInstead } from '../backfill/prices-instead.ts';
 import type { Output } from '../shell/io.ts';
 import type { TrackOptions } from './track-options.ts';
 
@@ -115,7 +117,7 @@ function commandOf(coins: readonly string[], { top, all, since, quote }: TrackOp
     ...coins,
     ...(top === undefined ? [] : [`--top ${top}`]),
     ...(all ? ['--all'] : []),
-    ...(since === undefined ? [] : [`--since ${quoted(since)}`]),
+    ...(since === undefined ? [] : [`--since ${shellWord(since)}`]),
     ...(quote === 'usd' ? [] : [`--quote ${quote}`]),
     `--series prices --interval ${widthOf(interval)}`,
   ].join(' ');
