@@ -6,6 +6,7 @@
  * nor writers, and scans nothing, because the new table is empty. (`create table … partition of` would block both.)
  */
 import type { Instant } from '../../clock.ts';
+import { periodOfMonths } from '../../core/calendar.ts';
 import { type CandleInterval, INTERVALS, type Interval, isCandleInterval } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
@@ -156,11 +157,9 @@ function partitionsOf(of: Partitioned, span: Span): Partition[] {
 }
 
 function partitionAt({ table, months }: Partitioned, at: Instant): Partition {
-  const date = new Date(at);
-  const year = date.getUTCFullYear();
-  const month = Math.floor(date.getUTCMonth() / months) * months;
+  const { year, month, from, to } = periodOfMonths(at, months);
   const suffix = { 12: '', 3: `q${month / 3 + 1}`, 1: `m${String(month + 1).padStart(2, '0')}` }[months];
-  return { name: `${table}_${year}${suffix}`, from: Date.UTC(year, month), to: Date.UTC(year, month + months) };
+  return { name: `${table}_${year}${suffix}`, from, to };
 }
 
 /** The partition with this name; null when the name is not one of a partition of `of`. */
