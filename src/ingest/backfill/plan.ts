@@ -23,7 +23,6 @@ export type PlanCost = {
 };
 
 export type BackfillPlan = {
-  readonly coins: number;
   /** Coins with something to request. */
   readonly coinsWithGaps: number;
   readonly cost: PlanCost;
@@ -124,7 +123,6 @@ export async function planBackfill({
   const cost = mine.total();
   const probe = historyLimit.kind === 'documented' && cost.refusedSlots > 0;
   return {
-    coins: target.coinIds.length,
     coinsWithGaps,
     cost: probe ? { ...cost, requests: cost.requests + 1 } : cost,
     probe,

@@ -1,6 +1,6 @@
 /** Validates and stores an answer about the catalogue, in one transaction. A list that has lost many rows needs a second answer first. */
 
-import { haveSimilarLengths } from '../../core/second-opinion.ts';
+import { judgeLength } from '../../core/second-opinion.ts';
 import { type QuarantinedRecord, recordStored } from '../../store/candle/quarantine.ts';
 import { type ItemEnd, recordItem } from '../../store/catalogue/catalogue-item.ts';
 import { writeDocuments } from '../../store/catalogue/document.ts';
@@ -69,10 +69,7 @@ export async function settleAnswer(
     const received = { sentAt: exchange.sentAt, ageMs: exchange.ageMs, receivedAt: clock.now() };
     const opinion = await retry(() =>
       sql.begin((tx) =>
-        recordAnswer(tx, shortListOf(kind, id), received, (before) => ({
-          says: haveSimilarLengths(before?.evidence?.rows, rows) ? 'agrees' : 'differs',
-          evidence: { rows },
-        })),
+        recordAnswer(tx, shortListOf(kind, id), received, (before) => judgeLength(before?.evidence?.rows, rows)),
       ),
     );
     if (opinion.kind === 'waiting') {

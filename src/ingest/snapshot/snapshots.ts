@@ -5,7 +5,7 @@
 import type { Clock, Instant } from '../../clock.ts';
 import { createBackoff, WHOLE_BOUND } from '../../core/backoff.ts';
 import { DAY } from '../../core/interval.ts';
-import { haveSimilarLengths, REQUEST_AGAIN_MS } from '../../core/second-opinion.ts';
+import { judgeLength, REQUEST_AGAIN_MS } from '../../core/second-opinion.ts';
 import type { Sql, SqlOrTransaction } from '../../store/connection/connect.ts';
 import {
   hasStored,
@@ -215,10 +215,7 @@ async function implausibleBecause<T>(
   const { sentAt, ageMs } = exchange;
   const answer = { sentAt, ageMs, receivedAt: clock.now() };
   const { kind: opinion, claim } = await sql.begin((tx) =>
-    recordAnswer(tx, shortListOf(taking), answer, (before) => ({
-      says: haveSimilarLengths(before?.evidence?.rows, rows) ? 'agrees' : 'differs',
-      evidence: { rows },
-    })),
+    recordAnswer(tx, shortListOf(taking), answer, (before) => judgeLength(before?.evidence?.rows, rows)),
   );
   if (opinion !== 'waiting') return null;
   return { reason: `${rows} rows, of which ${least} at least were expected`, retryAt: claim.retryAt };
