@@ -1,5 +1,5 @@
 /**
- * Takes snapshots of the tickers, the whole market, the list of coins and the exchanges. One snapshot = one request = one unit of quota = one
+ * Takes snapshots of the tickers, the whole market and the exchanges. One snapshot = one request = one unit of quota = one
  * transaction. Any process may take one at any time: of two answers, the database keeps the newer one.
  */
 import type { Clock, Instant } from '../../clock.ts';
@@ -24,14 +24,7 @@ import { createOriginCheck, type OriginCheck } from '../request/origin.ts';
 import { type OutageRetry, withoutRetry } from '../request/outage-retry.ts';
 import type { SendRequest, SentRequest } from '../request/send-request.ts';
 import type { Run } from '../schedule-run.ts';
-import {
-  coinsKind,
-  exchangesKind,
-  globalKind,
-  type SnapshotKind,
-  type SnapshotName,
-  tickersKind,
-} from './snapshot-kinds.ts';
+import { exchangesKind, globalKind, type SnapshotKind, type SnapshotName, tickersKind } from './snapshot-kinds.ts';
 import { findWrongInstant } from './validate-snapshot.ts';
 
 /** How an attempt at a snapshot can end. Other errors are thrown: UpstreamError may be retried, ConfigurationError may not. */
@@ -80,7 +73,6 @@ export function createSnapshots(deps: SnapshotDeps): Readonly<Record<SnapshotNam
   return {
     tickers: of('tickers', tickersKind),
     global: of('global', globalKind),
-    coins: of('coins', coinsKind),
     exchanges: of('exchanges', exchangesKind),
   };
 }
@@ -208,8 +200,8 @@ async function implausibleBecause<T>(
   taking: Taking<T>,
   { rows, exchange }: { readonly rows: number } & Pick<Answered, 'exchange'>,
 ): Promise<{ readonly reason: string; readonly retryAt: Instant } | null> {
-  const { sql, accountId, clock, name, kind } = taking;
-  const known = (await lastStoredRows(sql, { endpoint: name, accountId })) ?? (await kind.knownRows?.(sql)) ?? 0;
+  const { sql, accountId, clock, name } = taking;
+  const known = (await lastStoredRows(sql, { endpoint: name, accountId })) ?? 0;
   const least = Math.ceil(known * LEAST_SHARE);
   if (rows >= least) return null;
   const { sentAt, ageMs } = exchange;
