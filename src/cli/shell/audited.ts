@@ -1,6 +1,6 @@
 /** Records a command that changes something in the audit log: who ran it and when, and how it ended. */
 import type { App } from '../../app.ts';
-import { shellWord } from '../../core/shell-word.ts';
+import { shellWord } from '../../core/format.ts';
 import { beginAudit, endAudit, recordMigration } from '../../store/work/audit.ts';
 import { EXIT } from './exit.ts';
 import { explain } from './explain-error.ts';

@@ -5,10 +5,9 @@ import { type QueuedPast, queueHistory } from '../../background/actions/track-ru
 import { type Budget, readPlanning } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
-import { formatCounted, formatDay, withIso } from '../../core/format.ts';
+import { formatCounted, formatDay, shellWord, withIso } from '../../core/format.ts';
 import { ceilToGrid, describeInterval, type Interval, isCandleInterval, widthOf } from '../../core/interval.ts';
 import { keptPart } from '../../core/settings/retention-settings.ts';
-import { shellWord } from '../../core/shell-word.ts';
 import { planBackfill } from '../../ingest/backfill/plan.ts';
 import { earliestSlot, expectedDepth } from '../../ingest/limits/history-limit.ts';
 import { lastDayOf } from '../../ingest/limits/last-day.ts';
