@@ -13,7 +13,7 @@ import type { FetchFunction } from './upstream/wire.ts';
  * running processes: `migrate` migrates it, `prepare` does so only when it has no schema of Chandler yet, and `require` refuses an old
  * schema and says what to run. `leave` neither checks nor changes the schema, not even of the embedded server: a restore brings its own.
  */
-export type SchemaPolicy = 'migrate' | 'prepare' | 'require' | 'leave';
+type SchemaPolicy = 'migrate' | 'prepare' | 'require' | 'leave';
 
 /** Replaces the network and the time of the machine, so that a test can run through months in minutes. */
 export type AppOverrides = {

@@ -24,7 +24,7 @@ export type Ingestion = {
   close(): Promise<void>;
 };
 
-export type IngestionOptions = {
+type IngestionOptions = {
   readonly signal?: AbortSignal;
   /** Opens the queue first, so that Chandler reports an unavailable queue before it sends any request. */
   readonly withQueue?: boolean;

@@ -6,7 +6,7 @@ export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', '
 export type LogLevel = (typeof LOG_LEVELS)[number];
 export type Log = Logger;
 
-export type LogOptions = {
+type LogOptions = {
   readonly level: LogLevel;
   /** Receives each line. In the program it writes to standard error. */
   readonly write: (line: string) => void;
@@ -70,7 +70,7 @@ function readable(json: string): string {
   return `${words.filter(Boolean).join(' ')}${stack ? `\n${stack}` : ''}\n`;
 }
 
-export type Failure = {
+type Failure = {
   readonly level: 'info' | 'warn' | 'error';
   /** What failed, with the same text for all failures of one kind: `chunk`, `a request failed`. */
   readonly message: string;

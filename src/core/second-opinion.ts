@@ -176,9 +176,10 @@ export function nextWait(before: Pick<Standing, 'requestedAt' | 'retryAt'> | nul
   return Math.min(last * growth, mostWaitMs);
 }
 
-/** Do two short lists agree? They do if their lengths differ by at most a tenth. `rowsBefore` is undefined when there was no earlier one. */
-export function haveSimilarLengths(rowsBefore: unknown, rows: number): boolean {
-  return typeof rowsBefore === 'number' && Math.abs(rows - rowsBefore) <= rowsBefore * SHORT_LISTS_DIFFER;
+/** Two short lists agree if their lengths differ by at most a tenth. `rowsBefore` is undefined when there was no earlier one. */
+export function judgeLength(rowsBefore: unknown, rows: number) {
+  const agrees = typeof rowsBefore === 'number' && Math.abs(rows - rowsBefore) <= rowsBefore * SHORT_LISTS_DIFFER;
+  return { says: agrees ? 'agrees' : 'differs', evidence: { rows } } as const;
 }
 
 const SHORT_LISTS_DIFFER = 0.1;

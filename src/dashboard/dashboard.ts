@@ -69,7 +69,7 @@ export function createDashboard(deps: DashboardDeps): Handler {
   addActions(app, deps, pages);
   const inputOf = (c: Context<Env>): ScreenInput => {
     const id = c.req.param('id') ?? '';
-    return { deps, url: new URL(c.req.url), id, visitor: c.get('visitor'), now: clock.now() };
+    return { deps, url: new URL(c.req.url), id, now: clock.now() };
   };
   for (const { path, view } of SCREENS) app.get(path, async (c) => pages.show(c, await view(inputOf(c))));
   for (const { path, read } of DATA_SOURCES) app.get(path, async (c) => c.json(await read(inputOf(c))));

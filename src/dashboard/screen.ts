@@ -3,7 +3,6 @@ import type { BlockList } from 'node:net';
 import type { Clock, Instant } from '../clock.ts';
 import type { Sql } from '../store/connection/connect.ts';
 import type { RequestsByHour } from '../views/dashboard/requests-by-hour.ts';
-import type { Visitor } from './access/visitor.ts';
 import type { Action } from './action.ts';
 import type { Html } from './html.ts';
 import type { Head } from './parts/head.tsx';
@@ -48,7 +47,6 @@ export type ScreenInput = {
   readonly url: URL;
   /** The last part of the address, if the screen has one: the id of a coin, the number of a backfill. */
   readonly id: string;
-  readonly visitor: Visitor;
   readonly now: Instant;
 };
 

@@ -58,7 +58,6 @@ export function afterLimited(ledger: Ledger, now: Instant, event: WaitEvent): Le
  */
 export function afterExhausted(
   ledger: Ledger,
-  _now: Instant,
   event: FailedRequest & { window: 'month' | 'day'; graceMs: number },
 ): Ledger {
   const start = event.window === 'month' ? monthStart(event.sentAt) : dayStart(event.sentAt);

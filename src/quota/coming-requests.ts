@@ -12,7 +12,7 @@ import { chooseDue, isOnTime, lastRefreshTime, refreshesToday, refreshRoom } fro
 export type ComingRequests = { readonly at: Instant; readonly requests: number };
 
 /** Items that are due together, and then again every `everyMs`. */
-export type DueItems = {
+type DueItems = {
   /** Null when they were never requested. */
   readonly dueAt: Instant | null;
   readonly everyMs: number;
@@ -74,7 +74,7 @@ export type DueSeries = {
 /** The time until an interval is tried again that the upstream refused because of the plan. */
 export const TRY_AFTER_MS = DAY + 1;
 
-export type RefreshTerms = {
+type RefreshTerms = {
   readonly runs: readonly Instant[];
   /** The longest time between two runs. */
   readonly tickMs: number;

@@ -8,7 +8,7 @@ import { HEADROOM } from './achievable-ages.ts';
 import type { QuotaState, Reserved } from './quota.ts';
 
 /** The largest share of a month's requests for holes. */
-export const HOLES_SHARE = 1 / 20;
+const HOLES_SHARE = 1 / 20;
 
 export type HoleAllowance = {
   /** Requests that holes may take in this month; null = any number, because neither month nor day is limited. */

@@ -1,7 +1,7 @@
 /** Measures the pace of backfills, and how many requests a chunk needs, from the requests that they sent lately. Pure. */
 import type { Instant } from '../clock.ts';
 
-export type SentForBackfill = {
+type SentForBackfill = {
   readonly sentAt: Instant;
   /** True when this request completed the chunk; false when it failed, or the chunk needed another answer. */
   readonly isLast: boolean;

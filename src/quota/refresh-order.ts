@@ -85,7 +85,7 @@ export function chooseDue<C extends RefreshCandidate>(
   });
 }
 
-export type DueTerms<C> = {
+type DueTerms<C> = {
   readonly now: Instant;
   readonly tickMs: number;
   readonly room: RefreshRoom;
@@ -161,7 +161,7 @@ export function refreshRoom({
   return { all, late: Math.min(all, ofDay - coming) };
 }
 
-export type RoomTerms = {
+type RoomTerms = {
   /** Requests a day for refreshes; null = any number. */
   readonly most: number | null;
   /** Requests left in the day and the month, without those that other schedules need. */

@@ -72,7 +72,7 @@ export function createUpstreamReports(deps: ReportDeps): UpstreamReports {
     },
     async exhausted({ sentAt, window, message }) {
       const event = { window, graceMs, message: message.slice(0, LONGEST_MESSAGE) };
-      await change(sentAt, (ledger, now, sent) => afterExhausted(ledger, now, { ...event, sentAt: sent }));
+      await change(sentAt, (ledger, _now, sent) => afterExhausted(ledger, { ...event, sentAt: sent }));
     },
     async unavailable({ sentAt, retryAfterMs, message }) {
       // The upstream has answered a request that was sent after this one, so it is not down.

@@ -2,7 +2,7 @@
 import { type Context, Hono } from 'hono';
 import type { Handler } from '../contract/interface/handler.ts';
 
-export type Operations = {
+type Operations = {
   /** `body` is sent as JSON; `isReady` decides the status of `/ready`. */
   health(): { readonly isReady: boolean; readonly body: Readonly<Record<string, unknown>> };
   /** The newest attestation, for `/health`. Null when this service writes none. */

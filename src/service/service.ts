@@ -21,7 +21,7 @@ import { marketRoutes } from './routes/market-routes.ts';
 import { rpcRoutes } from './rpc/rpc-routes.ts';
 import { createToolbox, type ToolboxDeps } from './rpc/toolbox.ts';
 
-export type ServiceDeps = ToolboxDeps & {
+type ServiceDeps = ToolboxDeps & {
   /** The service trusts `X-Forwarded-For` from these addresses; null: from no address. */
   readonly trustedProxies?: BlockList | null;
   /** How long after midnight `/ohlcv/latest` switches to the day that has ended; default: at once. */

@@ -7,7 +7,7 @@ import { createPlanHistoryLimits } from '../contract/plan/plan-history-limits.ts
 import { type Plan, type PlanName, type PlanOverrides, planOf } from '../contract/plan/plans.ts';
 import type { AccountInfo } from '../contract/record/records.ts';
 import { formatTime } from '../contract/time.ts';
-import { monthReset } from '../core/calendar.ts';
+import { monthOf, monthReset } from '../core/calendar.ts';
 import { DAY } from '../core/interval.ts';
 
 export type PlanLimitsOptions = {
@@ -53,7 +53,7 @@ const PERIODS = {
   second: (at: Instant) => Math.floor(at / 1_000),
   day: (at: Instant) => Math.floor(at / DAY),
   /** Calendar months in UTC, numbered without gaps. */
-  month: (at: Instant) => new Date(at).getUTCFullYear() * 12 + new Date(at).getUTCMonth(),
+  month: monthOf,
 };
 type WindowName = keyof typeof PERIODS;
 const WINDOWS = Object.keys(PERIODS) as WindowName[];

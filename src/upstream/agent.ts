@@ -6,7 +6,7 @@ import type { Dispatcher, Agent as UndiciAgent } from 'undici';
 import request from 'undici/lib/api/api-request.js';
 import Agent from 'undici/lib/dispatcher/agent.js';
 
-export type HttpAgent = {
+type HttpAgent = {
   /** Sends one request. Resolves when the headers of the response have arrived. */
   request(options: Dispatcher.RequestOptions): Promise<Dispatcher.ResponseData>;
   /** Resolves when all requests in progress have ended. */

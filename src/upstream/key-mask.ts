@@ -4,7 +4,7 @@
  */
 import { createMask } from '../log.ts';
 
-export type KeyMask = {
+type KeyMask = {
   text(text: string): string;
   /** The same buffer when there is nothing to hide. */
   bytes(bytes: Buffer): Buffer;

@@ -144,7 +144,7 @@ it('the SQL of the ledger agrees with the rules for any events in any order', as
             if (troubled) note(afterAnswered(ledger, now, event));
           } else if (s.do === 'spent') {
             await quota.exhausted({ ...event, window: s.window as 'day' | 'month' });
-            note(afterExhausted(ledger, now, { ...event, window: s.window as 'day' | 'month', graceMs: 2000 }));
+            note(afterExhausted(ledger, { ...event, window: s.window as 'day' | 'month', graceMs: 2000 }));
           } else {
             await quota[s.do]({ ...event, retryAfterMs: s.wait });
             const full = { ...event, retryAfterMs: s.wait, random: 0.25 };

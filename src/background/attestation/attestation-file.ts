@@ -1,55 +1,42 @@
 /** Attestations as files, and the keys that sign them. */
-import { createHash, createPrivateKey, createPublicKey, type KeyObject, randomUUID } from 'node:crypto';
+import { createHash, createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { open, readFile, rename, rm, stat } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { readFile, rm, stat } from 'node:fs/promises';
 import { systemClock } from '../../clock.ts';
 import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
 import { DAY } from '../../core/interval.ts';
 import { ConfigurationError } from '../../ingest/outcome.ts';
-import { syncToDisk } from '../../lake/destination/folder.ts';
+import { writeWhole } from '../../lake/destination/folder.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import { type Attested, type AttestOptions, attest } from '../../views/attestation/attestation.ts';
 import { type CheckedFile, checkFile, DamagedAttestation } from '../../views/attestation/check-file.ts';
 
-export type WriteOptions = AttestOptions & {
+type WriteOptions = AttestOptions & {
   /** When it is aborted, nothing is written, and `writeAttestation` throws its reason. */
   readonly signal?: AbortSignal;
   /** Also after an error, settle only when nothing is read any more: the caller will end the transaction. */
   readonly waitsForReads?: boolean;
 };
 
-/**
- * Writes an attestation to `path`. The file appears under this name only when it is complete and synced to the disk. Until then, its name
- * contains a part that differs for each writer, and ends in `.part`. It replaces a file of the same name.
- */
+/** Writes an attestation to `path`. */
 export async function writeAttestation(
   sql: SqlOrTransaction,
   path: string,
   { signal, waitsForReads = false, ...options }: WriteOptions,
 ): Promise<Attested> {
-  const part = `${path}.${randomUUID()}.part`;
-  const file = await open(part, 'w');
-  const lines = attest(sql, options);
-  try {
-    const read = () => (signal === undefined ? lines.next() : unlessAborted(lines.next(), signal));
-    for (let next = await read(); ; next = await read()) {
-      if (!next.done) {
+  return writeWhole(path, async (file) => {
+    const lines = attest(sql, options);
+    try {
+      const read = () => (signal === undefined ? lines.next() : unlessAborted(lines.next(), signal));
+      for (let next = await read(); ; next = await read()) {
+        if (next.done) return next.value;
         await file.write(next.value);
-        continue;
       }
-      await file.sync();
-      await file.close();
-      await rename(part, path);
-      await syncToDisk(dirname(path));
-      return next.value;
+    } catch (error) {
+      if (waitsForReads) await lines.return(undefined as never).catch(() => undefined);
+      throw error;
     }
-  } catch (error) {
-    await file.close();
-    await rm(part, { force: true });
-    if (waitsForReads) await lines.return(undefined as never).catch(() => undefined);
-    throw error;
-  }
+  });
 }
 
 /**
@@ -76,7 +63,7 @@ export async function checkReplaceable(
     );
 }
 
-export type OpenedAttestation = {
+type OpenedAttestation = {
   readonly checked: CheckedFile;
   /**
    * The lines between the first and the last. They are read from the file again, because they may not fit into memory.

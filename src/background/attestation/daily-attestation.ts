@@ -9,7 +9,7 @@ import type { Sql } from '../../store/connection/connect.ts';
 import type { Attested } from '../../views/attestation/attestation.ts';
 import { readPrivateKey, removeAbandoned, writeAttestation } from './attestation-file.ts';
 
-export type AttestSettings = NonNullable<Config['attest']>;
+type AttestSettings = NonNullable<Config['attest']>;
 
 /** `attestation-2024-01-31.jsonl`. It differs from the default name of `chandler attest`, so that the service never removes files of that command. */
 const NAME = /^attestation-(\d{4}-\d\d)-\d\d\.jsonl$/;
@@ -48,7 +48,7 @@ function attestationsOf(names: readonly string[]): string[] {
   return names.filter((name) => NAME.test(name)).sort();
 }
 
-export type NewestAttestation =
+type NewestAttestation =
   | { readonly file: string; readonly at: string; readonly root: string; readonly isSigned: boolean }
   /** There is none yet, or none can be read. `problem` says why. */
   | { readonly file: null; readonly problem: string };

@@ -14,7 +14,7 @@ import { type RemainingSlots, readRemaining } from '../../views/operations/remai
 import { type Recorded, recordBackfill } from '../actions/record-backfill.ts';
 
 /** Slots that the upstream has answered, but not finally. */
-export type Waiting = {
+type Waiting = {
   /** Grouped by reason: slots whose next request is not due yet. */
   readonly later: readonly (RemainingSlots & { readonly nextAskAt: Instant })[];
   /** Slots for which the upstream's last answer cannot be used. */

@@ -1,9 +1,10 @@
 /** What operators can do with the keys of callers: the same as with `chandler keys create` and `revoke`. */
+
 import type { App } from '../../app.ts';
 import { PLAN_NAMES } from '../../contract/plan/plans.ts';
 import { parseDate } from '../../contract/time.ts';
 import { makeApiKey, UNLIMITED } from '../../core/caller/api-key.ts';
-import { formatCounted, formatDay, formatInstant, formatRelative } from '../../core/format.ts';
+import { formatCounted, formatDay, formatInstant, formatRelative, shellWord } from '../../core/format.ts';
 import { DAY } from '../../core/interval.ts';
 import { type Action, ActionFailed, type Arguments } from '../../dashboard/action.ts';
 import { BadAddress } from '../../dashboard/screen.ts';
@@ -80,13 +81,9 @@ function commandOf({ plan, name, isOperator, expiresAt }: ApiKeyTerms): string[]
   return [
     ...['chandler', 'keys', 'create', '--plan', plan],
     ...(isOperator ? ['--operator'] : []),
-    ...(name === null ? [] : ['--name', inShell(name)]),
+    ...(name === null ? [] : ['--name', shellWord(name)]),
     ...(expiresAt === null ? [] : ['--expires', new Date(expiresAt).toISOString()]),
   ];
-}
-
-function inShell(text: string): string {
-  return /^[\w.@:-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
 /** Parameter `key`: the first part of a key. Messages never repeat other input, because it may be a whole key. */

@@ -27,7 +27,7 @@ import { failedChip, type MissingData, readMissingData, readMissingPerDay, readN
 import { readDemandOf, readQuotaReport } from './quota-report.ts';
 import { forecastOf, requestsOfOpen } from './window-forecast.ts';
 
-export type DashboardOptions = {
+type DashboardOptions = {
   readonly app: App;
   /** The states that the operator is told of, if this process knows them. Null when the pages must read them. */
   readonly states: () => readonly State[] | null;

@@ -15,7 +15,7 @@ import { planTiers } from '../../ingest/tracking/freshness.ts';
 import { forecastFrom } from '../../quota/forecast.ts';
 import { unknownCoins } from '../../store/snapshot/coin.ts';
 import { addTracks, readTracks, type TrackRule } from '../../store/tracking/track-rule.ts';
-import { readTiers, type TierRow } from '../../store/tracking/tracked-tier.ts';
+import { NEW_TIER, newTier, readTiers } from '../../store/tracking/tracked-tier.ts';
 import { applyRules, freshnessOptions, queueHistory, removeRules } from '../actions/track-rules.ts';
 
 type Series = SeriesName;
@@ -144,18 +144,12 @@ async function pricePast(app: App, budget: Budget, rule: TrackRule, { coinId, in
   return { ...cost, done: finishAt === null ? null : { from: finishAt, to: finishAt } };
 }
 
-/** The id of the series' own tier in the plan. No stored tier has this id. */
-const NEW_TIER = -1;
-
 /** How many requests a day this series adds, and how old its data would become with the present quota. Records nothing. */
 async function priceOfDay(app: App, budget: Budget, { coinId, interval, quote }: Series, targetAgeMs: number) {
   const { sql } = app.database;
   const rows = await readTiers(sql);
   const others = await readTiers(sql, { coinIds: [coinId], interval, quote });
-  const added: TierRow = {
-    ...{ id: NEW_TIER, tier: 'list', priority: DEFAULT_PRIORITY.list, interval, targetAgeMs, series: 1 },
-    ...{ achievableAgeMs: null, refreshAfterMs: null, isPlanned: false },
-  };
+  const added = newTier({ tier: 'list', interval, targetAgeMs, series: 1 });
   const options = await freshnessOptions(app, budget);
   const [before, after] = [planTiers(rows, options), planTiers([...others, added], options)];
   const reached = after.tiers.find(({ id }) => id === NEW_TIER)!;

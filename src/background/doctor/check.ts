@@ -1,6 +1,6 @@
 /** One check of `chandler doctor`. */
 
-export type CheckState = 'ok' | 'warn' | 'fail';
+type CheckState = 'ok' | 'warn' | 'fail';
 
 export type Check = {
   readonly name: string;

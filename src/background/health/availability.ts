@@ -88,7 +88,7 @@ function isTemporary(error: unknown): boolean {
 const POOL_IS_FULL = /timeout exceeded when trying to connect/;
 const EMBEDDED_DATABASE = 'the embedded database';
 
-export type Watch = {
+type Watch = {
   readonly incidents: Incidents;
   readonly clock: Clock;
   readonly signal: AbortSignal;

@@ -10,7 +10,7 @@ export type Role = (typeof ROLES)[number];
  * `waiting`: for a database, a queue, a migration, or the account's plan. `ready`: everything runs, and the scheduler has looked for due
  * schedules once.
  */
-export type Phase = 'waiting' | 'starting' | 'ready' | 'stopping';
+type Phase = 'waiting' | 'starting' | 'ready' | 'stopping';
 
 export type ServiceStatus = {
   readonly owner: string;
@@ -35,7 +35,7 @@ export function isReady({ phase }: ServiceStatus, incidents: Pick<Incidents, 'is
   return phase === 'ready' && ![DATABASE, HEARTBEAT, LOCK, QUEUE].some(incidents.isOpen);
 }
 
-export type ServiceHealth = {
+type ServiceHealth = {
   readonly status: Phase;
   readonly owner: string;
   readonly roles: readonly Role[];

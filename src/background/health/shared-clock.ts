@@ -5,7 +5,7 @@ import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import { readDatabaseClock } from '../../store/quota/quota.ts';
 
 /** The database's time. A host with a wrong clock would otherwise write wrong times into shared rows. */
-export type SharedClock = Clock & {
+type SharedClock = Clock & {
   /** Reads the database's time. Until the first reading, the clock is the host's own. */
   follow(sql: SqlOrTransaction): Promise<void>;
 };

@@ -24,7 +24,7 @@ const IDLE_MS = 60_000;
 
 export type Market = { readonly handler: Handler; close(): Promise<void> };
 
-export type MarketDeps = {
+type MarketDeps = {
   readonly app: Pick<App, 'database'>;
   readonly config: Pick<Config, 'serveDatabaseUrl' | 'serveLimits' | 'serveSql' | 'serveOrigins' | 'trustedProxies'>;
   readonly clock: Clock;
@@ -110,7 +110,7 @@ function rootOf(error: unknown): Error {
 /** The paths for operators. */
 const OPERATIONS = /^\/(health|ready|metrics|backfills)([/?]|$)/;
 
-export type Served = {
+type Served = {
   readonly operations: Handler;
   /** The dashboard, served with the paths for operators. It returns null while there is no database yet. Absent when this server has no dashboard. */
   readonly dashboard?: (() => Handler | null) | undefined;
@@ -166,7 +166,7 @@ export async function listenToAll(
   };
 }
 
-export type HttpOptions = {
+type HttpOptions = {
   readonly config: Pick<Config, 'listen' | 'operationsListen' | 'connectionsPerAddress' | 'trustedProxies'>;
   readonly log: Log;
   /** Called with the address as soon as there is one. */

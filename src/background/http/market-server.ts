@@ -14,7 +14,7 @@ import { createSharedClock } from '../health/shared-clock.ts';
 import { listenToAll, type Market, openMarket, requestFailures, settingOf, shutDown } from './market-http.ts';
 import { createServingMetrics } from './market-http-metrics.ts';
 
-export type ServeMarketOptions = {
+type ServeMarketOptions = {
   readonly config: Config;
   readonly clock: Clock;
   readonly log: Log;

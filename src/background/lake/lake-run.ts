@@ -12,10 +12,10 @@ import { withLockUnlessHeld } from '../../store/connection/lock.ts';
 import type { CandleArchive } from '../../store/upkeep/retention.ts';
 import { readLake } from '../../store/work/lake.ts';
 
-export type LakeSettings = NonNullable<Config['lake']>;
+type LakeSettings = NonNullable<Config['lake']>;
 
 /** The result of a run, for the log. */
-export type LakeWritten = {
+type LakeWritten = {
   readonly root: string;
   readonly files: number;
   readonly bytes: number;

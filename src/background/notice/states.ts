@@ -37,7 +37,7 @@ export type StateInputs = {
   readonly lake: LakeState | null;
 };
 
-export type RefusedKey = {
+type RefusedKey = {
   /** The account whose key another live service sends; absent when it is this account. */
   readonly accountId?: string;
   readonly message: string;
@@ -137,7 +137,7 @@ function upstreamDown({ downSince, outage, now, accountId }: StateInputs): State
 /** A shorter lock of an administrator or a tool is not worth a message. */
 const LOCKED_AFTER_MS = 2 * MINUTE;
 
-export type LockInputs = {
+type LockInputs = {
   readonly now: Instant;
   /** The incident of this process, which says who holds the lock. Null when nobody does. */
   readonly lock: { readonly message: string } | null;

@@ -98,7 +98,7 @@ type Content = {
   readonly body?: string;
 };
 
-export type WebhookOptions = { readonly deadlineMs?: number; readonly setting?: string };
+type WebhookOptions = { readonly deadlineMs?: number; readonly setting?: string };
 
 function judge(
   { host, setting }: { readonly host: string; readonly setting: string },

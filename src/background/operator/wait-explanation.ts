@@ -7,7 +7,7 @@ import type { BackfillDetails } from '../../views/backfills/backfill-details.ts'
 import { type HeldLock, lockSentence } from '../../views/operations/blocking-sessions.ts';
 import { formatMoment, waitingFor } from './wait-reasons.ts';
 
-export type AccountState = {
+type AccountState = {
   readonly state: QuotaState;
   readonly budget: Pick<Budget, 'reserved'>;
   readonly refusal: { readonly message: string } | null;
@@ -34,7 +34,7 @@ export function explainAccountWait({ state, budget, refusal }: AccountState): st
   return reasons;
 }
 
-export const NO_SERVICE = 'No service is running. Start one with: chandler service';
+const NO_SERVICE = 'No service is running. Start one with: chandler service';
 /** Replaces `NO_SERVICE` while another session holds a lock: a service may be waiting for that lock before it renews its lease. */
 export const SERVICE_SILENT = 'No service sends a heartbeat: none runs, or it waits for the lock.';
 

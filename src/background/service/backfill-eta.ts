@@ -27,7 +27,7 @@ import { liveInstances } from '../../store/work/instance.ts';
 import { type Forecasted, finishToShow } from './finish-change.ts';
 
 /** `concurrency`: the number of concurrent requests of this service. */
-export type EtaContext = { readonly app: App; readonly concurrency: number };
+type EtaContext = { readonly app: App; readonly concurrency: number };
 
 /** When a running backfill will be done. Null when it is no longer open. */
 export async function readEta(

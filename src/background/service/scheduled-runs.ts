@@ -39,7 +39,7 @@ export function createFreshness(app: App, session: Session, queue: ChunkQueue): 
 }
 
 /** For logs and metrics of the chunks that a run requests itself. */
-export type ChunkEvents = Pick<ConfirmHolesDeps, 'onChunk' | 'onFailure'>;
+type ChunkEvents = Pick<ConfirmHolesDeps, 'onChunk' | 'onFailure'>;
 
 export function createRuns(app: App, session: Session, freshness: KeepFresh, events: ChunkEvents): Runs {
   const { config, clock, database, log } = app;

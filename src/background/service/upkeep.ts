@@ -17,7 +17,7 @@ const UPKEEP_MS = 10_000;
 const FORECAST_ROUNDS = 3;
 
 /** Why a session ends and a new one begins. */
-export type Renewal = 'other plan' | 'key refused';
+type Renewal = 'other plan' | 'key refused';
 
 /** Runs until the session ends. Calls `renew` and resolves when the account has another plan, or its key is refused. */
 export async function runUpkeep(

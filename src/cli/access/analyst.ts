@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { checkReaders } from '../../background/doctor/analyst-checks.ts';
 import { makePassword, scramVerifier } from '../../core/caller/database-password.ts';
 import { formatDuration } from '../../core/format.ts';
-import { nearestNames } from '../../core/settings/did-you-mean.ts';
+import { meantOr, nearestNames } from '../../core/settings/did-you-mean.ts';
 import {
   type AnalystLogin,
   createAnalystLogin,
@@ -118,8 +118,9 @@ async function ourLogin(sql: Sql, name: string): Promise<AnalystLogin> {
       name,
       logins.map((one) => one.name),
     );
-    const hint = near.length > 0 ? `did you mean ${near.join(' or ')}?` : 'chandler analyst list shows them.';
-    throw new UsageError(`There is no login ${name} of an analyst; ${hint}`);
+    throw new UsageError(
+      `There is no login ${name} of an analyst; ${meantOr(near, 'chandler analyst list shows them.')}`,
+    );
   }
   if (!login.isOurs)
     throw new UsageError(`The login ${name} was not created by chandler analyst; remove it in the way you created it.`);

@@ -54,7 +54,7 @@ async function forecastRest(
 }
 
 /** The plan of what is still missing, without slots that were requested after `since` and got no final answer. */
-export function planMissing(
+function planMissing(
   { database: { sql }, clock }: App,
   { target, session }: Pick<PlanReport, 'target' | 'session'>,
   since: Instant,

@@ -1,8 +1,10 @@
 /** `chandler plan`: what a backfill would cost. Sends no requests, except for a list of coins that is missing or old. */
+
 import type { Command } from 'commander';
 import type { App } from '../../app.ts';
 import { readScheduledWork, schedulesOf } from '../../budget.ts';
 import { effectiveLimits } from '../../config.ts';
+import { shellWord } from '../../core/format.ts';
 import { type Interval, isCandleInterval, type PriceInterval, widthOf } from '../../core/interval.ts';
 import type { Tier } from '../../core/tier.ts';
 import { planBackfill } from '../../ingest/backfill/plan.ts';
@@ -18,7 +20,7 @@ import type { CommandContext } from '../shell/context.ts';
 import type { Output } from '../shell/io.ts';
 import { type PlanReport, type PlanReports, plansAsJson } from './plan-report.ts';
 import { printPlans } from './plan-text.ts';
-import { pricesInstead, quoted } from './prices-instead.ts';
+import { pricesInstead } from './prices-instead.ts';
 import { planTrackedDaily } from './tracked-daily.ts';
 
 export function planCommand(program: Command, context: CommandContext): void {
@@ -140,8 +142,8 @@ function commandOf(coins: readonly string[], options: TargetOptions, interval: P
     ...(everTop === undefined ? [] : [`--ever-top ${everTop}`]),
     ...(all ? ['--all'] : []),
     ...(inactive ? ['--inactive'] : []),
-    `--start ${quoted(start!)}`,
-    ...(end === undefined ? [] : [`--end ${quoted(end)}`]),
+    `--start ${shellWord(start!)}`,
+    ...(end === undefined ? [] : [`--end ${shellWord(end)}`]),
     ...(quote === 'usd' ? [] : [`--quote ${quote}`]),
     `--series prices --interval ${widthOf(interval)}`,
   ].join(' ');

@@ -36,8 +36,3 @@ function relativeStart(depthMs: number): string {
   const ms = depthMs + MINUTE;
   return ms >= 2 * DAY ? `-${Math.floor(ms / DAY)}d` : `-${Math.floor(ms / HOUR)}h`;
 }
-
-/** Quoted for a shell if that is needed. */
-export function quoted(time: string): string {
-  return /^[\w.:+-]+$/.test(time) ? time : `'${time}'`;
-}

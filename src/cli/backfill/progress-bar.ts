@@ -20,7 +20,7 @@ export type ProgressState = {
   readonly waiting: { readonly reason: string; readonly until: Instant } | null;
 };
 
-export type Progress = {
+type Progress = {
   update(state: ProgressState): void;
   /** Shows the last state and releases the terminal. Safe to call twice. */
   done(): void;
@@ -36,7 +36,7 @@ const QUIET_MS = 5_000;
 /** When the quota allows the given number of requests to have been sent. Null when no limit delays them. */
 export type QuotaForecast = (requests: number) => Instant | null;
 
-export type ProgressSources = {
+type ProgressSources = {
   readonly forecast: QuotaForecast;
   /** Number of requests in flight. */
   readonly underWay: () => number;

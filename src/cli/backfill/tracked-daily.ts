@@ -3,7 +3,7 @@ import type { App } from '../../app.ts';
 import { schedulesOf } from '../../budget.ts';
 import type { Quote } from '../../core/candle.ts';
 import { DAY } from '../../core/interval.ts';
-import { DEFAULT_PRIORITY, type Tier } from '../../core/tier.ts';
+import type { Tier } from '../../core/tier.ts';
 import { FRESHNESS } from '../../ingest/queue/chunk-job.ts';
 import { longestGapMs } from '../../ingest/schedule/cadence.ts';
 import { type Demand, freshnessBudgetOf, sustainedFreshness } from '../../ingest/schedule/demand.ts';
@@ -11,7 +11,7 @@ import type { Schedule } from '../../ingest/schedule/schedule-plan.ts';
 import type { Session } from '../../ingest/session.ts';
 import { planTiers } from '../../ingest/tracking/freshness.ts';
 import { CATALOGUE_KINDS, type CatalogueDemand } from '../../store/catalogue/catalogue-item.ts';
-import { readTiers, type TierRow } from '../../store/tracking/tracked-tier.ts';
+import { NEW_TIER, newTier, readTiers } from '../../store/tracking/tracked-tier.ts';
 
 export type TrackedDaily = {
   /** Number of active coins: only these get new days. */
@@ -27,9 +27,6 @@ export type TrackedDaily = {
 type Scheduled = { readonly schedules: readonly Schedule[]; readonly demand: Demand };
 type Coins = { readonly coinIds: readonly string[]; readonly quote: Quote; readonly tier: Tier };
 
-/** The id of the coins' own tier in the plan. No stored tier has this id. */
-const NEW_TIER = -1;
-
 /**
  * Plans as `track add` does: first with the rest of this month, then from month to month, besides the series that are tracked already and
  * the requests of the catalogue about all these coins. Records nothing.
@@ -41,10 +38,7 @@ export async function planTrackedDaily(
   { coinIds, quote, tier }: Coins,
 ): Promise<TrackedDaily> {
   const coins = coinIds.length;
-  const added: TierRow = {
-    ...{ id: NEW_TIER, tier, priority: DEFAULT_PRIORITY[tier], interval: '24h', targetAgeMs: DAY, series: coins },
-    ...{ achievableAgeMs: null, refreshAfterMs: null, isPlanned: false },
-  };
+  const added = newTier({ tier, interval: '24h', targetAgeMs: DAY, series: coins });
   const rows = [...(await readTiers(sql, { coinIds, interval: '24h', quote })), added];
   const catalogue = withCoins(demand.catalogue, coins);
   const later = sustainedFreshness(schedulesOf(config, plan.name, limits, { ...demand, catalogue }), demand.state);

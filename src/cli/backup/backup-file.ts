@@ -115,7 +115,7 @@ async function giveName(part: string, name: string): Promise<void> {
   await rm(part);
 }
 
-export type FoundBackup = { readonly file: string; readonly at: Instant };
+type FoundBackup = { readonly file: string; readonly at: Instant };
 
 /** The backups of a folder, oldest first. Empty when there is no such folder. */
 export async function backupsIn(folder: string): Promise<FoundBackup[]> {

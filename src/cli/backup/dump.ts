@@ -18,7 +18,7 @@ import type { Output } from '../shell/io.ts';
 import { attestationBeside, placeFor, writeWhole } from './backup-file.ts';
 import { findClients, fittingClient, missingClient, runClient } from './postgres-client.ts';
 
-export type DumpOptions = {
+type DumpOptions = {
   /** A folder, or a file that does not exist. */
   readonly target: string;
   /** Also write an attestation of the same instant. */

@@ -6,7 +6,7 @@ import { type ReasonToKeep, reasonToKeep, removeUnused } from '../../store/backu
 import { UsageError } from '../shell/exit.ts';
 import { attestationBeside, hasFile } from './backup-file.ts';
 
-export type FreeDatabase = {
+type FreeDatabase = {
   /** Empty schemas that somebody has created. */
   readonly empty: readonly string[];
   /** Whether there is an unused warehouse, which `clear` removes. */

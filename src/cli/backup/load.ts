@@ -24,7 +24,7 @@ import { checkDigest } from './backup-file.ts';
 import { clear, requireFree } from './free-database.ts';
 import { findClients, fittingClient, missingClient, type PostgresClient, runClient } from './postgres-client.ts';
 
-export type LoadOptions = { readonly env: Environment; readonly err: Output; readonly signal: AbortSignal };
+type LoadOptions = { readonly env: Environment; readonly err: Output; readonly signal: AbortSignal };
 
 export type Loaded = {
   /** Version of the server that was dumped. */

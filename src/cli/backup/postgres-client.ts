@@ -7,7 +7,7 @@ import { libpqEnvironment } from '../../store/connection/libpq-environment.ts';
 import { CommandFailed, UsageError } from '../shell/exit.ts';
 import { findPrograms } from '../shell/find-program.ts';
 
-export type ClientName = 'pg_dump' | 'pg_restore';
+type ClientName = 'pg_dump' | 'pg_restore';
 
 export type PostgresClient = {
   readonly name: ClientName;
@@ -63,7 +63,7 @@ export function missingClient(
   );
 }
 
-export type RunOptions = {
+type RunOptions = {
   /** The address of the database. The program receives it in the environment, where `ps` does not show it. */
   readonly url?: string;
   readonly env: Environment;

@@ -1,9 +1,11 @@
 /** `chandler explain`: the story of one slot: who wanted it, which requests and answers there were, which evidence it has, and what comes next. */
+
 import type { Command } from 'commander';
 import type { Clock, Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import { formatDay, formatInstant, formatSeries, toIso, withIso } from '../../core/format.ts';
 import { INTERVALS, type Interval } from '../../core/interval.ts';
+import { meantOr } from '../../core/settings/did-you-mean.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { catalogueSeenAt, findCoins, nearestCoinIds } from '../../store/snapshot/coin.ts';
 import { presentIdsOf } from '../../store/upkeep/rename.ts';
@@ -102,8 +104,6 @@ async function unknownCoin(sql: Sql, coinId: string): Promise<UsageError> {
       `the list of coins was not read yet, so ${coinId} is not known; begin with: chandler plan ${coinId} --start -30d`,
     );
   }
-  const near = await nearestCoinIds(sql, coinId, 3);
-  const meant =
-    near.length === 0 ? 'a coin is named by its id, like btc-bitcoin' : `did you mean ${near.join(' or ')}?`;
+  const meant = meantOr(await nearestCoinIds(sql, coinId, 3), 'a coin is named by its id, like btc-bitcoin');
   return new UsageError(`there is no coin ${coinId}; ${meant}`);
 }

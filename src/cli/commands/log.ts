@@ -33,7 +33,7 @@ function changedSettings({ settings, settingsBefore }: AuditedCommand): readonly
 }
 
 /** `CHANDLER_PLAN free → pro`, in the order of the names. */
-export function changesBetween(before: RecordedSettings, now: RecordedSettings): readonly string[] {
+function changesBetween(before: RecordedSettings, now: RecordedSettings): readonly string[] {
   const names = [...new Set([...Object.keys(before), ...Object.keys(now)])].sort();
   return names
     .filter((name) => before[name] !== now[name])

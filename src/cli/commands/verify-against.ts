@@ -12,12 +12,12 @@ import { EXIT, type ExitCode } from '../shell/exit.ts';
 import type { Io, Output } from '../shell/io.ts';
 import { printJson } from '../shell/json.ts';
 
-export type AgainstOptions = { readonly against: string; readonly key?: string; readonly json?: boolean };
+type AgainstOptions = { readonly against: string; readonly key?: string; readonly json?: boolean };
 
 /** The output lists at most so many findings that are neither equal nor grown. The counts include all. */
 const MOST_SHOWN = 1000;
 
-export type Comparison = {
+type Comparison = {
   readonly checked: CheckedFile;
   readonly counts: Readonly<Record<Verdict, number>>;
   readonly shown: readonly Finding[];

@@ -96,7 +96,7 @@ async function verifyAsJson(io: Io, sql: Sql, filter: VerifyFilter, now: number)
   return differences === 0 ? EXIT.done : EXIT.failed;
 }
 
-export type Verified = {
+type Verified = {
   readonly series: number;
   readonly counts: { readonly candle: number; readonly price: number };
   /** Slots known to be empty. */

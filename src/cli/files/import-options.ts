@@ -58,7 +58,7 @@ export function importOptions(command: Command): Command {
 }
 
 /** @throws UsageError for an invalid name */
-export function parseSource(name: string): string {
+function parseSource(name: string): string {
   if (/^[A-Za-z0-9._-]{1,63}$/.test(name) && name.toLowerCase() !== 'upstream') return name;
   throw new UsageError(
     `'${name}' is not a name of a source: it must be 1 to 63 letters, digits, -, _ and ., and not upstream, which is the name for data that Chandler itself requested.`,

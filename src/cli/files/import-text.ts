@@ -7,7 +7,7 @@ import { MOST_NAMED } from '../../lake/import/wrong-rows.ts';
 import type { Output } from '../shell/io.ts';
 import type { ColumnsOfFiles } from './import-columns.ts';
 
-export type ImportReport = {
+type ImportReport = {
   readonly source: string;
   readonly files: number;
   readonly bytes: number;

@@ -23,7 +23,7 @@ import type { Output } from '../shell/io.ts';
 import { printJson } from '../shell/json.ts';
 import { addressOption, asCommandError } from './address-option.ts';
 
-export type VerifyFilesOptions = {
+type VerifyFilesOptions = {
   readonly files: string;
   readonly against?: string | undefined;
   readonly key?: string | undefined;

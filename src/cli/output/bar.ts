@@ -1,7 +1,7 @@
 /** The progress bar of a command that reads a known number of items. */
 import type { Output } from '../shell/io.ts';
 
-export type Bar = { add(count: number): void; stop(): void };
+type Bar = { add(count: number): void; stop(): void };
 
 /** Appears only on a terminal; otherwise `count` is not called. `unit`: the counted items, as a plural. */
 export async function startBar(err: Output, unit: string, count: () => Promise<number>): Promise<Bar> {

@@ -12,7 +12,7 @@ import { type Problem, readProblems } from '../../views/operations/problems.ts';
 import type { Output } from '../shell/io.ts';
 import { number, printable, printTable, text, whole } from './table.ts';
 
-export type Now = {
+type Now = {
   /** Owners of the services that run. */
   readonly services: readonly string[];
   /** What holds all requests, or those of backfills. */

@@ -1,5 +1,6 @@
 /** Records a command that changes something in the audit log: who ran it and when, and how it ended. */
 import type { App } from '../../app.ts';
+import { shellWord } from '../../core/format.ts';
 import { beginAudit, endAudit, recordMigration } from '../../store/work/audit.ts';
 import { EXIT } from './exit.ts';
 import { explain } from './explain-error.ts';
@@ -56,5 +57,5 @@ export function noteMigration(app: App, argv: readonly string[]): Promise<void> 
 
 /** The line as a user would type it in a shell. */
 export function commandLine(argv: readonly string[]): string {
-  return argv.map((word) => (/^[\w./:=@,+%-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(' ');
+  return argv.map(shellWord).join(' ');
 }

@@ -35,7 +35,7 @@ export type Answer = {
   readonly text: (out: Output) => void;
 };
 
-export type UseOptions = Pick<AppOptions, 'schema'> & {
+type UseOptions = Pick<AppOptions, 'schema'> & {
   /** Whether the command changes something. The audit log then records who ran it, and how it ended. */
   readonly changes?: boolean;
   readonly handlesInterrupt?: boolean;

@@ -4,7 +4,7 @@ import { StoreError } from '../../store/connection/store-error.ts';
 import { DamagedAttestation } from '../../views/attestation/check-file.ts';
 import { CommandError, EXIT, type ExitCode } from './exit.ts';
 
-export type Explanation = { readonly message: string; readonly exitCode: ExitCode; readonly isUnexpected: boolean };
+type Explanation = { readonly message: string; readonly exitCode: ExitCode; readonly isUnexpected: boolean };
 
 /** `isUnexpected`: the error has no explanation, so its stack is worth printing. */
 export function explain(error: unknown): Explanation {

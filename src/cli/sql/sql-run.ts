@@ -17,7 +17,7 @@ import { copyDirection, kindOf, type StatementKind } from './sql-kind.ts';
 import { describePosition, splitStatements } from './sql-statements.ts';
 import { noteUnknownCoins } from './unknown-coins.ts';
 
-export type SqlRun = {
+type SqlRun = {
   readonly url: string;
   readonly text: string;
   readonly json: boolean;

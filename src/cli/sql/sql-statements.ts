@@ -1,6 +1,6 @@
 /** Splits SQL into statements as psql does: at semicolons outside quotes, comments, parentheses and function bodies. */
 
-export type Statement = {
+type Statement = {
   readonly text: string;
   /** Its position in the whole text, so that the position of an error refers to the whole text. */
   readonly offset: number;

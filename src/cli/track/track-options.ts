@@ -10,7 +10,7 @@ import { parseDuration, pastOption } from '../input/time.ts';
 import { UsageError } from '../shell/exit.ts';
 
 /** One value of `--target-age`: for one interval or, when `interval` is null, for all of them. */
-export type TargetAge = { readonly interval: Width | null; readonly ms: number };
+type TargetAge = { readonly interval: Width | null; readonly ms: number };
 
 export type TrackOptions = {
   readonly top?: number;

@@ -1,10 +1,11 @@
 /** The past of what `track add` tracks: which backfill fetches it from now on, and which part the plan does not give. */
+
 import type { App } from '../../app.ts';
 import { type QueuedPast, queueHistory } from '../../background/actions/track-rules.ts';
 import { type Budget, readPlanning } from '../../budget.ts';
 import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
-import { formatCounted, formatDay, withIso } from '../../core/format.ts';
+import { formatCounted, formatDay, shellWord, withIso } from '../../core/format.ts';
 import { ceilToGrid, describeInterval, type Interval, isCandleInterval, widthOf } from '../../core/interval.ts';
 import { keptPart } from '../../core/settings/retention-settings.ts';
 import { planBackfill } from '../../ingest/backfill/plan.ts';
@@ -14,7 +15,7 @@ import { HISTORY_PRIORITY, refreshedFrom } from '../../ingest/tracking/audit.ts'
 import { type RuleTarget, readRuleTargets, type TrackRule } from '../../store/tracking/track-rule.ts';
 import type { PricesInstead } from '../backfill/plan-report.ts';
 import { beyondLimitText, pricesTexts } from '../backfill/plan-text.ts';
-import { pricesInstead, quoted } from '../backfill/prices-instead.ts';
+import { pricesInstead } from '../backfill/prices-instead.ts';
 import type { Output } from '../shell/io.ts';
 import type { TrackOptions } from './track-options.ts';
 
@@ -36,7 +37,7 @@ type WithRefresh = {
   readonly slots: number;
 };
 
-export type PastReport = QueuedPast & {
+type PastReport = QueuedPast & {
   readonly withRefresh: readonly WithRefresh[];
   /** Missing slots that other open backfills will fetch. */
   readonly othersSlots: number;
@@ -115,7 +116,7 @@ function commandOf(coins: readonly string[], { top, all, since, quote }: TrackOp
     ...coins,
     ...(top === undefined ? [] : [`--top ${top}`]),
     ...(all ? ['--all'] : []),
-    ...(since === undefined ? [] : [`--since ${quoted(since)}`]),
+    ...(since === undefined ? [] : [`--since ${shellWord(since)}`]),
     ...(quote === 'usd' ? [] : [`--quote ${quote}`]),
     `--series prices --interval ${widthOf(interval)}`,
   ].join(' ');

@@ -232,7 +232,7 @@ export function platformId() {
 }
 
 /** An optional text, parsed by `parse`. The message of `parse` is the whole message of a refusal. */
-export function list<T>(description: string, parse: (given: string | null) => Parsed<T>) {
+function list<T>(description: string, parse: (given: string | null) => Parsed<T>) {
   return z
     .string({ error: 'must be a string' })
     .optional()

@@ -103,7 +103,7 @@ export class StatementError extends Error {
   }
 }
 
-export type SqlQuestion = {
+type SqlQuestion = {
   /** The caller. Only one statement of each caller runs at a time. */
   readonly caller: string;
   readonly statement: string;

@@ -84,7 +84,7 @@ export function hasPrices(row: unknown): boolean {
   return typeof row === 'object' && row !== null && ('open' in row || 'close' in row || 'high' in row || 'low' in row);
 }
 
-export type WireNumber = number | null | undefined | '';
+type WireNumber = number | null | undefined | '';
 
 export function isNumber(value: unknown): value is WireNumber {
   return typeof value === 'number' || value === null || value === undefined || value === '';

@@ -9,7 +9,8 @@ export function makePassword(): string {
 }
 
 /** The SCRAM-SHA-256 verifier of an ASCII password (RFC 5803). Postgres stores it unchanged. */
-export function scramVerifier(password: string, salt: Buffer = randomBytes(16)): string {
+export function scramVerifier(password: string): string {
+  const salt = randomBytes(16);
   const salted = pbkdf2Sync(password, salt, ITERATIONS, 32, 'sha256');
   const key = (name: string) => createHmac('sha256', salted).update(name).digest();
   const stored = createHash('sha256').update(key('Client Key')).digest('base64');

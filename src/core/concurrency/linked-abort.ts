@@ -1,7 +1,7 @@
 /** An abort controller that an outer signal aborts, too. */
 import { setMaxListeners } from 'node:events';
 
-export type LinkedAbort = {
+type LinkedAbort = {
   /** Aborted by its own `abort()`, or by the outer signal with the same reason. */
   readonly controller: AbortController;
   /** Ends the link. Without it, the outer signal would keep the controller for as long as it lives. */

@@ -1,7 +1,7 @@
 /** Shares one read among all callers within some time. */
 import type { Clock, Instant } from '../../clock.ts';
 
-export type SharedReadOptions<A extends readonly unknown[], T> = {
+type SharedReadOptions<A extends readonly unknown[], T> = {
   readonly clock: Pick<Clock, 'now'>;
   /** Callers within so many milliseconds of a read share its result. A result from the future (the clock was set back) counts as old. */
   readonly ms: number;

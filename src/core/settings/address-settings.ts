@@ -57,7 +57,7 @@ export function wrong(problem: string, shown?: string): Problem {
 }
 
 /** The address with its password masked, even when the address cannot be parsed. */
-export function masked(text: string): string {
+function masked(text: string): string {
   const at = text.lastIndexOf('@');
   return quoted(at === -1 ? maskPasswords(text) : `***${text.slice(at)}`);
 }

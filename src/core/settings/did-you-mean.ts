@@ -25,8 +25,17 @@ export function nearestNames(given: string, names: Iterable<string>, limit = 3):
 
 /** ` (did you mean x?)`, or nothing, for the end of a message. */
 export function didYouMean(given: string, names: Iterable<string>, limit = 1): string {
-  const near = nearestNames(given, names, limit);
-  return near.length === 0 ? '' : ` (did you mean ${near.join(' or ')}?)`;
+  return meantHint(nearestNames(given, names, limit));
+}
+
+/** ` (did you mean x or y?)` of the names that were found; nothing without one. */
+export function meantHint(near: readonly string[]): string {
+  return near.length === 0 ? '' : ` (${meantOr(near, '')})`;
+}
+
+/** `did you mean x or y?` of the names that were found; `otherwise` without one. */
+export function meantOr(near: readonly string[], otherwise: string): string {
+  return near.length === 0 ? otherwise : `did you mean ${near.join(' or ')}?`;
 }
 
 /** Whether `given` differs from `name` by one missing, extra or wrong letter, or by two swapped letters. */

@@ -2,7 +2,7 @@
 import type { IChartApi, IPrimitivePaneRenderer, ISeriesPrimitive, Time, UTCTimestamp } from 'lightweight-charts';
 import type { Hole } from './coin-bars.ts';
 
-export type BandColors = { readonly gap: string; readonly empty: string; readonly text: string };
+type BandColors = { readonly gap: string; readonly empty: string; readonly text: string };
 
 const FONT_PX = 11;
 

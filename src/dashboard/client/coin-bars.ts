@@ -1,6 +1,6 @@
 /** The bars of a coin as the server sends them, and how the loaded parts become one row of slots. */
 
-export type Bar = {
+type Bar = {
   /** Seconds since 1970, as the library for charts uses them. */
   readonly time: number;
   readonly open: number | null;
@@ -87,7 +87,7 @@ function cut(hole: Hole, from: number, to: number, { grid }: Loaded): Hole {
   return { ...hole, from, to, slots };
 }
 
-export function slotAfter({ seconds, months }: Loaded['grid'], slot: number): number {
+function slotAfter({ seconds, months }: Loaded['grid'], slot: number): number {
   if (months === 0) return slot + seconds;
   const date = new Date(slot * 1000);
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + months) / 1000;

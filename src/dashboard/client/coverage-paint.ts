@@ -13,7 +13,7 @@ import {
   yOf,
 } from './coverage-view.ts';
 
-export type Scene = {
+type Scene = {
   readonly view: View;
   readonly layout: Layout;
   readonly answer: Answer | null;

@@ -5,7 +5,7 @@ import type { Box } from './coverage-view.ts';
 const DAY = 86_400;
 
 /** `2024-01-31`, with the time unless it is midnight. */
-export function formatAt(at: number): string {
+function formatAt(at: number): string {
   const text = new Date(Math.round(at) * 1000).toISOString();
   return Math.round(at) % DAY === 0 ? text.slice(0, 10) : `${text.slice(0, 10)} ${text.slice(11, 16)}Z`;
 }
@@ -45,9 +45,9 @@ export function coinHref({ coinId, interval, quote }: Row): string {
 }
 
 /** Series of one interval and quote, which one backfill can fill. */
-export type PriceLink = { readonly text: string; readonly href: string };
+type PriceLink = { readonly text: string; readonly href: string };
 
-export type Selected = {
+type Selected = {
   readonly text: string;
   readonly asked: readonly PriceLink[];
 };

@@ -90,7 +90,7 @@ export function cellSeconds(view: View, layout: Layout): number {
   return CELLS.find((one) => one >= least) ?? CELLS.at(-1)!;
 }
 
-export type Tick = { readonly at: number; readonly text: string };
+type Tick = { readonly at: number; readonly text: string };
 
 const TICK_PIXELS = 84;
 const MONTH = 30.4 * DAY;

@@ -13,7 +13,7 @@ const VOLUME = new Intl.NumberFormat('en-US', {
   roundingPriority: 'lessPrecision',
 });
 
-export type TableRow = { readonly at: Instant } & (
+type TableRow = { readonly at: Instant } & (
   | { readonly bar: Bar; readonly hole: null; readonly drawdown: number | null }
   | { readonly bar: null; readonly hole: Hole; readonly drawdown: null }
 );

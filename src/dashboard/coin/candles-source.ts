@@ -6,7 +6,7 @@ import { describeState } from './bar-table.tsx';
 import { canBeId, mostSlotsOf, readCoinAddress, windowOf } from './coin-address.ts';
 
 /** The data for `client/coin.ts`. Times are in seconds, as the library for charts uses them. */
-export type CandlesAnswer = {
+type CandlesAnswer = {
   readonly from: number;
   readonly to: number;
   /** Whether there are earlier slots. */

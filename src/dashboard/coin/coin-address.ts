@@ -11,7 +11,7 @@ import { BadAddress } from '../screen.ts';
 
 /** Days before the end of the data. */
 export const SPANS = { '30d': 30, '90d': 90, '1y': 365, '5y': 1826, all: Number.POSITIVE_INFINITY } as const;
-export type SpanName = keyof typeof SPANS;
+type SpanName = keyof typeof SPANS;
 /** Number of slots when the address has no span. */
 const DEFAULT_SLOTS = 300;
 

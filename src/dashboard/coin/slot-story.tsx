@@ -10,7 +10,7 @@ import { findStorySeries } from '../../views/chart/story-series.ts';
 import { readStory, type Story } from '../../views/operations/story.ts';
 import { coinUrl, describeChart, iso } from './coin-address.ts';
 
-export type SlotStory = {
+type SlotStory = {
   readonly story: Story;
   /** The stored series that the story is about. */
   readonly series: SeriesFacts;

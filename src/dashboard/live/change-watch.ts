@@ -7,7 +7,7 @@ import type { Clock } from '../../clock.ts';
 /** A version number for each part of the warehouse that pages show. */
 export type Versions = Readonly<Record<string, string>>;
 
-export type ChangeWatch = {
+type ChangeWatch = {
   /** A stream of server-sent events, until `signal` is aborted: `changed` with the names of what changed, `away` and `back` for the database. */
   follow(signal: AbortSignal): ReadableStream<Uint8Array>;
   /** Number of pages that follow now. */

@@ -19,8 +19,8 @@ export type CoverageAddress = {
 };
 
 /** The address names series instead of rows, because the order changes: a selection is what lies between two series now. */
-export type CursorAddress = { readonly seriesId: number; readonly at: Instant };
-export type SelectionAddress = {
+type CursorAddress = { readonly seriesId: number; readonly at: Instant };
+type SelectionAddress = {
   /** The series of the first row; `last` is that of the last row. */
   readonly first: number;
   readonly last: number;

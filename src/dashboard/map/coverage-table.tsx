@@ -25,7 +25,7 @@ export const CoverageTable: FC<{ readonly facts: readonly CoverageFacts[] }> = (
 );
 
 /** The page of a coin with this series. */
-export function coinHref({ coinId, interval, quote }: Pick<CoverageFacts, 'coinId' | 'interval' | 'quote'>): string {
+function coinHref({ coinId, interval, quote }: Pick<CoverageFacts, 'coinId' | 'interval' | 'quote'>): string {
   return `/ui/coins/${encodeURIComponent(coinId)}?interval=${interval}&quote=${quote}`;
 }
 

@@ -38,7 +38,7 @@ const MILLISECONDS = /^(?:0|\d{10,14})$/;
  * A date, a date-time in UTC unless it names a zone, or milliseconds since 1970.
  * Refuses 2024-02-31, which `Date.parse` reads as a day of March.
  */
-export function toInstant(name: string, text: string): Instant {
+function toInstant(name: string, text: string): Instant {
   const at = MILLISECONDS.test(text)
     ? Number(text)
     : DATE.test(text)

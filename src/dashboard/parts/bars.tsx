@@ -4,9 +4,9 @@ import type { Instant } from '../../clock.ts';
 import { formatCount, formatInstant } from '../../core/format.ts';
 import { Table } from './table.tsx';
 
-export type BarPart = { readonly name: string; readonly kind: 'good' | 'warn' | 'bad' | 'idle' };
+type BarPart = { readonly name: string; readonly kind: 'good' | 'warn' | 'bad' | 'idle' };
 /** `counts`: one number for each part, in the same order. */
-export type Bar = { readonly from: Instant; readonly counts: readonly number[] };
+type Bar = { readonly from: Instant; readonly counts: readonly number[] };
 
 const WIDTH = 22;
 const HEIGHT = 72;
@@ -47,12 +47,7 @@ export const Bars: FC<{
       </svg>
       <ul class="legend">
         {parts.map(({ name, kind }) => (
-          <li>
-            <svg width="10" height="10" aria-hidden="true">
-              <rect class={kind} width="10" height="10" />
-            </svg>{' '}
-            {name}
-          </li>
+          <LegendEntry kind={kind} name={name} />
         ))}
       </ul>
       <details>
@@ -74,6 +69,16 @@ export const Bars: FC<{
     </figure>
   );
 };
+
+/** An entry of the legend: the colour of this kind, and what it means. */
+export const LegendEntry: FC<{ readonly kind: string; readonly name: string }> = ({ kind, name }) => (
+  <li>
+    <svg width="10" height="10" aria-hidden="true">
+      <rect class={kind} width="10" height="10" />
+    </svg>{' '}
+    {name}
+  </li>
+);
 
 /** From the bottom up, in pixels. Every count above zero stays visible, however small it is. */
 function stacked({ counts }: Bar, most: number): readonly { readonly y: number; readonly height: number }[] {

@@ -7,7 +7,7 @@ import { ASSETS } from '../assets/assets.ts';
 import type { Html } from '../html.ts';
 import { type Head, HeadFacts } from './head.tsx';
 
-export type MenuEntry = { readonly path: string; readonly name: string };
+type MenuEntry = { readonly path: string; readonly name: string };
 
 export type PageProps = {
   readonly title: string;

@@ -16,7 +16,7 @@ export type QuotaWindow = {
   readonly forecast: { readonly least: number; readonly most: number } | null;
 };
 
-export type Spender = {
+type Spender = {
   readonly name: string;
   readonly class: string;
   readonly day: number;
@@ -46,7 +46,6 @@ export type PlanLine = {
   readonly isPresent: boolean;
   readonly perMonth: number | null;
   readonly perDay: number | null;
-  readonly perSecond: number | null;
   /** Requests of the schedules in this month, under the cadences of that plan. */
   readonly schedules: number;
   /** Requests sent this month under the present plan. 0 for other plans, which would mean a new account. */

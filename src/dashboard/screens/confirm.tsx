@@ -49,7 +49,7 @@ export const Confirm: FC<ConfirmProps> = ({ intended, path, visitor, isDearer })
 );
 
 /** `It costs 41 requests, done about 14:20.` */
-export function priceOf({ requests, done }: Pick<Intended, 'requests' | 'done'>): string {
+function priceOf({ requests, done }: Pick<Intended, 'requests' | 'done'>): string {
   if (requests === 0) return 'It costs no requests now.';
   const end = done ? `, done ${rangeOfTime(done.from, done.to)}` : '';
   return `It costs ${formatCounted(requests, 'request')}${end}.`;

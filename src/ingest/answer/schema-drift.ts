@@ -7,7 +7,7 @@ import type { Sql } from '../../store/connection/connect.ts';
 import type { ChunkJob } from '../queue/chunk-job.ts';
 
 /** Returns what is wrong with the whole answer; null: nothing, or only single rows. */
-export type DriftCheck = (
+type DriftCheck = (
   series: Pick<ChunkJob, 'seriesId' | 'interval'>,
   rows: readonly OhlcvRowRead[],
 ) => Promise<string | null>;

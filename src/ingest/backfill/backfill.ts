@@ -54,7 +54,7 @@ export type BackfillRun = {
   readonly leftSlotsToOthers: boolean;
 };
 
-export type BackfillDeps = Pick<Session, 'ingestChunk' | 'circuitBreaker' | 'historyLimits'> & {
+type BackfillDeps = Pick<Session, 'ingestChunk' | 'circuitBreaker' | 'historyLimits'> & {
   readonly sql: Sql;
   readonly clock: Clock;
   readonly queue: ChunkQueue;

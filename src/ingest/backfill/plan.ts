@@ -23,7 +23,6 @@ export type PlanCost = {
 };
 
 export type BackfillPlan = {
-  readonly coins: number;
   /** Coins with something to request. */
   readonly coinsWithGaps: number;
   readonly cost: PlanCost;
@@ -55,10 +54,10 @@ export type PlanOptions = {
 };
 
 /** Coins per statement: it bounds the memory for any number of series. */
-export const PAGE = 1_000;
+const PAGE = 1_000;
 
 /** `gaps` excludes the slots of backfills before this one; `others` has those. */
-export type OwnGaps = CoinGaps & { readonly others: Spans };
+type OwnGaps = CoinGaps & { readonly others: Spans };
 
 /** The gaps of all coins, page by page in the target's order. */
 export async function* gapsOf(
@@ -124,7 +123,6 @@ export async function planBackfill({
   const cost = mine.total();
   const probe = historyLimit.kind === 'documented' && cost.refusedSlots > 0;
   return {
-    coins: target.coinIds.length,
     coinsWithGaps,
     cost: probe ? { ...cost, requests: cost.requests + 1 } : cost,
     probe,

@@ -8,7 +8,7 @@ import type { ChunkJob } from '../queue/chunk-job.ts';
 import type { ChunkSource } from './missing-chunks.ts';
 import { gapsOf } from './plan.ts';
 
-export type ProbeDeps = ChunkSource & {
+type ProbeDeps = ChunkSource & {
   readonly signal: AbortSignal;
   readonly ingest: (job: ChunkJob, attempt: number) => Promise<Outcome>;
   readonly onOutcome: (job: ChunkJob, outcome: Outcome) => void;

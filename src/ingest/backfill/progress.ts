@@ -49,7 +49,7 @@ const LONGEST_DOUBT_MS = 5 * REQUEST_AGAIN_MS;
 
 type Wait = { readonly until: Instant; readonly reason: string };
 
-export type ProgressOptions = {
+type ProgressOptions = {
   /** Processes work on each other's chunks. A request counts for the backfill that the chunk belongs to. */
   readonly backfillId: number;
   readonly planned: BackfillPlan;

@@ -8,7 +8,7 @@ import type { ChunkQueue } from '../queue/chunk-queue.ts';
 import type { OutageRetry } from '../request/outage-retry.ts';
 import type { MissingChunks } from './missing-chunks.ts';
 
-export type QueueWindow = {
+type QueueWindow = {
   add(jobs: readonly ChunkJob[]): Promise<void>;
   /** Resolves when at most `count` chunks are left, or the signal is aborted. It reads the queue at least every `mostMs`. */
   shrunkTo(count: number, signal: AbortSignal, mostMs?: number): Promise<void>;

@@ -59,7 +59,7 @@ export type CatalogueQuestion = {
   readonly query: Readonly<Record<string, string>>;
 };
 
-export type CatalogueKindPlan = {
+type CatalogueKindPlan = {
   readonly question: (id: string) => CatalogueQuestion;
   readonly document: DocumentKind;
   /** A list that shrinks to less than this share of its rows needs a second answer; null: the kind is no list. */

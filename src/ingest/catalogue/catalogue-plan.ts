@@ -8,7 +8,7 @@ export type Tier = 'sparse' | PlanName;
 /** A tier that is not named has the value of the next smaller one. */
 export type PerTier<T> = Readonly<Partial<Record<Tier, T>> & { sparse: T }>;
 
-export type CataloguePlan = {
+type CataloguePlan = {
   readonly fetches: string;
   /** An answer of this age is requested again, if quota allows. `idleAgeMs`: for items that seldom change (dead coins and exchanges). */
   readonly ageMs: number;
@@ -108,7 +108,7 @@ export type CatalogueNeed = CatalogueDemand[CatalogueKind];
 type RunRate = { readonly mostPerRun: number; readonly runsPerDay: number };
 
 /** Requests a day that would keep all items as fresh as planned, with so many runs a day. */
-export function wantedPerDay(kind: CatalogueKind, { items, idle }: CatalogueNeed, runsPerDay: number): number {
+function wantedPerDay(kind: CatalogueKind, { items, idle }: CatalogueNeed, runsPerDay: number): number {
   const { ageMs, idleAgeMs } = CATALOGUE_PLAN[kind];
   const perDay = (some: number, age: number) => (some === 0 ? 0 : (some * DAY) / atRun(age, runsPerDay));
   return perDay(items - idle, ageMs) + perDay(idle, idleAgeMs);

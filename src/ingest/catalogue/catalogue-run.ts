@@ -26,7 +26,7 @@ import { settleAnswer } from './catalogue-settle.ts';
 import { unanswered, unansweredByTool } from './catalogue-unanswered.ts';
 import { createToolRegistry, RATIONALE } from './tool-registry.ts';
 
-export type CatalogueDeps = {
+type CatalogueDeps = {
   readonly sql: Sql;
   readonly clock: Clock;
   readonly session: Pick<Session, 'sendRequest' | 'tools' | 'accountId' | 'plan'>;

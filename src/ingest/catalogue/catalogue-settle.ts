@@ -1,6 +1,6 @@
 /** Validates and stores an answer about the catalogue, in one transaction. A list that has lost many rows needs a second answer first. */
 
-import { haveSimilarLengths } from '../../core/second-opinion.ts';
+import { judgeLength } from '../../core/second-opinion.ts';
 import { type QuarantinedRecord, recordStored } from '../../store/candle/quarantine.ts';
 import { type ItemEnd, recordItem } from '../../store/catalogue/catalogue-item.ts';
 import { writeDocuments } from '../../store/catalogue/document.ts';
@@ -22,7 +22,7 @@ import type { CatalogueFacts } from './validate-catalogue.ts';
 
 type Answered = Extract<Answer, { kind: 'answered' }>;
 
-export type SettleOptions = {
+type SettleOptions = {
   /** The limit of the request; null: none. */
   readonly limit: number | null;
   readonly isOfTool: boolean;
@@ -69,10 +69,7 @@ export async function settleAnswer(
     const received = { sentAt: exchange.sentAt, ageMs: exchange.ageMs, receivedAt: clock.now() };
     const opinion = await retry(() =>
       sql.begin((tx) =>
-        recordAnswer(tx, shortListOf(kind, id), received, (before) => ({
-          says: haveSimilarLengths(before?.evidence?.rows, rows) ? 'agrees' : 'differs',
-          evidence: { rows },
-        })),
+        recordAnswer(tx, shortListOf(kind, id), received, (before) => judgeLength(before?.evidence?.rows, rows)),
       ),
     );
     if (opinion.kind === 'waiting') {

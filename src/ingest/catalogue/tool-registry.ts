@@ -23,13 +23,13 @@ import type { Answer } from '../../upstream/answer.ts';
 import type { OutageRetry } from '../request/outage-retry.ts';
 import type { Session } from '../session.ts';
 
-export type ToolFound =
+type ToolFound =
   | { readonly kind: 'tool'; readonly tool: ListedTool }
   /** The interface or the tool cannot be used: the caller uses REST. */
   | { readonly kind: 'rest' }
   | { readonly kind: 'held'; readonly until: Instant; readonly reason: string };
 
-export type FindOptions = {
+type FindOptions = {
   /** The names of the arguments that the caller will pass. */
   readonly given: readonly string[];
   readonly spender: Spender;

@@ -55,7 +55,7 @@ export function checkOne<S extends z.ZodType<{ readonly id: string }>>(
 }
 
 /** The valid rows, and the text of each. */
-export type GoodRows<T> = {
+type GoodRows<T> = {
   readonly rows: readonly T[];
   readonly texts: readonly string[];
   /** The text of the list: as received if all rows are valid, or else the list of valid rows. */

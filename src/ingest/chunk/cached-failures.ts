@@ -6,7 +6,7 @@ import { afterCaches } from '../../core/second-opinion.ts';
 import type { Exchange } from '../../upstream/answer.ts';
 import { type ChunkJob, chunkJobId } from '../queue/chunk-job.ts';
 
-export type CachedFailures = {
+type CachedFailures = {
   /** When the chunk may be requested again; null: now. */
   waitingFor(job: ChunkJob): Instant | null;
   /** Called when an answer for the chunk cannot be used. It has no effect unless the answer came from a cache. */

@@ -29,7 +29,7 @@ import { createLastDayWatch, type DayRequest, dayRequestOf, LAST_DAY } from './l
 import { type Refused, type SettleRefusalDeps, settleRefusal } from './settle-refusal.ts';
 import { createStoreAnswer } from './store-answer.ts';
 
-export type IngestChunkDeps = SettleRefusalDeps & { readonly sendRequest: SendRequest };
+type IngestChunkDeps = SettleRefusalDeps & { readonly sendRequest: SendRequest };
 
 export type IngestChunkOptions = {
   readonly attempt?: number;

@@ -23,7 +23,7 @@ export type SettleRefusalDeps = {
 };
 
 /** Has this upstream ever sent something usable? Until then a refusal may mean a wrong key or address. */
-export type Trust = { readonly proven: boolean; prove(): void };
+type Trust = { readonly proven: boolean; prove(): void };
 
 const ALL_TIME: Span = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY };
 

@@ -39,7 +39,7 @@ import { type Findings, validate } from './validate.ts';
  * Stores one answer to the request that `sent` records. @throws UpstreamError when the answer cannot be read, ConfigurationError when it comes from
  * another upstream than all earlier answers; the request is recorded in both cases.
  */
-export type StoreAnswer = (
+type StoreAnswer = (
   job: ChunkJob,
   sent: SentRequest,
   answer: Extract<Answer, { kind: 'answered' }>,

@@ -10,7 +10,7 @@ import type { OpenCandle } from '../../store/candle/candle.ts';
 import type { QuarantinedRow } from '../../store/candle/quarantine.ts';
 import { otherWidth } from './other-request.ts';
 
-export type OhlcvQuestion = {
+type OhlcvQuestion = {
   readonly coinId: string;
   readonly interval: Interval;
   /** On the grid. The requested slots are those that open inside it. */

@@ -12,7 +12,7 @@ import { type AnswerTime, type SecondOpinions, toReceivedAnswer } from './second
 /** When so many series of one interval wait for a second opinion, and none was answered since, the other series wait for them. */
 const MOST_SERIES_WAITING = 8;
 
-export type PaymentOpinions = {
+type PaymentOpinions = {
   /** When the chunk may be requested; null: now. */
   waitingFor(job: ChunkJob): Instant | null;
   /** Resolves to when the chunk may be requested again; null: the 402 is believed. */

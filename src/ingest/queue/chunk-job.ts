@@ -3,7 +3,7 @@ import type { Instant } from '../../clock.ts';
 import { type Interval, isPriceInterval, type SeriesName } from '../../core/interval.ts';
 
 /** What a chunk is for. It decides which quota pays for the chunk, and whether the chunk is still wanted: a worker drops a chunk that is not. */
-export type Wish =
+type Wish =
   /** Wanted while the backfill is running; it uses the quota that the schedules leave. */
   | { readonly kind: 'backfill'; readonly backfillId: number }
   /** The newest end of a series. Wanted while the series is tracked; it counts as scheduled work. */

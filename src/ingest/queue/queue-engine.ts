@@ -17,13 +17,13 @@ export type QueueEngine =
   /** `watchdog`: the connection watchdog of the same database. */
   | { readonly kind: 'postgres'; readonly url: string; readonly watchdog?: Watchdog };
 
-export type WorkerSettings = {
+type WorkerSettings = {
   readonly concurrency: number;
   /** How long the job of a dead worker stays locked. */
   readonly lockMs: number;
   readonly maximumRateLimitDelay?: number;
 };
-export type Handler<Job> = (
+type Handler<Job> = (
   job: RunningJob<Job> & { moveToDelayed(timestamp: number, token?: string): Promise<void> },
   token?: string,
 ) => Promise<void>;

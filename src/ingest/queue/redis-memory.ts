@@ -1,7 +1,7 @@
 /** Checks what Redis does when its memory is full: with any policy except `noeviction`, it deletes queued jobs. */
 import type { Redis } from 'ioredis';
 
-export type Eviction =
+type Eviction =
   | { readonly kind: 'none' }
   | { readonly kind: 'evicts'; readonly policy: string }
   /** The setting could not be read. */

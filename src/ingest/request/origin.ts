@@ -7,7 +7,7 @@ import { ConfigurationError } from '../outcome.ts';
 import { otherOrigin } from './configuration-errors.ts';
 import { type OutageRetry, withoutRetry } from './outage-retry.ts';
 
-export type OriginOptions = {
+type OriginOptions = {
   /** Waits for a database that is unavailable. */
   readonly retry?: OutageRetry;
   /** The setting that holds the address of the request. */

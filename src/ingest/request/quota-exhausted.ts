@@ -56,7 +56,7 @@ const NEAR = 0.9;
  * Without an account to request, the text and the ledger decide. If a plan's limit were mistaken for an exhausted quota, all work would stop.
  * `beyondPlan`: by its documents, the plan does not include what was requested, which explains the 402 as well.
  */
-export function looksExhausted(
+function looksExhausted(
   message: string,
   beyondPlan: boolean,
   { month, day }: Pick<QuotaState, 'month' | 'day'>,

@@ -14,7 +14,7 @@ import type { Reachability } from './reachability.ts';
 import { type FinalAnswer, pauseAtOnce, recordInQuota, recordPauseOfOtherHost } from './record-in-quota.ts';
 
 /** What `ops.fetch` records about a request besides its answer. */
-export type RequestDetails = Pick<FetchRow, 'endpoint'> &
+type RequestDetails = Pick<FetchRow, 'endpoint'> &
   Partial<Pick<FetchRow, 'seriesId' | 'span' | 'backfillId' | 'attempt' | 'subject'>>;
 
 export type SendOptions = {
@@ -29,7 +29,7 @@ export type SendOptions = {
 };
 
 /** A request whose path and query are known. */
-export type FixedRequest = Pick<Question, 'path' | 'query' | 'withText' | 'rpc'>;
+type FixedRequest = Pick<Question, 'path' | 'query' | 'withText' | 'rpc'>;
 
 /** A request whose path and query depend on what is still missing from a stretch of candles when the permit is granted. */
 export type StretchRequest = {

@@ -50,7 +50,6 @@ export type BackfillRunnerDeps = ClaimDeps & {
   readonly onEnd: (end: BackfillEndReport) => void;
   readonly onChunk: (job: ChunkJob, outcome: Outcome) => void;
   readonly onFailure: (job: ChunkJob, error: Error, final: boolean) => void;
-  readonly restartDatabase?: () => Promise<void>;
   readonly realMs?: (ms: number) => number;
   /** How often the runner looks for a backfill to claim, and renews its claim. In milliseconds. */
   readonly lookMs?: number;
@@ -226,7 +225,7 @@ async function execute(
     onProgress,
   }: Pick<BackfillOptions, 'signal' | 'onProgress'> & Required<Pick<BackfillOptions, 'onBegun'>>,
 ): Promise<BackfillRun> {
-  const { sql, clock, queue, owner, concurrency, restartDatabase, realMs } = deps;
+  const { sql, clock, queue, owner, concurrency, realMs } = deps;
   const { id, coinIds, interval, quote, span, priority } = claimed;
   const { historyLimits, circuitBreaker, plan, sendRequest } = deps.session;
   await historyLimits.reload();
@@ -249,7 +248,7 @@ async function execute(
   deps.onBegin(claimed, planned.cost.requests);
   const running = { sql, clock, queue, historyLimits, circuitBreaker, plan, owner, ingestChunk: reporting(deps) };
   return runBackfill(
-    { ...running, ...(restartDatabase ? { restartDatabase } : {}), ...(realMs ? { realMs } : {}) },
+    { ...running, ...(realMs ? { realMs } : {}) },
     {
       claimedId: id,
       priority,

@@ -47,7 +47,7 @@ export type Demand = {
   readonly spenders: readonly SpenderRow[];
 };
 
-export type DemandQuery = {
+type DemandQuery = {
   readonly accountId: string;
   readonly plan: PlanName;
   readonly now: Instant;

@@ -39,7 +39,7 @@ export type Schedule = {
 /** How often a schedule runs, as configured: a valid cron expression, or `off`. */
 export type Cadences = Readonly<Partial<Record<ScheduleName, string>>>;
 
-export type SchedulePlanTerms = {
+type SchedulePlanTerms = {
   readonly plan: PlanName;
   readonly limits: Limits;
   readonly hasKey: boolean;

@@ -13,15 +13,13 @@ import type { RunOutcome } from '../schedule-run.ts';
 import { type Runs, SCHEDULES } from './schedules.ts';
 import { attemptBackoff, MOST_ATTEMPTS, mayRunAgain, standingOf } from './tick.ts';
 
-export type ScheduleWorkerDeps = {
+type ScheduleWorkerDeps = {
   readonly sql: Sql;
   readonly clock: Clock;
   readonly queue: Pick<TickQueue, 'work'>;
   readonly runs: Runs;
   /** `host:pid`. */
   readonly owner: string;
-  /** Schedules that run at the same time; default: all, because they share one quota anyway. */
-  readonly concurrency?: number;
   /** For logs and metrics. Called after the end is recorded. */
   readonly onEnd?: (run: ScheduleRun, end: RunEnd, tookMs: number) => void;
 };
@@ -43,7 +41,8 @@ export function createScheduleWorker(deps: ScheduleWorkerDeps): ScheduleWorker {
   const abandon = new AbortController();
   /** The answers are already stored. The end of the run must be recorded as well, or the requests would be sent again. */
   const retry = createOutageRetry({ clock, signal: stop.signal });
-  const worker = queue.work({ concurrency: deps.concurrency ?? SCHEDULES.length, handle });
+  // All schedules may run at the same time, because they share one quota anyway.
+  const worker = queue.work({ concurrency: SCHEDULES.length, handle });
 
   async function handle({ schedule, tick, anew = false, first = false }: Tick): Promise<void> {
     const entry = SCHEDULES.find(({ name }) => name === schedule);

@@ -15,7 +15,7 @@ import type { TickQueue } from '../queue/tick-queue.ts';
 import type { Schedule } from './schedule-plan.ts';
 import { mayRunAgain, standingOf } from './tick.ts';
 
-export type SchedulerDeps = {
+type SchedulerDeps = {
   readonly sql: Sql;
   readonly clock: Clock;
   readonly queue: Pick<TickQueue, 'offer'>;

@@ -19,7 +19,7 @@ import { wrongAddress, wrongKey } from '../request/configuration-errors.ts';
 import { createOriginCheck } from '../request/origin.ts';
 import { type OutageRetry, withoutRetry } from '../request/outage-retry.ts';
 import type { HeldRequest, SendRequest } from '../request/send-request.ts';
-import { coinsKind, tickersKind } from './snapshot-kinds.ts';
+import { tickersKind, writeCoins } from './snapshot-kinds.ts';
 import { LEAST_SHARE } from './snapshots.ts';
 import { validateCoins } from './validate-snapshot.ts';
 import { validateTickers } from './validate-tickers.ts';
@@ -38,7 +38,7 @@ export type CatalogueRefresh =
   | { readonly kind: 'read'; readonly requests: number }
   | { readonly kind: 'held'; readonly until: number; readonly reason: string };
 
-export type CatalogueDeps = {
+type CatalogueDeps = {
   readonly sendRequest: SendRequest;
   readonly sql: Sql;
   readonly clock: Clock;
@@ -74,7 +74,7 @@ export async function refreshCatalogue(
   if (tickers !== null) await retry(() => tickersKind.prepare!(sql, tickers.asOf));
   // In one transaction: a list without its tickers would count as complete, and no series would be clipped to the beginning of its data.
   const write = async (tx: SqlOrTransaction) => {
-    await coinsKind.write(tx, coins.value, coins.asOf);
+    await writeCoins(tx, coins.value, coins.asOf);
     if (tickers !== null) {
       const { coinId } = tickers.value;
       const unknown = new Set(await unknownCoins(tx, coinId));

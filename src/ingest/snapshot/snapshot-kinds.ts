@@ -1,5 +1,5 @@
 /** The kinds of snapshots: what each requests, how its answer is validated, and what is stored from it. */
-import { COINS_PATH, EXCHANGES_PATH, GLOBAL_PATH, TICKERS_PATH } from '../../contract/interface/paths.ts';
+import { EXCHANGES_PATH, GLOBAL_PATH, TICKERS_PATH } from '../../contract/interface/paths.ts';
 import { pickTickers, type TickerColumns } from '../../core/ticker.ts';
 import { releaseRecords } from '../../store/candle/quarantine.ts';
 import type { Sql, SqlOrTransaction } from '../../store/connection/connect.ts';
@@ -10,18 +10,16 @@ import { writeTickers } from '../../store/snapshot/ticker.ts';
 import { ensurePartitionsOf, TICKER_HISTORY } from '../../store/upkeep/partition.ts';
 import type { Exchange } from '../../upstream/answer.ts';
 import { idOf, rowsOf, type Validated } from '../answer/record-list.ts';
-import { validateCoins, validateExchanges, validateGlobal } from './validate-snapshot.ts';
+import { validateExchanges, validateGlobal } from './validate-snapshot.ts';
 import { validateTickers } from './validate-tickers.ts';
 
-export type SnapshotName = 'tickers' | 'global' | 'coins' | 'exchanges';
+export type SnapshotName = 'tickers' | 'global' | 'exchanges';
 
 export type SnapshotKind<T> = {
   /** The request has no parameters, so prices are in US dollars. */
   readonly path: string;
   /** Why it cannot be requested yet; null when it can be. */
   readonly notYet?: (sql: Sql) => Promise<string | null>;
-  /** The number of rows in the answer before, for when no recorded request has it any more. */
-  readonly knownRows?: (sql: Sql) => Promise<number>;
   readonly check: (sql: Sql, body: unknown, exchange: Exchange) => Promise<Validated<T>>;
   /** Runs before the transaction. */
   readonly prepare?: (sql: Sql, at: number) => Promise<void>;
@@ -58,17 +56,11 @@ async function checkTickers(sql: Sql, body: unknown, { latest }: Exchange): Prom
   return { ...validated, value, quarantined };
 }
 
-export const coinsKind: SnapshotKind<readonly ListedCoin[]> = {
-  path: COINS_PATH,
-  knownRows: countListed,
-  check: async (_, body) => validateCoins(body),
-  write: async (tx, coins, at) => {
-    const ids = await recordCoins(tx, coins, at);
-    // Their tickers were quarantined only because the coins were not in the list.
-    await releaseRecords(tx, 'tickers', { ids, reason: UNKNOWN_COIN });
-    return coins.length;
-  },
-};
+export async function writeCoins(tx: SqlOrTransaction, coins: readonly ListedCoin[], at: number): Promise<void> {
+  const ids = await recordCoins(tx, coins, at);
+  // Their tickers were quarantined only because the coins were not in the list.
+  await releaseRecords(tx, 'tickers', { ids, reason: UNKNOWN_COIN });
+}
 
 export const globalKind: SnapshotKind<GlobalFacts | null> = {
   path: GLOBAL_PATH,

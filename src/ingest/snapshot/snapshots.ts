@@ -1,11 +1,11 @@
 /**
- * Takes snapshots of the tickers, the whole market, the list of coins and the exchanges. One snapshot = one request = one unit of quota = one
+ * Takes snapshots of the tickers, the whole market and the exchanges. One snapshot = one request = one unit of quota = one
  * transaction. Any process may take one at any time: of two answers, the database keeps the newer one.
  */
 import type { Clock, Instant } from '../../clock.ts';
 import { createBackoff, WHOLE_BOUND } from '../../core/backoff.ts';
 import { DAY } from '../../core/interval.ts';
-import { haveSimilarLengths, REQUEST_AGAIN_MS } from '../../core/second-opinion.ts';
+import { judgeLength, REQUEST_AGAIN_MS } from '../../core/second-opinion.ts';
 import type { Sql, SqlOrTransaction } from '../../store/connection/connect.ts';
 import {
   hasStored,
@@ -24,14 +24,7 @@ import { createOriginCheck, type OriginCheck } from '../request/origin.ts';
 import { type OutageRetry, withoutRetry } from '../request/outage-retry.ts';
 import type { SendRequest, SentRequest } from '../request/send-request.ts';
 import type { Run } from '../schedule-run.ts';
-import {
-  coinsKind,
-  exchangesKind,
-  globalKind,
-  type SnapshotKind,
-  type SnapshotName,
-  tickersKind,
-} from './snapshot-kinds.ts';
+import { exchangesKind, globalKind, type SnapshotKind, type SnapshotName, tickersKind } from './snapshot-kinds.ts';
 import { findWrongInstant } from './validate-snapshot.ts';
 
 /** How an attempt at a snapshot can end. Other errors are thrown: UpstreamError may be retried, ConfigurationError may not. */
@@ -52,7 +45,7 @@ export type SnapshotOutcome =
   /** The upstream refuses this. No process requests it before `until`. */
   | { readonly kind: 'refused'; readonly until: Instant; readonly requests: number; readonly message: string };
 
-export type SnapshotOptions = {
+type SnapshotOptions = {
   /** A stored answer to a request of this instant or later is recent enough: a tick that runs twice costs one request. */
   readonly since?: Instant;
   readonly attempt?: number;
@@ -62,9 +55,9 @@ export type SnapshotOptions = {
   readonly retry?: OutageRetry;
 };
 
-export type Snapshot = (options?: SnapshotOptions) => Promise<SnapshotOutcome>;
+type Snapshot = (options?: SnapshotOptions) => Promise<SnapshotOutcome>;
 
-export type SnapshotDeps = {
+type SnapshotDeps = {
   readonly sql: Sql;
   readonly sendRequest: SendRequest;
   readonly clock: Clock;
@@ -80,7 +73,6 @@ export function createSnapshots(deps: SnapshotDeps): Readonly<Record<SnapshotNam
   return {
     tickers: of('tickers', tickersKind),
     global: of('global', globalKind),
-    coins: of('coins', coinsKind),
     exchanges: of('exchanges', exchangesKind),
   };
 }
@@ -208,17 +200,14 @@ async function implausibleBecause<T>(
   taking: Taking<T>,
   { rows, exchange }: { readonly rows: number } & Pick<Answered, 'exchange'>,
 ): Promise<{ readonly reason: string; readonly retryAt: Instant } | null> {
-  const { sql, accountId, clock, name, kind } = taking;
-  const known = (await lastStoredRows(sql, { endpoint: name, accountId })) ?? (await kind.knownRows?.(sql)) ?? 0;
+  const { sql, accountId, clock, name } = taking;
+  const known = (await lastStoredRows(sql, { endpoint: name, accountId })) ?? 0;
   const least = Math.ceil(known * LEAST_SHARE);
   if (rows >= least) return null;
   const { sentAt, ageMs } = exchange;
   const answer = { sentAt, ageMs, receivedAt: clock.now() };
   const { kind: opinion, claim } = await sql.begin((tx) =>
-    recordAnswer(tx, shortListOf(taking), answer, (before) => ({
-      says: haveSimilarLengths(before?.evidence?.rows, rows) ? 'agrees' : 'differs',
-      evidence: { rows },
-    })),
+    recordAnswer(tx, shortListOf(taking), answer, (before) => judgeLength(before?.evidence?.rows, rows)),
   );
   if (opinion !== 'waiting') return null;
   return { reason: `${rows} rows, of which ${least} at least were expected`, retryAt: claim.retryAt };

@@ -104,14 +104,14 @@ export async function refreshTracks(
 }
 
 /** The newest end of a series, with as many missing slots before it as one request holds. */
-export type FreshChunk = Span &
+type FreshChunk = Span &
   SeriesName & {
     readonly seriesId: number;
     /** Missing slots in the chunk: the number of rows to expect. */
     readonly slots: number;
   };
 
-export type DueSeriesOptions = {
+type DueSeriesOptions = {
   readonly now: Instant;
   readonly room: RefreshRoom;
   /** The longest time between two runs. */
@@ -120,7 +120,7 @@ export type DueSeriesOptions = {
   readonly historyLimits: Pick<LearnedLimits, 'of'>;
 };
 
-export type DueSeries = {
+type DueSeries = {
   /** A series that is due. */
   readonly seriesId: number;
   /** When the series counts as requested. */

@@ -28,7 +28,7 @@ import { withoutRetry } from '../request/outage-retry.ts';
 import type { RunOutcome } from '../schedule-run.ts';
 import { refreshTracks, takeDueChunks } from './freshness.ts';
 
-export type KeepFreshDeps = {
+type KeepFreshDeps = {
   readonly sql: Sql;
   readonly clock: Clock;
   /** A queue for these chunks only. */

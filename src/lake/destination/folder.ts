@@ -1,7 +1,7 @@
 /** A folder of this machine as a destination. */
 import { randomUUID } from 'node:crypto';
 import { createReadStream, realpathSync } from 'node:fs';
-import { mkdir, open, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { Readable } from 'node:stream';
 import type { ByteSink, Destination, StoredFile } from './destination.ts';
@@ -48,9 +48,27 @@ function realPath(folder: string): string {
 }
 
 async function putFile<T>(target: string, write: (sink: ByteSink) => Promise<T>): Promise<T> {
+  const explain = <R>(work: Promise<R>) => explained(target, work);
+  await explain(mkdir(path.dirname(target), { recursive: true }));
+  const writeAll = (file: FileHandle) =>
+    write(async (bytes) => {
+      for (let at = 0; at < bytes.length; ) at += (await explain(file.write(bytes, at))).bytesWritten;
+    });
+  return writeWhole(target, writeAll, explain);
+}
+
+/**
+ * Writes a file that appears under its name only when it is complete and synced to the disk. Until then, its name contains a part that differs
+ * for each writer, and ends in `.part`. It replaces a file of the same name. When `write` fails, no file is left. `explain` says more about
+ * an error of the file system; errors of `write` it does not see.
+ */
+export async function writeWhole<T>(
+  target: string,
+  write: (file: FileHandle) => Promise<T>,
+  explain: <R>(work: Promise<R>) => Promise<R> = (work) => work,
+): Promise<T> {
   const part = `${target}.${randomUUID()}.part`;
-  await explained(target, mkdir(path.dirname(target), { recursive: true }));
-  const file = await explained(target, open(part, 'wx'));
+  const file = await explain(open(part, 'wx'));
   const finish = async () => {
     await file.sync();
     await file.close();
@@ -58,10 +76,8 @@ async function putFile<T>(target: string, write: (sink: ByteSink) => Promise<T>)
     await syncToDisk(path.dirname(target));
   };
   try {
-    const written = await write(async (bytes) => {
-      for (let at = 0; at < bytes.length; ) at += (await explained(target, file.write(bytes, at))).bytesWritten;
-    });
-    await explained(target, finish());
+    const written = await write(file);
+    await explain(finish());
     return written;
   } catch (error) {
     await file.close().catch(() => undefined);

@@ -18,11 +18,11 @@ import { DestinationError } from './destination-error.ts';
 import { codeOf } from './s3-client.ts';
 
 /** All parts except the last have the same size, which some stores require. Two of them are in memory. */
-export const PART_BYTES = 16 * 1024 * 1024;
+const PART_BYTES = 16 * 1024 * 1024;
 /** The limit of S3. */
 const MOST_PARTS = 10_000;
 
-export type UploadTarget = {
+type UploadTarget = {
   readonly client: S3Client;
   readonly Bucket: string;
   readonly Key: string;

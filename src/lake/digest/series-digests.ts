@@ -21,7 +21,7 @@ export type DigestedSeries = {
   readonly months: MonthOfCandles[];
 };
 
-export type SeriesDigests = {
+type SeriesDigests = {
   /** The rows of a series must be adjacent, in order of time. */
   add(batch: Batch): void;
   /** Returns the series in the order in which they came. */

@@ -54,7 +54,7 @@ export type Archive = {
   readonly series: ReadonlyMap<string, ManifestSeries>;
 };
 
-export type ExistingFile = {
+type ExistingFile = {
   readonly file: ManifestFile;
   /** Null when no month of this series is known. */
   monthsOf(series: string): EncodedMonths | null;

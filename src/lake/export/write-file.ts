@@ -21,7 +21,7 @@ export type WrittenFile = {
   readonly months: ReadonlyMap<string, readonly Month[]>;
 };
 
-export type WriteOptions = {
+type WriteOptions = {
   readonly copy: CopyOut;
   readonly destination: Destination;
   readonly signal: AbortSignal;

@@ -4,12 +4,13 @@ import { endOfRecord, splitRecord } from './csv-record.ts';
 import { BATCH_ROWS, type FileColumn, type FileToRead, type ReadRows } from './format.ts';
 import { readInstantText } from './instant-text.ts';
 import { NotReadable } from './not-readable.ts';
+import { textOf } from './text-lines.ts';
 
 export const readCsv: ReadRows = async function* (file) {
   const { columns } = file;
   const header = columns.map(({ name }) => name).join(',');
   let isHeader = true;
-  yield* readRecords(file, csvRecords(textOf(file)), (fields: readonly (string | null)[], number) => {
+  yield* readRecords(file, csvRecords(textIn(file)), (fields: readonly (string | null)[], number) => {
     if (isHeader) {
       isHeader = false;
       if (fields.join(',') !== header) throw new NotReadable(`has a header other than ${header}`);
@@ -23,7 +24,7 @@ export const readCsv: ReadRows = async function* (file) {
 
 export const readNdjson: ReadRows = async function* (file) {
   const { columns } = file;
-  yield* readRecords(file, lines(textOf(file)), (line: string, number) => {
+  yield* readRecords(file, lines(textIn(file)), (line: string, number) => {
     const row = parseObject(line, number);
     return columns.map((column) => readJson(column, row[column.name], number));
   });
@@ -101,17 +102,10 @@ function parseObject(line: string, number: number): Record<string, unknown> {
   throw new NotReadable(`has no JSON object in record ${number}`);
 }
 
-async function* textOf({ destination, path }: FileToRead): AsyncGenerator<string> {
-  const chunks = await destination.get(path);
-  if (chunks === null) throw new NotReadable('no longer exists');
-  const decoder = new TextDecoder('utf-8', { fatal: true });
-  try {
-    for await (const chunk of chunks) yield decoder.decode(chunk, { stream: true });
-    yield decoder.decode();
-  } catch (error) {
-    if (error instanceof TypeError) throw new NotReadable('is not UTF-8');
-    throw error;
-  }
+async function* textIn({ destination, path }: FileToRead): AsyncGenerator<string> {
+  const bytes = await destination.get(path);
+  if (bytes === null) throw new NotReadable('no longer exists');
+  yield* textOf(bytes);
 }
 
 async function* lines(texts: AsyncIterable<string>): AsyncGenerator<string> {

@@ -43,7 +43,7 @@ export type ImportOptions = {
   readonly prove?: (transaction: ImportTransaction, book: SeriesBook) => Promise<void>;
 };
 
-export type ImportedNow = {
+type ImportedNow = {
   readonly coinId: string;
   readonly quote: string;
   readonly interval: string;

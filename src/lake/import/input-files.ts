@@ -17,7 +17,7 @@ export type InputFile = TableFile & {
   readonly place: Readonly<Partial<Record<'interval' | 'quote', string>>>;
 };
 
-export type Inputs = {
+type Inputs = {
   readonly files: readonly InputFile[];
   /** Folders with a manifest of an export. */
   readonly exports: readonly Destination[];

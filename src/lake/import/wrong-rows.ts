@@ -3,7 +3,7 @@
 /** At most this many are named. */
 export const MOST_NAMED = 20;
 
-export type WrongRow = {
+type WrongRow = {
   /** The file's name to show to users. */
   readonly file: string;
   /** From 1. In a text with a header, the header is record 1. */

@@ -14,14 +14,14 @@ import { WRITERS } from '../format/open-format.ts';
 import type { PlannedFile, SeriesRef } from './layout.ts';
 import { toolCandles, toolFiles } from './tool-candles.ts';
 
-export const FREQTRADE_COLUMNS: readonly FileColumn[] = [
+const FREQTRADE_COLUMNS: readonly FileColumn[] = [
   { name: 'date', type: 'instant', nullable: false, unit: 'milliseconds' },
   ...['open', 'high', 'low', 'close'].map((name): FileColumn => ({ name, type: 'double', nullable: false })),
   { name: 'volume', type: 'double', nullable: true },
 ];
 
 const EXTENSIONS = { parquet: 'parquet', arrow: 'feather' } as const;
-export type FreqtradeFormat = keyof typeof EXTENSIONS;
+type FreqtradeFormat = keyof typeof EXTENSIONS;
 
 export function freqtradeFiles(series: readonly SeriesRef[], format: FreqtradeFormat, clip: Span): PlannedFile[] {
   const pathOf = ({ quote, interval }: SeriesRef, symbol: string) =>

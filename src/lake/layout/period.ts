@@ -3,10 +3,11 @@
  * files.
  */
 import type { Instant } from '../../clock.ts';
+import { periodOfMonths } from '../../core/calendar.ts';
 import { HOUR, INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
 
-export type Months = 1 | 3 | 12;
+type Months = 1 | 3 | 12;
 
 export type Period = Span & {
   readonly year: number;
@@ -31,9 +32,7 @@ export function* periodsOf(months: Months, first: Instant, last: Instant, clip: 
 }
 
 function periodAt(months: Months, at: Instant): Period {
-  const date = new Date(at);
-  const year = date.getUTCFullYear();
-  const month = Math.floor(date.getUTCMonth() / months) * months;
+  const { year, month, from, to } = periodOfMonths(at, months);
   const name = { 12: 'part', 3: `part-q${month / 3 + 1}`, 1: `part-${String(month + 1).padStart(2, '0')}` }[months];
-  return { year, name, from: Date.UTC(year, month), to: Date.UTC(year, month + months) };
+  return { year, name, from, to };
 }

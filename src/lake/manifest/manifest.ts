@@ -109,7 +109,7 @@ export function isoOrNull(at: number): string | null {
   return Number.isFinite(at) ? new Date(at).toISOString() : null;
 }
 
-export function instantOr(text: string | null, otherwise: number): number {
+function instantOr(text: string | null, otherwise: number): number {
   return text === null ? otherwise : Date.parse(text);
 }
 

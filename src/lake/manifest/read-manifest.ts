@@ -1,6 +1,7 @@
 /** Reads a manifest line by line, and checks that it is complete and unchanged. */
 import { createHash } from 'node:crypto';
 import { type Destination, readText } from '../destination/destination.ts';
+import { linesOf } from '../format/text-lines.ts';
 import {
   LISTS,
   type List,
@@ -15,7 +16,7 @@ export class DamagedManifest extends Error {
   override readonly name = 'DamagedManifest';
 }
 
-export type ReadManifest = {
+type ReadManifest = {
   readonly head: ManifestHead;
   /** In the order of the file. The elements can be trusted only when all of them were read without an error. */
   readonly elements: AsyncGenerator<ManifestElement, { readonly root: string }>;
@@ -26,7 +27,7 @@ export async function readManifest(destination: Destination): Promise<ReadManife
   const chunks = await destination.get(MANIFEST_FILE);
   if (chunks === null) return null;
   const hash = createHash('sha256');
-  const lines = linesOf(chunks);
+  const lines = linesOf(decoded(chunks));
   const first = await lines.next();
   if (first.done) throw new DamagedManifest('is empty');
   const head = readHead(first.value);
@@ -93,13 +94,7 @@ function parse(text: string): object {
   throw new DamagedManifest(`is damaged: it has a line that is not JSON: ${text.slice(0, 80)}`);
 }
 
-async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+async function* decoded(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder();
-  let rest = '';
-  for await (const chunk of chunks) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n');
-    rest = lines.pop()!;
-    yield* lines;
-  }
-  if (rest !== '') yield rest;
+  for await (const chunk of chunks) yield decoder.decode(chunk, { stream: true });
 }

@@ -25,7 +25,7 @@ import { markArchived } from './mark-archived.ts';
 import { missingRow } from './missing-row.ts';
 import { lakeSelection } from './sync.ts';
 
-export type ArchiveOptions = {
+type ArchiveOptions = {
   readonly database: Pick<Database, 'sql' | 'url' | 'watchdog'>;
   readonly destination: Destination;
   /** Called with the reason why candles that are old enough stay in Postgres. */

@@ -18,7 +18,7 @@ import { olderManifest, otherLake } from './identity.ts';
 import { isLakeFile, lakePath } from './lake-file.ts';
 
 /** How long a file stays after the manifest stopped naming it. */
-export const GRACE_MS = DAY;
+const GRACE_MS = DAY;
 
 export function lakeRules(
   sql: SqlOrTransaction,

@@ -12,7 +12,7 @@ import { READERS } from '../format/open-format.ts';
 import type { PlannedFile } from '../layout/layout.ts';
 import type { ManifestFile } from '../manifest/manifest.ts';
 
-export type Compared = {
+type Compared = {
   readonly copy: CopyOut;
   readonly destination: Destination;
   readonly planned: PlannedFile;

@@ -9,7 +9,7 @@ import type { Selection } from '../export/selection.ts';
 import { identify } from './identity.ts';
 import { lakeRules } from './lake-rules.ts';
 
-export type SyncOptions = {
+type SyncOptions = {
   readonly database: Pick<Database, 'sql' | 'url' | 'watchdog'>;
   readonly destination: Destination;
   /** Names of datasets. */

@@ -18,7 +18,7 @@ import { decodeMonths } from '../digest/month-book.ts';
 import type { Recounted, RecountedSeries } from './recount.ts';
 import type { SlotReader } from './slots.ts';
 
-export type WarehouseFinding = Finding & {
+type WarehouseFinding = Finding & {
   /** For a difference that nothing explains: the first slots that differ. */
   readonly slots: readonly Instant[];
 };

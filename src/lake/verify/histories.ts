@@ -16,7 +16,7 @@ import { type ManifestFile, spanOfFile } from '../manifest/manifest.ts';
 import { type FileFinding, fileFinding } from './finding.ts';
 import type { Recounted } from './recount.ts';
 
-export type HistoryVerdict = 'equal' | 'changed' | 'differs';
+type HistoryVerdict = 'equal' | 'changed' | 'differs';
 
 /** For each file of a history: the warehouse has the same values, has changed since, or has other values that nothing explains. */
 export async function compareHistories(

@@ -44,7 +44,7 @@ export type RecountedSeries = {
 };
 
 /** A month of which only a part was exported. */
-export type Edge = { readonly series: string; readonly part: Span; readonly sha256: string };
+type Edge = { readonly series: string; readonly part: Span; readonly sha256: string };
 
 export type Recounted = {
   readonly head: ManifestHead;

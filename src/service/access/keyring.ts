@@ -10,7 +10,7 @@ import { type ApiKey, findApiKey, type HashedApiKey } from '../../store/callers/
 import type { Sql } from '../../store/connection/connect.ts';
 import type { TokenBuckets } from './token-bucket.ts';
 
-export type Keyring = {
+type Keyring = {
   /** Null when the key is unknown, revoked or expired. */
   find(key: string): Promise<ApiKey | null>;
   /** True when no key with this prefix is cached, so that finding it costs a statement. */
@@ -51,7 +51,7 @@ export function createKeyring({ sql, clock }: { readonly sql: Sql; readonly cloc
   };
 }
 
-export type TooEarly = { readonly lateMs: number };
+type TooEarly = { readonly lateMs: number };
 
 /** Limits how fast one address can guess keys: an unknown key costs a look-up in the database, and counts when it was wrong. */
 export function createKeyGuessLimiter(buckets: TokenBuckets, perSecond: number | null) {

@@ -22,7 +22,7 @@ export type MeteredAccess = Access & {
   close(): Promise<void>;
 };
 
-export type MeteredAccessOptions = {
+type MeteredAccessOptions = {
   /** Its role may read `ops.api_key`, and write `ops.api_usage` and `ops.api_pace`. */
   readonly sql: Sql;
   readonly clock: Clock;

@@ -25,7 +25,7 @@ export type QuotaTaken =
   | { readonly kind: 'granted'; readonly allowance: Allowance | null }
   | { readonly kind: 'exhausted'; readonly window: 'month' | 'day'; readonly allowance: Allowance };
 
-export type QuotaLeases = {
+type QuotaLeases = {
   /** Takes one request of a caller's quota; returns at once while the process holds a lease. @throws when the database is unavailable */
   take(subject: string, limits: QuotaLimits): QuotaTaken | Promise<QuotaTaken>;
   /**
@@ -46,7 +46,7 @@ const RECHECK_MS = 2_000;
 /** Maximum number of reads in `monthOf`: a busy caller's lease may be renewed during every read. */
 const MOST_READS = 3;
 
-export type Holding = { readonly unreported: number; readonly unused: number };
+type Holding = { readonly unreported: number; readonly unused: number };
 
 type QuotaLeaseDeps = {
   readonly sql: Sql;

@@ -9,7 +9,7 @@ import { type TokensTaken, takeTokens } from '../../store/callers/api-pace.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { createTokenBuckets, MOST_AHEAD_MS } from './token-bucket.ts';
 
-export type SharedPace = {
+type SharedPace = {
   /** Takes one token of `subject`. Null: taken, or there is no limit; otherwise the milliseconds until there is one. */
   take(subject: string, perSecond: number | null): number | null | Promise<number | null>;
   /** Waits for the running statements. */

@@ -100,7 +100,7 @@ export function typeOf(schema: Schema): Html | string {
   return typeof schema.type === 'string' ? schema.type : schema.type.join(' or ');
 }
 
-export function table(caption: string, columns: readonly string[], rows: readonly Html[]): Html {
+function table(caption: string, columns: readonly string[], rows: readonly Html[]): Html {
   return html`<div class="wide"><table><caption>${caption}</caption>
 <thead><tr>${columns.map((column) => html`<th scope="col">${column}</th>`)}</tr></thead><tbody>${rows}</tbody></table></div>
 `;

@@ -33,7 +33,7 @@ const MAIN_TYPE = 'application/json; charset=UTF-8';
 const OHLCV_TYPE = 'application/json';
 
 /** The headers that the script of a web page may read. */
-export const EXPOSED_HEADERS = [
+const EXPOSED_HEADERS = [
   'ETag',
   'Retry-After',
   'RateLimit-Limit',
@@ -63,7 +63,7 @@ function answer(c: Context<ServiceEnv>, status: number, headers: Headers, body: 
 }
 
 /** How an answer may be cached, and which part of it is visible. */
-export type AnswerOptions = {
+type AnswerOptions = {
   /** The visible part of the source; default: all of it. */
   readonly visible?: object;
   /** Checked besides the source's own check: would the route send the source the same query now, and may it? `never`: the answer is not cached. */
@@ -124,7 +124,7 @@ function answerSource(
 }
 
 /** The part of a reply that depends on the caller and on the moment. */
-export type ReplyInput = {
+type ReplyInput = {
   /** The value of the `Date` header. */
   readonly date: string;
   readonly cacheControl: string;

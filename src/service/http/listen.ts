@@ -29,7 +29,7 @@ export type ListenOptions = {
   readonly trustedProxies?: BlockList | null;
 };
 
-export type ConnectionLimits = {
+type ConnectionLimits = {
   /** Time until the headers of a request have arrived. */
   readonly headersMs: number;
   /** Time until the whole request has arrived. */

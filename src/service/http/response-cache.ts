@@ -69,7 +69,7 @@ export function canonicalTarget(url: string, known: ReadonlySet<string>): string
   return target.length <= MAX_TARGET_LENGTH ? target : null;
 }
 
-export type FromCache = {
+type FromCache = {
   readonly fromCache: NonNullable<Handler['fromCache']>;
   /** The admission that `fromCache` requested for this peer before it found no reply. */
   admittedOf(peer: Peer): Admitted | undefined;

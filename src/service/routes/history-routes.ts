@@ -15,7 +15,7 @@ import { answerCandles, answerJson, redirect, refuse, refuseId } from '../http/a
 import { type Answer, idOf, impossibleId, queryOf, searchOf } from '../http/request-input.ts';
 import { withParsed } from './answer-with.ts';
 
-export type HistoryDeps = {
+type HistoryDeps = {
   readonly data: MarketData<Missing>;
   readonly access: Access;
   readonly clock: Clock;

@@ -10,7 +10,7 @@ import { writeOhlcvRows } from '../../contract/record/ohlcv.ts';
 import { answered, failed, invalid, type ToolOutcome } from './tool-outcome.ts';
 
 type Given = Readonly<Record<string, string | number | undefined>>;
-export type HistorySources = {
+type HistorySources = {
   readonly data: Pick<MarketData<Missing>, 'ohlcv' | 'tickerHistory'>;
   readonly access: Pick<Access, 'refuseHistory' | 'refuseTickerHistory'>;
   readonly clock: Clock;

@@ -17,7 +17,7 @@ import type { Admit } from './batch-throttle.ts';
 import type { ToolOutcome } from './tool-outcome.ts';
 import type { Toolbox } from './toolbox.ts';
 
-export type McpDeps = {
+type McpDeps = {
   readonly toolbox: Toolbox;
   readonly admit: Admit;
   /** Called with unexpected errors. */

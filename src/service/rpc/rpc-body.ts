@@ -8,7 +8,7 @@ const MAX_BODY_BYTES = 256 * 1_024;
 /** Far above the depth of every valid body, and far below the depth at which recursion fails. */
 const MAX_DEPTH = 64;
 
-export type RpcBody =
+type RpcBody =
   | { readonly kind: 'json'; readonly value: unknown }
   /** The status and the body to answer with. */
   | { readonly kind: 'refused'; readonly status: 400 | 413; readonly answer: RpcResponse };

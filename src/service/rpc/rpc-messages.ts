@@ -20,14 +20,14 @@ export const MAX_BATCH = 20;
 
 const METHODS = ['tools/list', 'tools/call', 'ping'] as const;
 
-export type RpcAnswer = {
+type RpcAnswer = {
   /** Null when all messages were notifications. */
   readonly body: RpcResponse | readonly RpcResponse[] | null;
   /** True when no message was a valid request. */
   readonly isMalformed: boolean;
 };
 
-export type RpcDeps = { readonly toolbox: Toolbox; readonly admit: Admit };
+type RpcDeps = { readonly toolbox: Toolbox; readonly admit: Admit };
 
 export async function answerMessages(deps: RpcDeps, caller: Caller, body: unknown): Promise<RpcAnswer> {
   const problem = batchProblem(body);

@@ -14,7 +14,7 @@ import { readRpcBody } from './rpc-body.ts';
 import { answerMessages, batchProblem, failure, idOf, refusalFrom, refusedRequest } from './rpc-messages.ts';
 import type { Toolbox, ToolboxDeps } from './toolbox.ts';
 
-export type RpcRoutesDeps = Pick<ToolboxDeps, 'access' | 'clock' | 'onError'> & {
+type RpcRoutesDeps = Pick<ToolboxDeps, 'access' | 'clock' | 'onError'> & {
   readonly toolbox: Toolbox;
   /** Origins of web pages that may use the tools, besides those of this machine: `https://app.example`; `*` allows all. */
   readonly origins?: readonly string[] | undefined;

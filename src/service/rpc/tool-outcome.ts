@@ -12,7 +12,7 @@ import {
 import { describeValue } from '../../contract/record/records.ts';
 import { didYouMean } from '../../core/settings/did-you-mean.ts';
 
-export type ToolFailure = {
+type ToolFailure = {
   readonly kind: 'failed';
   readonly code: number;
   readonly message: string;

@@ -7,7 +7,7 @@ import type { FaultName } from './fault-spec.ts';
 import { parseRowRequest } from './row-request.ts';
 
 /** A row as sent over HTTP; `unknown` because a spoilt row may hold any value. */
-export type CandleRow = {
+type CandleRow = {
   readonly time_open: string;
   readonly time_close: string;
   readonly open: unknown;
@@ -17,7 +17,7 @@ export type CandleRow = {
   readonly volume: unknown;
   readonly market_cap: unknown;
 };
-export type PriceRow = {
+type PriceRow = {
   readonly timestamp: string;
   readonly price: unknown;
   readonly volume_24h: unknown;

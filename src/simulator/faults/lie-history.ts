@@ -3,7 +3,7 @@ import { INTERVAL_MS } from '../../core/interval.ts';
 import { intersect, type Spans, union } from '../../core/span.ts';
 import { parseRowRequest, type RowRequest } from './row-request.ts';
 
-export type LieHistory = {
+type LieHistory = {
   /**
    * May the answer to this request be a lie? If so, the lie counts as told, so call this when nothing else can prevent it. Answers to requests for
    * neither candles nor prices may always be false, and are not stored.

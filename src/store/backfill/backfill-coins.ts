@@ -46,7 +46,7 @@ export type OrphanedHistory = {
   readonly shortened: readonly { readonly id: number; readonly coins: number }[];
 };
 
-export type RemovedRule = {
+type RemovedRule = {
   readonly interval: Interval;
   readonly quote: Quote;
   /** Null for a rule about the top coins or all coins. */

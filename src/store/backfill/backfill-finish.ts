@@ -53,7 +53,7 @@ export const UNKNOWN_FINISH: BackfillFinish = {
 };
 
 /** Null when there is none, or when another version of Chandler wrote it. */
-export function readBasis(stored: unknown): FinishBasis | null {
+function readBasis(stored: unknown): FinishBasis | null {
   return basis.safeParse(stored).data ?? null;
 }
 

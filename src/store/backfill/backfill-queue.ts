@@ -57,7 +57,7 @@ export async function claimBackfill(
 }
 
 /** The state of a claimed backfill, which other processes may have changed. */
-export type ClaimState = {
+type ClaimState = {
   /** True while this owner has the claim and the backfill is running. */
   readonly isMine: boolean;
   /** True when a backfill of higher priority waits for a process, or when a command has begun that wants the same slots and so owns them. */

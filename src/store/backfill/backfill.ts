@@ -12,7 +12,7 @@ export type { BackfillState };
 
 type Row = Readonly<typeof backfill.$inferInsert>;
 
-export type StartedBackfill = Pick<
+type StartedBackfill = Pick<
   Row,
   'requestedAt' | 'spec' | 'span' | 'interval' | 'quote' | 'plannedRequests' | 'requestedBy' | 'coinIds'
 > & {

@@ -9,7 +9,7 @@ import { leaseIsAlive } from '../work/lease.ts';
 /** The coins are in the order of their ranks, best first. */
 export type HistoryGroup = SeriesSpan;
 
-export type HistoryQuery = {
+type HistoryQuery = {
   /** For each interval, the part of the past that counts; on the grid. */
   readonly reach: ReadonlyMap<Interval, Span>;
   readonly now: Instant;

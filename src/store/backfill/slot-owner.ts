@@ -18,7 +18,7 @@ export const ANOTHER_BACKFILL = 'another backfill';
 /** The place of a backfill of the service in that order. `id` is null before it is recorded; it then comes last within its priority. */
 export type Place = { readonly id: number | null; readonly priority: number };
 
-export type OwnersQuery = SeriesSpan & {
+type OwnersQuery = SeriesSpan & {
   readonly place: Place;
   readonly now: Instant;
 };
@@ -59,7 +59,7 @@ export function wantSameSlots(sql: SqlOrTransaction) {
 
 type Target = SeriesSpan;
 
-export type WaitingBackfill = Place & Target & { readonly id: number };
+type WaitingBackfill = Place & Target & { readonly id: number };
 
 /** The target of a backfill of the service, and who requested it; null when there is no such backfill. */
 export async function readTargetOf(

@@ -8,7 +8,7 @@ import { hasAuditLog } from '../work/audit.ts';
 import { BACKED_UP } from './source.ts';
 
 /** The schemas of a backup that this database has already. */
-export type Occupation = {
+type Occupation = {
   readonly database: string;
   /** Schemas with any object. */
   readonly taken: readonly string[];
@@ -60,7 +60,7 @@ export async function forgetAccountChecks(sql: Sql): Promise<void> {
   await tables(sql).update(account).set({ checkedAt: null });
 }
 
-export type UnprovedRestore = { readonly at: Instant; readonly actor: string; readonly command: string };
+type UnprovedRestore = { readonly at: Instant; readonly actor: string; readonly command: string };
 
 /** The last restore into this database, if it loaded everything but was killed or failed before its proof; else null. */
 export async function readUnprovedRestore(sql: SqlOrTransaction): Promise<UnprovedRestore | null> {

@@ -13,7 +13,7 @@ export type AnalystLogin = {
   readonly isOurs: boolean;
 };
 
-export type NewAnalystLogin = {
+type NewAnalystLogin = {
   readonly name: string;
   /** As `scramVerifier` makes it. */
   readonly verifier: string;

@@ -17,7 +17,7 @@ export type LeaseWish = {
   readonly perDay: number | null;
 };
 
-export type Usage = {
+type Usage = {
   readonly subject: string;
   /** The start of each counted window. */
   readonly month: Instant;
@@ -28,7 +28,7 @@ export type Usage = {
 };
 
 /** The usage, as far as processes have reported. */
-export type ReportedUsage = Usage & {
+type ReportedUsage = Usage & {
   /** The part of `monthSpent` that is leased and not used. */
   readonly monthLeased: number;
 };

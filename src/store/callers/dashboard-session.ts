@@ -30,7 +30,7 @@ export async function useForm(sql: SqlOrTransaction, row: Row): Promise<boolean>
   return made.length === 1;
 }
 
-export type FoundSession = { readonly keyId: number; readonly prefix: string; readonly name: string | null };
+type FoundSession = { readonly keyId: number; readonly prefix: string; readonly name: string | null };
 
 /** Null when the session has expired, or its key is no longer a valid key of an operator. */
 export async function findSession(

@@ -10,7 +10,7 @@ import { parseMultirange } from '../values/multirange.ts';
 import { CANDLE_VALUES, candlesBySlot } from './coarse-candle.ts';
 import { lockCoin } from './lock-series.ts';
 
-export type CalendarOptions = {
+type CalendarOptions = {
   /** Limits the run to these coins. Undefined means all coins. */
   readonly of?: { readonly coinIds: readonly string[]; readonly quote: Quote } | undefined;
   readonly isOver: () => boolean;

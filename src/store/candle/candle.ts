@@ -52,7 +52,7 @@ const REVISE = (interval: Interval) => `
  * `fresh`: the span has no row yet (checked under the lock of the series), so a plain insert is enough. It is a third faster.
  * `overwrite`: newer values replace older ones.
  */
-export type WriteMode = 'fresh' | 'overwrite';
+type WriteMode = 'fresh' | 'overwrite';
 
 /** Resolves to the number of rows that were inserted or changed. The columns must hold each open time once. */
 export async function writeCandles(
@@ -79,7 +79,7 @@ export async function writeCandles(
 }
 
 /** The answer that replaces final values: its as-of instant, when it is stored (on our clock), and the number of its evidence step. */
-export type Replacing = { readonly asOf: Instant; readonly knownAt: Instant; readonly step: number };
+type Replacing = { readonly asOf: Instant; readonly knownAt: Instant; readonly step: number };
 
 /** A new row of `market.revision`. */
 export type Revised = { readonly id: number; readonly openTime: Instant };

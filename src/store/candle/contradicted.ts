@@ -20,7 +20,7 @@ import {
 import { storedRows } from './stored.ts';
 
 /** What this answer says about the edges. */
-export type Contradiction = {
+type Contradiction = {
   /** Whole edges of older answers in which this one says something about a slot. */
   readonly contradicted: Spans;
   readonly answeredSlots: Spans;

@@ -7,7 +7,7 @@ import type { SqlOrTransaction } from '../connection/connect.ts';
 import { toRange } from '../values/multirange.ts';
 
 /** `span` is what the caller wants, on the grid. The query clips it for each coin to the beginning of the coin's data. */
-export type GapsQuery = SeriesSpan & {
+type GapsQuery = SeriesSpan & {
   readonly now: Instant;
   /** Pending spans requested at or after this are not requested again: a run requests each slot once, except claims that are due within seconds. */
   readonly requestedSince: Instant;

@@ -48,7 +48,7 @@ export async function cutRollups(tx: SqlOrTransaction, seriesId: number, spans: 
   if (spans.length > 0) await tx`select ops.cut_rollups(${seriesId}, ${spans}::tstzmultirange)`;
 }
 
-export type RollUpOptions = {
+type RollUpOptions = {
   /** Ends the run between two transactions. */
   readonly signal?: AbortSignal;
   /** Limits the run to these coins. Undefined means all series. */

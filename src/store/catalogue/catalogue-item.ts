@@ -86,7 +86,7 @@ export type CatalogueDemand = Readonly<Record<CatalogueKind, { readonly items: n
 /** Items of a kind that are due at the same instant; null when they were never requested, or must be requested again at once. */
 export type ComingItems = { readonly dueAt: Instant | null; readonly isIdle: boolean; readonly items: number };
 
-export type Ages = { readonly ageMs: number; readonly idleAgeMs: number };
+type Ages = { readonly ageMs: number; readonly idleAgeMs: number };
 
 /** When the wanted items are due, by the same rules as `readDue`. */
 export async function readComingItems(
@@ -139,7 +139,7 @@ export async function readNeverRequested(
 }
 
 /** The minimum age of an answer before its item is requested again; `idleAgeMs` for items that rarely change. */
-export type ReadDue = Ages & { readonly now: Instant; readonly limit: number };
+type ReadDue = Ages & { readonly now: Instant; readonly limit: number };
 
 /** The due items: first those that were never requested, best rank first; then those that were requested longest ago. */
 export async function readDue(

@@ -13,7 +13,7 @@ import { storableJson } from '../values/storable-text.ts';
 const ADDED = ['firstSeenAt', 'lastSeenAt', 'goneAt', 'validFrom', 'validTo'] as const;
 
 /** A row with the upstream's values, without the columns about time. */
-export type UpstreamRow<T extends PgTable> = Readonly<Omit<T['$inferInsert'], (typeof ADDED)[number]>>;
+type UpstreamRow<T extends PgTable> = Readonly<Omit<T['$inferInsert'], (typeof ADDED)[number]>>;
 
 export type UpstreamList<Row> = {
   readonly rows: readonly Row[];
@@ -52,7 +52,7 @@ export async function storeList<T extends PgTable>(
   });
 }
 
-export type Versions<Row> = {
+type Versions<Row> = {
   readonly rows: readonly Row[];
   readonly at: Instant;
   /** `rows` are all rows with these values in this column, so stored rows that they do not contain end. Null when they are only some rows. */

@@ -13,7 +13,7 @@ import { writeArray } from '../values/array-types.ts';
 import { storableJsonText } from '../values/storable-text.ts';
 
 /** Each list is one document, except the list of tags: there, each tag is a document. */
-export const DOCUMENT_KINDS = [
+const DOCUMENT_KINDS = [
   'coin',
   'coin_events',
   'coin_exchanges',
@@ -41,7 +41,7 @@ export async function findDocument(
   return row?.id ?? null;
 }
 
-export type Document = {
+type Document = {
   readonly id: string;
   /** JSON, as received. */
   readonly text: string;
@@ -87,7 +87,7 @@ export type ReceivedDocument = {
   readonly fingerprint: string;
 };
 
-export type WriteDocuments = {
+type WriteDocuments = {
   readonly kind: DocumentKind;
   readonly documents: readonly ReceivedDocument[];
   readonly at: Instant;

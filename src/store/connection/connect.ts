@@ -31,7 +31,7 @@ export type Database = {
   close(): Promise<void>;
 };
 
-export type ConnectOptions = {
+type ConnectOptions = {
   readonly url: string;
   /** Most connections of the pool. The ledger has one of its own, which is opened when first used. */
   readonly max?: number;

@@ -43,7 +43,7 @@ export function createWatchdog(): Watchdog {
   };
 }
 
-export type Watched = {
+type Watched = {
   /** Sends an empty statement. */
   readonly check: () => Promise<unknown>;
   readonly at: string;

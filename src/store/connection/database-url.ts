@@ -15,7 +15,7 @@ const RIGHT =
   'DATABASE_URL should look like postgres://user@host:5432/database, with :password behind the user where it has one';
 
 /** A parsed address, in the form that a driver needs. */
-export type DatabaseAddress = {
+type DatabaseAddress = {
   /** Without brackets around an IPv6 address. */
   readonly host: string;
   readonly port: number;

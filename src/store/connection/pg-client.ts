@@ -7,7 +7,7 @@ import { CONNECT_SECONDS, KEEPALIVES, LOCK_TIMEOUT, RELIED_ON } from './connect.
 import type { Watchdog } from './connection-watchdog.ts';
 import { readDatabaseUrl } from './database-url.ts';
 
-export type PgOptions = {
+type PgOptions = {
   readonly url: string;
   /** Shown in `pg_stat_activity`, unless the address says otherwise. */
   readonly applicationName: string;

@@ -11,7 +11,7 @@ const STATEMENT_TIMEOUT_MS = 10_000;
 /** A few connections are enough, because one statement counts the requests of all callers. */
 const COUNTING_CONNECTIONS = 2;
 
-export type Reader = {
+type Reader = {
   readonly sql: Sql;
   /** A few more connections, which look up keys and count requests. The role may write nothing except these counts. */
   readonly counting: Sql;

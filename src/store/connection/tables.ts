@@ -21,7 +21,7 @@ interface Written extends PgQueryResultHKT {
 }
 
 /** The query builder for one client or transaction. A statement runs when it is awaited. */
-export type Tables = PgDatabase<Written>;
+type Tables = PgDatabase<Written>;
 
 const dialect = new PgDialect();
 const made = new WeakMap<SqlOrTransaction, Tables>();

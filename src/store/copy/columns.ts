@@ -30,7 +30,7 @@ export function createBatch(types: readonly ColumnType[], capacity: number): Bat
   return { rows: 0, columns: types.map((type) => createColumn(type, capacity)) };
 }
 
-export function createColumn(type: ColumnType, capacity: number): Column {
+function createColumn(type: ColumnType, capacity: number): Column {
   const rest = { isNull: new Uint8Array(capacity), nulls: 0 };
   switch (type) {
     case 'text':

@@ -14,7 +14,7 @@ export type CopyOut = {
 
 export type Statements = Iterable<string> | AsyncIterable<string>;
 
-export type CopyOptions = {
+type CopyOptions = {
   readonly url: string;
   /** The name of an exported snapshot; the transaction that exported it must still be open. */
   readonly snapshot: string;

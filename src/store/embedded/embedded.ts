@@ -30,7 +30,7 @@ import {
 import { chooseRunAs } from './run-as.ts';
 import { explainFileError } from './server-failure.ts';
 
-export type EmbeddedServer = {
+type EmbeddedServer = {
   /** The database `chandler` of this server, with the password. */
   readonly url: string;
   readonly pid: number;
@@ -40,7 +40,7 @@ export type EmbeddedServer = {
   stop(): Promise<void>;
 };
 
-export type EmbeddedOptions = {
+type EmbeddedOptions = {
   readonly home: string;
   /** The machine's clock: a real process takes real time to start. */
   readonly clock: Clock;
@@ -90,7 +90,7 @@ export function keepEmbedded(folder: string): void {
 }
 
 /** `stopped`: the server and its sessions ended. `not running`: none ran. `usedBy`: these processes use the server, so it was not stopped. */
-export type Stop = 'stopped' | 'not running' | { readonly usedBy: readonly number[] };
+type Stop = 'stopped' | 'not running' | { readonly usedBy: readonly number[] };
 
 /** Stops the server of this home; with `isForced` even if it is used. The next command starts it again, and the last command then stops it. */
 export async function stopEmbedded({

@@ -18,7 +18,7 @@ const MOST_BYTES_EACH = 2 + 7 * 12 + 8 + 5 + 8 + 12;
 
 type Value = number | null;
 
-export type CandleEncoder = {
+type CandleEncoder = {
   /** Sets the candle for the next calls. Its values must be finite. */
   set(openTime: Instant, open: Value, high: Value, low: Value, close: Value, volume: Value, marketCap: Value): void;
   hashInto(sum: HashSum): void;

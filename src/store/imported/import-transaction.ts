@@ -13,7 +13,7 @@ import { copyInto, openPgClient } from '../connection/pg-client.ts';
 import { explainDatabaseError } from '../connection/store-error.ts';
 import { COLUMNS, COPY_END, COPY_HEADER, STAGED_COLUMNS } from './encode-candles.ts';
 
-export type ImportedName = SeriesName & { readonly interval: CandleInterval };
+type ImportedName = SeriesName & { readonly interval: CandleInterval };
 
 /** A series as it was before the import. */
 export type BeforeImport = {
@@ -24,7 +24,7 @@ export type BeforeImport = {
 };
 
 /** `staging` is a temporary table for rows whose slot may have another row. */
-export type CopyTarget = 'candles' | 'staging';
+type CopyTarget = 'candles' | 'staging';
 
 export type ImportTransaction = {
   /** Resolves in the order of the names. Missing series are created. */

@@ -46,7 +46,7 @@ export type Staged = {
   readonly other: { readonly slots: number; readonly first: OtherRow | null };
 };
 
-export type StagedRow = { readonly file: number; readonly record: number };
+type StagedRow = { readonly file: number; readonly record: number };
 
 type Numbers = readonly (number | null)[];
 export type OtherRow = StagedRow & {

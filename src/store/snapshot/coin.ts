@@ -11,7 +11,7 @@ import { writeArray, writeInstants, writeNumbers } from '../values/array-types.t
 import { storableText } from '../values/storable-text.ts';
 
 const { rankSeenAt: _rank, position: _position, answer: _answer, ...COLUMNS } = getTableColumns(coin);
-export type Coin = Readonly<Pick<typeof coin.$inferSelect, keyof typeof COLUMNS>>;
+type Coin = Readonly<Pick<typeof coin.$inferSelect, keyof typeof COLUMNS>>;
 
 /** A row of the list of coins, ready to be stored. */
 export type ListedCoin = CoinSummary & {
@@ -22,7 +22,7 @@ export type ListedCoin = CoinSummary & {
 };
 
 /** The facts in tickers about their coins, as parallel arrays; each coin once. */
-export type TickerFacts = {
+type TickerFacts = {
   readonly coinId: readonly string[];
   readonly rank: readonly number[];
   /** Instants; null or NaN where the ticker has none. */

@@ -7,7 +7,7 @@ import { matches, tables } from '../connection/tables.ts';
 import { fetch } from '../schema/requests.ts';
 import { type FetchRow, findFetch } from '../work/fetch.ts';
 
-export type SnapshotCommit = { readonly stored: number; readonly quarantined: number };
+type SnapshotCommit = { readonly stored: number; readonly quarantined: number };
 
 /**
  * `write` must store the answer in the given transaction, and resolve to the number of stored rows. `again`: an earlier attempt was cut off, and may

@@ -11,7 +11,7 @@ import { type tier, tracked } from '../schema/tracking.ts';
 type Tier = Readonly<typeof tier.$inferSelect>;
 type Series = Readonly<typeof series.$inferSelect>;
 
-export type RefreshCandidateRow = Pick<Tier, 'priority'> & {
+type RefreshCandidateRow = Pick<Tier, 'priority'> & {
   readonly seriesId: number;
   readonly tierId: number;
   readonly achievableAgeMs: number;
@@ -75,7 +75,7 @@ export async function readRefreshCandidates(
     from next`;
 }
 
-export type MissingOfSeries = Pick<Series, 'coinId' | 'quote' | 'interval'> & {
+type MissingOfSeries = Pick<Series, 'coinId' | 'quote' | 'interval'> & {
   readonly seriesId: number;
   /**
    * Spans that are wanted up to the end of the candle that is open now, and neither covered nor refused to this plan. They include the newest
@@ -121,7 +121,7 @@ export async function readMissing(
   return rows;
 }
 
-export type Refresh = {
+type Refresh = {
   readonly seriesId: number;
   readonly askedAt: Instant;
   /** The last refresh time: the next one is `refreshAfterMs` later. */

@@ -2,6 +2,7 @@
 import type { Instant } from '../../clock.ts';
 import { dayStart } from '../../core/calendar.ts';
 import type { SeriesOfCoins } from '../../core/interval.ts';
+import { DEFAULT_PRIORITY } from '../../core/tier.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import type { tier } from '../schema/tracking.ts';
 
@@ -15,6 +16,14 @@ export type TierRow = Pick<Tier, 'id' | 'tier' | 'priority' | 'interval'> & {
   readonly isPlanned: boolean;
   readonly series: number;
 };
+
+/** The id of a tier that is planned but not stored. No stored tier has this id. */
+export const NEW_TIER = -1;
+
+export function newTier(tier: Pick<TierRow, 'tier' | 'interval' | 'targetAgeMs' | 'series'>): TierRow {
+  const notPlanned = { achievableAgeMs: null, refreshAfterMs: null, isPlanned: false };
+  return { id: NEW_TIER, priority: DEFAULT_PRIORITY[tier.tier], ...tier, ...notPlanned };
+}
 
 /** Highest priority first. Ended series count, because they need their last refreshes. The series in `without` are not counted. */
 export async function readTiers(sql: SqlOrTransaction, without: SeriesOfCoins | null = null): Promise<TierRow[]> {
@@ -32,7 +41,7 @@ export async function readTiers(sql: SqlOrTransaction, without: SeriesOfCoins | 
     group by k.id order by k.priority desc, k.tier = 'all', k.tier = 'top', k.interval desc, k.target_age, k.id`;
 }
 
-export type PlannedAge = Pick<TierRow, 'id' | 'achievableAgeMs' | 'refreshAfterMs'> & {
+type PlannedAge = Pick<TierRow, 'id' | 'achievableAgeMs' | 'refreshAfterMs'> & {
   readonly keepsUp: boolean;
 };
 

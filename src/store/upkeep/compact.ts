@@ -7,7 +7,7 @@ import { systemClock } from '../../clock.ts';
 import { type CandleInterval, INTERVALS } from '../../core/interval.ts';
 import type { Sql } from '../connection/connect.ts';
 
-export type Compaction = { readonly partitions: number; readonly bytesSaved: number };
+type Compaction = { readonly partitions: number; readonly bytesSaved: number };
 
 /** A smaller key is not worth a rebuild. */
 const LEAST_BYTES = 8 * 1024 * 1024;

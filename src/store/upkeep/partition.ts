@@ -6,6 +6,7 @@
  * nor writers, and scans nothing, because the new table is empty. (`create table … partition of` would block both.)
  */
 import type { Instant } from '../../clock.ts';
+import { periodOfMonths } from '../../core/calendar.ts';
 import { type CandleInterval, INTERVALS, type Interval, isCandleInterval } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
@@ -95,7 +96,7 @@ export async function ensurePartitionsAhead(sql: Sql, now: Instant): Promise<voi
 }
 
 /** Ensures that the partitions for the span exist, then runs `write`. */
-export type PartitionKeeper = <T>(interval: CandleInterval, span: Span, write: () => Promise<T>) => Promise<T>;
+type PartitionKeeper = <T>(interval: CandleInterval, span: Span, write: () => Promise<T>) => Promise<T>;
 
 /**
  * Like `ensurePartitions`, but remembers the partitions it has seen, for a caller that writes into the same few again and again. Callers
@@ -156,11 +157,9 @@ function partitionsOf(of: Partitioned, span: Span): Partition[] {
 }
 
 function partitionAt({ table, months }: Partitioned, at: Instant): Partition {
-  const date = new Date(at);
-  const year = date.getUTCFullYear();
-  const month = Math.floor(date.getUTCMonth() / months) * months;
+  const { year, month, from, to } = periodOfMonths(at, months);
   const suffix = { 12: '', 3: `q${month / 3 + 1}`, 1: `m${String(month + 1).padStart(2, '0')}` }[months];
-  return { name: `${table}_${year}${suffix}`, from: Date.UTC(year, month), to: Date.UTC(year, month + months) };
+  return { name: `${table}_${year}${suffix}`, from, to };
 }
 
 /** The partition with this name; null when the name is not one of a partition of `of`. */

@@ -19,7 +19,7 @@ export type Rename = {
   /** The as-of instant of the source; default: `at`. */
   readonly seenAt?: Instant;
 };
-export type RenameSource = 'coins' | 'changelog';
+type RenameSource = 'coins' | 'changelog';
 
 /** Saves new renames; of several about the same ids, the latest counts. Resolves to the number of new ones. */
 export async function recordRenames(

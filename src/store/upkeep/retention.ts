@@ -33,7 +33,7 @@ export type Removed = {
   readonly rows: Readonly<Record<'global_history' | 'exchange_history' | 'fetch', number>>;
 };
 
-export type RetentionOptions = DropOptions & {
+type RetentionOptions = DropOptions & {
   readonly keep: Retention;
   readonly now: Instant;
   /** Without an archive, removed candles are lost. */

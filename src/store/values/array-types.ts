@@ -69,7 +69,7 @@ function quoted(text: string): string {
 }
 
 /** Reads a one-dimensional array as the server prints it. */
-export function readArray<T>(text: string, parse: (element: string) => T): (T | null)[] {
+function readArray<T>(text: string, parse: (element: string) => T): (T | null)[] {
   const elements = text.slice(1, -1).match(/"(?:[^"\\]|\\.)*"|[^,]+/gs) ?? [];
   return elements.map((element) => {
     if (element === 'NULL') return null;

@@ -4,7 +4,7 @@ import type { SqlOrTransaction } from '../connection/connect.ts';
 import { matches, tables } from '../connection/tables.ts';
 import { counted } from '../schema/service.ts';
 
-export type Counted<T> = {
+type Counted<T> = {
   readonly countedAt: Instant;
   /** Milliseconds that the count took: the longer, the later the next count. */
   readonly tookMs: number;

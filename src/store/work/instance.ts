@@ -33,7 +33,7 @@ export async function liveInstances(sql: SqlOrTransaction, now: Instant): Promis
   return sql<Instance[]>`select * from ops.instance where ${leaseIsAlive(sql, now)} order by owner`;
 }
 
-export type RunningSettings = { readonly owner: string; readonly settings: RecordedSettings };
+type RunningSettings = { readonly owner: string; readonly settings: RecordedSettings };
 
 /** The settings with which the live services were started, from the audit log. Services that an earlier version started are left out. */
 export async function readRunningSettings(sql: SqlOrTransaction, now: Instant): Promise<readonly RunningSettings[]> {

@@ -73,7 +73,7 @@ async function removeOld(sql: SqlOrTransaction, now: Instant): Promise<void> {
 }
 
 /** A condition that lasts for some time. A notice is sent once when it begins and once when it is over. */
-export type RaisedState = Pick<Notice, 'event' | 'topic' | 'text'> & {
+type RaisedState = Pick<Notice, 'event' | 'topic' | 'text'> & {
   readonly beganAt: Instant;
   /** When a process sent the notice already, without the database; null when the notice is still to be sent. */
   readonly sentAt: Instant | null;
@@ -109,7 +109,7 @@ export async function endState(sql: Sql, topic: string, text: string, now: Insta
   return rows.length > 0;
 }
 
-export type OpenState = Pick<Notice, 'event' | 'topic'> & { readonly beganAt: Instant };
+type OpenState = Pick<Notice, 'event' | 'topic'> & { readonly beganAt: Instant };
 
 /** The raised states that still last. */
 export async function openStates(sql: SqlOrTransaction): Promise<OpenState[]> {

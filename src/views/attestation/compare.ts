@@ -17,7 +17,7 @@ import { type AttestedSeries, isSealed, nameOf, readSeries, SHORT_BYTES } from '
 import type { Month } from './series-state.ts';
 import type { TABLES } from './tables.ts';
 
-export type CompareOptions = {
+type CompareOptions = {
   readonly keep: Pick<Retention, 'candles' | 'tickers' | 'global' | 'exchanges'>;
   /** The instant of the attestation. */
   readonly at: Instant;

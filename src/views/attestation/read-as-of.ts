@@ -15,7 +15,7 @@ type SeriesAsOf = {
   readonly months: readonly Instant[];
 };
 
-export type MonthAsOf = {
+type MonthAsOf = {
   readonly digest: Buffer;
   /** The number of revisions since, and their reasons. */
   readonly revised: number;

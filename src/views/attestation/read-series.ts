@@ -12,7 +12,7 @@ import { monthsOf, type SeriesState } from './series-state.ts';
  * The same bytes as in market.candle_hash. `date_part` gives the same seconds as `extract`, in half the time. Only a row that somebody wrote by
  * hand can have an infinite time, and it must not stop an attestation.
  */
-export const CANDLE_BYTES = `int8send(case when isfinite(c.open_time) then date_part('epoch', c.open_time)::bigint else 0 end) || ${[
+const CANDLE_BYTES = `int8send(case when isfinite(c.open_time) then date_part('epoch', c.open_time)::bigint else 0 end) || ${[
   'open',
   'high',
   'low',

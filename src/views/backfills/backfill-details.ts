@@ -9,10 +9,9 @@ import { DISORDER_MS, firstRequestSince } from '../dashboard/request-ids.ts';
 import { MOST_SEARCHED, type RequestRow } from '../dashboard/requests.ts';
 import { type BackfillRow, backfillAsJson, readBackfills, withoutPassedFinish } from './backfills.ts';
 
-export type FailedRequest = Pick<
-  RequestRow,
-  'sentAt' | 'from' | 'to' | 'attempt' | 'status' | 'outcome' | 'message'
-> & { readonly coinId: string | null };
+type FailedRequest = Pick<RequestRow, 'sentAt' | 'from' | 'to' | 'attempt' | 'status' | 'outcome' | 'message'> & {
+  readonly coinId: string | null;
+};
 
 export type BackfillDetails = {
   readonly row: BackfillRow;

@@ -54,7 +54,7 @@ export type BackfillRow = {
 /** A process renews its forecast every half minute. If the forecast end has passed for longer than this, no process renews it any more. */
 const FORGOTTEN_MS = 60_000;
 
-export type BackfillsToRead = {
+type BackfillsToRead = {
   readonly all: boolean;
   readonly id?: number | null;
   readonly limit?: number | null;

@@ -1,5 +1,6 @@
 /** The widths of the bars of a chart: those of stored series, and those that consist of whole candles, including weeks and months. */
 import type { Instant } from '../../clock.ts';
+import { A_MONDAY, monthOf, startOfMonth, WEEK } from '../../core/calendar.ts';
 import {
   type CandleInterval,
   DAY,
@@ -25,10 +26,7 @@ export type BarWidth = {
 /** Offered beside the intervals of the upstream, if finer candles are stored. */
 export const MADE_WIDTHS = ['2h', '4h', '2d', '1w', '1mo', '3mo'] as const;
 
-const UNIT_MS: Readonly<Record<string, number>> = { m: MINUTE, h: HOUR, d: DAY, w: 7 * DAY };
-const WEEK = 7 * DAY;
-/** Weeks begin on Mondays. */
-const FIRST_MONDAY = 4 * DAY;
+const UNIT_MS: Readonly<Record<string, number>> = { m: MINUTE, h: HOUR, d: DAY, w: WEEK };
 const MOST_MONTHS = 120;
 const MOST_MS = 366 * DAY;
 
@@ -42,7 +40,7 @@ export function parseBarWidth(text: string): BarWidth | null {
   const base = INTERVALS.findLast((interval) => ms % INTERVAL_MS[interval] === 0);
   if (base === undefined || ms > MOST_MS) return null;
   const own = INTERVALS.find((interval) => INTERVAL_MS[interval] === ms);
-  return { name: own ?? text, ms, months: 0, anchor: ms % WEEK === 0 ? FIRST_MONDAY : 0, base };
+  return { name: own ?? text, ms, months: 0, anchor: ms % WEEK === 0 ? A_MONDAY : 0, base };
 }
 
 /** The grid of a price series. It follows the stored slots, so weeks do not begin on Mondays. */
@@ -72,14 +70,4 @@ export function countSlots({ ms, months }: Grid, from: Instant, to: Instant): nu
 /** The text of the interval for Postgres. */
 export function asSqlInterval({ ms, months }: Grid): string {
   return months > 0 ? `${months} months` : `${ms / 1000} seconds`;
-}
-
-/** Months since the year 0. */
-function monthOf(at: Instant): number {
-  const date = new Date(at);
-  return date.getUTCFullYear() * 12 + date.getUTCMonth();
-}
-
-function startOfMonth(month: number): Instant {
-  return Date.UTC(Math.floor(month / 12), month % 12);
 }

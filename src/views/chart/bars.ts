@@ -90,7 +90,7 @@ export function extentOf(
 }
 
 /** Maximum number of slots that are read at once. */
-export const MOST_SLOTS = 3_000;
+const MOST_SLOTS = 3_000;
 /** Maximum number of source rows that are read at once. */
 export const MOST_ROWS = 60_000;
 /** The service makes candles of these widths in advance, so their own rows are read. */
@@ -105,7 +105,7 @@ export function mostSlots(sources: readonly SeriesFacts[], chart: ChartOf): numb
   return Math.min(MOST_SLOTS, Math.floor(MOST_ROWS / rows));
 }
 
-export type BarsQuestion = {
+type BarsQuestion = {
   readonly coinId: string;
   readonly chart: ChartOf;
   readonly sources: readonly SeriesFacts[];

@@ -7,13 +7,7 @@ import type { GapReason } from '../operations/gaps.ts';
 import { slotAfter } from './bar-width.ts';
 
 /** `empty`: known to have no candle. `empty, not confirmed yet`: one answer said so, and a second one must confirm it. */
-export type HoleReason =
-  | GapReason
-  | 'empty'
-  | 'empty, not confirmed yet'
-  | 'not yet'
-  | 'before its data'
-  | 'not wanted';
+type HoleReason = GapReason | 'empty' | 'empty, not confirmed yet' | 'not yet' | 'before its data' | 'not wanted';
 
 export type Hole = {
   readonly from: Instant;
@@ -32,7 +26,7 @@ export type KnownGap = {
   readonly detail: string | null;
 };
 
-export type HoleContext = {
+type HoleContext = {
   readonly grid: Parameters<typeof slotAfter>[0];
   /** Starts of slots. */
   readonly from: Instant;

@@ -20,15 +20,15 @@ export type AuditPage = { readonly rows: readonly AuditEntry[]; readonly next: n
 const PAGE = 30;
 
 /** Newest first. `before`: the page has entries with lower numbers; null: it begins with the newest. */
-export async function readAuditEntries(sql: Sql, before: number | null, size = PAGE): Promise<AuditPage> {
+export async function readAuditEntries(sql: Sql, before: number | null): Promise<AuditPage> {
   const rows = await sql<AuditEntry[]>`
     select a.id, a.at, a.actor, a.command, a.ended_at, a.message,
       case when b.settings is null then '{}'::text[] else array(
         select coalesce(x.key, y.key) from jsonb_each_text(a.settings - ${NO_SETTINGS}::text[]) x full join jsonb_each_text(b.settings) y on y.key = x.key
         where x.value is distinct from y.value order by 1) end as changed_settings
     from (
-      select * from ops.audit ${before === null ? sql`` : sql`where id < ${before}`} order by id desc limit ${size + 1}
+      select * from ops.audit ${before === null ? sql`` : sql`where id < ${before}`} order by id desc limit ${PAGE + 1}
     ) a cross join lateral (select ${settingsBefore(sql)} as settings) b
     order by a.id desc`;
-  return { rows: rows.slice(0, size), next: rows.length > size ? rows[size - 1]!.id : null };
+  return { rows: rows.slice(0, PAGE), next: rows.length > PAGE ? rows[PAGE - 1]!.id : null };
 }

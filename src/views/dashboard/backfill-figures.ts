@@ -2,7 +2,7 @@
 import type { Instant } from '../../clock.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 
-export type FailedBackfill = {
+type FailedBackfill = {
   readonly id: number;
   readonly message: string | null;
   readonly finishedAt: Instant;

@@ -16,7 +16,7 @@ export function confirmedEmptySlots(sql: Sql, width: ReturnType<Sql>) {
   return sql`floor(${countSlots(sql, sql`s.covered`, width)} - s.covered_candles - ${countSlots(sql, sql`s.empty_once`, width)})`;
 }
 
-export type StepWindow = {
+type StepWindow = {
   readonly fromSeconds: number;
   readonly toSeconds: number;
   readonly stepSeconds: number;

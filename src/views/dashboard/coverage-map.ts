@@ -18,7 +18,7 @@ export const COVERAGE_STATES = ['final', 'told twice', 'told once', ...GAP_REASO
 )[];
 export type CoverageState = (typeof COVERAGE_STATES)[number];
 
-export type CoverageWindow = {
+type CoverageWindow = {
   /** Whole multiples of `stepSeconds`. */
   readonly fromSeconds: number;
   readonly toSeconds: number;

@@ -13,7 +13,7 @@ import { type GapReason, isRefusal } from '../operations/gaps.ts';
 import { confirmedEmptySlots } from './confirmed-empty.ts';
 
 export const COVERAGE_SORTS = ['rank', 'name', 'worst'] as const;
-export type CoverageSort = (typeof COVERAGE_SORTS)[number];
+type CoverageSort = (typeof COVERAGE_SORTS)[number];
 
 /** The reasons of `market.gaps`, and final slots without a candle, by how many answers reported this. */
 export type CoverageReason = GapReason | Empty;
@@ -38,7 +38,7 @@ export type CoverageFilter = {
 };
 
 /** The ids of the series that match, in order. */
-export async function readCoverageOrder(sql: Sql, filter: CoverageFilter): Promise<Int32Array> {
+async function readCoverageOrder(sql: Sql, filter: CoverageFilter): Promise<Int32Array> {
   const { sort, byTier, reason, interval, quote, coin } = filter;
   const looksInside = sort === 'worst' || (reason !== undefined && !isEmpty(reason));
   const tiers = sql`array_position(${TIERS as readonly string[] as string[]}::text[], k.tier)`;

@@ -20,7 +20,7 @@ export type NoticeRow = {
   readonly message: string | null;
 };
 
-export type NoticePage = { readonly rows: readonly NoticeRow[]; readonly next: number | null };
+type NoticePage = { readonly rows: readonly NoticeRow[]; readonly next: number | null };
 
 const PAGE = 50;
 

@@ -1,10 +1,9 @@
 /** Gaps that could be requested now, but that no backfill fetches. */
-import { type Instant, MOST_SKEW_MS } from '../../clock.ts';
+import type { Instant } from '../../clock.ts';
 import { ceilToGrid, DAY, type Interval, type SeriesName } from '../../core/interval.ts';
 import type { Spans } from '../../core/span.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { readCounted } from '../../store/work/counted.ts';
-import { countedEveryMs, readSeries, SERIES_COUNTS, type SeriesCounts } from '../operations/series-counts.ts';
+import { readLastCounts, readSeries, type SeriesCounts } from '../operations/series-counts.ts';
 import { hasManySeries } from '../operations/series-filter.ts';
 
 /** The gaps of one series that were never requested, and that no backfill fetches. */
@@ -27,9 +26,7 @@ export type OpenGaps =
 /** With more series, the gaps are only counted. */
 const FEW_SERIES = 2_000;
 /** Younger gaps are excluded, because a run of the schedules fetches them. */
-export const YOUNG_MS = 2 * DAY;
-/** A count that is older than this many turns of a service is not shown. */
-const LATE_TURNS = 3;
+const YOUNG_MS = 2 * DAY;
 
 export async function readOpenGaps(sql: Sql, now: Instant): Promise<OpenGaps> {
   const [row] = await sql<{ isMany: boolean }[]>`
@@ -61,11 +58,8 @@ async function readNow(sql: Sql, now: Instant): Promise<readonly SeriesGaps[]> {
 }
 
 async function lastCounted(sql: Sql, now: Instant): Promise<OpenGaps> {
-  const last = await readCounted<SeriesCounts>(sql, SERIES_COUNTS);
-  if (last === null) return { kind: 'unknown' };
-  const age = now - last.countedAt;
-  if (age < -MOST_SKEW_MS || age > LATE_TURNS * countedEveryMs(last.tookMs)) return { kind: 'unknown' };
-  return countedAs(last.answer.series);
+  const last = await readLastCounts(sql, now);
+  return last === null ? { kind: 'unknown' } : countedAs(last.series);
 }
 
 function countedAs(series: SeriesCounts['series']): OpenGaps {

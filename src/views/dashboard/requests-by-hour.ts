@@ -4,7 +4,7 @@ import { HOUR } from '../../core/interval.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { DISORDER_MS, firstRequestSince } from './request-ids.ts';
 
-export type HourOfRequests = {
+type HourOfRequests = {
   readonly from: Instant;
   readonly stored: number;
   /** The answer had no data: not found, no more quota, refused. */

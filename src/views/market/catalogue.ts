@@ -36,7 +36,7 @@ const IDS_PER_PAGE = 100;
 
 type CatalogueViews = Omit<Catalogue<NotFound>, 'search' | 'convert' | 'tickerHistory' | 'exchange'>;
 
-export type CatalogueDeps = ViewDeps & {
+type CatalogueDeps = ViewDeps & {
   readonly findCoin: (coinId: string) => Promise<CoinSummary | null>;
   readonly findExchange: (exchangeId: string) => Promise<Exchange | NotFound>;
 };

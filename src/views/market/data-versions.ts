@@ -29,12 +29,12 @@ export type CoinVersion = {
 };
 
 /** By topic, which is a table or a kind of document. Equal versions mean equal rows. A table that was never written to is missing. */
-export type Topics = Readonly<Record<string, number>>;
+type Topics = Readonly<Record<string, number>>;
 
 /** Called for each cache lookup: which view, and whether its entry was current. */
 export type OnCacheLookup = (view: string, isHit: boolean) => void;
 
-export type DataVersions = {
+type DataVersions = {
   /** The versions of these topics, as one text. */
   of(topics: readonly string[]): Promise<string>;
   /** Null: the catalogue has no such coin. */
@@ -113,11 +113,7 @@ function toInstant(seconds: number | null): Instant | null {
 }
 
 /** Resolves to the result of `load` for this key, while the versions of the topics stay the same. It is the same object each time. */
-export type VersionedCache<T> = <V extends T>(
-  topics: readonly string[],
-  key: string,
-  load: () => Promise<V>,
-) => Promise<V>;
+type VersionedCache<T> = <V extends T>(topics: readonly string[], key: string, load: () => Promise<V>) => Promise<V>;
 
 /**
  * Caches data that several answers share: whole lists, documents and search indexes. Reading and indexing these takes far longer than reading a

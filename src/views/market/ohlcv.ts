@@ -13,7 +13,7 @@ import type { Sql } from '../../store/connection/connect.ts';
 import type { CoinVersion, SeriesVersion, ViewDeps } from './data-versions.ts';
 import { type CandlesRead, readCoarsened, readStored } from './read-candles.ts';
 
-export type OhlcvView = (query: OhlcvQuery) => Promise<readonly OhlcvCandle[] | NotFound>;
+type OhlcvView = (query: OhlcvQuery) => Promise<readonly OhlcvCandle[] | NotFound>;
 
 export function createOhlcvView({ sql, clock, versions, noCoin }: ViewDeps): OhlcvView {
   const questionOf = async (query: OhlcvQuery) => {

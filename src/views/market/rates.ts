@@ -10,7 +10,7 @@ import type { Sql } from '../../store/connection/connect.ts';
 const COINS: Readonly<Record<string, string>> = { BTC: 'btc-bitcoin', ETH: 'eth-ethereum' };
 
 /** One unit of a currency in dollars at an instant, and its changes in percent. */
-export type Rate = { readonly price: number; readonly at: Instant } & Readonly<Record<RateChange, number | null>>;
+type Rate = { readonly price: number; readonly at: Instant } & Readonly<Record<RateChange, number | null>>;
 const rateOf = createRecordReader<Rate>(['price', 'at', ...RATE_CHANGES]);
 /** By symbol and instant of the snapshot. */
 export type Rates = (symbol: string, at: Instant) => Rate | null;

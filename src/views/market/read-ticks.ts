@@ -21,7 +21,7 @@ export type TicksRead = {
   readonly known: Spans;
 };
 
-export type TickBounds = {
+type TickBounds = {
   /** Both on the grid of the width; the end is excluded. */
   readonly from: Instant;
   readonly to: Instant;
@@ -65,7 +65,7 @@ type MeanRow = Tick & {
   readonly parts: number;
 };
 
-export type MeansRead = TicksRead & {
+type MeansRead = TicksRead & {
   /** When the newest of these snapshots was seen; null: there is none. */
   readonly seen: Instant | null;
 };

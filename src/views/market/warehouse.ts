@@ -11,7 +11,7 @@ import { createPriceHistoryViews } from './price-history.ts';
 import { createSearchView } from './search.ts';
 import { createTickerViews } from './tickers.ts';
 
-export type WarehouseDeps = { readonly sql: Sql; readonly clock: Clock; readonly onCacheLookup?: OnCacheLookup };
+type WarehouseDeps = { readonly sql: Sql; readonly clock: Clock; readonly onCacheLookup?: OnCacheLookup };
 
 export function createWarehouse({ sql, clock, onCacheLookup }: WarehouseDeps): MarketData<NotFound> {
   const versions = createDataVersions(sql, onCacheLookup);

@@ -66,7 +66,7 @@ export type AlertInputs = {
   readonly endedBackfills: readonly EndedBackfill[];
 };
 
-export type AlertInputsQuery = {
+type AlertInputsQuery = {
   readonly plan: string;
   readonly schedules: readonly string[];
   /** Earlier events are not reported. */

@@ -4,7 +4,7 @@ import { formatInstant } from '../../core/format.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import type { Holder } from '../../store/connection/lock.ts';
 
-export type BlockingSession = Omit<Holder, 'tables'>;
+type BlockingSession = Omit<Holder, 'tables'>;
 
 /** A lock that another session holds and Chandler needs. */
 export type HeldLock = {

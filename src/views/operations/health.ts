@@ -3,7 +3,7 @@ import type { Instant } from '../../clock.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { leaseIsAlive } from '../../store/work/lease.ts';
 
-export type Health = {
+type Health = {
   /** The version that the server reports: `18.4`. */
   readonly version: string;
   readonly majorVersion: number;

@@ -23,7 +23,7 @@ export type RemainingSlots = {
 };
 
 /** On the grid. Only the requested slots count, whatever else is wanted of these series. */
-export type RemainingQuery = SeriesSpan & {
+type RemainingQuery = SeriesSpan & {
   /** Answered slots that open at or after this are too young to be final. */
   readonly settledUntil: Instant;
   /** Slots that open at or after this are too young even if they were never requested: an answer now would not be final; null: none. */

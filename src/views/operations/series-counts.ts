@@ -29,7 +29,7 @@ export type SeriesStatus = {
   readonly finalUntilOldest: Instant | null;
 };
 
-export type FetchStatus = {
+type FetchStatus = {
   readonly outcome: string;
   readonly requests: number;
   readonly rows: number;
@@ -106,7 +106,14 @@ export async function readSeriesCounts(sql: Sql, now: Instant, countsMany: boole
 
 /** Null: no service keeps the counts up to date. */
 async function readServiceCounts(sql: Sql, now: Instant): Promise<DatedCounts | null> {
-  if (!(await isAnyCounting(sql, now))) return null;
+  return (await isAnyCounting(sql, now)) ? readLastCounts(sql, now) : null;
+}
+
+/** What a service counted last; null when it is too old to be shown. */
+export async function readLastCounts(
+  sql: Sql,
+  now: Instant,
+): Promise<(SeriesCounts & { readonly countedAt: Instant }) | null> {
   const last = await readCounted<SeriesCounts>(sql, SERIES_COUNTS);
   if (last === null) return null;
   const age = now - last.countedAt;

@@ -6,7 +6,7 @@ import type { Sql } from '../../store/connection/connect.ts';
 import { leaseIsAlive } from '../../store/work/lease.ts';
 import { type DatedCounts, readSeriesCounts } from './series-counts.ts';
 
-export type BackfillStatus = {
+type BackfillStatus = {
   readonly id: number;
   readonly requestedAt: Instant;
   readonly interval: Interval;

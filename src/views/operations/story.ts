@@ -6,8 +6,6 @@ import type { Tier } from '../../core/tier.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { readClaims, readRemovedRequests, readRequests, type Slot, type StoryEvent } from './story-requests.ts';
 
-export type { StoryEvent };
-
 export type StoryQuestion = SeriesName & {
   /** Any instant in the slot. */
   readonly at: Instant;

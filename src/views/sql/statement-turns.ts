@@ -2,7 +2,7 @@
 import { systemClock } from '../../clock.ts';
 import { StatementError } from '../../contract/interface/warehouse-tools.ts';
 
-export type TurnOptions = {
+type TurnOptions = {
   /** Number of statements that may wait. At most half of them are of one caller. */
   readonly waiting: number;
   readonly waitMs: number;
@@ -17,7 +17,7 @@ export type Turn<P> = {
 type Waiter<P> = { readonly caller: string; readonly begin: (turn: Turn<P>) => void };
 
 /** Resolves to a place, in the order of the calls. A caller whose statement is running is skipped until the statement has ended. */
-export type TakeTurn<P> = (caller: string) => Promise<Turn<P>>;
+type TakeTurn<P> = (caller: string) => Promise<Turn<P>>;
 
 /** @throws StatementError (429) when too many wait, or the turn does not come in time */
 export function createTurns<P>(places: readonly P[], { waiting: most, waitMs }: TurnOptions): TakeTurn<P> {

@@ -14,7 +14,7 @@ import { StoreError } from '../../store/connection/store-error.ts';
 import { toJsonValue } from './column-json.ts';
 import { createTurns, type Turn } from './statement-turns.ts';
 
-export type StatementRunnerOptions = {
+type StatementRunnerOptions = {
   readonly url: string;
   /** Default 5 s. A statement also waits at most this long for its turn. */
   readonly timeoutMs?: number;

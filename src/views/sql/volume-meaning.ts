@@ -1,7 +1,7 @@
 /** Finds the meaning of the volume of a candle from stored candles, because upstream does not document it. */
 import type { Sql } from '../../store/connection/connect.ts';
 
-export type VolumeMeaning = {
+type VolumeMeaning = {
   readonly meaning: 'sum of the slot' | 'rolling day' | 'neither' | 'cannot tell yet' | 'cannot tell in time';
   /** Number of days that were compared with their hours. */
   readonly days: number;

@@ -17,7 +17,7 @@ export type RowDifference = {
   readonly isPartlyGone: boolean;
 };
 
-export type Stored = {
+type Stored = {
   readonly all: Sums;
   /** The candles inside coverage, as the series records it. */
   readonly final: Sums;
@@ -42,7 +42,7 @@ export type Account = {
   readonly revisions: readonly WrongRecord[];
 };
 
-export type Ledger = {
+type Ledger = {
   readonly bounds: readonly Instant[];
   addBucket(bucket: Bucket): void;
   addRevision(revision: Revision): void;

@@ -13,7 +13,7 @@ import type { Evidence, OddCandles, SeriesRow } from './read-series.ts';
 import type { WrongRecord } from './records.ts';
 import { finalBy } from './steps.ts';
 
-export type Stored = {
+type Stored = {
   readonly series: SeriesRow;
   readonly evidence: readonly Evidence[];
   readonly account: Account;

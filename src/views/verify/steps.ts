@@ -2,7 +2,7 @@
 import type { Instant } from '../../clock.ts';
 import { normalize, type Span, type Spans } from '../../core/span.ts';
 
-export type Kind = 'answer' | 'mended' | 'retention' | 'renamed' | 'adopted';
+type Kind = 'answer' | 'mended' | 'retention' | 'renamed' | 'adopted';
 
 /** A row of `market.evidence`. Digests are unsigned, modulo 2^64. */
 export type EvidenceRow = {

@@ -7,7 +7,7 @@
 const DATA_EXCEPTION = /^22/;
 
 /** Why rows cannot be read, as a sentence without a full stop; null when the error is not about values of rows. */
-export function whyUnreadable(error: unknown): string | null {
+function whyUnreadable(error: unknown): string | null {
   const { code, message } = error as { code?: unknown; message?: unknown };
   const isOfData = (typeof code === 'string' && DATA_EXCEPTION.test(code)) || error instanceof RangeError;
   return isOfData ? String(message) : null;

@@ -91,7 +91,7 @@ describe('a snapshot of the tickers', () => {
   });
 
   test('quarantines impossible rows and those of unknown coins, once however often they come, and keeps the rest', async () => {
-    const { world, sql, snapshots } = await open();
+    const { world, sql, snapshots, readCoins } = await open();
     const before = new Map((await tickersIn()).map((row) => [row.coinId, row.at]));
     const [good, negative, future, twice] = [...before.keys()] as [string, string, string, string];
     change(TICKERS_PATH, (rows) => [
@@ -124,7 +124,7 @@ describe('a snapshot of the tickers', () => {
 
     // As soon as its coin is known, its ticker is no longer quarantined.
     change(COINS_PATH, (rows) => [...rows, { ...rows[0], id: 'new-newcomer', rank: 99 }]);
-    stored(await snapshots.coins());
+    expect(await readCoins()).toMatchObject({ kind: 'read' });
     expect(await sql`select id from market.coin order by first_seen_at desc limit 1`).toEqual([{ id: 'new-newcomer' }]);
     expect((await aside()).map((row) => row.recordId)).not.toContain('new-newcomer');
     expect(await sql`select from market.quarantine`).toHaveLength(3);
@@ -159,10 +159,10 @@ describe('a snapshot of the tickers', () => {
   });
 
   test('waits for the list of coins, and spends no request on waiting', async () => {
-    const { upstream, snapshots } = await open({ catalogue: false });
+    const { upstream, snapshots, readCoins } = await open({ catalogue: false });
     expect(await snapshots.tickers()).toMatchObject({ kind: 'snoozed', reason: 'the list of coins is not there yet' });
     expect(upstream.log).toEqual([]);
-    stored(await snapshots.coins());
+    expect(await readCoins()).toMatchObject({ kind: 'read' });
     stored(await snapshots.tickers());
   });
 
@@ -185,12 +185,12 @@ describe('a snapshot of the tickers', () => {
   });
 });
 
-describe('a snapshot of the coins', () => {
+describe('the list of coins', () => {
   test('shows new coins, and active ones that are no longer listed', async () => {
-    const { sql, world, snapshots } = await open();
+    const { sql, world, readCoins } = await open();
     world.clock.advanceTo(NOW + HOUR);
     change(COINS_PATH, (rows) => rows.map((row) => (row.id === 'ltc-litecoin' ? { ...row, id: 'ltc-lite' } : row)));
-    stored(await snapshots.coins());
+    expect(await readCoins()).toMatchObject({ kind: 'read' });
     const at = NOW + HOUR;
     expect(await sql`select id from market.coin where first_seen_at = ${at}`).toEqual([{ id: 'ltc-lite' }]);
     const gone = await sql`select id from market.coin where is_active and last_seen_at < ${at}`;
@@ -198,9 +198,9 @@ describe('a snapshot of the coins', () => {
   });
 
   test('stores whatever text upstream sends', async () => {
-    const { sql, snapshots } = await open();
+    const { sql, readCoins } = await open();
     change(COINS_PATH, (rows) => rows.map((row, i) => (i === 0 ? { ...row, name: 'a\0b', rank: null } : row)));
-    stored(await snapshots.coins());
+    expect(await readCoins()).toMatchObject({ kind: 'read' });
     const [first] = await sql`select name, rank from market.coin where id = 'btc-bitcoin'`;
     expect(first).toEqual({ name: 'a\ufffdb', rank: 0 });
   });
@@ -271,24 +271,21 @@ describe('a snapshot of the exchanges', () => {
 });
 
 describe('every snapshot', () => {
-  test.each(['tickers', 'global', 'coins', 'exchanges'] as const)(
-    'of %s is requested once for a tick',
-    async (name) => {
-      const { world, upstream, snapshots } = await open();
-      world.clock.advanceTo(NOW + HOUR);
-      const tick = world.clock.now();
-      expect(stored(await snapshots[name]({ since: tick })).requests).toBe(1);
-      expect(stored(await snapshots[name]({ since: tick })).requests).toBe(0);
-      expect(upstream.log).toHaveLength(1);
-    },
-  );
+  test.each(['tickers', 'global', 'exchanges'] as const)('of %s is requested once for a tick', async (name) => {
+    const { world, upstream, snapshots } = await open();
+    world.clock.advanceTo(NOW + HOUR);
+    const tick = world.clock.now();
+    expect(stored(await snapshots[name]({ since: tick })).requests).toBe(1);
+    expect(stored(await snapshots[name]({ since: tick })).requests).toBe(0);
+    expect(upstream.log).toHaveLength(1);
+  });
 
   test('is taken from the quota as scheduled work, in its own name', async () => {
     const { sql, snapshots } = await open();
-    for (const name of ['tickers', 'global', 'coins', 'exchanges'] as const) await snapshots[name]();
+    for (const name of ['tickers', 'global', 'exchanges'] as const) await snapshots[name]();
     const spent = await sql`
       select name, month_spent from ops.quota_spent where class = 'scheduled' and name <> 'catalogue' order by name`;
-    expect([...spent]).toEqual(['coins', 'exchanges', 'global', 'tickers'].map((name) => ({ name, monthSpent: 1 })));
+    expect([...spent]).toEqual(['exchanges', 'global', 'tickers'].map((name) => ({ name, monthSpent: 1 })));
   });
 
   test('that is refused is not requested for longer and longer, and uses no quota meanwhile', async () => {
@@ -314,7 +311,7 @@ describe('every snapshot', () => {
   test('whose key was never accepted ends with a configuration error', async () => {
     const { upstream, snapshots } = await open({ catalogue: false });
     upstream.script = () => says(403, 'forbidden');
-    await expect(snapshots.coins()).rejects.toThrow('the upstream answers only with a key');
+    await expect(snapshots.exchanges()).rejects.toThrow('the upstream answers only with a key');
   });
 
   test('that fails is an exception, and recorded', async () => {
@@ -326,13 +323,14 @@ describe('every snapshot', () => {
   });
 
   test('is not stored into a warehouse of another market', async () => {
-    const { upstream, snapshots } = await open();
+    const { upstream, snapshots, readCoins } = await open();
     upstream.script = async (request, simulated) => {
       const answer = await simulated(request);
       answer.headers.set(SIMULATOR_HEADER, 'another');
       return answer;
     };
-    for (const name of ['tickers', 'global', 'coins', 'exchanges'] satisfies SnapshotName[])
+    for (const name of ['tickers', 'global', 'exchanges'] satisfies SnapshotName[])
       await expect(snapshots[name]()).rejects.toThrow('this warehouse holds data of');
+    await expect(readCoins()).rejects.toThrow('this warehouse holds data of');
   });
 });

@@ -1,5 +1,7 @@
 /** Snapshots of a scripted upstream, stored in a world of their own. */
 import postgres from 'postgres';
+import { DAY } from '../../../src/core/interval.ts';
+import { refreshCatalogue } from '../../../src/ingest/snapshot/coin-list.ts';
 import { createSnapshots, type SnapshotOutcome } from '../../../src/ingest/snapshot/snapshots.ts';
 import { createScriptedWorld, type ScriptedWorld } from '../../support/scripted-world.ts';
 
@@ -22,7 +24,10 @@ export async function open({
   const chandler = await world.open();
   upstream.forget();
   const { sendRequest, accountId } = chandler.session;
-  return { world, upstream, sql: world.database.sql, snapshots: snapshotsOf(sendRequest, accountId) };
+  const { sql } = world.database;
+  /** Reads the list of coins, and with it the tickers if the warehouse has none of the last day. */
+  const readCoins = () => refreshCatalogue({ sendRequest, sql, clock: world.clock }, 0, DAY);
+  return { world, upstream, sql, snapshots: snapshotsOf(sendRequest, accountId), readCoins };
 }
 
 export function snapshotsOf(sendRequest: Parameters<typeof createSnapshots>[0]['sendRequest'], accountId: string) {

@@ -4,6 +4,7 @@ import type { Instant } from '../../../clock.ts';
 import { formatCount, formatCounted, formatDay, formatInstant } from '../../../core/format.ts';
 import { DAY, HOUR } from '../../../core/interval.ts';
 import type { SpentOverTime } from '../../../views/dashboard/spent-over-time.ts';
+import { LegendEntry } from '../../parts/bars.tsx';
 import type { QuotaWindow } from '../../parts/reports.ts';
 import { Table } from '../../parts/table.tsx';
 
@@ -21,20 +22,10 @@ export const BurnDown: FC<BurnDownProps> = ({ window, spent, now }) => {
       <Drawing window={window} spent={spent} now={now} points={points} />
       <ul class="legend">
         {spent.spenders.map((name, i) => (
-          <li>
-            <svg width="10" height="10" aria-hidden="true">
-              <rect class={`spender-${i}`} width="10" height="10" />
-            </svg>{' '}
-            {name}
-          </li>
+          <LegendEntry kind={`spender-${i}`} name={name} />
         ))}
         {window.forecast !== null && (
-          <li>
-            <svg width="10" height="10" aria-hidden="true">
-              <rect class="forecast" width="10" height="10" />
-            </svg>{' '}
-            {window.limit === null ? 'sent (forecast)' : 'left (forecast)'}
-          </li>
+          <LegendEntry kind="forecast" name={window.limit === null ? 'sent (forecast)' : 'left (forecast)'} />
         )}
       </ul>
       {countUnknown(points) !== 0 && spent.every <= 1 && (

@@ -5,7 +5,7 @@ import { type FoundCoin, findCoins, onlyMatch, readOldIds } from '../../../views
 import { coinUrl } from '../../coin/coin-address.ts';
 import { withFields } from '../../parts/address.ts';
 
-export type CoinLookup = {
+type CoinLookup = {
   readonly text: string;
   /** Null when the text matches no coin or several. */
   readonly coin: FoundCoin | null;

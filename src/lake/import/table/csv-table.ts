@@ -1,9 +1,10 @@
 /** Reads any CSV: with commas, semicolons or tabs, with or without quotes, and with or without a header. */
 import { isAscii } from 'node:buffer';
 import { endOfRecord, splitRecord } from '../../format/csv-record.ts';
+import { asText } from '../../format/text-lines.ts';
+import { bytesOf } from './file-bytes.ts';
 import { readPlainNumber } from './plain-number.ts';
 import { type OpenTable, type RawRows, TABLE_ROWS, type TableFile } from './table.ts';
-import { asText, bytesOf } from './text-lines.ts';
 
 /** A byte order mark, which some programs write, is not part of the first column's name. */
 const MARK = '\ufeff';

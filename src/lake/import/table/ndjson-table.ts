@@ -1,8 +1,9 @@
 /** Reads any NDJSON: each line is an object, or a list of values. */
 import { withoutFalseZeros } from '../../../core/raw-json.ts';
 import { NotReadable } from '../../format/not-readable.ts';
+import { linesOf, textOf } from '../../format/text-lines.ts';
+import { bytesOf } from './file-bytes.ts';
 import { type OpenTable, type RawRows, TABLE_ROWS, type TableFile } from './table.ts';
-import { linesOf } from './text-lines.ts';
 
 export const openNdjsonTable: OpenTable = async (file) => {
   const first = await firstRow(file);
@@ -17,7 +18,7 @@ export const openNdjsonTable: OpenTable = async (file) => {
 type Row = Readonly<Record<string, unknown>> | readonly unknown[];
 
 async function firstRow(file: TableFile): Promise<Row | null> {
-  for await (const line of linesOf(file)) {
+  for await (const line of linesOf(textOf(bytesOf(file)))) {
     const text = line.trim();
     if (text === '') continue;
     const row = parse(text);
@@ -46,7 +47,7 @@ async function* readRows(
   const columns = places.map(() => new Array<unknown>(TABLE_ROWS).fill(null));
   const wrong = new Map<number, string>();
   let [rows, number, first] = [0, 0, 1];
-  for await (const line of linesOf(file)) {
+  for await (const line of linesOf(textOf(bytesOf(file)))) {
     number++;
     if (line.trim() === '') continue;
     if (rows === 0) first = number;

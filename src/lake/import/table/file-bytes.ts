@@ -1,4 +1,4 @@
-/** Reads a file in decompressed pieces of bytes or text, or line by line. */
+/** Reads a file in decompressed pieces of bytes. */
 import { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { NotReadable } from '../../format/not-readable.ts';
@@ -6,27 +6,6 @@ import type { TableFile } from './table.ts';
 
 /** The JavaScript engine stores larger texts separately, which costs more. */
 const PIECE_BYTES = 1 << 16;
-
-/** @throws NotReadable when it is not text */
-export async function* textOf(file: TableFile): AsyncGenerator<string> {
-  const decoder = new TextDecoder('utf-8', { fatal: true });
-  for await (const chunk of bytesOf(file)) {
-    const text = asText(() => decoder.decode(chunk, { stream: true }));
-    if (text !== '') yield text;
-  }
-  const rest = asText(() => decoder.decode());
-  if (rest !== '') yield rest;
-}
-
-/** @throws NotReadable when it is not text */
-export function asText(decode: () => string): string {
-  try {
-    return decode();
-  } catch (error) {
-    if (error instanceof TypeError) throw new NotReadable('is not UTF-8');
-    throw error;
-  }
-}
 
 /** Yields pieces that become texts of a good size. @throws NotReadable when the file cannot be decompressed */
 export async function* bytesOf({ destination, path, isGzip }: TableFile): AsyncGenerator<Uint8Array> {
@@ -44,15 +23,4 @@ export async function* bytesOf({ destination, path, isGzip }: TableFile): AsyncG
       throw new NotReadable(`is not a readable gzip file (${(error as Error).message})`);
     throw error;
   }
-}
-
-/** A last line without a line end counts, too. */
-export async function* linesOf(file: TableFile): AsyncGenerator<string> {
-  let rest = '';
-  for await (const text of textOf(file)) {
-    const lines = (rest + text).split('\n');
-    rest = lines.pop()!;
-    yield* lines;
-  }
-  if (rest !== '') yield rest;
 }
