@@ -3,6 +3,7 @@ import { createHash, createPrivateKey, createPublicKey, type KeyObject } from 'n
 import { createReadStream } from 'node:fs';
 import { readFile, rm, stat } from 'node:fs/promises';
 import { systemClock } from '../../clock.ts';
+import { fileProblem } from '../../core/as-error.ts';
 import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
 import { DAY } from '../../core/interval.ts';
 import { ConfigurationError } from '../../ingest/outcome.ts';
@@ -54,7 +55,7 @@ export async function checkReplaceable(
   const { signature } = await checkFile(linesOf(path), null).catch((error: unknown) => {
     const { code } = error as NodeJS.ErrnoException;
     if (!(error instanceof DamagedAttestation) && code === undefined) throw error;
-    const why = error instanceof DamagedAttestation ? error.message : `cannot be read (${whyUnreadable(error)})`;
+    const why = error instanceof DamagedAttestation ? error.message : `cannot be read (${fileProblem(error)})`;
     throw new ConfigurationError(`${setting}: ${path} exists, and ${why}; name a file that does not exist`);
   });
   if (!isSigned && signature !== 'none')
@@ -84,7 +85,7 @@ export async function openAttestation(
   const explained = (error: unknown) => {
     if (error instanceof DamagedAttestation) return new DamagedAttestation(`${path} ${error.message}`);
     if ((error as NodeJS.ErrnoException).code === undefined) return error;
-    return new ConfigurationError(`${setting}: ${path} cannot be read (${whyUnreadable(error)})`);
+    return new ConfigurationError(`${setting}: ${path} cannot be read (${fileProblem(error)})`);
   };
   const checked = await checkFile(linesOf(path), key).catch((error: unknown) => {
     throw explained(error);
@@ -155,7 +156,7 @@ async function readPem(path: string, setting: string): Promise<string> {
   try {
     return await readFile(path, 'utf8');
   } catch (error) {
-    throw new ConfigurationError(`${setting}: ${path} cannot be read (${whyUnreadable(error)})`);
+    throw new ConfigurationError(`${setting}: ${path} cannot be read (${fileProblem(error)})`);
   }
 }
 
@@ -173,26 +174,6 @@ function ed25519(read: () => KeyObject, problem: string, advice: string): KeyObj
   }
   if (key.asymmetricKeyType === 'ed25519') return key;
   throw new ConfigurationError(`${problem}, but one for ${key.asymmetricKeyType}; ${advice}`);
-}
-
-/** Says in words why a file cannot be read or written. */
-export function whyUnreadable(error: unknown): string {
-  const { code } = error as NodeJS.ErrnoException;
-  switch (code) {
-    case 'ENOENT':
-      return 'there is no such file or folder';
-    case 'EISDIR':
-      return 'it is a folder';
-    case 'ENOTDIR':
-      return 'a part of its path is not a folder';
-    case 'EACCES':
-    case 'EPERM':
-      return 'this user may not do that';
-    case 'EROFS':
-      return 'the disk is read-only';
-    default:
-      return code ?? 'unknown';
-  }
 }
 
 /** Removes the partial file of a writer that was killed. A file younger than a day stays, because another process may be writing it. */

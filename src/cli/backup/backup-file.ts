@@ -4,8 +4,9 @@ import { createReadStream } from 'node:fs';
 import { link, mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { removeAbandoned, whyUnreadable } from '../../background/attestation/attestation-file.ts';
+import { removeAbandoned } from '../../background/attestation/attestation-file.ts';
 import type { Instant } from '../../clock.ts';
+import { fileProblem } from '../../core/as-error.ts';
 import { toIso } from '../../core/format.ts';
 import { syncToDisk } from '../../lake/destination/folder.ts';
 import { CommandFailed, UsageError } from '../shell/exit.ts';
@@ -38,7 +39,7 @@ export async function placeFor(target: string, at: Instant): Promise<string> {
   try {
     await mkdir(target, { recursive: true, mode: 0o700 });
   } catch (error) {
-    throw new UsageError(`${target} cannot be made (${whyUnreadable(error)}); name another folder`);
+    throw new UsageError(`${target} cannot be made (${fileProblem(error)}); name another folder`);
   }
   return path.join(target, `chandler-${toIso(at)!.replace(/\.\d+/, '').replace(/[-:]/g, '')}${EXTENSION}`);
 }
@@ -140,7 +141,7 @@ export async function keepNewest(folder: string, keep: number): Promise<Kept> {
   const removed: string[] = [];
   const notRemoved: string[] = [];
   const attempt = (file: string, remove: () => Promise<unknown>) =>
-    remove().catch((error: unknown) => void notRemoved.push(`${file} cannot be removed (${whyUnreadable(error)})`));
+    remove().catch((error: unknown) => void notRemoved.push(`${file} cannot be removed (${fileProblem(error)})`));
   for (const { file } of (await backupsIn(folder)).slice(0, -keep)) {
     await attempt(file, async () => {
       // The backup last: without it, nothing would find the others again.

@@ -1,11 +1,7 @@
 /** `chandler attest`: writes digests of everything that is stored into a small file, to be kept elsewhere. */
 import type { Command } from 'commander';
-import {
-  checkReplaceable,
-  readPrivateKey,
-  whyUnreadable,
-  writeAttestation,
-} from '../../background/attestation/attestation-file.ts';
+import { checkReplaceable, readPrivateKey, writeAttestation } from '../../background/attestation/attestation-file.ts';
+import { fileProblem } from '../../core/as-error.ts';
 import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
 import { formatBytes, formatCounted, toIso } from '../../core/format.ts';
 import { sizeOf } from '../../views/operations/verify.ts';
@@ -43,7 +39,7 @@ export function attestCommand(program: Command, context: CommandContext): void {
                 throw new CommandFailed(`--out: the disk of ${path} is full; free some space, or name another file`);
               if (syscall !== 'open' && syscall !== 'rename') throw error;
               throw new UsageError(
-                `--out: ${path} cannot be written (${whyUnreadable(error)}); name a file in a folder that exists, and that you may write to`,
+                `--out: ${path} cannot be written (${fileProblem(error)}); name a file in a folder that exists, and that you may write to`,
               );
             });
           const { root, series, signature = null } = attested;

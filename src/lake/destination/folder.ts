@@ -4,6 +4,7 @@ import { createReadStream, realpathSync } from 'node:fs';
 import { type FileHandle, mkdir, open, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { Readable } from 'node:stream';
+import { fileProblem } from '../../core/as-error.ts';
 import type { ByteSink, Destination, StoredFile } from './destination.ts';
 import { DestinationError } from './destination-error.ts';
 
@@ -109,18 +110,18 @@ async function explained<T>(target: string, work: Promise<T>): Promise<T> {
 const REFUSED = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EISDIR', 'ENAMETOOLONG', 'ELOOP']);
 
 function explain(target: string, error: unknown): unknown {
-  const { code, message } = error as NodeJS.ErrnoException;
+  const { code } = error as NodeJS.ErrnoException;
   if (code === undefined) return error;
   if (code === 'ENOSPC' || code === 'EDQUOT')
     return new DestinationError('unavailable', `${target}: the disk is full (${code})`, 'free some space', error);
   return REFUSED.has(code)
     ? new DestinationError(
         'refused',
-        `${target}: ${message}`,
+        `${target}: ${fileProblem(error)}`,
         'correct its owner or its name, or name another folder',
         error,
       )
-    : new DestinationError('unavailable', `${target}: ${message}`, 'check that its disk is mounted', error);
+    : new DestinationError('unavailable', `${target}: ${fileProblem(error)}`, 'check that its disk is mounted', error);
 }
 
 /** Syncs a file or a folder. After a folder, the names of its files survive a power failure, too. */

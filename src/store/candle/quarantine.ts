@@ -71,7 +71,8 @@ export async function quarantineRecords(
     from unnest(${once.map((r) => r.id)}::text[], ${once.map((r) => r.reason)}::text[], ${once.map((r) => r.row)}::text[])
       as u(id, reason, row)
     on conflict (endpoint, record_id, reason) where endpoint is not null do update
-    set times = q.times + 1,
+    -- The same request again: its transaction was committed, and repeated because the answer of the database was lost.
+    set times = q.times + (q.fetch_id is distinct from excluded.fetch_id)::int,
       row = case when q.seen_at <= excluded.seen_at then excluded.row else q.row end,
       fetch_id = case when q.seen_at <= excluded.seen_at then excluded.fetch_id else q.fetch_id end,
       seen_at = greatest(q.seen_at, excluded.seen_at)`;

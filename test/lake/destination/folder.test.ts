@@ -91,6 +91,15 @@ test('reading a range of a missing file, or beyond the end of one, is an error',
   await expect(readRange(destination, 'other', { from: 0, to: 1 })).rejects.toThrow(/other no longer exists/);
 });
 
+test('a folder that cannot exist is refused in plain words', async () => {
+  writeFileSync(path.join(folder, 'file'), '');
+  const below = openFolder(path.join(folder, 'file/out'));
+  await expect(below.put('a', async () => undefined)).rejects.toMatchObject({
+    fault: 'refused',
+    message: expect.stringMatching(/file\/out\/a: a part of its path is not a folder/),
+  });
+});
+
 test('one folder has one name, whichever link leads to it, even before it exists', () => {
   mkdirSync(path.join(folder, 'disk'));
   symlinkSync(path.join(folder, 'disk'), path.join(folder, 'link'));
