@@ -51,6 +51,7 @@ export default defineConfig({
           name: 'deep',
           include: [DEEP],
           globalSetup: SERVERS,
+          isolate: false,
           maxWorkers: WORKERS,
           sequence: { groupOrder: 2 },
         },

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { checkReaders } from '../../background/doctor/analyst-checks.ts';
 import { makePassword, scramVerifier } from '../../core/caller/database-password.ts';
 import { formatDuration } from '../../core/format.ts';
-import { meantOr, nearestNames } from '../../core/settings/did-you-mean.ts';
+import { didYouMeanOr, nearestNames } from '../../core/settings/did-you-mean.ts';
 import {
   type AnalystLogin,
   createAnalystLogin,
@@ -119,7 +119,7 @@ async function ourLogin(sql: Sql, name: string): Promise<AnalystLogin> {
       logins.map((one) => one.name),
     );
     throw new UsageError(
-      `There is no login ${name} of an analyst; ${meantOr(near, 'chandler analyst list shows them.')}`,
+      `There is no login ${name} of an analyst; ${didYouMeanOr(near, 'chandler analyst list shows them.')}`,
     );
   }
   if (!login.isOurs)

@@ -6,7 +6,7 @@ import { formatTime } from '../../contract/time.ts';
 import { monthStart } from '../../core/calendar.ts';
 import { makeApiKey, UNLIMITED } from '../../core/caller/api-key.ts';
 import { formatDay, formatInstant, formatRelative } from '../../core/format.ts';
-import { meantOr, nearestNames } from '../../core/settings/did-you-mean.ts';
+import { didYouMeanOr, nearestNames } from '../../core/settings/did-you-mean.ts';
 import {
   type ApiKey,
   type ApiKeyTerms,
@@ -213,7 +213,7 @@ async function theKey(sql: Sql, prefix: string): Promise<ApiKey> {
     prefix,
     all.map((key) => key.prefix),
   );
-  throw new UsageError(`There is no key ${prefix}; ${meantOr(near, 'chandler keys list --all shows all keys.')}`);
+  throw new UsageError(`There is no key ${prefix}; ${didYouMeanOr(near, 'chandler keys list --all shows all keys.')}`);
 }
 
 function shownOnce({ key, row }: NewKey): Answer {

@@ -20,7 +20,7 @@ const PART = /^chandler-\w+\.dump\.[\da-f-]{36}\.part/;
 export const attestationBeside = (file: string) => `${file}.attestation.jsonl`;
 /** The SHA-256 of the backup, as `sha256sum --check` reads it. */
 export const digestBeside = (file: string) => `${file}.sha256`;
-const besides = (file: string) => [attestationBeside(file), digestBeside(file)];
+const filesBeside = (file: string) => [attestationBeside(file), digestBeside(file)];
 
 /** Whether this is the name of one file, rather than of a folder for many. */
 export const namesFile = (target: string) => target.endsWith(EXTENSION);
@@ -28,8 +28,10 @@ export const namesFile = (target: string) => target.endsWith(EXTENSION);
 /** The path of a backup made at this instant. Creates a missing folder. @throws UsageError when nothing can be written there */
 export async function placeFor(target: string, at: Instant): Promise<string> {
   if (namesFile(target)) {
-    if ((await kindOf(target)) !== null)
-      throw new UsageError(`${target} exists, and a backup never replaces a file; name another file, or a folder`);
+    for (const file of [target, ...filesBeside(target)]) {
+      if ((await kindOf(file)) !== null)
+        throw new UsageError(`${file} exists, and a backup never replaces a file; name another file, or a folder`);
+    }
     if ((await kindOf(path.dirname(target))) !== 'folder')
       throw new UsageError(`${target}: there is no such folder; make it, or name another one`);
     return target;
@@ -53,7 +55,11 @@ async function kindOf(target: string): Promise<'file' | 'folder' | null> {
  * Lets `write` fill a file that only this user may read, and the attestation next to it if it writes one. Adds the digest of the file. All have
  * names that mark them as incomplete until all are complete and synced to the disk. When `write` fails, no file is left.
  */
-export async function writeWhole<T>(file: string, write: (part: string) => Promise<T>): Promise<T> {
+export async function writeBackup<T>(
+  file: string,
+  signal: AbortSignal,
+  write: (part: string) => Promise<T>,
+): Promise<T & { readonly sha256: string }> {
   const part = `${file}.${randomUUID()}.part`;
   const named: string[] = [];
   try {
@@ -61,7 +67,8 @@ export async function writeWhole<T>(file: string, write: (part: string) => Promi
     await open(part, 'wx', 0o600).then((handle) => handle.close());
     const written = await write(part);
     await syncToDisk(part);
-    await writeFile(digestBeside(part), `${await sha256Of(part)}  ${path.basename(file)}\n`, { mode: 0o600 });
+    const sha256 = await sha256Of(part, signal);
+    await writeFile(digestBeside(part), `${sha256}  ${path.basename(file)}\n`, { mode: 0o600 });
     await syncToDisk(digestBeside(part));
     // The backup gets its name last, so that an existing backup is never without the others.
     for (const nameOf of [attestationBeside, digestBeside, (whole: string) => whole]) {
@@ -70,32 +77,35 @@ export async function writeWhole<T>(file: string, write: (part: string) => Promi
       named.push(nameOf(file));
     }
     await syncToDisk(path.dirname(file));
-    return written;
+    return { ...written, sha256 };
   } catch (error) {
-    for (const left of [...named, part, ...besides(part)]) await rm(left, { force: true });
+    for (const left of [...named, part, ...filesBeside(part)]) await rm(left, { force: true });
     throw error;
   }
 }
 
-async function sha256Of(file: string): Promise<string> {
+async function sha256Of(file: string, signal: AbortSignal): Promise<string> {
   const hash = createHash('sha256');
-  await pipeline(createReadStream(file), hash);
+  await pipeline(createReadStream(file), hash, { signal }).catch((error: unknown) => {
+    signal.throwIfAborted();
+    throw error;
+  });
   return hash.digest('hex');
 }
 
 /**
- * Compares a backup with the digest next to it, if there is one.
+ * Compares a backup with the digest next to it, in any form that such files have. Resolves to the digest; null if there is none.
  * @throws CommandFailed when the file is not the one that was written
  */
-export async function checkDigest(file: string): Promise<void> {
+export async function checkDigest(file: string, signal: AbortSignal): Promise<string | null> {
   const beside = digestBeside(file);
-  if (!(await hasFile(beside))) return;
-  const expected = /^\\?([\da-f]{64}) /i.exec(await readFile(beside, 'utf8'))?.[1]?.toLowerCase();
+  if (!(await hasFile(beside))) return null;
+  const expected = /(?<![\da-f])[\da-f]{64}(?![\da-f])/i.exec(await readFile(beside, 'utf8'))?.[0].toLowerCase();
   if (expected === undefined) throw new CommandFailed(`${beside} contains no SHA-256; remove it, or copy it again`);
-  const found = await sha256Of(file);
-  if (found === expected) return;
+  const found = await sha256Of(file, signal);
+  if (found === expected) return found;
   throw new CommandFailed(
-    `${file} is damaged or was changed: its SHA-256 is ${found}, and ${beside} says ${expected}; use another copy. Nothing was restored.`,
+    `${file} is damaged or was changed: its SHA-256 is ${found}, and ${beside} says ${expected}; use another copy, or remove ${beside} if it belongs to another file. Nothing was restored.`,
   );
 }
 
@@ -145,7 +155,7 @@ export async function keepNewest(folder: string, keep: number): Promise<Kept> {
   for (const { file } of (await backupsIn(folder)).slice(0, -keep)) {
     await attempt(file, async () => {
       // The backup last: without it, nothing would find the others again.
-      for (const old of [...besides(file), file]) await rm(old, { force: true });
+      for (const old of [...filesBeside(file), file]) await rm(old, { force: true });
       removed.push(file);
     });
   }

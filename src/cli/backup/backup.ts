@@ -10,7 +10,7 @@ import { EXIT, type ExitCode, UsageError } from '../shell/exit.ts';
 import { explain } from '../shell/explain-error.ts';
 import type { Output } from '../shell/io.ts';
 import { printJson } from '../shell/json.ts';
-import { attestationBeside, backupsIn, type Kept, keepNewest, namesFile } from './backup-file.ts';
+import { attestationBeside, backupsIn, digestBeside, type Kept, keepNewest, namesFile } from './backup-file.ts';
 import { type Dumped, dump } from './dump.ts';
 
 type Options = {
@@ -123,8 +123,12 @@ function asJson({ at, attestation, file, ...rest }: Written) {
   };
 }
 
-function print(out: Output, { file, at, bytes, tables, attestation, leftOut, removed, notRemoved }: Written): void {
+function print(
+  out: Output,
+  { file, at, bytes, sha256, tables, attestation, leftOut, removed, notRemoved }: Written,
+): void {
   out.write(`${file}: ${formatBytes(bytes)}, ${formatCounted(tables, 'table')}, as of ${formatInstant(at)}\n`);
+  out.write(`${digestBeside(file)}: SHA-256 ${sha256}\n`);
   if (attestation !== null) {
     const { series, root } = attestation;
     out.write(`${attestationBeside(file)}: ${formatCounted(series, 'series')}, root ${root}\n`);

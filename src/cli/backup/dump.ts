@@ -15,7 +15,7 @@ import {
 import type { Attested } from '../../views/attestation/attestation.ts';
 import { startBar } from '../output/bar.ts';
 import type { Output } from '../shell/io.ts';
-import { attestationBeside, placeFor, writeWhole } from './backup-file.ts';
+import { attestationBeside, placeFor, writeBackup } from './backup-file.ts';
 import { findClients, fittingClient, missingClient, runClient } from './postgres-client.ts';
 
 type DumpOptions = {
@@ -32,6 +32,8 @@ export type Dumped = {
   readonly file: string;
   readonly at: Instant;
   readonly bytes: number;
+  /** Of the file. */
+  readonly sha256: string;
   readonly tables: number;
   /** Version of the server. */
   readonly postgres: string;
@@ -58,7 +60,7 @@ export async function dump({ clock, database: { sql, url }, config }: App, optio
   // When one of them fails, the other one is aborted, because its result would be useless.
   const failed = new AbortController();
   const signal = AbortSignal.any([options.signal, failed.signal]);
-  const written = await writeWhole(file, (part) =>
+  const written = await writeBackup(file, signal, (part) =>
     withSnapshot(sql, async (tx, snapshot) => {
       const leftOut = await readOtherSchemas(tx);
       const sizes = await readTableSizes(tx);

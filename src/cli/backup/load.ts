@@ -29,6 +29,8 @@ type LoadOptions = { readonly env: Environment; readonly err: Output; readonly s
 export type Loaded = {
   /** Version of the server that was dumped. */
   readonly postgres: string;
+  /** Of the backup, if the file beside it has the same; null if there is none. */
+  readonly sha256: string | null;
   readonly tables: number;
   /** Roles that were created now, because this server lacked them. */
   readonly roles: readonly string[];
@@ -51,7 +53,7 @@ export async function load(app: App, file: string, options: LoadOptions): Promis
     throw error;
   });
   const { empty, isUnused } = await requireFree(app, file);
-  await checkDigest(file);
+  const sha256 = await checkDigest(file, options.signal);
   const client = clientFor(clients, server, archive);
   checkMigrations(await readMigrations(reader, archive, options), `the database in ${file}`);
   const roles = await withListFile(entriesToRestore(archive, empty), async (list, count) => {
@@ -61,7 +63,7 @@ export async function load(app: App, file: string, options: LoadOptions): Promis
     return made;
   });
   const tables = archive.entries.filter((line) => / TABLE DATA /.test(line)).length;
-  return { postgres: archive.postgres, tables, roles, removedUnused: isUnused };
+  return { postgres: archive.postgres, sha256, tables, roles, removedUnused: isUnused };
 }
 
 /** @throws UsageError when the server is older than the one that was dumped, or no pg_restore on this machine is new enough */

@@ -14,7 +14,7 @@ import type { CommandContext } from '../shell/context.ts';
 import { EXIT, type ExitCode } from '../shell/exit.ts';
 import type { Output } from '../shell/io.ts';
 import { printJson } from '../shell/json.ts';
-import { attestationBeside, backupAt, hasFile } from './backup-file.ts';
+import { attestationBeside, backupAt, digestBeside, hasFile } from './backup-file.ts';
 import { type Loaded, load, settleLoaded } from './load.ts';
 
 export function restoreCommand(program: Command, context: CommandContext): void {
@@ -105,7 +105,11 @@ Stop every process that still uses the original: each would count only its own r
 A backup contains no logins: create those of analysts again.
 `;
 
-function print(out: Output, { postgres, tables, roles, removedUnused, migrated, tookMs }: Restored): void {
+function print(
+  out: Output,
+  { file, postgres, sha256, tables, roles, removedUnused, migrated, tookMs }: Restored,
+): void {
+  if (sha256 !== null) out.write(`the file has the SHA-256 in ${digestBeside(file)}\n`);
   if (removedUnused) out.write('removed the warehouse that was there: it was empty\n');
   out.write(`loaded ${formatCounted(tables, 'table')} of Postgres ${postgres} in ${formatDuration(tookMs)}\n`);
   if (roles.length > 0) out.write(`made ${formatCounted(roles.length, 'role')} without a login: ${roles.join(', ')}\n`);

@@ -5,7 +5,7 @@ import type { Clock, Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import { formatDay, formatInstant, formatSeries, toIso, withIso } from '../../core/format.ts';
 import { INTERVALS, type Interval } from '../../core/interval.ts';
-import { meantOr } from '../../core/settings/did-you-mean.ts';
+import { didYouMeanOr } from '../../core/settings/did-you-mean.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { catalogueSeenAt, findCoins, nearestCoinIds } from '../../store/snapshot/coin.ts';
 import { presentIdsOf } from '../../store/upkeep/rename.ts';
@@ -104,6 +104,6 @@ async function unknownCoin(sql: Sql, coinId: string): Promise<UsageError> {
       `the list of coins was not read yet, so ${coinId} is not known; begin with: chandler plan ${coinId} --start -30d`,
     );
   }
-  const meant = meantOr(await nearestCoinIds(sql, coinId, 3), 'a coin is named by its id, like btc-bitcoin');
+  const meant = didYouMeanOr(await nearestCoinIds(sql, coinId, 3), 'a coin is named by its id, like btc-bitcoin');
   return new UsageError(`there is no coin ${coinId}; ${meant}`);
 }

@@ -1,7 +1,7 @@
 /** `chandler import list` and `chandler import drop`: list the imported sources, and remove one. */
 import type { Command } from 'commander';
 import { formatCounted, formatDay, formatInstant, withIso } from '../../core/format.ts';
-import { meantOr, nearestNames } from '../../core/settings/did-you-mean.ts';
+import { didYouMeanOr, nearestNames } from '../../core/settings/did-you-mean.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { dropImportedSource, type ImportedSource, readImportedSources } from '../../store/imported/imported-series.ts';
 import { canAsk, confirm } from '../input/confirm.ts';
@@ -81,5 +81,5 @@ async function findSource(sql: Sql, name: string): Promise<ImportedSource> {
     name,
     sources.map(({ source }) => source),
   );
-  throw new UsageError(`There is no source ${name}; ${meantOr(near, 'chandler import list shows them.')}`);
+  throw new UsageError(`There is no source ${name}; ${didYouMeanOr(near, 'chandler import list shows them.')}`);
 }

@@ -5,7 +5,7 @@ import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import { formatDay } from '../../core/format.ts';
 import { ceilToGrid, describeInterval, INTERVALS, type Interval, PRICE_WIDTHS } from '../../core/interval.ts';
-import { meantHint } from '../../core/settings/did-you-mean.ts';
+import { didYouMeanHint } from '../../core/settings/did-you-mean.ts';
 import type { Span } from '../../core/span.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { nearestCoinIds } from '../../store/snapshot/coin.ts';
@@ -184,5 +184,5 @@ const MOST_MEANT = 3;
 
 /** The user may have meant a symbol or a name, or misspelt an id. */
 async function coinsMeant(sql: Sql, id: string, known: ReadonlySet<string>): Promise<string> {
-  return meantHint((await nearestCoinIds(sql, id, 10)).filter((one) => known.has(one)).slice(0, MOST_MEANT));
+  return didYouMeanHint((await nearestCoinIds(sql, id, 10)).filter((one) => known.has(one)).slice(0, MOST_MEANT));
 }

@@ -4,7 +4,7 @@ import { formatMoment, waitingFor } from '../../background/operator/wait-reasons
 import type { Clock, Instant } from '../../clock.ts';
 import { formatDuration } from '../../core/format.ts';
 import type { Interval } from '../../core/interval.ts';
-import { meantOr } from '../../core/settings/did-you-mean.ts';
+import { didYouMeanOr } from '../../core/settings/did-you-mean.ts';
 import { keptMs as keptMsOf, keptPart, type Retention } from '../../core/settings/retention-settings.ts';
 import type { Span } from '../../core/span.ts';
 import type { BackfillTarget } from '../../ingest/backfill/plan.ts';
@@ -135,7 +135,7 @@ async function requireCoins(sql: Sql, named: readonly string[], known: ReadonlyS
   await refuseRenamed(sql, unknown);
   const sentences: string[] = [];
   for (const id of unknown.slice(0, 5)) {
-    const hint = meantOr(await nearestCoinIds(sql, id, 3), `ids are ${ID_FORM}`);
+    const hint = didYouMeanOr(await nearestCoinIds(sql, id, 3), `ids are ${ID_FORM}`);
     sentences.push(`the upstream has no coin ${id}; ${hint}`);
   }
   if (unknown.length > 5) sentences.push(`and ${unknown.length - 5} more`);

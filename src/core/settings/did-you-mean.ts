@@ -25,16 +25,16 @@ export function nearestNames(given: string, names: Iterable<string>, limit = 3):
 
 /** ` (did you mean x?)`, or nothing, for the end of a message. */
 export function didYouMean(given: string, names: Iterable<string>, limit = 1): string {
-  return meantHint(nearestNames(given, names, limit));
+  return didYouMeanHint(nearestNames(given, names, limit));
 }
 
 /** ` (did you mean x or y?)` of the names that were found; nothing without one. */
-export function meantHint(near: readonly string[]): string {
-  return near.length === 0 ? '' : ` (${meantOr(near, '')})`;
+export function didYouMeanHint(near: readonly string[]): string {
+  return near.length === 0 ? '' : ` (${didYouMeanOr(near, '')})`;
 }
 
 /** `did you mean x or y?` of the names that were found; `otherwise` without one. */
-export function meantOr(near: readonly string[], otherwise: string): string {
+export function didYouMeanOr(near: readonly string[], otherwise: string): string {
   return near.length === 0 ? otherwise : `did you mean ${near.join(' or ')}?`;
 }
 

@@ -49,27 +49,27 @@ function realPath(folder: string): string {
 }
 
 async function putFile<T>(target: string, write: (sink: ByteSink) => Promise<T>): Promise<T> {
-  const explain = <R>(work: Promise<R>) => explained(target, work);
-  await explain(mkdir(path.dirname(target), { recursive: true }));
+  const explaining = <R>(work: Promise<R>) => explained(target, work);
+  await explaining(mkdir(path.dirname(target), { recursive: true }));
   const writeAll = (file: FileHandle) =>
     write(async (bytes) => {
-      for (let at = 0; at < bytes.length; ) at += (await explain(file.write(bytes, at))).bytesWritten;
+      for (let at = 0; at < bytes.length; ) at += (await explaining(file.write(bytes, at))).bytesWritten;
     });
-  return writeWhole(target, writeAll, explain);
+  return writeWhole(target, writeAll, explaining);
 }
 
 /**
  * Writes a file that appears under its name only when it is complete and synced to the disk. Until then, its name contains a part that differs
- * for each writer, and ends in `.part`. It replaces a file of the same name. When `write` fails, no file is left. `explain` says more about
+ * for each writer, and ends in `.part`. It replaces a file of the same name. When `write` fails, no file is left. `explaining` says more about
  * an error of the file system; errors of `write` it does not see.
  */
 export async function writeWhole<T>(
   target: string,
   write: (file: FileHandle) => Promise<T>,
-  explain: <R>(work: Promise<R>) => Promise<R> = (work) => work,
+  explaining: <R>(work: Promise<R>) => Promise<R> = (work) => work,
 ): Promise<T> {
   const part = `${target}.${randomUUID()}.part`;
-  const file = await explain(open(part, 'wx'));
+  const file = await explaining(open(part, 'wx'));
   const finish = async () => {
     await file.sync();
     await file.close();
@@ -78,7 +78,7 @@ export async function writeWhole<T>(
   };
   try {
     const written = await write(file);
-    await explain(finish());
+    await explaining(finish());
     return written;
   } catch (error) {
     await file.close().catch(() => undefined);

@@ -10,7 +10,7 @@ export const readCsv: ReadRows = async function* (file) {
   const { columns } = file;
   const header = columns.map(({ name }) => name).join(',');
   let isHeader = true;
-  yield* readRecords(file, csvRecords(textIn(file)), (fields: readonly (string | null)[], number) => {
+  yield* readRecords(file, csvRecords(textOfFile(file)), (fields: readonly (string | null)[], number) => {
     if (isHeader) {
       isHeader = false;
       if (fields.join(',') !== header) throw new NotReadable(`has a header other than ${header}`);
@@ -24,7 +24,7 @@ export const readCsv: ReadRows = async function* (file) {
 
 export const readNdjson: ReadRows = async function* (file) {
   const { columns } = file;
-  yield* readRecords(file, lines(textIn(file)), (line: string, number) => {
+  yield* readRecords(file, lines(textOfFile(file)), (line: string, number) => {
     const row = parseObject(line, number);
     return columns.map((column) => readJson(column, row[column.name], number));
   });
@@ -102,7 +102,7 @@ function parseObject(line: string, number: number): Record<string, unknown> {
   throw new NotReadable(`has no JSON object in record ${number}`);
 }
 
-async function* textIn({ destination, path }: FileToRead): AsyncGenerator<string> {
+async function* textOfFile({ destination, path }: FileToRead): AsyncGenerator<string> {
   const bytes = await destination.get(path);
   if (bytes === null) throw new NotReadable('no longer exists');
   yield* textOf(bytes);

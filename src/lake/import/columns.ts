@@ -1,5 +1,5 @@
 /** Finds the role of each column of a file: by its usual names, or as the user names it. */
-import { meantOr, nearestNames } from '../../core/settings/did-you-mean.ts';
+import { didYouMeanOr, nearestNames } from '../../core/settings/did-you-mean.ts';
 import { ImportRefused } from '../refused.ts';
 import type { Table } from './table/table.ts';
 
@@ -92,6 +92,6 @@ function placeOf(names: readonly string[], name: string, role: Role, file: strin
   if (number >= 1 && number <= names.length) return number - 1;
   const similar = names.findIndex((one) => simplified(one) === simplified(name));
   if (similar !== -1) return similar;
-  const hint = meantOr(number > 0 ? [] : nearestNames(name, names), `it has ${names.join(', ')}`);
+  const hint = didYouMeanOr(number > 0 ? [] : nearestNames(name, names), `it has ${names.join(', ')}`);
   throw new ImportRefused(`${file} has no column ${name} for ${role}; ${hint}`);
 }

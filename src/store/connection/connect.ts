@@ -178,7 +178,7 @@ export function createClient({
     types: TYPE_MAP,
     ...(columns === 'camelCase' ? { transform: { column: { from: postgres.toCamel } } } : {}),
     onnotice: () => undefined,
-    // So nothing may use `listen` or `cancel` of this client: their connections do not report that they close.
+    // So nothing may use `listen` or `cancel` of this client: their connections do not report that they close. `reserve` works only with an open one.
     onclose: closes.reported,
     // Without noDelay, statements longer than a packet wait for the server's delayed acknowledgement (tens of milliseconds).
     // The socket is returned while it still connects: a factory that waited and then failed would lose the slot in the pool for ever.

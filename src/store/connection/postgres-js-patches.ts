@@ -20,7 +20,8 @@
  * - A connection that was lost during a statement keeps the statement. If the server then refuses new sessions (it starts up, has no connection left,
  *   or the database is gone), postgres.js takes the refusal for a result of the old statement, and reconnects at once, for ever, hundreds of times
  *   a second. The new statement is never settled. It does not report these closes, so the patch counts them, and fails the next attempt.
- *   The first statement of the next session still fails, with the old refusal.
+ * - A connection also keeps the error with which the server ended or refused its last session. When it is opened again, perhaps hours later, its first
+ *   statement fails with that error before it is sent: it looks like a new outage. So the patch sends such a statement once more.
  */
 import type net from 'node:net';
 import { systemClock } from '../../clock.ts';
@@ -95,13 +96,13 @@ export function survivesLostConnections(sql: Sql, sockets: ReadonlySet<net.Socke
         return settlesUnless(unlessOver.isOver, async () => work(guarded(tx, unlessOver)));
       });
     const done = attempt().catch((error: unknown) => {
-      if (hasBegun || !endedSession(error)) throw error;
+      if (hasBegun || !isOfServer(error)) throw error;
       return attempt();
     });
     done.then(finish, finish);
     return done.catch(later);
   };
-  return guarded(sql, { ...DELAYED, beforeSend: resendOnce }, { begin, end });
+  return guarded(sql, { ...DELAYED, onQuery: resendOnce }, { begin, end });
 }
 
 /** What a query of postgres.js has besides a promise. A cursor sets `reject` again for each piece. */
@@ -112,13 +113,16 @@ type Sendable = {
   readonly state: unknown;
 };
 
-/** Sends a statement once more if a session ended, or was refused, before the statement was sent. */
+/**
+ * Sends a statement once more if it fails with an error of the server although it was never sent: the error is that of an earlier session, or the
+ * server refuses this one. So a statement that is refused costs two attempts to connect.
+ */
 function resendOnce(query: object): void {
   const sendable = query as Sendable;
   let { reject } = sendable;
   let isSentAgain = false;
   const rejectOrResend = (error: unknown) => {
-    if (isSentAgain || sendable.state !== null || !endedSession(error)) return reject(error);
+    if (isSentAgain || sendable.state !== null || !isOfServer(error)) return reject(error);
     isSentAgain = true;
     // Later, because postgres.js still works on the connection that rejects the query.
     queueMicrotask(() => sendable.handler(query));
@@ -131,9 +135,9 @@ function resendOnce(query: object): void {
   });
 }
 
-/** True for an error with which the server has ended a session or refused one. */
-function endedSession(error: unknown): boolean {
-  return (error as { readonly severity?: unknown }).severity === 'FATAL';
+/** True for an error that the server has sent. All others come from the connection, or from postgres.js itself. */
+function isOfServer(error: unknown): boolean {
+  return (error as { readonly severity?: unknown }).severity !== undefined;
 }
 
 async function untilClosed(sockets: ReadonlySet<net.Socket>): Promise<void> {
@@ -162,7 +166,8 @@ type Own = { readonly begin?: Begin; readonly end?: Sql['end'] };
 type Guard = {
   readonly isOver: () => boolean;
   readonly rejected: Rejected;
-  readonly beforeSend?: (query: object) => void;
+  /** Called when a query is made. It may become a part of another statement, and never be sent. */
+  readonly onQuery?: (query: object) => void;
 };
 const DELAYED: Guard = { isOver: () => false, rejected: later };
 
@@ -180,9 +185,9 @@ function guarded<T extends SqlOrTransaction>(sql: T, guard: Guard, own: Own = {}
 }
 
 /** Changes only what happens when the query is awaited. It stays a query, because other statements may contain it. */
-function guardQuery(query: unknown, { isOver, rejected, beforeSend }: Guard): unknown {
+function guardQuery(query: unknown, { isOver, rejected, onQuery }: Guard): unknown {
   if (!(query instanceof Promise)) return query;
-  beforeSend?.(query);
+  onQuery?.(query);
   const then = query.then.bind(query) as Promise<unknown>['then'];
   // biome-ignore lint/suspicious/noThenProperty: it is a promise, and its own then is what is guarded
   query.then = ((onDone?: (result: unknown) => unknown, onFailed?: (error: unknown) => unknown) => {

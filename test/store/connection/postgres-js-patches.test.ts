@@ -126,6 +126,38 @@ describe('the first statement after a lost connection does not fail with the old
     }
   });
 
+  test('that came just before the connection was lost', async () => {
+    const database = await createTestDatabase({ max: 1 });
+    const { hostname, port } = new URL(database.url);
+    // Cuts a connection between an error and the message that the server is ready for the next statement.
+    const READY_BYTES = 6;
+    let isCut = false;
+    const proxy = net.createServer((client) => {
+      const server = net.connect({ host: hostname, port: Number(port) });
+      client.on('data', (sent) => server.write(sent)).on('close', () => server.destroy());
+      server.on('data', (got) => {
+        if (isCut || !got.includes('22012')) return void client.write(got);
+        isCut = true;
+        client.end(got.subarray(0, -READY_BYTES));
+      });
+      for (const socket of [client, server]) socket.on('error', () => undefined);
+      server.on('close', () => client.destroy());
+    });
+    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+    const url = new URL(database.url);
+    url.host = `127.0.0.1:${(proxy.address() as net.AddressInfo).port}`;
+    const sql = createClient({ url: url.href, max: 1 });
+    try {
+      // Its parameter is described first: only then does the server send the error alone.
+      await expect(sql`select 1 / ${0}::int`).rejects.toMatchObject({ code: 'CONNECTION_CLOSED' });
+      expect(await sql`select 1 as one`).toEqual([{ one: 1 }]);
+    } finally {
+      await sql.end({ timeout: 0 });
+      await new Promise((resolve) => proxy.close(resolve));
+      await database.drop();
+    }
+  });
+
   test('a transaction whose own work fails with such an error is not repeated', async () => {
     const database = await createTestDatabase({ max: 1 });
     try {

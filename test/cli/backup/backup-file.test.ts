@@ -1,0 +1,53 @@
+/** The SHA-256 beside a backup, and the names of its files. */
+import { createHash } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { checkDigest, placeFor } from '../../../src/cli/backup/backup-file.ts';
+
+let folder: string;
+let file: string;
+beforeEach(() => {
+  folder = mkdtempSync(path.join(tmpdir(), 'chandler-backup-file-'));
+  file = path.join(folder, 'x.dump');
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+describe('the SHA-256 beside a backup', () => {
+  const digest = createHash('sha256').update('whole').digest('hex');
+  const check = () => checkDigest(file, new AbortController().signal);
+  beforeEach(() => writeFileSync(file, 'whole'));
+
+  test.each([
+    ['of sha256sum', `${digest}  x.dump\n`],
+    ['of sha256sum --binary, on Windows', `${digest} *x.dump\r\n`],
+    ['of BSD', `SHA256 (x.dump) = ${digest}\n`],
+    ['alone, in capitals, after a byte order mark', `\ufeff${digest.toUpperCase()}`],
+    ['of a file that had another name', `${digest}\told.dump\n`],
+  ])('is read in the form %s', async (_, text) => {
+    writeFileSync(`${file}.sha256`, text);
+    expect(await check()).toBe(digest);
+    writeFileSync(file, 'other');
+    await expect(check()).rejects.toThrow(
+      /x\.dump is damaged or was changed: its SHA-256 is .* Nothing was restored\./,
+    );
+  });
+
+  test('may be absent, but not be something else', async () => {
+    expect(await check()).toBeNull();
+    for (const text of ['', 'nothing', digest.slice(1), `${digest}0`]) {
+      writeFileSync(`${file}.sha256`, text);
+      await expect(check(), text).rejects.toThrow(/x\.dump\.sha256 contains no SHA-256/);
+    }
+  });
+});
+
+test.each(['x.dump', 'x.dump.sha256', 'x.dump.attestation.jsonl'])(
+  'a new backup that would replace %s is refused before it is made',
+  async (name) => {
+    expect(await placeFor(file, 0)).toBe(file);
+    writeFileSync(path.join(folder, name), 'old');
+    await expect(placeFor(file, 0)).rejects.toThrow(`${path.join(folder, name)} exists, and a backup never replaces`);
+  },
+);
