@@ -41,7 +41,7 @@ export function statusCommand(program: Command, context: CommandContext): void {
     )
     .option(
       '--count',
-      'count all series now, which takes a minute for millions of series (default: show the last count of a service)',
+      'count all series now, which takes some seconds for millions of series (default: show the last count of a service)',
     );
   context.answer(command, async (app) => {
     const now = app.clock.now();
