@@ -184,6 +184,12 @@ describe('the list of requests', () => {
     expect(further.text).not.toContain('Searched');
   });
 
+  test('no request is of a backfill whose number is too high to exist', async () => {
+    await seedRequests(1);
+    const { status, text } = await page.look('/ui/requests?backfill=99999999999');
+    expect([status, text]).toEqual([200, expect.stringContaining('No request matches')]);
+  });
+
   test('refuses a wrong address with the field and what would be right', async () => {
     for (const [query, message] of [
       ['id=x', 'id must be a whole number above 0, got "x".'],

@@ -146,7 +146,8 @@ export function respondWith(c: Context<ServiceEnv>, cached: CachedResponse): Res
     date: c.get('date'),
     cacheControl: cacheControlFor(c.get('caller')),
     allowance: c.get('allowance') ?? {},
-    ifNoneMatch: headerOf(c, 'if-none-match'),
+    // Of a POST it would be another condition (RFC 9110, 13.1.2), and nobody expects 304.
+    ifNoneMatch: c.req.method === 'POST' ? undefined : headerOf(c, 'if-none-match'),
   });
   const pairs: [string, string][] = [];
   for (let i = 0; i < headers.length; i += 2) pairs.push([headers[i]!, headers[i + 1]!]);

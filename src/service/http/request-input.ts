@@ -56,6 +56,9 @@ export function headerIn(headers: Peer['headers'], name: string): string | undef
   return typeof value === 'string' ? value : value?.[0];
 }
 
+/**
+ * The parameters. All routes read them here: the key of the response cache is made by the same parser, and hono's own reads some spellings differently.
+ */
 export function queryOf(c: RequestInput): URLSearchParams {
   return new URLSearchParams(searchOf(c));
 }

@@ -3,7 +3,7 @@ import { isFound, type Missing } from '../../contract/answer/not-found.ts';
 import { quotes as quotesParameter } from '../../contract/interface/endpoint-parameters.ts';
 import type { Parsed } from '../../contract/interface/parameters.ts';
 import { answerJson, refuse, refuseId } from '../http/answer.ts';
-import { type Answer, idOf, impossibleId, type RequestInput } from '../http/request-input.ts';
+import { type Answer, idOf, impossibleId, queryOf, type RequestInput } from '../http/request-input.ts';
 
 /** Answers 400 when `parse` finds an invalid parameter. */
 export function withParsed<T>(
@@ -20,7 +20,7 @@ export function withParsed<T>(
 export function withQuotes(
   answer: (c: RequestInput, quotes: readonly string[]) => Response | Promise<Response>,
 ): Answer {
-  return withParsed((c) => quotesParameter.parse(c.req.query('quotes') ?? null), answer);
+  return withParsed((c) => quotesParameter.parse(queryOf(c).get('quotes')), answer);
 }
 
 /** Answers with the record whose id is in the path, as `view` shows it, or with `id not found`. */

@@ -43,7 +43,7 @@ export function catalogueRoutes({ data, access }: { readonly data: MarketData<Mi
       const path = `${BASE_PATH}${TICKERS_PATH}/${encodeURIComponent(found.coinId)}${suffix}${searchOf(c)}`;
       return redirect(c, path, found);
     };
-  const tagFields = (c: RequestInput) => additionalFields.parse(c.req.query('additional_fields') ?? null);
+  const tagFields = (c: RequestInput) => additionalFields.parse(queryOf(c).get('additional_fields'));
 
   return {
     getMappings: withParsed(
@@ -89,7 +89,7 @@ export function catalogueRoutes({ data, access }: { readonly data: MarketData<Mi
       },
     ),
     getChangelogIDs: withParsed(
-      (c) => page.parse(c.req.query('page') ?? null),
+      (c) => page.parse(queryOf(c).get('page')),
       async (c, page) => {
         const refusal = access.refuseIdChanges(c.get('plan'));
         return refusal === null ? answerJson(c, await data.idChanges({ page })) : refuse(c, 402, refusal);

@@ -34,7 +34,7 @@ export function historyRoutes({ data, access, clock, latestTurnsAfterMs = 0 }: H
       if (refusal !== null) return refuse(c, 402, refusal);
       const coinId = idOf(c, 'coin_id');
       const candles = coinId === null ? impossibleId(data) : await data.ohlcv({ ...query, coinId });
-      const isSameQuestion = c.req.query('end') && isUntilNow(c) ? 'never' : () => refusalOf() === null;
+      const isSameQuestion = queryOf(c).get('end') && isUntilNow(c) ? 'never' : () => refusalOf() === null;
       return answerCandles(c, candles, writeOhlcvRows, { isSameQuestion });
     },
   );
@@ -42,7 +42,7 @@ export function historyRoutes({ data, access, clock, latestTurnsAfterMs = 0 }: H
   /** Answers with one daily candle, which every plan may see. */
   const oneDay = (openTime: () => Instant): Answer =>
     withParsed(
-      (c) => quoteParameter.parse(c.req.query('quote') ?? null),
+      (c) => quoteParameter.parse(queryOf(c).get('quote')),
       async (c, quote) => {
         const at = openTime();
         const coinId = idOf(c, 'coin_id');
@@ -76,7 +76,7 @@ export function historyRoutes({ data, access, clock, latestTurnsAfterMs = 0 }: H
 
 /** Whether the range ends "now". Such a request means another range each time. */
 function isUntilNow(c: Parameters<Answer>[0]): boolean {
-  return /^(now)?$/i.test(c.req.query('end') ?? '');
+  return /^(now)?$/i.test(queryOf(c).get('end') ?? '');
 }
 
 /** The upstream's OHLCV service redirects a path with a slash at its end; the others accept it (decision 22). */

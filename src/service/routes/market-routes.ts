@@ -7,7 +7,7 @@ import type { MarketData } from '../../contract/record/market-data.ts';
 import { legacyTickerOf, simpleTickerOf } from '../../contract/record/older-records.ts';
 import type { Ticker } from '../../contract/record/records.ts';
 import { answerJson, refuse, refuseRoute } from '../http/answer.ts';
-import type { Answer, RequestInput } from '../http/request-input.ts';
+import { type Answer, queryOf, type RequestInput } from '../http/request-input.ts';
 import { visibleTicker, visibleTickers } from '../http/visible-fields.ts';
 import { recordById, withQuotes } from './answer-with.ts';
 
@@ -20,7 +20,7 @@ export function marketRoutes({ data }: { data: MarketData<Missing> }) {
     return recordById(data, 'coin_id', read, (c, ticker) => view(planOf(c), ticker));
   };
   const simpleTickers = withQuotes(async (c, quotes) => {
-    const page = pageParameter.parse(c.req.query('page') ?? null);
+    const page = pageParameter.parse(queryOf(c).get('page'));
     if (!page.ok) return refuse(c, 400, page.message);
     const tickers = await data.tickers({ quotes });
     const first = (page.value - 1) * PAGE_ROWS;

@@ -118,7 +118,7 @@ function matching(sql: Sql, { outcome, endpoint, about, backfill, from, to }: Re
     ${outcome === null ? sql`` : outcome === NOT_STORED ? sql`and f.outcome <> 'stored'` : sql`and f.outcome = ${outcome}`}
     ${endpoint === null ? sql`` : sql`and f.endpoint = ${endpoint}`}
     ${about === null ? sql`` : sql`and f.series_id is null and f.subject = ${about}`}
-    ${backfill === null ? sql`` : sql`and f.backfill_id = ${backfill}`}
+    ${backfill === null ? sql`` : sql`and f.backfill_id = ${backfill}::bigint`}
     ${from === null ? sql`` : sql`and f.sent_at >= ${from}`}
     ${to === null ? sql`` : sql`and f.sent_at < ${to}`}`;
 }

@@ -1,4 +1,7 @@
 /** The response cache sends bytes again without reading the source, as long as the source confirms that they are current. */
+import { once } from 'node:events';
+import http from 'node:http';
+import { json } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { completeAsOf, withProvenance } from '../../../src/contract/answer/provenance.ts';
 import { revalidatedBy } from '../../../src/contract/answer/revalidation.ts';
@@ -93,6 +96,34 @@ it('answers to other addresses, and to anything but a plain GET, are read separa
 it('parameters without meaning do not change the cached answer, and every request is still admitted', async () => {
   for (const query of ['', '?junk=1', '?junk=2', '?', '?%6aunk=3']) expect(await ask(`btc-bitcoin${query}`)).toBe(1);
   expect([asked, admitted]).toEqual([1, 5]);
+});
+
+it.each(['?x=#&quotes=EUR', '?%71uotes=EUR&quotes=BTC', '?x=1?&quotes=EUR'])(
+  'the answer to the odd spelling %s is no answer to another question',
+  async (odd) => {
+    const quotes = async (query: string) => Object.keys((await askRaw(`/v1/tickers/btc-bitcoin${query}`)).quotes);
+    const first = await quotes(odd);
+    expect(await quotes(odd)).toEqual(first);
+    expect(await quotes('?quotes=EUR')).toEqual(['EUR']);
+    expect(await quotes('?quotes=BTC')).toEqual(['BTC']);
+    expect(await quotes('')).toEqual(['USD']);
+  },
+);
+
+/** As it is spelled: `fetch` would leave out what follows a `#`. */
+async function askRaw(path: string): Promise<Ticker> {
+  const { hostname, port } = new URL(server.url);
+  const request = http.get({ hostname, port, path });
+  const [answer] = (await once(request, 'response')) as [http.IncomingMessage];
+  return (await json(answer)) as Ticker;
+}
+
+it('a POST is answered whatever tag it names, and a GET with that tag has the answer already', async () => {
+  const { url } = server;
+  const given = { headers: { 'If-None-Match': '*' } };
+  const get = await fetch(`${url}/v1/tickers/btc-bitcoin`, given);
+  const post = await fetch(`${url}/v1/tickers/btc-bitcoin`, { ...given, method: 'POST' });
+  expect([get.status, post.status, ((await post.json()) as Ticker).id]).toEqual([304, 200, 'btc-bitcoin']);
 });
 
 const candles = (path: string) => fetch(`${server.url}/v1/coins/btc-bitcoin/ohlcv${path}`);
