@@ -25,10 +25,6 @@ import type { Selection } from './selection.ts';
 export type ExistingExport = {
   /** Null: there is no manifest. */
   readonly head: ManifestHead | null;
-  /** Marks the destination as an export, so that a later run recognises it even if this run is killed during its first file. */
-  begin(): Promise<void>;
-  /** Whether the manifest or a killed run describes the file at this path. Then the description must be withdrawn before the file is replaced. */
-  knows(path: string): boolean;
   /** The file at this path; null unless it is whole and of this version. */
   find(path: string, version: string | null): Promise<ExistingFile | null>;
   /** The existing files that the manifest, or a killed run, names. */
@@ -42,6 +38,8 @@ export type ExistingExport = {
   readonly archive: Archive;
   /** The archive, reduced to these files. */
   narrowArchive(files: readonly ManifestFile[]): Archive;
+  /** Notes that these files are of the export, so that the next run removes them if this one is killed before it does. */
+  noteRemoval(paths: readonly string[]): Promise<void>;
   /** Removes files, and the notes of killed runs. */
   remove(paths: readonly string[]): Promise<void>;
 };
@@ -75,16 +73,11 @@ export async function readExistingExport(
   }
   const manifest = await readBefore(destination, selection, kind);
   const { head, files, months } = manifest;
-  const isOurs = head !== null || noted.size > 0;
-  if (!isOurs && sizes.size > 0)
+  if (head === null && noted.size === 0 && sizes.size > 0)
     throw new ExportRefused(`${destination.name} is not empty, but has no export; name an empty folder, or a new one`);
   const known = new Set([...files.keys(), ...noted].filter((path) => path !== MANIFEST_FILE && sizes.has(path)));
   return {
     ...manifest,
-    begin: async () => {
-      if (!isOurs) await noteBegun(destination, MANIFEST_FILE);
-    },
-    knows: (path) => noted.has(path) || files.has(path),
     find: async (path, version) => {
       if (version === null) return null;
       const entry = noted.has(path) ? await readEntry(destination, path) : null;
@@ -94,6 +87,9 @@ export async function readExistingExport(
     },
     known: [...known],
     sizes,
+    noteRemoval: async (paths) => {
+      for (const path of paths) if (!noted.has(path)) await noteBegun(destination, path);
+    },
     remove: async (paths) => {
       for (const path of paths) await destination.delete(path);
       for await (const { path } of destination.list()) {

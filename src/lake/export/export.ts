@@ -88,7 +88,6 @@ export async function writeExport(options: ExportOptions, rules: ExportRules): P
     const plan = await planFiles(tx, selection);
     if (!(await onPlan(plan))) return null;
     await destination.sweep();
-    await before.begin();
     const copy = await openCopyOut({ url: database.url, snapshot, watchdog: database.watchdog });
     try {
       const archive = await stayingArchive(tx, before, plan.files);
@@ -197,7 +196,8 @@ async function writeOne(
   const narrowed = { ...selection, span };
   const statements =
     dataset.kind === 'series' ? seriesStatements(file.source, within, narrowed) : [tableStatement(dataset, narrowed)];
-  if (run.before.knows(path)) await noteBegun(destination, path);
+  // Withdraws what is known about an older file here. And if the run is killed before it notes the new one, a later run knows whose it is.
+  await noteBegun(destination, path);
   const written = await writeFile(file, statements, within, { copy, destination, signal, onRows });
   const { months, ...counts } = written;
   for (const [name, found] of months) run.months.add(name, found);

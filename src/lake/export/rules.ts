@@ -32,11 +32,20 @@ export const BY_HAND: ExportRules = {
   check: () => undefined,
   pathOf: (path) => path,
   versionOfTable: async () => null,
-  beforeManifest: async () => [],
+  beforeManifest: async (before, files) => {
+    // The next manifest no longer names them. Without a note, they would be somebody else's files after a kill.
+    await before.noteRemoval(unnamed(before, files));
+    return [];
+  },
   afterManifest: async (before, files) => {
-    const named = new Set(files.map(({ path }) => path));
-    const removed = before.known.filter((path) => !named.has(path)).sort();
+    const removed = unnamed(before, files);
     await before.remove(removed);
     return removed;
   },
 };
+
+/** The files of earlier runs that do not belong to the export any more. */
+function unnamed({ known }: ExistingExport, files: readonly ManifestFile[]): string[] {
+  const named = new Set(files.map(({ path }) => path));
+  return known.filter((path) => !named.has(path)).sort();
+}

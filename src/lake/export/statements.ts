@@ -1,4 +1,5 @@
 /** The SQL statements for the rows of a file, each small enough for Postgres to sort its rows in memory. */
+import { createHash } from 'node:crypto';
 import { countSlots } from '../../core/chunk.ts';
 import { type Interval, isPriceInterval } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
@@ -61,18 +62,22 @@ export function fromTable(dataset: HistoryDataset | TableDataset, { span, coinId
   return `from ${from} where true ${time} ${coins}`;
 }
 
-/** The version of a stretch of a history. Rows are only added at its newest end, and removed at its oldest. */
+/**
+ * The version of a stretch of a history. Rows are only added at its newest end, and removed at its oldest. Other coins may have as many rows of the
+ * same times, so the version also has the coins, and the columns.
+ */
 export async function readHistoryVersion(
   sql: SqlOrTransaction,
   dataset: HistoryDataset,
   narrowed: Narrowed,
 ): Promise<string> {
-  const { time } = dataset;
-  const [row] = await sql.unsafe<{ version: string }[]>(
-    `select encode(sha256(convert_to(row(count(*), min(${time}), max(${time}))::text, 'UTF8')), 'hex') as version
-     ${fromTable(dataset, narrowed)}`,
+  const { time, columns } = dataset;
+  const [row] = await sql.unsafe<{ ends: string }[]>(
+    `select row(count(*), min(${time}), max(${time}))::text as ends ${fromTable(dataset, narrowed)}`,
   );
-  return row!.version.slice(0, 32);
+  const coins = narrowed.coinIds === null ? null : [...narrowed.coinIds].sort();
+  const state = JSON.stringify([columns, coins, row!.ends]);
+  return createHash('sha256').update(state).digest('hex').slice(0, 32);
 }
 
 function within(column: string, { from, to }: Span): string {

@@ -2,7 +2,10 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { exportTo } from '../filled.ts';
+import { HOUR } from '../../../src/core/interval.ts';
+import type { Destination } from '../../../src/lake/destination/destination.ts';
+import { openFolder } from '../../../src/lake/destination/folder.ts';
+import { datasets, exportTo, FROM } from '../filled.ts';
 import { temporaryFolder } from '../format/rows.ts';
 import {
   answerAgain,
@@ -79,6 +82,65 @@ describe('a run that was stopped', () => {
     expect(exported.written.files).toBe(files - finished);
     expect(differing(filesIn(), filesIn(whole.folder))).toEqual([]);
     whole.remove();
+  });
+});
+
+/** The folder as a run sees it that is killed when it calls one of these functions. */
+function killedAt(change: (real: Destination) => Partial<Destination>): { readonly destination: Destination } {
+  const real = openFolder(folder);
+  return { destination: { ...real, ...change(real) } };
+}
+const killed = () => Promise.reject(new Error('killed'));
+const beforeManifest = (real: Destination): Partial<Destination> => ({
+  put: (file, write) => (file === 'manifest.json' ? killed() : real.put(file, write)),
+});
+const LATER = { ...SERIES, span: { from: Date.UTC(2024, 0, 1), to: Number.POSITIVE_INFINITY } };
+
+describe('a run that was killed', () => {
+  test('before its first manifest, and is followed by one of other coins, leaves no row of its own coins', async () => {
+    for (const [hour, coin] of [0, 1, 2].flatMap((i) => [[i, 'btc-bitcoin'] as const, [i, 'eth-ethereum'] as const])) {
+      const at = new Date(FROM + hour * HOUR);
+      await database.sql`insert into market.ticker_history (at, updated_at, rank, coin_id) values (${at}, ${at}, 1, ${coin})
+        on conflict do nothing`;
+    }
+    const span = { from: FROM, to: FROM + 3 * HOUR };
+    const tickers = { datasets: datasets('tickers'), format: 'csv', span } as const;
+    await expect(
+      exportTo(database, folder, { ...tickers, coinIds: ['btc-bitcoin'] }, killedAt(beforeManifest)),
+    ).rejects.toThrow('killed');
+    await exportTo(database, folder, { ...tickers, coinIds: ['eth-ethereum'] });
+    const text = readFileSync(path.join(folder, 'tickers/year=2023/part-01.csv'), 'utf8');
+    expect(text.match(/btc-bitcoin|eth-ethereum/g)).toEqual(['eth-ethereum', 'eth-ethereum', 'eth-ethereum']);
+  });
+
+  test('between its manifest and the removal of old files: the next run removes them', async () => {
+    const first = await exportTo(database, folder, SERIES);
+    const inRemoval = killedAt(() => ({ delete: killed }));
+    await expect(exportTo(database, folder, LATER, inRemoval)).rejects.toThrow('killed');
+    const second = await exportTo(database, folder, LATER);
+    expect(second.foreign).toEqual([]);
+    expect(second.removed).toHaveLength(first.files - second.files);
+    expect(Object.keys(filesIn()).filter((name) => name.includes('2023'))).toEqual([]);
+    expect(existsSync(path.join(folder, '.unfinished'))).toBe(false);
+  });
+
+  test('between a file and its note: a run that does not want the file removes it', async () => {
+    const tickers = 'tickers/year=2023/part-01.parquet';
+    let isKilled = false;
+    const afterFile = killedAt((real) => ({
+      put: async (file, write) => {
+        if (isKilled) throw new Error('killed');
+        const written = await real.put(file, write);
+        isKilled = file === tickers;
+        return written;
+      },
+    }));
+    await exportTo(database, folder, LATER);
+    await expect(exportTo(database, folder, SERIES, afterFile)).rejects.toThrow('killed');
+    expect(existsSync(path.join(folder, tickers))).toBe(true);
+    const exported = await exportTo(database, folder, LATER);
+    expect(exported.foreign).toEqual([]);
+    expect(exported.removed).toContain(tickers);
   });
 });
 
