@@ -74,7 +74,7 @@ async function verifyDestination(
     })
     .finally(bar.stop);
   const attested =
-    options.against === undefined ? null : await compareAttested(recounted, options.against, options.key);
+    options.against === undefined ? null : await compareAttested(context, recounted, options.against, options.key);
   const stored = hasWarehouse(context.config()) ? await compareStored(context, destination, recounted) : null;
   const findings = [...recounted.findings, ...(attested?.findings ?? []), ...(stored?.findings ?? [])];
   const verified = { recounted, findings, warehouse: stored?.counts ?? null, attestation: attested?.counts ?? null };
@@ -121,12 +121,20 @@ function compareStored(context: CommandContext, destination: Destination, recoun
   });
 }
 
-async function compareAttested(recounted: Recounted, file: string, key: string | undefined): Promise<Compared> {
+async function compareAttested(
+  context: CommandContext,
+  recounted: Recounted,
+  file: string,
+  key: string | undefined,
+): Promise<Compared> {
   const publicKey = key === undefined ? null : await readPublicKey(key, '--key');
-  const { facts } = await openAttestation(file, '--against', publicKey);
+  const { checked, facts } = await openAttestation(file, '--against', publicKey);
   const counts = noCounts();
   const findings: FileFinding[] = [];
-  for await (const found of compareWithAttestation(recounted, facts())) {
+  for await (const found of compareWithAttestation(recounted, facts(), {
+    at: checked.at,
+    keep: context.config().keep,
+  })) {
     counts[found.verdict]++;
     if (found.verdict === 'tampered') findings.push(findingOf(found, []));
   }

@@ -229,7 +229,7 @@ function compareMonths(
 }
 
 /** Whether the file would have the rows of the series. */
-function isIn({ interval, quote }: RecountedSeries, file: ManifestFile): boolean {
+export function isIn({ interval, quote }: Pick<RecountedSeries, 'interval' | 'quote'>, file: ManifestFile): boolean {
   if (file.interval !== null) return file.interval === interval && file.quote === quote;
   const isPrice = interval.startsWith('prices-');
   return file.dataset === (isPrice ? 'prices' : 'candles');

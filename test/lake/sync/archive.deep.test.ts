@@ -29,15 +29,16 @@ import {
 
 useLake();
 
+async function attest(file: string): Promise<void> {
+  const { code, err } = await runCommand(['attest', '--out', file], {
+    env: { DATABASE_URL: database.url },
+  });
+  expect([code, err]).toEqual([0, expect.any(String)]);
+}
+
 test('attestations from before and after a removal agree with the lake', async () => {
   await sync();
   const [earlier, later] = [path.join(folder, '../earlier.jsonl'), path.join(folder, '../later.jsonl')];
-  const attest = async (file: string) => {
-    const { code, err } = await runCommand(['attest', '--out', file], {
-      env: { DATABASE_URL: database.url },
-    });
-    expect([code, err]).toEqual([0, expect.any(String)]);
-  };
   await attest(earlier);
   await retain();
   await sync();
@@ -119,12 +120,15 @@ test('after a rename, verify proves what is archived under the old id and, later
   const { sql } = database;
   await sync();
   expect(await retain()).toMatchObject(DROPPED);
+  await sync();
+  const attestation = path.join(folder, '../before-rename.jsonl');
+  await attest(attestation);
   await makeSeriesOf(sql, ['xbt-bitcoin'], '6h', OLD);
   await sql`update market.coin set is_active = false where id = 'btc-bitcoin'`;
   await recordRenames(sql, [{ oldId: 'btc-bitcoin', newId: 'xbt-bitcoin', at: NOW }], 'changelog');
   expect(await continueHistories(sql, NOW)).toBeGreaterThan(0);
   await sync();
-  const found = await verified();
+  const found = await verified('--against', attestation);
   expect([found.code, found.findings]).toEqual([0, []]);
   expect(await retain(undefined, Date.UTC(2026, 5, 1))).toMatchObject({
     partitions: ['candle_24h_2024'],

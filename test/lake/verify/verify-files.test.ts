@@ -20,11 +20,12 @@ import type { FileColumn } from '../../../src/lake/format/format.ts';
 import { READERS, WRITERS } from '../../../src/lake/format/open-format.ts';
 import type { Layout } from '../../../src/lake/layout/layout.ts';
 import { setValue, valueAt } from '../../../src/store/copy/columns.ts';
-import { prepareChunks, storePrepared } from '../../bench/prepared.ts';
+import { continueHistories, recordRenames } from '../../../src/store/upkeep/rename.ts';
+import { makeSeriesOf, prepareChunks, storePrepared } from '../../bench/prepared.ts';
 import { runCommand } from '../../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { changeOne } from '../../support/proved-warehouse.ts';
-import { AS_OF, datasets, exportTo, fillAll } from '../filled.ts';
+import { AS_OF, COINS, datasets, exportTo, fillAll } from '../filled.ts';
 import { temporaryFolder } from '../format/rows.ts';
 
 let database: TestDatabase;
@@ -343,6 +344,23 @@ describe('against the warehouse', () => {
   });
 });
 
+/** The line of a series in a manifest, without its months from 2024 on. */
+function until2024(line: string): string {
+  const { covered, months, ...rest } = JSON.parse(line.replace(/,$/, ''));
+  const end = '2024-01-01T00:00:00.000Z';
+  const [first, digests, incomplete = []] = months as [string, string, number[][]?];
+  const [year, month] = first.split('-').map(Number) as [number, number];
+  const kept = 12 * (2024 - year) + 1 - month;
+  const shorter = {
+    ...rest,
+    covered: (covered as [string, string][])
+      .filter(([from]) => from < end)
+      .map(([from, to]) => [from, to < end ? to : end]),
+    months: [first, digests.slice(0, 8 * kept), incomplete.filter(([i]) => i! < kept)],
+  };
+  return `${JSON.stringify(shorter)},`;
+}
+
 describe('against an attestation', () => {
   let attestation: string;
   beforeAll(async () => {
@@ -364,6 +382,67 @@ describe('against an attestation', () => {
     expect(findings.at(-1)!.problem).toMatch(/the attestation is of the same state of this series, but differs/);
   });
 
+  test('months that somebody removed from the files and from the manifest are named', async () => {
+    const file = 'candles/interval=24h/quote=usd/year=2024/part.parquet';
+    rmSync(path.join(folder, file));
+    forgeManifest((text) =>
+      text
+        .split('\n')
+        .filter((line) => !line.startsWith(`{"path":"${file}"`))
+        .map((line) => (/^\{"series":"\S+ usd 24h"/.test(line) ? until2024(line) : line))
+        .join('\n'),
+    );
+    expect((await verify()).findings).toEqual([]);
+    const { code, findings, attestation: counts } = await verify(['--against', attestation]);
+    expect(code).toBe(1);
+    const ofBitcoin = findings.filter(({ series: name }) => name === 'btc-bitcoin usd 24h');
+    expect(ofBitcoin.map(({ month }) => month)).toEqual(['2024-01', '2024-02', '2024-03']);
+    expect(findings.every(({ series: name }) => name?.endsWith(' usd 24h'))).toBe(true);
+    expect(ofBitcoin[0]!.problem).toBe(
+      'is missing; the attestation has 30 final rows; the attestation is of the same state of this series, but differs',
+    );
+    expect(counts).toMatchObject({ tampered: findings.length });
+  });
+
+  test('series that somebody removed from the files and from the manifest are named, unless retention may have removed them', async () => {
+    rmSync(path.join(folder, 'candles/interval=5m'), { recursive: true });
+    forgeManifest((text) =>
+      text
+        .split('\n')
+        .filter((line) => !/^\{"series":"\S+ usd 5m"|^\{"path":"candles\/interval=5m/.test(line))
+        .join('\n'),
+    );
+    expect((await verify()).findings).toEqual([]);
+    const { code, findings } = await verify(['--against', attestation]);
+    expect(code).toBe(1);
+    expect(findings.map(({ series: name, month }) => [name, month])).toEqual(
+      COINS.map((coin) => [`${coin} usd 5m`, null]),
+    );
+    expect(findings[0]!.problem).toBe('the series is missing, but it was attested at 2025-01-01 00:00Z');
+    const kept = await verify(['--against', attestation], { CHANDLER_KEEP_CANDLES: '5m=90d' });
+    expect(kept).toMatchObject({ code: 0, findings: [] });
+    expect(kept.attestation).toMatchObject({ removed: COINS.length });
+  });
+
+  test('months and series that the options leave out are no difference', async () => {
+    const selections = [
+      { coinIds: ['btc-bitcoin'] },
+      { intervals: ['1h'] },
+      { datasets: datasets('prices', 'tickers') },
+      { span: { from: Date.UTC(2023, 11, 10), to: Date.UTC(2024, 1, 20) } },
+      { finalOnly: true },
+      { layout: 'freqtrade', datasets: datasets('candles'), coinIds: ['btc-bitcoin', 'eth-ethereum'] },
+    ] as const;
+    for (const selection of selections) {
+      const where = newFolder();
+      await exportTo(database, where, selection);
+      const found = await verify(['--against', attestation], {}, where);
+      expect([selection, found.code, found.findings]).toEqual([selection, 0, []]);
+      expect(found.attestation).toMatchObject({ changed: 0, removed: 0 });
+      expect(found.attestation!.equal).toBeGreaterThan(0);
+    }
+  });
+
   test('an attestation of another state says nothing about what changed since', async () => {
     const copy = await createTestDatabase();
     try {
@@ -374,6 +453,12 @@ describe('against an attestation', () => {
       const found = await verify(['--against', attestation], {}, where);
       expect(found).toMatchObject({ code: 0, findings: [] });
       expect(found.attestation).toMatchObject({ changed: 1, tampered: 0 });
+      await makeSeriesOf(copy.sql, ['renamed-coin'], '6h', { from: AS_OF, to: AS_OF + DAY });
+      await recordRenames(copy.sql, [{ oldId: 'ltc-litecoin', newId: 'renamed-coin', at: AS_OF }], 'changelog');
+      expect(await continueHistories(copy.sql, AS_OF)).toBeGreaterThan(0);
+      const renamed = newFolder();
+      await exportTo(copy, renamed);
+      expect(await verify(['--against', attestation], {}, renamed)).toMatchObject({ code: 0, findings: [] });
     } finally {
       await copy.drop();
     }
