@@ -18,6 +18,7 @@ import { continueHistories, recordRenames } from '../../src/store/upkeep/rename.
 import { removeOld } from '../../src/store/upkeep/retention.ts';
 import { readSeries, writeSeries } from '../../src/views/attestation/series-line.ts';
 import { makeSeriesOf, type PreparedChunk, prepareChunks, storePrepared } from '../bench/prepared.ts';
+import { ensureBuilt } from '../support/build.ts';
 import { runCommand } from '../support/cli.ts';
 import { createTestDatabase, type FilledDatabase, fillDatabase, type TestDatabase } from '../support/database.ts';
 import { until } from '../support/until.ts';
@@ -211,6 +212,28 @@ describe('attest', () => {
       expect(await attesting).toMatchObject({ code: 130, err: 'error: interrupted by SIGINT\n' });
       expect(await readdir(folder)).toEqual([]);
     });
+  });
+
+  test('fails and keeps the older file when the disk has no room for the end of the last line', async () => {
+    const key = join(folder, 'key.pem');
+    await writeFile(key, generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }));
+    // Grows the file until a limit of whole kilobytes lies inside its last line: there the last write is a short one.
+    let text = '';
+    const blocks = () => Math.floor(text.length / 1_024);
+    for (let day = 0; text === '' || blocks() * 1_024 <= text.lastIndexOf('\n', text.length - 2) + 1; day++) {
+      const at = new Date(Date.UTC(2015, day, 5));
+      await database.sql`insert into market.global_history (at, updated_at, answer) values (${at}, ${at}, '{}')`;
+      expect((await chandler('attest', '--out', file, '--sign', key)).code).toBe(0);
+      text = await readFile(file, 'utf8');
+    }
+    const program = join(await ensureBuilt(), 'main.js');
+    const script = `ulimit -f ${blocks()} && exec "${process.execPath}" "${program}" attest --out "${file}" --sign "${key}"`;
+    const limited = promisify(execFile)('bash', ['-c', script], {
+      env: { PATH: process.env.PATH, DATABASE_URL: database.url },
+    });
+    await expect(limited).rejects.toMatchObject({ code: 1, stderr: expect.stringContaining('EFBIG') });
+    expect(await readFile(file, 'utf8')).toBe(text);
+    expect((await readdir(folder)).sort()).toEqual(['a.jsonl', 'key.pem']);
   });
 
   test('never overwrites another file, and replaces a signed attestation only by a signed one', async () => {

@@ -31,7 +31,8 @@ export async function writeAttestation(
       const read = () => (signal === undefined ? lines.next() : unlessAborted(lines.next(), signal));
       for (let next = await read(); ; next = await read()) {
         if (next.done) return next.value;
-        await file.write(next.value);
+        // `write` may write only a part without an error, when the disk becomes full; this writes all.
+        await file.appendFile(next.value);
       }
     } catch (error) {
       if (waitsForReads) await lines.return(undefined as never).catch(() => undefined);
