@@ -146,13 +146,19 @@ export type Kept = {
   readonly notRemoved: readonly string[];
 };
 
-/** Removes all but the newest `keep` backups of a folder, and the partial files of killed backups. A file that cannot be removed stops no other. */
-export async function keepNewest(folder: string, keep: number): Promise<Kept> {
+/**
+ * Removes all backups of the folder of `written` except this one and the newest `keep - 1` others, and the partial files of killed backups. A
+ * file that cannot be removed stops no other.
+ */
+export async function keepNewest(written: string, keep: number): Promise<Kept> {
+  const folder = path.dirname(written);
   const removed: string[] = [];
   const notRemoved: string[] = [];
   const attempt = (file: string, remove: () => Promise<unknown>) =>
     remove().catch((error: unknown) => void notRemoved.push(`${file} cannot be removed (${fileProblem(error)})`));
-  for (const { file } of (await backupsIn(folder)).slice(0, -keep)) {
+  // Not by its name: if the clock was wrong once, older backups have names from the future.
+  const others = (await backupsIn(folder)).filter(({ file }) => file !== written);
+  for (const { file } of others.slice(0, Math.max(0, others.length - (keep - 1)))) {
     await attempt(file, async () => {
       // The backup last: without it, nothing would find the others again.
       for (const old of [...filesBeside(file), file]) await rm(old, { force: true });

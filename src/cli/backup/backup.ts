@@ -70,7 +70,10 @@ function backUp(context: CommandContext, target: string, { attest, keep }: Optio
   const { env, signal, io } = context;
   return context.withApp({ schema: 'require', handlesInterrupt: true, changes: true }, async (app) => {
     const dumped = await dump(app, { target, attests: attest, env, err: io.err, signal });
-    return { ...dumped, ...(keep === undefined ? { removed: [], notRemoved: [] } : await keepNewest(target, keep)) };
+    return {
+      ...dumped,
+      ...(keep === undefined ? { removed: [], notRemoved: [] } : await keepNewest(dumped.file, keep)),
+    };
   });
 }
 

@@ -349,6 +349,25 @@ test.skipIf(client === null)(
   },
 );
 
+test.skipIf(client === null)(
+  '--keep never removes the new backup, even if others have names from the future',
+  async () => {
+    mkdirSync(backups());
+    for (const day of ['01', '02', '03']) writeFileSync(path.join(backups(), `chandler-291201${day}T000000Z.dump`), '');
+    const left = async (keep: string) => {
+      const { code, out } = await run(original, ['backup', backups(), '--keep', keep, '--no-attest', '--json']);
+      expect(code).toBe(0);
+      const { file, removed } = JSON.parse(out);
+      expect(removed).not.toContain(file);
+      return [path.basename(file), files().filter((name) => name.endsWith('.dump'))];
+    };
+    const [first, two] = await left('2');
+    expect(two).toEqual([first, 'chandler-29120103T000000Z.dump']);
+    const [second, one] = await left('1');
+    expect(one).toEqual([second]);
+  },
+);
+
 describe.skipIf(client === null)('an old backup that cannot be removed', () => {
   const stuck = 'chandler-20200101T000000Z.dump';
   beforeEach(() => {
