@@ -1,6 +1,7 @@
 /** `chandler import`: reads candles from other sources into separate tables. Safe to kill at any time: it stores everything or nothing. */
 import type { Command } from 'commander';
 import type { App } from '../../app.ts';
+import { unlessAborted } from '../../core/concurrency/unless-aborted.ts';
 import { formatBytes, formatCounted } from '../../core/format.ts';
 import { type ExportToImport, openExport, type Proved, proveExport } from '../../lake/import/from-export.ts';
 import { type Imported, type ImportOptions, importFiles } from '../../lake/import/import.ts';
@@ -120,7 +121,7 @@ async function openInputs({ paths, read, options }: Request, signal: AbortSignal
   for (const folder of inputs.exports) exports.push(await openExport(folder, { signal }));
   const files: FileToImport[] = [];
   for (const input of [...inputs.files, ...exports.flatMap((one) => one.files)])
-    files.push(await openFile(input, files.length, read));
+    files.push(await unlessAborted(openFile(input, files.length, read), signal));
   // Without the files of exports, because the manifest of an export describes its columns.
   return { exports, files, columns: columnsOfFiles(files.slice(0, inputs.files.length)) };
 }

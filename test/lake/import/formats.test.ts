@@ -3,6 +3,7 @@ import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { inflateSync } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { Candle } from '../../../src/core/candle.ts';
 import { formatInstant } from '../../../src/core/format.ts';
 import { HOUR } from '../../../src/core/interval.ts';
 import type { FileColumn, Format } from '../../../src/lake/format/format.ts';
@@ -26,13 +27,16 @@ beforeEach(async () => {
   await database.sql`truncate market.imported_candle, market.imported_series`;
 });
 
-async function imports(file: string, ...more: string[]) {
+const imports = (file: string, ...more: string[]) => importsAs(HOURS, file, ...more);
+
+/** Imports a file of these candles, and checks that the table has them. */
+async function importsAs(candles: readonly Candle[], file: string, ...more: string[]) {
   const argv = ['import', file, '--source', 'x', '--coin', 'btc-bitcoin', '--interval', '1h', '--json', ...more];
   const { code, out, err } = await runCommand(argv, { env: { DATABASE_URL: database.url } });
   expect([code, err, code === 0 ? '' : out]).toEqual([0, '', '']);
   const found = await database.sql`
     select open_time, open, high, low, close, volume, market_cap from market.imported_candle order by open_time`;
-  expect(found).toEqual(HOURS);
+  expect(found).toEqual(candles);
   return JSON.parse(out);
 }
 
@@ -132,6 +136,32 @@ describe('text files', () => {
     );
   });
 
+  test('NDJSON may leave out fields in any line: the columns are those of all lines', async () => {
+    const line = ({ openTime, open, high, low, close, volume }: Candle, i: number) =>
+      JSON.stringify({
+        time: openTime,
+        open,
+        high,
+        low,
+        close,
+        ...(i > 0 && { volume }),
+        ...(i === 400 && { note: 'x' }),
+      });
+    const file = files.write('sparse.ndjson.gz', HOURS.map(line).join('\n'));
+    const all = HOURS.map((candle, i) => (i > 0 ? candle : { ...candle, volume: null }));
+    const told = await importsAs(all, file);
+    expect(told).toMatchObject({ added: 500, missing: { volume: 1 }, columns: [{ notUsed: ['note'] }] });
+    await database.sql`truncate market.imported_candle, market.imported_series`;
+    await importsAs(all, file, '--columns', 'volume=volume');
+  });
+
+  test('NDJSON of lists may have more values in later lines', async () => {
+    const line = ({ openTime, open, high, low, close, volume }: Candle, i: number) =>
+      JSON.stringify([openTime, open, high, low, close, ...(i > 0 ? [volume] : [])]);
+    const all = HOURS.map((candle, i) => (i > 0 ? candle : { ...candle, volume: null }));
+    await importsAs(all, files.write('lists.ndjson', HOURS.map(line).join('\n')));
+  });
+
   test('may have descending rows, and may be given in any order', async () => {
     await imports(files.write('down.csv', csvOf([...HOURS].reverse())));
     await database.sql`truncate market.imported_candle, market.imported_series`;
@@ -164,6 +194,19 @@ describe('tables', () => {
     const told = await imports(await writeTable(path.join(files.folder, name), format, typed, rows));
     expect(told).toMatchObject({ added: 500, times: { instant: 500 } });
   });
+
+  test.each<Format>(['parquet', 'arrow', 'csv', 'ndjson'])(
+    'one column of %s may have several roles',
+    async (format) => {
+      const two = [columns[0]!, { ...columns[4]!, name: 'px' }];
+      const closes = HOURS.map(({ openTime, close }) => [BigInt(openTime) * 1_000n, close]);
+      const file = await writeTable(path.join(files.folder, `px.${format}`), format, two, closes);
+      const flat = HOURS.map(({ openTime, close }) => ({
+        ...{ openTime, open: close, high: close, low: close, close, volume: null, marketCap: null },
+      }));
+      await importsAs(flat, file, '--columns', 'open=px,high=px,low=px,close=px');
+    },
+  );
 
   test.each(['timestamptz', 'timestamp', 'timestamp_s', 'timestamp_ns', 'bigint'])(
     'Parquet files of DuckDB may have times as %s, in folders that name the interval',

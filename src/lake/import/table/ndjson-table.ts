@@ -6,8 +6,7 @@ import { bytesOf } from './file-bytes.ts';
 import { type OpenTable, type RawRows, TABLE_ROWS, type TableFile } from './table.ts';
 
 export const openNdjsonTable: OpenTable = async (file) => {
-  const first = await firstRow(file);
-  const names = first === null ? [] : Array.isArray(first) ? first.map((_, i) => String(i + 1)) : Object.keys(first);
+  const names = await namesOf(file);
   return {
     columns: names.map((name) => ({ name, isInstant: false })),
     rows: null,
@@ -17,16 +16,28 @@ export const openNdjsonTable: OpenTable = async (file) => {
 
 type Row = Readonly<Record<string, unknown>> | readonly unknown[];
 
-async function firstRow(file: TableFile): Promise<Row | null> {
+/**
+ * The names of the fields of all lines, because also the first line may leave out a field that has no value. Lists have numbers. In a file of
+ * objects, lists add no names, and the other way round.
+ */
+async function namesOf(file: TableFile): Promise<string[]> {
+  const names = new Set<string>();
+  let first: Row | undefined;
   for await (const line of linesOf(textOf(bytesOf(file)))) {
     const text = line.trim();
     if (text === '') continue;
     const row = parse(text);
-    if (text === '[' || (Array.isArray(row) && typeof row[0] === 'object' && row[0] !== null))
-      throw new NotReadable("is one JSON array, not one row on each line; jq -c '.[]' splits it into lines");
-    return row;
+    if (first === undefined) {
+      if (text === '[' || (Array.isArray(row) && typeof row[0] === 'object' && row[0] !== null))
+        throw new NotReadable("is one JSON array, not one row on each line; jq -c '.[]' splits it into lines");
+      if (row === null) return [];
+      first = row;
+    }
+    if (row === null || Array.isArray(row) !== Array.isArray(first)) continue;
+    if (!Array.isArray(row)) for (const name in row) names.add(name);
+    else for (let i = names.size; i < row.length; i++) names.add(String(i + 1));
   }
-  return null;
+  return [...names];
 }
 
 /** Null when the line is neither an object nor a list. */

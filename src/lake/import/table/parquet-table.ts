@@ -39,15 +39,16 @@ export const openParquetTable: OpenTable = async ({ destination, path, bytes }) 
       let rowStart = 0;
       for (const { num_rows } of metadata.row_groups) {
         const rows = Number(num_rows);
-        const parts = names.map((): DecodedArray[] => []);
+        // By name, because one column may have several roles.
+        const parts = new Map(names.map((name): [string, DecodedArray[]] => [name, []]));
         await readableAs('Parquet', () =>
           parquetRead({
-            ...{ file, metadata, columns: [...names], rowStart, rowEnd: rowStart + rows },
+            ...{ file, metadata, columns: [...parts.keys()], rowStart, rowEnd: rowStart + rows },
             ...{ parsers: PARSERS, compressors: COMPRESSORS },
-            onChunk: ({ columnName, columnData }) => parts[names.indexOf(columnName)]!.push(columnData),
+            onChunk: ({ columnName, columnData }) => parts.get(columnName)!.push(columnData),
           }),
         );
-        const values = parts.map((part, i) => exactly(joined(part, rows), columns[places[i]!]!.scale));
+        const values = names.map((name, i) => exactly(joined(parts.get(name)!, rows), columns[places[i]!]!.scale));
         yield { rows, first: rowStart + 1, columns: values };
         rowStart += rows;
       }
