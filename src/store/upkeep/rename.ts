@@ -138,7 +138,7 @@ export async function continueHistories(sql: SqlOrTransaction, now: Instant): Pr
       delete from market.refusal where series_id in (select id from blank)
     )
     delete from market.series where id in (select id from blank)`;
-  const moved = await sql<MovedSeries[]>`
+  const moved = await sql<(MovedSeries & { readonly id: number })[]>`
     with ${successors(sql)}, nearest as materialized (
       -- When one coin has several former ids, each with its own history, the last one is continued.
       select distinct on (f.new_id, s.quote, s.interval) s.id, f.old_id, f.new_id from successor f
@@ -158,7 +158,11 @@ export async function continueHistories(sql: SqlOrTransaction, now: Instant): Pr
     update market.series s
     set coin_id = step.new_id, steps = s.steps + (step.link is not null)::integer, link = coalesce(step.link, s.link)
     from step where s.id = step.id
-    returning step.old_id, step.new_id, s.interval, s.quote`;
+    returning s.id, step.old_id, step.new_id, s.interval, s.quote`;
+  // Slots that answers about the old id did not contain are no evidence about the new id: upstream answers with an empty list for an old id.
+  await sql`
+    update ops.fetch set unconfirmed_slots = null
+    where series_id = any(${moved.map(({ id }) => id)}::int[]) and unconfirmed_slots is not null`;
   await renameCoins(sql, moved);
   await continueImported(sql);
   await sql`
