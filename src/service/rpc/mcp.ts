@@ -46,8 +46,10 @@ export async function answerMcp(
     const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
     const server = serve();
     await server.connect(transport);
+    // As in plain JSON-RPC, nobody executes a notification of a batch. The SDK would never answer a batch whose request is cancelled in it.
+    const requests = Array.isArray(body) ? body.filter(({ id }) => id !== undefined) : body;
     try {
-      return await transport.handleRequest(bare, { parsedBody: body });
+      return await transport.handleRequest(bare, { parsedBody: requests });
     } finally {
       await server.close();
     }

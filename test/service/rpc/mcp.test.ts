@@ -192,6 +192,21 @@ describe('streamable HTTP without a session', () => {
     expect([status, json]).toEqual([202, null]);
   });
 
+  it('answers a batch in full, also requests that a notification of the same batch cancels', async () => {
+    const { status, json } = await send([
+      { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'getGlobal', arguments: {} } },
+      { jsonrpc: '2.0', id: 2, method: 'ping' },
+      { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } },
+    ]);
+    expect(status).toBe(200);
+    expect(json).toMatchObject([
+      { id: 1, result: { structuredContent: {} } },
+      { id: 2, result: {} },
+    ]);
+    const none = await send([{ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } }]);
+    expect([none.status, none.json]).toEqual([202, null]);
+  });
+
   it('answers with one JSON document, never with a stream that stays open', async () => {
     const { headers, json } = await send({ jsonrpc: '2.0', id: 1, method: 'tools/list' });
     expect(headers.get('content-type')).toBe('application/json');
