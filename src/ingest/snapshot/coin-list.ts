@@ -3,7 +3,7 @@ import { type Clock, type Instant, MOST_SKEW_MS } from '../../clock.ts';
 import { COINS_PATH, TICKERS_PATH } from '../../contract/interface/paths.ts';
 import { createBackoff } from '../../core/backoff.ts';
 import { HOUR } from '../../core/interval.ts';
-import { REQUEST_AGAIN_MS } from '../../core/second-opinion.ts';
+import { judgeLength, REQUEST_AGAIN_MS } from '../../core/second-opinion.ts';
 import { pickTickers } from '../../core/ticker.ts';
 import type { Spender } from '../../quota/quota.ts';
 import { type QuarantinedRecord, quarantineRecords } from '../../store/candle/quarantine.ts';
@@ -12,7 +12,8 @@ import { catalogueSeenAt, countListed, unknownCoins } from '../../store/snapshot
 import { hasStored } from '../../store/snapshot/snapshot.ts';
 import { tickersSeenAt, writeTickers } from '../../store/snapshot/ticker.ts';
 import { recordFetchOnce } from '../../store/work/fetch.ts';
-import { absencesAwaitList } from '../../store/work/second-opinion.ts';
+import { absencesAwaitList, type ClaimId, dropClaim, recordAnswer } from '../../store/work/second-opinion.ts';
+import type { Exchange } from '../../upstream/answer.ts';
 import type { Validated } from '../answer/record-list.ts';
 import { ConfigurationError, UpstreamError } from '../outcome.ts';
 import { wrongAddress, wrongKey } from '../request/configuration-errors.ts';
@@ -69,12 +70,14 @@ export async function refreshCatalogue(
   const isTickersFresh = isFresh(tickersAt, clock.now(), tickersMaxAgeMs);
   const tickers = isTickersFresh ? null : await readList(deps, TICKERS_PATH, 'tickers', validateTickers);
   if (tickers?.kind === 'held') return tickers;
-  const coins = await readList(deps, COINS_PATH, 'coins', (body) => atLeast(known * LEAST_SHARE, validateCoins(body)));
+  const coins = await readList(deps, COINS_PATH, 'coins', validateCoins, known);
   if (coins.kind === 'held') return coins;
   if (tickers !== null) await retry(() => tickersKind.prepare!(sql, tickers.asOf));
   // In one transaction: a list without its tickers would count as complete, and no series would be clipped to the beginning of its data.
   const write = async (tx: SqlOrTransaction) => {
     await writeCoins(tx, coins.value, coins.asOf);
+    // The stored list is plausible, or the shorter list is now a fact.
+    await dropClaim(tx, shortListOf(coins.accountId));
     if (tickers !== null) {
       const { coinId } = tickers.value;
       const unknown = new Set(await unknownCoins(tx, coinId));
@@ -110,10 +113,27 @@ export async function refreshForAbsences(
   }
 }
 
-/** The upstream never deletes coins, it only marks them inactive: a list that is much shorter than the one before is broken. */
-function atLeast<T>(least: number, validated: Validated<T>): Validated<T> {
-  if (!validated.ok || validated.rows >= least) return validated;
-  return { ok: false, problem: `${validated.rows} coins, of which ${Math.ceil(least)} at least were expected` };
+/**
+ * Why a list with `rows` rows is not believed yet, and when to request it again; null when it is believed. A list that is much shorter than the
+ * stored one is believed when the next answer is as short and no cache repeated it.
+ */
+async function shortBecause(
+  { sql, clock }: CatalogueDeps,
+  { known, rows, accountId }: { readonly known: number; readonly rows: number; readonly accountId: string },
+  { sentAt, ageMs }: Exchange,
+): Promise<{ readonly problem: string; readonly retryAt: Instant } | null> {
+  const least = Math.ceil(known * LEAST_SHARE);
+  if (rows >= least) return null;
+  const answer = { sentAt, ageMs, receivedAt: clock.now() };
+  const { kind, claim } = await sql.begin((tx) =>
+    recordAnswer(tx, shortListOf(accountId), answer, (before) => judgeLength(before?.evidence?.rows, rows)),
+  );
+  if (kind !== 'waiting') return null;
+  return { problem: `${rows} coins, of which ${least} at least were expected`, retryAt: claim.retryAt };
+}
+
+function shortListOf(accountId: string): ClaimId {
+  return { claim: 'short list', key: `${accountId} coins` };
 }
 
 type List<T> = {
@@ -122,25 +142,20 @@ type List<T> = {
   readonly value: T;
   readonly quarantined: readonly QuarantinedRecord[];
   readonly fetchId: number;
+  readonly accountId: string;
   readonly asOf: Instant;
   readonly requests: number;
 };
 
 async function readList<T>(
-  {
-    sendRequest,
-    sql,
-    clock,
-    signal,
-    onFailure,
-    random = Math.random,
-    spender = SCHEDULED,
-    retry = withoutRetry,
-  }: CatalogueDeps,
+  deps: CatalogueDeps,
   path: string,
   endpoint: string,
   validate: (body: unknown, latest: Instant) => Validated<T>,
+  known = 0,
 ): Promise<List<T> | HeldRequest> {
+  const { sendRequest, sql, clock, signal, onFailure } = deps;
+  const { random = Math.random, spender = SCHEDULED, retry = withoutRetry } = deps;
   let requests = 0;
   let heldSince: Instant | null = null;
   for (let attempt = 1; ; ) {
@@ -156,20 +171,27 @@ async function readList<T>(
     requests += sent.requests;
     const { answer, record } = sent;
     let problem: string;
+    let retryAt: Instant | null = null;
     if (answer.kind === 'answered') {
       // The instant is not checked: a backfill needs the list even if our clock is wrong.
       const list: Validated<T> = validate(answer.body, answer.exchange.latest);
-      if (list.ok && list.rows > 0) {
+      const rows = list.ok ? list.rows : 0;
+      const { accountId } = record;
+      const short =
+        rows > 0 ? await retry(() => shortBecause(deps, { known, rows, accountId }, answer.exchange)) : null;
+      if (list.ok && rows > 0 && short === null) {
         await createOriginCheck(sql)(answer.exchange, record, { retry });
-        const { value, rows, quarantined } = list;
+        const { value, quarantined } = list;
         const counts = { rows, stored: rows - quarantined.length, quarantined: quarantined.length };
         const fetchId = await retry((again) =>
           recordFetchOnce(sql, { ...record, outcome: 'stored', ...counts }, again),
         );
-        return { kind: 'list', endpoint, value, quarantined, fetchId, asOf: answer.exchange.asOf, requests };
+        return { kind: 'list', endpoint, value, quarantined, fetchId, accountId, asOf: answer.exchange.asOf, requests };
       }
-      problem = list.ok ? `${path} answered an empty list` : list.problem;
-      await retry((again) => recordFetchOnce(sql, { ...record, outcome: 'malformed', message: problem }, again));
+      retryAt = short?.retryAt ?? null;
+      problem = short?.problem ?? (list.ok ? `${path} answered an empty list` : list.problem);
+      const outcome = short === null ? 'malformed' : 'unconfirmed';
+      await retry((again) => recordFetchOnce(sql, { ...record, outcome, rows, message: problem }, again));
     } else {
       problem = answer.message;
       if (answer.kind === 'refused' && answer.reason === 'forbidden')
@@ -186,13 +208,16 @@ async function readList<T>(
           reason: 'quota exhausted',
         };
     }
-    if (attempt >= (sent.isRedirectLoop ? 2 : ATTEMPTS)) {
+    // A command does not wait until a cache has dropped the short list: a later run requests it again.
+    const isCached = retryAt !== null && retryAt - clock.now() > REQUEST_AGAIN_MS;
+    if (isCached || attempt >= (sent.isRedirectLoop ? 2 : ATTEMPTS)) {
       const hint = 'check CHANDLER_BASE_URL and the network, or run the command again later';
       throw new UpstreamError(`the list of coins cannot be read (${path}): ${problem}; ${hint}`);
     }
     onFailure?.(`the list of coins could not be read (${path}): ${problem}`, attempt);
     // A cache would repeat a refusal until then.
-    await clock.sleep(answer.kind === 'refused' ? REQUEST_AGAIN_MS : backoff(attempt - 1, random()), signal);
+    const waitMs = answer.kind === 'refused' ? REQUEST_AGAIN_MS : backoff(attempt - 1, random());
+    await clock.sleep(retryAt === null ? waitMs : retryAt - clock.now(), signal);
     attempt++;
   }
 }

@@ -82,3 +82,32 @@ test('a stray 402 is followed by another request when no cache repeats it', asyn
   const [first, second] = upstream.log;
   expect(second!.at - first!.at).toBeGreaterThanOrEqual(70_000);
 });
+
+test('a list that is a tenth shorter is believed when the next answer is as short, and only then', async () => {
+  const { deps, sql, upstream, clock, paths } = await open();
+  expect(await refreshCatalogue(deps, 0)).toMatchObject({ kind: 'read' });
+  let isShort = true;
+  upstream.script = async (request, simulated) => {
+    const answer = await simulated(request);
+    if (!/\/coins$/.test(new URL(request.url).pathname) || !isShort) return answer;
+    isShort = clock.now() > TODAY + 2 * DAY;
+    const headers = new Headers(answer.headers);
+    headers.delete('content-length');
+    return new Response(JSON.stringify(((await answer.json()) as object[]).slice(0, 4)), { headers });
+  };
+  const claims = () => sql`select from ops.second_opinion where claim = 'short list'`;
+  const read = async (at: number) => {
+    clock.advanceTo(at);
+    upstream.forget();
+    expect(await refreshCatalogue(deps, 0)).toMatchObject({ kind: 'read' });
+    return paths();
+  };
+  // The second answer is whole again: the short one was an accident.
+  expect(await read(TODAY + DAY)).toEqual(['/tickers', '/coins', '/coins']);
+  expect(await claims()).toHaveLength(0);
+  isShort = true;
+  expect(await read(TODAY + 3 * DAY)).toEqual(['/tickers', '/coins', '/coins']);
+  // The short list is now a fact, so later ones are not implausible.
+  expect(await read(TODAY + 4 * DAY)).toEqual(['/tickers', '/coins']);
+  expect(await claims()).toHaveLength(0);
+});
