@@ -63,7 +63,9 @@ export async function ensurePartitionsOf(sql: Sql, of: Partitioned, span: Span):
     await lockPartitions(tx, of);
     // Checked again under the lock, because another process may have created them during the wait.
     for (const partition of await missing(tx, of, needed)) {
-      const { name, exists } = partition;
+      const { name, exists, isHalfDetached } = partition;
+      // Retention stopped waiting for a reader, or was killed. Postgres attaches the table again only when it is detached completely.
+      if (isHalfDetached) await tx.unsafe(`alter table market.${of.table} detach partition market.${name} finalize`);
       // If the table exists, a killed retention detached it. It is attached again with all its rows.
       if (!exists) {
         await tx.unsafe(`
@@ -170,15 +172,18 @@ export function readPartitionName(of: Partitioned, name: string): Partition | nu
   return partition.name === name ? partition : null;
 }
 
-/** The partitions that are missing. `exists` is true when the table exists but is not attached. */
+type Missing = Partition & { readonly exists: boolean; readonly isHalfDetached: boolean };
+
+/** The partitions that are missing. `exists` is true when the table exists but is not attached, or is half detached. */
 async function missing(
   sql: SqlOrTransaction,
   { table }: Partitioned,
   partitions: readonly Partition[],
-): Promise<(Partition & { readonly exists: boolean })[]> {
+): Promise<Missing[]> {
   // Reads pg_class instead of to_regclass(), which may use a cache that is older than our lock.
-  const rows = await sql<{ name: string; exists: boolean }[]>`
-    select name, c.oid is not null as exists
+  const rows = await sql<Pick<Missing, 'name' | 'exists' | 'isHalfDetached'>[]>`
+    select name, c.oid is not null as exists,
+      exists (select from pg_inherits i where i.inhrelid = c.oid and i.inhdetachpending) as is_half_detached
     from unnest(${partitions.map((p) => p.name)}::text[]) name
     left join pg_class c on c.relname = name and c.relnamespace = 'market'::regnamespace
     where not exists (
@@ -186,6 +191,6 @@ async function missing(
       join pg_class parent on parent.oid = i.inhparent and parent.relnamespace = 'market'::regnamespace
       where i.inhrelid = c.oid and parent.relname = ${table} and not i.inhdetachpending
     )`;
-  const found = new Map(rows.map((row) => [row.name, row.exists]));
-  return partitions.flatMap((p) => (found.has(p.name) ? [{ ...p, exists: found.get(p.name)! }] : []));
+  const found = new Map(rows.map((row) => [row.name, row]));
+  return partitions.flatMap((p) => (found.has(p.name) ? [{ ...p, ...found.get(p.name)! }] : []));
 }

@@ -6,7 +6,12 @@ import { backfillTotals } from '../../../src/store/backfill/backfill.ts';
 import { createClient, openDatabase, type Sql } from '../../../src/store/connection/connect.ts';
 import { recordCoins } from '../../../src/store/snapshot/coin.ts';
 import { writeTickers } from '../../../src/store/snapshot/ticker.ts';
-import { ensurePartitionsAhead, ensurePartitionsOf, TICKER_HISTORY } from '../../../src/store/upkeep/partition.ts';
+import {
+  ensurePartitions,
+  ensurePartitionsAhead,
+  ensurePartitionsOf,
+  TICKER_HISTORY,
+} from '../../../src/store/upkeep/partition.ts';
 import { removeOld } from '../../../src/store/upkeep/retention.ts';
 import { recordFetch } from '../../../src/store/work/fetch.ts';
 import { verifySeries } from '../../../src/views/operations/verify.ts';
@@ -140,6 +145,26 @@ describe('partitions', () => {
     await database.sql.unsafe('alter table market.ticker_history detach partition market.ticker_history_2026m05');
     await snapshotAt(Date.UTC(2026, 4, 11));
     expect((await database.sql`select count(*) from market.ticker_history`)[0]!.count).toBe(3);
+  });
+
+  test('that are half detached are attached again when they are needed', async () => {
+    const old = { from: Date.UTC(2019, 0, 1), to: Date.UTC(2020, 0, 1) };
+    const needed = { from: old.from, to: old.from + DAY };
+    await ensurePartitions(database.sql, '24h', old);
+    const others = await openDatabase({ url: database.url, max: 1 });
+    const keep = { ...FOR_EVER, candles: { ...FOR_EVER.candles, '24h': DAY } };
+    await others.sql.begin(async (tx) => {
+      await tx`select from market.candle_24h`;
+      expect((await removeOld(database, { keep, now: NOW, waitMs: 200 })).inUse).toEqual(['candle_24h_2019']);
+    });
+    await others.close();
+    const half = () => database.sql`select from pg_inherits where inhdetachpending`;
+    expect(await half()).toHaveLength(1);
+    await ensurePartitions(database.sql, '24h', needed);
+    expect(await half()).toEqual([]);
+    expect(
+      await database.sql`select relname from pg_inherits join pg_class on oid = inhrelid where relname = 'candle_24h_2019'`,
+    ).toHaveLength(1);
   });
 
   test('of candles are dropped together with their coverage: verify finds no difference, and no gap appears', async () => {
