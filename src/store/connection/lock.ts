@@ -81,15 +81,22 @@ async function readHolders(sql: SqlOrTransaction): Promise<readonly Holder[]> {
       b.xact_start, b.pid`;
 }
 
-/** Runs `work` under the lock of this name. If another process holds the lock, it does not run `work` and resolves to null. */
+/**
+ * Runs `work` under the lock of this name. If another process holds the lock, it does not run `work` and resolves to null. If the session of the
+ * lock is lost, it rejects when the work has ended, so that a caller who tries again does not work beside it.
+ */
 export async function withLockUnlessHeld<T>(sql: Sql, name: string, work: () => Promise<T>): Promise<T | null> {
   await sql`insert into ops.lock (name) values (${name}) on conflict do nothing`;
-  return (await sql.begin(async (tx) => {
+  let working: Promise<T> | undefined;
+  const begun = sql.begin(async (tx) => {
     const rows = await tx`select from ops.lock where name = ${name} for update skip locked`;
     if (rows.length === 0) return null;
     // This session is idle during the work. (A statement without parameters also closes the portal of the previous one. The work might wait for
     // the snapshot of that portal: Postgres does not detach a partition while older snapshots exist.)
     await tx.unsafe('set local idle_in_transaction_session_timeout = 0');
-    return work();
-  })) as T | null;
+    working = work();
+    return working;
+  }) as Promise<T | null>;
+  // `begin` rejects as soon as the session is lost, while the work still runs.
+  return begun.finally(() => working?.catch(() => undefined));
 }
