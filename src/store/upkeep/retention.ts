@@ -106,10 +106,13 @@ async function forgetCandles(
   { to, now, held }: { to: Instant; now: Instant; held: HeldPartition | undefined },
 ): Promise<boolean> {
   const until = [{ from: Number.NEGATIVE_INFINITY, to }];
+  // A cancelled backfill leaves candles that are neither wanted nor covered. Only a series with such candles needs the look at its rows.
   const series = await sql<{ id: number }[]>`
-    select id from market.series
+    select id from market.series s
     where interval = ${interval}::market.candle_interval
-      and (wanted && ${until}::tstzmultirange or covered && ${until}::tstzmultirange) order by id`;
+      and (wanted && ${until}::tstzmultirange or covered && ${until}::tstzmultirange
+        or candles > covered_candles and exists (select from market.candle c
+          where c.series_id = s.id and c.interval = ${interval}::market.candle_interval and c.open_time < ${to})) order by id`;
   let isAll = true;
   // One transaction for each series, because chunks wait for the lock of their series.
   for (const { id } of series) {

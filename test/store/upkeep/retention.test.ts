@@ -3,6 +3,8 @@ import { DAY, HOUR } from '../../../src/core/interval.ts';
 import { DEFAULT_RETENTION, type Retention } from '../../../src/core/settings/retention-settings.ts';
 import { noTickers, TICKER_NUMBERS, type TickerColumns } from '../../../src/core/ticker.ts';
 import { backfillTotals } from '../../../src/store/backfill/backfill.ts';
+import { changeBackfill, queueBackfill } from '../../../src/store/backfill/backfill-queue.ts';
+import { wantSeries } from '../../../src/store/candle/series.ts';
 import { createClient, openDatabase, type Sql } from '../../../src/store/connection/connect.ts';
 import { recordCoins } from '../../../src/store/snapshot/coin.ts';
 import { writeTickers } from '../../../src/store/snapshot/ticker.ts';
@@ -16,6 +18,7 @@ import { removeOld } from '../../../src/store/upkeep/retention.ts';
 import { recordFetch } from '../../../src/store/work/fetch.ts';
 import { verifySeries } from '../../../src/views/operations/verify.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { coinNamed, day, FIRST_DAY, storeAnswer } from '../../support/stored-answers.ts';
 import { until } from '../../support/until.ts';
 import { seedSeries } from '../../support/warehouse.ts';
 
@@ -334,4 +337,33 @@ test('of several processes, one removes each partition', async () => {
     'ticker_history_2026m01',
     'ticker_history_2026m02',
   ]);
+});
+
+test('candles that a cancelled backfill left are counted down with their partition: verify finds no difference', async () => {
+  const { sql } = database;
+  await ensurePartitions(sql, '24h', { from: FIRST_DAY, to: day(800) });
+  await recordCoins(sql, [coinNamed('a-a')], day(1_000));
+  const target = {
+    coinIds: ['a-a'],
+    quote: 'usd',
+    interval: '24h',
+    span: { from: day(300), to: day(367) },
+    priority: 0,
+  } as const;
+  const [id] = await wantSeries(sql, target);
+  const backfill = await queueBackfill(sql, {
+    ...target,
+    requestedAt: day(367),
+    plannedRequests: 1,
+    spec: {},
+  } as never);
+  // The last candle is the only one of 2025, and it is not final.
+  await storeAnswer(sql, id!, [300, 367], 367);
+  await changeBackfill(sql, backfill, 'cancel', day(367));
+  const keep = { ...FOR_EVER, candles: { ...FOR_EVER.candles, '24h': 500 * DAY } };
+  for (const now of [day(1_000), day(1_400)]) {
+    expect((await removeOld(database, { keep, now })).partitions).toHaveLength(1);
+    for await (const proof of verifySeries(sql, {}, now)) expect(proof).toMatchObject({ differences: [] });
+  }
+  expect(await sql`select candles from market.series`).toEqual([{ candles: 0 }]);
 });
