@@ -15,6 +15,11 @@ export function unwantBackfill(
   coinIds: readonly string[] | null = null,
 ): Promise<void> {
   return withFreshPlans(sql, async (tx) => {
+    // Its own statement: the next one must see what another cancellation committed while this one waited.
+    await tx`
+      select from ops.backfill b cross join lateral unnest(coalesce(${coinIds as string[] | null}::text[], b.coin_ids)) as c(coin_id)
+      join market.series s on s.coin_id = c.coin_id and s.interval = b.interval and s.quote = b.quote
+      where b.id = ${id} order by s.coin_id for update of s`;
     // One aggregation by coin instead of a join: Postgres cannot estimate how many coins an array has, and would compare each with each.
     await tx`
       with mine as materialized (
@@ -32,7 +37,7 @@ export function unwantBackfill(
         where (t.interval, t.quote) = (select interval, quote from mine)
       ), of_coin as materialized (
         select coin_id, coalesce(range_agg(kept) filter (where kept is not null), '{}') as kept from part group by coin_id having bool_or(is_mine)
-      ), locked as materialized (
+      ), unwanted as materialized (
         select s.id, tstzmultirange(b.span) - c.kept
             -- A command of an earlier version did not record its coins: it may have been about any.
             - (select coalesce(range_agg(o.span), '{}') from other o where o.coin_ids is null)
@@ -41,9 +46,8 @@ export function unwantBackfill(
                 where tr.series_id = s.id and tr.ends_at > tr.tracked_at), '{}') as unwanted
         from mine b cross join of_coin c
         join market.series s on s.coin_id = c.coin_id and s.interval = b.interval and s.quote = b.quote
-        order by s.coin_id for update of s
       )
-      update market.series s set wanted = s.wanted - (l.unwanted - s.covered) from locked l where s.id = l.id`;
+      update market.series s set wanted = s.wanted - (u.unwanted - s.covered) from unwanted u where s.id = u.id`;
   });
 }
 

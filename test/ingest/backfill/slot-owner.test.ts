@@ -2,6 +2,7 @@
 import { afterEach, expect, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
 import { startBackfill } from '../../../src/store/backfill/backfill.ts';
+import { changeBackfill } from '../../../src/store/backfill/backfill-queue.ts';
 import { wantSeries } from '../../../src/store/candle/series.ts';
 import {
   answerAll,
@@ -178,4 +179,23 @@ test('a running command owns what it was told to fetch: the audit and the backfi
   await sql`update ops.backfill set wait_until = null where id = ${id}`;
   await become(id, 'done');
   expect(await stateOf(id)).toMatchObject({ spent: 9 });
+});
+
+test('two backfills of the same slots that are cancelled at the same moment leave no wanted slots', async () => {
+  await open(holdingAfter(0));
+  const ids = [await record(COINS), await record(COINS)];
+  const { sql } = world.database;
+  expect(await missing()).toBeGreaterThan(0);
+  let second: Promise<unknown> | undefined;
+  await sql.begin(async (tx) => {
+    await changeBackfill(tx, ids[0]!, 'cancel', NOW);
+    second = changeBackfill(sql, ids[1]!, 'cancel', NOW);
+    await until(async () => {
+      const waiting =
+        await sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+      expect(waiting).toHaveLength(1);
+    });
+  });
+  await second;
+  expect(await missing()).toBe(0);
 });
