@@ -43,16 +43,8 @@ export async function answerMcp(
   const bare = new Request(request.url, { method: 'POST', headers });
   const serve = () => serverFor(toolbox, caller, admit);
   if (await isLegacyRequest(bare, body)) {
-    const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
-    const server = serve();
-    await server.connect(transport);
-    // As in plain JSON-RPC, nobody executes a notification of a batch. The SDK would never answer a batch whose request is cancelled in it.
-    const requests = Array.isArray(body) ? body.filter(({ id }) => id !== undefined) : body;
-    try {
-      return await transport.handleRequest(bare, { parsedBody: requests });
-    } finally {
-      await server.close();
-    }
+    const answerLegacy = (messages: unknown) => answerByTransport(serve(), bare, messages);
+    return Array.isArray(body) ? answerBatch(answerLegacy, body) : answerLegacy(body);
   }
   // The SDK reports every request that it refuses. Only the SDK's own failures are of interest.
   let lastError: Error | null = null;
@@ -65,6 +57,32 @@ export async function answerMcp(
   const answer = await modern.fetch(bare, { parsedBody: body });
   if (answer.status >= 500) onError(lastError ?? new Error(`the MCP handler answered ${answer.status}`), 'mcp');
   return answer;
+}
+
+async function answerByTransport(server: Server, request: Request, messages: unknown): Promise<Response> {
+  const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
+  await server.connect(transport);
+  try {
+    return await transport.handleRequest(request, { parsedBody: messages });
+  } finally {
+    await server.close();
+  }
+}
+
+/**
+ * Answers a batch like plain JSON-RPC: an array with one response for each request, in their order. The SDK keeps one response for each id, so it gets
+ * the position of a request instead of its id. It gets no notifications, which nobody executes: it would never answer a batch in which a request is cancelled.
+ */
+async function answerBatch(
+  answer: (messages: unknown) => Promise<Response>,
+  batch: readonly { readonly id?: unknown }[],
+): Promise<Response> {
+  const requests = batch.filter(({ id }) => id !== undefined);
+  const response = await answer(requests.map((request, position) => ({ ...request, id: position })));
+  // Without requests there is no body, and a refusal concerns the whole batch.
+  if (response.status !== 200) return response;
+  const answers = [await response.json()].flat() as { readonly id: number }[];
+  return Response.json(answers.map((one) => ({ ...one, id: requests[one.id]!.id })));
 }
 
 function serverFor(toolbox: Toolbox, caller: Caller, admit: Admit): Server {

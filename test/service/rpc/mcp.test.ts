@@ -207,6 +207,23 @@ describe('streamable HTTP without a session', () => {
     expect([none.status, none.json]).toEqual([202, null]);
   });
 
+  it('answers each request of a batch, in an array, also one alone and two with the same id', async () => {
+    const ping = { jsonrpc: '2.0', id: 'a', method: 'ping' };
+    const call = { jsonrpc: '2.0', id: 'a', method: 'tools/call', params: { name: 'getGlobal', arguments: {} } };
+    const alone = await send([ping]);
+    expect([alone.status, alone.json]).toEqual([200, [{ jsonrpc: '2.0', id: 'a', result: {} }]]);
+    const { status, json } = await send([ping, call, { ...ping, id: 0 }, { ...ping, method: 'nope' }]);
+    expect(status).toBe(200);
+    expect(json).toMatchObject([
+      { id: 'a', result: {} },
+      { id: 'a', result: { structuredContent: {} } },
+      { id: 0, result: {} },
+      { id: 'a', error: { code: -32601 } },
+    ]);
+    const refused = await send([ping, ping], { 'MCP-Protocol-Version': '1.0' });
+    expect([refused.status, refused.json.id]).toEqual([400, null]);
+  });
+
   it('answers with one JSON document, never with a stream that stays open', async () => {
     const { headers, json } = await send({ jsonrpc: '2.0', id: 1, method: 'tools/list' });
     expect(headers.get('content-type')).toBe('application/json');
