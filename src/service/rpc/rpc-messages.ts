@@ -23,15 +23,23 @@ const METHODS = ['tools/list', 'tools/call', 'ping'] as const;
 type RpcAnswer = {
   /** Null when all messages were notifications. */
   readonly body: RpcResponse | readonly RpcResponse[] | null;
-  /** True when no message was a valid request. */
-  readonly isMalformed: boolean;
+  /** Not 200 when no message was a valid request. */
+  readonly status: 200 | 400 | RefusalStatus;
 };
+
+type RefusalStatus = 402 | 403 | 429;
 
 type RpcDeps = { readonly toolbox: Toolbox; readonly admit: Admit };
 
 export async function answerMessages(deps: RpcDeps, caller: Caller, body: unknown): Promise<RpcAnswer> {
   const problem = batchProblem(body);
-  if (problem !== null) return { body: refusedRequest(null, problem), isMalformed: true };
+  if (problem !== null) {
+    const refusal = await refusalFrom(deps.admit, caller, []);
+    return {
+      body: refusal === null ? refusedRequest(null, problem) : failure(null, refusal),
+      status: malformed(refusal),
+    };
+  }
   const messages = Array.isArray(body) ? body : [body];
   const refusal = await refusalFrom(deps.admit, caller, messages);
   const answers: RpcResponse[] = [];
@@ -42,10 +50,24 @@ export async function answerMessages(deps: RpcDeps, caller: Caller, body: unknow
       isMalformed = false;
       const answer = await answerMessage(deps, caller, read.value, refusal);
       if (answer !== null) answers.push(answer);
-    } else answers.push(refusedRequest(idOf(message), read.problem));
+    } else {
+      const id = idOf(message);
+      answers.push(refusal === null ? refusedRequest(id, read.problem) : failure(id, refusal));
+    }
   }
-  if (answers.length === 0) return { body: null, isMalformed };
-  return { body: Array.isArray(body) ? answers : answers[0]!, isMalformed };
+  const status = isMalformed ? malformed(refusal) : 200;
+  if (answers.length === 0) return { body: null, status };
+  return { body: Array.isArray(body) ? answers : answers[0]!, status };
+}
+
+function malformed(refusal: RpcError | null): 400 | RefusalStatus {
+  return refusal === null ? 400 : statusOf(refusal);
+}
+
+/** The HTTP status of a refusal. */
+export function statusOf({ data }: RpcError): RefusalStatus {
+  const status = (data as { status?: unknown } | undefined)?.status;
+  return status === 402 || status === 429 ? status : 403;
 }
 
 /** What is wrong with the body as a whole; null if nothing. */

@@ -4,14 +4,20 @@
  */
 import { type Context, Hono } from 'hono';
 import type { StatusCode } from 'hono/utils/http-status';
-import { initializeParams, RPC_CODES, type RpcError, rpcRequestSchema } from '../../contract/interface/json-rpc.ts';
+import {
+  initializeParams,
+  RPC_CODES,
+  type RpcError,
+  type RpcId,
+  rpcRequestSchema,
+} from '../../contract/interface/json-rpc.ts';
 import type { Access } from '../../contract/plan/access.ts';
 import { allowanceHeaders, callerOf } from '../http/admission.ts';
 import { MCP_HEADERS } from '../http/answer.ts';
 import type { ServiceEnv } from '../http/request-input.ts';
 import { throttleBatch } from './batch-throttle.ts';
 import { readRpcBody } from './rpc-body.ts';
-import { answerMessages, batchProblem, failure, idOf, refusalFrom, refusedRequest } from './rpc-messages.ts';
+import { answerMessages, batchProblem, failure, idOf, refusalFrom, refusedRequest, statusOf } from './rpc-messages.ts';
 import type { Toolbox, ToolboxDeps } from './toolbox.ts';
 
 type RpcRoutesDeps = Pick<ToolboxDeps, 'access' | 'clock' | 'onError'> & {
@@ -30,16 +36,17 @@ export function rpcRoutes({ toolbox, access, clock, origins = [], onError }: Rpc
     if (refusedByHeaders !== null) return refusedByHeaders;
     const caller = callerOf(c.req.header('Authorization'), c.env?.address ?? 'here');
     const admitOne = settingAllowanceHeaders(c, access.admit);
+    const refuseAs = (id: RpcId, refusal: RpcError) => answer(c, statusOf(refusal), failure(id, refusal));
     const body = await readRpcBody(c.req.raw);
     if (body.kind !== 'json') {
       const refusal = await refusalFrom(admitOne, caller, []);
-      return refusal === null ? answer(c, body.status, body.answer) : answer(c, 403, failure(null, refusal));
+      return refusal === null ? answer(c, body.status, body.answer) : refuseAs(null, refusal);
     }
     const isBatch = Array.isArray(body.value);
     const admit = isBatch ? throttleBatch(admitOne, { clock, signal: c.req.raw.signal }) : admitOne;
     if (batchProblem(body.value) !== null || !isMcp(c, body.value)) {
-      const { body: answers, isMalformed } = await answerMessages({ toolbox, admit }, caller, body.value);
-      return answers === null ? c.body(null, 202, NO_STORE) : answer(c, isMalformed ? 400 : 200, answers);
+      const { body: answers, status } = await answerMessages({ toolbox, admit }, caller, body.value);
+      return answers === null ? c.body(null, 202, NO_STORE) : answer(c, status, answers);
     }
     /** Whether any part of this request went through admission. */
     let isAdmitted = false;
@@ -47,9 +54,8 @@ export function rpcRoutes({ toolbox, access, clock, origins = [], onError }: Rpc
       isAdmitted = true;
       return admit(...of);
     };
-    const refuseAs = (refusal: RpcError) => answer(c, statusOf(refusal), failure(idOf(body.value), refusal));
     const refusal = await refusalFrom(admitAndNotice, caller, isBatch ? (body.value as unknown[]) : [body.value]);
-    if (refusal !== null) return refuseAs(refusal);
+    if (refusal !== null) return refuseAs(idOf(body.value), refusal);
     const problem = handshakeProblem(body.value);
     if (problem !== null)
       return answer(c, 200, failure(idOf(body.value), { code: RPC_CODES.invalidParams, message: problem }));
@@ -58,7 +64,7 @@ export function rpcRoutes({ toolbox, access, clock, origins = [], onError }: Rpc
     const response = await answerMcp({ toolbox, admit: admitAndNotice, onError }, caller, c.req.raw, body.value);
     // The tools admit their callers. A call that the SDK refuses never reaches a tool, but it needs a key and a token as well.
     const late = isAdmitted ? null : await refusalFrom(admitAndNotice, caller, []);
-    return late === null ? passOn(c, response) : refuseAs(late);
+    return late === null ? passOn(c, response) : refuseAs(idOf(body.value), late);
   });
 
   routes.options('/', (c) => c.body(null, 204, PREFLIGHT));
@@ -142,11 +148,6 @@ const NO_STORE = { 'Cache-Control': 'no-store' };
 
 function answer(c: RequestInput, status: 200 | 400 | 402 | 403 | 405 | 413 | 415 | 429, body: unknown): Response {
   return c.body(JSON.stringify(body), status, { 'Content-Type': 'application/json', ...NO_STORE });
-}
-
-function statusOf({ data }: RpcError): 402 | 403 | 429 {
-  const status = (data as { status?: unknown } | undefined)?.status;
-  return status === 402 || status === 429 ? status : 403;
 }
 
 /** Returns the SDK's response with the headers of every answer of the service. */

@@ -84,6 +84,17 @@ async function timed<T>(asking: Promise<T>): Promise<{ answer: T; tookMs: number
 type Answer = { readonly result?: { readonly isError?: boolean }; readonly error?: { readonly message: string } };
 const isGood = ({ result }: Answer) => result !== undefined && result.isError !== true;
 
+test.each([
+  ['that is no JSON', '{oops'],
+  ['that is no request', { jsonrpc: '1.0', id: 1, method: 'ping' }],
+])('a body %s is refused with 429 beyond the pace, and with 403 if the key is unknown', async (_, body) => {
+  const { headers } = await keyWith(null);
+  const statuses: number[] = [];
+  for (let i = 0; i < 12; i++) statuses.push((await post(body, headers)).status);
+  expect(statuses).toEqual([...Array(10).fill(400), 429, 429]);
+  expect((await post(body, { Authorization: makeApiKey().key })).status).toBe(403);
+});
+
 describe('a batch', () => {
   test.each([
     ['JSON-RPC', {}],
