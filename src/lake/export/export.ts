@@ -90,7 +90,7 @@ export async function writeExport(options: ExportOptions, rules: ExportRules): P
     await destination.sweep();
     const copy = await openCopyOut({ url: database.url, snapshot, watchdog: database.watchdog });
     try {
-      const archive = await stayingArchive(tx, before, plan.files);
+      const archive = await stayingArchive(tx, destination, before, plan.files);
       const run = { ...options, rules, tx, copy, before, archive, months: createMonthBook() };
       const head = await readHead(tx, selection, rules);
       checkOrigin(before, head, destination);

@@ -20,7 +20,7 @@ import { type ManifestFile, spanOfFile } from '../manifest/manifest.ts';
 import type { Recounted, RecountedSeries } from './recount.ts';
 import type { SlotReader } from './slots.ts';
 
-/** A removal by retention, and the rows of it that the files have. */
+/** A removal by retention, and the rows of its slots that the files have. */
 type Removal = {
   readonly slots: Spans;
   readonly candles: number;
@@ -124,10 +124,13 @@ function addBatch(batch: Batch, names: readonly string[], knownOf: (coinId: stri
     if (known === undefined) continue;
     const micros = times[i]!;
     const at = Number(micros / 1_000n);
-    const removal = known.removals.find((one) => contains(one.slots, at));
-    if (removal !== undefined) {
-      removal.found.candles++;
-      removal.found.digest = BigInt.asUintN(64, removal.found.digest + hashOf(micros, values, i));
+    const removals = known.removals.filter((one) => contains(one.slots, at));
+    if (removals.length > 0) {
+      const hash = hashOf(micros, values, i);
+      for (const { found } of removals) {
+        found.candles++;
+        found.digest = BigInt.asUintN(64, found.digest + hash);
+      }
     } else if (contains(known.covered, at)) known.isStillThere = true;
     else known.unexplained++;
   }
@@ -141,11 +144,25 @@ function hashOf(microseconds: bigint, values: readonly Column[], row: number): b
     .readBigUInt64BE(0);
 }
 
+function isEqual({ candles, digest, found }: Removal): boolean {
+  return found.candles === candles && found.digest === digest;
+}
+
+/**
+ * Slots may be removed, fetched again, and removed again. If the file was written in between, it has the rows of the newer removal, and an older
+ * one cannot be compared. If the file stayed, because the new answers left out some of its rows, it has the rows of the older removal.
+ */
+function isExplained({ slots }: Removal, older: readonly Removal[], newer: readonly Removal[]): boolean {
+  const isShared = (other: Removal) => intersect(slots, other.slots).length > 0;
+  return newer.some(isShared) || older.some((other) => isShared(other) && isEqual(other));
+}
+
 function* judge({ name, removals, unexplained, isStillThere }: Known): Generator<Finding> {
-  for (const { slots, candles, digest, found } of removals) {
+  for (const [i, removal] of removals.entries()) {
+    const { slots, candles, found } = removal;
     const month = nameOf(slots[0]!.from);
-    if (found.candles === candles && found.digest === digest) yield finding(name, month, 'equal', '');
-    else {
+    if (isEqual(removal)) yield finding(name, month, 'equal', '');
+    else if (!isExplained(removal, removals.slice(0, i), removals.slice(i + 1))) {
       const counts = `${formatCounted(found.candles, 'final row')}, but retention removed ${candles}`;
       yield finding(name, month, 'tampered', `its archived rows differ from those that retention removed: ${counts}`);
     }

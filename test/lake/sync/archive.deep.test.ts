@@ -2,10 +2,11 @@
 import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
+import type { CandleColumns } from '../../../src/core/candle.ts';
 import { DAY } from '../../../src/core/interval.ts';
 import { ensurePartitions } from '../../../src/store/upkeep/partition.ts';
 import { continueHistories, recordRenames } from '../../../src/store/upkeep/rename.ts';
-import { makeSeriesOf, prepareChunks, storePrepared } from '../../bench/prepared.ts';
+import { makeSeriesOf, type PreparedChunk, prepareChunks, storePrepared } from '../../bench/prepared.ts';
 import { runCommand } from '../../support/cli.ts';
 import {
   answerAgain,
@@ -19,6 +20,7 @@ import {
   moveTo,
   NOW,
   OLD,
+  refill,
   retain,
   STAYS,
   series,
@@ -105,15 +107,93 @@ test('when Postgres has all archived candles again, the file is written like any
   await sync();
   const archived = fileOf2023();
   await retain();
-  await ensurePartitions(database.sql, '24h', OLD);
-  const rows = await database.sql<{ id: number }[]>`select id from market.series where interval = '24h' order by id`;
-  const ids = rows.map(({ id }) => id);
-  await database.sql`update market.series set wanted = wanted + ${[OLD]}::tstzmultirange where id = any(${ids}::int[])`;
-  for (const chunk of prepareChunks(ids, '24h', OLD)) await storePrepared(database.sql, chunk, NOW - DAY);
+  await refill();
   await sync();
   expect(fileOf2023().isArchived).toBeUndefined();
   expect(fileOf2023().path).not.toBe(archived.path);
   expect((await verified()).findings).toEqual([]);
+});
+
+/** The upstream gives the first coin another id. */
+async function rename(): Promise<void> {
+  const { sql } = database;
+  await makeSeriesOf(sql, ['xbt-bitcoin'], '6h', OLD);
+  await sql`update market.coin set is_active = false where id = 'btc-bitcoin'`;
+  await recordRenames(sql, [{ oldId: 'btc-bitcoin', newId: 'xbt-bitcoin', at: NOW }], 'changelog');
+  expect(await continueHistories(sql, NOW)).toBeGreaterThan(0);
+}
+
+test('a coin that was renamed before Postgres had its archived candles again does not keep the file archived', async () => {
+  await sync();
+  await retain();
+  await rename();
+  await refill();
+  await sync();
+  expect(fileOf2023().isArchived).toBeUndefined();
+  expect((await verified()).findings).toEqual([]);
+});
+
+test('once Postgres has a removed time again, neither a rename nor a mend archives its file', async () => {
+  await sync();
+  await retain();
+  await refill();
+  await sync();
+  await rename();
+  const paths = [fileOf2023().path];
+  await sync();
+  expect(fileOf2023().isArchived).toBeUndefined();
+  paths.push(fileOf2023().path);
+  await database.sql`select ops.uncover(${series.get('24h')!}, '2023-12-10Z', '2023-12-11Z')`;
+  await sync();
+  expect(fileOf2023().isArchived).toBeUndefined();
+  paths.push(fileOf2023().path);
+  expect(new Set(paths).size).toBe(3);
+  expect((await verified()).findings).toEqual([]);
+});
+
+test('what was removed, fetched again and removed again is proved by the newest removal, and a difference is found', async () => {
+  await sync();
+  await retain();
+  await refill();
+  await sync();
+  expect(await retain()).toMatchObject(DROPPED);
+  await sync();
+  const found = await verified();
+  expect([found.code, found.findings]).toEqual([0, []]);
+  const id = series.get('24h')!;
+  await database.sql`update market.evidence set digest = digest + 1 where series_id = ${id} and number =
+    (select max(number) from market.evidence where kind = 'retention' and series_id = ${id})`;
+  expect((await verified()).code).toBe(1);
+});
+
+/** The present answers about the old year, but the first coin has a candle less. */
+async function answersWithoutOne(): Promise<(chunk: PreparedChunk) => PreparedChunk> {
+  const rows = await database.sql<(Record<keyof CandleColumns, number> & { id: number })[]>`
+    select series_id as id, open_time, open, high, low, close, volume, market_cap from market.candle
+    where interval = '24h' and open_time < ${OLD.to} order by id, open_time`;
+  const left = rows.filter(({ id, openTime }) => id !== series.get('24h') || openTime !== Date.UTC(2023, 11, 10));
+  expect(left.length).toBe(rows.length - 1);
+  return (chunk) => {
+    const own = left.filter(({ id }) => id === chunk.series.id);
+    const column = (name: keyof CandleColumns) => own.map((row) => row[name]);
+    const names = Object.keys(chunk.candles) as (keyof CandleColumns)[];
+    return { ...chunk, candles: Object.fromEntries(names.map((name) => [name, column(name)])) as never };
+  };
+}
+
+test('what was fetched again with fewer rows, and removed again, is proved by the older removal', async () => {
+  await sync();
+  const before = fileOf2023();
+  const answers = await answersWithoutOne();
+  await retain();
+  await refill(answers);
+  await sync();
+  log.length = 0;
+  expect([await retain(), log]).toMatchObject([DROPPED, []]);
+  await sync();
+  expect(fileOf2023()).toEqual({ ...before, isArchived: true });
+  const found = await verified();
+  expect([found.code, found.findings]).toEqual([0, []]);
 });
 
 test('after a rename, verify proves what is archived under the old id and, later, under the new one', async () => {
@@ -123,10 +203,7 @@ test('after a rename, verify proves what is archived under the old id and, later
   await sync();
   const attestation = path.join(folder, '../before-rename.jsonl');
   await attest(attestation);
-  await makeSeriesOf(sql, ['xbt-bitcoin'], '6h', OLD);
-  await sql`update market.coin set is_active = false where id = 'btc-bitcoin'`;
-  await recordRenames(sql, [{ oldId: 'btc-bitcoin', newId: 'xbt-bitcoin', at: NOW }], 'changelog');
-  expect(await continueHistories(sql, NOW)).toBeGreaterThan(0);
+  await rename();
   await sync();
   const found = await verified('--against', attestation);
   expect([found.code, found.findings]).toEqual([0, []]);

@@ -6,6 +6,7 @@ import { openFolder } from '../../../src/lake/destination/folder.ts';
 import { lockOf } from '../../../src/lake/export/export.ts';
 import { withLockUnlessHeld } from '../../../src/store/connection/lock.ts';
 import { runCommand } from '../../support/cli.ts';
+import { withHoles } from '../filled.ts';
 import {
   answerAgain,
   candlesOf2023,
@@ -14,6 +15,7 @@ import {
   fileOf2023,
   folder,
   log,
+  refill,
   retain,
   STAYS,
   sync,
@@ -51,6 +53,16 @@ test('retention removes what the lake holds; later runs keep it in the lake, and
   const warehouse = await runCommand(['verify', '--json'], { env: { DATABASE_URL: database.url } });
   expect([warehouse.code, warehouse.err]).toEqual([0, '']);
   expect(await retain()).toMatchObject({ partitions: [], notArchived: [] });
+});
+
+test('a file stays archived while Postgres lacks any of its rows, even if new answers say that they are empty', async () => {
+  await sync();
+  const before = fileOf2023();
+  expect(await retain()).toMatchObject(DROPPED);
+  await refill(withHoles);
+  await sync();
+  expect(fileOf2023()).toEqual({ ...before, isArchived: true });
+  expect((await verified()).findings).toEqual([]);
 });
 
 test('candles stay in Postgres until the lake is up to date', async () => {

@@ -11,8 +11,9 @@ import { openFolder } from '../../../src/lake/destination/folder.ts';
 import type { ManifestFile } from '../../../src/lake/manifest/manifest.ts';
 import { syncLake } from '../../../src/lake/sync/sync.ts';
 import { createLog } from '../../../src/log.ts';
+import { ensurePartitions } from '../../../src/store/upkeep/partition.ts';
 import { type CandleArchive, type Removed, removeOld } from '../../../src/store/upkeep/retention.ts';
-import { prepareChunks, storePrepared } from '../../bench/prepared.ts';
+import { type PreparedChunk, prepareChunks, storePrepared } from '../../bench/prepared.ts';
 import { runCommand } from '../../support/cli.ts';
 import { type FilledDatabase, fillDatabase, type TestDatabase } from '../../support/database.ts';
 import { AS_OF, fillAll } from '../filled.ts';
@@ -95,6 +96,16 @@ export async function answerAgain(by: number): Promise<void> {
     const close = chunk.candles.close.map((value) => value! * by);
     await storePrepared(database.sql, { ...chunk, candles: { ...chunk.candles, close } }, AS_OF + by * DAY);
   }
+}
+
+/** A longer retention, and a backfill of the removed year. */
+export async function refill(change: (chunk: PreparedChunk) => PreparedChunk = (chunk) => chunk): Promise<void> {
+  const { sql } = database;
+  await ensurePartitions(sql, '24h', OLD);
+  const rows = await sql<{ id: number }[]>`select id from market.series where interval = '24h' order by id`;
+  const ids = rows.map(({ id }) => id);
+  await sql`update market.series set wanted = wanted + ${[OLD]}::tstzmultirange where id = any(${ids}::int[])`;
+  for (const chunk of prepareChunks(ids, '24h', OLD)) await storePrepared(sql, change(chunk), NOW - DAY);
 }
 
 export async function verified(...more: string[]) {
