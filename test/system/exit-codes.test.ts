@@ -2,6 +2,9 @@
 import { afterEach, expect, test } from 'vitest';
 import { exitOf } from '../../src/cli/backfill/exit-of.ts';
 import { DAY, settledUntil } from '../../src/core/interval.ts';
+import { recordCoins } from '../../src/store/snapshot/coin.ts';
+import { applyTracks } from '../../src/store/tracking/apply-track-rules.ts';
+import { recordRenames } from '../../src/store/upkeep/rename.ts';
 import { readRemaining } from '../../src/views/operations/remaining-slots.ts';
 import { says } from '../support/scripted.ts';
 import { TODAY } from '../support/scripted-world.ts';
@@ -43,6 +46,32 @@ test('a run requests a row that stays invalid twice more, leaves it to a later r
   ]);
   expect([exitOf([run]), await stateOf(run.id)]).toEqual([75, 'stopped']);
 });
+
+test('a run whose coin gets another id leaves the rest to a later run, and says so with its exit code', async () => {
+  await make({ speed: 20 });
+  const chandler = await world.open();
+  const { sql } = world.database;
+  let isRenamed = false;
+  upstream.script = async (request, simulated) => {
+    const answer = await simulated(request);
+    if (isRenamed || upstream.ohlcv().length < 2) return answer;
+    isRenamed = true;
+    // What the service's freshness does meanwhile.
+    const now = world.clock.now();
+    await recordRenames(sql, [{ oldId: COIN, newId: 'new-coin', at: now }], 'changelog');
+    await recordCoins(sql, [{ ...NEW_COIN, id: 'new-coin' }], now);
+    expect(await applyTracks(sql, now)).toMatchObject({ moved: 1 });
+    return answer;
+  };
+  const span = { from: TODAY - 300 * DAY, to: TODAY - 3 * DAY };
+  const run = await chandler.backfill({ coins: [COIN], interval: '1h', ...span, concurrency: 1 });
+  expect(run.left).toEqual([{ reason: 'not asked yet', fate: 'later', slots: expect.any(Number), nextAskAt: null }]);
+  expect([exitOf([run]), await stateOf(run.id)]).toEqual([75, 'stopped']);
+  const again = await chandler.backfill({ coins: ['new-coin'], interval: '1h', ...span });
+  expect(again.planned).toBeGreaterThan(0);
+});
+
+const NEW_COIN = { name: 'New', symbol: 'NEW', rank: 1, type: 'coin', is_new: false, is_active: true };
 
 test('a run does not request an invalid row again before the cache that repeats it forgets it', async () => {
   await make({ speed: 20 });

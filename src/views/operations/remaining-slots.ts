@@ -3,6 +3,7 @@ import type { Instant } from '../../clock.ts';
 import type { SeriesSpan } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
+import { presentIdsOf } from '../../store/upkeep/rename.ts';
 import { type GapReason, REFUSALS } from './gaps.ts';
 import { matching } from './series-filter.ts';
 
@@ -36,10 +37,11 @@ type RemainingQuery = SeriesSpan & {
 
 /**
  * By reason and fate, most slots first. The fate of a slot follows only from its row in `market.gaps`: a slot whose reason is not a refusal is
- * requested again, unless its `next_ask_at` is infinite.
+ * requested again, unless its `next_ask_at` is infinite. Slots of a coin that has another id since count, too.
  */
 export async function readRemaining(sql: SqlOrTransaction, query: RemainingQuery): Promise<RemainingSlots[]> {
   const { span, interval, settledUntil, openFrom, failed, dueBy = null } = query;
+  const coinIds = [...query.coinIds, ...(await presentIdsOf(sql, query.coinIds)).values()];
   return sql<RemainingSlots[]>`
     with failed as (
       select coin_id, range_agg(span) as spans
@@ -51,7 +53,7 @@ export async function readRemaining(sql: SqlOrTransaction, query: RemainingQuery
         tstzmultirange(case when g.next_ask_at is not null and g.reason <> 'not asked yet' then tstzrange(${settledUntil}, null) else 'empty' end)
           + tstzmultirange(tstzrange(coalesce(${openFrom}::timestamptz, 'infinity'), null)) as young
       from market.gaps g left join failed f using (coin_id)
-      where ${matching(sql, query)}
+      where ${matching(sql, { ...query, coinIds })}
     ), sorted as (
       select gap.reason, of.fate, of.spans, case when isfinite(gap.next_ask_at) then gap.next_ask_at end as next_ask_at
       from gap cross join lateral (
