@@ -10,7 +10,6 @@ import { runCommand } from '../../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { createJumpingClock } from '../../support/jumping-clock.ts';
 
-const DAY = 86_400_000;
 const NOON = Date.UTC(2026, 10, 3, 12);
 const clock = createJumpingClock({ speed: 1, startAt: NOON });
 let server: Listening;
@@ -183,18 +182,4 @@ test('a past that one request holds comes with the first refresh, as track add s
   const limited = await chandler('track', 'add', 'ltc-litecoin', '--since', '2020-01-01', '--series', 'prices');
   expect(limited).toContain('fetch the past of 1 coin, 1d prices in usd, from 2025-11-04 on: up to 365 rows');
   expect(await chandler('track', 'add', 'ltc-litecoin', '--since', '2020-01-01')).not.toContain('The first refresh');
-});
-
-test('a cancelled backfill of the past does not hold back gaps that appear after its span', async () => {
-  await chandler('track', 'add', 'btc-bitcoin', '--interval', '5m', '--since', '2026-10-20');
-  await chandler('backfills', 'cancel', '1');
-  const { sql } = database;
-  const [cancelled] = await sql<{ span: { from: number; to: number } }[]>`select span from ops.backfill`;
-  const plan = planOf('enterprise');
-  const historyLimits = await readLearnedLimits(sql, clock, plan);
-  expect(await auditGaps({ sql, clock, plan, historyLimits })).toEqual([]);
-  // No service runs for ten days.
-  clock.advanceTo(clock.now() + 10 * DAY);
-  const queued = await auditGaps({ sql, clock, plan, historyLimits });
-  expect(queued.map(({ span, slots }) => [span.from, slots])).toEqual([[cancelled!.span.to, 2_880]]);
 });
