@@ -40,10 +40,10 @@ async function namesOf(file: TableFile): Promise<string[]> {
   return [...names];
 }
 
-/** Null when the line is neither an object nor a list. */
-function parse(line: string): Row | null {
+/** Null when the text is neither an object nor a list. */
+function parse(text: string): Row | null {
   try {
-    const parsed: unknown = JSON.parse(withoutFalseZeros(line));
+    const parsed: unknown = JSON.parse(text);
     return typeof parsed === 'object' ? (parsed as Row | null) : null;
   } catch {
     return null;
@@ -67,7 +67,7 @@ async function* readRows(
       wrong.clear();
       [rows, first] = [0, number];
     }
-    const row = parse(line);
+    const row = parse(withoutFalseZeros(line));
     if (row === null) wrong.set(rows, 'is not a JSON object');
     for (let i = 0; i < places.length; i++) {
       const place = places[i]!;
