@@ -47,6 +47,8 @@ test('a run requests a row that stays invalid twice more, leaves it to a later r
   expect([exitOf([run]), await stateOf(run.id)]).toEqual([75, 'stopped']);
 });
 
+const NEW_COIN = { name: 'New', symbol: 'NEW', rank: 1, type: 'coin', is_new: false, is_active: true };
+
 test('a run whose coin gets another id leaves the rest to a later run, and says so with its exit code', async () => {
   await make({ speed: 20 });
   const chandler = await world.open();
@@ -70,8 +72,6 @@ test('a run whose coin gets another id leaves the rest to a later run, and says 
   const again = await chandler.backfill({ coins: ['new-coin'], interval: '1h', ...span });
   expect(again.planned).toBeGreaterThan(0);
 });
-
-const NEW_COIN = { name: 'New', symbol: 'NEW', rank: 1, type: 'coin', is_new: false, is_active: true };
 
 test('a run does not request an invalid row again before the cache that repeats it forgets it', async () => {
   await make({ speed: 20 });

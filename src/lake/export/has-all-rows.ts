@@ -29,7 +29,7 @@ export async function hasAllRows(where: Where, planned: PlannedFile, file: Manif
   const interval = file.interval as CandleInterval;
   // Fewer rows cannot be all of them. This is quick where retention has removed most rows.
   if ((await countRows(tx, planned, interval)) < file.rows) return false;
-  // A missing file has no rows that could be lost.
+  // Nobody can read a file that is missing or cut, so no row is lost with it.
   if (before.sizes.get(path) !== bytes) return true;
   const columns = before.datasets.find(({ name }) => name === CANDLES.name)?.columns;
   if (columns == null) return false;

@@ -37,7 +37,7 @@ export async function answerMessages(deps: RpcDeps, caller: Caller, body: unknow
     const refusal = await refusalFrom(deps.admit, caller, []);
     return {
       body: refusal === null ? refusedRequest(null, problem) : failure(null, refusal),
-      status: malformed(refusal),
+      status: statusOfMalformed(refusal),
     };
   }
   const messages = Array.isArray(body) ? body : [body];
@@ -55,12 +55,13 @@ export async function answerMessages(deps: RpcDeps, caller: Caller, body: unknow
       answers.push(refusal === null ? refusedRequest(id, read.problem) : failure(id, refusal));
     }
   }
-  const status = isMalformed ? malformed(refusal) : 200;
+  const status = isMalformed ? statusOfMalformed(refusal) : 200;
   if (answers.length === 0) return { body: null, status };
   return { body: Array.isArray(body) ? answers : answers[0]!, status };
 }
 
-function malformed(refusal: RpcError | null): 400 | RefusalStatus {
+/** The HTTP status when nothing in the body is a request. */
+function statusOfMalformed(refusal: RpcError | null): 400 | RefusalStatus {
   return refusal === null ? 400 : statusOf(refusal);
 }
 

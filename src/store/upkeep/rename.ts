@@ -161,9 +161,11 @@ export async function continueHistories(sql: SqlOrTransaction, now: Instant): Pr
     returning s.id, step.old_id, step.new_id, s.interval, s.quote`;
   // Slots that answers about the old id did not contain are no evidence about the new id: upstream answers with an empty list for an old id.
   // Empty instead of null: verify must still know that these requests may be kept longer than those around them.
-  await sql`
-    update ops.fetch set unconfirmed_slots = '{}'
-    where series_id = any(${moved.map(({ id }) => id)}::int[]) and unconfirmed_slots is not null`;
+  if (moved.length > 0) {
+    await sql`
+      update ops.fetch set unconfirmed_slots = '{}'
+      where series_id = any(${moved.map(({ id }) => id)}::int[]) and unconfirmed_slots is not null`;
+  }
   await renameCoins(sql, moved);
   await continueImported(sql);
   await sql`

@@ -177,7 +177,8 @@ async function answersWithoutOne(): Promise<(chunk: PreparedChunk) => PreparedCh
     const own = left.filter(({ id }) => id === chunk.series.id);
     const column = (name: keyof CandleColumns) => own.map((row) => row[name]);
     const names = Object.keys(chunk.candles) as (keyof CandleColumns)[];
-    return { ...chunk, candles: Object.fromEntries(names.map((name) => [name, column(name)])) as never };
+    const candles = Object.fromEntries(names.map((name) => [name, column(name)])) as CandleColumns;
+    return { ...chunk, candles };
   };
 }
 

@@ -356,7 +356,7 @@ test('candles that a cancelled backfill left are counted down with their partiti
     requestedAt: day(367),
     plannedRequests: 1,
     spec: {},
-  } as never);
+  });
   // The last candle is the only one of 2025, and it is not final.
   await storeAnswer(sql, id!, [300, 367], 367);
   await changeBackfill(sql, backfill, 'cancel', day(367));

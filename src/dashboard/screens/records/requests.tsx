@@ -21,7 +21,7 @@ import { requestScreen } from './request.tsx';
 
 /** The names in `ops.fetch`. An address may contain any other text. */
 const OUTCOMES = [
-  ...['stored', NOT_STORED, 'unavailable', 'limited', 'malformed', 'implausible'],
+  ...['stored', NOT_STORED, 'unavailable', 'limited', 'malformed', 'implausible', 'unconfirmed'],
   ...['quota exhausted', 'not found', 'forbidden', 'history limit', 'interval', 'bad request'],
 ] as const;
 const SHORT = 12;
