@@ -1,6 +1,7 @@
 /** The composition root: opens the database and everything on top of it, and closes all of it in reverse order. */
 import { type Clock, stopwatch, systemClock } from './clock.ts';
 import type { Config } from './config.ts';
+import type { Span } from './core/span.ts';
 import type { QueueOptions } from './ingest/queue/chunk-queue.ts';
 import type { Log } from './log.ts';
 import { type Database, openDatabase } from './store/connection/connect.ts';
@@ -43,8 +44,8 @@ export type App = {
   readonly database: Database;
   /** Names of the migrations that opening applied. */
   readonly migrated: readonly string[];
-  /** How long that took. */
-  readonly migrationMs: number;
+  /** When that was. */
+  readonly migratedIn: Span;
   /** Restarts the embedded server when it has died; does nothing for another database. @throws StoreError when it cannot start */
   restartDatabase(): Promise<void>;
   close(): Promise<void>;
@@ -63,10 +64,11 @@ export async function openApp(config: Config, options: AppOptions): Promise<App>
       database,
       config.databaseUrl === null && schema !== 'leave' ? 'migrate' : schema,
     );
-    const migrationMs = Math.round(stopwatch() - begunAt);
+    const migratedAt = clock.now();
+    const migratedIn = { from: migratedAt - Math.round(stopwatch() - begunAt), to: migratedAt };
     if (migrated.length > 0) log.debug({ migrations: migrated }, 'migrated the schema');
     const restartDatabase = config.databaseUrl === null ? serverStarter(config, log) : async () => undefined;
-    const opened = { config, clock, log, overrides, database, migrated, migrationMs };
+    const opened = { config, clock, log, overrides, database, migrated, migratedIn };
     return { ...opened, restartDatabase, close: releasers.release };
   } catch (error) {
     await releasers.release();

@@ -19,14 +19,14 @@ const SECRETS: ReadonlySet<string> = new Set([
 /** Records the start. Resolves to the function that records the end, with the failure if there was one. */
 export async function recordStart(
   { start, owner }: Pick<ServiceContext, 'start'> & Partial<Pick<ServiceContext, 'owner'>>,
-  app: Pick<App, 'clock' | 'migrated' | 'migrationMs' | 'database'>,
+  app: Pick<App, 'clock' | 'migrated' | 'migratedIn' | 'database'>,
 ): Promise<(failure?: string | null) => Promise<void>> {
   if (start === undefined) return async () => undefined;
   const { clock, database } = app;
   const { sql } = database;
   const { actor, command, env } = start;
-  const { migrated, migrationMs: tookMs } = app;
-  await recordMigration(sql, { at: clock.now(), actor, command, migrated, tookMs });
+  const { migrated, migratedIn: span } = app;
+  await recordMigration(sql, { span, actor, command, migrated });
   // The audit log moves with the warehouse, and readers compare its fingerprints, so a move must not change the salt.
   const salt = (await readSalt(sql)) ?? (await readInstallationId(sql));
   const settings = { ...describeSettings(env, salt), [SALT]: salt, ...(owner === undefined ? {} : { [OWNER]: owner }) };

@@ -1,5 +1,6 @@
 /** Records a command that changes something in the audit log: who ran it and when, and how it ended. */
 import type { App } from '../../app.ts';
+import type { Instant } from '../../clock.ts';
 import { shellWord } from '../../core/format.ts';
 import { beginAudit, endAudit, recordMigration } from '../../store/work/audit.ts';
 import { EXIT } from './exit.ts';
@@ -7,12 +8,16 @@ import { explain } from './explain-error.ts';
 import { requesterName } from './owner.ts';
 
 /**
- * `argv`: the line that the user typed. `doneMs`: how long the command had already worked when the log entry began. A command that is killed has
- * no end in the log.
+ * `argv`: the line that the user typed. `begunAt`: when the command began, if not now. A command that is killed has no end in the log.
  */
-export async function audited<T>(app: App, argv: readonly string[], work: () => Promise<T>, doneMs = 0): Promise<T> {
+export async function audited<T>(
+  app: App,
+  argv: readonly string[],
+  work: () => Promise<T>,
+  begunAt?: Instant,
+): Promise<T> {
   return auditedIfChanging(app, argv, async (onChange) => {
-    await onChange(doneMs);
+    await onChange(begunAt);
     return work();
   });
 }
@@ -21,13 +26,13 @@ export async function audited<T>(app: App, argv: readonly string[], work: () => 
 export async function auditedIfChanging<T>(
   app: App,
   argv: readonly string[],
-  work: (onChange: (doneMs?: number) => Promise<void>) => Promise<T>,
+  work: (onChange: (begunAt?: Instant) => Promise<void>) => Promise<T>,
 ): Promise<T> {
   const { clock, log } = app;
   const { sql } = app.database;
   let begun: Promise<number> | null = null;
-  const onChange = async (doneMs = 0) => {
-    begun ??= beginAudit(sql, { at: clock.now() - doneMs, actor: requesterName(), command: commandLine(argv) });
+  const onChange = async (begunAt = clock.now()) => {
+    begun ??= beginAudit(sql, { at: begunAt, actor: requesterName(), command: commandLine(argv) });
     await begun;
   };
   const end = async (message: string | null) => {
@@ -50,9 +55,9 @@ export async function auditedIfChanging<T>(
 
 /** Records that opening the database has migrated it. */
 export function noteMigration(app: App, argv: readonly string[]): Promise<void> {
-  const { clock, migrated, migrationMs: tookMs } = app;
+  const { migrated, migratedIn: span } = app;
   const who = { actor: requesterName(), command: commandLine(argv) };
-  return recordMigration(app.database.sql, { at: clock.now(), ...who, migrated, tookMs });
+  return recordMigration(app.database.sql, { span, ...who, migrated });
 }
 
 /** The line as a user would type it in a shell. */

@@ -73,8 +73,8 @@ export function createContext(deps: CliDeps, end: (code: ExitCode) => void, argv
     const { schema, changes = false, handlesInterrupt = false, overrides } = options;
     const settings = config(overrides);
     const app = await openCommandApp(settings, { clock: deps.clock, log: log(settings), schema });
-    const doneMs = schema === 'migrate' ? app.migrationMs : 0;
-    const work = changes ? (opened: App) => audited(opened, argv, () => use(opened), doneMs) : use;
+    const begunAt = schema === 'migrate' ? app.migratedIn.from : undefined;
+    const work = changes ? (opened: App) => audited(opened, argv, () => use(opened), begunAt) : use;
     try {
       // `chandler migrate` records itself in the log.
       if (schema !== 'migrate') await noteMigration(app, argv);

@@ -1,5 +1,6 @@
 /** The audit log: the commands that changed something, who ran them and when, and how they ended. */
 import type { Instant } from '../../clock.ts';
+import type { Span } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { matches, tables, updateRows } from '../connection/tables.ts';
 import { audit } from '../schema/service.ts';
@@ -62,20 +63,18 @@ export async function recordMigration(
   sql: SqlOrTransaction,
   entry: {
     /** When it was done. */
-    readonly at: Instant;
+    readonly span: Span;
     readonly actor: string;
     /** The command that opened the database. */
     readonly command: string;
     /** Names of the migrations that this applied. */
     readonly migrated: readonly string[];
-    readonly tookMs: number;
   },
 ): Promise<void> {
-  const { at: endedAt, tookMs, actor, command, migrated } = entry;
-  const at = endedAt - tookMs;
+  const { span, actor, command, migrated } = entry;
   if (migrated.length === 0 || migrated.some((name) => name.startsWith('0000_'))) return;
-  const id = await beginAudit(sql, { at, actor, command: `migrate, by ${command}: ${migrated.join(', ')}` });
-  await endAudit(sql, { id, endedAt, message: null });
+  const id = await beginAudit(sql, { at: span.from, actor, command: `migrate, by ${command}: ${migrated.join(', ')}` });
+  await endAudit(sql, { id, endedAt: span.to, message: null });
 }
 
 /** Null when there is no entry with this number. */
