@@ -34,6 +34,7 @@ export function restoreCommand(program: Command, context: CommandContext): void 
         const file = await backupAt(target);
         return context.withApp({ schema: 'leave', handlesInterrupt: true }, async (app) => {
           if (!json) io.out.write(`restoring ${file}\n`);
+          const begunAt = app.clock.now();
           const startedAt = stopwatch();
           // When this fails, the database is as empty as before, and has no audit log.
           const loaded = await load(app, file, { env, err: io.err, signal });
@@ -45,7 +46,7 @@ export function restoreCommand(program: Command, context: CommandContext): void 
             const restored = { file, ...loaded, migrated, tookMs: Math.round(stopwatch() - startedAt) };
             return (json ? proveAsJson : prove)(context, app, restored);
           };
-          return unlessAborted(audited(app, context.argv, rest, Math.round(stopwatch() - startedAt)), signal);
+          return unlessAborted(audited(app, context.argv, rest, begunAt), signal);
         });
       }),
     );
