@@ -46,8 +46,9 @@ export async function readHistoryGroups(sql: SqlOrTransaction, query: HistoryQue
       where ${isRequested}
       union all
       -- The past grows while a backfill of it waits or runs. The refresh schedule fetches new slots, so one backfill is enough.
+      -- A cancelled one counts only for its own span: nobody has declined later gaps.
       select b.interval, b.quote, c.coin_id, null, null,
-        case when b.spec ? 'history' then tstzrange(lower(b.span), null) else b.span end, null
+        case when b.spec ? 'history' and b.state <> 'cancelled' then tstzrange(lower(b.span), null) else b.span end, null
       from ops.backfill b cross join lateral unnest(b.coin_ids) as c(coin_id)
       where ${isOwner(sql, query)}
     ), of_series as (

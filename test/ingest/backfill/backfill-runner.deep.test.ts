@@ -1,7 +1,7 @@
 /** Backfills that wait for a service, the rarer cases: slow processes, forecasts that fail, changed priorities on both engines. */
 import { afterEach, describe, expect, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
-import { auditGaps } from '../../../src/ingest/tracking/audit.ts';
+import { auditGaps, refreshedFrom } from '../../../src/ingest/tracking/audit.ts';
 import { changeBackfill, prioritizeBackfill } from '../../../src/store/backfill/backfill-queue.ts';
 import { applyTracks } from '../../../src/store/tracking/apply-track-rules.ts';
 import { addTracks } from '../../../src/store/tracking/track-rule.ts';
@@ -185,13 +185,15 @@ describe('a cancelled backfill of the past of tracked series', () => {
     await applyTracks(world.database.sql, now, keep);
   };
   async function cancelled(keep = {}) {
-    const { session } = await open();
+    const { session, backfill } = await open();
     const { clock, database } = world;
     await track(2, keep);
     const { plan, historyLimits } = session;
     const audit = () => auditGaps({ sql: database.sql, clock, plan, historyLimits, keep });
     const [id] = (await audit()).map((one) => one.id);
     await changeBackfill(database.sql, id!, 'cancel', clock.now());
+    // The same as the first refresh.
+    await backfill({ coins: COINS.slice(0, 2), interval: '24h', from: refreshedFrom(plan, '24h', NOW), to: NOW });
     clock.advanceTo(NOW + 3 * DAY);
     return audit;
   }
