@@ -11,7 +11,8 @@ import { longestGapMs } from '../../ingest/schedule/cadence.ts';
 import { type AuditDeps, auditGaps, type QueuedHistory } from '../../ingest/tracking/audit.ts';
 import { type PlanTrackedOptions, planTracked, type TrackedPlan } from '../../ingest/tracking/freshness.ts';
 import { cancelOrphanedHistory, type OrphanedHistory } from '../../store/backfill/backfill-coins.ts';
-import { type AppliedTracks, applyTracks } from '../../store/tracking/apply-track-rules.ts';
+import { lockHistory } from '../../store/backfill/history.ts';
+import { type AppliedTracks, applyTracks, lockRules } from '../../store/tracking/apply-track-rules.ts';
 import { countTracked, type RuleFilter, removeTracks } from '../../store/tracking/track-rule.ts';
 import { liveInstances } from '../../store/work/instance.ts';
 import { readTierStatus, type TierStatus } from '../../views/operations/tiers.ts';
@@ -32,8 +33,12 @@ export type TrackReport = {
 /** Makes the series match the rules at once, as the service does at its next tick. */
 export async function applyRules(app: App): Promise<TrackReport> {
   const { clock, database, config } = app;
+  return reportOn(app, await applyTracks(database.sql, clock.now(), config.keep.candles));
+}
+
+async function reportOn(app: App, applied: AppliedTracks): Promise<TrackReport> {
+  const { clock, database } = app;
   const { sql } = database;
-  const applied = await applyTracks(sql, clock.now(), config.keep.candles);
   // Read after applying, because the catalogue requests the newly tracked coins too: the ages are planned with what it leaves.
   const budget = await readBudget(app);
   const options = await freshnessOptions(app, budget);
@@ -98,12 +103,20 @@ export type RemovedRules = OrphanedHistory & {
   readonly report: TrackReport;
 };
 
-/** Removes these rules. Open backfills of the past drop the slots that no rule wants any more. Stored data stays. */
+/** Removes these rules. Open backfills of the past drop the slots that no rule wants any more. Stored data stays. It does all of this, or nothing. */
 export async function removeRules(app: App, filter: RuleFilter): Promise<RemovedRules> {
   const { sql } = app.database;
-  const rules = await removeTracks(sql, filter);
-  const report = await applyRules(app);
-  const { cancelled, shortened } = await cancelOrphanedHistory(sql, rules, app.clock.now());
+  const { rules, applied, orphaned } = await sql.begin(async (tx) => {
+    // Otherwise an audit of gaps that began before would queue the past of these rules after it was cancelled here.
+    await lockHistory(tx);
+    await lockRules(tx);
+    const rules = await removeTracks(tx, filter);
+    const now = app.clock.now();
+    const applied = await applyTracks(tx, now, app.config.keep.candles);
+    return { rules, applied, orphaned: await cancelOrphanedHistory(tx, rules, now) };
+  });
+  const { cancelled, shortened } = orphaned;
+  const report = await reportOn(app, applied);
   for (const { id } of shortened) await recountAfterChange(app, id);
   const named = (filter.coins ?? []).flatMap((c) => (c.tier === 'list' ? [c.coinId] : []));
   const stillTracked = named.length === 0 ? 0 : await countTracked(sql, named);

@@ -9,7 +9,7 @@
 import type { Instant } from '../../clock.ts';
 import { INTERVALS, type Interval } from '../../core/interval.ts';
 import type { Retention } from '../../core/settings/retention-settings.ts';
-import { type Sql, type SqlOrTransaction, withFreshPlans } from '../connection/connect.ts';
+import { type SqlOrTransaction, withFreshPlans } from '../connection/connect.ts';
 import { takeLock } from '../connection/lock.ts';
 import { continueHistories, findRenames, recordRenames } from '../upkeep/rename.ts';
 
@@ -30,12 +30,21 @@ export type AppliedTracks = {
 /** How long an ended series is still requested until it is complete; slots that are missing afterwards stay gaps. */
 const ENDING = '30 days';
 
+/** Until the end of the transaction, no other one applies the rules. A transaction that changes rules and applies them takes this lock first. */
+export async function lockRules(tx: SqlOrTransaction): Promise<void> {
+  await takeLock(tx, 'tracking rules');
+}
+
 /**
  * Safe to run at any time, by any number of processes, and idempotent. `keep` is how long candles are kept.
  */
-export function applyTracks(sql: Sql, now: Instant, keep: Partial<Retention['candles']> = {}): Promise<AppliedTracks> {
+export function applyTracks(
+  sql: SqlOrTransaction,
+  now: Instant,
+  keep: Partial<Retention['candles']> = {},
+): Promise<AppliedTracks> {
   return withFreshPlans(sql, async (tx) => {
-    await takeLock(tx, 'tracking rules');
+    await lockRules(tx);
     const renamed = await recordRenames(tx, await findRenames(tx), 'coins');
     const moved = await continueHistories(tx, now);
     await resolveTargets(tx, oldestKept(now, keep));

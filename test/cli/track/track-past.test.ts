@@ -10,6 +10,7 @@ import { runCommand } from '../../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { createJumpingClock } from '../../support/jumping-clock.ts';
 
+const DAY = 86_400_000;
 const NOON = Date.UTC(2026, 10, 3, 12);
 const clock = createJumpingClock({ speed: 1, startAt: NOON });
 let server: Listening;
@@ -118,6 +119,19 @@ test('track remove makes the past not wanted any more, and cancels its backfill'
   expect(past.backfills).toMatchObject([{ id: 2, coins: 1 }]);
 });
 
+test('track remove that fails in the middle removes nothing, and can be given again', async () => {
+  await chandler('track', 'add', 'btc-bitcoin', '--since', '2022-01-01');
+  const { sql } = database;
+  await sql.unsafe(`
+    create function ops.fail() returns trigger language plpgsql as $$ begin raise exception 'the disk is full'; end $$;
+    create trigger fail before update on ops.backfill for each row execute function ops.fail()`);
+  const { code, err } = await runCommand(['track', 'remove', 'btc-bitcoin'], { env, clock });
+  expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining('the disk is full') });
+  await sql.unsafe('drop trigger fail on ops.backfill; drop function ops.fail()');
+  expect(await json('track', 'list')).toMatchObject({ rules: [{ coinId: 'btc-bitcoin' }] });
+  expect(await chandler('track', 'remove', 'btc-bitcoin')).toContain('\nBackfill 1, of their past, is cancelled.\n');
+});
+
 test('track remove takes the past of one coin out of a backfill, whatever rules the other coins have', async () => {
   await chandler('track', 'add', 'btc-bitcoin', 'eth-ethereum', 'ltc-litecoin', '--since', '2022-01-01');
   expect(await chandler('track', 'remove', 'eth-ethereum')).toContain(
@@ -182,4 +196,18 @@ test('a past that one request holds comes with the first refresh, as track add s
   const limited = await chandler('track', 'add', 'ltc-litecoin', '--since', '2020-01-01', '--series', 'prices');
   expect(limited).toContain('fetch the past of 1 coin, 1d prices in usd, from 2025-11-04 on: up to 365 rows');
   expect(await chandler('track', 'add', 'ltc-litecoin', '--since', '2020-01-01')).not.toContain('The first refresh');
+});
+
+test('a cancelled backfill of the past does not hold back gaps that appear after its span', async () => {
+  await chandler('track', 'add', 'btc-bitcoin', '--interval', '5m', '--since', '2026-10-20');
+  await chandler('backfills', 'cancel', '1');
+  const { sql } = database;
+  const [cancelled] = await sql<{ span: { from: number; to: number } }[]>`select span from ops.backfill`;
+  const plan = planOf('enterprise');
+  const historyLimits = await readLearnedLimits(sql, clock, plan);
+  expect(await auditGaps({ sql, clock, plan, historyLimits })).toEqual([]);
+  // No service runs for ten days.
+  clock.advanceTo(clock.now() + 10 * DAY);
+  const queued = await auditGaps({ sql, clock, plan, historyLimits });
+  expect(queued.map(({ span, slots }) => [span.from, slots])).toEqual([[cancelled!.span.to, 2_880]]);
 });
