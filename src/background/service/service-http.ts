@@ -2,7 +2,7 @@
 import pLimit from 'p-limit';
 import type { App } from '../../app.ts';
 import { readBudget, readQuota } from '../../budget.ts';
-import { type Clock, type Instant, systemClock } from '../../clock.ts';
+import { type Clock, type Instant, stopwatch, systemClock } from '../../clock.ts';
 import type { Handler } from '../../contract/interface/handler.ts';
 import { asError } from '../../core/as-error.ts';
 import { withDeadline } from '../../core/concurrency/unless-aborted.ts';
@@ -30,7 +30,7 @@ export async function openHttp(context: ServiceContext): Promise<Listening> {
   const onError = requestFailures(failed);
   // These paths are public and need no key.
   const inputs = sharedRead(clock, () => readInputs(context));
-  const progress = sharedRead(clock, (which: BackfillsQuery) => readProgress(context, which));
+  const progress = sharedRead(clock, (which: BackfillsQuery, waitedMs) => readProgress(context, which, waitedMs));
   const operations = createOperations({
     health: () => ({ isReady: isReady(status, incidents), body: { ...healthOf(status, incidents, clock.now()) } }),
     attestation: config.attest === null ? null : createNewestAttestation(config.attest.dir, clock),
@@ -89,10 +89,16 @@ function dashboardOf({ open }: ServiceContext, onError: (error: unknown, url: st
   return { handler, close: async () => (await opened?.handler)?.close() };
 }
 
-async function readProgress({ open: { app }, incidents, clock }: ServiceContext, which: BackfillsQuery) {
-  if (app === null) return null;
+/** Null when the database does not answer in time; `waitedMs` of this time are already over. */
+async function readProgress(
+  { open: { app }, incidents, clock }: ServiceContext,
+  which: BackfillsQuery,
+  waitedMs: number,
+) {
+  if (app === null || waitedMs >= READ_MS) return null;
   try {
-    return (await inTime(readBackfills(app.database.sql, { ...which, now: clock.now() }))).map(backfillAsJson);
+    const reading = readBackfills(app.database.sql, { ...which, now: clock.now() });
+    return (await inTime(reading, READ_MS - waitedMs)).map(backfillAsJson);
   } catch (error) {
     if (error === LATE) return null;
     if (!isDatabaseUnavailable(error)) throw error;
@@ -148,8 +154,8 @@ async function readQueued(ingestion: Ingestion): Promise<MetricInputs['queued']>
 }
 
 /** Uses the machine's clock, because a client waits for the response. */
-function inTime<T>(reading: Promise<T>): Promise<T> {
-  return withDeadline(systemClock, { ms: READ_MS, late: LATE }, () => reading);
+function inTime<T>(reading: Promise<T>, ms = READ_MS): Promise<T> {
+  return withDeadline(systemClock, { ms, late: LATE }, () => reading);
 }
 
 const KEPT_MS = 1_000;
@@ -158,9 +164,12 @@ type Reading<T> = { endedAt: Instant | null; readonly value: Promise<T> };
 
 /**
  * Public reads cost the database the same, no matter how many clients send requests: one read at a time. All callers with the same argument
- * (compared as JSON) share its result for a second.
+ * (compared as JSON) share its result for a second. `read` gets to know how long the caller has waited for its turn.
  */
-function sharedRead<A, T>(clock: Clock, read: (argument: A) => Promise<T>): (argument: A) => Promise<T> {
+function sharedRead<A, T>(
+  clock: Clock,
+  read: (argument: A, waitedMs: number) => Promise<T>,
+): (argument: A) => Promise<T> {
   const oneAtATime = pLimit(1);
   const readings = new Map<string, Reading<T>>();
   const isOver = ({ endedAt }: Reading<T>, now: Instant) =>
@@ -170,7 +179,8 @@ function sharedRead<A, T>(clock: Clock, read: (argument: A) => Promise<T>): (arg
     const key = JSON.stringify(argument);
     const known = readings.get(key);
     if (known !== undefined) return known.value;
-    const value = oneAtATime(() => read(argument)).finally(() => {
+    const askedAt = stopwatch();
+    const value = oneAtATime(() => read(argument, stopwatch() - askedAt)).finally(() => {
       reading.endedAt = clock.now();
     });
     const reading: Reading<T> = { endedAt: null, value };

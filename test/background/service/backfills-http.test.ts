@@ -96,6 +96,28 @@ describe('however many clients ask', () => {
     expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
   });
 
+  test('while the database does not answer, they all get an error after the same time, and none waits for the others', async () => {
+    const ask = await serve(['--role', 'http']);
+    await vi.waitFor(async () => expect((await ask('/backfills')).status).toBe(200), { timeout: 60_000 });
+    const answered: string[] = [];
+    const note = async (path: string) => {
+      answered.push(`${path} ${(await ask(path)).status}`);
+    };
+    const paths = Array.from({ length: 6 }, (_, i) => `/backfills/${i + 1}`);
+    let metrics: Promise<void> = Promise.resolve();
+    await database.sql.begin(async (tx) => {
+      await tx`lock table ops.backfill in access exclusive mode`;
+      const all = paths.map(note);
+      await Promise.race(all);
+      // Takes as long as the first of them took.
+      metrics = note('/metrics');
+      await Promise.all(all);
+    });
+    await metrics;
+    expect(answered.at(-1)).toBe('/metrics 200');
+    expect(answered.slice(0, -1).sort()).toEqual(paths.map((path) => `${path} 503`));
+  });
+
   test('a result is shared for a second, and a single backfill is read separately', async () => {
     await queue(8);
     await database.sql`create sequence asked`.simple();
