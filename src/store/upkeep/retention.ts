@@ -135,6 +135,11 @@ async function forgetCandles(
             then ops.add_evidence(${id}, 'retention', told, ${now}::timestamptz, ${now}::timestamptz, told_candles, told_digest, told_locator)
             end as link
           from gone
+        ), never_final as (
+          -- No evidence names these, so removeForgotten could not find them if their partition stays in use.
+          delete from market.candle c using market.series s
+          where s.id = ${id} and c.series_id = s.id and c.interval = ${interval}::market.candle_interval and c.open_time < ${to}
+            and not s.covered @> c.open_time
         )
         update market.series s
         set covered = covered - ${until}::tstzmultirange, wanted = wanted - ${until}::tstzmultirange,

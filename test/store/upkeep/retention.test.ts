@@ -361,9 +361,21 @@ test('candles that a cancelled backfill left are counted down with their partiti
   await storeAnswer(sql, id!, [300, 367], 367);
   await changeBackfill(sql, backfill, 'cancel', day(367));
   const keep = { ...FOR_EVER, candles: { ...FOR_EVER.candles, '24h': 500 * DAY } };
-  for (const now of [day(1_000), day(1_400)]) {
-    expect((await removeOld(database, { keep, now })).partitions).toHaveLength(1);
+  const expectNoDifference = async (now: number) => {
     for await (const proof of verifySeries(sql, {}, now)) expect(proof).toMatchObject({ differences: [] });
-  }
+  };
+  expect((await removeOld(database, { keep, now: day(1_000) })).partitions).toHaveLength(1);
+  await expectNoDifference(day(1_000));
+  // Somebody reads the partition, and it is needed again.
+  const others = await openDatabase({ url: database.url, max: 1 });
+  await others.sql.begin(async (tx) => {
+    await tx`select from market.candle_24h`;
+    expect((await removeOld(database, { keep, now: day(1_400), waitMs: 200 })).inUse).toHaveLength(1);
+  });
+  await others.close();
+  await ensurePartitions(sql, '24h', { from: day(366), to: day(367) });
+  await expectNoDifference(day(1_400));
+  expect((await removeOld(database, { keep, now: day(1_400) })).partitions).toHaveLength(1);
+  await expectNoDifference(day(1_400));
   expect(await sql`select candles from market.series`).toEqual([{ candles: 0 }]);
 });
