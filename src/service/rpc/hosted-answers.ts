@@ -24,6 +24,7 @@ type Sources = {
   readonly data: MarketData<Missing>;
   readonly access: Access;
   readonly clock: Clock;
+  readonly latestTurnsAfterMs: number;
   readonly plan: Plan;
   readonly caller: Caller;
   /** The names of the offered tools. */
@@ -34,14 +35,14 @@ const SERVER = { server: 'chandler', version: VERSION } as const;
 const MOST_MATCHES = 10;
 
 export async function answerHostedTool(of: Sources, call: HostedCall): Promise<ToolOutcome> {
-  const { data, access, clock, plan, caller, names } = of;
+  const { data, access, clock, latestTurnsAfterMs, plan, caller, names } = of;
   if (hasImpossibleId(call.arguments)) return answered(impossibleId(data));
   const sources = { data, access, clock, plan: plan.name };
   switch (call.name) {
     case 'status':
       return answered({ status: 'ok', ...SERVER, time: formatTime(clock.now()) });
     case 'getCoinOHLCVLatest':
-      return oneDay(data, call.arguments, floorToGrid(clock.now(), '24h') - DAY);
+      return oneDay(data, call.arguments, floorToGrid(clock.now() - latestTurnsAfterMs, '24h') - DAY);
     case 'getCoinOHLCVToday':
       return oneDay(data, call.arguments, floorToGrid(clock.now(), '24h'));
     case 'getCoinOHLCVHistorical': {

@@ -42,6 +42,8 @@ export type ToolboxDeps = {
   readonly data: MarketData<Missing>;
   readonly access: Access;
   readonly clock: Clock;
+  /** How long after midnight `getCoinOHLCVLatest` switches to the day that has ended; default: at once. */
+  readonly latestTurnsAfterMs?: number | undefined;
   /** Whether calls must give a rationale, as the vendor's hosted server requires (upstream-api.md, section 4); default false. */
   readonly requireRationale?: boolean | undefined;
   /** Undefined: the warehouse's own tools are not offered. */
@@ -53,7 +55,8 @@ export type ToolboxDeps = {
 };
 
 export function createToolbox(deps: ToolboxDeps): Toolbox {
-  const { data, access, clock, warehouse, onError, isUnavailable, requireRationale = false } = deps;
+  const { data, access, clock, warehouse, onError, isUnavailable } = deps;
+  const { latestTurnsAfterMs = 0, requireRationale = false } = deps;
   const extra = offeredBy(warehouse);
   const offered: Readonly<Record<string, Tool>> = { ...TOOLS, ...HOSTED_TOOLS, ...extra };
   const names = Object.keys(offered);
@@ -69,7 +72,9 @@ export function createToolbox(deps: ToolboxDeps): Toolbox {
     if (read.kind === 'invalid') return invalid(read.argument, read.message);
     const hosted = readToolCall(HOSTED_TOOLS, name, given);
     if (hosted.kind === 'invalid') return invalid(hosted.argument, hosted.message);
-    if (hosted.kind === 'call') return answerHostedTool({ data, access, clock, plan, caller, names }, hosted.call);
+    if (hosted.kind === 'call') {
+      return answerHostedTool({ data, access, clock, latestTurnsAfterMs, plan, caller, names }, hosted.call);
+    }
     const more = readToolCall(WAREHOUSE_TOOLS, name, given);
     if (more.kind === 'invalid') return invalid(more.argument, more.message);
     if (more.kind === 'unknown tool' || warehouse === undefined) return unknownTool(name, names);

@@ -65,6 +65,19 @@ it.each<[keyof typeof HOSTED_TOOLS, object, string]>([
   expect(readRecord(HOSTED_TOOLS[name].output, output)).toMatchObject({ ok: true });
 });
 
+it('getCoinOHLCVLatest shows the day that has ended as late as REST does', async () => {
+  const access = createPlanLimits({ clock, plan: 'enterprise', overrides: { pacePerSecond: null } });
+  const latest = async (latestTurnsAfterMs: number) => {
+    const deps = { data, access, clock, onError, latestTurnsAfterMs };
+    const outcome = await createToolbox(deps).call({ ...HOLDER, key: null }, 'getCoinOHLCVLatest', BTC, access.admit);
+    const path = 'http://x/v1/coins/btc-bitcoin/ohlcv/latest';
+    expect(outcome).toMatchObject({ output: await (await createService(deps)(new Request(path))).json() });
+    return (outcome as { output: { time_open: string }[] }).output.map((candle) => candle.time_open);
+  };
+  expect(await latest(0)).toEqual(['2024-05-31T00:00:00Z']);
+  expect(await latest(13 * 3_600_000)).toEqual(['2024-05-30T00:00:00Z']);
+});
+
 it('keyInfo, status and getCapabilities describe the key, the server and its tools', async () => {
   expect(await call('keyInfo')).toMatchObject({ output: { plan: 'enterprise', usage: {} } });
   expect(await call('keyInfo', {}, { ...HOLDER, key: null })).toMatchObject({ kind: 'failed', data: { status: 403 } });
