@@ -22,7 +22,7 @@ export function rawMember(text: string, name: string): string | null {
   return found;
 }
 
-/** The depth of nested lists and objects. */
+/** The depth of nested lists and objects. The text need not be valid JSON. */
 export function depthOf(text: string): number {
   let depth = 0;
   let deepest = 0;

@@ -1,11 +1,6 @@
 /** An account without any limit: exactly the sent requests are counted, and a pause or an outage stops all workers at once. */
 import { afterEach, expect, test } from 'vitest';
 import { DAY } from '../../src/core/interval.ts';
-import { singleFlight } from '../../src/ingest/chunk/single-flight.ts';
-import type { ChunkJob } from '../../src/ingest/queue/chunk-job.ts';
-import { startBackfill } from '../../src/store/backfill/backfill.ts';
-import { makeSeriesOf } from '../bench/prepared.ts';
-import { NOW } from '../support/scripted-world.ts';
 import { CONCURRENCY, counted, make, SLOTS, upstream, WORK, world } from './unlimited.ts';
 
 afterEach(() => world?.close());
@@ -58,42 +53,5 @@ test('the next take obeys a pause that the upstream asked of another process', a
   const late = upstream.ohlcv().filter(({ at }) => at > toldAt);
   // The others may have been granted a permit before, and not have sent their request.
   expect(late.length).toBeLessThan(CONCURRENCY);
-  expect(await counted()).toBe(upstream.log.length);
-});
-
-test('a chunk that two workers of a process hold is requested once', async () => {
-  await make();
-  const { sql } = world.database;
-  const { session } = await world.open();
-  const span = { from: WORK.from, to: WORK.from + 5 * 366 * DAY };
-  const [seriesId] = await makeSeriesOf(sql, ['btc-bitcoin'], '24h', span);
-  const backfillId = await startBackfill(sql, {
-    spec: {},
-    span,
-    interval: '24h',
-    quote: 'usd',
-    plannedRequests: 5,
-    owner: 'here:1',
-    requestedAt: NOW,
-    startedAt: NOW,
-  });
-  const jobs = (): ChunkJob[] =>
-    [0, 1, 2, 3, 4].map((i) => ({
-      kind: 'backfill',
-      backfillId,
-      seriesId: seriesId!,
-      coinId: 'btc-bitcoin',
-      quote: 'usd',
-      interval: '24h',
-      from: span.from + i * 366 * DAY,
-      to: span.from + (i + 1) * 366 * DAY,
-      askedSince: NOW,
-    }));
-  const ingestChunk = singleFlight(session.ingestChunk);
-  const worker = async (chunks: readonly ChunkJob[]) => {
-    for (const job of chunks) await ingestChunk(job);
-  };
-  await Promise.all([worker(jobs()), worker(jobs())]);
-  expect(upstream.ohlcv()).toHaveLength(5);
   expect(await counted()).toBe(upstream.log.length);
 });

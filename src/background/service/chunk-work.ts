@@ -1,6 +1,5 @@
 /** The work on chunks of tracked series and of backfills. Each attempt writes one log line, and the metrics count it. */
 
-import { singleFlight } from '../../ingest/chunk/single-flight.ts';
 import { type Outcome, UpstreamError } from '../../ingest/outcome.ts';
 import type { ChunkJob } from '../../ingest/queue/chunk-job.ts';
 import type { ChunkQueue } from '../../ingest/queue/chunk-queue.ts';
@@ -19,7 +18,7 @@ export function workFreshness(context: SessionContext, queue: ChunkQueue, retry:
   const { sql } = app.database;
   const { historyLimits, circuitBreaker } = ingestion.session;
   const { realMs = sameTime } = app.overrides;
-  const ingestChunk = withEndOfRefresh(singleFlight(circuitBreaker(ingestion.session.ingestChunk)), sql);
+  const ingestChunk = withEndOfRefresh(circuitBreaker(ingestion.session.ingestChunk), sql);
   return queue.work({
     concurrency: context.concurrency,
     handle: (job, attempt) => ingestChunk(job, { attempt, signal: ending, retry }),

@@ -12,7 +12,6 @@ import { type RefusalReason, withdrawRefusals } from '../../store/candle/refusal
 import type { Sql } from '../../store/connection/connect.ts';
 import { isDatabaseUnavailable, isDiskFull } from '../../store/connection/database-unavailable.ts';
 import { type RemainingSlots, readRemaining } from '../../views/operations/remaining-slots.ts';
-import { singleFlight } from '../chunk/single-flight.ts';
 import { expectedDepth } from '../limits/history-limit.ts';
 import { lastDayOf } from '../limits/last-day.ts';
 import { ConfigurationError, type Outcome, UpstreamError } from '../outcome.ts';
@@ -186,7 +185,7 @@ async function fetchMissing(deps: BackfillDeps, options: BackfillOptions, run: R
   });
   run.inFlight = refill.inFlight;
   const alive = isClaimed ? deps.ingestChunk : withRevival(deps.ingestChunk, { sql, clock, id, signal });
-  const ingestChunk = singleFlight(deps.circuitBreaker(alive));
+  const ingestChunk = deps.circuitBreaker(alive);
   const worker = queue.work({
     concurrency,
     handle: (job, attempt) => {

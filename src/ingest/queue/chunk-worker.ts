@@ -2,7 +2,7 @@
 import { DelayedError, UnrecoverableError, Worker } from 'bullmq';
 import { type Instant, systemClock } from '../../clock.ts';
 import { ConfigurationError, type Outcome, SeriesGivenUp, UpstreamError } from '../outcome.ts';
-import type { ChunkJob } from './chunk-job.ts';
+import { type ChunkJob, chunkJobId } from './chunk-job.ts';
 import { type ChunkWait, numberOfRetry } from './chunk-wait.ts';
 import { type AnyQueue, type Connections, ignoreMissingJob, type RunningJob } from './queue-engine.ts';
 import { QueueUnavailable } from './redis.ts';
@@ -56,22 +56,24 @@ export function startChunkWorker(
   },
   { concurrency, handle, snoozeMs, now = systemClock.now, events }: ChunkWork,
 ): ChunkWorker {
-  const inProgress = new Map<string, Promise<Outcome>>();
+  const inProgress = new Map<string, { readonly job: string; readonly outcome: Promise<Outcome> }>();
   /**
-   * A job whose lock ended while the engine was away may come again while it is still in progress here: one request serves both. The key is the whole
-   * job, because a later refresh of a series has the same id.
+   * A job whose lock ended while the engine was away may come again while it is still in progress here: one request serves both. Another job with the
+   * same id, such as the next refresh of a series, waits for the first one, and then finds nothing missing.
    */
-  const handleOnce = (job: ChunkJob, attempt: number) => {
-    const key = JSON.stringify(job);
-    const begun = inProgress.get(key);
-    if (begun !== undefined) return begun;
+  const handleOnce = async (job: ChunkJob, attempt: number): Promise<Outcome> => {
+    const [id, text] = [chunkJobId(job), JSON.stringify(job)];
+    for (let begun = inProgress.get(id); begun !== undefined; begun = inProgress.get(id)) {
+      if (begun.job === text) return begun.outcome;
+      await begun.outcome.catch(() => undefined);
+    }
     const outcome = handle(job, attempt)
-      .finally(() => inProgress.delete(key))
+      .finally(() => inProgress.delete(id))
       .then((outcome) => {
         events.onOutcome(job, outcome);
         return outcome;
       });
-    inProgress.set(key, outcome);
+    inProgress.set(id, { job: text, outcome });
     return outcome;
   };
   /** A retry goes before the chunks of its priority that no worker has begun: they came later. */
@@ -106,7 +108,7 @@ export function startChunkWorker(
   worker.on('stalled', (id) => void queue.raisePriority([id], numberOfRetry).catch(onError));
   /** Resolves when no chunk is in progress any more, and the engine has had time to record that. */
   const finished = async () => {
-    while (inProgress.size > 0) await Promise.allSettled(inProgress.values());
+    while (inProgress.size > 0) await Promise.allSettled([...inProgress.values()].map(({ outcome }) => outcome));
     for (let waited = 0; connections.isUp() && waited < GOODBYE_MS; waited += GOODBYE_STEP_MS)
       await systemClock.sleep(GOODBYE_STEP_MS);
   };

@@ -19,7 +19,6 @@ import type { BackfillProgress } from '../backfill/progress.ts';
 import { recountWaiting } from '../backfill/recount.ts';
 import type { RunState } from '../backfill/run-chunks.ts';
 import type { IngestChunk } from '../chunk/ingest-chunk.ts';
-import { singleFlight } from '../chunk/single-flight.ts';
 import { ConfigurationError, type Outcome } from '../outcome.ts';
 import type { ChunkJob } from '../queue/chunk-job.ts';
 import type { ChunkQueue } from '../queue/chunk-queue.ts';
@@ -199,7 +198,7 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
 function help(deps: BackfillRunnerDeps, signal: AbortSignal, onMisconfigured: () => void): ChunkWorker {
   const { clock, realMs = (ms) => ms } = deps;
   const retry = createOutageRetry({ clock, signal });
-  const ingestChunk = singleFlight(deps.session.circuitBreaker(deps.session.ingestChunk));
+  const ingestChunk = deps.session.circuitBreaker(deps.session.ingestChunk);
   return deps.queue.work({
     concurrency: deps.concurrency,
     handle: (job, attempt) => ingestChunk(job, { attempt, signal, retry }),

@@ -1,5 +1,6 @@
 /** Reads the body of a JSON-RPC request within limits: size, depth, UTF-8, JSON. */
 import { RPC_CODES, type RpcResponse } from '../../contract/interface/json-rpc.ts';
+import { depthOf } from '../../core/raw-json.ts';
 import { readRawBody } from '../../upstream/body.ts';
 import { failure, refusedRequest } from './rpc-messages.ts';
 
@@ -24,7 +25,8 @@ export async function readRpcBody(request: Request): Promise<RpcBody> {
   } catch {
     return unreadable('the body is not UTF-8');
   }
-  if (isDeeperThan(text, MAX_DEPTH)) return refused(400, `the body is nested deeper than ${MAX_DEPTH} levels`);
+  // Before the parser, which may recurse.
+  if (depthOf(text) > MAX_DEPTH) return refused(400, `the body is nested deeper than ${MAX_DEPTH} levels`);
   try {
     return { kind: 'json', value: JSON.parse(text) };
   } catch {
@@ -41,18 +43,4 @@ const TOO_LARGE = refused(413, `the body has more than ${MAX_BODY_BYTES} bytes`)
 function unreadable(problem: string): RpcBody {
   const answer = failure(null, { code: RPC_CODES.parseError, message: `parse error: ${problem}` });
   return { kind: 'refused', status: 400, answer };
-}
-
-/** A whole string (also one that does not end), or a bracket outside of strings. */
-const STRING_OR_BRACKET = /"[^"\\]*(?:\\.[^"\\]*)*"?|[[\]{}]/gs;
-
-/** Works on the text, because a parser or a validator may recurse. So it also checks text that is not JSON. */
-function isDeeperThan(text: string, most: number): boolean {
-  let depth = 0;
-  for (const [token] of text.matchAll(STRING_OR_BRACKET)) {
-    if (token === '[' || token === '{') depth++;
-    else if (token === ']' || token === '}') depth--;
-    if (depth > most) return true;
-  }
-  return false;
 }

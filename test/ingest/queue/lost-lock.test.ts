@@ -83,38 +83,61 @@ test('no other error is reported as a lost lock', () => {
   );
 });
 
-test('a chunk whose lock expired, and that its own worker takes again, is handled once', async () => {
+/** A worker with chunks in progress, until `finish` is called. `begun` and `outcomes` name each by its backfill and its series. */
+async function heldWorker() {
   const { engine } = await onPostgres();
   const sql = createClient({ url: engine.url, max: 1 });
   onTestFinished(() => sql.end());
   const queue = await openChunkQueue({ engine, name: NAME, onError: () => undefined });
   onTestFinished(() => queue.close());
-  await queue.add([CHUNK]);
-  const begun: number[] = [];
-  const outcomes: number[] = [];
+  const begun: string[] = [];
+  const outcomes: string[] = [];
   let finish: () => void;
   const finished = new Promise<void>((resolve) => {
     finish = resolve;
   });
   const worker = queue.work({
     concurrency: 3,
-    handle: async ({ seriesId }) => {
-      begun.push(seriesId);
+    handle: async (job) => {
+      begun.push(nameOf(job));
       await finished;
       return { kind: 'stored', requests: 1, stored: 0, revised: 0, quarantined: 0 };
     },
     snoozeMs: () => 0,
-    events: { onOutcome: ({ seriesId }) => outcomes.push(seriesId), onFailure: () => undefined },
+    events: { onOutcome: (job) => outcomes.push(nameOf(job)), onFailure: () => undefined },
   });
   onTestFinished(() => worker.close(true));
+  await queue.add([CHUNK]);
   await until(() => begun.length === 1);
+  return { sql, queue, begun, outcomes, finish: finish! };
+}
+
+const SECOND: ChunkJob = { ...CHUNK, seriesId: 2 };
+const nameOf = (job: ChunkJob) => (job.kind === 'backfill' ? `${job.backfillId} ${job.seriesId}` : job.kind);
+
+test('a chunk whose lock expired, and that its own worker takes again, is handled once', async () => {
+  const { sql, queue, begun, outcomes, finish } = await heldWorker();
   await sql`update bullmq.job set state = 'waiting', lock_token = null`;
   // The worker takes one job after the other: when it has this one, it has taken the first one again.
-  await queue.add([{ ...CHUNK, seriesId: 2 }]);
-  await until(() => begun.includes(2));
+  await queue.add([SECOND]);
+  await until(() => begun.includes(nameOf(SECOND)));
   const [first] = await sql<{ n: number }[]>`select max(attempts_started) as n from bullmq.job`;
   expect(first).toEqual({ n: 2 });
-  finish!();
+  finish();
   await until(async () => (await queue.size()) === 0);
-  expect({ begun, outcomes }).toEqual({ begun: [1, 2], outcomes: [1, 2] });
+  expect({ begun, outcomes }).toEqual({ begun: ['1 1', '1 2'], outcomes: ['1 1', '1 2'] });
+});
+
+test('the same chunk of another backfill, whose job came after the first one was lost, is handled after the first', async () => {
+  const { sql, queue, begun, outcomes, finish } = await heldWorker();
+  await sql`delete from bullmq.job`;
+  await queue.add([{ ...CHUNK, backfillId: 2 }]);
+  await queue.add([SECOND]);
+  await until(() => begun.includes(nameOf(SECOND)));
+  const [taken] = await sql<{ n: number }[]>`select sum(attempts_started)::int as n from bullmq.job`;
+  expect({ taken, begun }).toEqual({ taken: { n: 2 }, begun: ['1 1', '1 2'] });
+  finish();
+  await until(async () => (await queue.size()) === 0);
+  expect(begun).toEqual(['1 1', '1 2', '2 1']);
+  expect(outcomes.toSorted()).toEqual(['1 1', '1 2', '2 1']);
 });
