@@ -15,7 +15,7 @@ print_answer <- function(name, table) {
 }
 
 candles <- of_days("candles")
-days <- candles[!is.na(candles$close), c("coin_id", "open_time", "close", "market_cap")]
+days <- candles[!is.na(candles$close), c("coin_id", "open_time", "close", "market_cap", "is_final")]
 days$day <- as.Date(instant(days$open_time))
 days <- days[order(days$coin_id, days$day), ]
 coins <- sort(unique(days$coin_id))
@@ -48,15 +48,21 @@ universe <- do.call(rbind, lapply(seq_len(max(0, length(months) - 1)), function(
 }))
 print_answer("universe", if (is.null(universe)) none("month", "largest_then", "largest_today") else universe)
 
-# volatility: of the last thirty daily returns of each coin, for a year.
+# volatility: of the daily returns of each coin in its last thirty days, for a year. Only of final candles: that of today still moves.
+# A hole of a day costs two returns, because no return spans a hole.
+is_final <- function(rows) rows$is_final %in% c(TRUE, "true")
 volatility <- do.call(rbind, lapply(coins, function(coin) {
-  returns <- tail(diff(log(by_coin[[coin]]$close)), 30)
-  if (length(returns) == 30) data.frame(coin_id = coin, volatility = sd(returns) * sqrt(365))
+  rows <- by_coin[[coin]]
+  rows <- rows[is_final(rows), ]
+  if (nrow(rows) < 3) return(NULL)
+  ends <- rows$day[-1]
+  returns <- diff(log(rows$close))[diff(rows$day) == 1 & ends > max(ends) - 30]
+  if (length(returns) > 1) data.frame(coin_id = coin, volatility = sd(returns) * sqrt(365), returns = length(returns))
 }))
-print_answer("volatility", if (is.null(volatility)) none("coin_id", "volatility") else volatility)
+print_answer("volatility", if (is.null(volatility)) none("coin_id", "volatility", "returns") else volatility)
 
 # as_of: the last price that was known at noon of the second day of each month. A candle is known when its slot has ended.
-noons <- months[months <= max(days$day)] + 1
+noons <- months[months + 2 <= max(days$day)] + 1
 as_of <- do.call(rbind, lapply(coins, function(coin) {
   rows <- by_coin[[coin]]
   found <- findInterval(as.numeric(noons), as.numeric(rows$day + 1))
@@ -70,7 +76,7 @@ print_answer("as_of", as_of)
 gaps <- of_days("gaps")
 coverage <- of_days("coverage")
 unknown <- if (nrow(gaps) > 0) aggregate(slots ~ coin_id + reason, gaps, sum) else data.frame(coin_id = character(), reason = character(), slots = integer())
-final <- table(factor(candles$coin_id[candles$is_final %in% c(TRUE, "true")], levels = coverage$coin_id))
+final <- table(factor(candles$coin_id[is_final(candles)], levels = coverage$coin_id))
 empty <- data.frame(coin_id = coverage$coin_id, reason = rep("no candle", nrow(coverage)), slots = coverage$slots_covered - as.integer(final))
 missing <- rbind(unknown, empty)
 missing <- missing[missing$slots > 0, ]

@@ -37,14 +37,16 @@ select strftime(begins, '%Y-%m-%d') as month,
 from held where begins < (select max(begins) from month)
 group by begins order by begins;
 
--- volatility: of the last thirty daily returns of each coin, for a year.
+-- volatility: of the daily returns of each coin in its last thirty days, for a year. Only of final candles: that of today still moves. A hole of a day
+-- costs two returns, because no return spans a hole.
 with change as (
-    select coin_id, open_time, ln(close / lag(close) over (partition by coin_id order by open_time)) as log_return,
-        row_number() over (partition by coin_id order by open_time desc) as place
-    from day
+    select coin_id, open_time, max(open_time) over (partition by coin_id) as newest,
+        case when open_time - lag(open_time) over (partition by coin_id order by open_time) = interval 1 day
+            then ln(close / lag(close) over (partition by coin_id order by open_time)) end as log_return
+    from day where is_final
 )
-select coin_id, stddev_samp(log_return) * sqrt(365) as volatility
-from change where place <= 30 group by coin_id having count(log_return) = 30 order by coin_id;
+select coin_id, stddev_samp(log_return) * sqrt(365) as volatility, cast(count(log_return) as integer) as returns
+from change where open_time > newest - interval 30 day group by coin_id having count(log_return) > 1 order by coin_id;
 
 -- as_of: the last price that was known at noon of the second day of each month.
 with event as (
@@ -52,7 +54,7 @@ with event as (
     from (select distinct coin_id from day)
     cross join (select unnest(generate_series(
         (select date_trunc('month', min(open_time) + interval 32 day) from day),
-        (select date_trunc('month', max(open_time)) from day), interval 1 month)) as begins)
+        (select max(open_time) - interval 36 hour from day), interval 1 month)) as begins)
 ),
 known as (select coin_id, open_time + interval 1 day as known_at, close from day)
 select event.coin_id, strftime(event.at, '%Y-%m-%d') as day, known.close, epoch(event.at - known.known_at) / 3600 as age_hours

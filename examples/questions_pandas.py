@@ -68,17 +68,22 @@ universe = [
     if largest(begins)
 ]
 
-# %% volatility: of the last thirty daily returns of each coin, for a year.
-returns = np.log(days["close"]).groupby(days["coin_id"]).diff()
-last_returns = returns.groupby(days["coin_id"]).tail(30).dropna()
-by_coin = last_returns.groupby(days["coin_id"]).agg(["std", "count"])
+# %% volatility: of the daily returns of each coin in its last thirty days, for a year. Only of final candles: that of today still moves.
+# A hole of a day costs two returns, because no return spans a hole.
+final_days = days[days["is_final"]]
+opens = final_days.groupby("coin_id")["open_time"]
+returns = np.log(final_days["close"]).groupby(final_days["coin_id"]).diff().where(opens.diff() == DAY)
+last_returns = returns[final_days["open_time"] > opens.transform("max") - 30 * DAY]
+by_coin = last_returns.groupby(final_days["coin_id"]).agg(["std", "count"])
 volatility = [
-    {"coin_id": coin, "volatility": float(row["std"] * np.sqrt(365))} for coin, row in by_coin.iterrows() if row["count"] == 30
+    {"coin_id": coin, "volatility": float(row["std"] * np.sqrt(365)), "returns": int(row["count"])}
+    for coin, row in by_coin.iterrows()
+    if row["count"] > 1
 ]
 
 # %% as_of: the last price that was known at noon of the second day of each month. A candle is known when its slot has ended.
 events = pd.MultiIndex.from_product(
-    [close.columns, pd.date_range(first, close.index[-1], freq="MS") + pd.Timedelta(hours=36)], names=["coin_id", "at"]
+    [close.columns, pd.date_range(first, close.index[-1] - pd.Timedelta(hours=36), freq="MS") + pd.Timedelta(hours=36)], names=["coin_id", "at"]
 ).to_frame(index=False)
 known = days.assign(known_at=days["open_time"] + DAY)[["coin_id", "known_at", "close"]]
 joined = pd.merge_asof(events.sort_values("at"), known.sort_values("known_at"), left_on="at", right_on="known_at", by="coin_id")

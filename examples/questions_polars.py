@@ -54,20 +54,21 @@ universe = (
     .select(pl.col("begins").dt.strftime("%Y-%m-%d").alias("month"), "largest_then", "largest_today")
 )
 
-# %% volatility: of the last thirty daily returns of each coin, for a year.
+# %% volatility: of the daily returns of each coin in its last thirty days, for a year. Only of final candles: that of today still moves.
+# A hole of a day costs two returns, because no return spans a hole.
+is_next_day = pl.col("open_time").diff().over("coin_id") == pl.duration(days=1)
 volatility = (
-    days.with_columns(log_return=pl.col("close").log().diff().over("coin_id"))
-    .group_by("coin_id", maintain_order=True)
-    .tail(30)
+    days.filter(pl.col("is_final"))
+    .with_columns(log_return=pl.when(is_next_day).then(pl.col("close").log().diff().over("coin_id")))
+    .filter(pl.col("open_time") > pl.col("open_time").max().over("coin_id") - pl.duration(days=30))
     .group_by("coin_id")
-    .agg(volatility=pl.col("log_return").std() * sqrt(365), count=pl.col("log_return").count())
-    .filter(pl.col("count") == 30)
+    .agg(volatility=pl.col("log_return").std() * sqrt(365), returns=pl.col("log_return").count())
+    .filter(pl.col("returns") > 1)
     .sort("coin_id")
-    .select("coin_id", "volatility")
 )
 
 # %% as_of: the last price that was known at noon of the second day of each month. A candle is known when its slot has ended.
-noons = pl.DataFrame({"at": months.filter(months <= end).dt.offset_by("36h")})
+noons = pl.DataFrame({"at": months.dt.offset_by("36h")}).filter(pl.col("at") <= end)
 events = days.select("coin_id").unique().join(noons, how="cross").sort("at")
 as_of = (
     events.join_asof(known.sort("known_at"), left_on="at", right_on="known_at", by="coin_id")

@@ -21,17 +21,23 @@ select to_char(begins at time zone 'UTC', 'YYYY-MM-DD') as month, avg(brought) f
     avg(brought) filter (where coin_id in (select coin_id from today)) as largest_today
 from held group by begins order by begins;
 
--- volatility: of the last thirty daily returns of each coin, for a year.
-select l.coin_id, v.volatility
-from market.latest l
-cross join lateral market.realized_volatility(l.coin_id, l.open_time - interval '29 days', l.open_time + interval '1 day') v
-where l.interval = '24h' and l.quote = 'usd' and v.returns = 30 order by l.coin_id;
+-- volatility: of the daily returns of each coin in its last thirty days, for a year. Only of final candles: that of today still moves. A hole of a day
+-- costs two returns, because no return spans a hole.
+select s.coin_id, v.volatility, v.returns
+from market.series s
+cross join lateral (
+    select open_time + interval '1 day' as ends from market.candles
+    where series_id = s.id and interval = '24h' and is_final order by open_time desc limit 1
+) last
+cross join lateral market.realized_volatility(s.coin_id, last.ends - interval '30 days', last.ends) v
+where s.interval = '24h' and s.quote = 'usd' and v.returns > 1 order by s.coin_id;
 
 -- as_of: the last price that was known at noon of the second day of each month.
 select s.coin_id, to_char(event.at at time zone 'UTC', 'YYYY-MM-DD') as day, c.close, extract(epoch from event.at - c.open_time - interval '1 day') / 3600 as age_hours
 from market.series s
 cross join (
-    select generate_series(market.slot_of('1 month', min(open_time) + interval '32 days'), max(open_time), interval '1 month') + interval '36 hours' as at
+    select generate_series(market.slot_of('1 month', min(open_time) + interval '32 days'), max(open_time) - interval '36 hours', interval '1 month')
+        + interval '36 hours' as at
     from market.candles where interval = '24h' and quote = 'usd'
 ) event
 cross join lateral (

@@ -26,8 +26,8 @@ const COINS = [
   { id: 'c-gamma', cap: 7_000, growth: 0.001, dies: DAYS },
   { id: 'd-delta', cap: 4_000, growth: 0.009, dies: DAYS },
 ] as const;
-/** Days known to have no candle, and days that were never requested. */
-const EMPTY = [40, 41];
+/** Days known to have no candle, the last of them in the last thirty days; and days that were never requested. */
+const EMPTY = [40, 41, 200];
 /** The last day of March, which no coin has. */
 const LACKING = 90;
 /** The last days of this coin are not final, and not wanted yet. */
@@ -41,6 +41,8 @@ const isThere = (coin: (typeof COINS)[number], day: number) =>
   day !== LACKING &&
   !(coin.id === 'b-beta' && EMPTY.includes(day)) &&
   !(coin.id === UNASKED.coin && day >= UNASKED.from && day < UNASKED.to);
+
+const finalDaysOf = (coin: (typeof COINS)[number]) => (coin.id === PROVISIONAL.coin ? DAYS - PROVISIONAL.days : DAYS);
 
 let database: TestDatabase;
 let folder: string;
@@ -75,7 +77,7 @@ async function store(coin: (typeof COINS)[number]): Promise<void> {
   );
   const days = Array.from({ length: DAYS }, (_, day) => day).filter((day) => isThere(coin, day));
   const at = (day: number) => new Date(FROM + day * DAY).toISOString();
-  const until = coin.id === PROVISIONAL.coin ? DAYS - PROVISIONAL.days : DAYS;
+  const until = finalDaysOf(coin);
   const wanted = `{[${at(0)},${at(until)})}`;
   const covered =
     coin.id === UNASKED.coin ? `{[${at(0)},${at(UNASKED.from)}),[${at(UNASKED.to)},${at(DAYS)})}` : wanted;
@@ -98,7 +100,7 @@ async function store(coin: (typeof COINS)[number]): Promise<void> {
 
 type Answers = {
   readonly universe: readonly { month: string; largest_then: number; largest_today: number }[];
-  readonly volatility: readonly { coin_id: string; volatility: number }[];
+  readonly volatility: readonly { coin_id: string; volatility: number; returns: number }[];
   readonly as_of: readonly { coin_id: string; day: string; close: number; age_hours: number }[];
   readonly missing: readonly { coin_id: string; reason: string; days: number }[];
 };
@@ -129,12 +131,13 @@ function expected(): Answers {
     ),
   }));
   const volatility = COINS.map((coin) => {
-    const days = Array.from({ length: DAYS }, (_, day) => day).filter((day) => isThere(coin, day));
-    const closes = days.slice(-31).map((day) => closeAt(coin, day));
-    const returns = closes.slice(1).map((close, i) => Math.log(close / closes[i]!));
-    const mean = returns.reduce((sum, one) => sum + one, 0) / 30;
-    const variance = returns.reduce((sum, one) => sum + (one - mean) ** 2, 0) / 29;
-    return { coin_id: coin.id, volatility: Math.sqrt(variance * 365) };
+    // Candles that are not final do not count.
+    const days = Array.from({ length: finalDaysOf(coin) }, (_, day) => day).filter((day) => isThere(coin, day));
+    const ends = days.filter((day) => day > days.at(-1)! - 30 && isThere(coin, day - 1));
+    const returns = ends.map((day) => Math.log(closeAt(coin, day) / closeAt(coin, day - 1)));
+    const mean = returns.reduce((sum, one) => sum + one, 0) / returns.length;
+    const variance = returns.reduce((sum, one) => sum + (one - mean) ** 2, 0) / (returns.length - 1);
+    return { coin_id: coin.id, volatility: Math.sqrt(variance * 365), returns: returns.length };
   });
   const as_of = COINS.flatMap((coin) =>
     begins.slice(0, -1).map((day) => {
@@ -166,6 +169,10 @@ function expectSame(found: Answers, hasCaps: boolean): void {
     expect(found[name], name).toEqual(rounded);
   }
 }
+
+test('the last thirty days of a coin have a hole', () => {
+  expect(expected().volatility.map(({ returns }) => returns)).toEqual([30, 28, 30, 30]);
+});
 
 test('the data distinguish the largest coins of then from those of today', () => {
   const { universe } = expected();

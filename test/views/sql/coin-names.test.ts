@@ -87,6 +87,7 @@ describe('market.coin_of returns the coin for', () => {
     ['its symbol', 'BTC', 'btc-bitcoin'],
     ['its symbol in other letters', 'eTH', 'eth-ethereum'],
     ['a symbol of mixed letters', 'wETH', 'weth-weth'],
+    ['the same in capitals', 'WETH', 'weth-weth'],
     ['spaces around it', ' btc ', 'btc-bitcoin'],
     ['the symbol of one active coin and of dead ones', 'LUNA', 'luna-terra'],
     ['the id of a dead coin', 'luna-terra-classic', 'luna-terra-classic'],

@@ -1,5 +1,5 @@
-/** A year has twelve months, and a calendar has all of its slots. In a session in New York. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+/** A year has twelve months, a calendar has all of its slots, and slots do not depend on the zone of a session, which is New York here. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { DAY } from '../../../src/core/interval.ts';
 import type { Sql } from '../../../src/store/connection/connect.ts';
 import { analystIn } from '../../support/analyst.ts';
@@ -21,6 +21,13 @@ beforeAll(async () => {
   const span = { from: day(1), to: day(367) };
   const series = await givenSeries(sql, { coinId: 'aaa-coin', interval: '24h', span });
   await storeAnswer(sql, series, { span, slots: closes.map((close) => [close, close + 1, close - 1, 1]) });
+  // January is wanted, and answered until the 10th.
+  const begun = { from: day(1), to: day(10) };
+  const january = await givenSeries(sql, { coinId: 'bbb-coin', interval: '24h', span: { from: day(1), to: day(32) } });
+  await storeAnswer(sql, january, {
+    span: begun,
+    slots: closes.slice(0, 9).map((close) => [close, close + 1, close - 1, 1]),
+  });
 });
 afterAll(async () => {
   await analyst?.end();
@@ -50,4 +57,48 @@ test('a calendar is filled for no negative time: an error, and not a calendar wi
     analyst`select count(*)::int as n from market.on_grid('AAA', '1 day', '2024-02-01', '2024-02-11', fill => 'previous', max_fill => ${most}::interval)`;
   await expect(asked('-1 day')).rejects.toThrow('max_fill is -1 days, and must not be negative');
   expect((await asked('0'))[0]).toEqual({ n: 10 });
+});
+
+test.each(['1 week', '1 month'])('a last slot of %s that ends after the calendar has its own reason', async (width) => {
+  const reasons = async (to: string) =>
+    (
+      await analyst<{ reason: string | null }[]>`
+        select reason from market.on_grid('BBB', ${width}::interval, '2024-01-01', ${to}::text)`
+    ).map(({ reason }) => reason);
+  const slots = await reasons('2024-01-10');
+  expect(slots.at(-1)).toBe('not asked yet');
+  expect((await reasons('2024-01-31')).slice(0, slots.length)).toEqual(slots);
+});
+
+describe('market.slots_within', () => {
+  const slots = async (spans: string, width: string) =>
+    (
+      await analyst<{ found: string }[]>`
+      select array_agg(to_char(lower(r) at time zone 'UTC', 'MM-DD') || '…' || to_char(upper(r) at time zone 'UTC', 'MM-DD'))::text as found
+      from unnest(market.slots_within(${spans}::tstzmultirange, ${width}::interval)) r`
+    )[0]!.found;
+
+  test('has each day in UTC when summer time ends in the zone of the session', async () => {
+    expect(await slots('{[2024-11-03 00:00Z,2024-11-05 00:00Z)}', '1 day')).toBe('{11-03…11-05}');
+    expect(await slots('{[2024-03-10 00:00Z,2024-03-12 00:00Z)}', '24 hours')).toBe('{03-10…03-12}');
+  });
+
+  test('has weeks that begin on Monday, and months, like market.slot_of', async () => {
+    expect(await slots('{[2024-01-02 00:00Z,2024-01-31 00:00Z)}', '7 days')).toBe('{01-08…01-29}');
+    expect(await slots('{[2024-01-01 00:00Z,2024-03-31 00:00Z)}', '1 month')).toBe('{01-01…03-01}');
+    expect(await slots('{[2024-01-02 00:00Z,2024-01-31 00:00Z)}', '1 month')).toBeNull();
+  });
+
+  test('keeps spans without a beginning or an end', async () => {
+    const [found] = await analyst`
+      select market.slots_within('{(,2024-01-02 12:00Z),[2024-03-01 12:00Z,)}', '1 day')
+        = '{(,2024-01-02 00:00Z),[2024-03-02 00:00Z,)}'::tstzmultirange as "isRight"`;
+    expect(found).toEqual({ isRight: true });
+  });
+
+  test('refuses what is no width with a message that says what would be one', async () => {
+    await expect(slots('{[2024-01-02 00:00Z,2024-01-31 00:00Z)}', '0')).rejects.toThrow(
+      'no whole number of candles makes up a width of 00:00:00',
+    );
+  });
 });
