@@ -83,8 +83,8 @@ describe('market.slots_within', () => {
     expect(await slots('{[2024-03-10 00:00Z,2024-03-12 00:00Z)}', '24 hours')).toBe('{03-10…03-12}');
   });
 
-  test('has weeks that begin on Monday, and months, like market.slot_of', async () => {
-    expect(await slots('{[2024-01-02 00:00Z,2024-01-31 00:00Z)}', '7 days')).toBe('{01-08…01-29}');
+  test('has the grid of 1970, on which weeks begin on Thursday, and months that begin on the first', async () => {
+    expect(await slots('{[2024-01-02 00:00Z,2024-01-31 00:00Z)}', '7 days')).toBe('{01-04…01-25}');
     expect(await slots('{[2024-01-01 00:00Z,2024-03-31 00:00Z)}', '1 month')).toBe('{01-01…03-01}');
     expect(await slots('{[2024-01-02 00:00Z,2024-01-31 00:00Z)}', '1 month')).toBeNull();
   });
@@ -101,4 +101,59 @@ describe('market.slots_within', () => {
       'no whole number of candles makes up a width of 00:00:00',
     );
   });
+});
+
+test('a candle that still moves is no close of a drawdown, and no part of an average, however far the span reaches', async () => {
+  const today = Math.floor(Date.now() / DAY) * DAY;
+  const [past, now] = [
+    { from: today - 10 * DAY, to: today },
+    { from: today, to: today + DAY },
+  ];
+  const series = await givenSeries(sql, { coinId: 'ccc-coin', interval: '24h', span: { from: past.from, to: now.to } });
+  await storeAnswer(sql, series, { span: past, slots: Array.from({ length: 10 }, (_, i) => [100 - i, 110, 80, 1]) });
+  const open = [{ openTime: today, closeTime: today + 1_000 }];
+  await storeAnswer(sql, series, { span: now, slots: [[30, 31, 29, 1]], isFinal: false, open });
+  const answers = (to: string) =>
+    analyst.unsafe(`
+      select d.drawdown, extract(epoch from d.trough_at)::float8 * 1000 as trough, d.slots, v.vwap, v.slots as "slotsOfVwap", t.twap
+      from (select '${new Date(past.from).toISOString()}'::timestamptz as since, ${to} as until) span,
+        market.max_drawdown('CCC', since, until) d, market.vwap('CCC', since, until) v, market.twap('CCC', since, until) t`);
+  const [untilNow] = await answers('now()');
+  expect(untilNow).toMatchObject({ drawdown: expect.closeTo(-0.09, 9), trough: today, slots: 10, slotsOfVwap: 10 });
+  expect((await answers("now() + interval '2 days'"))[0]).toEqual(untilNow);
+});
+
+describe('market.condition of price series of weeks', () => {
+  // Thursdays, as the upstream has them.
+  const [from, to] = [Date.UTC(2024, 0, 4), Date.UTC(2024, 0, 18)];
+  const conditionOn = async (date: string) =>
+    (
+      await analyst`
+        select condition, reason, slots, final_slots from market.condition('DDD', 'prices-7d', ${date}::text::date)`
+    )[0];
+  beforeAll(async () => {
+    await givenSeries(sql, { coinId: 'ddd-coin', interval: '24h', span: { from, to } });
+    await sql`
+      insert into market.series (coin_id, quote, interval, wanted, covered)
+      select 'ddd-coin', 'usd', 'prices-7d', span, span
+      from (select tstzmultirange(tstzrange(${from}::timestamptz, ${to}::timestamptz)) as span) s`;
+  });
+
+  test.each(['2024-01-04', '2024-01-08', '2024-01-10', '2024-01-17'])('%s is in a final slot', async (date) => {
+    expect(await conditionOn(date)).toEqual({ condition: 'available', reason: 'final', slots: 1, final_slots: 1 });
+  });
+
+  test.each(['2024-01-03', '2024-01-18'])('%s is in a slot that nobody wanted', async (date) => {
+    expect(await conditionOn(date)).toEqual({ condition: 'missing', reason: 'not wanted', slots: 1, final_slots: 0 });
+  });
+});
+
+test('a refusal is requested again after 24 hours, in each time zone', async () => {
+  await sql`insert into ops.account (id, origin, plan, is_current) values ('a@b', 'https://b', 'free', true)`;
+  await sql`
+    insert into market.refusal (account_plan, series_id, span, reason, message, refused_at)
+    select 'free', id, '[2024-01-10 00:00Z,2024-02-01 00:00Z)', 'forbidden', 'no', '2026-10-31 12:00Z' from market.series where coin_id = 'bbb-coin'`;
+  const [gap] = await analyst`
+    select to_char(next_ask_at at time zone 'UTC', 'MM-DD HH24:MI') as next from market.gaps where coin_id = 'bbb-coin' and reason = 'forbidden'`;
+  expect(gap).toEqual({ next: '11-01 12:00' });
 });
