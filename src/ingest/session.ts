@@ -3,6 +3,7 @@ import type { Clock } from '../clock.ts';
 import { type Plan, type PlanName, planOf } from '../contract/plan/plans.ts';
 import { createSharedRead } from '../core/concurrency/shared-read.ts';
 import type { Limits, Quota, Unwanted } from '../quota/quota.ts';
+import { forgetItemRefusals } from '../store/catalogue/catalogue-item.ts';
 import type { Sql } from '../store/connection/connect.ts';
 import { isDatabaseUnavailable } from '../store/connection/database-unavailable.ts';
 import { makeCurrentAccount } from '../store/quota/account.ts';
@@ -96,7 +97,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   const isOverruled = options.plan !== null && account.current().plan !== options.plan;
   await account.save({ plan: planName, ...(isOverruled ? { checkedAt: null } : {}) });
   // From now on the refusals of this plan count, and those of other plans do not.
-  await makeCurrentAccount(sql, accountId);
+  if (await makeCurrentAccount(sql, accountId)) await forgetItemRefusals(sql);
 
   const { candlesPerRequest, pricesPerRequest } = options;
   const plan = planOf(planName, {

@@ -4,7 +4,12 @@ import type { PlanName } from '../../contract/plan/plans.ts';
 import { createBackoff, WHOLE_BOUND } from '../../core/backoff.ts';
 import { DAY } from '../../core/interval.ts';
 import { RULES } from '../../core/second-opinion.ts';
-import { CATALOGUE_KINDS, type CatalogueItem, type CatalogueKind } from '../../store/catalogue/catalogue-item.ts';
+import {
+  CATALOGUE_KINDS,
+  type CatalogueItem,
+  type CatalogueKind,
+  isItemRefusal,
+} from '../../store/catalogue/catalogue-item.ts';
 import type { Sql, SqlOrTransaction } from '../../store/connection/connect.ts';
 import { type Claim, type ClaimId, readClaims } from '../../store/work/second-opinion.ts';
 import type { OriginCheck } from '../request/origin.ts';
@@ -42,12 +47,15 @@ export type ItemOutcome =
 
 const unknownBackoff = createBackoff({ firstMs: DAY, mostMs: 30 * DAY, factor: 4 });
 const failureBackoff = createBackoff({ firstMs: 60_000, mostMs: DAY, factor: 4 });
+/** The first refusals may be chance, and soon over. */
+const refusalBackoff = createBackoff({ firstMs: 60_000, mostMs: 30 * DAY, factor: 4 });
 
 /** How long an item waits after this outcome, in milliseconds: longer each time the outcome repeats. The wait is stored, so it has no jitter. */
 export function waitAfter(outcome: string, item: CatalogueItem): number {
   const isFailure = outcome === 'malformed' || outcome === 'unavailable';
   const times = item.outcome === outcome ? item.times : 0;
-  return (isFailure ? failureBackoff : unknownBackoff)(times, WHOLE_BOUND);
+  const backoff = isFailure ? failureBackoff : isItemRefusal(outcome) ? refusalBackoff : unknownBackoff;
+  return backoff(times, WHOLE_BOUND);
 }
 
 /** The claim that the plan of the account does not include a kind. */
@@ -83,13 +91,21 @@ export function shortListOf(kind: CatalogueKind, id: string): ClaimId {
   return { claim: 'short list', key: `${kind} ${id}` };
 }
 
+/** Did so many items agree that the upstream refuses the kind? */
+export function isBelieved({ answers }: Pick<Claim, 'answers'>): boolean {
+  return answers >= RULES['catalogue refusal'].agreeing;
+}
+
 /** Until when the kind waits, and why; null: it may be requested. */
 export function refusedUntil({ answers, requestedAt, retryAt, evidence }: Claim, now: Instant) {
   // A clock that was set back must not make the wait longer.
   const until = retryAt - Math.max(0, requestedAt - now);
   if (until <= now) return null;
   const message = String(evidence?.message);
-  const isBelieved = answers >= RULES['catalogue refusal'].agreeing;
   const why = evidence?.reason === 'unknown route' ? 'upstream has no such data' : 'the plan does not include this';
-  return { kind: 'held', until, reason: isBelieved ? `${why}, until it changes: ${message}` : message } as const;
+  return {
+    kind: 'held',
+    until,
+    reason: isBelieved({ answers }) ? `${why}, until it changes: ${message}` : message,
+  } as const;
 }

@@ -1,7 +1,7 @@
 /**
  * A run of a schedule of the catalogue. It requests as many items as it may, with one request each: first the items that were never requested, then
- * the oldest. One request = one unit of quota = one transaction. An item that the upstream does not know, or fails on, waits longer each time. A kind
- * that the plan does not include is not requested until the plan changes.
+ * the oldest. One request = one unit of quota = one transaction. An item that the upstream does not know, refuses, or fails on, waits longer each
+ * time. A kind that the plan does not include is not requested until the plan changes.
  */
 import type { Clock } from '../../clock.ts';
 import { TOOL_LIMIT } from '../../contract/interface/tools.ts';

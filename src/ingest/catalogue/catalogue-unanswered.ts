@@ -1,13 +1,13 @@
 /** What a failed request means for the item of the catalogue, for its kind, and for the run. */
-import { recordItem } from '../../store/catalogue/catalogue-item.ts';
+import { type ItemRefusal, recordItem } from '../../store/catalogue/catalogue-item.ts';
 import { markDocumentsGone } from '../../store/catalogue/document.ts';
-import { recordAnswer } from '../../store/work/second-opinion.ts';
-import type { Refusal } from '../../upstream/answer.ts';
+import { findClaim, recordAnswer } from '../../store/work/second-opinion.ts';
 import { CATALOGUE } from './catalogue-kinds.ts';
 import {
   type CatalogueContext,
   type ItemOutcome,
   type ItemRequest,
+  isBelieved,
   refusalOf,
   refusedUntil,
   waitAfter,
@@ -57,12 +57,12 @@ export async function unanswered(
   const { item, context, sent } = request;
   switch (answer.kind) {
     case 'limited':
-      if (sent.budgetLeft) return refusedKind(catalogue, request, answer, 'history limit');
+      if (sent.budgetLeft) return refused(catalogue, request, answer, 'history limit');
       // The ledger holds all requests; the next permit request returns until when.
       return { kind: 'held', until: clock.now(), reason: answer.by === 'rate' ? 'limited' : 'quota exhausted' };
     case 'refused': {
       const isOfItem = answer.reason === 'unknown id' || answer.reason === 'bad request';
-      if (!isOfItem) return refusedKind(catalogue, request, answer, answer.reason);
+      if (!isOfItem) return refused(catalogue, request, answer, answer.reason);
       const gone = { kind: CATALOGUE[request.kind].document, ids: [item.id], at: answer.exchange.asOf };
       if (answer.reason === 'unknown id') await context.retry(() => markDocumentsGone(sql, gone));
       await remember(catalogue, request, answer, answer.reason);
@@ -87,12 +87,15 @@ function remember(
   return context.retry(() => recordItem(sql, { ...end, waitUntil: clock.now() + waitAfter(outcome, item) }));
 }
 
-/** The upstream does not give this kind of data to this account, so the whole kind waits. */
-async function refusedKind(
+/**
+ * The upstream refuses this item, which waits, and perhaps its whole kind, which then waits as well. One item proves little, so three different items
+ * must be refused with no answer between. After that any refused item shows that the kind is still refused.
+ */
+async function refused(
   catalogue: CatalogueContext,
   request: ItemRequest,
   answer: Unusable,
-  reason: Refusal['reason'],
+  reason: ItemRefusal,
 ): Promise<ItemOutcome> {
   const { sql, clock, session } = catalogue;
   const { kind, item, context } = request;
@@ -101,6 +104,10 @@ async function refusedKind(
     await remember(catalogue, request, answer, reason, { isTruncated: false });
     return SKIPPED;
   }
+  await remember(catalogue, request, answer, reason);
+  const ofKind = await context.retry(() => findClaim(sql, refusalOf(kind, session)));
+  const isKindRefused = ofKind !== null && isBelieved(ofKind);
+  if (!item.tellsOfKind && !isKindRefused) return SKIPPED;
   const { message, exchange } = answer;
   const received = { sentAt: exchange.sentAt, receivedAt: exchange.sentAt, ageMs: exchange.ageMs };
   const evidence = { reason, message: message.slice(0, LONGEST_MESSAGE) };

@@ -7,6 +7,7 @@ import { type AccountInfo, accountInfoSchema, readRecord } from '../../contract/
 import { createBackoff, WHOLE_BOUND } from '../../core/backoff.ts';
 import { HOUR } from '../../core/interval.ts';
 import type { Quota } from '../../quota/quota.ts';
+import { forgetItemRefusals } from '../../store/catalogue/catalogue-item.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import {
   claimKeyRetry,
@@ -57,6 +58,7 @@ export async function openAccountRecord(
   return {
     current: () => saved,
     save: async (changes) => {
+      if (changes.plan !== undefined && changes.plan !== saved.plan) await forgetItemRefusals(sql);
       saved = { ...saved, ...changes };
       await saveAccount(sql, saved);
     },

@@ -31,7 +31,20 @@ export type CatalogueItem = {
   /** The outcome of the last request, null when there was none; `times` counts how often in a row. */
   readonly outcome: string | null;
   readonly times: number;
+  /**
+   * A refusal of this item may be one of its kind: the upstream answered it before, or never answered any item of the kind. Further refusals of the
+   * same item say nothing more.
+   */
+  readonly tellsOfKind: boolean;
 };
+
+/** The outcomes of a refusal that may be one of the item, or of its kind. */
+const REFUSALS = ['history limit', 'forbidden', 'unknown route'] as const;
+export type ItemRefusal = (typeof REFUSALS)[number];
+
+export function isItemRefusal(outcome: string): outcome is ItemRefusal {
+  return REFUSALS.some((one) => one === outcome);
+}
 
 /** The kinds with an item for each coin that has a series. */
 const OF_COINS = ['coin_details', 'coin_events', 'coin_exchanges', 'coin_markets', 'coin_mappings'] as const;
@@ -149,7 +162,11 @@ export async function readDue(
 ): Promise<CatalogueItem[]> {
   const at = sql`${now}::timestamptz`;
   return sql<CatalogueItem[]>`
-    select w.id, coalesce(i.rows, 0) as rows, coalesce(i.is_truncated, false) as is_truncated, i.outcome, coalesce(i.times, 0) as times
+    select w.id, coalesce(i.rows, 0) as rows, coalesce(i.is_truncated, false) as is_truncated, i.outcome, coalesce(i.times, 0) as times,
+      (i.id is null or i.times = 0 or i.outcome <> all(${[...REFUSALS]}::text[])) and (
+        i.answered_at is not null
+        or not exists (select from ops.catalogue_item a where a.kind = ${kind} and a.answered_at is not null)
+      ) as tells_of_kind
     from (${wantedOf(sql, kind)}) w left join ops.catalogue_item i on i.kind = ${kind} and i.id = w.id
     where case
       when i.id is null or i.outcome = 'cut' then true
@@ -201,6 +218,13 @@ export async function recordItem(sql: SqlOrTransaction, end: ItemEnd): Promise<v
         times: raw`case when ${catalogueItem.outcome} = excluded.outcome then ${catalogueItem.times} + 1 else 1 end`,
       },
     });
+}
+
+/** Refused items are due again: the account, or its plan, has changed. */
+export async function forgetItemRefusals(sql: SqlOrTransaction): Promise<void> {
+  await sql`
+    update ops.catalogue_item set wait_until = asked_at, times = 0
+    where outcome = any(${[...REFUSALS]}::text[]) and wait_until is not null`;
 }
 
 export type CatalogueAge = {

@@ -345,8 +345,8 @@ describe('a failure', () => {
   test.each([
     ['402: this endpoint requires a paid plan', 'history limit'],
     ['403: not available on the free tier', 'forbidden'],
-  ])('%s switches the schedule off until the plan changes, and says so', async (message, reason) => {
-    const { run, clock, chandler, asked, sql } = await open();
+  ])('%s to three items switches the schedule off until the plan changes, and says so', async (message, reason) => {
+    const { run, clock, chandler, asked, sql } = await open({ tracked: 3 });
     tools(({ method }) => (method === 'tools/list' ? undefined : failure(message)));
     for (let hour = 0; hour < 20; hour++) {
       const outcome = await run('people');
@@ -366,7 +366,72 @@ describe('a failure', () => {
     scripted.upstream.script = null;
     const richer = bench(await scripted.world.open({ plan: 'ultimate' }), 100);
     expect(await richer.run('coin_markets')).toEqual({ kind: 'done' });
-    expect((await items()).map(({ outcome }) => outcome)).toEqual(['stored', 'stored']);
+    expect((await items()).map(({ outcome }) => outcome)).toEqual(['stored', 'stored', 'stored']);
+  });
+
+  test.each([
+    ['402: this endpoint requires a paid plan', 'history limit'],
+    ['403: not available on the free tier', 'forbidden'],
+  ])('%s to one item concerns only that item, which is requested less and less often', async (message, outcome) => {
+    const { run, clock, coins, sql } = await open({ tracked: 4 });
+    const calls = tools(({ method, params }) =>
+      method === 'tools/call' && params.arguments.coinId === coins[0] ? failure(message) : undefined,
+    );
+    for (let hour = 0; hour < 60 * 24; hour += 6) {
+      await run('coin_details');
+      clock.advanceTo(clock.now() + 6 * HOUR);
+    }
+    const about = (id: string | undefined) => calls.filter(({ params }) => params?.arguments?.coinId === id).length;
+    // Six times in the first days, then after three days, eleven and thirty.
+    expect(about(coins[0])).toBe(10);
+    for (const id of coins.slice(1)) expect(about(id)).toBeGreaterThanOrEqual(29);
+    const got = Object.fromEntries((await items()).map((item) => [item.id, item.outcome]));
+    expect(coins.map((id) => got[id])).toEqual([outcome, 'stored', 'stored', 'stored']);
+    expect(await sql`select from ops.second_opinion where claim = 'catalogue refusal' and answers > 1`).toEqual([]);
+  });
+
+  test('of items that were never answered does not stop those that were; once these are refused too, the kind is', async () => {
+    const { run, clock, coins, sql } = await open({ tracked: 7 });
+    let good = new Set(coins.slice(0, 3));
+    tools(({ method, params }) =>
+      method === 'tools/call' && !good.has(String(params.arguments.coinId)) ? failure('403: forbidden') : undefined,
+    );
+    const outcomes = async () => {
+      const got = new Map((await items()).map(({ id, outcome }) => [id, outcome]));
+      return coins.map((id) => got.get(id));
+    };
+    const refused = Array.from({ length: 4 }, () => 'forbidden');
+    expect(await run('coin_details')).toEqual({ kind: 'done' });
+    expect(await outcomes()).toEqual(['stored', 'stored', 'stored', ...refused]);
+    clock.advanceTo(clock.now() + 2 * DAY + 1);
+    scripted.upstream.forget();
+    expect(await run('coin_details')).toEqual({ kind: 'done' });
+    expect(await outcomes()).toEqual(['stored', 'stored', 'stored', ...refused]);
+    good = new Set();
+    for (let hour = 0; hour < 3 * 24; hour++) {
+      await run('coin_details');
+      clock.advanceTo(clock.now() + HOUR);
+    }
+    expect(await outcomes()).toEqual(coins.map(() => 'forbidden'));
+    const [refusal] = await sql`select answers from ops.second_opinion where claim = 'catalogue refusal'`;
+    expect(refusal).toEqual({ answers: 3 });
+    expect(await run('coin_details')).toMatchObject({ kind: 'held', reason: expect.stringContaining('the plan does') });
+  });
+
+  test('of the only item ends when the plan changes: the item is requested at once', async () => {
+    const { run, clock, asked } = await open({ tracked: 1 });
+    tools(({ method }) => (method === 'tools/list' ? undefined : failure('403: not in this plan')));
+    for (let hour = 0; hour < 24; hour++) {
+      await run('coin_markets');
+      clock.advanceTo(clock.now() + HOUR);
+    }
+    scripted.upstream.forget();
+    expect(await run('coin_markets')).toEqual({ kind: 'done' });
+    expect(asked()).toEqual([]);
+    scripted.upstream.script = null;
+    const richer = bench(await scripted.world.open({ plan: 'ultimate' }), 100);
+    expect(await richer.run('coin_markets')).toEqual({ kind: 'done' });
+    expect(await items()).toMatchObject([{ outcome: 'stored', times: 1 }]);
   });
 
   test('a list that lost half of its rows is believed only when a second answer agrees', async () => {
