@@ -1,10 +1,13 @@
 /** One run of a schedule: its input, and how it can end. */
-import type { Instant } from '../clock.ts';
+import type { Clock, Instant } from '../clock.ts';
 import { DAY } from '../core/interval.ts';
 import { REQUEST_AGAIN_MS } from '../core/second-opinion.ts';
+import type { Sql } from '../store/connection/connect.ts';
+import type { FetchRow } from '../store/work/fetch.ts';
 import type { Answer } from '../upstream/answer.ts';
 import { UpstreamError } from './outcome.ts';
 import type { OutageRetry } from './request/outage-retry.ts';
+import { readRefusedUntil } from './request/refused-endpoint.ts';
 
 /** How a run ends. A run that throws is retried a few times. */
 export type RunOutcome =
@@ -26,18 +29,19 @@ export type RunContext = {
 export type Run = (context: RunContext) => Promise<RunOutcome>;
 
 /** How a run ends when its request brought no usable answer; the request itself is already recorded. @throws UpstreamError: the run is retried */
-export function endUnanswered(
+export async function endUnanswered(
   question: string,
   answer: Exclude<Answer, { kind: 'moved' | 'answered' }>,
-  now: Instant,
-): RunOutcome {
+  { sql, clock, retry, record }: EndDeps,
+): Promise<RunOutcome> {
+  const now = clock.now();
   switch (answer.kind) {
-    case 'limited':
-      return {
-        kind: 'held',
-        until: now + REQUEST_AGAIN_MS,
-        reason: answer.by === 'rate' ? 'limited' : 'quota exhausted',
-      };
+    case 'limited': {
+      // With requests left, a 402 may come again and again.
+      const until = await retry(() => readRefusedUntil(sql, { ...record, now }));
+      const reason = answer.by === 'rate' ? 'limited' : 'quota exhausted';
+      return { kind: 'held', until: Math.max(until, now + REQUEST_AGAIN_MS), reason };
+    }
     case 'refused':
       // The plan does not include it, or this upstream does not have it: one request a day is enough.
       return { kind: 'held', until: now + DAY, reason: answer.message };
@@ -45,4 +49,21 @@ export function endUnanswered(
     case 'unavailable':
       throw new UpstreamError(`${question}: ${answer.message}`, answer.message);
   }
+}
+
+type EndDeps = {
+  readonly sql: Sql;
+  readonly clock: Clock;
+  readonly retry: OutageRetry;
+  readonly record: Pick<FetchRow, 'endpoint' | 'accountId'>;
+};
+
+/** How a run ends whose endpoint was refused so recently that it waits; null: it may send its request. */
+export async function endRefusedRecently(
+  question: string,
+  { sql, clock, retry, record }: EndDeps,
+): Promise<RunOutcome | null> {
+  const now = clock.now();
+  const until = await retry(() => readRefusedUntil(sql, { ...record, now }));
+  return until > now ? { kind: 'held', until, reason: `${question} was refused recently` } : null;
 }

@@ -17,7 +17,7 @@ import { UpstreamError } from '../outcome.ts';
 import { createOriginCheck } from '../request/origin.ts';
 import type { OutageRetry } from '../request/outage-retry.ts';
 import type { SendRequest } from '../request/send-request.ts';
-import { endUnanswered, type RunOutcome } from '../schedule-run.ts';
+import { endRefusedRecently, endUnanswered, type RunOutcome } from '../schedule-run.ts';
 
 const PER_PAGE = 100;
 /** Thousands of renames since the last run would mean a broken answer. */
@@ -29,15 +29,19 @@ export async function readIdChanges(deps: {
   readonly sendRequest: SendRequest;
   readonly sql: Sql;
   readonly clock: Clock;
+  readonly accountId: string;
   readonly signal: AbortSignal;
   /** Waits for a database that is unavailable. */
   readonly retry: OutageRetry;
 }): Promise<RunOutcome> {
-  const { sendRequest, sql, clock, signal, retry } = deps;
+  const { sendRequest, sql, signal, retry } = deps;
   const checkOrigin = createOriginCheck(sql);
   const since = await retry(() => renamesReadUntil(sql));
   // Without a list of coins there is nothing to rename.
   if (since === null) return { kind: 'done' };
+  const asking = { endpoint: ENDPOINT, accountId: deps.accountId };
+  const refused = await endRefusedRecently(ID_CHANGES_PATH, { ...deps, record: asking });
+  if (refused !== null) return refused;
   const renames: Rename[] = [];
   for (let page = 1; page <= MOST_PAGES; page++) {
     const sent = await sendRequest(
@@ -46,7 +50,7 @@ export async function readIdChanges(deps: {
     );
     if (sent.kind === 'held') return sent;
     const { answer, record } = sent;
-    if (answer.kind !== 'answered') return endUnanswered(ID_CHANGES_PATH, answer, clock.now());
+    if (answer.kind !== 'answered') return endUnanswered(ID_CHANGES_PATH, answer, { ...deps, record });
     const read = readRecord(idChangesSchema, answer.body);
     if (!read.ok) {
       const { problem } = read;

@@ -18,7 +18,7 @@ import { REQUESTS_OF_RATES, readRates } from '../snapshot/rates.ts';
 export type Runs = {
   readonly sql: Sql;
   readonly clock: Clock;
-  readonly session: Pick<Session, 'sendRequest' | 'check'>;
+  readonly session: Pick<Session, 'sendRequest' | 'check' | 'accountId'>;
   readonly tickers: Run;
   readonly global: Run;
   readonly exchanges: Run;
@@ -94,7 +94,7 @@ const TABLE = [
     requests: 1,
     cadence: { sparse: 'off', free: 'off', starter: '17 4 * * *' },
     run: ({ session, sql, clock }, { signal, retry }) =>
-      readIdChanges({ sendRequest: session.sendRequest, sql, clock, signal, retry }),
+      readIdChanges({ sendRequest: session.sendRequest, accountId: session.accountId, sql, clock, signal, retry }),
   },
   {
     name: 'exchanges',
@@ -109,7 +109,7 @@ const TABLE = [
     requests: REQUESTS_OF_RATES,
     cadence: { sparse: 'off', free: '47 3 * * *', starter: '47 * * * *', pro: '*/15 * * * *' },
     run: ({ session, sql, clock }, { signal, retry }) =>
-      readRates({ sendRequest: session.sendRequest, sql, clock, signal, retry }),
+      readRates({ sendRequest: session.sendRequest, accountId: session.accountId, sql, clock, signal, retry }),
   },
   ...CATALOGUE_KINDS.map(catalogueEntry),
   {

@@ -19,6 +19,7 @@ import { ConfigurationError, UpstreamError } from '../outcome.ts';
 import { wrongAddress, wrongKey } from '../request/configuration-errors.ts';
 import { createOriginCheck } from '../request/origin.ts';
 import { type OutageRetry, withoutRetry } from '../request/outage-retry.ts';
+import { readRefusedUntil } from '../request/refused-endpoint.ts';
 import type { HeldRequest, SendRequest } from '../request/send-request.ts';
 import { tickersKind, writeCoins } from './snapshot-kinds.ts';
 import { LEAST_SHARE } from './snapshots.ts';
@@ -201,12 +202,11 @@ async function readList<T>(
       if (answer.kind === 'refused' && !isStray) throw new ConfigurationError(wrongAddress(`${path}: ${problem}`));
       if (answer.kind === 'malformed' && answer.astray && !(await hasStored(sql, record.accountId)))
         throw new ConfigurationError(wrongAddress(`${path}: ${problem}`));
-      if (answer.kind === 'limited' && answer.by === 'quota')
-        return {
-          kind: 'held',
-          until: clock.now() + (sent.budgetLeft ? REQUEST_AGAIN_MS : 0),
-          reason: 'quota exhausted',
-        };
+      if (answer.kind === 'limited' && answer.by === 'quota') {
+        const now = clock.now();
+        const until = sent.budgetLeft ? await retry(() => readRefusedUntil(sql, { ...record, now })) : now;
+        return { kind: 'held', until, reason: 'quota exhausted' };
+      }
     }
     // A command does not wait until a cache has dropped the short list: a later run requests it again.
     const isCached = retryAt !== null && retryAt - clock.now() > REQUEST_AGAIN_MS;

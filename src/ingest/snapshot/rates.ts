@@ -16,9 +16,10 @@ import { UpstreamError } from '../outcome.ts';
 import { createOriginCheck, type OriginCheck } from '../request/origin.ts';
 import type { OutageRetry } from '../request/outage-retry.ts';
 import type { SendRequest, SentRequest } from '../request/send-request.ts';
-import { endUnanswered, type RunOutcome } from '../schedule-run.ts';
+import { endRefusedRecently, endUnanswered, type RunOutcome } from '../schedule-run.ts';
 
 const COIN = 'btc-bitcoin';
+const PATH = `${TICKERS_PATH}/${COIN}`;
 const ENDPOINT = 'rates';
 /** The largest number of quotes in one request (upstream-api.md, 1.4). */
 const QUOTES_PER_REQUEST = 3;
@@ -34,6 +35,7 @@ type RatesDeps = {
   readonly sendRequest: SendRequest;
   readonly sql: Sql;
   readonly clock: Clock;
+  readonly accountId: string;
   readonly signal: AbortSignal;
   /** Waits for a database that is unavailable. */
   readonly retry: OutageRetry;
@@ -41,7 +43,9 @@ type RatesDeps = {
 
 /** @throws UpstreamError, ConfigurationError */
 export async function readRates(deps: RatesDeps): Promise<RunOutcome> {
-  const { sql, retry } = deps;
+  const { sql, retry, accountId } = deps;
+  const refused = await endRefusedRecently(PATH, { ...deps, record: { endpoint: ENDPOINT, accountId } });
+  if (refused !== null) return refused;
   const checkOrigin = createOriginCheck(sql);
   let left: readonly string[] = CURRENCIES;
   let dollars: Dollars | null = null;
@@ -74,19 +78,19 @@ async function readTicker(
   quotes: readonly string[],
 ): Promise<TickerRead | RunOutcome> {
   const sent = await sendRequest(
-    { path: `${TICKERS_PATH}/${COIN}`, query: { quotes: quotes.join(',') } },
+    { path: PATH, query: { quotes: quotes.join(',') } },
     { spender: { class: 'scheduled', name: ENDPOINT }, record: { endpoint: ENDPOINT }, signal, retry },
   );
   if (sent.kind === 'held') return sent;
   const { answer, record } = sent;
-  if (answer.kind !== 'answered') return endUnanswered(`${TICKERS_PATH}/${COIN}`, answer, clock.now());
+  if (answer.kind !== 'answered') return endUnanswered(PATH, answer, { sql, clock, retry, record });
   const { exchange } = answer;
   const read = readRecord(tickerSchema, answer.body);
   const updatedAt = read.ok ? parseTime(read.value.last_updated ?? '') : Number.NaN;
   const problem = read.ok ? problemOf(read.value.id, updatedAt, exchange.latest) : read.problem;
   if (!read.ok || problem !== null) {
     await retry((again) => recordFetchOnce(sql, { ...record, outcome: 'malformed', message: problem }, again));
-    throw new UpstreamError(`${TICKERS_PATH}/${COIN}: ${problem}`, problem ?? undefined);
+    throw new UpstreamError(`${PATH}: ${problem}`, problem ?? undefined);
   }
   await checkOrigin(exchange, record, { retry });
   return { kind: 'read', updatedAt, quotes: read.value.quotes, asOf: exchange.asOf, record };

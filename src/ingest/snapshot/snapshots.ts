@@ -3,9 +3,7 @@
  * transaction. Any process may take one at any time: of two answers, the database keeps the newer one.
  */
 import type { Clock, Instant } from '../../clock.ts';
-import { createBackoff, WHOLE_BOUND } from '../../core/backoff.ts';
-import { DAY } from '../../core/interval.ts';
-import { judgeLength, REQUEST_AGAIN_MS } from '../../core/second-opinion.ts';
+import { judgeLength } from '../../core/second-opinion.ts';
 import type { Sql, SqlOrTransaction } from '../../store/connection/connect.ts';
 import {
   hasStored,
@@ -22,6 +20,7 @@ import { ConfigurationError, INTERRUPTED, UpstreamError } from '../outcome.ts';
 import { wrongAddress, wrongKey } from '../request/configuration-errors.ts';
 import { createOriginCheck, type OriginCheck } from '../request/origin.ts';
 import { type OutageRetry, withoutRetry } from '../request/outage-retry.ts';
+import { LOOK_BACK, refusedUntil } from '../request/refused-endpoint.ts';
 import type { SendRequest, SentRequest } from '../request/send-request.ts';
 import type { Run } from '../schedule-run.ts';
 import { exchangesKind, globalKind, type SnapshotKind, type SnapshotName, tickersKind } from './snapshot-kinds.ts';
@@ -100,8 +99,6 @@ type Taking<T> = SnapshotDeps & {
 };
 type Attempt = SnapshotOptions & { readonly retry: OutageRetry; readonly attempt: number };
 
-/** How many recorded requests of an endpoint are read, to count the refusals in a row. */
-const LOOK_BACK = 12;
 const LOOK_AGAIN_MS = 60_000;
 
 async function takeSnapshot<T>(taking: Taking<T>, run: Attempt): Promise<SnapshotOutcome> {
@@ -222,24 +219,6 @@ function mayBeShort(past: readonly PastRequest[]): boolean {
   return past.find(({ outcome }) => outcome === 'stored' || outcome === 'unconfirmed')?.outcome === 'unconfirmed';
 }
 
-const REFUSALS: ReadonlySet<string> = new Set([
-  'history limit',
-  'forbidden',
-  'unknown id',
-  'unknown route',
-  'bad request',
-]);
-const backoff = createBackoff({ firstMs: 60_000, mostMs: DAY, factor: 4 });
-
-/** After refusals in a row a schedule waits for 1, 4, 16 … minutes, at most a day, so that it spends no quota on refusals. */
-function refusedUntil(past: readonly PastRequest[], now: Instant): Instant {
-  const answered = past.findIndex((asking) => !REFUSALS.has(asking.outcome));
-  const inARow = answered === -1 ? past.length : answered;
-  if (inARow === 0) return now;
-  // A clock that was set back must not stretch the wait.
-  return Math.min(past[0]!.sentAt, now) + backoff(inARow - 1, WHOLE_BOUND);
-}
-
 /** What a failed request means for the caller; the request itself is already recorded. */
 async function unanswered<T>(
   { sql, clock, accountId, kind, name }: Taking<T>,
@@ -251,17 +230,21 @@ async function unanswered<T>(
   const { message } = answer;
   // Before the first answer, the key or the address may be wrong.
   const proven = () => retry(() => hasStored(sql, accountId));
+  const refusal = (outcome: string): SnapshotOutcome => {
+    const { sentAt, status } = answer.exchange;
+    const asking = { sentAt, status, outcome, rows: 0 };
+    return { kind: 'refused', until: refusedUntil([asking, ...past], clock.now()), requests, message };
+  };
   switch (answer.kind) {
     case 'limited':
-      if (budgetLeft) return { kind: 'deferred', until: clock.now() + REQUEST_AGAIN_MS, requests, reason: message };
+      if (budgetLeft) return refusal('limited');
       // The ledger holds all requests; the next permit request returns until when.
       return { kind: 'snoozed', until: clock.now(), reason: answer.by === 'rate' ? 'limited' : 'quota exhausted' };
     case 'refused': {
       if (answer.reason === 'forbidden' && !(await proven())) throw new ConfigurationError(wrongKey(message, keySent));
       if (answer.reason === 'unknown route' && !(await proven()))
         throw new ConfigurationError(wrongAddress(`${kind.path}: ${message}`));
-      const asking = { sentAt: answer.exchange.sentAt, outcome: answer.reason, rows: 0 };
-      return { kind: 'refused', until: refusedUntil([asking, ...past], clock.now()), requests, message };
+      return refusal(answer.reason);
     }
     case 'malformed':
       if (answer.astray && !(await proven())) throw new ConfigurationError(wrongAddress(`${kind.path}: ${message}`));

@@ -31,7 +31,7 @@ export async function storeSnapshot(
 
 type Asker = { readonly endpoint: string; readonly accountId: string };
 /** A past request of an endpoint and its outcome. */
-export type PastRequest = Readonly<Pick<typeof fetch.$inferSelect, 'sentAt' | 'outcome' | 'rows'>>;
+export type PastRequest = Readonly<Pick<typeof fetch.$inferSelect, 'sentAt' | 'outcome' | 'status' | 'rows'>>;
 
 /** The last requests of an endpoint by an account, newest first; without requests in the future, from before a clock was set back. */
 export async function recentRequests(
@@ -39,7 +39,7 @@ export async function recentRequests(
   { endpoint, accountId, limit, now }: Asker & { readonly limit: number; readonly now: Instant },
 ): Promise<PastRequest[]> {
   return tables(sql)
-    .select({ sentAt: fetch.sentAt, outcome: fetch.outcome, rows: fetch.rows })
+    .select({ sentAt: fetch.sentAt, outcome: fetch.outcome, status: fetch.status, rows: fetch.rows })
     .from(fetch)
     .where(and(matches(fetch, { endpoint, accountId, seriesId: null }), lte(fetch.sentAt, now + MOST_SKEW_MS)))
     .orderBy(desc(fetch.sentAt))

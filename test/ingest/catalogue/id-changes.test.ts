@@ -1,6 +1,6 @@
 /** Renames from the changelog: what they cost, and that one history stays one. */
 import { afterEach, expect, test } from 'vitest';
-import { DAY } from '../../../src/core/interval.ts';
+import { DAY, HOUR } from '../../../src/core/interval.ts';
 import { readIdChanges } from '../../../src/ingest/catalogue/id-changes.ts';
 import { withoutRetry } from '../../../src/ingest/request/outage-retry.ts';
 import {
@@ -42,7 +42,14 @@ async function open(options: WorldOptions = {}) {
   await sql`update market.coin set first_seen_at = ${NOW - 365 * DAY}`;
   const { signal } = new AbortController();
   const read = (retry = withoutRetry) =>
-    readIdChanges({ sendRequest: session.sendRequest, sql, clock: world!.clock, signal, retry });
+    readIdChanges({
+      sendRequest: session.sendRequest,
+      accountId: session.accountId,
+      sql,
+      clock: world!.clock,
+      signal,
+      retry,
+    });
   const renames = () =>
     sql<{ id: string }[]>`select old_id || ' ' || new_id as id from market.coin_rename order by renamed_at`;
   return { ...scripted, sql, read, renames };
@@ -152,7 +159,10 @@ test('when the plan has no changelog, one request is sent, and the next one wait
   const { read, upstream } = await open();
   upstream.script = () => says(403, 'not in this plan');
   expect(await read()).toMatchObject({ kind: 'held', until: expect.any(Number) });
+  // The next tick may come earlier.
+  expect(await read()).toMatchObject({ kind: 'held', reason: expect.stringContaining('was refused recently') });
   expect(upstream.log).toHaveLength(1);
+  world!.clock.advanceTo(NOW + DAY + HOUR);
   upstream.script = told(() => [{ old_id: 'a' }]);
   await expect(read()).rejects.toThrow(/changelog\/ids: .*expected/);
 });

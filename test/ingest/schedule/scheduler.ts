@@ -73,7 +73,7 @@ export async function makeBench(kind: 'postgres' | 'redis'): Promise<Bench> {
       const runs: Runs = {
         sql: database.sql,
         clock,
-        session: { sendRequest: none, check: none },
+        session: { accountId: 'anonymous@upstream.test', sendRequest: none, check: none },
         tickers: runOf('tickers'),
         global: runOf('global'),
         exchanges: runOf('exchanges'),

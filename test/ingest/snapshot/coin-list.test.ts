@@ -83,6 +83,21 @@ test('a stray 402 is followed by another request when no cache repeats it', asyn
   expect(second!.at - first!.at).toBeGreaterThanOrEqual(70_000);
 });
 
+test('a 402 whose text is unknown, with requests left, is requested less and less often', async () => {
+  const { deps, upstream, clock } = await open();
+  upstream.script = () => says(402, 'payment required');
+  const end = clock.now() + 30 * DAY;
+  while (clock.now() < end && upstream.log.length < 100) {
+    const outcome = await refreshCatalogue(deps);
+    if (outcome.kind !== 'held') throw new Error(`not held, but ${outcome.kind}`);
+    clock.advanceTo(Math.max(outcome.until, clock.now() + 1_000));
+  }
+  expect(upstream.log.length).toBeGreaterThanOrEqual(30);
+  expect(upstream.log.length).toBeLessThan(40);
+  upstream.script = null;
+  expect(await refreshCatalogue(deps)).toMatchObject({ kind: 'read' });
+});
+
 test('a list that is a tenth shorter is believed when the next answer is as short, and only then', async () => {
   const { deps, sql, upstream, clock, paths } = await open();
   expect(await refreshCatalogue(deps, 0)).toMatchObject({ kind: 'read' });

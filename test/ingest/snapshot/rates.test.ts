@@ -3,7 +3,7 @@ import { afterEach, expect, test } from 'vitest';
 import { isFound } from '../../../src/contract/answer/not-found.ts';
 import { provenanceOf } from '../../../src/contract/answer/provenance.ts';
 import { FIATS } from '../../../src/contract/record/fiats.ts';
-import { DAY } from '../../../src/core/interval.ts';
+import { DAY, HOUR } from '../../../src/core/interval.ts';
 import { withoutRetry } from '../../../src/ingest/request/outage-retry.ts';
 import { REQUESTS_OF_RATES, readRates } from '../../../src/ingest/snapshot/rates.ts';
 import { createSnapshots } from '../../../src/ingest/snapshot/snapshots.ts';
@@ -28,7 +28,8 @@ async function open() {
   made.upstream.forget();
   const { sql } = database;
   const { signal } = new AbortController();
-  const read = (retry = withoutRetry) => readRates({ sendRequest: session.sendRequest, sql, clock, signal, retry });
+  const read = (retry = withoutRetry) =>
+    readRates({ sendRequest: session.sendRequest, accountId: session.accountId, sql, clock, signal, retry });
   const stored = () =>
     sql<
       StoredRate[]
@@ -108,6 +109,24 @@ test('an answer that is no ticker of bitcoin is not used; a refusal waits a day'
   made.upstream.script = () => says(403, 'not in this plan');
   expect(await read()).toMatchObject({ kind: 'held', until: expect.any(Number) });
   expect(await stored()).toEqual([]);
+});
+
+test('a 402 whose text is unknown, with requests left, is requested less and less often, at whatever ticks', async () => {
+  const { clock, read, stored } = await open();
+  made.upstream.script = () => says(402, 'payment required');
+  const end = clock.now() + 30 * DAY;
+  for (let runs = 0; clock.now() < end && made.upstream.log.length < 100; runs++) {
+    const outcome = await read();
+    if (outcome.kind !== 'held') throw new Error(`not held, but ${outcome.kind}`);
+    expect(outcome.until).toBeGreaterThan(clock.now());
+    // Now the run itself goes on, now the next tick comes before.
+    clock.advanceTo(runs % 2 === 0 ? outcome.until : Math.min(outcome.until, clock.now() + HOUR));
+  }
+  expect(made.upstream.log.length).toBeGreaterThanOrEqual(30);
+  expect(made.upstream.log.length).toBeLessThan(40);
+  made.upstream.script = null;
+  expect(await read()).toEqual({ kind: 'done' });
+  expect(await stored()).toHaveLength(CURRENCIES.length);
 });
 
 test('tickers, exchanges, markets and the price converter are served in other currencies; without a fresh rate they are null, and partial', async () => {

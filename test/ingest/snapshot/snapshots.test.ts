@@ -288,25 +288,31 @@ describe('every snapshot', () => {
     expect([...spent]).toEqual(['exchanges', 'global', 'tickers'].map((name) => ({ name, monthSpent: 1 })));
   });
 
-  test('that is refused is not requested for longer and longer, and uses no quota meanwhile', async () => {
-    const { world, upstream, snapshots } = await open();
-    stored(await snapshots.exchanges());
-    upstream.forget();
-    upstream.script = (request) => (request.url.endsWith(EXCHANGES_PATH) ? says(403, 'forbidden') : null);
-    const end = world.clock.now() + 30 * DAY;
-    while (world.clock.now() < end) {
-      const outcome = await snapshots.exchanges();
-      if (outcome.kind !== 'refused') throw new Error(`not refused, but ${outcome.kind}`);
-      expect(outcome.until).toBeGreaterThan(world.clock.now());
-      // A process that asks earlier gets the refusal without a request.
-      expect(await snapshots.exchanges()).toMatchObject({ kind: 'refused', requests: 0 });
-      world.clock.advanceTo(outcome.until);
-    }
-    expect(upstream.log.length).toBeGreaterThanOrEqual(30);
-    expect(upstream.log.length).toBeLessThan(40);
-    upstream.script = null;
-    stored(await snapshots.exchanges());
-  });
+  test.each([
+    [403, 'forbidden'],
+    [402, 'payment required'],
+  ])(
+    'that is refused (%i: %s) is not requested for longer and longer, and uses no quota meanwhile',
+    async (status, text) => {
+      const { world, upstream, snapshots } = await open();
+      stored(await snapshots.exchanges());
+      upstream.forget();
+      upstream.script = (request) => (request.url.endsWith(EXCHANGES_PATH) ? says(status, text) : null);
+      const end = world.clock.now() + 30 * DAY;
+      while (world.clock.now() < end) {
+        const outcome = await snapshots.exchanges();
+        if (outcome.kind !== 'refused') throw new Error(`not refused, but ${outcome.kind}`);
+        expect(outcome.until).toBeGreaterThan(world.clock.now());
+        // A process that asks earlier gets the refusal without a request.
+        expect(await snapshots.exchanges()).toMatchObject({ kind: 'refused', requests: 0 });
+        world.clock.advanceTo(outcome.until);
+      }
+      expect(upstream.log.length).toBeGreaterThanOrEqual(30);
+      expect(upstream.log.length).toBeLessThan(40);
+      upstream.script = null;
+      stored(await snapshots.exchanges());
+    },
+  );
 
   test('whose key was never accepted ends with a configuration error', async () => {
     const { upstream, snapshots } = await open({ catalogue: false });
