@@ -68,19 +68,22 @@ function refusalsOf(accountId: string, plan: PlanName): string {
   return `${accountId} ${plan} `;
 }
 
-/** A refused kind is requested once a day. A claim that is older than this counts no more: the kind is not requested any more. */
-const REFUSAL_VALID_MS = 3 * DAY;
+/** A refused kind is requested once in this time. */
+export const REFUSED_EVERY_MS = RULES['catalogue refusal'].believedMs;
 
-/** The kinds that the upstream refuses to this account on this plan, and until when Chandler does not request each. */
+/**
+ * The kinds that the upstream refuses to this account on this plan, and until when Chandler does not request each. A kind stays refused until an
+ * item is answered, also while no service requests it.
+ */
 export async function readRefusedKinds(
   sql: SqlOrTransaction,
   { accountId, plan, now }: { readonly accountId: string; readonly plan: PlanName; readonly now: Instant },
 ): Promise<Partial<Record<CatalogueKind, Instant>>> {
   const prefix = refusalsOf(accountId, plan);
-  const claims = await readClaims(sql, { claims: ['catalogue refusal'], prefix, since: now - REFUSAL_VALID_MS });
+  const claims = await readClaims(sql, { claims: ['catalogue refusal'], prefix, since: 0 });
   return Object.fromEntries(
     CATALOGUE_KINDS.flatMap((kind) => {
-      const claim = claims.find(({ key }) => key === `${prefix}${kind}`);
+      const claim = claims.find((one) => one.key === `${prefix}${kind}` && isBelieved(one));
       return claim === undefined ? [] : [[kind, refusedUntil(claim, now)?.until ?? claim.retryAt]];
     }),
   );

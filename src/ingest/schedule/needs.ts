@@ -20,6 +20,7 @@ import type { RefusedInterval } from '../../store/candle/refusal.ts';
 import type { CatalogueKind, ComingItems } from '../../store/catalogue/catalogue-item.ts';
 import type { ComingRefreshes } from '../../store/tracking/tracked-series.ts';
 import type { ScheduleRun } from '../../store/work/schedule-run.ts';
+import { REFUSED_EVERY_MS } from '../catalogue/catalogue-outcome.ts';
 import { CATALOGUE_PLAN } from '../catalogue/catalogue-plan.ts';
 import { longestGapMs } from './cadence.ts';
 import { catalogueKindOf, type Schedule } from './schedule-plan.ts';
@@ -67,16 +68,18 @@ export function comingNeeds(schedules: readonly Schedule[], work: KnownWork): re
 function needOfCatalogue(schedule: Schedule, kind: CatalogueKind, work: KnownWork): Need[] {
   const { name, requests, refusedUntil } = schedule;
   const { ageMs, idleAgeMs } = CATALOGUE_PLAN[kind];
-  const end = monthReset(work.readAt);
+  // Nothing is requested, and so nothing is reserved, before `refusedUntil`.
+  const end = Math.max(monthReset(work.readAt), refusedUntil ?? 0);
   const runs = comingRuns(schedule, work, end);
   const groups = work.items[kind].map(({ dueAt, isIdle, items }) => {
     return { dueAt, everyMs: isIdle ? idleAgeMs : ageMs, items };
   });
-  // A kind that the upstream refuses is requested once a day.
+  // Of a kind that the upstream refuses, one item is requested from time to time.
+  const refused = { dueAt: refusedUntil ?? null, everyMs: REFUSED_EVERY_MS, items: 1 };
   const coming =
     refusedUntil === undefined
       ? comingItems(groups, { runs, most: schedule.most ?? 0 })
-      : comingItems(groups.length === 0 ? [] : [{ dueAt: refusedUntil, everyMs: DAY, items: 1 }], { runs, most: 1 });
+      : comingItems(groups.length === 0 ? [] : [refused], { runs, most: 1 });
   const average = requests * (schedule.cadence!.count(work.readAt, work.readAt + 30 * DAY) / 30);
   return [needOf(name, coming, { work, end, perDay: average })];
 }

@@ -8,6 +8,7 @@ import { freshnessPerRun } from '../../quota/achievable-ages.ts';
 import { requestsPerDayAt } from '../../quota/adaptive-rate.ts';
 import type { Limits } from '../../quota/quota.ts';
 import { CATALOGUE_KINDS, type CatalogueDemand, type CatalogueKind } from '../../store/catalogue/catalogue-item.ts';
+import { REFUSED_EVERY_MS } from '../catalogue/catalogue-outcome.ts';
 import {
   achievableAgeMs,
   CATALOGUE_PLAN,
@@ -32,7 +33,7 @@ export type Schedule = {
   /** True when the cadence was configured; false when it comes from the plan. */
   readonly isSet: boolean;
   readonly isAccountRequest: boolean;
-  /** The upstream refuses what the schedule requests. Until this instant it sends no requests, and then one a day. */
+  /** The upstream refuses what the schedule requests. Until this instant it sends no requests, and then one a month. */
   readonly refusedUntil?: Instant | undefined;
 };
 
@@ -125,7 +126,7 @@ function scheduleOf(entry: ScheduleEntry, tier: Tier, wishes: Wishes): Schedule 
     const need = catalogue?.[kind!];
     if (need === undefined) return isSet && own !== null ? most! : 0;
     const perRun = requestsPerRun(kind!, need, { mostPerRun: most!, runsPerDay });
-    return refusedUntil === undefined ? perRun : Math.min(perRun, 1 / Math.max(1, runsPerDay));
+    return refusedUntil === undefined ? perRun : Math.min(perRun, 1, DAY / (REFUSED_EVERY_MS * runsPerDay));
   };
   const { name, fetches, isAccountRequest = false } = entry;
   return { name, fetches, requests: requests(), most, cadence: own, isSet, isAccountRequest, refusedUntil };

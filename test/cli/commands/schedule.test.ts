@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { DAY } from '../../../src/core/interval.ts';
+import { DAY, HOUR } from '../../../src/core/interval.ts';
 import { recordCoins } from '../../../src/store/snapshot/coin.ts';
 import { applyTracks } from '../../../src/store/tracking/apply-track-rules.ts';
 import { addTracks, removeTracks } from '../../../src/store/tracking/track-rule.ts';
@@ -55,7 +55,7 @@ describe('schedule', () => {
     expect((await chandler(['schedule'], env)).out).toMatch(/^global +off +1 +0 +– +never +– /m);
   });
 
-  test('requests and reserves a kind of data that the upstream refuses once a day, from when it is due', async () => {
+  test('reserves nothing for a kind of data that the upstream refuses before it is due, and then one request a month', async () => {
     const { sql } = database;
     const accountId = 'anonymous@api.coinpaprika.com';
     await schedulerSeen(database, { accountId, at: NOW });
@@ -72,14 +72,23 @@ describe('schedule', () => {
     // Three coins, each due after three hours, so requested at every second run.
     expect(before.perDay).toBe(18);
     const key = `${accountId} free coin_markets`;
-    await sql`
-      insert into ops.second_opinion (claim, key, evidence, answers, requested_at, retry_at)
-      values ('catalogue refusal', ${key}, '{"reason": "plan", "message": "not in your plan"}', 2, ${NOW}, ${NOW + DAY})`;
-    const refused = await read();
-    expect(refused.perDay).toBe(1);
-    // A run every two hours requests two coins, so each coin has its turn every four hours, not three. Six runs today send nine requests, a
-    // day 18. Of refused data it is one a day.
-    expect(before.reserved - refused.reserved).toBe(9 + 9 * 18 - 9);
+    const refused = async (answers: number, requestedAt: number, retryAt: number) => {
+      await sql`delete from ops.second_opinion where key = ${key}`;
+      await sql`
+        insert into ops.second_opinion (claim, key, evidence, answers, requested_at, retry_at)
+        values ('catalogue refusal', ${key}, '{"reason": "plan", "message": "not in your plan"}', ${answers}, ${requestedAt}, ${retryAt})`;
+      const { reserved, perDay } = await read();
+      return { saved: before.reserved - reserved, perDay };
+    };
+    // A run every two hours requests two coins, so each coin has its turn every four hours, not three. Six runs today send nine requests, a day 18.
+    const all = 9 + 9 * 18;
+    expect(await refused(3, NOW, NOW + 30 * DAY)).toEqual({ saved: all, perDay: 0 });
+    // Weeks after the last refusal, the next request is due after this month.
+    expect(await refused(3, NOW - 15 * DAY, NOW + 15 * DAY)).toEqual({ saved: all, perDay: 0 });
+    expect(await refused(3, NOW - 29 * DAY, NOW + DAY)).toEqual({ saved: all - 1, perDay: 0 });
+    expect(await refused(3, NOW - 40 * DAY, NOW - 10 * DAY)).toEqual({ saved: all - 1, perDay: 0 });
+    // Two refusals may be chance: a few minutes later the kind is requested as usual.
+    expect(await refused(2, NOW, NOW + HOUR)).toEqual({ saved: 0, perDay: 18 });
     await sql`delete from ops.second_opinion where key = ${key}`;
     await sql`delete from market.series where id = any(${ids}::int[])`;
     await sql`delete from market.coin where id in ('a-a', 'b-b', 'c-c')`;
