@@ -184,6 +184,47 @@ describe('the schedule confirm_holes', () => {
     expect(await holes()).toEqual({ once: 24, twice: 3 });
   });
 
+  test.each([503, 200])(
+    'goes on with the other coins when one always fails (%i), and requests that coin again a day later',
+    async (status) => {
+      const chandler = await open();
+      const { clock } = made.world;
+      const { session } = chandler;
+      // With so few candles a request, the holes take six requests for each coin.
+      const { run } = scheduleOf({
+        ...chandler,
+        session: { ...session, plan: { ...session.plan, candlesPerRequest: 7 } },
+      });
+      const truthful = made.upstream.script!;
+      made.upstream.script = (request, ...rest) =>
+        request.url.includes(COINS[0]!) ? Response.json({ error: 'broken' }, { status }) : truthful(request, ...rest);
+      const broken = () => made.upstream.ohlcv().filter(({ coin }) => coin === COINS[0]).length;
+      clock.advanceTo(NOW + 2 * HOUR);
+      expect(await run()).toEqual({ kind: 'done' });
+      expect(broken()).toBe(2);
+      expect(await holes()).toEqual({ once: 10, twice: 10 });
+      clock.advanceTo(NOW + 20 * HOUR);
+      expect(await run()).toEqual({ kind: 'done' });
+      expect(broken()).toBe(2);
+
+      made.upstream.script = truthful;
+      clock.advanceTo(NOW + 9 * DAY);
+      await run();
+      expect(await holes()).toEqual({ once: 0, twice: 15 });
+      await expectSound();
+    },
+  );
+
+  test('fails when several coins fail in a row: the upstream is down', async () => {
+    const chandler = await open();
+    const { clock } = made.world;
+    made.upstream.script = async () => Response.json({ error: 'down' }, { status: 503 });
+    clock.advanceTo(NOW + 2 * HOUR);
+    await expect(scheduleOf(chandler).run()).rejects.toThrow('down');
+    expect(made.upstream.ohlcv()).toHaveLength(3);
+    expect(await holes()).toEqual({ once: 30, twice: 0 });
+  });
+
   test('retries after a week when an answer decides nothing; an implausible answer changes nothing', async () => {
     const chandler = await open({}, { ...TARGET, coins: [COINS[0]!] });
     const { clock, database } = made.world;

@@ -36,8 +36,13 @@ export type ConfirmHolesDeps = {
 const MOST_REQUESTS = 300;
 /** After so many failures in a row the upstream fails in general, and not only on one series. */
 const MOST_FAILURES_IN_A_ROW = 3;
+/** After so many failures in a row on one series, the run goes on with the next one. */
+const MOST_FAILURES_OF_A_SERIES = 2;
 
-/** A later run repeats a request that fails. @throws UpstreamError when several in a row fail, ConfigurationError */
+/**
+ * A later run repeats a request that fails: a day later, if it was the last one about its series (`readDueHoles`).
+ * @throws UpstreamError when several in a row fail, ConfigurationError
+ */
 export function createConfirmHoles(deps: ConfirmHolesDeps): Run {
   const { sql, clock, plan, historyLimits, ingestChunk, allowance } = deps;
   return async ({ signal, retry }) => {
@@ -47,6 +52,7 @@ export function createConfirmHoles(deps: ConfirmHolesDeps): Run {
     if ((await allowance()).allowed === 0) return { kind: 'done' };
     for (const series of await readHoles(sql)) {
       const { seriesId, coinId, quote, interval } = series;
+      let failuresHere = 0;
       for (const span of await holeChunks(sql, series, { plan, historyLimits, now: clock.now() })) {
         signal.throwIfAborted();
         if (left-- === 0 || (await allowance()).allowed === 0) return { kind: 'done' };
@@ -56,10 +62,12 @@ export function createConfirmHoles(deps: ConfirmHolesDeps): Run {
           deps.onChunk?.(job, outcome);
           if (outcome.kind === 'snoozed') return { kind: 'held', until: outcome.until, reason: outcome.reason };
           failures = 0;
+          failuresHere = 0;
         } catch (error) {
           if (!(error instanceof UpstreamError)) throw error;
           deps.onFailure?.(job, error);
           if (++failures >= MOST_FAILURES_IN_A_ROW) throw error;
+          if (++failuresHere >= MOST_FAILURES_OF_A_SERIES) break;
         }
       }
     }

@@ -20,6 +20,8 @@ const INDEPENDENT_MS = RULES.unconfirmed.waitMs + LONGEST_CACHED_MS;
 export const HOLES = 'holes';
 /** If an answer did not settle a hole, the next one may be the same. So the next request about the hole waits this long. */
 const ASKED_IN_VAIN_MS = 7 * DAY;
+/** If the last request about a series failed, its other holes wait this long, too: a coin that always fails must not use up the requests of others. */
+const FAILED_MS = DAY;
 
 /** All series with holes: highest priority first, then those with the most holes. */
 export async function readHoles(sql: SqlOrTransaction): Promise<SeriesHoles[]> {
@@ -34,8 +36,9 @@ export async function readHoles(sql: SqlOrTransaction): Promise<SeriesHoles[]> {
 /**
  * The due holes of a series as spans to request, in order of time. Each span includes the stored candles on both sides of its hole: only an answer
  * with these candles proves that the slots between them are empty. A hole without a candle within `limit` slots on either side is left out,
- * because no request can prove it. Three kinds of holes are not due: those whose answer is so recent that another one is not independent, those
- * requested within the last week without a result, and those that upstream refuses to this plan.
+ * because no request can prove it. Four kinds of holes are not due: those whose answer is so recent that another one is not independent, those
+ * requested within the last week without a result, those that upstream refuses to this plan, and all holes of a series whose last request about
+ * holes failed within the last day.
  */
 export async function readDueHoles(
   sql: SqlOrTransaction,
@@ -65,7 +68,12 @@ export async function readDueHoles(
           and r.account_plan = ${plan} and ${stillRefused(sql, now)}), '{}') as holes
     )
     select b.open_time as before, a.open_time as after
-    from due cross join lateral unnest(due.holes) h
+    from (select holes from due where not coalesce((
+      select f.outcome in ('unavailable', 'malformed', 'moved', 'unknown route') from ops.fetch f
+      where f.series_id = ${seriesId} and f.subject = ${HOLES} and f.sent_at between ${now - FAILED_MS} and ${now}
+        and f.as_of > ${now - FAILED_MS - 2 * DAY}
+      order by f.sent_at desc, f.id desc limit 1), false)) due
+    cross join lateral unnest(due.holes) h
     cross join lateral (select c.open_time from ${stored} c
       where c.open_time < lower(h) and c.open_time >= lower(h) - ${reach} order by c.open_time desc limit 1) b
     cross join lateral (select c.open_time from ${stored} c
