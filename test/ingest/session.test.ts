@@ -19,8 +19,8 @@ beforeEach(() => database.sql`truncate ops.fetch, ops.quota, ops.quota_spent, op
 const TICKERS = { spender: { class: 'scheduled', name: 'tickers' }, record: { endpoint: 'tickers' } } as const;
 
 /** An answer of `/users/me`. */
-function account(plan: string, left: number, status: string | null = 'active'): Response {
-  const month = { requests_made: 10, requests_left: left };
+function account(plan: string, left: number, status: string | null = 'active', made = 10): Response {
+  const month = { requests_made: made, requests_left: left };
   return Response.json({
     plan,
     plan_started_at: null,
@@ -87,6 +87,30 @@ describe('the plan', () => {
     expect(world.sent).toHaveLength(1);
     expect((await again.quota.state()).month).toMatchObject({ spent: 10, limit: 1_000_000 });
   });
+
+  test.each([
+    { made: 1e300, left: 5, wrong: 'made' },
+    { made: 10, left: 1e19, wrong: 'left' },
+    { made: 1200.5, left: 5, wrong: 'made' },
+    { made: 2 ** 53, left: -1, wrong: 'made' },
+  ])(
+    'and its count are not believed with $made requests made and $left left, and nothing of the answer is kept',
+    async ({ made, left, wrong }) => {
+      const world = bench();
+      world.answers(account('pro', 999_990));
+      const session = await world.open();
+      world.answers(account('free', left, 'active', made));
+      expect(await session.check()).toMatchObject({ kind: 'unknown' });
+      expect((await session.quota.state()).month).toMatchObject({ spent: 11, limit: 1_000_000 });
+      expect(await currentAccount(database.sql)).toMatchObject({ plan: 'pro', monthLimit: 1_000_000 });
+      const [row] = await database.sql`select outcome, message from ops.fetch order by id desc limit 1`;
+      expect(row).toMatchObject({ outcome: 'malformed', message: expect.stringContaining(`requests_${wrong}`) });
+      // An account without a limit has no such count.
+      world.answers(account('pro', -1, 'active', -1));
+      expect(await session.check()).toMatchObject({ kind: 'known' });
+      expect((await session.quota.state()).month.limit).toBe(null);
+    },
+  );
 
   test('is requested again when the answer is six hours old', async () => {
     const world = bench();

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { type Clock, type Instant, MOST_SKEW_MS } from '../../clock.ts';
 import { ACCOUNT_PATHS, type AccountPath } from '../../contract/interface/paths.ts';
 import { isPlanName, type PlanName } from '../../contract/plan/plans.ts';
-import { type AccountInfo, accountInfoSchema, readRecord } from '../../contract/record/records.ts';
+import { type AccountInfo, accountInfoSchema, type ParsedRecord, readRecord } from '../../contract/record/records.ts';
 import { createBackoff, WHOLE_BOUND } from '../../core/backoff.ts';
 import { HOUR } from '../../core/interval.ts';
 import type { Quota } from '../../quota/quota.ts';
@@ -112,7 +112,7 @@ export async function checkAccount(deps: CheckAccountDeps): Promise<AccountCheck
     if (answer.kind === 'refused' && (answer.reason === 'unknown route' || answer.reason === 'unknown id')) continue;
     if (answer.kind === 'malformed' && answer.astray) continue;
     if (answer.kind !== 'answered') return { kind: 'unanswered', message: answer.message };
-    const read = readRecord(accountInfoSchema, answer.body);
+    const read = readAccountInfo(answer.body);
     await recordFetch(sql, {
       ...record,
       outcome: read.ok ? 'stored' : 'malformed',
@@ -125,6 +125,20 @@ export async function checkAccount(deps: CheckAccountDeps): Promise<AccountCheck
   }
   await forgetKeyRefusal(sql, id);
   return { kind: 'unknown' };
+}
+
+/** No account has so many requests a month, at any rate. A larger count is an error, and the ledger could not store each of them. */
+const MOST_REQUESTS = 1e12;
+
+/** An account with a count that cannot be true is refused like one of the wrong shape. */
+function readAccountInfo(body: unknown): ParsedRecord<AccountInfo> {
+  const read = readRecord(accountInfoSchema, body);
+  if (!read.ok) return read;
+  const wrong = Object.entries(read.value.usage.current_month).find(
+    ([, count]) => count !== null && !(Number.isInteger(count) && count <= MOST_REQUESTS),
+  );
+  if (wrong === undefined) return read;
+  return { ok: false, problem: `usage.current_month.${wrong[0]}: expected number of requests, got ${wrong[1]}` };
 }
 
 /** Reconciles the ledger and saves the account. Resolves to its plan; null when Chandler does not know that plan. */
