@@ -41,12 +41,14 @@ export function createUpstreamReports(deps: ReportDeps): UpstreamReports {
   let lastAnswered = Number.NEGATIVE_INFINITY;
 
   const at = () => ({ accountId, now: ledgerClock.now() });
-  /** Converts `sentAt` from our clock to the ledger's for `step`. */
+  /** The newest answer, if it is not dated in the future: the clock was set back since, and then it says nothing about the requests of now. */
+  const newestAnswered = () => (lastAnswered > clock.now() ? Number.NEGATIVE_INFINITY : lastAnswered);
+  /** Converts `sentAt` from our clock to the ledger's for `step`. A request of before the clock was set back counts as sent now. */
   const change = async (
     sentAt: Instant,
     step: (ledger: Ledger, now: Instant, sentAt: Instant) => Ledger,
   ): Promise<void> => {
-    const agoMs = clock.now() - sentAt;
+    const agoMs = Math.max(0, clock.now() - sentAt);
     const ledger = await changeLedger(sql, at(), (old, now) => step(old, now, now - agoMs));
     isBackingOff = ledger.downStreak > 0 || ledger.limitedStreak > 0 || ledger.probe !== null;
   };
@@ -76,13 +78,14 @@ export function createUpstreamReports(deps: ReportDeps): UpstreamReports {
     },
     async unavailable({ sentAt, retryAfterMs, message }) {
       // The upstream has answered a request that was sent after this one, so it is not down.
-      if (sentAt < lastAnswered && retryAfterMs === null) return;
+      if (sentAt < newestAnswered() && retryAfterMs === null) return;
       const event = { retryAfterMs, message: message.slice(0, LONGEST_MESSAGE), random: random() };
       await change(sentAt, (ledger, now, sent) => afterUnavailable(ledger, now, { ...event, sentAt: sent }));
     },
     async answered({ sentAt }) {
-      lastAnswered = Math.max(lastAnswered, sentAt);
-      gate.answered(sentAt);
+      const sentBy = Math.min(sentAt, clock.now());
+      lastAnswered = Math.max(newestAnswered(), sentBy);
+      gate.answered(sentBy);
       if (!isBackingOff) return;
       const record = async (answeredRequestAt: Instant) => {
         isBackingOff = false;
@@ -95,8 +98,7 @@ export function createUpstreamReports(deps: ReportDeps): UpstreamReports {
         }
       };
       let known = lastAnswered;
-      // Not the newest one: where the clock was set back, an earlier answer may be dated in the future.
-      await record(sentAt);
+      await record(sentBy);
       // The answers that came meanwhile were not recorded. The newest of them may end an outage that this one did not end.
       while (isBackingOff && lastAnswered > known) {
         known = lastAnswered;

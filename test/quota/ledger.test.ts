@@ -554,6 +554,23 @@ describe('an outage', () => {
     granted(await quota.take(backfill));
   });
 
+  it('is noticed after the clock was set back, although the last answer is then dated in the future', async () => {
+    const { quota, clock } = open({});
+    await quota.answered({ sentAt: clock.now() });
+    clock.advance(-DAY);
+    for (let i = 0; i < 4; i++) await quota.unavailable({ sentAt: clock.now(), retryAfterMs: null, message: 'down' });
+    expect((await quota.state()).outage).toEqual({ message: 'down' });
+    expect(denied(await quota.take(scheduled), clock)[0]).toBe('unavailable');
+    // So it is with an answer to a request that was sent before the clock was set back. It proves no more than any other of now.
+    await quota.answered({ sentAt: clock.now() + HOUR });
+    expect((await quota.state()).outage).toEqual({ message: 'down' });
+    clock.advance(1);
+    await quota.answered({ sentAt: clock.now() });
+    expect((await quota.state()).outage).toBe(null);
+    for (let i = 0; i < 4; i++) await quota.unavailable({ sentAt: clock.now(), retryAfterMs: null, message: 'down' });
+    expect((await quota.state()).outage).toEqual({ message: 'down' });
+  });
+
   it('of one failure with Retry-After holds all takes for exactly that time', async () => {
     const { quota, clock } = open({});
     await quota.unavailable(down(NOON, 20_000));
@@ -624,6 +641,13 @@ describe('an exhausted quota', () => {
     const { quota } = open({}, { clock: createManualClock(at('2024-04-01T00:00:30Z')) });
     await quota.exhausted({ sentAt: at('2024-04-01T00:00:29Z'), ...event });
     expect(await quota.take(scheduled)).toMatchObject({ reason: 'quota exhausted', until: at('2024-04-01T00:15:02Z') });
+  });
+
+  it('ends with the month of now, if the request was sent before the clock was set back', async () => {
+    const { quota, clock } = open({});
+    await quota.exhausted({ sentAt: at('2025-03-10T12:00:00Z'), window: 'month', message: '402' });
+    expect((await quota.state()).hold?.until).toBe(at('2024-04-01T00:00:02Z'));
+    expect(denied(await quota.take(scheduled), clock)[0]).toBe('quota exhausted');
   });
 
   it('still allows the request for the account, whose answer ends the hold', async () => {

@@ -43,7 +43,8 @@ const spenders: readonly Spender[] = [
   { class: 'scheduled', name: 'account', isAccountRequest: true },
 ];
 const wait = fc.option(fc.constantFrom(0, 500, 3000, 90_000));
-const ago = fc.constantFrom(0, 1, 300, 20_000);
+// A request that was sent before the clock was set back is reported with an instant later than now.
+const ago = fc.constantFrom(0, 1, 300, 20_000, -5000, -2 * DAY);
 const step = fc.oneof(
   { weight: 12, arbitrary: fc.record({ do: fc.constant('take' as const), by: fc.constantFrom(...spenders) }) },
   {
@@ -137,16 +138,18 @@ it('the SQL of the ledger agrees with the rules for any events in any order', as
           await quota.reconcile(s);
           ledger = afterReconciled(ledger, now, s);
         } else {
-          const event = { sentAt: now - s.ago, message: 'm' };
+          const reported = { sentAt: now - s.ago, message: 'm' };
+          const event = { ...reported, sentAt: Math.min(reported.sentAt, now) };
+          if (lastAnswered > now) lastAnswered = Number.NEGATIVE_INFINITY;
           if (s.do === 'answered') {
-            await quota.answered(event);
+            await quota.answered(reported);
             lastAnswered = Math.max(lastAnswered, event.sentAt);
             if (troubled) note(afterAnswered(ledger, now, event));
           } else if (s.do === 'spent') {
-            await quota.exhausted({ ...event, window: s.window as 'day' | 'month' });
+            await quota.exhausted({ ...reported, window: s.window as 'day' | 'month' });
             note(afterExhausted(ledger, { ...event, window: s.window as 'day' | 'month', graceMs: 2000 }));
           } else {
-            await quota[s.do]({ ...event, retryAfterMs: s.wait });
+            await quota[s.do]({ ...reported, retryAfterMs: s.wait });
             const full = { ...event, retryAfterMs: s.wait, random: 0.25 };
             if (s.do === 'limited') note(afterLimited(ledger, now, full));
             else if (event.sentAt >= lastAnswered || s.wait !== null) note(afterUnavailable(ledger, now, full));
