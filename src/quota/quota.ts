@@ -17,6 +17,11 @@ export type Spender = {
    * `Reserved.account` for it. It counts like any other request.
    */
   readonly isAccountRequest?: boolean;
+  /**
+   * True for a request to another host than the one whose outages the ledger records. Its answer proves nothing about that host, so it is
+   * never the probe.
+   */
+  readonly isOtherHost?: boolean;
 };
 
 /** Null = no such limit. */

@@ -32,7 +32,8 @@ type Taken = Take | Unwanted | typeof SERVE_LATER;
 export function createTake(deps: TakeDeps): Quota['take'] {
   const take = createBatcher<TakeCall, Take | Unwanted>(
     (calls) => takeForAll(deps, calls),
-    ({ spender }) => `${spender.class} ${spender.isAccountRequest ?? false} ${spender.name}`,
+    ({ spender }) =>
+      `${spender.class} ${spender.isAccountRequest ?? false} ${spender.isOtherHost ?? false} ${spender.name}`,
   );
   return ((spender: Spender, stretch?: Stretch) => take({ spender, stretch })) as Quota['take'];
 }
@@ -79,6 +80,7 @@ async function argsFor(deps: TakeDeps, calls: readonly TakeCall[]): Promise<Take
     leaveMonth: spender.isAccountRequest ? 0 : leave.month,
     leaveDay: spender.isAccountRequest ? 0 : leave.day,
     isAccountRequest: spender.isAccountRequest ?? false,
+    isOtherHost: spender.isOtherHost ?? false,
     spenderClass: spender.class,
     spenderName: spender.name,
   };

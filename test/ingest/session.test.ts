@@ -260,3 +260,34 @@ test('the key is never sent to another host: the JSON-RPC interface there is use
   // One refusal there proves nothing about the key, and no other scheme is tried.
   expect(result).toMatchObject({ kind: 'sent', requests: 1, keySent: 'no key' });
 });
+
+test.each(['an outage', 'an exhausted quota'])(
+  'the request that tests whether %s is over goes to the host that had it, not to the JSON-RPC interface on another host',
+  async (what) => {
+    const world = bench();
+    const elsewhere = createScriptedUpstream();
+    world.answers(account('pro', 999_990));
+    elsewhere.answers(says(500, 'oops'));
+    const session = await world.open({
+      rpc: { client: elsewhere.client, url: 'http://x.test/rpc', sharesOrigin: false },
+    });
+    const { quota, sendRequest } = session;
+    const { clock } = world;
+    const failed = { sentAt: clock.now(), message: 'failed' };
+    if (what === 'an outage') for (let i = 0; i < 4; i++) await quota.unavailable({ ...failed, retryAfterMs: null });
+    else await quota.exhausted({ ...failed, window: 'day' });
+    // Also while nothing is answered, no request of REST is sent to the host that is down.
+    expect(await session.tools!.sendRequest({ path: '/' }, TICKERS)).toMatchObject({ kind: 'held' });
+    clock.advanceTo((await quota.state()).hold!.until);
+
+    expect(await session.tools!.sendRequest({ path: '/' }, TICKERS)).toMatchObject({ kind: 'sent' });
+    // REST need not wait for the answer of the other host, and the state lasts until it has answered itself.
+    expect(await quota.state()).toMatchObject({
+      hold: null,
+      outage: what === 'an outage' ? { message: 'failed' } : null,
+    });
+    world.answers(Response.json([]));
+    expect(await sendRequest({ path: '/tickers' }, TICKERS)).toMatchObject({ kind: 'sent' });
+    expect((await quota.state()).outage).toBe(null);
+  },
+);

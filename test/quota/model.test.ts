@@ -41,6 +41,7 @@ const spenders: readonly Spender[] = [
   { class: 'backfill', name: 'b' },
   { class: 'scheduled', name: 's' },
   { class: 'scheduled', name: 'account', isAccountRequest: true },
+  { class: 'scheduled', name: 'tools', isOtherHost: true },
 ];
 const wait = fc.option(fc.constantFrom(0, 500, 3000, 90_000));
 // A request that was sent before the clock was set back is reported with an instant later than now.

@@ -108,7 +108,8 @@ export function takeFrom(
   if (perMonth !== null && monthUsed + leave.month >= perMonth && !isReported) return deny('reserved', monthReset);
   if (limits.perDay !== null && dayUsed + leave.day >= limits.perDay) return deny('reserved', dayReset);
   if (sendAt > now + runAhead) return deny('queue', sendAt - runAhead);
-  const isFree = gap === 0 || ledger.probe !== null;
+  const isProbe = ledger.probe !== null && !spender.isOtherHost;
+  const isFree = gap === 0 || isProbe;
   const goodUntil = sendAt + (isFree ? GRACE : Math.min(GRACE, Math.max(100, gap)));
   return {
     take: { kind: 'granted', sendAt: Math.ceil(sendAt - 1e-3), goodUntil },
@@ -119,7 +120,7 @@ export function takeFrom(
       daySpent: dayUsed + 1,
       monthStart: month,
       monthSpent: monthUsed + 1,
-      probeUntil: ledger.probe === null ? ledger.probeUntil : sendAt + PROBE,
+      probeUntil: isProbe ? sendAt + PROBE : ledger.probeUntil,
     },
     own: { month, spent: ownUsed + 1 },
   };

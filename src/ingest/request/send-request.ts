@@ -123,7 +123,9 @@ export function createSendRequest(deps: SendRequestDeps): SendRequest {
   ): Promise<RequestResult | Unwanted> => {
     const { spender, signal, retry = withoutRetry } = options;
     const take = (stretch?: Stretch) =>
-      retry(() => waitForPermit({ quota, spender, stretch, clock, ...(signal ? { signal } : {}) }));
+      retry(() =>
+        waitForPermit({ quota, spender: { ...spender, isOtherHost }, stretch, clock, ...(signal ? { signal } : {}) }),
+      );
     const permit = 'stretch' in request ? await take(request.stretch) : await take();
     if (permit.kind === 'unwanted') return permit;
     if (permit.kind === 'denied') return held(permit);

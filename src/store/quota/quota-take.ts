@@ -30,6 +30,8 @@ export type TakeArgs = At & {
   readonly leaveDay: number;
   /** True for a request that ignores the hold of an exhausted window, and a month that others have used up. */
   readonly isAccountRequest: boolean;
+  /** True for a request that is never the probe, because it goes to another host. */
+  readonly isOtherHost: boolean;
   readonly spenderClass: string;
   readonly spenderName: string;
 };
@@ -79,7 +81,7 @@ export async function takeRequests(sql: SqlOrTransaction, t: TakeArgs): Promise<
           case when probe_until > now then least(probe_until, now + interval '1 second') end)
       end as at,
       coalesce(given_now, clock_timestamp()) as now,
-      probe is not null as is_probe, is_backing_off,
+      is_probe, is_backing_off,
       ${ifOpen === null ? sql`null::jsonb` : sql`(select jsonb_agg(gaps::text order by position) from open)`} as gaps
     from fitted`;
   return row ? { ...row, gaps: (row.gaps ?? []).map(parseMultirange) } : null;
@@ -96,6 +98,7 @@ function locked(sql: SqlOrTransaction, t: TakeArgs) {
         make_interval(secs => ${t.graceMs / 1000}::float8) as grace,
         make_interval(secs => ${t.probeMs / 1000}::float8) as probe_wait,
         ${t.leaveMonth}::bigint as leave_month, ${t.leaveDay}::bigint as leave_day, ${t.isAccountRequest}::boolean as asks_account,
+        ${t.isOtherHost}::boolean as is_other_host,
         ${t.wanted}::int ${t.ifOpen === null ? sql`` : sql`+ (select count(*) from open where not isempty(gaps))::int`} as wanted,
         ${t.now}::timestamptz as given_now
     ), locked as materialized (
@@ -159,7 +162,9 @@ function verdict(sql: SqlOrTransaction) {
         ), 0) < per_month as is_told
       from counted
     ), seen as materialized (
-      select *, down_streak > 0 or limited_streak > 0 or probe is not null as is_backing_off from exempted
+      select *, down_streak > 0 or limited_streak > 0 or probe is not null as is_backing_off,
+        probe is not null and not is_other_host as is_probe
+      from exempted
     ), judged as materialized (
       select *, case
         when month_used >= per_month and not is_told then 'month'
@@ -177,7 +182,7 @@ function verdict(sql: SqlOrTransaction) {
       -- As many as fit into these windows and the run-ahead, away from the day's border. A probe goes alone. (least() ignores nulls.)
       select *, extract(epoch from gap)::float8 as gap_s, case
         when denied is not null or wanted = 0 then 0
-        when probe is not null then 1
+        when is_probe then 1
         else greatest(1, least(
           wanted,
           per_month - month_used - leave_month,
@@ -201,7 +206,7 @@ function writes(sql: SqlOrTransaction, t: TakeArgs) {
         next_free = j.send_at + j.gap * j.granted,
         day_start = j.day, day_spent = j.day_used + j.granted,
         month_start = j.month, month_spent = j.month_used + j.granted,
-        probe_until = case when j.probe is not null then j.send_at + j.probe_wait else j.probe_until end
+        probe_until = case when j.is_probe then j.send_at + j.probe_wait else j.probe_until end
       from fitted j
       where j.granted > 0 and q.account_id = j.account_id
     ), noted as (
