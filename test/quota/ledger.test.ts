@@ -217,6 +217,93 @@ describe('a quota window', () => {
   });
 });
 
+describe('what happened under a clock that was a year ahead', () => {
+  const YEAR = 365 * DAY;
+  const reports: [string, (quota: Quota, sentAt: number) => Promise<void>][] = [
+    ['an exhausted month', (quota, sentAt) => quota.exhausted({ sentAt, window: 'month', message: '402' })],
+    ['a 429', (quota, sentAt) => quota.limited({ sentAt, retryAfterMs: HOUR, message: '429' })],
+    [
+      'a failure with Retry-After',
+      (quota, sentAt) => quota.unavailable({ sentAt, retryAfterMs: HOUR, message: '503' }),
+    ],
+    [
+      'an outage',
+      async (quota, sentAt) => {
+        for (let i = 0; i < 4; i++) await quota.unavailable({ sentAt, retryAfterMs: null, message: '503' });
+      },
+    ],
+    [
+      'an outage whose probe has no answer',
+      async (quota, sentAt) => {
+        for (let i = 0; i < 4; i++) await quota.unavailable({ sentAt, retryAfterMs: HOUR, message: '503' });
+      },
+    ],
+  ];
+
+  it.each(reports)('%s holds nothing when the clock is right again', async (name, report) => {
+    const { quota, clock } = open({ perSecond: 10 });
+    granted(await quota.take(scheduled));
+    clock.advance(YEAR);
+    await report(quota, clock.now());
+    if (name.includes('probe')) {
+      clock.advance(2 * HOUR);
+      granted(await quota.take(scheduled));
+    }
+    clock.set(NOON + HOUR);
+    expect((await quota.state()).hold).toBe(null);
+    granted(await quota.take(scheduled));
+    clock.advance(1_000);
+    await quota.answered({ sentAt: clock.now() });
+    expect((await quota.state()).outage).toBe(null);
+    granted(await quota.take(scheduled));
+    // Nothing is left of it: also the real date of that clock finds no hold.
+    clock.set(NOON + YEAR);
+    expect((await quota.state()).hold).toBe(null);
+    granted(await quota.take(scheduled));
+  });
+
+  it('is no newer than a report of now: a 429 slows the rate, and an outage begins and ends', async () => {
+    const { quota, clock } = open({ perSecond: 10 });
+    clock.advance(YEAR);
+    await quota.limited({ sentAt: clock.now(), retryAfterMs: 0, message: '429' });
+    for (let i = 0; i < 4; i++) await quota.unavailable({ sentAt: clock.now(), retryAfterMs: null, message: '503' });
+    clock.set(NOON);
+    await quota.limited({ sentAt: clock.now(), retryAfterMs: 1_000, message: '429' });
+    expect((await quota.state()).rate.now).toBeLessThan(10);
+    expect((await quota.state()).outage).toBe(null);
+  });
+
+  it('counts in the windows of now, which end when they end', async () => {
+    const { quota, clock } = open({ perDay: 3, perMonth: 5 });
+    granted(await quota.take(scheduled));
+    granted(await quota.take(backfill));
+    clock.advance(YEAR);
+    granted(await quota.take(scheduled));
+    clock.set(NOON);
+    const { day, month } = await quota.state();
+    expect(day).toMatchObject({ start: at('2024-03-10T00:00:00Z'), spent: 3 });
+    expect(month).toMatchObject({ start: at('2024-03-01T00:00:00Z'), spent: 3 });
+    expect(denied(await quota.take(scheduled), clock)).toEqual(['day', 12 * HOUR + 2000]);
+    clock.advance(DAY);
+    granted(await quota.take(scheduled));
+    granted(await quota.take(scheduled));
+    expect(await quota.take(scheduled)).toEqual({ kind: 'denied', reason: 'month', until: at('2024-04-01T00:00:02Z') });
+    clock.set(at('2024-04-01T12:00:00Z'));
+    for (let i = 0; i < 3; i++) granted(await quota.take(scheduled));
+    expect((await quota.state()).month).toMatchObject({ start: at('2024-04-01T00:00:00Z'), spent: 3 });
+  });
+
+  it('does not keep the count that the account reports from the month of now', async () => {
+    const { quota, clock } = open({ perMonth: 100 });
+    clock.advance(YEAR);
+    await quota.reconcile({ made: 100, left: 0 });
+    clock.set(NOON);
+    await quota.reconcile({ made: 10, left: 90 });
+    expect((await quota.state()).month).toMatchObject({ start: at('2024-03-01T00:00:00Z'), spent: 10, limit: 100 });
+    granted(await quota.take(scheduled));
+  });
+});
+
 describe('the border of a quota window', () => {
   const LAST_MS = at('2024-02-29T23:59:59.999Z');
   const MARCH = at('2024-03-01T00:00:00Z');
