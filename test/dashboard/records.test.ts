@@ -33,7 +33,7 @@ async function seedRequests(
     insert into ops.fetch (sent_at, as_of, account_id, endpoint, series_id, span, attempt, status, outcome, duration_ms, rows, stored,
       revised, quarantined, bytes, body_sha256, message)
     select at, at, ${ACCOUNT}, ${endpoint}, ${series}::int, tstzrange('2020-01-01', '2021-01-01'), 1,
-      case when i % 10 = 0 then 404 else 200 end, case when i % 10 = 0 then 'not found' else 'stored' end, 120, 366, 300, 7, 0, 70000,
+      case when i % 10 = 0 then 404 else 200 end, case when i % 10 = 0 then 'unknown id' else 'stored' end, 120, 366, 300, 7, 0, 70000,
       sha256(i::text::bytea), case when i % 10 = 0 then ${message}::text end
     from generate_series(1, ${n}::int) i, lateral (select ${NOW}::timestamptz - (${n}::int - i) * interval '1 minute' as at) t`;
 }
@@ -59,11 +59,11 @@ describe('the list of requests', () => {
     await seedRequests(10, { series });
     const { text, html } = await page.look('/ui/requests');
     expect(text).toMatch(
-      /now \| btc-bitcoin 24h usd 2020-01-01 … 2021-01-01 \| ohlcv \| not found : no such coin \| 404 \| 120 \| 70 kB \| 366 \| 300 \| 7 \|/,
+      /now \| btc-bitcoin 24h usd 2020-01-01 … 2021-01-01 \| ohlcv \| unknown id : no such coin \| 404 \| 120 \| 70 kB \| 366 \| 300 \| 7 \|/,
     );
     expect(html).toContain('href="/ui/requests?id=10"');
     const one = await page.look('/ui/requests?id=10');
-    expect(one.text).toContain('HTTP status 404 Outcome not found Message no such coin Duration 120 ms');
+    expect(one.text).toContain('HTTP status 404 Outcome unknown id Message no such coin Duration 120 ms');
     // The page shows the whole digest, the list its beginning.
     const digest = /SHA-256 of the body ([0-9a-f]{64})/.exec(one.text)![1]!;
     expect(html).toContain(`title="${digest}">${digest.slice(0, 12)}<`);
@@ -96,14 +96,14 @@ describe('the list of requests', () => {
     const count = async (query: string) => rowsOf((await page.look(`/ui/requests?${query}`)).html) - 1;
     expect(await count('outcome=stored')).toBe(18);
     expect(await count('outcome=not+stored')).toBe(2);
-    expect(await count('outcome=not+found&endpoint=tickers')).toBe(1);
+    expect(await count('outcome=unknown+id&endpoint=tickers')).toBe(1);
     expect(await count('coin=btc-bitcoin')).toBe(10);
-    expect(await count('coin=btc-bitcoin&outcome=not+found')).toBe(1);
+    expect(await count('coin=btc-bitcoin&outcome=unknown+id')).toBe(1);
     expect(await count('coin=eth-ethereum')).toBe(0);
     expect(await count('from=2030-05-15T09:55&to=2030-05-15T10:00')).toBe(10);
     expect(await count('outcome=&endpoint=&coin=&from=2030-05-15T09:58:30&to=')).toBe(4);
-    const { html } = await page.look('/ui/requests?outcome=not+found&coin=btc-bitcoin&from=2030-05-15');
-    expect(html).toContain('<option value="not found" selected');
+    const { html } = await page.look('/ui/requests?outcome=unknown+id&coin=btc-bitcoin&from=2030-05-15');
+    expect(html).toContain('<option value="unknown id" selected');
     expect(html).toContain('value="btc-bitcoin"');
     expect(html).toContain('value="2030-05-15"');
   });

@@ -11,7 +11,7 @@ import { asError } from '../../core/as-error.ts';
 import { createBackoff, WHOLE_BOUND } from '../../core/backoff.ts';
 import { HOUR, MINUTE } from '../../core/interval.ts';
 import { keptPart, type Retention } from '../../core/settings/retention-settings.ts';
-import { type ClaimedBackfill, claimBackfill, endClaim } from '../../store/backfill/backfill-queue.ts';
+import { type ClaimedBackfill, claimBackfill, endClaim, renewClaim } from '../../store/backfill/backfill-queue.ts';
 import { wakeWaitingBackfills } from '../../store/backfill/slot-owner.ts';
 import { type BackfillOptions, type BackfillRun, runBackfill } from '../backfill/backfill.ts';
 import { planBackfill } from '../backfill/plan.ts';
@@ -151,6 +151,10 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
           mine.progress = progress;
         },
       });
+      // A run that was shorter than a heartbeat has not recorded its progress yet.
+      const state = await readState();
+      const known = state === null ? null : { ...state, finish: null };
+      await renewClaim(sql, { id: claimed.id, owner, now: clock.now(), claimedAt: claimed.claimedAt, known });
       const end = await endRun(deps, claimed, run, isKeyRefused);
       if (end.state === 'taken' && !stop.signal.aborted) await recount(claimed.id);
       return end;

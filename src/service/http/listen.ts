@@ -120,7 +120,8 @@ export async function listen(handler: Handler, options: ListenOptions): Promise<
     server.on('connection', perAddress(limits.maxPerAddress, options.trustedProxies ?? null));
   if (limits.idleMs !== null) server.setTimeout(limits.idleMs);
   await new Promise<void>((resolve, reject) => {
-    server.once('error', (error) => reject(new Error(explain(error, options), { cause: error })));
+    // Without the cause: `ENOTFOUND` would be taken for an error of the database's host.
+    server.once('error', (error) => reject(new Error(explain(error, options))));
     server.listen(options.port, options.host, resolve);
   });
   const { address, family, port } = server.address() as AddressInfo;
@@ -283,6 +284,7 @@ function explain(error: NodeJS.ErrnoException, { host, port }: ListenOptions): s
   const at = `cannot listen on ${host}:${port}`;
   if (error.code === 'EADDRINUSE') return `${at}: the port is taken; choose another one, or stop what uses it`;
   if (error.code === 'EACCES') return `${at}: not allowed; choose a port from 1024 up`;
-  if (error.code === 'EADDRNOTAVAIL' || error.code === 'ENOTFOUND') return `${at}: this machine has no such address`;
+  if (['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN'].includes(error.code ?? ''))
+    return `${at}: this machine has no such address`;
   return `${at}: ${error.message}`;
 }

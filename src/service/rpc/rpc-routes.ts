@@ -9,7 +9,9 @@ import {
   RPC_CODES,
   type RpcError,
   type RpcId,
+  type RpcResponse,
   rpcRequestSchema,
+  toolFailureDataSchema,
 } from '../../contract/interface/json-rpc.ts';
 import type { Access } from '../../contract/plan/access.ts';
 import { allowanceHeaders, callerOf } from '../http/admission.ts';
@@ -146,8 +148,20 @@ function refuse(c: RequestInput, status: 400 | 403 | 405 | 413 | 415, problem: s
 
 const NO_STORE = { 'Cache-Control': 'no-store' };
 
-function answer(c: RequestInput, status: 200 | 400 | 402 | 403 | 405 | 413 | 415 | 429, body: unknown): Response {
-  return c.body(JSON.stringify(body), status, { 'Content-Type': 'application/json', ...NO_STORE });
+type Answers = RpcResponse | readonly RpcResponse[];
+
+function answer(c: RequestInput, status: 200 | 400 | 402 | 403 | 405 | 413 | 415 | 429, body: Answers): Response {
+  const headers = { 'Content-Type': 'application/json', ...NO_STORE };
+  const wait = status === 402 || status === 429 ? waitOf(body) : undefined;
+  return c.body(JSON.stringify(body), status, wait === undefined ? headers : { ...headers, 'Retry-After': `${wait}` });
+}
+
+/** The waiting time of a refusal, as clients of REST get it. */
+function waitOf(body: Answers): number | undefined {
+  const [first] = [body].flat();
+  const data =
+    first !== undefined && 'error' in first ? toolFailureDataSchema.safeParse(first.error.data).data : undefined;
+  return data?.retryAfterSeconds;
 }
 
 /** Returns the SDK's response with the headers of every answer of the service. */

@@ -210,14 +210,18 @@ async function readRefresh(sql: Sql, slot: Slot, now: Instant): Promise<StoryEve
       askedAt: Instant | null;
       dueAt: Instant | null;
       seenUntil: Instant | null;
+      endsAt: Instant | null;
     }[]
   >`
     select (extract(epoch from ti.target_age) * 1000)::float8 as target_age_ms,
-      (extract(epoch from coalesce(ti.refresh_after, ti.achievable_age)) * 1000)::float8 as refresh_after_ms, tr.asked_at, tr.seen_until,
+      (extract(epoch from coalesce(ti.refresh_after, ti.achievable_age)) * 1000)::float8 as refresh_after_ms, tr.asked_at, tr.seen_until, tr.ends_at,
       least(tr.asked_at, tr.refresh_at) + coalesce(ti.refresh_after, ti.achievable_age) as due_at
     from ops.tracked tr join ops.tier ti on ti.id = tr.tier_id where tr.series_id = ${slot.seriesId}`;
   if (fresh === undefined) return [];
-  const { targetAgeMs, refreshAfterMs, askedAt, dueAt, seenUntil } = fresh;
+  const { targetAgeMs, refreshAfterMs, askedAt, seenUntil, endsAt } = fresh;
+  // The last candle of an ended series must be final first.
+  const finalAt = endsAt === null ? null : endsAt + INTERVAL_MS[slot.interval];
+  const dueAt = finalAt === null || finalAt <= now ? fresh.dueAt : Math.max(finalAt, fresh.dueAt ?? finalAt);
   // A refresh requests only the newest end, which was not seen yet.
   if (seenUntil !== null && slot.from + 2 * INTERVAL_MS[slot.interval] <= seenUntil) return [];
   const last = askedAt === null ? 'never requested' : `last requested at ${formatInstant(askedAt)}`;
@@ -228,7 +232,9 @@ async function readRefresh(sql: Sql, slot: Slot, now: Instant): Promise<StoryEve
   return [
     next(
       now,
-      `The service keeps the newest end of the series fresh (target age ${formatDuration(targetAgeMs)}): ${last}; ${due}.`,
+      endsAt === null
+        ? `The service keeps the newest end of the series fresh (target age ${formatDuration(targetAgeMs)}): ${last}; ${due}.`
+        : `No rule wants the series after ${formatInstant(endsAt)}; the service completes it until then: ${last}; ${due}.`,
     ),
   ];
 }

@@ -145,6 +145,14 @@ test('explain shows which rules of chandler track want the slot, and when its se
     'The service keeps the newest end of the series fresh (target age 1d): last requested at 2026-09-27 00:00Z; ' +
       'the next request is due at 2026-09-29 00:00Z.',
   );
+  // A series that no rule wants any more waits until its last candle can be final.
+  const endsAt = Math.floor(Date.now() / DAY + 10) * DAY;
+  await database.sql`update ops.tracked set ends_at = ${endsAt} where series_id = ${id}`;
+  const date = (at: number) => new Date(at).toISOString().slice(0, 10);
+  expect(details(await storyOf('c-coin'), 'next').at(-1)).toBe(
+    `No rule wants the series after ${date(endsAt)} 00:00Z; the service completes it until then: last requested at 2026-09-27 00:00Z; ` +
+      `the next request is due at ${date(endsAt + DAY)} 00:00Z.`,
+  );
 });
 
 test('explain says that records of requests were removed, and that nobody wants a slot', async () => {

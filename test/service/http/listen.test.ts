@@ -161,11 +161,15 @@ describe('a handler on a port', () => {
     );
   });
 
-  it('explains that the address does not belong to this machine', async () => {
-    await expect(listen(async () => new Response('y'), { host: '192.0.2.1', port: 0, onError })).rejects.toThrow(
-      'this machine has no such address',
-    );
-  });
+  it.each(['192.0.2.1', 'nope.invalid'])(
+    'explains that the address %s does not belong to this machine',
+    async (host) => {
+      const refusal = await listen(async () => new Response('y'), { host, port: 0, onError }).catch((error) => error);
+      expect(refusal.message).toBe(`cannot listen on ${host}:0: this machine has no such address`);
+      // A cause would be taken for an error of the connection to the database.
+      expect(refusal.cause).toBeUndefined();
+    },
+  );
 });
 
 describe('an address with too many connections', () => {

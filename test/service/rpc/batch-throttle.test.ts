@@ -92,6 +92,7 @@ test.each([
   const statuses: number[] = [];
   for (let i = 0; i < 12; i++) statuses.push((await post(body, headers)).status);
   expect(statuses).toEqual([...Array(10).fill(400), 429, 429]);
+  expect((await post(body, headers)).headers.get('Retry-After')).toBe('1');
   expect((await post(body, { Authorization: makeApiKey().key })).status).toBe(403);
 });
 

@@ -21,8 +21,8 @@ import { requestScreen } from './request.tsx';
 
 /** The names in `ops.fetch`. An address may contain any other text. */
 const OUTCOMES = [
-  ...['stored', NOT_STORED, 'unavailable', 'limited', 'malformed', 'implausible', 'unconfirmed'],
-  ...['quota exhausted', 'not found', 'forbidden', 'history limit', 'interval', 'bad request'],
+  ...['stored', NOT_STORED, 'unavailable', 'limited', 'moved', 'malformed', 'implausible', 'unconfirmed'],
+  ...['quota exhausted', 'unknown id', 'unknown route', 'forbidden', 'history limit', 'bad request'],
 ] as const;
 const SHORT = 12;
 /** A message is cut to so many characters, because it may be the error page of a gateway. */
