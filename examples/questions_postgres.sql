@@ -42,7 +42,7 @@ cross join (
 ) event
 cross join lateral (
     select open_time, close from market.candles
-    where series_id = s.id and interval = '24h' and open_time <= event.at - interval '1 day' order by open_time desc limit 1
+    where series_id = s.id and interval = '24h' and open_time <= event.at - interval '1 day' and close is not null order by open_time desc limit 1
 ) c
 where s.interval = '24h' and s.quote = 'usd' order by 1, 2;
 

@@ -44,6 +44,8 @@ describe('the command line', () => {
     [['gaps', '--limit'], /argument missing/],
     [['migrate', 'now'], /too many arguments/],
     [['simulate', '--port', '70000'], /from 0 to 65535/],
+    [['analyst', 'create', 'ann', '--statement-timeout', '0s'], /'0s' is invalid.*between 1s and 24d/],
+    [['analyst', 'create', 'ann', '--statement-timeout', '99d'], /'99d' is invalid.*between 1s and 24d/],
     [['simulate', '--faults', '500'], /argument '500' is invalid/],
     [['simulate', '--key', 'pro'], /--key abc=pro/],
     [['simulate', '--key', 'abc=prro'], /did you mean pro/],
@@ -93,6 +95,8 @@ describe('the command line', () => {
   });
 });
 
+type ToolAnswer = { readonly result: { readonly content: readonly { readonly text: string }[] } };
+
 describe('simulate', () => {
   test('serves at the printed address until it is interrupted, and then prints the number of requests', async () => {
     const stop = new AbortController();
@@ -111,6 +115,36 @@ describe('simulate', () => {
     expect(code).toBe(0);
     expect(out).toContain("recorded market with the ultimate plan's limits");
     expect(out).toContain('Answered 1 request (0 for candles), 0 faults.');
+  });
+
+  test('without limits also gives the fields and tools of the largest plan, unless a plan is given', async () => {
+    const planTold = async (...more: string[]) => {
+      const stop = new AbortController();
+      let told: Promise<string> | undefined;
+      await runCommand(['simulate', '--port', '0', '--unlimited', ...more], {
+        signal: stop.signal,
+        onOutput: (text) => {
+          const origin = /at (http:\S+)\/v1$/m.exec(text)?.[1];
+          if (origin === undefined || told !== undefined) return;
+          const body = {
+            jsonrpc: '2.0',
+            id: 1,
+            method: 'tools/call',
+            params: { name: 'getCapabilities', arguments: {} },
+          };
+          told = fetch(`${origin}/rpc`, {
+            method: 'POST',
+            body: JSON.stringify(body),
+            headers: { 'Content-Type': 'application/json' },
+          })
+            .then(async (answer) => JSON.parse(((await answer.json()) as ToolAnswer).result.content[0]!.text).plan)
+            .finally(() => stop.abort(new Interrupted('interrupted by SIGINT')));
+        },
+      });
+      return told;
+    };
+    expect(await planTold()).toBe('enterprise');
+    expect(await planTold('--plan', 'free')).toBe('free');
   });
 
   test('names a port that is in use', async () => {

@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import { checkReaders } from '../../background/doctor/analyst-checks.ts';
 import { makePassword, scramVerifier } from '../../core/caller/database-password.ts';
 import { formatDuration } from '../../core/format.ts';
+import { DAY } from '../../core/interval.ts';
 import { didYouMeanOr, nearestNames } from '../../core/settings/did-you-mean.ts';
 import {
   type AnalystLogin,
@@ -30,6 +31,13 @@ export function analystCommand(program: Command, context: CommandContext): void 
   dropCommand(analyst, context);
 }
 
+/** 0 would be no limit, and Postgres accepts less than 25 days. */
+function parseTimeout(text: string): number {
+  const ms = parseDuration(text);
+  if (ms >= 1_000 && ms <= 24 * DAY) return ms;
+  throw new UsageError('It must be between 1s and 24d.');
+}
+
 type CreateOptions = { readonly connections?: number; readonly statementTimeout?: number };
 
 function createCommand(analyst: Command, context: CommandContext): void {
@@ -38,7 +46,7 @@ function createCommand(analyst: Command, context: CommandContext): void {
     .description('create a login that reads the schema market, and show its address once')
     .argument('<name>', 'letters, digits and _', parseName)
     .option('--connections <n>', `connections at the same time (default: ${CONNECTIONS})`, integer(1, 1_000))
-    .option('--statement-timeout <time>', 'how long a statement may run (default: 1m)', parseDuration);
+    .option('--statement-timeout <time>', 'how long a statement may run (default: 1m)', parseTimeout);
   context.answer(
     command,
     async (app, name: string, options: CreateOptions) => {

@@ -17,7 +17,7 @@ type Options = {
   readonly host: string;
   readonly port: number;
   readonly market: MarketName;
-  readonly plan: PlanName;
+  readonly plan?: PlanName;
   readonly key: Readonly<Record<string, PlanName>>;
   readonly unlimited?: boolean;
   readonly faults: FaultSpec;
@@ -52,7 +52,11 @@ export function simulateCommand(program: Command, context: CommandContext): void
       choice(MARKETS),
       'made-up',
     )
-    .option('--plan <plan>', `the plan of callers without a key: ${PLAN_NAMES.join(', ')}`, choice(PLAN_NAMES), 'free')
+    .option(
+      '--plan <plan>',
+      `the plan of callers without a key: ${PLAN_NAMES.join(', ')} (default: free, or enterprise with --unlimited)`,
+      choice(PLAN_NAMES),
+    )
     .option('--key <key=plan>', 'a key and its plan; may be repeated; other keys are refused', parseKey, {})
     .option(
       '--auth <scheme>',
@@ -61,7 +65,7 @@ export function simulateCommand(program: Command, context: CommandContext): void
       'both',
     )
     .option('--require-rationale', 'tool calls must give their reason (rationale), as on the vendor’s hosted server')
-    .option('--unlimited', 'apply no limits')
+    .option('--unlimited', 'apply no limits; a --plan then decides only which fields and tools callers get')
     .option(
       '--faults <spec>',
       `faults and their rates, like all:0.05 or 500:0.02,lies:0.01,seed=7; faults: ${FAULT_NAMES.join(', ')}`,
@@ -110,7 +114,6 @@ export function simulateCommand(program: Command, context: CommandContext): void
 function openSimulator({ clock, io, config }: CommandContext, options: Options): Simulator {
   const {
     market,
-    plan,
     key,
     unlimited = false,
     faults,
@@ -126,7 +129,7 @@ function openSimulator({ clock, io, config }: CommandContext, options: Options):
     clock,
     seed,
     coins,
-    limits: { plan, keys: key, scheme: auth },
+    limits: { plan: planOf(options), keys: key, scheme: auth },
     requireRationale,
     unlimited,
     faults,
@@ -137,6 +140,11 @@ function openSimulator({ clock, io, config }: CommandContext, options: Options):
   });
 }
 
+/** The fields and tools of a plan are limits as well. */
+function planOf({ plan, unlimited = false }: Options): PlanName {
+  return plan ?? (unlimited ? 'enterprise' : 'free');
+}
+
 function announce(out: Output, { url }: Listening, options: Options): void {
   const baseUrl = `${url}/v1`;
   if (options.json) {
@@ -144,7 +152,7 @@ function announce(out: Output, { url }: Listening, options: Options): void {
     return;
   }
   const faults = Object.keys(options.faults.rates).length > 0 ? ', with faults' : '';
-  const limits = options.unlimited ? 'no limits' : `the ${options.plan} plan's limits`;
+  const limits = options.unlimited ? 'no limits' : `the ${planOf(options)} plan's limits`;
   out.write(`Simulating a ${options.market} market with ${limits}${faults} at ${baseUrl}\n`);
   // A separate warehouse, because one that holds simulated candles refuses real ones.
   out.write(

@@ -203,8 +203,9 @@ async function readList<T>(
       if (answer.kind === 'malformed' && answer.astray && !(await hasStored(sql, record.accountId)))
         throw new ConfigurationError(wrongAddress(`${path}: ${problem}`));
       if (answer.kind === 'limited' && answer.by === 'quota') {
-        const now = clock.now();
-        const until = sent.budgetLeft ? await retry(() => readRefusedUntil(sql, { ...record, now })) : now;
+        // The ledger knows when the window ends, and sends nothing before.
+        if (!sent.budgetLeft) continue;
+        const until = await retry(() => readRefusedUntil(sql, { ...record, now: clock.now() }));
         return { kind: 'held', until, reason: 'quota exhausted' };
       }
     }

@@ -120,8 +120,11 @@ export async function listen(handler: Handler, options: ListenOptions): Promise<
     server.on('connection', perAddress(limits.maxPerAddress, options.trustedProxies ?? null));
   if (limits.idleMs !== null) server.setTimeout(limits.idleMs);
   await new Promise<void>((resolve, reject) => {
-    // Without the cause: `ENOTFOUND` would be taken for an error of the database's host.
-    server.once('error', (error) => reject(new Error(explain(error, options))));
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      // A command would take a name that does not exist for that of the database's host.
+      const cause = isUnknownName(error) ? {} : { cause: error };
+      reject(new Error(explain(error, options), cause));
+    });
     server.listen(options.port, options.host, resolve);
   });
   const { address, family, port } = server.address() as AddressInfo;
@@ -280,11 +283,14 @@ function cutConnection(outgoing: ServerResponse): void {
   outgoing.write('[{"time_open":"', () => outgoing.socket?.resetAndDestroy());
 }
 
+function isUnknownName({ code }: NodeJS.ErrnoException): boolean {
+  return code === 'ENOTFOUND' || code === 'EAI_AGAIN';
+}
+
 function explain(error: NodeJS.ErrnoException, { host, port }: ListenOptions): string {
   const at = `cannot listen on ${host}:${port}`;
   if (error.code === 'EADDRINUSE') return `${at}: the port is taken; choose another one, or stop what uses it`;
   if (error.code === 'EACCES') return `${at}: not allowed; choose a port from 1024 up`;
-  if (['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN'].includes(error.code ?? ''))
-    return `${at}: this machine has no such address`;
+  if (error.code === 'EADDRNOTAVAIL' || isUnknownName(error)) return `${at}: this machine has no such address`;
   return `${at}: ${error.message}`;
 }

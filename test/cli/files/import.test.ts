@@ -252,6 +252,11 @@ describe('import refuses wrong usage and says what would be right', () => {
     ],
     ['an empty coin', ['klines.csv', '--source', 'x', '--coin', '', '--interval', '1h'], 'A coin id is empty'],
     ['an empty file', ['none.csv', ...bitcoin], 'none.csv has no columns: it is empty, or its first row is'],
+    [
+      'a text that is no NDJSON',
+      ['klines.csv', ...bitcoin, '--format', 'ndjson'],
+      'klines.csv is not NDJSON: its first line is neither an object nor a list',
+    ],
     ['no coin', ['klines.csv', '--source', 'x', '--interval', '1h'], 'the coin of the rows in'],
     ['no interval', ['klines.csv', '--source', 'x', '--coin', 'BTC'], 'the interval of the candles in'],
     [

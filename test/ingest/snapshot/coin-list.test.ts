@@ -98,6 +98,17 @@ test('a 402 whose text is unknown, with requests left, is requested less and les
   expect(await refreshCatalogue(deps)).toMatchObject({ kind: 'read' });
 });
 
+test('a 402 that says that the quota is used up holds the list until the day ends', async () => {
+  const { deps, upstream, clock } = await open();
+  upstream.script = () => says(402, 'you have reached maximum request limit');
+  const dayEnd = (Math.floor(clock.now() / DAY) + 1) * DAY;
+  const outcome = await refreshCatalogue(deps);
+  if (outcome.kind !== 'held') throw new Error(`not held, but ${outcome.kind}`);
+  expect(outcome.until).toBeGreaterThanOrEqual(dayEnd);
+  expect(outcome.until).toBeLessThan(dayEnd + HOUR);
+  expect(upstream.log).toHaveLength(1);
+});
+
 test('a list that is a tenth shorter is believed when the next answer is as short, and only then', async () => {
   const { deps, sql, upstream, clock, paths } = await open();
   expect(await refreshCatalogue(deps, 0)).toMatchObject({ kind: 'read' });

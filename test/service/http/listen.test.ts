@@ -166,8 +166,8 @@ describe('a handler on a port', () => {
     async (host) => {
       const refusal = await listen(async () => new Response('y'), { host, port: 0, onError }).catch((error) => error);
       expect(refusal.message).toBe(`cannot listen on ${host}:0: this machine has no such address`);
-      // A cause would be taken for an error of the connection to the database.
-      expect(refusal.cause).toBeUndefined();
+      // A command would take such a cause for an error of the connection to the database.
+      expect(['ENOTFOUND', 'EAI_AGAIN']).not.toContain(refusal.cause?.code);
     },
   );
 });

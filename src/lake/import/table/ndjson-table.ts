@@ -30,7 +30,7 @@ async function namesOf(file: TableFile): Promise<string[]> {
     if (first === undefined) {
       if (text === '[' || (Array.isArray(row) && typeof row[0] === 'object' && row[0] !== null))
         throw new NotReadable("is one JSON array, not one row on each line; jq -c '.[]' splits it into lines");
-      if (row === null) return [];
+      if (row === null) throw new NotReadable('is not NDJSON: its first line is neither an object nor a list');
       first = row;
     }
     if (row === null || Array.isArray(row) !== Array.isArray(first)) continue;
