@@ -404,3 +404,183 @@ cross join lateral (
   select (ceil(date_part('epoch', upper(r)) / s.width) - ceil(date_part('epoch', lower(r)) / s.width))::bigint as slots
 ) n
 where not isempty(s.missing) and n.slots > 0;
+
+-- A price that was read before its span ended is no mean of the span.
+create or replace function market.price_at(coin text, at anyelement, max_age interval default '1 day', quote text default 'usd')
+  returns table (price double precision, source text, priced_at timestamptz, age interval)
+  language plpgsql stable parallel safe rows 1 cost 1000 set plan_cache_mode = force_generic_plan as $$
+declare
+  of_coin constant text := market.coin_of(coin);
+  instant constant timestamptz := market.utc(at);
+  oldest constant timestamptz := case when isfinite(instant) then
+    instant - case when isfinite(max_age) then make_interval(secs => extract(epoch from max_age)::double precision) else max_age end end;
+  found_at timestamptz;
+  ticker_of text := of_coin;
+  own record;
+  newest record;
+begin
+  if quote not in ('usd', 'btc') then
+    raise exception using errcode = 'invalid_parameter_value', message = format('there are no candles in %s', quote),
+      hint = 'Candles are in usd and btc. market.in_quote converts their closes.';
+  end if;
+  -- Always one row.
+  if not isfinite(instant) then
+    return next;
+    return;
+  end if;
+  -- A statement for each interval, so that each reads the partitions of its own, and keeps its plan.
+  for own in
+    select t.id, t.interval, exists (select from market.open_candle o where o.series_id = t.id) as has_open from market.series t
+    where t.coin_id = of_coin and t.quote = price_at.quote and t.interval <= '24h' order by t.interval
+  loop
+    case own.interval
+      when '5m' then select p.open_time + interval '5 minutes' as closed_at, p.close into newest from market.candle p
+        where p.series_id = own.id and p.interval = '5m' and p.close is not null
+          and p.open_time <= instant - interval '5 minutes' and p.open_time >= oldest - interval '5 minutes' order by p.open_time desc limit 1;
+      when '15m' then select p.open_time + interval '15 minutes' as closed_at, p.close into newest from market.candle p
+        where p.series_id = own.id and p.interval = '15m' and p.close is not null
+          and p.open_time <= instant - interval '15 minutes' and p.open_time >= oldest - interval '15 minutes' order by p.open_time desc limit 1;
+      when '30m' then select p.open_time + interval '30 minutes' as closed_at, p.close into newest from market.candle p
+        where p.series_id = own.id and p.interval = '30m' and p.close is not null
+          and p.open_time <= instant - interval '30 minutes' and p.open_time >= oldest - interval '30 minutes' order by p.open_time desc limit 1;
+      when '1h' then select p.open_time + interval '1 hour' as closed_at, p.close into newest from market.candle p
+        where p.series_id = own.id and p.interval = '1h' and p.close is not null
+          and p.open_time <= instant - interval '1 hour' and p.open_time >= oldest - interval '1 hour' order by p.open_time desc limit 1;
+      when '6h' then select p.open_time + interval '6 hours' as closed_at, p.close into newest from market.candle p
+        where p.series_id = own.id and p.interval = '6h' and p.close is not null
+          and p.open_time <= instant - interval '6 hours' and p.open_time >= oldest - interval '6 hours' order by p.open_time desc limit 1;
+      when '12h' then select p.open_time + interval '12 hours' as closed_at, p.close into newest from market.candle p
+        where p.series_id = own.id and p.interval = '12h' and p.close is not null
+          and p.open_time <= instant - interval '12 hours' and p.open_time >= oldest - interval '12 hours' order by p.open_time desc limit 1;
+      when '24h' then select p.open_time + interval '24 hours' as closed_at, p.close into newest from market.candle p
+        where p.series_id = own.id and p.interval = '24h' and p.close is not null
+          and p.open_time <= instant - interval '24 hours' and p.open_time >= oldest - interval '24 hours' order by p.open_time desc limit 1;
+    end case;
+    -- Of a candle that was read before it closed, the close is the price of that instant.
+    if own.has_open and newest.closed_at is not null then
+      found_at := newest.closed_at;
+      select least(o.close_time, found_at) as closed_at, newest.close into newest
+        from (select) one left join market.open_candle o on o.series_id = own.id and o.open_time = found_at - market.width_of(own.interval);
+      if newest.closed_at < oldest then
+        newest.closed_at := null;
+      end if;
+    end if;
+    if newest.closed_at > priced_at or priced_at is null and newest.closed_at is not null then
+      price := newest.close;
+      source := own.interval || ' candle';
+      priced_at := newest.closed_at;
+    end if;
+  end loop;
+  if quote = 'usd' and priced_at is distinct from instant then
+    select h.at into found_at from market.ticker_history h
+      where h.coin_id = of_coin and h.price is not null and h.at <= instant and h.at >= greatest(oldest, priced_at)
+      order by h.at desc limit 1;
+    -- Tickers of before the upstream gave it this id.
+    if found_at is null and exists (select from market.coin_rename r where r.new_id = of_coin) then
+      with recursive former as (
+        select of_coin as id, 0 as hops
+        union all
+        -- An id that upstream has given to a new coin belongs to that coin.
+        select r.old_id, f.hops + 1 from former f join market.coin_rename r on r.new_id = f.id
+        where f.hops < 20 and not exists (select from market.coin c where c.id = r.old_id and c.is_active and c.last_seen_at > r.renamed_at)
+      )
+      select f.id, h.at into ticker_of, found_at from former f
+        cross join lateral (select t.at from market.ticker_history t
+          where t.coin_id = f.id and t.price is not null and t.at <= instant and t.at >= greatest(oldest, priced_at) order by t.at desc limit 1) h
+        order by h.at desc limit 1;
+    end if;
+    -- When it was read says what was known; how old the price is, only when upstream updated it.
+    if found_at is not null then
+      select h.price, least(h.updated_at, h.at) as updated_at into newest from market.ticker_history h where h.coin_id = ticker_of and h.at = found_at;
+      if newest.updated_at >= oldest and (priced_at is null or newest.updated_at > priced_at) then
+        price := newest.price;
+        source := 'ticker';
+        priced_at := newest.updated_at;
+      end if;
+    end if;
+  end if;
+  -- A mean of its span, known when that has ended. One that is not final may be of a part of it.
+  if priced_at is null then
+    select p.price, 'mean of ' || substr(s.interval::text, 8), p.time + market.width_of(s.interval) into price, source, priced_at
+      from market.series s
+      cross join lateral (
+        select q.time, q.price from market.price q
+        where q.series_id = s.id and q.price is not null and s.covered @> q.time
+          and q.time <= instant - market.width_of(s.interval) and q.time >= oldest - market.width_of(s.interval)
+        order by q.time desc limit 1
+      ) p
+      where s.coin_id = of_coin and s.quote = price_at.quote and s.interval > '24h'
+      order by 3 desc, s.interval limit 1;
+  end if;
+  age := instant - priced_at;
+  return next;
+end
+$$;
+
+create or replace function market.universe(at anyelement default now(), n integer default 100)
+  returns table (place integer, coin_id text, symbol text, name text, market_cap double precision, price double precision, source text, as_of timestamptz)
+  language plpgsql stable parallel safe rows 100 cost 1000 set plan_cache_mode = force_generic_plan as $$
+declare
+  -- The last day that has ended, and the one before it: a coin may have a hole.
+  instant constant timestamptz := market.utc(at);
+  today constant timestamptz := market.slot_of('1 day', instant);
+  snapshot timestamptz;
+begin
+  if n < 0 then
+    raise exception using errcode = 'invalid_parameter_value', message = format('n is %s, and a number of coins is not negative', n);
+  end if;
+  -- A snapshot has all coins that upstream lists. Any of the first ones tells when there was one.
+  select max(h.at) into snapshot
+    from (select c.id from market.coin c where c.is_active and c.rank > 0 order by c.rank limit 5) c
+    cross join lateral (select t.at from market.ticker_history t
+      where t.coin_id = c.id and t.at <= instant and t.at > instant - interval '24 hours' and t.market_cap > 0 order by t.at desc limit 1) h;
+  if snapshot is not null then
+    return query
+      select (row_number() over (order by h.market_cap desc, h.coin_id))::integer, h.coin_id, c.symbol, c.name, h.market_cap, h.price, 'ticker', h.updated_at
+      from (select t.* from market.ticker_history t where t.at = snapshot and t.market_cap > 0 order by t.market_cap desc, t.coin_id limit n) h
+      join market.coin c on c.id = h.coin_id order by 1;
+    return;
+  end if;
+  return query
+    select (row_number() over (order by b.market_cap desc, b.coin_id))::integer, b.coin_id, c.symbol, c.name, b.market_cap, b.price, b.source,
+      -- Read before it closed: of that instant.
+      least(b.as_of, (select o.close_time from market.open_candle o where o.series_id = b.candles_of and o.open_time = b.as_of - interval '24 hours'))
+    from (
+      select d.* from (
+        select distinct on (k.coin_id) k.* from (
+          -- A look-up for each series: a scan by time would read a page of the key for each.
+          select s.coin_id, x.market_cap, x.close as price, '24h candle' as source, x.open_time + interval '24 hours' as as_of, s.id as candles_of
+          from market.series s cross join lateral (select c.open_time, c.close, c.market_cap from market.candle c
+            where c.series_id = s.id and c.interval = '24h' and c.open_time >= today - interval '48 hours' and c.open_time < today and c.market_cap > 0
+            order by c.open_time desc limit 1) x
+          where s.interval = '24h' and s.quote = 'usd'
+          union all
+          select s.coin_id, x.market_cap, x.close, '24h candle', x.open_time + interval '24 hours', null
+          from market.series s cross join lateral (select c.open_time, c.close, c.market_cap from market.rollup c
+            where c.series_id = s.id and c.interval = '24h' and c.open_time >= today - interval '48 hours' and c.open_time < today and c.market_cap > 0
+            order by c.open_time desc limit 1) x
+          where s.interval < '24h' and s.quote = 'usd'
+          union all
+          select s.coin_id, x.market_cap, x.price, 'mean of 1d', x.time + interval '24 hours', null
+          from market.series s cross join lateral (select p.time, p.price, p.market_cap from market.price p
+            where p.series_id = s.id and p.time >= today - interval '48 hours' and p.time < today and p.market_cap > 0 and s.covered @> p.time
+            order by p.time desc limit 1) x
+          where s.interval = 'prices-1d' and s.quote = 'usd'
+        ) k
+        -- Where both ids of a coin have candles of then, it is one coin.
+        where not exists (select from market.coin_rename r join market.series s on s.coin_id = r.new_id and s.quote = 'usd'
+          where r.old_id = k.coin_id and s.covered @> k.as_of - interval '1 microsecond')
+        order by k.coin_id, k.as_of desc, k.source
+      ) d order by d.market_cap desc, d.coin_id limit n
+    ) b join market.coin c on c.id = b.coin_id order by 1;
+end
+$$;
+
+-- Only whole bars, also where the span reaches beyond now.
+create or replace function market.prices_sampled(coin text, width interval, span tstzrange)
+  returns table (open_time timestamptz, open double precision, high double precision, low double precision, close double precision,
+    samples integer, largest_gap interval, is_open_at_edge boolean, is_close_at_edge boolean)
+  language sql stable parallel safe
+begin atomic
+  select s.* from ops.prices_sampled((select market.coin_of(coin)), ops.span_of_time(width), lower(span), least(upper(span), now())) s;
+end;

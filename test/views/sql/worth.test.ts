@@ -51,7 +51,9 @@ beforeAll(async () => {
   const [prices] = await sql<{ id: number }[]>`
     insert into market.series (coin_id, quote, interval, covered) values ('ppp-coin', 'usd', 'prices-1d', ${[{ from: day(1), to: day(3) }]}) returning id`;
   await sql`
-    insert into market.price (time, price, market_cap, series_id) values (${day(1)}, 7, 700, ${prices!.id}), (${day(2)}, 8, null, ${prices!.id})`;
+    insert into market.price (time, price, market_cap, series_id) values (${day(1)}, 7, 700, ${prices!.id}), (${day(2)}, 8, null, ${prices!.id}),
+      -- Not final: perhaps the mean of a part of the day.
+      (${day(3)}, 9, 900, ${prices!.id})`;
 });
 afterAll(async () => {
   await analyst?.end();
@@ -98,6 +100,7 @@ describe('a price at an instant', () => {
     await seen('ppp-coin', day(2) + HOUR, 7.5);
     expect(await at('ppp-coin', '2024-01-02 06:00')).toEqual([7.5, 'ticker', '05:00:00']);
     expect(await at('none-coin', '2024-01-02')).toEqual([null, null, null]);
+    expect(await at('ppp-coin', '2024-01-04 06:00', '2 days')).toEqual([8, 'mean of 1d', '1 day 06:00:00']);
   });
 
   test('can be joined to the rows of another table, and keeps rows without a price', async () => {
@@ -121,6 +124,20 @@ test('market.latest has the newest stored candle of each series', async () => {
     { interval: '1h', at: '01-04 02', ends: '01-04 02:59:59', close: 43, is_final: true },
     { interval: '24h', at: '01-05 00', ends: '01-05 23:59:59', close: 50, is_final: true },
   ]);
+});
+
+test('bars of samples are whole, also where the span reaches beyond now', async () => {
+  const today = Math.floor(Date.now() / DAY) * DAY;
+  const [series] = await sql<{ id: number }[]>`
+    insert into market.series (coin_id, quote, interval, covered) values ('none-coin', 'usd', 'prices-1h', '{}') returning id`;
+  await sql`
+    insert into market.price (time, price, series_id) select t, 5, ${series!.id}
+    from generate_series(${today - DAY}::timestamptz, ${today}::timestamptz, interval '1 hour') t`;
+  const bars = await analyst`
+    select samples from market.prices_sampled('none-coin', '1 day', now() - interval '3 days', now() + interval '3 days')`;
+  expect(bars.map(({ samples }) => samples)).toEqual([24]);
+  await sql`delete from market.price where series_id = ${series!.id}`;
+  await sql`delete from market.series where id = ${series!.id}`;
 });
 
 describe('the universe', () => {
@@ -159,6 +176,7 @@ describe('the universe', () => {
     expect(await largest('2024-01-23')).toEqual(['1 big-coin 24h candle', '2 mid-coin 24h candle']);
     expect(await largest('2024-01-23', 1)).toEqual(['1 big-coin 24h candle']);
     expect(await largest('2024-01-02 12:00')).toEqual(['1 ppp-coin mean of 1d', '2 aaa-coin 24h candle']);
+    expect((await largest('2024-01-04 12:00')).filter((row) => row.includes('ppp-coin'))).toEqual([]);
   });
 
   test('is a snapshot of tickers if there is one of the day before', async () => {
